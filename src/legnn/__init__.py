@@ -1,0 +1,67 @@
+"""Classify the nodes of a partly labeled graph by putting the labels into the graph.
+
+>>> import legnn
+>>> run = legnn.train("digits", backbone="gcn", labels="enhanced")
+>>> run.result["test"]["accuracy"]
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+# PyTorch and PyG take seconds to import: a name is imported when it is first used, and `legnn --help` answers at once
+_HOME = {
+    "legnn.data": ("CATALOG", "DataSettings", "load", "statistics"),
+    "legnn.errors": ("InputError",),
+    "legnn.graph": ("Adjacency", "LabelGraph", "select_training_nodes"),
+    "legnn.interrupt": ("Interrupted",),
+    "legnn.nn": ("LEGNN", "ModelSettings", "lift", "lifted", "register_backbone"),
+    "legnn.runs": ("Run", "RunFolder", "predict", "resume", "train", "train_seeds"),
+    "legnn.settings": ("Settings", "resolve"),
+    "legnn.training": ("ASTrain", "TrainSettings"),
+}
+_MODULE = {name: module for module, names in _HOME.items() for name in names}
+
+if TYPE_CHECKING:
+    from legnn.data import CATALOG, DataSettings, load, statistics
+    from legnn.errors import InputError
+    from legnn.graph import Adjacency, LabelGraph, select_training_nodes
+    from legnn.interrupt import Interrupted
+    from legnn.nn import LEGNN, ModelSettings, lift, lifted, register_backbone
+    from legnn.runs import Run, RunFolder, predict, resume, train, train_seeds
+    from legnn.settings import Settings, resolve
+    from legnn.training import ASTrain, TrainSettings
+
+__all__ = [
+    "CATALOG",
+    "LEGNN",
+    "ASTrain",
+    "Adjacency",
+    "DataSettings",
+    "InputError",
+    "Interrupted",
+    "LabelGraph",
+    "ModelSettings",
+    "Run",
+    "RunFolder",
+    "Settings",
+    "TrainSettings",
+    "lift",
+    "lifted",
+    "load",
+    "predict",
+    "register_backbone",
+    "resolve",
+    "resume",
+    "select_training_nodes",
+    "statistics",
+    "train",
+    "train_seeds",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE:
+        raise AttributeError(f"module 'legnn' has no attribute {name!r}")
+    return getattr(import_module(_MODULE[name]), name)

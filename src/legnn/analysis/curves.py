@@ -1,0 +1,85 @@
+"""The course of a run as a picture: accuracies, losses and, with AS-Train, confidence and pseudo labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from legnn.errors import InputError
+from legnn.runs import RunFolder
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# two hues and a gray that stay apart for color-blind readers and in print
+TRAIN, VAL, MARK = "#3b6fb6", "#d1662a", "#666666"
+
+
+def draw_curves(run: RunFolder, path: Path) -> None:
+    """Draw the run's epochs to `path` (.png, .svg or .pdf)."""
+    # matplotlib takes a second to import and opens no window here
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    logs = run.logs()
+    if not logs:
+        raise InputError(f"{run.path} has no epochs to draw yet")
+    if path.suffix not in (".png", ".svg", ".pdf"):
+        raise InputError(f"a picture goes to a .png, .svg or .pdf file, not to {path}")
+    with_pseudo = logs[-1]["pseudo_labels"] is not None
+    panels = 3 if with_pseudo else 2
+    figure, axes = pyplot.subplots(1, panels, figsize=(4 * panels, 3.2), layout="constrained")
+    _accuracy(axes[0], logs)
+    _loss(axes[1], logs)
+    if with_pseudo:
+        _pseudo_labels(axes[2], logs)
+    best = run.result()["best_epoch"] if run.is_finished else None
+    for axis in axes:
+        axis.set_xlabel("epoch")
+        axis.spines[["top", "right"]].set_visible(False)
+        if best is not None:
+            axis.axvline(best, color=MARK, linewidth=0.8, linestyle=":")
+    figure.suptitle(_title(run), fontsize=11)
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)
+
+
+def _title(run: RunFolder) -> str:
+    model = run.settings.model
+    title = f"{run.card.name}: {model.backbone}, {model.labels}{', AS-Train' if run.settings.as_train else ''}"
+    if run.is_finished and (test := run.result()["test"]) is not None:
+        title += f" (test accuracy {test['accuracy']:.4f} at the dotted epoch)"
+    return title
+
+
+def _series(logs: list[dict[str, Any]], name: str) -> tuple[list[int], list[float]]:
+    pairs = [(log["epoch"], log[name]) for log in logs if log[name] is not None]
+    return [epoch for epoch, _ in pairs], [value for _, value in pairs]
+
+
+def _accuracy(axis: Axes, logs: list[dict[str, Any]]) -> None:
+    axis.plot(*_series(logs, "train_accuracy"), color=TRAIN, linewidth=1, label="predicted training nodes")
+    axis.plot(*_series(logs, "val_accuracy"), color=VAL, linewidth=1.5, label="validation")
+    axis.set_title("accuracy", fontsize=10)
+    axis.legend(frameon=False, fontsize=8, loc="lower right")
+
+
+def _loss(axis: Axes, logs: list[dict[str, Any]]) -> None:
+    axis.plot(*_series(logs, "supervised_loss"), color=TRAIN, linewidth=1, label="training, supervised")
+    axis.plot(*_series(logs, "val_loss"), color=VAL, linewidth=1.5, label="validation")
+    axis.set_title("loss", fontsize=10)
+    axis.legend(frameon=False, fontsize=8)
+
+
+def _pseudo_labels(axis: Axes, logs: list[dict[str, Any]]) -> None:
+    axis.plot(*_series(logs, "training_confidence"), color=MARK, linewidth=1, linestyle="--", label="TC")
+    axis.plot(*_series(logs, "pseudo_label_accuracy"), color=VAL, linewidth=1.5, label="accuracy of pseudo labels")
+    axis.set_ylim(0, 1.02)
+    axis.set_title("pseudo labels", fontsize=10)
+    axis.legend(frameon=False, fontsize=8, loc="lower right")
+    count = axis.twinx()
+    count.plot(*_series(logs, "pseudo_labels"), color=TRAIN, linewidth=1)
+    count.set_ylabel("how many", color=TRAIN)
+    count.spines["top"].set_visible(False)

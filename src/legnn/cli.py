@@ -1,0 +1,405 @@
+"""The command `legnn`: it reads options, shows progress and results, and leaves the work to the library."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from legnn.errors import InputError
+
+app = typer.Typer(
+    help="Classify the nodes of a partly labeled graph by putting the labels into the graph.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+out_console = Console()
+err_console = Console(stderr=True)
+
+
+class LabelUsage(str, Enum):  # noqa: UP042 (Typer shows the values of a str Enum)
+    """How labels enter."""
+
+    vanilla = "vanilla"
+    concat = "concat"
+    addition = "addition"
+    enhanced = "enhanced"
+
+
+class Normalize(str, Enum):  # noqa: UP042
+    """How the weights of the label graph are normalized."""
+
+    relation = "relation"
+    joint = "joint"
+
+
+class Norm(str, Enum):  # noqa: UP042
+    """What follows a layer."""
+
+    none = "none"
+    batch = "batch"
+    layer = "layer"
+
+
+class Device(str, Enum):  # noqa: UP042
+    """Where to compute."""
+
+    auto = "auto"
+    cpu = "cpu"
+    cuda = "cuda"
+
+
+DATA, MODEL, TRAINING, SELF = "Data", "Model", "Training", "AS-Train"
+
+
+def _option(panel: str, text: str, *names: str) -> Any:
+    return typer.Option(*names, help=text, rich_help_panel=panel, show_default=False)
+
+
+@app.command()
+def train(
+    data: Annotated[str | None, typer.Argument(help="A named data set or a folder of tables [digits]")] = None,
+    split: Annotated[int | None, _option(DATA, "Which of the fixed splits, or the seed of the drawn one")] = None,
+    text: Annotated[str | None, _option(DATA, "Text column that becomes the features")] = None,
+    id_column: Annotated[str | None, _option(DATA, "Column of node ids [id]")] = None,
+    label_column: Annotated[str | None, _option(DATA, "Column of classes [label]")] = None,
+    split_column: Annotated[str | None, _option(DATA, "Column of train, val, test [split]")] = None,
+    source_column: Annotated[str | None, _option(DATA, "Column of edge sources [source]")] = None,
+    target_column: Annotated[str | None, _option(DATA, "Column of edge targets [target]")] = None,
+    weight_column: Annotated[str | None, _option(DATA, "Column of edge weights [weight]")] = None,
+    undirected: Annotated[bool | None, _option(DATA, "Add reverse edges [yes]")] = None,
+    remove_duplicates: Annotated[bool | None, _option(DATA, "Merge parallel edges [yes]")] = None,
+    self_loops: Annotated[bool | None, _option(DATA, "Add self-loops [yes]")] = None,
+    backbone: Annotated[
+        str | None, _option(MODEL, "gcn, sage, gat; or gatv2, transformer, gin, lifted from PyG [gcn]")
+    ] = None,
+    labels: Annotated[LabelUsage | None, _option(MODEL, "How labels enter [enhanced]")] = None,
+    normalize: Annotated[
+        Normalize | None, _option(MODEL, "Within each relation, or over the whole label graph [relation]")
+    ] = None,
+    hidden: Annotated[int | None, _option(MODEL, "Hidden channels, over all heads [by labels]")] = None,
+    layers: Annotated[int | None, _option(MODEL, "Layers [by labels]")] = None,
+    heads: Annotated[int | None, _option(MODEL, "Attention heads [4]")] = None,
+    target_attention: Annotated[bool | None, _option(MODEL, "gat: attend to the target, too [yes]")] = None,
+    symmetric_norm: Annotated[bool | None, _option(MODEL, "gat: scale messages by degrees [no]")] = None,
+    residual: Annotated[bool | None, _option(MODEL, "Residual connections [by labels]")] = None,
+    norm: Annotated[Norm | None, _option(MODEL, "Normalization after each layer [by labels]")] = None,
+    dropout: Annotated[float | None, _option(MODEL, "Dropout after each layer [by labels]")] = None,
+    input_dropout: Annotated[float | None, _option(MODEL, "Dropout of the features [by labels]")] = None,
+    label_features: Annotated[
+        str | None, _option(MODEL, "one-hot, class-mean, or given (by the table labels) [one-hot]")
+    ] = None,
+    label_at_input: Annotated[
+        bool | None, _option(MODEL, "Give a node its own label's embedding at the input [by labels]")
+    ] = None,
+    scale: Annotated[str | None, _option(MODEL, "Features: none, row or standard [by data]")] = None,
+    lr: Annotated[float | None, _option(TRAINING, "Learning rate [by labels]")] = None,
+    weight_decay: Annotated[float | None, _option(TRAINING, "Adam's L2 penalty [by labels]")] = None,
+    epochs: Annotated[int | None, _option(TRAINING, "Most epochs [by labels]")] = None,
+    patience: Annotated[int | None, _option(TRAINING, "Epochs without improvement before stopping [100]")] = None,
+    alpha: Annotated[float | None, _option(TRAINING, "Training node selection rate [by labels]")] = None,
+    selection: Annotated[bool | None, _option(TRAINING, "Training node selection [yes]")] = None,
+    seed: Annotated[int | None, _option(TRAINING, "Seed of the run [0]")] = None,
+    seeds: Annotated[int | None, _option(TRAINING, "Run so many seeds and report mean and deviation")] = None,
+    device: Annotated[Device | None, _option(TRAINING, "Where to train [auto]")] = None,
+    checkpoint_seconds: Annotated[float | None, _option(TRAINING, "Least time between checkpoints [5]")] = None,
+    as_train: Annotated[bool | None, _option(SELF, "Adaptive self-training [no]", "--as-train/--no-as-train")] = None,
+    threshold: Annotated[float | None, _option(SELF, "t: least p·TC of a pseudo label [0.7]")] = None,
+    delta: Annotated[float | None, _option(SELF, "δ: epoch at which TC is one half [10]")] = None,
+    weight: Annotated[float | None, _option(SELF, "λ: weight of pseudo labels in the loss [0.5]")] = None,
+    use_tc: Annotated[bool | None, _option(SELF, "Training confidence [yes]", "--tc/--no-tc")] = None,
+    use_ec: Annotated[bool | None, _option(SELF, "Evaluating confidence [yes]", "--ec/--no-ec")] = None,
+    candidates: Annotated[
+        str | None, _option(SELF, "Who may get one: unlabeled (all but training nodes) or unsplit [unlabeled]")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Run folder [runs/…]", show_default=False)] = None,
+    resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder", show_default=False)] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="Settings file; options given beside it win", show_default=False)
+    ] = None,
+) -> None:
+    """Train on a partly labeled graph, score it, and keep the run in a folder.
+
+    Settings marked "by labels" are chosen from how many labels the graph has.
+    """
+    given = {
+        name: value.value if isinstance(value, Enum) else value
+        for name, value in locals().items()
+        if value is not None and name not in ("data", "out", "resume", "config", "seeds")
+    }
+    if resume is not None:
+        if given or data is not None or out is not None or config is not None or seeds is not None:
+            raise InputError("--resume goes on with a run as it was begun; give no other option beside it")
+        _resume(resume)
+        return
+    # the library is imported when there is work for it: --help answers at once
+    from legnn.settings import Settings
+
+    settings = (Settings() if config is None else Settings.from_yaml(config)).override(**given)
+    source = data if data is not None else settings.data.source
+    if seeds is not None:
+        if seed is not None:
+            raise InputError("give --seed for one run or --seeds for several, not both")
+        _train_seeds(source, settings, seeds, out)
+        return
+    _train(source, settings, out)
+
+
+def _train(source: str, settings: Any, out: Path | None) -> None:
+    from legnn.runs import train as train_run
+
+    folder = out if out is not None else _new_folder(source, settings)
+    with _stop_on_signal() as should_stop, _progress() as progress:
+        run = train_run(source, settings, out=folder, on_epoch=progress.epoch, should_stop=should_stop)
+    _show_result(run.result, folder)
+
+
+def _train_seeds(source: str, settings: Any, seeds: int, out: Path | None) -> None:
+    from legnn.runs import train_seeds
+
+    folder = out if out is not None else _new_folder(source, settings)
+    with _stop_on_signal() as should_stop, _progress() as progress:
+        summary = train_seeds(
+            source,
+            settings,
+            seeds=seeds,
+            out=folder,
+            on_seed=progress.seed,
+            on_epoch=progress.epoch,
+            should_stop=should_stop,
+        )
+    _show_summary(summary, folder)
+
+
+def _resume(folder: Path) -> None:
+    from legnn.runs import is_seeds_folder, resume_seeds
+    from legnn.runs import resume as resume_run
+
+    with _stop_on_signal() as should_stop, _progress() as progress:
+        if is_seeds_folder(folder):
+            summary = resume_seeds(folder, on_seed=progress.seed, on_epoch=progress.epoch, should_stop=should_stop)
+        else:
+            run = resume_run(folder, on_epoch=progress.epoch, should_stop=should_stop)
+    if is_seeds_folder(folder):
+        _show_summary(summary, folder)
+    else:
+        _show_result(run.result, folder)
+
+
+@app.command()
+def predict(
+    run: Annotated[Path, typer.Argument(help="Folder of a finished run")],
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help="Another graph with the same features, such as the run's own grown since", show_default=False
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File for the predictions, .parquet or .csv", show_default=False)
+    ] = None,
+    device: Annotated[Device, typer.Option(help="Where to compute")] = Device.auto,
+) -> None:
+    """Predict every node with a finished run, none from its own label.
+
+    The predictions go to --out; without it to predictions.parquet, in the run's folder for the run's own graph and in
+    the current folder for another.
+    """
+    from legnn.data import write_predictions
+    from legnn.runs import predict as predict_nodes
+
+    table = predict_nodes(run, data, device=device.value)
+    place = out or (Path("predictions.parquet") if data is not None else run / "predictions.parquet")
+    write_predictions(place, table)
+    shown = Table("split", "nodes", "mean confidence", title=f"{len(table):,} predictions")
+    for name, part in table.groupby("split", sort=True):
+        shown.add_row(str(name) or "none", f"{len(part):,}", f"{part['confidence'].mean():.3f}")
+    out_console.print(shown)
+    _say_place(place)
+
+
+@app.command()
+def datasets(
+    name: Annotated[
+        str | None, typer.Argument(help="A named data set or a folder of tables", show_default=False)
+    ] = None,
+    split: Annotated[int | None, typer.Option(help="Which of its splits", show_default=False)] = None,
+) -> None:
+    """Show the named data sets and their statistics, or those of one.
+
+    Without a name, nothing is downloaded: sets that are not on this machine are listed without figures.
+    """
+    from legnn.data import CATALOG, data_folder, load, statistics, without_downloads
+
+    if name is not None:
+        data = load(name, split=split)
+        columns = _statistics_table(None)
+        columns.add_row(*_statistics_row(statistics(data)))
+        out_console.print(columns)
+        if name in CATALOG:
+            out_console.print(f"{CATALOG[name].about}; splits: {CATALOG[name].splits}")
+        for note in data.notes:
+            out_console.print(note)
+        return
+    table = _statistics_table(f"under {data_folder()}")
+    for entry in CATALOG.values():
+        try:
+            with without_downloads():
+                table.add_row(*_statistics_row(statistics(load(entry.name))))
+        except InputError:
+            table.add_row(entry.name, "not here")
+    table.caption = "a set that is not here is downloaded when it is first used"
+    out_console.print(table)
+
+
+def _statistics_table(title: str | None) -> Table:
+    table = Table(title=title)
+    table.add_column("data set")
+    for header in ("nodes", "edges", "features", "classes", "split (%)", "homophily"):
+        table.add_column(header, justify="right")
+    return table
+
+
+def _statistics_row(found: Any) -> list[str]:
+    split = " / ".join(f"{part:.1f}" for part in (found.train_percent, found.val_percent, found.test_percent))
+    sizes = (found.nodes, found.edges, found.features, found.classes)
+    return [found.name, *(f"{size:,}" for size in sizes), split, f"{found.homophily:.4f}"]
+
+
+@app.command()
+def plot(
+    run: Annotated[Path, typer.Argument(help="Folder of a run, finished or not")],
+    out: Annotated[
+        Path | None, typer.Option(help="Picture, .png, .svg or .pdf [RUN/curves.png]", show_default=False)
+    ] = None,
+) -> None:
+    """Draw the course of a run: accuracy, loss and, with AS-Train, pseudo labels by epoch."""
+    from legnn.analysis import draw_curves
+    from legnn.runs import RunFolder
+
+    place = out or run / "curves.png"
+    draw_curves(RunFolder.open(run), place)
+    _say_place(place)
+
+
+def _new_folder(source: str, settings: Any) -> Path:
+    """`runs/DATA-BACKBONE-LABELS[-as-train]`, with a number where that is taken."""
+    parts = [Path(source).resolve().name, settings.model.backbone, settings.model.labels]
+    name = "-".join(parts + (["as-train"] if settings.as_train else []))
+    place, number = Path("runs") / name, 2
+    while place.exists():
+        place, number = Path("runs") / f"{name}-{number}", number + 1
+    return place
+
+
+def _show_result(result: dict[str, Any], folder: Path) -> None:
+    table = Table()
+    for header in ("", "accuracy", "macro-F1"):
+        table.add_column(header, justify="right" if header else "left")
+    rows = (("test", "test"), ("val", "validation"), ("train_out_of_fold", "training, out of fold"))
+    for split, name in rows:
+        if result[split] is not None:
+            table.add_row(name, f"{result[split]['accuracy']:.4f}", f"{result[split]['macro_f1']:.4f}")
+    out_console.print(table)
+    out_console.print(
+        f"best epoch {result['best_epoch']} of {result['epochs']}, {result['parameters']:,} parameters, "
+        f"{result['seconds']:.1f} s on {result['device']}"
+    )
+    _say_place(folder)
+
+
+def _show_summary(summary: dict[str, Any], folder: Path) -> None:
+    table = Table(title=f"{len(summary['seeds'])} seeds, mean ± unbiased deviation")
+    for header in ("", "accuracy", "macro-F1"):
+        table.add_column(header, justify="right" if header else "left")
+    rows = (("test", "test"), ("val", "validation"), ("train_out_of_fold", "training, out of fold"))
+    for split, name in rows:
+        if split in summary:
+            table.add_row(name, *(_mean_and_deviation(summary[split][metric]) for metric in ("accuracy", "macro_f1")))
+    out_console.print(table)
+    _say_place(folder)
+
+
+def _mean_and_deviation(value: dict[str, float | None]) -> str:
+    return f"{value['mean']:.4f}" + ("" if value["std"] is None else f" ± {value['std']:.4f}")
+
+
+def _say_place(place: Path) -> None:
+    # soft wrap: a path must stay in one piece to be copied
+    out_console.print(str(place), soft_wrap=True, highlight=False)
+
+
+class _EpochProgress:
+    """A line that follows the epochs; nothing at all where standard error is not a terminal."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._task: TaskID | None = None
+        self._title = "training"
+
+    def seed(self, seed: int) -> None:
+        self._title, self._task = f"seed {seed}", None
+
+    def epoch(self, log: Any) -> None:
+        if self._task is None:
+            self._task = self._progress.add_task(self._title, total=None, words="")
+        words = f"epoch {log.epoch}  loss {log.loss:.3f}  val {log.val_accuracy:.4f}"
+        if log.pseudo_labels is not None:
+            words += f"  pseudo labels {log.pseudo_labels:,}"
+        self._progress.update(self._task, completed=log.epoch, words=words)
+
+
+@contextmanager
+def _progress() -> Iterator[_EpochProgress]:
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[words]}"), TimeElapsedColumn())
+    with Progress(*columns, console=err_console, disable=not sys.stderr.isatty(), transient=True) as progress:
+        yield _EpochProgress(progress)
+
+
+@contextmanager
+def _stop_on_signal() -> Iterator[Any]:
+    """Ctrl-C (or a scheduler's SIGTERM) ends training after the epoch in flight; a second one ends it at once."""
+    asked = False
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def main() -> None:
+    """Run the command; a mistake of the user's is one sentence and exit code 2."""
+    from legnn.interrupt import Interrupted
+
+    try:
+        app()
+    except InputError as error:
+        err_console.print(f"legnn: {error}", style="red", soft_wrap=True, highlight=False, markup=False)
+        sys.exit(2)
+    except Interrupted as stop:
+        words = f"legnn: interrupted after epoch {stop.epoch}"
+        if stop.folder is not None:
+            words += f"; go on with: legnn train --resume {stop.folder}"
+        err_console.print(words, soft_wrap=True, highlight=False, markup=False)
+        sys.exit(130)
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,28 @@
+"""From a name, a folder of tables, or a PyG object to one validated `Data`."""
+
+from legnn.data.catalog import CATALOG, NamedSet
+from legnn.data.download import data_folder, without_downloads
+from legnn.data.features import TextFeatures
+from legnn.data.loading import load
+from legnn.data.predictions import read_predictions, write_predictions
+from legnn.data.prepare import prepare
+from legnn.data.settings import DataSettings
+from legnn.data.statistics import Statistics, edge_homophily, statistics
+from legnn.data.validate import validate
+
+__all__ = [
+    "CATALOG",
+    "DataSettings",
+    "NamedSet",
+    "Statistics",
+    "TextFeatures",
+    "data_folder",
+    "edge_homophily",
+    "load",
+    "prepare",
+    "read_predictions",
+    "statistics",
+    "validate",
+    "without_downloads",
+    "write_predictions",
+]

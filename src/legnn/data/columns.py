@@ -1,0 +1,88 @@
+"""Cells of a table: ids and classes of any kind, split names, numbers."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+CANONICAL_INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"  # what str(int) writes and int64 holds: '007' and '1.0' stay text
+SPLIT_NAMES = {"train": 0, "val": 1, "valid": 1, "validation": 1, "test": 2}
+
+
+class ParsedNumbers(NamedTuple):
+    """A column read as numbers."""
+
+    values: np.ndarray  # float64 [M], NaN where the cell is empty or not a number
+    bad: np.ndarray  # int64 [B], positions of cells that hold something that is not a number
+    filled: int  # cells that are not empty
+
+
+def as_keys(column: pa.ChunkedArray, from_text: bool) -> pa.Array:
+    """Ids or classes as int64, float64 or string, null where the cell is empty.
+
+    Args:
+        column: of any flat type.
+        from_text: whether the column comes from a text file, where integers are written as text.
+    """
+    values = _plain(column)
+    if pa.types.is_boolean(values.type):
+        return values.cast(pa.int64())
+    if pa.types.is_integer(values.type):
+        fits = values.type != pa.uint64() or (pc.max(values).as_py() or 0) < 2**63
+        return values.cast(pa.int64() if fits else pa.string())
+    if pa.types.is_floating(values.type) or pa.types.is_decimal(values.type):
+        floats = values.cast(pa.float64())
+        floats = pc.if_else(pc.is_nan(floats), pa.scalar(None, pa.float64()), floats)
+        whole = pc.all(pc.and_(pc.equal(floats, pc.trunc(floats)), pc.less(pc.abs(floats), 2.0**53))).as_py()
+        return floats if whole is False else floats.cast(pa.int64())
+    text = values.cast(pa.string())
+    text = pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.string()), text)
+    if from_text and text.null_count < len(text) and pc.all(pc.match_substring_regex(text, CANONICAL_INTEGER)).as_py():
+        return text.cast(pa.int64())
+    return text
+
+
+def as_text(keys: pa.Array) -> pa.Array:
+    """The keys as strings, which keys of different kinds are compared by."""
+    return keys.cast(pa.string())
+
+
+def find(keys: pa.Array, among: pa.Array) -> np.ndarray:
+    """Position of each key in `among`, int64 [len(keys)]; -1 where it is not there or null."""
+    if keys.type != among.type:
+        keys, among = as_text(keys), as_text(among)
+    positions = pc.index_in(keys, value_set=among, skip_nulls=True)
+    return positions.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def in_order(keys: pa.Array) -> pa.Array:
+    """The different keys that are not null: numbers by size, text by its characters."""
+    different = pc.unique(keys).drop_null()
+    return different.take(pc.sort_indices(different))
+
+
+def parse_numbers(column: pa.ChunkedArray) -> ParsedNumbers | None:
+    """The column as numbers, or None if it is of a kind that never is (dates, lists)."""
+    values = _plain(column)
+    if pa.types.is_boolean(values.type):
+        values = values.cast(pa.int8())
+    if pa.types.is_integer(values.type) or pa.types.is_floating(values.type) or pa.types.is_decimal(values.type):
+        numbers = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        return ParsedNumbers(numbers, np.empty(0, dtype=np.int64), len(values) - values.null_count)
+    if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+        return None
+    text = pc.utf8_trim_whitespace(values.cast(pa.string())).fill_null("")
+    filled = pc.not_equal(text, "").to_numpy(zero_copy_only=False)
+    numbers = pd.to_numeric(pd.Series(text.to_numpy(zero_copy_only=False)), errors="coerce").to_numpy(dtype=np.float64)
+    written_nan = pc.equal(pc.utf8_lower(text), "nan").to_numpy(zero_copy_only=False)
+    bad = np.flatnonzero(filled & np.isnan(numbers) & ~written_nan)
+    return ParsedNumbers(numbers, bad, int(filled.sum()))
+
+
+def _plain(column: pa.ChunkedArray) -> pa.Array:
+    """One array without chunks or dictionary."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    values = column.cast(kind).combine_chunks()
+    return values if isinstance(values, pa.Array) else pa.concat_arrays(values.chunks)

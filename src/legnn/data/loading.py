@@ -1,0 +1,110 @@
+"""From a name, a folder of tables or a PyG object to one validated `Data`."""
+
+import os
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from torch_geometric.data import Data
+
+from legnn.data.catalog import CATALOG, NamedSet
+from legnn.data.complete import complete
+from legnn.data.features import TextFeatures
+from legnn.data.prepare import prepare
+from legnn.data.settings import DataSettings
+from legnn.data.statistics import edge_homophily
+from legnn.data.tables import read_table_folder
+from legnn.data.validate import validate
+from legnn.errors import InputError
+from legnn.wording import did_you_mean
+
+
+def load(
+    source: str | Path | Data | DataSettings = "digits",
+    *,
+    training: bool = True,
+    text_features: TextFeatures | None = None,
+    **options: Any,
+) -> Data:
+    """Load a graph, check it, and prepare its edges.
+
+    Args:
+        source: name of the catalog, folder of tables, a `Data` in memory (left as it is), or settings.
+        training: False for a graph that is only to be predicted: labels and splits may be missing, and none is drawn.
+        text_features: fitted on other nodes; used for the text column in place of a new fit.
+        **options: fields of `DataSettings`.
+
+    Returns:
+        `Data` with `x` float32 [M, F], `y` int64 [M] (-1 is unlabeled), `edge_index` int64 [2, E], `train_mask`,
+        `val_mask` and `test_mask` bool [M], `class_names` (list, by class), `node_id` (array [M]), `name`, `notes`
+        (sentences for the user), `feature_names` (list [F], or None), `text_features` (or None), and from before the
+        edges were prepared `raw_edges` and `homophily`. Weighted edges have `edge_weight` float32 [E].
+
+    Raises:
+        InputError: where the source, an option or the data cannot be used, in one sentence.
+    """
+    settings = _settings(source, options)
+    if text_features is not None and settings.text is None:
+        raise InputError("text_features are given, but no text column; say which one as text")
+    if isinstance(source, Data):
+        _refuse_text(settings, "a Data in memory")
+        name = source.get("name")
+        name = name if isinstance(name, str) else "the graph"
+        data = complete(source, name=name, split=settings.split, draw=training)
+    elif settings.source in CATALOG and not isinstance(source, Path):
+        data = _load_named(CATALOG[settings.source], settings)
+    else:
+        folder = _existing_folder(settings.source)
+        found = read_table_folder(folder, settings, text_features, training=training)
+        data = complete(found, name=folder.resolve().name, split=settings.split, draw=training)
+    validate(data, training=training)
+    data.raw_edges = data.edge_index.shape[1]
+    data.homophily = edge_homophily(data.edge_index, data.y)
+    return prepare(
+        data,
+        undirected=settings.undirected,
+        remove_duplicates=settings.remove_duplicates,
+        self_loops=settings.self_loops,
+    )
+
+
+def _settings(source: str | Path | Data | DataSettings, options: dict[str, Any]) -> DataSettings:
+    known = [field.name for field in fields(DataSettings)]
+    for name in options:
+        if name not in known:
+            raise InputError(f"unknown option {name!r}{did_you_mean(name, known)}; choose from {', '.join(known)}")
+    if isinstance(source, DataSettings):
+        return replace(source, **options)
+    if isinstance(source, Data):
+        return DataSettings(**options)
+    if isinstance(source, str | Path):
+        return DataSettings(source=str(source), **options)
+    raise InputError(f"source must be a name, a folder, a Data or DataSettings, got {type(source).__name__}")
+
+
+def _load_named(entry: NamedSet, settings: DataSettings) -> Data:
+    _refuse_text(settings, f"the named data set {entry.name!r}")
+    data = entry.read(settings.split)
+    if entry.class_names is not None:
+        data.class_names = list(entry.class_names)
+    data.notes = [*(data.get("notes") or []), *entry.notes]
+    return complete(data, name=entry.name, split=None if entry.reads_split else settings.split)
+
+
+def _refuse_text(settings: DataSettings, what: str) -> None:
+    if settings.text is not None:
+        raise InputError(f"text names a column of a node table, and {what} has none; leave text out")
+
+
+def _existing_folder(source: str) -> Path:
+    folder = Path(source).expanduser()
+    if folder.is_dir():
+        return folder
+    if folder.exists():
+        raise InputError(f"{source} is a file; give the folder that holds nodes and edges")
+    if os.sep in source or source.startswith((".", "~")):
+        raise InputError(f"there is no folder {source}")
+    names = ", ".join(sorted(CATALOG))
+    raise InputError(
+        f"unknown data set {source!r}{did_you_mean(source, CATALOG)}; choose from {names}, or give a folder of tables"
+    )

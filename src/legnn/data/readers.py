@@ -1,0 +1,207 @@
+"""How each published format is read into a plain `Data`; what is missing there `complete` adds.
+
+PyG's data sets write a `processed` folder beside the raw files, trust one they find there, and download what is
+missing. Here they run in a temporary folder of links, so the data folder may be read-only and nothing is fetched,
+stored or unpickled behind the user's back.
+"""
+
+import contextlib
+import gzip
+import io
+import tempfile
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import scipy.sparse as sp
+import torch
+from sklearn.datasets import load_digits
+from sklearn.neighbors import kneighbors_graph
+from torch_geometric.data import Data
+from torch_geometric.datasets import Actor, Amazon, Coauthor, HeterophilousGraphDataset, Planetoid
+from torch_geometric.utils import index_to_mask, to_undirected
+
+from legnn.data.complete import MASKS
+from legnn.data.download import RemoteFile, data_folder, fetch
+from legnn.data.pickles import refuse_harmful_pickle
+from legnn.data.splits import draw_split
+from legnn.errors import InputError
+from legnn.wording import first_line
+
+GEOM_GCN_SPLITS = 10
+DIGITS_NEIGHBORS, DIGITS_TRAIN_PER_CLASS, DIGITS_VAL_PER_CLASS = 10, 10, 30
+ARXIV_CHANNELS = 128
+ARXIV_PLACES = ("ogb/ogbn_arxiv", "ogb/arxiv", "ogbn_arxiv", "arxiv", "ogb/arxiv.zip", "arxiv.zip")
+
+
+def read_digits(split: int | None) -> Data:
+    """Scikit-learn's 8x8 digits, each joined to the ten nearest; 10 training and 30 validation nodes a class."""
+    digits = load_digits()
+    x = torch.from_numpy(digits.data / 16).float()
+    y = torch.from_numpy(digits.target).long()
+    neighbors = kneighbors_graph(digits.data, DIGITS_NEIGHBORS).tocoo()
+    edge_index = torch.from_numpy(np.stack([neighbors.col, neighbors.row])).long()  # a node hears its neighbors
+    train = np.full(10, DIGITS_TRAIN_PER_CLASS)
+    val = np.full(10, DIGITS_VAL_PER_CLASS)
+    masks = draw_split(y, train, val, seed=split or 0)
+    return Data(
+        x=x, y=y, edge_index=edge_index, feature_names=digits.feature_names, **dict(zip(MASKS, masks, strict=True))
+    )
+
+
+def read_planetoid(
+    folder: str, common: tuple[RemoteFile, ...], splits: tuple[RemoteFile, ...], split: int | None
+) -> Data:
+    """Cora, CiteSeer or PubMed: the public split, or with an int one of geom-gcn's ten."""
+    files = [fetch(file) for file in common]
+    for file in files:
+        if file.suffix != ".index":
+            refuse_harmful_pickle(file)
+    if split is None:
+        return _read_with_pyg(
+            lambda root: Planetoid(root, folder), {f"{folder}/raw/{file.name}": file for file in files}
+        )
+    files += [fetch(file) for file in splits]
+    places = {f"{folder}/geom-gcn/raw/{file.name}": file for file in files}
+    return _read_with_pyg(lambda root: Planetoid(root, folder, split="geom-gcn"), places)
+
+
+def read_amazon(folder: str, file: RemoteFile, split_file: str) -> Data:
+    """Photo or Computers, with the 60/20/20 split if its file is there."""
+    place = {f"{folder}/raw/{Path(file.path).name}": fetch(file)}
+    return _with_split_file(_read_with_pyg(lambda root: Amazon(root, folder), place), split_file)
+
+
+def read_coauthor(folder: str, file: RemoteFile, split_file: str) -> Data:
+    """CS, with the 60/20/20 split if its file is there."""
+    place = {f"{folder}/raw/{Path(file.path).name}": fetch(file)}
+    return _with_split_file(_read_with_pyg(lambda root: Coauthor(root, folder), place), split_file)
+
+
+def read_actor(files: tuple[RemoteFile, ...]) -> Data:
+    """Actor with geom-gcn's ten splits."""
+    return _read_with_pyg(Actor, {f"raw/{Path(file.path).name}": fetch(file) for file in files})
+
+
+def read_heterophilous(name: str, file: RemoteFile) -> Data:
+    """Tolokers or minesweeper with their ten splits."""
+    place = {f"{name}/raw/{name}.npz": fetch(file)}
+    return _read_with_pyg(lambda root: HeterophilousGraphDataset(root, name), place)
+
+
+def read_filtered(file: RemoteFile) -> Data:
+    """Filtered chameleon or squirrel: the published arrays, or the same with sparse features and edges both ways."""
+    path = fetch(file)
+    with _damage_named(path), np.load(path, allow_pickle=False) as arrays:
+        if "node_features" in arrays:
+            y = torch.from_numpy(arrays["node_labels"])
+            edge_index = to_undirected(torch.from_numpy(arrays["edges"].T).long().contiguous(), num_nodes=len(y))
+            masks = {mask: torch.from_numpy(arrays[f"{mask}s"].T) for mask in MASKS}
+            return Data(x=torch.from_numpy(arrays["node_features"]), y=y, edge_index=edge_index, **masks)
+        sparse = (arrays["x_data"], arrays["x_indices"], arrays["x_indptr"])
+        x = torch.from_numpy(sp.csr_matrix(sparse, arrays["x_shape"]).toarray())
+        masks = {mask: torch.from_numpy(arrays[mask]) for mask in MASKS}
+        edge_index = torch.from_numpy(arrays["edge_index"])
+        return Data(x=x, y=torch.from_numpy(arrays["y"]), edge_index=edge_index, **masks)
+
+
+def read_arxiv(archive: RemoteFile) -> Data:
+    """OGB's own archive of ogbn-arxiv, zipped or not, with its split by year; edges go from the citing paper."""
+    open_member = _arxiv_opener(archive)
+    x = _csv_numbers(open_member("raw/node-feat.csv.gz"), pa.float32())
+    y = _csv_numbers(open_member("raw/node-label.csv.gz"), pa.int64()).flatten()
+    edges = _csv_numbers(open_member("raw/edge.csv.gz"), pa.int64())
+    masks = {}
+    for mask, part in zip(MASKS, ("train", "valid", "test"), strict=True):
+        index = _csv_numbers(open_member(f"split/time/{part}.csv.gz"), pa.int64()).flatten()
+        masks[mask] = index_to_mask(torch.from_numpy(index), size=len(y))
+    categories = _csv_rows(open_member("mapping/labelidx2arxivcategeory.csv.gz"))
+    papers = _csv_rows(open_member("mapping/nodeidx2paperid.csv.gz"))
+    data = Data(
+        x=torch.from_numpy(x),
+        y=torch.from_numpy(y),
+        edge_index=torch.from_numpy(np.ascontiguousarray(edges.T)),
+        class_names=categories.sort_by("label idx")["arxiv category"].to_pylist(),
+        node_id=papers.sort_by("node idx")["paper id"].to_numpy(),
+        notes=[],
+        **masks,
+    )
+    if x.shape[1] != ARXIV_CHANNELS:
+        data.notes.append(
+            f"The features of ogbn-arxiv found here have {x.shape[1]} columns: they are not the published word vectors "
+            f"({ARXIV_CHANNELS} columns), so figures must not be set beside published ones."
+        )
+    return data
+
+
+def _read_with_pyg(dataset: Callable[[str], Data], files: Mapping[str, Path]) -> Data:
+    """Read with a data set class of PyG from a folder that holds nothing but links to the raw `files`."""
+    first = next(iter(files.values()))
+    read_from = first if len(files) == 1 else first.parent
+    with tempfile.TemporaryDirectory(prefix="legnn-") as root:
+        for place, file in files.items():
+            link = Path(root) / place
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(file.resolve())
+        # PyG prints as it goes, and old pickles of arrays make NumPy warn: neither is for the user
+        with _damage_named(read_from), contextlib.redirect_stderr(io.StringIO()), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return dataset(root)[0]
+
+
+@contextlib.contextmanager
+def _damage_named(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:  # a parser fails on a damaged file with whatever it stumbles over
+        raise InputError(
+            f"{path} could not be read ({first_line(error)}); if it is damaged, delete it and get it again"
+        ) from error
+
+
+def _with_split_file(data: Data, split_file: str) -> Data:
+    path = data_folder() / split_file
+    if not path.is_file():
+        return data
+    with _damage_named(path), np.load(path, allow_pickle=False) as parts:
+        for mask, part in zip(MASKS, ("train", "valid", "test"), strict=True):
+            data[mask] = index_to_mask(torch.from_numpy(parts[part]), size=len(data.y))
+    return data
+
+
+def _arxiv_opener(archive: RemoteFile) -> Callable[[str], bytes]:
+    """A function from a member's name to its unzipped bytes."""
+    found = next((place for name in ARXIV_PLACES if (place := data_folder() / name).exists()), None)
+    place = found or fetch(archive)
+
+    def open_member(member: str) -> bytes:
+        with _damage_named(place / member):
+            if place.is_dir():
+                return gzip.decompress((place / member).read_bytes())
+            with zipfile.ZipFile(place) as zipped:
+                return gzip.decompress(zipped.read(f"arxiv/{member}"))
+
+    return open_member
+
+
+def _csv_numbers(text: bytes, kind: pa.DataType) -> np.ndarray:
+    """Numbers [rows, columns] of a table without a header."""
+    columns = [str(i) for i in range(text[: text.find(b"\n")].count(b",") + 1)]
+    with _damage_named(Path("a table of ogbn-arxiv")):
+        table = pacsv.read_csv(
+            pa.BufferReader(text),
+            read_options=pacsv.ReadOptions(column_names=columns),
+            convert_options=pacsv.ConvertOptions(column_types=dict.fromkeys(columns, kind)),
+        )
+        return np.column_stack([column.to_numpy() for column in table.columns])
+
+
+def _csv_rows(text: bytes) -> pa.Table:
+    with _damage_named(Path("a mapping of ogbn-arxiv")):
+        return pacsv.read_csv(pa.BufferReader(text))

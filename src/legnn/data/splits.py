@@ -1,0 +1,76 @@
+"""Splits: one picked from several, or one drawn."""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from legnn.errors import InputError
+
+TRAIN_SHARE, VAL_SHARE = 0.6, 0.2
+
+
+class Split(NamedTuple):
+    """Which nodes are for what; all three are bool [M] and do not overlap."""
+
+    train: Tensor
+    val: Tensor
+    test: Tensor
+
+
+def pick_split(masks: Split, split: int | None, name: str) -> Split:
+    """One split out of masks [M] or [M, K]; None picks the first.
+
+    Args:
+        masks: three masks, [M] where there is one split, else [M, K].
+        split: column to pick.
+        name: what the masks belong to, for the error.
+    """
+    column = 0 if split is None else split
+    stacked = Split(*(mask.bool().unsqueeze(1) if mask.dim() == 1 else mask.bool() for mask in masks))
+    count = min(mask.shape[1] for mask in stacked)
+    if column >= count:
+        choice = "0" if count == 1 else f"0 to {count - 1}"
+        raise InputError(f"split {column} of {name} does not exist; choose {choice}, or leave split out")
+    return Split(*(mask[:, column].contiguous() for mask in stacked))
+
+
+def stratified_split(y: Tensor, seed: int) -> Split:
+    """60/20/20 of the labeled nodes of every class, at least one of them for training.
+
+    A class of two or more nodes also has one for validation. Unlabeled nodes (-1) are in none of the three.
+
+    Args:
+        y: int64 [M], -1 is unlabeled.
+        seed: the same seed draws the same split.
+    """
+    size = np.bincount(y[y >= 0].numpy(), minlength=1)
+    train = np.maximum(1, np.rint(TRAIN_SHARE * size).astype(np.int64))
+    val = np.maximum(1, np.rint(VAL_SHARE * size).astype(np.int64))
+    return draw_split(y, train, val, seed)
+
+
+def draw_split(y: Tensor, train: np.ndarray, val: np.ndarray, seed: int) -> Split:
+    """`train[c]` nodes of each class c for training, then `val[c]` for validation, and the rest for testing.
+
+    Args:
+        y: int64 [M], -1 is unlabeled.
+        train: int [C] nodes of each class.
+        val: int [C] nodes of each class, as far as there are any left.
+        seed: the same seed draws the same split.
+    """
+    label = y.numpy()
+    shuffled = np.random.default_rng(seed).permutation(np.flatnonzero(label >= 0))
+    by_class = shuffled[np.argsort(label[shuffled], kind="stable")]
+    c = label[by_class]
+    first_of_class = np.searchsorted(c, c)
+    rank = np.arange(len(c)) - first_of_class
+    parts = (rank < train[c], (rank >= train[c]) & (rank < train[c] + val[c]), rank >= train[c] + val[c])
+    return Split(*(_mask(by_class[part], len(label)) for part in parts))
+
+
+def _mask(index: np.ndarray, size: int) -> Tensor:
+    mask = torch.zeros(size, dtype=torch.bool)
+    mask[torch.from_numpy(index)] = True
+    return mask

@@ -1,0 +1,57 @@
+"""The columns of the paper's table of data sets."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+
+class Statistics(NamedTuple):
+    """What a graph is like, as it was read: before reverse edges and self-loops were added."""
+
+    name: str
+    nodes: int
+    edges: int
+    features: int
+    classes: int
+    labeled: int
+    train_percent: float
+    val_percent: float
+    test_percent: float
+    homophily: float
+
+
+def statistics(data: Data) -> Statistics:
+    """Size, split and homophily of a graph that `load` returned."""
+    nodes = data.x.shape[0]
+
+    def percent(mask: Tensor) -> float:
+        return 100 * int(mask.sum()) / nodes
+
+    return Statistics(
+        name=data.name,
+        nodes=nodes,
+        edges=data.raw_edges,
+        features=data.x.shape[1],
+        classes=len(data.class_names),
+        labeled=int((data.y >= 0).sum()),
+        train_percent=percent(data.train_mask),
+        val_percent=percent(data.val_mask),
+        test_percent=percent(data.test_mask),
+        homophily=data.homophily,
+    )
+
+
+def edge_homophily(edge_index: Tensor, y: Tensor) -> float:
+    """Fraction of edges whose ends share a class, over the edges with both ends labeled; NaN if there are none.
+
+    Args:
+        edge_index: int64 [2, E].
+        y: int64 [M], -1 is unlabeled.
+    """
+    source, target = y[edge_index[0]], y[edge_index[1]]
+    both_labeled = (source >= 0) & (target >= 0)
+    if not both_labeled.any():
+        return float("nan")
+    return float((source == target)[both_labeled].to(torch.float64).mean())

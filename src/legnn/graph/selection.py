@@ -1,0 +1,48 @@
+"""Training node selection: which training nodes are predicted this epoch, and which show their labels."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Generator, Tensor
+
+from legnn.errors import InputError
+
+
+class TrainingNodeSelection(NamedTuple):
+    """The two parts of the training nodes in one epoch; with selection on, they have no node in common."""
+
+    predicted: Tensor
+    """`[P]` nodes that supply the loss."""
+    shown: Tensor
+    """`[S]` nodes that supply label edges."""
+
+
+def predicted_count(num_train: int, rate: float) -> int:
+    """`⌊α|L|⌋`, exact where `α|L|` is whole but its floating-point product falls just short of it."""
+    product = rate * num_train
+    nearest = round(product)
+    return nearest if math.isclose(product, nearest, rel_tol=1e-9) else math.floor(product)
+
+
+def check_selection(num_train: int, rate: float) -> None:
+    """Say before training starts if `rate` would leave nothing to predict."""
+    if predicted_count(num_train, rate) == 0:
+        raise InputError(
+            f"alpha = {rate} of {num_train} training nodes leaves none to predict; "
+            f"give alpha of at least {1 / num_train:.3g}, or more training labels"
+        )
+
+
+def select_training_nodes(train_index: Tensor, rate: float, generator: Generator) -> TrainingNodeSelection:
+    """Pick `⌊rate · |L|⌋` of the training nodes to predict; the rest show their labels.
+
+    The order is drawn on the generator's device, so a run does not depend on where the graph lies.
+    """
+    order = torch.randperm(train_index.numel(), generator=generator, device=generator.device).to(train_index.device)
+    shuffled = train_index[order]
+    count = predicted_count(train_index.numel(), rate)
+    # a predicted node shows no label, or the model could copy the answer
+    return TrainingNodeSelection(predicted=shuffled[:count], shown=shuffled[count:])

@@ -1,0 +1,24 @@
+"""The layers, the lift of any PyG convolution, and the model."""
+
+from legnn.nn.backbones import BACKBONES, lifted, register_backbone
+from legnn.nn.gat import GAT
+from legnn.nn.gcn import GCN
+from legnn.nn.lift import Lift, lift
+from legnn.nn.model import LEGNN, Representations, predict_proba
+from legnn.nn.sage import SAGE
+from legnn.nn.settings import ModelSettings
+
+__all__ = [
+    "BACKBONES",
+    "GAT",
+    "GCN",
+    "LEGNN",
+    "SAGE",
+    "Lift",
+    "ModelSettings",
+    "Representations",
+    "lift",
+    "lifted",
+    "predict_proba",
+    "register_backbone",
+]

@@ -1,0 +1,82 @@
+"""The backbones by name. A new one is a line here, or `register_backbone` from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from torch import nn
+from torch_geometric.nn import GATv2Conv, GINConv, TransformerConv
+
+from legnn.nn.gat import GAT
+from legnn.nn.gcn import GCN
+from legnn.nn.lift import lift
+from legnn.nn.sage import SAGE
+
+if TYPE_CHECKING:
+    from legnn.nn.settings import ModelSettings
+
+Backbone = Callable[["ModelSettings", int, bool, bool], nn.Module]
+"""Makes one layer from the settings, its channels, whether it is label-enhanced, and whether labels go on from it."""
+
+
+def _gcn(settings: ModelSettings, channels: int, enhanced: bool, update_labels: bool) -> nn.Module:
+    return GCN(channels, channels, enhanced=enhanced, update_labels=update_labels, normalize=settings.normalize)
+
+
+def _sage(settings: ModelSettings, channels: int, enhanced: bool, update_labels: bool) -> nn.Module:
+    return SAGE(channels, channels, enhanced=enhanced, update_labels=update_labels, normalize=settings.normalize)
+
+
+def _gat(settings: ModelSettings, channels: int, enhanced: bool, update_labels: bool) -> nn.Module:
+    return GAT(
+        channels,
+        channels,
+        heads=settings.heads,
+        target_attention=settings.target_attention,
+        symmetric_norm=settings.symmetric_norm,
+        enhanced=enhanced,
+        update_labels=update_labels,
+        normalize=settings.normalize,
+        label_edges=bool(settings.label_edges),
+    )
+
+
+def lifted(make: Callable[[ModelSettings, tuple[int, int], int], nn.Module]) -> Backbone:
+    """A backbone out of a maker of bipartite PyG convolutions `(settings, channels, out_channels) → convolution`."""
+
+    def backbone(settings: ModelSettings, channels: int, enhanced: bool, update_labels: bool) -> nn.Module:
+        layer = lift(lambda both, out: make(settings, both, out))
+        return layer(channels, channels, enhanced=enhanced, update_labels=update_labels, normalize=settings.normalize)
+
+    return backbone
+
+
+def _gatv2(settings: ModelSettings, both: tuple[int, int], out: int) -> nn.Module:
+    return GATv2Conv(both, out // settings.heads, heads=settings.heads, add_self_loops=False)
+
+
+def _transformer(settings: ModelSettings, both: tuple[int, int], out: int) -> nn.Module:
+    return TransformerConv(both, out // settings.heads, heads=settings.heads)
+
+
+def _gin(settings: ModelSettings, both: tuple[int, int], out: int) -> nn.Module:
+    return GINConv(nn.Sequential(nn.Linear(both[0], out), nn.ReLU(), nn.Linear(out, out)), train_eps=True)
+
+
+BACKBONES: dict[str, Backbone] = {
+    "gcn": _gcn,
+    "sage": _sage,
+    "gat": _gat,
+    "gatv2": lifted(_gatv2),
+    "transformer": lifted(_transformer),
+    "gin": lifted(_gin),
+}
+"""The first three are written out for a label graph; the others are PyG's own convolutions, lifted."""
+
+
+def register_backbone(name: str, backbone: Backbone) -> None:
+    """Add a backbone under a name that settings can hold, usually one made by `lifted`."""
+    if name in BACKBONES:
+        raise ValueError(f"there is already a backbone named {name!r}")
+    BACKBONES[name] = backbone

@@ -1,0 +1,137 @@
+"""From features and shown labels to the input of the first layer: `H_N⁰` and `H_L⁰`."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from legnn.errors import InputError
+from legnn.graph import LabelGraph
+from legnn.nn.layer import column, typed_linear
+from legnn.nn.settings import LabelFeatures, LabelUsage
+from legnn.ops import class_sum, label_gather
+
+
+def _glorot(*shape: int) -> nn.Parameter:
+    parameter = nn.Parameter(torch.empty(shape))
+    nn.init.xavier_uniform_(parameter)
+    return parameter
+
+
+class FeatureScale(nn.Module):
+    """Puts features on a scale the model can use. Its statistics are saved with the weights, so that a graph that has
+    grown is scaled as the graph was on which the model was trained.
+    """
+
+    mean: Tensor
+    deviation: Tensor
+
+    def __init__(self, kind: str, in_channels: int) -> None:
+        super().__init__()
+        self.kind = kind
+        if kind == "standard":
+            self.register_buffer("mean", torch.zeros(in_channels))
+            self.register_buffer("deviation", torch.ones(in_channels))
+
+    @torch.no_grad()
+    def fit(self, x: Tensor) -> None:
+        """Take the statistics of `x` `[M, F]`."""
+        if self.kind == "standard":
+            self.mean.copy_(x.mean(0))
+            deviation = x.std(0, correction=0)
+            self.deviation.copy_(deviation.masked_fill(deviation < 1e-6 * (1 + self.mean.abs()), 1.0))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """`[M, F]` to `[M, F]`."""
+        if self.kind == "row":
+            return x / x.abs().sum(1, keepdim=True).clamp(min=1e-12)
+        if self.kind == "standard":
+            return (x - self.mean) / self.deviation
+        return x
+
+
+class LabelEmbedding(nn.Module):
+    """`H_L⁰ = E P_L` `[C, D]`."""
+
+    given: Tensor
+
+    def __init__(
+        self, kind: LabelFeatures, in_channels: int, num_classes: int, channels: int, given: Tensor | None
+    ) -> None:
+        super().__init__()
+        self.kind = kind
+        if kind == "one-hot":
+            self.rows = _glorot(num_classes, channels)
+        elif kind == "class-mean":
+            self.project = typed_linear(in_channels, channels)
+        else:
+            if given is None:
+                raise InputError("label_features = 'given' needs a matrix with a row for each class, and there is none")
+            if given.dim() != 2 or given.size(0) != num_classes:
+                raise InputError(
+                    f"label features must have a row for each of the {num_classes} classes, got {list(given.shape)}"
+                )
+            self.register_buffer("given", given.float())
+            self.project = typed_linear(given.size(1), channels)
+
+    def forward(self, x: Tensor, graph: LabelGraph) -> Tensor:
+        """Shapes: `x` `[M, F]`; gives `[C, D]`."""
+        if self.kind == "one-hot":
+            return self.rows
+        if self.kind == "given":
+            return self.project(self.given)
+        # the mean is over shown nodes only: with a predicted node in it, its class could be read off its label
+        total = class_sum(x[graph.shown], graph.y, graph.num_classes)
+        return self.project(total / column(graph.label_count.clamp(min=1), total))
+
+
+class Encoder(nn.Module):
+    """`H_N⁰ = Augment(X, Y) P_N` and, label-enhanced, `H_L⁰ = E P_L`.
+
+    | usage | `Augment(X, Y)` |
+    |---|---|
+    | vanilla, enhanced | `X` |
+    | concat | `X ‖ Y`, computed as `X P_1 + Y P_2` |
+    | addition | `X + Y W_L`, with `W_L` `[C, F]`, computed as `X P_N + Y (W_L P_N)` |
+
+    `Y` holds the shown labels alone. With `label_at_input`, a label-enhanced model adds `Y H_L⁰` to `H_N⁰`: otherwise a
+    label has traveled one hop less after `K` layers than it has with concat or addition.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        num_classes: int,
+        channels: int,
+        *,
+        labels: LabelUsage,
+        label_features: LabelFeatures = "one-hot",
+        label_at_input: bool = False,
+        input_dropout: float = 0.0,
+        given: Tensor | None = None,
+    ) -> None:
+        super().__init__()
+        self.labels, self.label_at_input, self.input_dropout = labels, label_at_input, input_dropout
+        self.project = typed_linear(in_channels, channels)
+        if labels == "concat":
+            self.label_rows = _glorot(num_classes, channels)
+        elif labels == "addition":
+            self.label_rows = _glorot(num_classes, in_channels)
+        elif labels == "enhanced":
+            self.label_embedding = LabelEmbedding(label_features, in_channels, num_classes, channels, given)
+
+    def forward(self, x: Tensor, graph: LabelGraph) -> tuple[Tensor, Tensor | None]:
+        """Shapes: `x` `[M, F]`; gives `[M, D]` and, label-enhanced, `[C, D]`."""
+        nodes = self.project(F.dropout(x, self.input_dropout, self.training))
+        labels = self.label_embedding(x, graph) if self.labels == "enhanced" else None
+        at_input: Tensor | None = None
+        if self.labels == "concat":
+            at_input = self.label_rows
+        elif self.labels == "addition":
+            at_input = self.project(self.label_rows)
+        elif self.label_at_input:
+            at_input = labels
+        if at_input is not None:
+            nodes = nodes.index_add(0, graph.shown, label_gather(at_input, graph.y))
+        return nodes, labels

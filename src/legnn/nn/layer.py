@@ -1,0 +1,43 @@
+"""What every layer of a label-enhanced network has in common."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+from torch import Tensor, nn
+
+from legnn.graph import LabelGraph
+
+Normalize = Literal["relation", "joint"]
+"""How the weights of `A'` are normalized: over all edges at once, as in the paper's equations (`joint`), or within
+each kind of edge and averaged over the kinds that a node really has (`relation`)."""
+
+
+class Layer(Protocol):
+    """A message-passing layer over a label graph: `H_N, H_L → H_N', H_L'`, before activation.
+
+    `labels` is None in a vanilla layer, which passes messages along `A` alone. The second result is None in a vanilla
+    layer and in the last layer, whose labels nothing reads.
+    """
+
+    def __call__(self, x: Tensor, labels: Tensor | None, graph: LabelGraph) -> tuple[Tensor, Tensor | None]:
+        """Shapes: `x` `[M, in]`, `labels` `[C, in]`; gives `[M, out]`, `[C, out]`."""
+        ...
+
+
+def typed_linear(in_channels: int, out_channels: int) -> nn.Linear:
+    """One of `W_N`, `W_L`: a Glorot matrix with no bias."""
+    linear = nn.Linear(in_channels, out_channels, bias=False)
+    nn.init.xavier_uniform_(linear.weight)
+    return linear
+
+
+def inverse_sqrt(degree: Tensor, like: Tensor) -> Tensor:
+    """`d^{-1/2}` as a column in the precision of `like`, 0 where the degree is 0."""
+    degree = degree.to(like.dtype)
+    return degree.rsqrt().masked_fill(degree == 0, 0.0)[:, None]
+
+
+def column(values: Tensor, like: Tensor) -> Tensor:
+    """`values` `[n]` as `[n, 1]` in the precision of `like`."""
+    return values.to(like.dtype)[:, None]

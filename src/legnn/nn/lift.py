@@ -1,0 +1,77 @@
+"""A label-enhanced layer out of any PyG convolution that accepts bipartite input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from legnn.errors import InputError
+from legnn.graph import LabelGraph
+from legnn.nn.layer import Normalize, column
+
+MakeConvolution = Callable[[tuple[int, int], int], nn.Module]
+"""Makes one bipartite convolution from `(source channels, target channels)` and the output channels."""
+
+
+class Lift(nn.Module):
+    """One convolution for each kind of edge (node–node, label–node, node–label), averaged over the kinds a node has.
+
+    The convolution is called as PyG calls it on a bipartite graph, `conv((x_source, x_target), edge_index, size=…)`,
+    and must not add self-loops of its own. What it does with a node that has no neighbors is its own affair: the
+    node–node convolution counts for every node, the label–node convolution for the nodes that show a label.
+    """
+
+    def __init__(
+        self,
+        make: MakeConvolution,
+        in_channels: int,
+        out_channels: int,
+        *,
+        enhanced: bool = True,
+        update_labels: bool = True,
+        normalize: Normalize = "relation",
+    ) -> None:
+        super().__init__()
+        if enhanced and normalize != "relation":
+            raise InputError(
+                f"normalize = {normalize!r} needs gcn, sage or gat: a lifted convolution normalizes within "
+                "each relation on its own; give normalize = 'relation'"
+            )
+        both = (in_channels, in_channels)
+        self.node_to_node = make(both, out_channels)
+        self.label_to_node = make(both, out_channels) if enhanced else None
+        self.node_to_label = make(both, out_channels) if enhanced and update_labels else None
+
+    def forward(self, x: Tensor, labels: Tensor | None, graph: LabelGraph) -> tuple[Tensor, Tensor | None]:
+        """Shapes: `x` `[M, in]`, `labels` `[C, in]` or None; gives `[M, out]`, `[C, out]` or None."""
+        if graph.adjacency.weight is not None:
+            raise InputError("a lifted convolution takes no edge weights; use gcn, sage or gat on a weighted graph")
+        if graph.label_adjacency is not None:
+            raise InputError("a lifted convolution takes no label–label edges; use gcn, sage or gat with them")
+        M, C = graph.num_nodes, graph.num_classes
+        nodes = self.node_to_node((x, x), graph.adjacency.edge_index, size=(M, M))
+        if labels is None or self.label_to_node is None:
+            return nodes, None
+        label_edges = torch.stack([graph.y, graph.shown])
+        shows = column(graph.shows, nodes)
+        from_labels = self.label_to_node((labels, x), label_edges, size=(C, M))
+        nodes = (nodes + shows * from_labels) / (1 + shows)
+        if self.node_to_label is None:
+            return nodes, None
+        new_labels = self.node_to_label((x, labels), label_edges.flip(0), size=(M, C))
+        return nodes, new_labels
+
+
+def lift(make: MakeConvolution) -> Callable[..., Lift]:
+    """Turn a maker of PyG convolutions into a backbone.
+
+    >>> from torch_geometric.nn import GATv2Conv
+    >>> backbone = lift(lambda channels, out: GATv2Conv(channels, out, add_self_loops=False))
+    """
+
+    def backbone(in_channels: int, out_channels: int, **options: object) -> Lift:
+        return Lift(make, in_channels, out_channels, **options)  # type: ignore[arg-type]
+
+    return backbone

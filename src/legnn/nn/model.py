@@ -1,0 +1,103 @@
+"""The model: `encoder → layers → classifier`, for every backbone and every label usage."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from legnn.graph import LabelGraph
+from legnn.nn.backbones import BACKBONES
+from legnn.nn.encoder import Encoder, FeatureScale
+from legnn.nn.settings import ModelSettings
+
+
+class Representations(NamedTuple):
+    """What the last layer leaves."""
+
+    nodes: Tensor
+    """`Z_N` `[M, D]`."""
+    labels: Tensor | None
+    """`[C, D]`: the labels as the last layer read them; None where labels are not nodes. The paper's `Z_L` would be one
+    more step, whose parameters no loss ever reaches."""
+
+
+class Block(nn.Module):
+    """One layer and what follows it: residual, normalization, activation, dropout."""
+
+    def __init__(self, settings: ModelSettings, channels: int, *, enhanced: bool, update_labels: bool) -> None:
+        super().__init__()
+        self.layer = BACKBONES[settings.backbone](settings, channels, enhanced, update_labels)
+        self.residual, self.dropout = bool(settings.residual), settings.dropout or 0.0
+        norms = {"none": nn.Identity, "batch": nn.BatchNorm1d, "layer": nn.LayerNorm}
+        kind = settings.norm or "none"
+        self.norm = nn.Identity() if kind == "none" else norms[kind](channels)
+        if enhanced and update_labels:
+            # a handful of labels is no batch to take statistics of: theirs is a layer norm wherever there is a norm
+            self.label_norm = nn.Identity() if kind == "none" else nn.LayerNorm(channels)
+
+    def forward(self, x: Tensor, labels: Tensor | None, graph: LabelGraph) -> tuple[Tensor, Tensor | None]:
+        """Shapes: `x` `[M, D]`, `labels` `[C, D]` or None; the same come out, labels None after the last block."""
+        new_x, new_labels = self.layer(x, labels, graph)
+        x = self._finish(new_x, x, self.norm)
+        return x, None if new_labels is None else self._finish(new_labels, labels, self.label_norm)
+
+    def _finish(self, new: Tensor, old: Tensor | None, norm: nn.Module) -> Tensor:
+        if self.residual and old is not None:
+            new = new + old
+        return F.dropout(F.relu(norm(new)), self.dropout, self.training)
+
+
+class LEGNN(nn.Module):
+    """A graph neural network over a label graph.
+
+    `H⁰ = encoder(X, Y)`; `H^{k+1} = dropout(σ(norm(layer(H^k) + H^k)))`; `Ŷ = softmax(Z_N W_pred + b_pred)`, of which
+    `forward` gives the logits. Settings left open must have been chosen from the data first (`legnn.settings.resolve`).
+    """
+
+    def __init__(
+        self, in_channels: int, num_classes: int, settings: ModelSettings, label_features: Tensor | None = None
+    ) -> None:
+        super().__init__()
+        if settings.hidden is None or settings.layers is None:
+            raise ValueError("the model's settings are not complete; call legnn.settings.resolve(settings, data) first")
+        enhanced = settings.labels == "enhanced"
+        self.scale = FeatureScale(settings.scale or "none", in_channels)
+        self.encoder = Encoder(
+            in_channels,
+            num_classes,
+            settings.hidden,
+            labels=settings.labels,
+            label_features=settings.label_features,
+            label_at_input=bool(settings.label_at_input),
+            input_dropout=settings.input_dropout or 0.0,
+            given=label_features,
+        )
+        self.layers = nn.ModuleList(
+            Block(settings, settings.hidden, enhanced=enhanced, update_labels=k + 1 < settings.layers)
+            for k in range(settings.layers)
+        )
+        self.classifier = nn.Linear(settings.hidden, num_classes)
+
+    def embed(self, x: Tensor, graph: LabelGraph) -> Representations:
+        """Shapes: `x` `[M, F]` as `self.scale` returns it (once, not in every epoch); gives `[M, D]`, `[C, D]`."""
+        nodes, labels = self.encoder(x, graph)
+        for block in self.layers:
+            before = labels
+            nodes, labels = block(nodes, labels, graph)
+        return Representations(nodes, before)
+
+    def forward(self, x: Tensor, graph: LabelGraph) -> Tensor:
+        """Shapes: `x` `[M, F]` as `self.scale` returns it; gives the logits `[M, C]`."""
+        return self.classifier(self.embed(x, graph).nodes)
+
+    def num_parameters(self) -> int:
+        """How many numbers are trained."""
+        return sum(parameter.numel() for parameter in self.parameters() if parameter.requires_grad)
+
+
+def predict_proba(logits: Tensor) -> Tensor:
+    """`Ŷ = softmax(logits)` in single precision."""
+    return torch.softmax(logits.float(), -1)

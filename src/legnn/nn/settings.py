@@ -1,0 +1,64 @@
+"""What a model is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from legnn.checks import check_choice, check_range
+from legnn.nn.backbones import BACKBONES
+from legnn.nn.layer import Normalize
+
+LabelUsage = Literal["vanilla", "concat", "addition", "enhanced"]
+LabelFeatures = Literal["one-hot", "class-mean", "given"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSettings:
+    """The model's settings. None means: chosen from the data, by how many labels there are (`legnn.settings`)."""
+
+    backbone: str = "gcn"
+    """A name in `BACKBONES`: gcn, sage, gat; gatv2, transformer, gin are PyG's, lifted."""
+    labels: LabelUsage = "enhanced"
+    """How labels enter: not at all, concatenated or added to the features, or as nodes of the graph."""
+    normalize: Normalize = "relation"
+    """Over all of `A'` at once (joint, the paper's equations), or within each relation."""
+    hidden: int | None = None
+    """`D`, over all heads."""
+    layers: int | None = None
+    """`K`."""
+    heads: int = 4
+    """Attention heads of gat, gatv2 and transformer; `hidden` is their total."""
+    target_attention: bool = True
+    """gat: whether the score looks at the target, too."""
+    symmetric_norm: bool = False
+    """gat: whether messages are scaled by degrees as in GCN."""
+    residual: bool | None = None
+    """Whether each layer adds its input to its output."""
+    norm: Literal["none", "batch", "layer"] | None = None
+    """What follows each layer."""
+    dropout: float | None = None
+    """After each layer."""
+    input_dropout: float | None = None
+    """On the features."""
+    label_features: LabelFeatures = "one-hot"
+    """`E`: a learned row for each class, the mean of the features of the nodes that show it, or a matrix given."""
+    label_edges: bool | None = None
+    """Whether the label–label edges that come with the data are used; by default, where there are any."""
+    label_at_input: bool | None = None
+    """enhanced: whether a node that shows its label also receives the label's embedding at the input layer."""
+    scale: Literal["none", "row", "standard"] | None = None
+    """Features as they are, each row divided by its sum, or each column to mean 0 and deviation 1."""
+
+    def __post_init__(self) -> None:
+        check_choice("backbone", self.backbone, BACKBONES)
+        check_choice("labels", self.labels, ("vanilla", "concat", "addition", "enhanced"))
+        check_choice("normalize", self.normalize, ("relation", "joint"))
+        check_choice("norm", self.norm, ("none", "batch", "layer"), optional=True)
+        check_choice("label_features", self.label_features, ("one-hot", "class-mean", "given"))
+        check_choice("scale", self.scale, ("none", "row", "standard"), optional=True)
+        check_range("hidden", self.hidden, least=1)
+        check_range("layers", self.layers, least=1)
+        check_range("heads", self.heads, least=1)
+        check_range("dropout", self.dropout, least=0, below=1)
+        check_range("input_dropout", self.input_dropout, least=0, below=1)

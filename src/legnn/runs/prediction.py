@@ -1,0 +1,109 @@
+"""Predictions from a finished run, for its own graph or for one that has grown since."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from legnn.data import load
+from legnn.errors import InputError
+from legnn.runs.folder import DataCard, RunFolder
+from legnn.runs.session import predictions_table, reload, restore, select_device, shows_labels
+from legnn.training import Task, predict_without_own_label
+
+
+def predict(
+    folder: str | Path, data: Data | str | Path | None = None, *, device: str = "auto"
+) -> pd.DataFrame:
+    """id, prediction, confidence, split of every node.
+
+    Without `data` the run's own graph is predicted again. With it, any graph with the same features and classes, such
+    as the run's own grown by new nodes and edges. Nodes of the run, known by their ids, keep their split; a new node
+    that has a label and is not marked val or test shows it. No prediction depends on the node's own label.
+    """
+    run = RunFolder.open(Path(folder))
+    model = restore(run)
+    if data is None:
+        loaded = reload(run, None)
+        run.check_data(loaded, "give --data to predict the data as they are now")
+    else:
+        loaded = _load_other(run, data)
+    settings = run.settings
+    where = select_device(device)
+    model.to(where)
+    task = Task.from_data(loaded, where)
+    x = model.scale(task.x)
+
+    @torch.no_grad()
+    def logits(shown: Tensor) -> Tensor:
+        out: Tensor = model(x, task.show(shown))
+        return out
+
+    shown = task.train if shows_labels(settings) else task.train[:0]
+    table = predict_without_own_label(logits, shown, settings.train.folds, settings.train.seed).cpu()
+    return predictions_table(loaded, table)
+
+
+def _load_other(run: RunFolder, data: Data | str | Path) -> Data:
+    """Another graph for the run's model: checked to have its features, its labels numbered as in the run."""
+    settings, card = run.settings, run.card
+    if isinstance(data, Data):
+        loaded = load(data, training=False)
+    else:
+        source = replace(settings.data, source=str(data), split=None)
+        loaded = load(source, text_features=run.text_features, training=False)
+    _check_features(loaded, card, run)
+    loaded.y = _renumber(loaded, card)
+    _set_splits(loaded, run)
+    return loaded
+
+
+def _check_features(data: Data, card: DataCard, run: RunFolder) -> None:
+    if card.feature_names is not None and data.feature_names is not None and data.feature_names != card.feature_names:
+        missing = [name for name in card.feature_names if name not in data.feature_names]
+        extra = [name for name in data.feature_names if name not in card.feature_names]
+        raise InputError(
+            f"the feature columns of {data.name} are not those of {run.path}: "
+            f"missing {missing or 'none'}, not known {extra or 'none'}; they must be the same, in the same order"
+        )
+    if data.x.size(1) != card.features:
+        raise InputError(
+            f"{data.name} has {data.x.size(1)} features and {run.path} was trained on {card.features}; "
+            "a run of other data cannot predict it"
+        )
+
+
+def _renumber(data: Data, card: DataCard) -> Tensor:
+    """`y` in the run's numbering of the classes."""
+    number = {str(name): index for index, name in enumerate(card.classes)}
+    unknown = [name for name in data.class_names if str(name) not in number]
+    if unknown:
+        known = ", ".join(str(name) for name in card.classes[:20])
+        raise InputError(f"{data.name} has the label {unknown[0]!r}, which the run does not know; it knows {known}")
+    # one more entry, so that -1 (unlabeled) maps to itself
+    table = torch.tensor([number[str(name)] for name in data.class_names] + [-1])
+    data.class_names = list(card.classes)
+    return table[data.y]
+
+
+def _set_splits(data: Data, run: RunFolder) -> None:
+    """Nodes of the run keep their split; a new node with a label shows it unless it is marked val or test."""
+    known = run.predictions().set_index("id")["split"]
+    ids = pd.Index(data.node_id)
+    if ids.dtype != known.index.dtype:
+        ids, known.index = ids.astype(str), known.index.astype(str)
+    place = known.index.get_indexer(ids)
+    old = torch.from_numpy(place >= 0)
+    split = np.where(place >= 0, known.to_numpy()[place], "")
+    labeled = data.y >= 0
+    for name in ("val", "test"):
+        marked = torch.from_numpy(split == name) | (data[f"{name}_mask"] & ~old)
+        data[f"{name}_mask"] = marked & labeled
+    evaluated = data.val_mask | data.test_mask
+    data.train_mask = labeled & (torch.from_numpy(split == "train") | ~old) & ~evaluated

@@ -1,0 +1,343 @@
+"""From data and settings to a trained, scored and saved model."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from legnn.data import load
+from legnn.errors import InputError
+from legnn.graph.selection import check_selection
+from legnn.interrupt import Interrupted
+from legnn.nn import LEGNN, predict_proba
+from legnn.runs.folder import RunFolder
+from legnn.settings import Settings, resolve
+from legnn.training import EpochLog, FullBatch, Task, Trainer, predict_without_own_label, score
+
+OnEpoch = Callable[[EpochLog], None]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run."""
+
+    model: LEGNN
+    """With the best weights, in evaluation mode."""
+    settings: Settings
+    """Complete: nothing left to choose."""
+    predictions: pd.DataFrame
+    """id, prediction, confidence, split of every node; training nodes are predicted out of fold."""
+    result: dict[str, Any]
+    """What `result.json` holds."""
+    folder: Path | None
+    """Where it was saved, if it was."""
+
+
+def train(
+    data: Data | str | Path = "digits",
+    settings: Settings | None = None,
+    *,
+    out: str | Path | None = None,
+    on_epoch: OnEpoch | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+    **overrides: Any,
+) -> Run:
+    """Train one model with one seed.
+
+    `data` is a catalog name, a folder of tables, or a PyG `Data`. Settings are named by themselves:
+    `train("cora", backbone="gat", as_train=True, epochs=200)`. With `out`, everything is kept in that folder and a run
+    that was cut off goes on with `resume(out)`. `should_stop` is asked after every epoch.
+    """
+    settings = (settings or Settings()).override(**overrides)
+    loaded, settings = load_for(settings, data)
+    return begin(loaded, settings, None if out is None else Path(out), on_epoch=on_epoch, should_stop=should_stop)
+
+
+def begin(
+    data: Data,
+    settings: Settings,
+    out: Path | None,
+    *,
+    on_epoch: OnEpoch | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Run:
+    """Train on data that `load` returned."""
+    settings = resolve(settings, data)
+    check_settings(settings, data)
+    folder = None if out is None else RunFolder.create(out, settings, data)
+    return _run(data, settings, folder, None, on_epoch, should_stop)
+
+
+def resume(
+    folder: str | Path,
+    data: Data | None = None,
+    *,
+    on_epoch: OnEpoch | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Run:
+    """Go on with a run that was cut off, from its last checkpoint; on the CPU, bit for bit as if it had not been.
+
+    `data` is needed only for a run on a `Data` from memory.
+    """
+    run = RunFolder.open(Path(folder))
+    settings = run.settings
+    if run.is_finished:
+        return Run(restore(run), settings, run.predictions(), run.result(), run.path)
+    loaded = reload(run, data)
+    run.check_data(loaded, "restore the data, or begin a new run")
+    return _run(loaded, settings, run, run.load_checkpoint(), on_epoch, should_stop)
+
+
+def load_for(settings: Settings, data: Data | str | Path) -> tuple[Data, Settings]:
+    """The loaded data, and the settings that say where they are from."""
+    if isinstance(data, Data):
+        settings = replace(settings, data=replace(settings.data, source=MEMORY))
+        options = {name: value for name, value in vars(settings.data).items() if name != "source"}
+        return load(data, **options), settings
+    source = str(Path(data).resolve()) if Path(data).is_dir() else str(data)
+    settings = replace(settings, data=replace(settings.data, source=source))
+    return load(settings.data), settings
+
+
+MEMORY = "memory"
+"""The source of data that were given as an object."""
+
+
+def reload(run: RunFolder, data: Data | None) -> Data:
+    """The data a run names, with features from text made as they were then."""
+    settings = run.settings
+    if data is not None:
+        return load_for(settings, data)[0]
+    if settings.data.source == MEMORY:
+        raise InputError(f"{run.path} was trained on data in memory; give the same Data again: resume(folder, data)")
+    return load(settings.data, text_features=run.text_features)
+
+
+def check_settings(settings: Settings, data: Data) -> None:
+    """Refuse what could only fail later, before a folder is made."""
+    select_device(settings.train.device)
+    if settings.model.labels != "vanilla" and settings.train.selection:
+        assert settings.train.alpha is not None
+        check_selection(int(data.train_mask.sum()), settings.train.alpha)
+    if settings.model.label_edges and data.get("label_adjacency") is None:
+        raise InputError(f"label_edges is on, but {data.name} has no label–label edges; switch it off or give them")
+    # building it once on no memory runs the model's own checks
+    with torch.device("meta"):
+        make_model(settings, data)
+
+
+def select_device(name: str) -> torch.device:
+    """The device a setting means."""
+    if name == "cuda" and not torch.cuda.is_available():
+        raise InputError("device = cuda, but PyTorch sees no GPU here; give device = cpu or auto")
+    return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
+
+
+def make_model(settings: Settings, data: Data) -> LEGNN:
+    """A new model for these data."""
+    return LEGNN(data.x.size(1), len(data.class_names), settings.model, data.get("label_x"))
+
+
+def shows_labels(settings: Settings) -> bool:
+    """Whether labels enter the model at all."""
+    return settings.model.labels != "vanilla"
+
+
+@contextmanager
+def _seeded(seed: int, device: torch.device) -> Any:
+    """Draw from the run's own seed and leave the caller's random state as it was."""
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        yield
+
+
+def _run(
+    data: Data,
+    settings: Settings,
+    folder: RunFolder | None,
+    checkpoint: tuple[dict[str, Tensor], dict[str, Any]] | None,
+    on_epoch: OnEpoch | None,
+    should_stop: Callable[[], bool],
+) -> Run:
+    device = select_device(settings.train.device)
+    seed = settings.train.seed
+    with _seeded(seed, device):
+        model = make_model(settings, data)
+        model.scale.fit(data.x)
+        model.to(device)
+        task = Task.from_data(
+            data, device, label_edges=bool(settings.model.label_edges), as_train=settings.as_train
+        )
+        trainer = _trainer(model, task, settings)
+        before = 0.0
+        if checkpoint is not None:
+            tensors, meta = checkpoint
+            trainer.load_state(tensors, meta)
+            before = meta["seconds"]
+        clock = _Clock(before)
+        keeper = _Keeper(trainer, folder, clock, settings.train.checkpoint_seconds)
+
+        def after_epoch(log: EpochLog) -> bool:
+            stop = should_stop()
+            keeper.keep(log, now=stop)
+            if on_epoch is not None:
+                on_epoch(log)
+            return stop
+
+        trainer.fit(after_epoch)
+        if should_stop():
+            raise Interrupted(trainer.epoch, None if folder is None else folder.path)
+        model.load_state_dict(trainer.best)
+        logits = predict_without_own_label(
+            trainer.batching.logits, trainer.shown_at_inference, settings.train.folds, seed
+        ).cpu()
+    result = _result(logits, data, settings, trainer, clock.seconds)
+    predictions = predictions_table(data, logits)
+    if folder is not None:
+        folder.finish(trainer.best, predictions, result)
+    return Run(model.eval(), settings, predictions, result, None if folder is None else folder.path)
+
+
+def _trainer(model: LEGNN, task: Task, settings: Settings) -> Trainer:
+    train = settings.train
+    assert train.lr is not None and train.weight_decay is not None and train.alpha is not None
+    assert train.epochs is not None and train.patience is not None
+    optimizer = torch.optim.Adam(model.parameters(), lr=train.lr, weight_decay=train.weight_decay)
+    # its own generator: how many numbers dropout draws must not change who is selected
+    generator = torch.Generator().manual_seed(train.seed)
+    batching = FullBatch(
+        model,
+        task,
+        optimizer,
+        generator,
+        alpha=train.alpha,
+        selection=train.selection,
+        shows_labels=shows_labels(settings),
+        as_train=settings.as_train,
+    )
+    return Trainer(
+        model,
+        task,
+        batching,
+        optimizer,
+        generator,
+        lr=train.lr,
+        epochs=train.epochs,
+        patience=train.patience,
+        shows_labels=shows_labels(settings),
+    )
+
+
+class _Clock:
+    """Seconds of training, over all the processes that took part in it."""
+
+    def __init__(self, before: float) -> None:
+        self._start = time.perf_counter() - before
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self._start
+
+
+class _Keeper:
+    """Writes the journal after every epoch, and a checkpoint after the first and then every so many seconds."""
+
+    def __init__(self, trainer: Trainer, folder: RunFolder | None, clock: _Clock, every: float) -> None:
+        self.trainer, self.folder, self.clock, self.every = trainer, folder, clock, every
+        self.last = -float("inf")
+
+    def keep(self, log: EpochLog, now: bool) -> None:
+        if self.folder is None:
+            return
+        self.folder.append(log)
+        seconds = self.clock.seconds
+        if now or seconds - self.last >= self.every:
+            tensors, meta = self.trainer.state()
+            self.folder.save_checkpoint(tensors, {**meta, "seconds": seconds})
+            self.last = seconds
+
+
+def predictions_table(data: Data, logits: Tensor) -> pd.DataFrame:
+    """id, prediction, confidence, split of every node, from the logits `[M, C]`."""
+    confidence, predicted = predict_proba(logits).max(-1)
+    names = np.empty(len(data.class_names), dtype=object)
+    names[:] = data.class_names
+    return pd.DataFrame(
+        {
+            "id": data.node_id,
+            "prediction": names[predicted.numpy()].tolist(),
+            "confidence": confidence.numpy(),
+            "split": split_names(data),
+        }
+    )
+
+
+def split_names(data: Data) -> np.ndarray:
+    """`[M]` train, val, test, or empty where a node is in no split."""
+    names = np.full(data.num_nodes, "", dtype=object)
+    for name in ("train", "val", "test"):
+        names[data[f"{name}_mask"].numpy()] = name
+    return names
+
+
+def _result(logits: Tensor, data: Data, settings: Settings, trainer: Trainer, seconds: float) -> dict[str, Any]:
+    predicted = logits.argmax(-1)
+
+    def of(split: str) -> dict[str, float] | None:
+        mask = data[f"{split}_mask"]
+        scores = score(predicted[mask], data.y[mask], len(data.class_names))
+        return None if scores is None else scores._asdict()
+
+    return {
+        "val": of("val"),
+        "test": of("test"),
+        "train_out_of_fold": of("train"),
+        "best_epoch": trainer.stopper.best_epoch,
+        "epochs": trainer.epoch,
+        "seconds": round(seconds, 3),
+        "parameters": trainer.model.num_parameters(),
+        "seed": settings.train.seed,
+        "device": _device_name(trainer.task.x.device),
+        "versions": versions(),
+    }
+
+
+def _device_name(device: torch.device) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine() + " CPU"
+
+
+def versions() -> dict[str, str]:
+    """Of Python and of the packages a result depends on."""
+    found = {"python": platform.python_version()}
+    for package in ("legnn", "torch", "torch-geometric", "numpy", "scikit-learn"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed as a package"
+    return found
+
+
+def restore(run: RunFolder) -> LEGNN:
+    """The model of a finished run, on the CPU."""
+    settings, card = run.settings, run.card
+    weights = run.weights()
+    given = weights.get("encoder.label_embedding.given")
+    model = LEGNN(card.features, len(card.classes), settings.model, given)
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError:
+        raise InputError(f"the weights in {run.path} do not fit its settings.yaml; restore both from a copy") from None
+    return model.eval()
+

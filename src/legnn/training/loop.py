@@ -1,0 +1,186 @@
+"""The one training loop."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Generator, Tensor
+from torch.optim import Optimizer
+
+from legnn.errors import InputError
+from legnn.nn import LEGNN
+from legnn.training.full_batch import Step
+from legnn.training.metrics import score
+from legnn.training.task import Task
+
+FLOOR = 0.01
+"""The learning rate ends at this fraction of where it began, as in the published code."""
+
+
+@dataclass(frozen=True)
+class EpochLog:
+    """A line of `metrics.jsonl`."""
+
+    epoch: int
+    lr: float
+    loss: float
+    supervised_loss: float
+    pseudo_loss: float
+    train_accuracy: float | None
+    """Of the nodes predicted in this epoch, whose labels were hidden; null where selection is off."""
+    val_accuracy: float
+    val_macro_f1: float
+    val_loss: float
+    training_confidence: float | None
+    pseudo_labels: int | None
+    pseudo_label_accuracy: float | None
+
+
+@dataclass
+class EarlyStopping:
+    """Keeps the best epoch by validation accuracy; of equally accurate ones, the one with the smaller loss."""
+
+    patience: int
+    best_epoch: int = 0
+    best_accuracy: float = -1.0
+    best_loss: float = math.inf
+
+    def improves(self, epoch: int, accuracy: float, loss: float) -> bool:
+        """Take note of an epoch; whether it is the best so far."""
+        better = (accuracy, -loss) > (self.best_accuracy, -self.best_loss)
+        if better:
+            self.best_epoch, self.best_accuracy, self.best_loss = epoch, accuracy, loss
+        return better
+
+    def is_over(self, epoch: int) -> bool:
+        """Whether nothing got better for `patience` epochs."""
+        return epoch - self.best_epoch >= self.patience
+
+
+class Batching(Protocol):
+    """How an epoch goes over the graph; the loop does not know."""
+
+    def train_epoch(self, epoch: int) -> Step:
+        """Train for one epoch."""
+        ...
+
+    def logits(self, shown: Tensor) -> Tensor:
+        """`[M, C]` in evaluation mode, the nodes `shown` showing their labels."""
+        ...
+
+
+def cosine_lr(epoch: int, epochs: int, lr: float) -> float:
+    """The learning rate of an epoch (from 1): half a cosine from `lr` down to its floor, and never up again."""
+    progress = min(epoch - 1, epochs) / epochs
+    return lr * (FLOOR + (1 - FLOOR) * (1 + math.cos(math.pi * progress)) / 2)
+
+
+class Trainer:
+    """The state of a training run, and the loop that moves it on."""
+
+    def __init__(
+        self,
+        model: LEGNN,
+        task: Task,
+        batching: Batching,
+        optimizer: Optimizer,
+        generator: Generator,
+        *,
+        lr: float,
+        epochs: int,
+        patience: int,
+        shows_labels: bool,
+    ) -> None:
+        self.model, self.task, self.batching = model, task, batching
+        self.optimizer, self.generator = optimizer, generator
+        self.lr, self.epochs = lr, epochs
+        self.shown_at_inference = task.train if shows_labels else task.train[:0]
+        self.epoch = 0
+        self.stopper = EarlyStopping(patience)
+        self.best = _copy(model.state_dict())
+
+    def fit(self, after_epoch: Callable[[EpochLog], bool | None] = lambda log: None) -> None:
+        """Train until the epochs are over, validation stops improving, or `after_epoch` returns True.
+
+        The test set is not touched here.
+        """
+        while self.epoch < self.epochs and not (self.epoch and self.stopper.is_over(self.epoch)):
+            self.epoch += 1
+            lr = cosine_lr(self.epoch, self.epochs, self.lr)
+            for group in self.optimizer.param_groups:
+                group["lr"] = lr
+            step = self.batching.train_epoch(self.epoch)
+            log = self._evaluate(step, lr)
+            if self.stopper.improves(self.epoch, log.val_accuracy, log.val_loss):
+                self.best = _copy(self.model.state_dict())
+            if after_epoch(log):
+                return
+
+    def _evaluate(self, step: Step, lr: float) -> EpochLog:
+        logits = self.batching.logits(self.shown_at_inference)[self.task.val]
+        truth = self.task.y[self.task.val]
+        scores = score(logits.argmax(-1), truth, self.task.graph.num_classes)
+        assert scores is not None, "validation sets are never empty"
+        supervised, pseudo = float(step.supervised_loss), float(step.pseudo_loss)
+        if not math.isfinite(supervised + pseudo):
+            raise InputError(
+                f"the loss is no longer a number in epoch {self.epoch}; a smaller --lr (now {self.lr:g}) "
+                "or --norm layer usually mends that"
+            )
+        return EpochLog(
+            epoch=self.epoch,
+            lr=lr,
+            loss=supervised + pseudo,
+            supervised_loss=supervised,
+            pseudo_loss=pseudo,
+            train_accuracy=None if step.train_accuracy is None else float(step.train_accuracy),
+            val_accuracy=scores.accuracy,
+            val_macro_f1=scores.macro_f1,
+            val_loss=float(F.cross_entropy(logits.float(), truth)),
+            training_confidence=step.training_confidence,
+            pseudo_labels=step.pseudo_labels,
+            pseudo_label_accuracy=None if step.pseudo_label_accuracy is None else float(step.pseudo_label_accuracy),
+        )
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """All that the rest of the run depends on, as tensors and JSON-able numbers."""
+        tensors = {f"model/{name}": value for name, value in self.model.state_dict().items()}
+        tensors |= {f"best/{name}": value for name, value in self.best.items()}
+        for name, parameter in self.model.named_parameters():
+            for key, value in self.optimizer.state.get(parameter, {}).items():
+                tensors[f"optimizer/{key}/{name}"] = value
+        tensors["random/selection"] = self.generator.get_state()
+        tensors["random/cpu"] = torch.get_rng_state()
+        if self.task.x.is_cuda:
+            tensors["random/cuda"] = torch.cuda.get_rng_state(self.task.x.device)
+        return tensors, {"epoch": self.epoch, "stopper": asdict(self.stopper)}
+
+    def load_state(self, tensors: dict[str, Tensor], meta: dict[str, Any]) -> None:
+        """Go back to a state: what follows is what would have followed then."""
+        self.model.load_state_dict(_under("model/", tensors))
+        self.best = {name: value.to(self.task.x.device) for name, value in _under("best/", tensors).items()}
+        for name, parameter in self.model.named_parameters():
+            for key in ("step", "exp_avg", "exp_avg_sq"):
+                value = tensors.get(f"optimizer/{key}/{name}")
+                if value is not None:
+                    # Adam keeps its step count on the CPU wherever the parameter is
+                    self.optimizer.state[parameter][key] = value if key == "step" else value.to(parameter.device)
+        self.generator.set_state(tensors["random/selection"])
+        torch.set_rng_state(tensors["random/cpu"])
+        if self.task.x.is_cuda and "random/cuda" in tensors:
+            torch.cuda.set_rng_state(tensors["random/cuda"], self.task.x.device)
+        self.epoch = meta["epoch"]
+        self.stopper = EarlyStopping(**meta["stopper"])
+
+
+def _copy(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: value.detach().clone() for name, value in tensors.items()}
+
+
+def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

@@ -1,0 +1,54 @@
+"""One node classification task on one device: all that an epoch reads and nothing that it changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from legnn.graph import Adjacency, LabelGraph
+from legnn.training.settings import ASTrain
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Features, graph, labels and splits. The graph shows no labels: whoever runs the model says which."""
+
+    x: Tensor
+    """`[M, F]`, as the data has them."""
+    graph: LabelGraph
+    y: Tensor
+    """`[M]`, -1 where unknown."""
+    train: Tensor
+    val: Tensor
+    test: Tensor
+    """Indices of the nodes of each split."""
+    candidates: Tensor
+    """`[U]` nodes that may get a pseudo label."""
+
+    @classmethod
+    def from_data(
+        cls, data: Data, device: torch.device, *, label_edges: bool = False, as_train: ASTrain | None = None
+    ) -> Task:
+        """Lay the data out on `device`, with the label–label edges that come with them if `label_edges`."""
+        adjacency = Adjacency.from_edge_index(data.edge_index, data.num_nodes, data.get("edge_weight")).to(device)
+        label_adjacency = data.label_adjacency.to(device) if label_edges else None
+        if as_train is not None and as_train.candidates == "unsplit":
+            candidates = ~(data.train_mask | data.val_mask | data.test_mask)
+        else:
+            candidates = ~data.train_mask
+        return cls(
+            x=data.x.to(device),
+            graph=LabelGraph.without_labels(adjacency, len(data.class_names), label_adjacency),
+            y=data.y.to(device),
+            train=data.train_mask.nonzero().flatten().to(device),
+            val=data.val_mask.nonzero().flatten().to(device),
+            test=data.test_mask.nonzero().flatten().to(device),
+            candidates=candidates.nonzero().flatten().to(device),
+        )
+
+    def show(self, shown: Tensor) -> LabelGraph:
+        """The label graph in which exactly the nodes `shown` show their labels."""
+        return self.graph.show(shown, self.y[shown])

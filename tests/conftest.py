@@ -1,0 +1,33 @@
+"""Where the real graphs are: `LEGNN_DATA`, or the folder `shared/data` beside the checkout."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder of real graphs. In CI it must be there: a missing folder fails, it does not skip."""
+    folder = Path(os.environ["LEGNN_DATA"]) if "LEGNN_DATA" in os.environ else BESIDE
+    if not folder.is_dir():
+        message = f"no real graphs at {folder}; set LEGNN_DATA to a folder that holds them"
+        if os.environ.get("CI"):
+            pytest.fail(message)
+        pytest.skip(message)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _named_sets_come_from_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Named data sets are read from the real graphs where those are there; nothing is downloaded by accident."""
+    if "LEGNN_DATA" not in os.environ and BESIDE.is_dir():
+        monkeypatch.setenv("LEGNN_DATA", str(BESIDE))
+
+
+@pytest.fixture(autouse=True)
+def _a_known_start() -> None:
+    torch.manual_seed(0)

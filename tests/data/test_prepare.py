@@ -1,0 +1,96 @@
+"""Preparing edges, and drawing splits: properties that hold for every graph."""
+
+import numpy as np
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch_geometric.data import Data
+from torch_geometric.utils import is_undirected
+
+from legnn.data import prepare
+from legnn.data.splits import stratified_split
+
+NODES = 6
+EDGES = st.lists(st.tuples(st.integers(0, NODES - 1), st.integers(0, NODES - 1), st.integers(1, 8)), min_size=1)
+
+
+def graph(edges: list[tuple[int, int, int]], weighted: bool) -> Data:
+    table = torch.tensor(edges)
+    data = Data(x=torch.zeros(NODES, 1), edge_index=table[:, :2].t().contiguous())
+    if weighted:
+        data.edge_weight = table[:, 2].float()
+    return data
+
+
+@settings(deadline=None)
+@given(EDGES, st.booleans(), st.booleans(), st.booleans(), st.booleans())
+def test_preparing_twice_changes_nothing_more(edges, weighted, undirected, remove_duplicates, self_loops):
+    options = {"undirected": undirected, "remove_duplicates": remove_duplicates, "self_loops": self_loops}
+    once = prepare(graph(edges, weighted), **options)
+    twice = prepare(once, **options)
+    assert torch.equal(twice.edge_index, once.edge_index)
+    if weighted:
+        assert torch.allclose(twice.edge_weight, once.edge_weight)
+    else:
+        assert "edge_weight" not in once
+
+
+@settings(deadline=None)
+@given(EDGES, st.booleans(), st.booleans())
+def test_an_undirected_graph_is_symmetric_and_has_each_edge_once(edges, weighted, self_loops):
+    data = prepare(graph(edges, weighted), self_loops=self_loops)
+    assert is_undirected(data.edge_index, num_nodes=NODES)
+    assert len(set(map(tuple, data.edge_index.t().tolist()))) == data.edge_index.shape[1]
+    if weighted:
+        dense = torch.zeros(NODES, NODES)
+        dense[data.edge_index[0], data.edge_index[1]] = data.edge_weight
+        assert torch.allclose(dense, dense.t())
+
+
+@settings(deadline=None)
+@given(EDGES)
+def test_every_node_has_one_self_loop(edges):
+    source, target = prepare(graph(edges, weighted=False), undirected=False).edge_index
+    assert torch.bincount(source[source == target], minlength=NODES).tolist() == [1] * NODES
+
+
+def test_the_graph_given_keeps_its_edges():
+    data = graph([(0, 1, 1)], weighted=True)
+    prepare(data)
+    assert data.edge_index.tolist() == [[0], [1]]
+    assert data.edge_weight.tolist() == [1.0]
+
+
+def test_both_directions_listed_keep_the_scale_of_the_weights():
+    data = prepare(graph([(0, 1, 2), (1, 0, 4)], weighted=True), self_loops=False)
+    assert data.edge_weight.tolist() == [3.0, 3.0]
+
+
+def test_a_self_loop_keeps_its_weight_and_an_added_one_weighs_one():
+    data = prepare(graph([(0, 0, 5), (0, 1, 2)], weighted=True))
+    loops = data.edge_index[0] == data.edge_index[1]
+    assert data.edge_weight[loops].tolist() == [5.0, 1.0, 1.0, 1.0, 1.0, 1.0]
+
+
+def test_nothing_asked_for_changes_nothing():
+    data = graph([(3, 1, 2), (0, 1, 2), (3, 1, 2)], weighted=False)
+    same = prepare(data, undirected=False, remove_duplicates=False, self_loops=False)
+    assert torch.equal(same.edge_index, data.edge_index)
+
+
+@given(st.lists(st.integers(-1, 4), min_size=1, max_size=60), st.integers(0, 5))
+def test_a_drawn_split_trains_every_class_and_never_overlaps(labels, seed):
+    y = torch.tensor(labels)
+    split = stratified_split(y, seed)
+    assert torch.equal(sum(mask.int() for mask in split), (y >= 0).int())
+    for c in set(labels) - {-1}:
+        size = labels.count(c)
+        assert int(split.train[y == c].sum()) >= 1
+        assert size < 2 or int(split.val[y == c].sum()) >= 1
+        assert abs(int(split.train[y == c].sum()) - 0.6 * size) <= 1
+
+
+def test_a_drawn_split_depends_on_the_seed_alone():
+    y = torch.from_numpy(np.arange(100) % 3)
+    assert torch.equal(stratified_split(y, 1).train, stratified_split(y, 1).train)
+    assert not torch.equal(stratified_split(y, 1).train, stratified_split(y, 2).train)
