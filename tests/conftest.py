@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 
+# the graphs here are tiny: a second thread would only wait, and wait long where the machine is shared
+torch.set_num_threads(1)
+
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 

@@ -24,8 +24,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-out_console = Console()
-err_console = Console(stderr=True)
+# what is printed holds names of the user's, and a bracket in one is no markup
+out_console = Console(markup=False, emoji=False)
+err_console = Console(stderr=True, markup=False, emoji=False)
 
 
 class LabelUsage(str, Enum):  # noqa: UP042 (Typer shows the values of a str Enum)
@@ -64,14 +65,20 @@ DATA, MODEL, TRAINING, SELF = "Data", "Model", "Training", "AS-Train"
 
 
 def _option(panel: str, text: str, *names: str) -> Any:
-    return typer.Option(*names, help=text, rich_help_panel=panel, show_default=False)
+    return typer.Option(*names, help=_plain(text), rich_help_panel=panel, show_default=False)
+
+
+def _plain(text: str) -> str:
+    """Help whose brackets are shown, not read as markup."""
+    return text.replace("[", r"\[")
 
 
 @app.command()
 def train(
-    data: Annotated[str | None, typer.Argument(help="A named data set or a folder of tables [digits]")] = None,
+    data: Annotated[str | None, typer.Argument(help=_plain("A named data set or a folder of tables [digits]"))] = None,
     split: Annotated[int | None, _option(DATA, "Which of the fixed splits, or the seed of the drawn one")] = None,
     text: Annotated[str | None, _option(DATA, "Text column that becomes the features")] = None,
+    text_channels: Annotated[int | None, _option(DATA, "Features made of the text [128]")] = None,
     id_column: Annotated[str | None, _option(DATA, "Column of node ids [id]")] = None,
     label_column: Annotated[str | None, _option(DATA, "Column of classes [label]")] = None,
     split_column: Annotated[str | None, _option(DATA, "Column of train, val, test [split]")] = None,
@@ -100,18 +107,22 @@ def train(
     label_features: Annotated[
         str | None, _option(MODEL, "one-hot, class-mean, or given (by the table labels) [one-hot]")
     ] = None,
+    label_edges: Annotated[
+        bool | None, _option(MODEL, "Use the label–label edges of the table label_edges [where there are any]")
+    ] = None,
     label_at_input: Annotated[
         bool | None, _option(MODEL, "Give a node its own label's embedding at the input [by labels]")
     ] = None,
-    scale: Annotated[str | None, _option(MODEL, "Features: none, row or standard [by data]")] = None,
+    scale: Annotated[str | None, _option(MODEL, "Features: none, row, entries or standard [by data]")] = None,
     lr: Annotated[float | None, _option(TRAINING, "Learning rate [by labels]")] = None,
-    weight_decay: Annotated[float | None, _option(TRAINING, "Adam's L2 penalty [by labels]")] = None,
+    weight_decay: Annotated[float | None, _option(TRAINING, "L2 penalty on the input projection [by labels]")] = None,
     epochs: Annotated[int | None, _option(TRAINING, "Most epochs [by labels]")] = None,
     patience: Annotated[int | None, _option(TRAINING, "Epochs without improvement before stopping [100]")] = None,
     alpha: Annotated[float | None, _option(TRAINING, "Training node selection rate [by labels]")] = None,
     selection: Annotated[bool | None, _option(TRAINING, "Training node selection [yes]")] = None,
     seed: Annotated[int | None, _option(TRAINING, "Seed of the run [0]")] = None,
     seeds: Annotated[int | None, _option(TRAINING, "Run so many seeds and report mean and deviation")] = None,
+    folds: Annotated[int | None, _option(TRAINING, "Folds in which training nodes are predicted [10]")] = None,
     device: Annotated[Device | None, _option(TRAINING, "Where to train [auto]")] = None,
     checkpoint_seconds: Annotated[float | None, _option(TRAINING, "Least time between checkpoints [5]")] = None,
     as_train: Annotated[bool | None, _option(SELF, "Adaptive self-training [no]", "--as-train/--no-as-train")] = None,
@@ -123,7 +134,7 @@ def train(
     candidates: Annotated[
         str | None, _option(SELF, "Who may get one: unlabeled (all but training nodes) or unsplit [unlabeled]")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Run folder [runs/…]", show_default=False)] = None,
+    out: Annotated[Path | None, typer.Option(help=_plain("Run folder [runs/…]"), show_default=False)] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder", show_default=False)] = None,
     config: Annotated[
         Path | None, typer.Option(help="Settings file; options given beside it win", show_default=False)
@@ -281,7 +292,7 @@ def _statistics_row(found: Any) -> list[str]:
 def plot(
     run: Annotated[Path, typer.Argument(help="Folder of a run, finished or not")],
     out: Annotated[
-        Path | None, typer.Option(help="Picture, .png, .svg or .pdf [RUN/curves.png]", show_default=False)
+        Path | None, typer.Option(help=_plain("Picture, .png, .svg or .pdf [RUN/curves.png]"), show_default=False)
     ] = None,
 ) -> None:
     """Draw the course of a run: accuracy, loss and, with AS-Train, pseudo labels by epoch."""
@@ -401,5 +412,9 @@ def main() -> None:
             words += f"; go on with: legnn train --resume {stop.folder}"
         err_console.print(words, soft_wrap=True, highlight=False, markup=False)
         sys.exit(130)
+    except OSError as error:
+        # a full disk or a folder that may not be written is no fault of the code
+        err_console.print(f"legnn: {error}", style="red", soft_wrap=True, highlight=False)
+        sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from legnn.errors import InputError
+from legnn.files import whole_or_nothing
 from legnn.runs import RunFolder
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ def draw_curves(run: RunFolder, path: Path) -> None:
         if best is not None:
             axis.axvline(best, color=MARK, linewidth=0.8, linestyle=":")
     figure.suptitle(_title(run), fontsize=11)
-    figure.savefig(path, dpi=120)
+    with whole_or_nothing(path) as file:
+        figure.savefig(file, format=path.suffix[1:], dpi=120)
     pyplot.close(figure)
 
 

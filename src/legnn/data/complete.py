@@ -127,7 +127,7 @@ def _given_masks(data: Data, name: str) -> Split | None:
 def _class_names(given: Any, y: Tensor) -> list[str | int | float]:
     if given is None:
         return list(range(int(y.max()) + 1)) if len(y) else []
-    return list(given)
+    return [name.item() if isinstance(name, np.generic) else name for name in given]
 
 
 def _node_ids(given: Any, nodes: int) -> np.ndarray:

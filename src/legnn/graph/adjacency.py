@@ -92,6 +92,10 @@ class Adjacency:
     def csr(self) -> Tensor:
         """The same as a PyTorch sparse tensor, for its sparse products."""
         values = self.weight if self.weight is not None else torch.ones_like(self.col, dtype=torch.get_default_dtype())
+        return self.csr_with(values)
+
+    def csr_with(self, values: Tensor) -> Tensor:
+        """A PyTorch sparse tensor with these entries and other values `[edges]`."""
         with warnings.catch_warnings():
             # PyTorch says once in every process that compressed rows are in beta
             warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")

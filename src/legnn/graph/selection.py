@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import NamedTuple
 
 import torch
@@ -21,10 +22,8 @@ class TrainingNodeSelection(NamedTuple):
 
 
 def predicted_count(num_train: int, rate: float) -> int:
-    """`⌊α|L|⌋`, exact where `α|L|` is whole but its floating-point product falls just short of it."""
-    product = rate * num_train
-    nearest = round(product)
-    return nearest if math.isclose(product, nearest, rel_tol=1e-9) else math.floor(product)
+    """`⌊α|L|⌋`, with `α` as it is meant: 0.29 of 100 is 29 and a third of 3 is 1, though not in floating point."""
+    return math.floor(Fraction(rate).limit_denominator(1_000_000) * num_train)
 
 
 def check_selection(num_train: int, rate: float) -> None:

@@ -10,6 +10,7 @@ from torch_geometric.nn import GATv2Conv, GINConv, TransformerConv
 
 from legnn.nn.gat import GAT
 from legnn.nn.gcn import GCN
+from legnn.nn.layer import channels_per_head
 from legnn.nn.lift import lift
 from legnn.nn.sage import SAGE
 
@@ -53,11 +54,11 @@ def lifted(make: Callable[[ModelSettings, tuple[int, int], int], nn.Module]) -> 
 
 
 def _gatv2(settings: ModelSettings, both: tuple[int, int], out: int) -> nn.Module:
-    return GATv2Conv(both, out // settings.heads, heads=settings.heads, add_self_loops=False)
+    return GATv2Conv(both, channels_per_head(out, settings.heads), heads=settings.heads, add_self_loops=False)
 
 
 def _transformer(settings: ModelSettings, both: tuple[int, int], out: int) -> nn.Module:
-    return TransformerConv(both, out // settings.heads, heads=settings.heads)
+    return TransformerConv(both, channels_per_head(out, settings.heads), heads=settings.heads)
 
 
 def _gin(settings: ModelSettings, both: tuple[int, int], out: int) -> nn.Module:

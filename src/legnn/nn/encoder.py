@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from legnn.errors import InputError
 from legnn.graph import LabelGraph
+from legnn.nn.features import Features, SparseFeatures
 from legnn.nn.layer import column, typed_linear
 from legnn.nn.settings import LabelFeatures, LabelUsage
 from legnn.ops import class_sum, label_gather
@@ -33,10 +34,16 @@ class FeatureScale(nn.Module):
         if kind == "standard":
             self.register_buffer("mean", torch.zeros(in_channels))
             self.register_buffer("deviation", torch.ones(in_channels))
+        elif kind == "entries":
+            self.register_buffer("deviation", torch.ones(()))
 
     @torch.no_grad()
     def fit(self, x: Tensor) -> None:
         """Take the statistics of `x` `[M, F]`."""
+        if self.kind == "entries":
+            there = (x != 0).sum().clamp(min=1)
+            size = (x.double().square().sum() / there).sqrt()
+            self.deviation.fill_(float(size) or 1.0)
         if self.kind == "standard":
             self.mean.copy_(x.mean(0))
             deviation = x.std(0, correction=0)
@@ -48,6 +55,8 @@ class FeatureScale(nn.Module):
             return x / x.abs().sum(1, keepdim=True).clamp(min=1e-12)
         if self.kind == "standard":
             return (x - self.mean) / self.deviation
+        if self.kind == "entries":
+            return x / self.deviation
         return x
 
 
@@ -75,14 +84,15 @@ class LabelEmbedding(nn.Module):
             self.register_buffer("given", given.float())
             self.project = typed_linear(given.size(1), channels)
 
-    def forward(self, x: Tensor, graph: LabelGraph) -> Tensor:
+    def forward(self, x: Features, graph: LabelGraph) -> Tensor:
         """Shapes: `x` `[M, F]`; gives `[C, D]`."""
         if self.kind == "one-hot":
             return self.rows
         if self.kind == "given":
             return self.project(self.given)
         # the mean is over shown nodes only: with a predicted node in it, its class could be read off its label
-        total = class_sum(x[graph.shown], graph.y, graph.num_classes)
+        rows = x.dense if isinstance(x, SparseFeatures) else x
+        total = class_sum(rows[graph.shown], graph.y, graph.num_classes)
         return self.project(total / column(graph.label_count.clamp(min=1), total))
 
 
@@ -121,9 +131,12 @@ class Encoder(nn.Module):
         elif labels == "enhanced":
             self.label_embedding = LabelEmbedding(label_features, in_channels, num_classes, channels, given)
 
-    def forward(self, x: Tensor, graph: LabelGraph) -> tuple[Tensor, Tensor | None]:
+    def forward(self, x: Features, graph: LabelGraph) -> tuple[Tensor, Tensor | None]:
         """Shapes: `x` `[M, F]`; gives `[M, D]` and, label-enhanced, `[C, D]`."""
-        nodes = self.project(F.dropout(x, self.input_dropout, self.training))
+        if isinstance(x, SparseFeatures):
+            nodes = x.project(self.project.weight, self.input_dropout, self.training)
+        else:
+            nodes = self.project(F.dropout(x, self.input_dropout, self.training))
         labels = self.label_embedding(x, graph) if self.labels == "enhanced" else None
         at_input: Tensor | None = None
         if self.labels == "concat":

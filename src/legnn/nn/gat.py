@@ -6,9 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from legnn.errors import InputError
 from legnn.graph import LabelGraph
-from legnn.nn.layer import Normalize, column, typed_linear
+from legnn.nn.layer import Normalize, channels_per_head, column, typed_linear
 from legnn.ops import class_attention, label_gather, neighbor_attention
 
 
@@ -41,10 +40,6 @@ class GAT(nn.Module):
         label_edges: bool = False,
     ) -> None:
         super().__init__()
-        if out_channels % heads:
-            raise InputError(
-                f"hidden = {out_channels} does not divide by heads = {heads}; give a multiple of the heads"
-            )
         self.enhanced, self.update_labels, self.normalize = enhanced, enhanced and update_labels, normalize
         self.heads, self.symmetric_norm, self.negative_slope = heads, symmetric_norm, negative_slope
         self.node = typed_linear(in_channels, out_channels)
@@ -142,7 +137,7 @@ def _root(degree: Tensor, like: Tensor) -> Tensor:
 
 
 def _attention_vectors(heads: int, out_channels: int) -> nn.Parameter:
-    vectors = nn.Parameter(torch.empty(heads, out_channels // heads))
+    vectors = nn.Parameter(torch.empty(heads, channels_per_head(out_channels, heads)))
     nn.init.xavier_uniform_(vectors)
     return vectors
 

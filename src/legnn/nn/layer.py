@@ -6,6 +6,7 @@ from typing import Literal, Protocol
 
 from torch import Tensor, nn
 
+from legnn.errors import InputError
 from legnn.graph import LabelGraph
 
 Normalize = Literal["relation", "joint"]
@@ -30,6 +31,13 @@ def typed_linear(in_channels: int, out_channels: int) -> nn.Linear:
     linear = nn.Linear(in_channels, out_channels, bias=False)
     nn.init.xavier_uniform_(linear.weight)
     return linear
+
+
+def channels_per_head(out_channels: int, heads: int) -> int:
+    """Of attention whose heads are concatenated."""
+    if out_channels % heads:
+        raise InputError(f"hidden = {out_channels} does not divide by heads = {heads}; give a multiple of the heads")
+    return out_channels // heads
 
 
 def inverse_sqrt(degree: Tensor, like: Tensor) -> Tensor:

@@ -18,9 +18,9 @@ MakeConvolution = Callable[[tuple[int, int], int], nn.Module]
 class Lift(nn.Module):
     """One convolution for each kind of edge (node–node, label–node, node–label), averaged over the kinds a node has.
 
-    The convolution is called as PyG calls it on a bipartite graph, `conv((x_source, x_target), edge_index, size=…)`,
-    and must not add self-loops of its own. What it does with a node that has no neighbors is its own affair: the
-    node–node convolution counts for every node, the label–node convolution for the nodes that show a label.
+    The convolution is called as PyG calls it on a bipartite graph, `conv((x_source, x_target), edge_index)`, and must
+    not add self-loops of its own. What it does with a node that has no neighbors is its own affair: the node–node
+    convolution counts for every node, the label–node convolution for the nodes that show a label.
     """
 
     def __init__(
@@ -46,22 +46,26 @@ class Lift(nn.Module):
 
     def forward(self, x: Tensor, labels: Tensor | None, graph: LabelGraph) -> tuple[Tensor, Tensor | None]:
         """Shapes: `x` `[M, in]`, `labels` `[C, in]` or None; gives `[M, out]`, `[C, out]` or None."""
-        if graph.adjacency.weight is not None:
-            raise InputError("a lifted convolution takes no edge weights; use gcn, sage or gat on a weighted graph")
-        if graph.label_adjacency is not None:
-            raise InputError("a lifted convolution takes no label–label edges; use gcn, sage or gat with them")
-        M, C = graph.num_nodes, graph.num_classes
-        nodes = self.node_to_node((x, x), graph.adjacency.edge_index, size=(M, M))
+        check_liftable(weighted=graph.adjacency.weight is not None, label_edges=graph.label_adjacency is not None)
+        nodes = self.node_to_node((x, x), graph.adjacency.edge_index)
         if labels is None or self.label_to_node is None:
             return nodes, None
         label_edges = torch.stack([graph.y, graph.shown])
         shows = column(graph.shows, nodes)
-        from_labels = self.label_to_node((labels, x), label_edges, size=(C, M))
+        from_labels = self.label_to_node((labels, x), label_edges)
         nodes = (nodes + shows * from_labels) / (1 + shows)
         if self.node_to_label is None:
             return nodes, None
-        new_labels = self.node_to_label((x, labels), label_edges.flip(0), size=(M, C))
+        new_labels = self.node_to_label((x, labels), label_edges.flip(0))
         return nodes, new_labels
+
+
+def check_liftable(*, weighted: bool, label_edges: bool) -> None:
+    """Refuse a graph that a lifted convolution cannot pass messages on."""
+    if weighted:
+        raise InputError("a lifted convolution takes no edge weights; use gcn, sage or gat on a weighted graph")
+    if label_edges:
+        raise InputError("a lifted convolution takes no label–label edges; use gcn, sage or gat with them")
 
 
 def lift(make: MakeConvolution) -> Callable[..., Lift]:

@@ -8,9 +8,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from legnn.errors import InputError
 from legnn.graph import LabelGraph
 from legnn.nn.backbones import BACKBONES
 from legnn.nn.encoder import Encoder, FeatureScale
+from legnn.nn.features import Features, compact
 from legnn.nn.settings import ModelSettings
 
 
@@ -62,7 +64,7 @@ class LEGNN(nn.Module):
     ) -> None:
         super().__init__()
         if settings.hidden is None or settings.layers is None:
-            raise ValueError("the model's settings are not complete; call legnn.settings.resolve(settings, data) first")
+            raise InputError("hidden and layers of the model are not chosen yet; legnn.resolve(settings, data) does it")
         enhanced = settings.labels == "enhanced"
         self.scale = FeatureScale(settings.scale or "none", in_channels)
         self.encoder = Encoder(
@@ -81,16 +83,20 @@ class LEGNN(nn.Module):
         )
         self.classifier = nn.Linear(settings.hidden, num_classes)
 
-    def embed(self, x: Tensor, graph: LabelGraph) -> Representations:
-        """Shapes: `x` `[M, F]` as `self.scale` returns it (once, not in every epoch); gives `[M, D]`, `[C, D]`."""
+    def features(self, x: Tensor) -> Features:
+        """Features as `forward` takes them, from those of the data `[M, F]`: scaled, and sparse where that pays."""
+        return compact(self.scale(x))
+
+    def embed(self, x: Features, graph: LabelGraph) -> Representations:
+        """Shapes: `x` `[M, F]` from `self.features` (once, not in every epoch); gives `[M, D]`, `[C, D]`."""
         nodes, labels = self.encoder(x, graph)
         for block in self.layers:
             before = labels
             nodes, labels = block(nodes, labels, graph)
         return Representations(nodes, before)
 
-    def forward(self, x: Tensor, graph: LabelGraph) -> Tensor:
-        """Shapes: `x` `[M, F]` as `self.scale` returns it; gives the logits `[M, C]`."""
+    def forward(self, x: Features, graph: LabelGraph) -> Tensor:
+        """Shapes: `x` `[M, F]` from `self.features`; gives the logits `[M, C]`."""
         return self.classifier(self.embed(x, graph).nodes)
 
     def num_parameters(self) -> int:

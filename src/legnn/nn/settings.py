@@ -47,8 +47,9 @@ class ModelSettings:
     """Whether the label–label edges that come with the data are used; by default, where there are any."""
     label_at_input: bool | None = None
     """enhanced: whether a node that shows its label also receives the label's embedding at the input layer."""
-    scale: Literal["none", "row", "standard"] | None = None
-    """Features as they are, each row divided by its sum, or each column to mean 0 and deviation 1."""
+    scale: Literal["none", "row", "entries", "standard"] | None = None
+    """Features as they are; each row divided by its sum; all divided by one number, so that the entries that are not
+    zero have mean square 1; or each column brought to mean 0 and deviation 1."""
 
     def __post_init__(self) -> None:
         check_choice("backbone", self.backbone, BACKBONES)
@@ -56,7 +57,7 @@ class ModelSettings:
         check_choice("normalize", self.normalize, ("relation", "joint"))
         check_choice("norm", self.norm, ("none", "batch", "layer"), optional=True)
         check_choice("label_features", self.label_features, ("one-hot", "class-mean", "given"))
-        check_choice("scale", self.scale, ("none", "row", "standard"), optional=True)
+        check_choice("scale", self.scale, ("none", "row", "entries", "standard"), optional=True)
         check_range("hidden", self.hidden, least=1)
         check_range("layers", self.layers, least=1)
         check_range("heads", self.heads, least=1)

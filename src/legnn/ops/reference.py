@@ -16,7 +16,7 @@ def neighbor_sum(adjacency: Adjacency, x: Tensor) -> Tensor:
     """`(A x)_i = Σ_j A_ij x_j`, for `x` `[cols, D]`; gives `[rows, D]`."""
     messages = x.index_select(0, adjacency.col)
     if adjacency.weight is not None:
-        messages = messages * adjacency.weight[:, None]
+        messages = messages * adjacency.weight.to(x.dtype)[:, None]
     return x.new_zeros(adjacency.num_rows, x.size(1)).index_add(0, adjacency.row, messages)
 
 
@@ -41,12 +41,21 @@ def neighbor_attention(
         score = score + target_score.index_select(0, adjacency.row)
     score = F.leaky_relu(score, negative_slope)
     if adjacency.weight is not None:
-        score = score + adjacency.weight.log()[:, None]
+        score = score + adjacency.weight.to(score.dtype).log()[:, None]
     attention, log_denominator = _segment_softmax(score, adjacency.row, adjacency.num_rows)
     out = values.new_zeros(adjacency.num_rows, *values.shape[1:])
     return out.index_add(
         0, adjacency.row, attention[..., None] * values.index_select(0, adjacency.col)
     ), log_denominator
+
+
+def project_entries(rows: Adjacency, values: Tensor, order: Tensor, weight: Tensor) -> Tensor:
+    """`X P` for the entries of `X` `[M, F]` in compressed rows, with `values` `[entries]`; gives `[M, D]`.
+
+    `order` says where the entries of `Xᵀ` stand in `X`, for the fast form's backward pass; `weight` is `Pᵀ` `[D, F]`.
+    """
+    entries = values[:, None] * weight.T.index_select(0, rows.col)
+    return entries.new_zeros(rows.num_rows, weight.size(0)).index_add(0, rows.row, entries)
 
 
 def label_gather(labels: Tensor, y: Tensor) -> Tensor:

@@ -32,6 +32,12 @@ from legnn.runs.tensors import load_tensors, save_tensors
 from legnn.settings import Settings
 from legnn.training import EpochLog
 
+_FINGERPRINTED = (
+    *("x", "y", "edge_index", "edge_weight"),
+    *("train_mask", "val_mask", "test_mask"),
+    *("label_x", "label_adjacency"),
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class DataCard:
@@ -45,12 +51,22 @@ class DataCard:
     features: int
     classes: list[str | int | float]
     feature_names: list[str] | None
+    label_edges: list[tuple[int, int, float]] | None = None
+    """Target, source and weight of each label–label edge, where the data came with them."""
+
+    @property
+    def label_adjacency(self) -> Tensor:
+        """`[C, C]` the weights of the label–label edges, row = target."""
+        among = torch.zeros(len(self.classes), len(self.classes))
+        for target, source, weight in self.label_edges or []:
+            among[target, source] = weight
+        return among
 
     @classmethod
     def of(cls, data: Data) -> DataCard:
         """The card of loaded data."""
         digest = hashlib.blake2b(digest_size=16)
-        for key in ("x", "y", "edge_index", "edge_weight", "train_mask", "val_mask", "test_mask", "label_x", "label_adjacency"):
+        for key in _FINGERPRINTED:
             value = data.get(key)
             if isinstance(value, Tensor):
                 digest.update(f"{key} {list(value.shape)}".encode())
@@ -63,7 +79,14 @@ class DataCard:
             features=data.x.size(1),
             classes=list(data.class_names),
             feature_names=data.get("feature_names"),
+            label_edges=_edges_of(data.get("label_adjacency")),
         )
+
+
+def _edges_of(among: Tensor | None) -> list[tuple[int, int, float]] | None:
+    if among is None:
+        return None
+    return [(target, source, float(among[target, source])) for target, source in among.nonzero().tolist()]
 
 
 class RunFolder:
@@ -128,11 +151,12 @@ class RunFolder:
 
     def check_data(self, data: Data, advice: str) -> None:
         """Refuse data that are not those of this run."""
-        if DataCard.of(data).fingerprint != self.card.fingerprint:
+        card, other = self.card, DataCard.of(data)
+        if other.fingerprint != card.fingerprint:
             raise InputError(
-                f"{self.path} is a run on other data: it was trained on {self.card.name!r} with {self.card.nodes} nodes "
-                f"and {self.card.edges} edges, and {data.name!r} ({data.num_nodes} nodes, {data.edge_index.size(1)} edges)"
-                f" is not the same; {advice}"
+                f"{self.path} is a run on other data: it was trained on {card.name!r} with {card.nodes} nodes and "
+                f"{card.edges} edges, and {other.name!r} ({other.nodes} nodes, {other.edges} edges) is not the same; "
+                f"{advice}"
             )
 
     def append(self, log: EpochLog) -> None:
@@ -160,6 +184,8 @@ class RunFolder:
             self._journal.unlink(missing_ok=True)
             return None
         tensors, meta = load_tensors(self._checkpoint)
+        if "epoch" not in meta:
+            raise InputError(f"{self._checkpoint} is not a checkpoint; restore it from a copy, or begin a new run")
         kept = [json.dumps(log) for log in self.logs() if log["epoch"] <= meta["epoch"]]
         write_text(self._journal, "".join(line + "\n" for line in kept))
         return tensors, meta

@@ -15,17 +15,15 @@ from legnn.data import load
 from legnn.errors import InputError
 from legnn.runs.folder import DataCard, RunFolder
 from legnn.runs.session import predictions_table, reload, restore, select_device, shows_labels
-from legnn.training import Task, predict_without_own_label
+from legnn.training import Task, fold_of, predict_without_own_label
 
 
-def predict(
-    folder: str | Path, data: Data | str | Path | None = None, *, device: str = "auto"
-) -> pd.DataFrame:
+def predict(folder: str | Path, data: Data | str | Path | None = None, *, device: str = "auto") -> pd.DataFrame:
     """id, prediction, confidence, split of every node.
 
     Without `data` the run's own graph is predicted again. With it, any graph with the same features and classes, such
-    as the run's own grown by new nodes and edges. Nodes of the run, known by their ids, keep their split; a new node
-    that has a label and is not marked val or test shows it. No prediction depends on the node's own label.
+    as the run's own grown by new nodes and edges. Nodes of the run, known by their ids, keep their split; any other
+    node that has a label by now and is not marked val or test shows it. No prediction depends on the node's own label.
     """
     run = RunFolder.open(Path(folder))
     model = restore(run)
@@ -37,8 +35,8 @@ def predict(
     settings = run.settings
     where = select_device(device)
     model.to(where)
-    task = Task.from_data(loaded, where)
-    x = model.scale(task.x)
+    task = Task.from_data(loaded, where, label_edges=bool(settings.model.label_edges))
+    x = model.features(task.x)
 
     @torch.no_grad()
     def logits(shown: Tensor) -> Tensor:
@@ -46,7 +44,7 @@ def predict(
         return out
 
     shown = task.train if shows_labels(settings) else task.train[:0]
-    table = predict_without_own_label(logits, shown, settings.train.folds, settings.train.seed).cpu()
+    table = predict_without_own_label(logits, shown, fold_of(loaded.node_id, settings.train.folds)).cpu()
     return predictions_table(loaded, table)
 
 
@@ -54,20 +52,25 @@ def _load_other(run: RunFolder, data: Data | str | Path) -> Data:
     """Another graph for the run's model: checked to have its features, its labels numbered as in the run."""
     settings, card = run.settings, run.card
     if isinstance(data, Data):
-        loaded = load(data, training=False)
+        edges = {name: getattr(settings.data, name) for name in ("undirected", "remove_duplicates", "self_loops")}
+        loaded = load(data, training=False, **edges)
     else:
         source = replace(settings.data, source=str(data), split=None)
         loaded = load(source, text_features=run.text_features, training=False)
     _check_features(loaded, card, run)
     loaded.y = _renumber(loaded, card)
     _set_splits(loaded, run)
+    if settings.model.label_edges:
+        # as the run knew them: they are numbered like its classes
+        loaded.label_adjacency = card.label_adjacency
     return loaded
 
 
 def _check_features(data: Data, card: DataCard, run: RunFolder) -> None:
     if card.feature_names is not None and data.feature_names is not None and data.feature_names != card.feature_names:
-        missing = [name for name in card.feature_names if name not in data.feature_names]
-        extra = [name for name in data.feature_names if name not in card.feature_names]
+        # a few names are enough to see what is wrong
+        missing = [name for name in card.feature_names if name not in data.feature_names][:5]
+        extra = [name for name in data.feature_names if name not in card.feature_names][:5]
         raise InputError(
             f"the feature columns of {data.name} are not those of {run.path}: "
             f"missing {missing or 'none'}, not known {extra or 'none'}; they must be the same, in the same order"
@@ -93,17 +96,15 @@ def _renumber(data: Data, card: DataCard) -> Tensor:
 
 
 def _set_splits(data: Data, run: RunFolder) -> None:
-    """Nodes of the run keep their split; a new node with a label shows it unless it is marked val or test."""
+    """Nodes of the run keep their split; any other node with a label shows it unless it is marked val or test."""
     known = run.predictions().set_index("id")["split"]
     ids = pd.Index(data.node_id)
     if ids.dtype != known.index.dtype:
         ids, known.index = ids.astype(str), known.index.astype(str)
     place = known.index.get_indexer(ids)
-    old = torch.from_numpy(place >= 0)
     split = np.where(place >= 0, known.to_numpy()[place], "")
     labeled = data.y >= 0
     for name in ("val", "test"):
-        marked = torch.from_numpy(split == name) | (data[f"{name}_mask"] & ~old)
-        data[f"{name}_mask"] = marked & labeled
-    evaluated = data.val_mask | data.test_mask
-    data.train_mask = labeled & (torch.from_numpy(split == "train") | ~old) & ~evaluated
+        marked = (split == name) | ((split == "") & data[f"{name}_mask"].numpy())
+        data[f"{name}_mask"] = torch.from_numpy(marked) & labeled
+    data.train_mask = labeled & ~data.val_mask & ~data.test_mask

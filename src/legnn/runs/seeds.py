@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import statistics
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,8 +16,8 @@ from legnn.errors import InputError
 from legnn.files import write_text
 from legnn.interrupt import Interrupted
 from legnn.runs.folder import RunFolder, check_free
-from legnn.runs.session import OnEpoch, Run, begin, load_for, reload, resume
-from legnn.settings import Settings
+from legnn.runs.session import OnEpoch, Run, begin, check_settings, finished, go_on, load_for, reload
+from legnn.settings import Settings, resolve
 
 OnSeed = Callable[[int], None]
 
@@ -39,13 +40,15 @@ def train_seeds(
     """
     settings = (settings or Settings()).override(**overrides)
     loaded, settings = load_for(settings, data)
+    settings = resolve(settings, loaded)
+    check_settings(settings, loaded)
+    chosen = _seeds(settings, seeds)
     place = None if out is None else Path(out)
     if place is not None:
         check_free(place)
-        place.mkdir(parents=True)
         write_text(place / "settings.yaml", settings.to_yaml())
-        write_text(place / "seeds.json", json.dumps({"seeds": _seeds(settings, seeds)}) + "\n")
-    return _train_each(loaded, settings, _seeds(settings, seeds), place, on_seed, on_epoch, should_stop)
+        write_text(place / "seeds.json", json.dumps({"seeds": chosen}) + "\n")
+    return _train_each(loaded, settings, chosen, place, on_seed, on_epoch, should_stop)
 
 
 def resume_seeds(
@@ -97,10 +100,17 @@ def _train_each(
         folder = None if out is None else out / f"seed-{seed}"
         with_seed = replace(settings, train=replace(settings.train, seed=seed))
         try:
-            if folder is not None and (folder / "settings.yaml").is_file():
-                runs.append(resume(folder, data, on_epoch=on_epoch, should_stop=should_stop))
-            else:
+            if folder is None or not (folder / "settings.yaml").is_file():
+                if folder is not None:
+                    # a kill may have come while the folder was being made: its settings are written last
+                    shutil.rmtree(folder, ignore_errors=True)
                 runs.append(begin(data, with_seed, folder, on_epoch=on_epoch, should_stop=should_stop))
+                continue
+            run = RunFolder.open(folder)
+            if run.is_finished:
+                runs.append(finished(run))
+            else:
+                runs.append(go_on(run, data, on_epoch=on_epoch, should_stop=should_stop))
         except Interrupted as stop:
             # what goes on later is the whole, not the one seed
             raise Interrupted(stop.epoch, out) from None

@@ -17,14 +17,16 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from legnn import __version__
 from legnn.data import load
 from legnn.errors import InputError
 from legnn.graph.selection import check_selection
 from legnn.interrupt import Interrupted
-from legnn.nn import LEGNN, predict_proba
+from legnn.nn import LEGNN, Lift, predict_proba
+from legnn.nn.lift import check_liftable
 from legnn.runs.folder import RunFolder
 from legnn.settings import Settings, resolve
-from legnn.training import EpochLog, FullBatch, Task, Trainer, predict_without_own_label, score
+from legnn.training import EpochLog, FullBatch, Task, Trainer, fold_of, predict_without_own_label, score
 
 OnEpoch = Callable[[EpochLog], None]
 
@@ -92,12 +94,26 @@ def resume(
     `data` is needed only for a run on a `Data` from memory.
     """
     run = RunFolder.open(Path(folder))
-    settings = run.settings
     if run.is_finished:
-        return Run(restore(run), settings, run.predictions(), run.result(), run.path)
-    loaded = reload(run, data)
-    run.check_data(loaded, "restore the data, or begin a new run")
-    return _run(loaded, settings, run, run.load_checkpoint(), on_epoch, should_stop)
+        return finished(run)
+    return go_on(run, reload(run, data), on_epoch=on_epoch, should_stop=should_stop)
+
+
+def finished(run: RunFolder) -> Run:
+    """A run that came to its end, as it was saved."""
+    return Run(restore(run), run.settings, run.predictions(), run.result(), run.path)
+
+
+def go_on(
+    run: RunFolder,
+    data: Data,
+    *,
+    on_epoch: OnEpoch | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Run:
+    """Go on with a run on data that `load` returned."""
+    run.check_data(data, "restore the data, or begin a new run")
+    return _run(data, resolve(run.settings, data), run, run.load_checkpoint(), on_epoch, should_stop)
 
 
 def load_for(settings: Settings, data: Data | str | Path) -> tuple[Data, Settings]:
@@ -135,7 +151,9 @@ def check_settings(settings: Settings, data: Data) -> None:
         raise InputError(f"label_edges is on, but {data.name} has no label–label edges; switch it off or give them")
     # building it once on no memory runs the model's own checks
     with torch.device("meta"):
-        make_model(settings, data)
+        model = make_model(settings, data)
+    if any(isinstance(module, Lift) for module in model.modules()):
+        check_liftable(weighted=data.get("edge_weight") is not None, label_edges=bool(settings.model.label_edges))
 
 
 def select_device(name: str) -> torch.device:
@@ -177,14 +195,18 @@ def _run(
         model = make_model(settings, data)
         model.scale.fit(data.x)
         model.to(device)
-        task = Task.from_data(
-            data, device, label_edges=bool(settings.model.label_edges), as_train=settings.as_train
-        )
+        task = Task.from_data(data, device, label_edges=bool(settings.model.label_edges), as_train=settings.as_train)
         trainer = _trainer(model, task, settings)
         before = 0.0
         if checkpoint is not None:
             tensors, meta = checkpoint
-            trainer.load_state(tensors, meta)
+            try:
+                trainer.load_state(tensors, meta)
+            except (RuntimeError, KeyError):
+                place = "" if folder is None else f" in {folder.path}"
+                raise InputError(
+                    f"the checkpoint{place} does not fit the settings.yaml beside it; restore both from a copy"
+                ) from None
             before = meta["seconds"]
         clock = _Clock(before)
         keeper = _Keeper(trainer, folder, clock, settings.train.checkpoint_seconds)
@@ -201,7 +223,7 @@ def _run(
             raise Interrupted(trainer.epoch, None if folder is None else folder.path)
         model.load_state_dict(trainer.best)
         logits = predict_without_own_label(
-            trainer.batching.logits, trainer.shown_at_inference, settings.train.folds, seed
+            trainer.batching.logits, trainer.shown_at_inference, fold_of(data.node_id, settings.train.folds)
         ).cpu()
     result = _result(logits, data, settings, trainer, clock.seconds)
     predictions = predictions_table(data, logits)
@@ -212,9 +234,16 @@ def _run(
 
 def _trainer(model: LEGNN, task: Task, settings: Settings) -> Trainer:
     train = settings.train
-    assert train.lr is not None and train.weight_decay is not None and train.alpha is not None
-    assert train.epochs is not None and train.patience is not None
-    optimizer = torch.optim.Adam(model.parameters(), lr=train.lr, weight_decay=train.weight_decay)
+    assert train.lr is not None
+    assert train.weight_decay is not None
+    assert train.alpha is not None
+    assert train.epochs is not None
+    assert train.patience is not None
+    # as in the published GCN, the penalty is on the first matrix alone: on all of them it shrinks their product
+    first = list(model.encoder.project.parameters())
+    rest = [parameter for parameter in model.parameters() if all(parameter is not other for other in first)]
+    groups = [{"params": first, "weight_decay": train.weight_decay}, {"params": rest, "weight_decay": 0.0}]
+    optimizer = torch.optim.Adam(groups, lr=train.lr)
     # its own generator: how many numbers dropout draws must not change who is selected
     generator = torch.Generator().manual_seed(train.seed)
     batching = FullBatch(
@@ -320,8 +349,8 @@ def _device_name(device: torch.device) -> str:
 
 def versions() -> dict[str, str]:
     """Of Python and of the packages a result depends on."""
-    found = {"python": platform.python_version()}
-    for package in ("legnn", "torch", "torch-geometric", "numpy", "scikit-learn"):
+    found = {"python": platform.python_version(), "legnn": __version__}
+    for package in ("torch", "torch-geometric", "numpy", "scikit-learn"):
         try:
             found[package] = version(package)
         except PackageNotFoundError:
@@ -340,4 +369,3 @@ def restore(run: RunFolder) -> LEGNN:
     except RuntimeError:
         raise InputError(f"the weights in {run.path} do not fit its settings.yaml; restore both from a copy") from None
     return model.eval()
-

@@ -1,7 +1,7 @@
 """Training: the loop, full batch, AS-Train, evaluation. No files are read or written here."""
 
 from legnn.training.as_train import PseudoLabels, pseudo_label_loss, select_pseudo_labels, training_confidence
-from legnn.training.evaluate import predict_without_own_label
+from legnn.training.evaluate import fold_of, predict_without_own_label
 from legnn.training.full_batch import FullBatch
 from legnn.training.loop import EpochLog, Trainer
 from legnn.training.metrics import Scores, score
@@ -17,6 +17,7 @@ __all__ = [
     "Task",
     "TrainSettings",
     "Trainer",
+    "fold_of",
     "predict_without_own_label",
     "pseudo_label_loss",
     "score",

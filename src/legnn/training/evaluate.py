@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -11,27 +13,25 @@ Predict = Callable[[Tensor], Tensor]
 """From the nodes that show their labels to the logits `[M, C]` of all nodes."""
 
 
-def fold_of(count: int, folds: int, seed: int) -> Tensor:
-    """`[count]` the fold of each training node, drawn from the seed alone.
+def fold_of(node_id: np.ndarray, folds: int) -> Tensor:
+    """`[M]` the fold of each node, from its id alone.
 
-    Not stratified: a fold that depended on a node's label would let the label reach its prediction.
+    Not from its place, so that the order of a table does not matter and a node keeps its fold in a graph that grows;
+    and not stratified: a fold that depended on a node's label would let the label reach its prediction.
     """
-    order = torch.randperm(count, generator=torch.Generator().manual_seed(seed))
-    fold = torch.empty(count, dtype=torch.long)
-    fold[order] = torch.arange(count) % folds
-    return fold
+    return torch.from_numpy((pd.util.hash_array(node_id, categorize=False) % folds).astype(np.int64))
 
 
-def predict_without_own_label(predict: Predict, shown: Tensor, folds: int, seed: int) -> Tensor:
-    """Logits `[M, C]` of every node, none of which depends on the node's own label.
+def predict_without_own_label(predict: Predict, shown: Tensor, fold: Tensor) -> Tensor:
+    """Logits `[M, C]` of every node, none of which depends on the node's own label. `fold` is `[M]`.
 
     A node that shows no label is predicted with every label in `shown` in the graph, as the paper does at inference.
     A node of `shown` is predicted out of fold: the labels of its fold hidden, those of the other folds shown.
     """
     logits = predict(shown)
     out = logits.clone()
-    fold = fold_of(shown.numel(), folds, seed).to(shown.device)
-    for k in range(min(folds, shown.numel())):
+    fold = fold.to(shown.device)[shown]
+    for k in fold.unique().tolist():
         held = shown[fold == k]
         out[held] = predict(shown[fold != k])[held]
     return out

@@ -46,7 +46,7 @@ class FullBatch:
     ) -> None:
         self.model, self.task, self.optimizer, self.generator = model, task, optimizer, generator
         self.alpha, self.selection, self.shows_labels, self.as_train = alpha, selection, shows_labels, as_train
-        self.x = model.scale(task.x)
+        self.x = model.features(task.x)
 
     def train_epoch(self, epoch: int) -> Step:
         """Select training nodes, predict, add AS-Train's part, and take one step."""

@@ -107,7 +107,8 @@ class Trainer:
     def fit(self, after_epoch: Callable[[EpochLog], bool | None] = lambda log: None) -> None:
         """Train until the epochs are over, validation stops improving, or `after_epoch` returns True.
 
-        The test set is not touched here.
+        Nothing here learns or chooses from test labels; the accuracy of pseudo labels, which is recorded where the
+        truth is known, is for the reader.
         """
         while self.epoch < self.epochs and not (self.epoch and self.stopper.is_over(self.epoch)):
             self.epoch += 1
@@ -127,7 +128,8 @@ class Trainer:
         scores = score(logits.argmax(-1), truth, self.task.graph.num_classes)
         assert scores is not None, "validation sets are never empty"
         supervised, pseudo = float(step.supervised_loss), float(step.pseudo_loss)
-        if not math.isfinite(supervised + pseudo):
+        val_loss = float(F.cross_entropy(logits.float(), truth))
+        if not math.isfinite(supervised + pseudo + val_loss):
             raise InputError(
                 f"the loss is no longer a number in epoch {self.epoch}; a smaller --lr (now {self.lr:g}) "
                 "or --norm layer usually mends that"
@@ -141,7 +143,7 @@ class Trainer:
             train_accuracy=None if step.train_accuracy is None else float(step.train_accuracy),
             val_accuracy=scores.accuracy,
             val_macro_f1=scores.macro_f1,
-            val_loss=float(F.cross_entropy(logits.float(), truth)),
+            val_loss=val_loss,
             training_confidence=step.training_confidence,
             pseudo_labels=step.pseudo_labels,
             pseudo_label_accuracy=None if step.pseudo_label_accuracy is None else float(step.pseudo_label_accuracy),

@@ -21,7 +21,7 @@ class TrainSettings:
     lr: float | None = None
     """Adam's learning rate at the start; it falls along a half cosine to a hundredth."""
     weight_decay: float | None = None
-    """Adam's L2 penalty."""
+    """Adam's L2 penalty on the projection of the features, as the published GCN has it on its first layer."""
     alpha: float | None = None
     """Training node selection rate: the fraction of the training nodes predicted in an epoch."""
     selection: bool = True

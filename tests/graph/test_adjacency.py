@@ -1,0 +1,139 @@
+"""`Adjacency` is the dense matrix it stands for, in compressed rows."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.nn.dense import dense_blocks
+from tests.strategies import label_graphs
+
+from legnn.graph import Adjacency
+
+
+def dense(adjacency: Adjacency) -> torch.Tensor:
+    weight = torch.ones(adjacency.num_edges, dtype=torch.float64) if adjacency.weight is None else adjacency.weight
+    matrix = torch.zeros(adjacency.num_rows, adjacency.num_cols, dtype=torch.float64)
+    return matrix.index_put((adjacency.row, adjacency.col), weight.double(), accumulate=True)
+
+
+@st.composite
+def edge_lists(draw, symmetric: bool = False):
+    nodes = draw(st.integers(1, 8))
+    node = st.integers(0, nodes - 1)
+    edges = draw(st.lists(st.tuples(node, node), max_size=20))
+    weight = draw(st.lists(st.sampled_from([0.5, 1.0, 2.0]), min_size=len(edges), max_size=len(edges)))
+    if symmetric:
+        pairs = [(edge, value) for edge, value in zip(edges, weight, strict=True)]
+        pairs += [((target, source), value) for (source, target), value in pairs]
+        merged = dict(pairs)
+        merged = {edge: min(value, merged[edge[::-1]]) for edge, value in merged.items()}
+        edges, weight = list(merged), list(merged.values())
+    weight = torch.tensor(weight, dtype=torch.float64) if draw(st.booleans()) else None
+    return torch.tensor(edges, dtype=torch.long).reshape(-1, 2).T, nodes, weight
+
+
+@given(edge_lists())
+@settings(deadline=None)
+def test_rows_are_targets_and_columns_are_sources(graph):
+    edge_index, nodes, weight = graph
+    expected = torch.zeros(nodes, nodes, dtype=torch.float64)
+    values = torch.ones(edge_index.size(1)) if weight is None else weight
+    for source, target, value in zip(*edge_index.tolist(), values.tolist(), strict=True):
+        expected[target, source] += value
+    adjacency = Adjacency.from_edge_index(edge_index, nodes, weight)
+    assert torch.equal(dense(adjacency), expected)
+    assert torch.equal(adjacency.csr.to_dense().double(), expected)
+    assert torch.equal(adjacency.degree.double(), expected.sum(1))
+    assert adjacency.num_edges == edge_index.size(1)
+    assert (adjacency.num_rows, adjacency.num_cols) == (nodes, nodes)
+
+
+@given(edge_lists())
+@settings(deadline=None)
+def test_edges_ascend_by_row_and_within_a_row_by_column(graph):
+    edge_index, nodes, weight = graph
+    adjacency = Adjacency.from_edge_index(edge_index, nodes, weight)
+    places = list(zip(adjacency.row.tolist(), adjacency.col.tolist(), strict=True))
+    assert places == sorted(places)
+    assert sorted(map(tuple, adjacency.edge_index.T.tolist())) == sorted(map(tuple, edge_index.T.tolist()))
+
+
+@given(edge_lists())
+@settings(deadline=None)
+def test_the_transpose_is_the_transpose(graph):
+    adjacency = Adjacency.from_edge_index(*graph[:2], graph[2])
+    assert torch.equal(dense(adjacency.transpose), dense(adjacency).T)
+    assert torch.equal(dense(adjacency.transpose.transpose), dense(adjacency))
+
+
+@given(edge_lists(symmetric=True))
+@settings(deadline=None)
+def test_a_symmetric_graph_is_its_own_transpose(graph):
+    edge_index, nodes, weight = graph
+    adjacency = Adjacency.from_edge_index(edge_index, nodes, weight)
+    assert adjacency.transpose is adjacency
+
+
+def test_a_directed_graph_is_not_its_own_transpose():
+    adjacency = Adjacency.from_edge_index(torch.tensor([[0], [1]]), 2)
+    assert adjacency.transpose is not adjacency
+    assert adjacency.transpose.edge_index.tolist() == [[1], [0]]
+
+
+def test_a_graph_symmetric_but_for_its_weights_is_not_its_own_transpose():
+    edges = torch.tensor([[0, 1], [1, 0]])
+    adjacency = Adjacency.from_edge_index(edges, 2, torch.tensor([1.0, 2.0]))
+    assert dense(adjacency).tolist() == [[0, 2], [1, 0]]
+    assert dense(adjacency.transpose).tolist() == [[0, 1], [2, 0]]
+
+
+def test_a_rectangular_adjacency_has_a_rectangular_transpose():
+    adjacency = Adjacency.from_sorted(torch.tensor([0, 0, 1]), torch.tensor([2, 4, 0]), None, 2, 5)
+    assert tuple(dense(adjacency.transpose).shape) == (5, 2)
+    assert torch.equal(dense(adjacency.transpose), dense(adjacency).T)
+
+
+@pytest.mark.parametrize("weight", [None, torch.tensor([0.5, 2.0])])
+def test_an_adjacency_moves_to_a_device_whole(weight):
+    adjacency = Adjacency.from_edge_index(torch.tensor([[0, 1], [1, 2]]), 3, weight)
+    moved = adjacency.to("meta")
+    assert moved.rowptr.device.type == moved.col.device.type == "meta"
+    assert weight is None or moved.weight.device.type == "meta"
+    assert torch.equal(dense(adjacency.to("cpu")), dense(adjacency))
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_an_adjacency_on_the_gpu_is_the_same():
+    adjacency = Adjacency.from_edge_index(torch.randint(0, 30, (2, 200)), 30)
+    assert torch.equal(dense(adjacency.to("cuda").to("cpu")), dense(adjacency))
+
+
+@given(label_graphs())
+@settings(deadline=None)
+def test_degrees_in_the_label_graph_are_row_sums_of_the_whole_matrix(graph):
+    A, Y, S = dense_blocks(graph, torch.zeros(0, dtype=torch.float64))
+    torch.testing.assert_close(graph.node_degree.double(), A.sum(1) + Y.sum(1))
+    torch.testing.assert_close(graph.label_degree.double(), Y.T.sum(1) + S.sum(1))
+    torch.testing.assert_close(graph.label_count.double(), Y.sum(0))
+    torch.testing.assert_close(graph.shows.double(), Y.sum(1))
+
+
+@given(label_graphs())
+@settings(deadline=None)
+def test_relations_count_the_blocks_that_really_come_in(graph):
+    A, Y, S = dense_blocks(graph, torch.zeros(0, dtype=torch.float64))
+    at_nodes = (A.sum(1) > 0).long() + (Y.sum(1) > 0).long()
+    at_labels = (Y.T.sum(1) > 0).long() + (S.sum(1) > 0).long()
+    assert graph.node_relations.tolist() == at_nodes.clamp(min=1).tolist()
+    assert graph.label_relations.tolist() == at_labels.clamp(min=1).tolist()
+
+
+@given(label_graphs())
+@settings(deadline=None)
+def test_showing_other_labels_changes_the_label_edges_alone(graph):
+    other = graph.show(graph.shown[:1], graph.y[:1])
+    assert other.adjacency is graph.adjacency
+    assert other.label_adjacency is graph.label_adjacency
+    assert int(other.shows.sum()) == min(1, graph.shown.numel())
+    assert torch.equal(other.shown, graph.shown[:1])

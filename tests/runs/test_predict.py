@@ -1,0 +1,247 @@
+"""Predictions from a finished run: its own graph again, the graph grown since, and graphs that do not fit."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.graphs import small_data, table_folder
+
+import legnn
+from legnn.errors import InputError
+from legnn.nn.features import SparseFeatures
+
+QUICK = {"epochs": 5, "hidden": 8}
+KNOWLEDGE = {
+    "label_adjacency": torch.tensor([[0.0, 1.0, 0.0], [0.0, 0.0, 2.0], [1.0, 0.0, 0.0]]),
+    "label_x": torch.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, 2.0]]),
+}
+
+
+@pytest.mark.parametrize("labels", ["vanilla", "concat", "addition", "enhanced"])
+def test_predicting_the_runs_own_graph_gives_its_predictions_exactly(tmp_path, labels):
+    tables = table_folder(tmp_path / "tables", small_data())
+    run = legnn.train(tables, out=tmp_path / "run", labels=labels, seed=4, **QUICK)
+    pd.testing.assert_frame_equal(legnn.predict(run.folder), run.predictions, check_exact=True)
+    pd.testing.assert_frame_equal(legnn.predict(run.folder, tables), run.predictions, check_exact=True)
+
+
+@pytest.mark.parametrize("backbone", ["gcn", "sage", "gat"])
+def test_label_edges_and_label_features_are_used_in_prediction_too(tmp_path, backbone):
+    data = small_data(**KNOWLEDGE)
+    options = {**QUICK, "layers": 3, "backbone": backbone, "label_features": "given"}
+    run = legnn.train(data, out=tmp_path / "run", **options)
+    assert run.settings.model.label_edges is True
+    pd.testing.assert_frame_equal(legnn.predict(run.folder, data), run.predictions, check_exact=True)
+    del data.label_adjacency, data.label_x
+    pd.testing.assert_frame_equal(legnn.predict(run.folder, data), run.predictions, check_exact=True)
+
+
+def test_edges_in_memory_are_prepared_as_the_runs_were(tmp_path):
+    data = small_data()
+    run = legnn.train(data, out=tmp_path / "run", undirected=False, self_loops=False, **QUICK)
+    pd.testing.assert_frame_equal(legnn.predict(run.folder, data), run.predictions, check_exact=True)
+
+
+def test_word_counts_that_are_kept_sparse_give_the_runs_predictions_exactly(tmp_path):
+    counts = (torch.rand(40, 60, generator=torch.Generator().manual_seed(0)) < 0.05).float()
+    run = legnn.train(small_data(x=counts), out=tmp_path / "run", **QUICK)
+    assert isinstance(run.model.features(counts), SparseFeatures)
+    again = legnn.predict(run.folder, small_data(x=counts))
+    pd.testing.assert_frame_equal(again, run.predictions, check_exact=True)
+
+
+def test_digits_by_its_name_gives_its_predictions_exactly(tmp_path):
+    run = legnn.train("digits", out=tmp_path / "run", **QUICK)
+    pd.testing.assert_frame_equal(legnn.predict(run.folder), run.predictions, check_exact=True)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A run for each label usage, with the graph it was trained on."""
+    place = tmp_path_factory.mktemp("finished")
+    return {
+        labels: legnn.train(small_data(), out=place / labels, labels=labels, backbone="gat", folds=3, **QUICK).folder
+        for labels in ("vanilla", "concat", "addition", "enhanced")
+    }
+
+
+@pytest.mark.parametrize("labels", ["vanilla", "concat", "addition", "enhanced"])
+@given(node=st.integers(0, 39), label=st.integers(0, 2))
+@settings(max_examples=15, deadline=None)
+def test_no_prediction_changes_with_the_nodes_own_label(finished, labels, node, label):
+    data = small_data()
+    before = legnn.predict(finished[labels], data)
+    if data.y[node] >= 0:  # an unlabeled node has no label to change
+        data.y[node] = label
+    after = legnn.predict(finished[labels], data)
+    pd.testing.assert_series_equal(before.loc[node], after.loc[node], check_exact=True)
+
+
+def test_other_predictions_do_change_with_a_training_nodes_label(finished):
+    data = small_data()
+    node = int(data.train_mask.nonzero()[0])
+    before = legnn.predict(finished["enhanced"], data)
+    data.y[node] = (data.y[node] + 1) % 3
+    after = legnn.predict(finished["enhanced"], data)
+    assert not before["confidence"].equals(after["confidence"])
+    assert before["confidence"][node] == after["confidence"][node]
+
+
+@pytest.mark.parametrize("split", ["val", "test"])
+def test_the_labels_of_validation_and_test_nodes_are_never_shown(finished, split):
+    data = small_data()
+    before = legnn.predict(finished["enhanced"], data)
+    mask = data[f"{split}_mask"]
+    data.y[mask] = (data.y[mask] + 1) % 3
+    assert before.equals(legnn.predict(finished["enhanced"], data))
+
+
+# --- a graph that has grown ------------------------------------------------------------------------------------------
+
+
+def grow(folder, ids: list, labels: list[str], splits: list[str] | None = None) -> None:
+    """Add nodes to a folder of tables, each joined to the first five nodes."""
+    nodes = pd.read_csv(folder / "nodes.csv", dtype=str, keep_default_na=False)
+    rows = pd.DataFrame({"id": ids, "label": labels}, dtype=str)
+    if "split" in nodes:
+        rows["split"] = splits or [""] * len(ids)
+    for name in [column for column in nodes if column.startswith("f")]:
+        rows[name] = np.linspace(-1, 1, len(ids)).astype(str)
+    old = nodes["id"].tolist()[:5]
+    pd.concat([nodes, rows]).to_csv(folder / "nodes.csv", index=False)
+    edges = pd.read_csv(folder / "edges.csv", dtype=str)
+    new = pd.DataFrame([(source, target) for source in map(str, ids) for target in old], columns=["source", "target"])
+    pd.concat([edges, new]).to_csv(folder / "edges.csv", index=False)
+
+
+@pytest.mark.parametrize("kind", ["ints", "strings"])
+def test_a_grown_graph_is_predicted_whole_and_old_nodes_keep_their_split(tmp_path, kind):
+    ids = [100 + i for i in range(40)] if kind == "ints" else [f"n{i}" for i in range(40)]
+    new = [900, 901, 902] if kind == "ints" else ["x0", "x1", "x2"]
+    tables = table_folder(tmp_path / "tables", small_data(), ids)
+    run = legnn.train(tables, out=tmp_path / "run", **QUICK)
+    grow(tables, new, ["", "", ""])
+    table = legnn.predict(run.folder, tables)
+    assert table["id"].tolist() == ids + new
+    assert table["split"].tolist()[:40] == run.predictions["split"].tolist()
+    assert table["split"].tolist()[40:] == ["", "", ""]
+    assert set(table["prediction"]) <= {"class 0", "class 1", "class 2"}
+    with pytest.raises(InputError, match=r"is a run on other data.*give --data to predict the data as they are now"):
+        legnn.predict(run.folder)
+
+
+def test_new_ids_of_another_kind_do_not_hide_the_old(tmp_path):
+    tables = table_folder(tmp_path / "tables", small_data(), [100 + i for i in range(40)])
+    run = legnn.train(tables, out=tmp_path / "run", **QUICK)
+    grow(tables, ["new"], [""])
+    table = legnn.predict(run.folder, tables)
+    assert table["split"].tolist()[:40] == run.predictions["split"].tolist()
+
+
+def test_a_new_node_with_a_label_shows_it_unless_it_is_for_evaluation(tmp_path):
+    tables = table_folder(tmp_path / "tables", small_data())
+    run = legnn.train(tables, out=tmp_path / "run", **QUICK)
+    grow(tables, ["a", "b", "c", "d"], ["class 0", "class 1", "class 2", ""], ["", "val", "test", ""])
+    table = legnn.predict(run.folder, tables)
+    assert table["split"].tolist()[40:] == ["train", "val", "test", ""]
+
+    def neighbors_with(label: str, row: int) -> list[float]:
+        nodes = pd.read_csv(tables / "nodes.csv", dtype=str, keep_default_na=False)
+        nodes.loc[row, "label"] = label
+        nodes.to_csv(tables / "nodes.csv", index=False)
+        return legnn.predict(run.folder, tables)["confidence"].tolist()
+
+    shown = neighbors_with("class 2", 40)
+    assert shown[:5] != table["confidence"].tolist()[:5], "a label that is shown reaches the neighbors"
+    assert shown[40] == table["confidence"][40], "and not the node itself"
+    assert neighbors_with("class 0", 41) == shown, "a label that is kept for validation does not"
+
+
+def test_a_graph_without_any_label_is_predicted(tmp_path):
+    tables = table_folder(tmp_path / "tables", small_data())
+    run = legnn.train(tables, out=tmp_path / "run", **QUICK)
+    nodes = pd.read_csv(tables / "nodes.csv").drop(columns=["label", "split"])
+    nodes.to_csv(tables / "nodes.csv", index=False)
+    table = legnn.predict(run.folder, tables)
+    assert (table["split"] == "").all()
+    assert len(table) == 40
+
+
+def test_the_order_of_the_rows_does_not_matter(tmp_path):
+    tables = table_folder(tmp_path / "tables", small_data())
+    run = legnn.train(tables, out=tmp_path / "run", labels="vanilla", **QUICK)
+    nodes = pd.read_csv(tables / "nodes.csv", dtype=str, keep_default_na=False)
+    nodes.iloc[::-1].to_csv(tables / "nodes.csv", index=False)
+    table = legnn.predict(run.folder, tables).iloc[::-1].reset_index(drop=True)
+    assert table["id"].tolist() == run.predictions["id"].tolist()
+    assert table["prediction"].tolist() == run.predictions["prediction"].tolist()
+    np.testing.assert_allclose(table["confidence"], run.predictions["confidence"], rtol=1e-4)
+
+
+def test_labels_are_known_by_name_and_not_by_number(tmp_path):
+    tables = table_folder(tmp_path / "tables", small_data())
+    run = legnn.train(tables, out=tmp_path / "run", **QUICK)
+    part = pd.read_csv(tables / "nodes.csv", dtype=str, keep_default_na=False)
+    part["label"] = part["label"].where(part["label"] != "class 0", "")
+    part.to_csv(tables / "nodes.csv", index=False)
+    table = legnn.predict(run.folder, tables)
+    expected = [s if y > 0 or s == "" else "" for s, y in zip(run.predictions["split"], small_data().y, strict=True)]
+    assert table["split"].tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"label": "class 9"},
+            "has the label 'class 9', which the run does not know; it knows class 0, class 1, class 2",
+        ),
+        ({"drop": "f4"}, r"missing \['f4'\], not known none; they must be the same, in the same order"),
+        ({"rename": {"f4": "g4"}}, r"missing \['f4'\], not known \['g4'\]"),
+        ({"add": "f5"}, r"missing none, not known \['f5'\]"),
+    ],
+)
+def test_a_graph_that_does_not_fit_is_refused(tmp_path, change, message):
+    tables = table_folder(tmp_path / "tables", small_data())
+    run = legnn.train(tables, out=tmp_path / "run", **QUICK)
+    nodes = pd.read_csv(tables / "nodes.csv", dtype=str, keep_default_na=False)
+    if "label" in change:
+        nodes.loc[0, "label"] = change["label"]
+    nodes = nodes.drop(columns=change.get("drop", [])).rename(columns=change.get("rename", {}))
+    if "add" in change:
+        nodes[change["add"]] = "1"
+    nodes.to_csv(tables / "nodes.csv", index=False)
+    with pytest.raises(InputError, match=message):
+        legnn.predict(run.folder, tables)
+
+
+def test_another_number_of_features_is_refused(tmp_path):
+    run = legnn.train(small_data(), out=tmp_path / "run", **QUICK)
+    with pytest.raises(InputError, match=r"has 4 features and .* was trained on 5"):
+        legnn.predict(run.folder, small_data(channels=4))
+
+
+def test_new_texts_get_their_features_from_the_runs_vocabulary(tmp_path):
+    tables = table_folder(tmp_path / "tables", small_data())
+    nodes = pd.read_csv(tables / "nodes.csv", dtype=str, keep_default_na=False)
+    nodes = nodes.drop(columns=[name for name in nodes if name.startswith("f")])
+    words = ["apple pear tree", "steel iron iron", "river lake water"]
+    nodes["about"] = [f"{words[i % 3]} w{i % 4}" for i in range(len(nodes))]
+    nodes.to_csv(tables / "nodes.csv", index=False)
+    run = legnn.train(tables, out=tmp_path / "run", text="about", **QUICK)
+    pd.testing.assert_frame_equal(legnn.predict(run.folder), run.predictions, check_exact=True)
+    more = pd.DataFrame({"id": ["x"], "label": [""], "split": [""], "about": ["apple zebra unheard"]})
+    pd.concat([nodes, more]).to_csv(tables / "nodes.csv", index=False)
+    table = legnn.predict(run.folder, tables)
+    # the new node has no edge to the others: with the same features they are predicted as before
+    pd.testing.assert_frame_equal(table.iloc[:40], run.predictions, check_exact=True)
+    assert table["id"].tolist()[40] == "x"
+
+
+def test_a_run_in_memory_is_predicted_on_the_same_data_again(tmp_path):
+    run = legnn.train(small_data(), out=tmp_path / "run", **QUICK)
+    pd.testing.assert_frame_equal(legnn.predict(run.folder, small_data()), run.predictions, check_exact=True)
+    with pytest.raises(InputError, match="was trained on data in memory"):
+        legnn.predict(run.folder)

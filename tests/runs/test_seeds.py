@@ -1,0 +1,76 @@
+"""Several seeds: a folder each, and a summary beside them."""
+
+import json
+import statistics
+
+import pytest
+from tests.graphs import small_data
+
+import legnn
+from legnn.errors import InputError
+from legnn.runs import is_seeds_folder, summarize
+
+QUICK = {"epochs": 4, "hidden": 8}
+
+
+def test_every_seed_has_its_folder_and_the_summary_its_mean_and_unbiased_deviation(tmp_path):
+    told = []
+    summary = legnn.train_seeds(small_data(), seeds=3, seed=5, out=tmp_path / "runs", on_seed=told.append, **QUICK)
+    assert told == summary["seeds"] == [5, 6, 7]
+    names = sorted(path.name for path in (tmp_path / "runs").iterdir())
+    assert names == ["seed-5", "seed-6", "seed-7", "seeds.json", "settings.yaml", "summary.json"]
+    assert json.loads((tmp_path / "runs" / "summary.json").read_text()) == summary
+    results = [json.loads((tmp_path / "runs" / f"seed-{s}" / "result.json").read_text()) for s in (5, 6, 7)]
+    assert [result["seed"] for result in results] == [5, 6, 7]
+    for split in ("val", "test", "train_out_of_fold"):
+        for metric in ("accuracy", "macro_f1"):
+            values = [result[split][metric] for result in results]
+            assert summary[split][metric]["mean"] == pytest.approx(statistics.mean(values))
+            assert summary[split][metric]["std"] == pytest.approx(statistics.stdev(values))
+    assert len({result["val"]["macro_f1"] for result in results}) > 1
+
+
+def test_a_run_among_seeds_equals_the_same_run_alone(tmp_path):
+    legnn.train_seeds(small_data(), seeds=2, out=tmp_path / "runs", **QUICK)
+    alone = legnn.train(small_data(), seed=1, **QUICK)
+    among = legnn.resume(tmp_path / "runs" / "seed-1")
+    assert among.predictions.equals(alone.predictions)
+    assert among.settings.train.seed == 1
+
+
+def test_one_seed_has_no_deviation():
+    assert legnn.train_seeds(small_data(), seeds=1, **QUICK)["val"]["accuracy"]["std"] is None
+
+
+def test_no_seeds_are_refused_before_a_folder_is_made(tmp_path):
+    with pytest.raises(InputError, match="seeds must be at least 1, got 0"):
+        legnn.train_seeds(small_data(), seeds=0, out=tmp_path / "runs", **QUICK)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_folder_will_do_and_a_full_one_will_not(tmp_path):
+    (tmp_path / "runs").mkdir()
+    legnn.train_seeds(small_data(), seeds=1, out=tmp_path / "runs", **QUICK)
+    assert is_seeds_folder(tmp_path / "runs")
+    with pytest.raises(InputError, match="is already there"):
+        legnn.train_seeds(small_data(), seeds=1, out=tmp_path / "runs", **QUICK)
+
+
+def test_the_summary_is_over_the_splits_that_are_scored():
+    def result(accuracy: float) -> dict:
+        scores = {"accuracy": accuracy, "macro_f1": accuracy / 2}
+        return {
+            "val": scores,
+            "test": None,
+            "train_out_of_fold": scores,
+            "seed": 0,
+            "seconds": 1.5,
+            "parameters": 7,
+            "versions": {},
+        }
+
+    summary = summarize([result(0.5), result(0.7)])
+    assert "test" not in summary
+    assert summary["val"]["accuracy"]["mean"] == pytest.approx(0.6)
+    assert summary["val"]["accuracy"]["std"] == pytest.approx(0.1 * 2**0.5)
+    assert summary["seconds"] == 3.0

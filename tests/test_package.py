@@ -1,0 +1,54 @@
+"""The public names, and that asking for help costs no PyTorch."""
+
+import subprocess
+import sys
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import legnn
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.mark.parametrize("name", legnn.__all__)
+def test_every_public_name_is_that_of_its_home(name):
+    assert getattr(legnn, name) is getattr(import_module(legnn._MODULE[name]), name)
+
+
+def test_the_public_names_are_those_that_have_a_home():
+    assert sorted(legnn.__all__) == sorted(legnn._MODULE)
+    assert sum(map(len, legnn._HOME.values())) == len(legnn._MODULE), "no name has two homes"
+
+
+def test_a_public_name_is_public_at_home_too():
+    for module, names in legnn._HOME.items():
+        exported = getattr(import_module(module), "__all__", names)
+        assert set(names) <= set(exported), module
+
+
+def test_another_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'trian'"):
+        _ = legnn.trian
+
+
+def test_the_version_is_that_of_the_project():
+    with open(ROOT / "pyproject.toml", "rb") as file:
+        assert legnn.__version__ == tomllib.load(file)["project"]["version"]
+
+
+def test_neither_the_package_nor_its_help_imports_pytorch():
+    code = (
+        "import sys\n"
+        "from typer.testing import CliRunner\n"
+        "import legnn\n"
+        "from legnn.cli import app\n"
+        "for command in ([], ['train'], ['predict'], ['datasets'], ['plot']):\n"
+        "    assert CliRunner().invoke(app, [*command, '--help']).exit_code == 0\n"
+        "heavy = {'torch', 'torch_geometric', 'pandas', 'sklearn', 'matplotlib'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,207 @@
+"""AS-Train: the paper's confidences, and plain threshold self-training where both are off."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.graphs import small_data
+
+from legnn.data import load
+from legnn.graph import select_training_nodes
+from legnn.nn import LEGNN, ModelSettings
+from legnn.training import (
+    ASTrain,
+    FullBatch,
+    PseudoLabels,
+    Task,
+    pseudo_label_loss,
+    select_pseudo_labels,
+    training_confidence,
+)
+
+CPU = torch.device("cpu")
+
+
+@given(epoch=st.integers(1, 10_000), delta=st.floats(0.01, 1000))
+def test_the_training_confidence_is_the_papers(epoch, delta):
+    paper = 1 / (1 + math.exp(-math.log(epoch / delta)))
+    assert training_confidence(epoch, delta) == pytest.approx(paper, rel=1e-9)
+
+
+def test_the_training_confidence_grows_from_near_zero_to_one_and_is_half_at_delta():
+    values = [training_confidence(epoch, 10) for epoch in range(1, 2000)]
+    assert values == sorted(values)
+    assert values[9] == 0.5
+    assert 0 < values[0] < 0.1
+    assert 0.99 < values[-1] < 1
+
+
+def logits_of(*probabilities: float) -> torch.Tensor:
+    """Two classes, the second with these probabilities."""
+    p = torch.tensor(probabilities, dtype=torch.float64)
+    return torch.stack([(1 - p).log(), p.log()], 1)
+
+
+def test_a_pseudo_label_needs_more_than_the_threshold():
+    logits = torch.zeros(1, 2)  # p is exactly one half
+    everyone = torch.tensor([0])
+    assert select_pseudo_labels(logits, everyone, 1.0, ASTrain(threshold=0.5)).nodes.tolist() == []
+    assert select_pseudo_labels(logits, everyone, 1.0, ASTrain(threshold=0.4999)).nodes.tolist() == [0]
+
+
+@given(st.lists(st.floats(0.01, 0.99), min_size=1, max_size=10), st.floats(0.05, 1), st.floats(0.1, 0.9))
+def test_a_candidate_is_sure_when_its_probability_times_tc_is_over_the_threshold(p, confidence, threshold):
+    logits = logits_of(*p).float()
+    candidates = torch.arange(0, len(p), 2)
+    pseudo = select_pseudo_labels(logits, candidates, confidence, ASTrain(threshold=threshold))
+    largest, predicted = torch.softmax(logits, -1).max(-1)
+    expected = [i for i in candidates.tolist() if float(largest[i] * confidence) > threshold]
+    # a product that equals the threshold but for rounding may fall on either side
+    close = {i for i in candidates.tolist() if abs(float(largest[i]) * confidence - threshold) < 1e-6}
+    assert set(pseudo.nodes.tolist()) ^ set(expected) <= close
+    assert torch.equal(pseudo.y, predicted[pseudo.nodes])
+    assert torch.equal(pseudo.evaluating_confidence, largest[pseudo.nodes])
+
+
+def test_without_ec_every_pseudo_label_counts_one():
+    pseudo = select_pseudo_labels(logits_of(0.9, 0.99), torch.arange(2), 1.0, ASTrain(use_ec=False))
+    assert pseudo.evaluating_confidence.tolist() == [1.0, 1.0]
+
+
+def test_the_loss_is_lambda_tc_times_the_mean_of_ec_times_cross_entropy():
+    logits = torch.randn(5, 3, dtype=torch.float64)
+    pseudo = PseudoLabels(torch.tensor([1, 4]), torch.tensor([2, 0]), torch.tensor([0.8, 0.6], dtype=torch.float64))
+    log_p = torch.log_softmax(logits, -1)
+    by_hand = 0.5 * 0.25 * -(0.8 * log_p[1, 2] + 0.6 * log_p[4, 0]) / 2
+    torch.testing.assert_close(pseudo_label_loss(logits, pseudo, 0.25, 0.5), by_hand)
+
+
+def test_no_pseudo_labels_cost_nothing_and_give_no_nan():
+    logits = torch.randn(5, 3, requires_grad=True)
+    pseudo = select_pseudo_labels(logits, torch.arange(5), 0.01, ASTrain(threshold=0.99))
+    assert pseudo.nodes.numel() == 0
+    loss = pseudo_label_loss(logits, pseudo, 0.01, 0.5)
+    assert float(loss) == 0
+    loss.backward()
+    assert logits.grad.tolist() == torch.zeros(5, 3).tolist()
+
+
+def test_pseudo_labels_carry_no_gradient_of_their_own():
+    logits = torch.randn(4, 3, requires_grad=True)
+    pseudo = select_pseudo_labels(logits, torch.arange(4), 1.0, ASTrain(threshold=0.01))
+    assert len(pseudo.nodes) == 4
+    assert not pseudo.evaluating_confidence.requires_grad
+
+
+def make(labels: str = "enhanced", **options) -> tuple[LEGNN, Task]:
+    data = load(small_data())
+    torch.manual_seed(0)
+    settings = ModelSettings(labels=labels, hidden=8, layers=2, dropout=0.4, input_dropout=0.2, **options)
+    return LEGNN(data.x.size(1), 3, settings), Task.from_data(data, CPU)
+
+
+def batching(
+    model: LEGNN, task: Task, as_train: ASTrain | None, labels: str = "enhanced", lr: float = 0.01
+) -> FullBatch:
+    return FullBatch(
+        model,
+        task,
+        torch.optim.Adam(model.parameters(), lr=lr),
+        torch.Generator().manual_seed(1),
+        alpha=0.5,
+        selection=True,
+        shows_labels=labels != "vanilla",
+        as_train=as_train,
+    )
+
+
+@pytest.mark.parametrize("labels", ["vanilla", "concat", "addition", "enhanced"])
+@given(threshold=st.floats(0.2, 0.5), weight=st.floats(0.1, 2))
+@settings(max_examples=10, deadline=None)
+def test_without_tc_and_ec_an_epoch_equals_threshold_self_training_written_out(labels, threshold, weight):
+    model, task = make(labels)
+    trainer = batching(
+        model, task, ASTrain(threshold=threshold, weight=weight, use_tc=False, use_ec=False), labels, lr=0.05
+    )
+    torch.manual_seed(5)
+    counts = [trainer.train_epoch(epoch).pseudo_labels for epoch in (1, 2, 3)]
+
+    plain, task = make(labels)
+    optimizer = torch.optim.Adam(plain.parameters(), lr=0.05)
+    generator = torch.Generator().manual_seed(1)
+    torch.manual_seed(5)
+    sure_counts = []
+    for _ in range(3):
+        plain.train()
+        predicted, shown = task.train, task.train[:0]
+        if labels != "vanilla":
+            predicted, shown = select_training_nodes(task.train, 0.5, generator)
+        logits = plain(plain.scale(task.x), task.graph.show(shown, task.y[shown]))
+        loss = F.cross_entropy(logits[predicted], task.y[predicted])
+        p, guess = F.softmax(logits.detach(), -1).max(-1)
+        unlabeled = torch.ones(len(task.y), dtype=torch.bool)
+        unlabeled[task.train] = False
+        sure = unlabeled & (p > threshold)
+        if sure.any():
+            loss = loss + weight * F.cross_entropy(logits[sure], guess[sure])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        sure_counts.append(int(sure.sum()))
+
+    assert counts == sure_counts
+    if threshold < 1 / 3:  # the largest of three probabilities is never less
+        assert counts == [len(task.candidates)] * 3
+    for (name, ours), theirs in zip(model.named_parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(ours, theirs, msg=name)
+
+
+def test_with_tc_and_ec_the_step_is_another_one_so_the_ablation_says_something():
+    def after(**options) -> torch.Tensor:
+        model, task = make()
+        torch.manual_seed(5)
+        step = batching(model, task, ASTrain(threshold=0.01, delta=1.0, **options)).train_epoch(1)
+        assert step.pseudo_labels == len(task.candidates)
+        return step.pseudo_loss
+
+    losses = [float(after(use_tc=tc, use_ec=ec)) for tc in (False, True) for ec in (False, True)]
+    assert len(set(losses)) == 4
+    assert losses[2] == pytest.approx(losses[0] / 2)  # TC is one half at epoch δ
+    assert losses[1] < losses[0]
+
+
+def test_without_as_train_there_are_no_pseudo_labels():
+    model, task = make()
+    step = batching(model, task, None).train_epoch(1)
+    assert (step.pseudo_labels, step.training_confidence, step.pseudo_label_accuracy) == (None, None, None)
+    assert float(step.pseudo_loss) == 0
+
+
+def test_candidates_are_all_but_the_training_nodes_or_only_those_in_no_split():
+    data = load(small_data())
+    unlabeled = Task.from_data(data, CPU, as_train=ASTrain())
+    assert sorted(unlabeled.candidates.tolist() + unlabeled.train.tolist()) == list(range(40))
+    unsplit = Task.from_data(data, CPU, as_train=ASTrain(candidates="unsplit"))
+    masks = data.train_mask | data.val_mask | data.test_mask
+    assert unsplit.candidates.tolist() == (~masks).nonzero().flatten().tolist()
+    assert 0 < len(unsplit.candidates) < len(unlabeled.candidates)
+
+
+def test_a_pseudo_label_is_given_to_candidates_alone():
+    model, task = make()
+    trainer = batching(model, task, ASTrain(threshold=0.01, use_tc=False))
+    assert trainer.train_epoch(1).pseudo_labels == len(task.candidates)
+
+
+def test_the_accuracy_of_pseudo_labels_is_over_those_whose_truth_is_known():
+    model, task = make()
+    trainer = batching(model, task, None)
+    known = task.val[:4]
+    unknown = (task.y < 0).nonzero().flatten()[:2]
+    nodes = torch.cat([known, unknown])
+    guess = torch.cat([task.y[known[:3]], (task.y[known[3:]] + 1) % 3, torch.zeros(2, dtype=torch.long)])
+    assert float(trainer._accuracy(PseudoLabels(nodes, guess, torch.ones(6)))) == 0.75
+    assert trainer._accuracy(PseudoLabels(unknown, guess[4:], torch.ones(2))) is None

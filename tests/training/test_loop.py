@@ -1,0 +1,106 @@
+"""The loop: schedule, early stopping, scores, and what happens when training diverges."""
+
+import math
+from itertools import pairwise
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import accuracy_score, f1_score
+from tests.graphs import small_data
+
+import legnn
+from legnn.errors import InputError
+from legnn.training import score
+from legnn.training.loop import FLOOR, EarlyStopping, cosine_lr
+
+
+@given(epochs=st.integers(1, 3000), lr=st.floats(1e-5, 1))
+@settings(max_examples=50)
+def test_the_learning_rate_falls_and_never_rises_again(epochs, lr):
+    rates = [cosine_lr(epoch, epochs, lr) for epoch in range(1, 2 * epochs + 2)]
+    assert rates[0] == pytest.approx(lr)
+    assert all(later <= earlier * (1 + 1e-12) for earlier, later in pairwise(rates))
+    assert rates[epochs:] == pytest.approx([lr * FLOOR] * (epochs + 1))
+
+
+def test_half_way_the_learning_rate_is_half_way_down():
+    assert cosine_lr(51, 100, 1.0) == pytest.approx((1 + FLOOR) / 2)
+
+
+def test_of_equally_accurate_epochs_the_one_with_the_smaller_loss_is_kept():
+    stopper = EarlyStopping(patience=3)
+    assert stopper.improves(1, 0.5, 1.0)
+    assert stopper.improves(2, 0.5, 0.9)
+    assert not stopper.improves(3, 0.5, 0.9), "an exact tie keeps the earlier epoch"
+    assert not stopper.improves(4, 0.4, 0.1)
+    assert stopper.improves(5, 0.6, 9.0)
+    assert (stopper.best_epoch, stopper.best_accuracy, stopper.best_loss) == (5, 0.6, 9.0)
+
+
+def test_training_stops_after_patience_epochs_without_a_better_one():
+    stopper = EarlyStopping(patience=3)
+    stopper.improves(4, 0.5, 1.0)
+    assert [stopper.is_over(epoch) for epoch in (4, 5, 6, 7, 8)] == [False, False, False, True, True]
+
+
+pairs = st.integers(1, 6).flatmap(
+    lambda classes: st.tuples(
+        st.just(classes),
+        st.lists(st.tuples(st.integers(0, classes - 1), st.integers(0, classes - 1)), min_size=1, max_size=30),
+    )
+)
+
+
+@given(pairs)
+@settings(max_examples=60, deadline=None)
+def test_scores_equal_those_of_scikit_learn(drawn):
+    classes, nodes = drawn
+    truth, guess = map(list, zip(*nodes, strict=True))
+    found = score(torch.tensor(guess), torch.tensor(truth), classes)
+    assert found.accuracy == pytest.approx(accuracy_score(truth, guess))
+    assert found.macro_f1 == pytest.approx(f1_score(truth, guess, average="macro"))
+
+
+def test_no_nodes_have_no_score():
+    nothing = torch.empty(0, dtype=torch.long)
+    assert score(nothing, nothing, 3) is None
+
+
+@pytest.mark.parametrize("epochs", [1, 50])
+def test_a_run_that_diverges_is_told_what_mends_it(epochs):
+    with pytest.raises(InputError, match=r"no longer a number in epoch \d+; a smaller --lr \(now 1e\+30\)"):
+        legnn.train(small_data(), lr=1e30, epochs=epochs, hidden=8, layers=2)
+
+
+def test_every_epoch_is_reported_once_and_in_order():
+    logs = []
+    run = legnn.train(small_data(), epochs=7, hidden=8, on_epoch=logs.append)
+    assert [log.epoch for log in logs] == list(range(1, 8))
+    assert run.result["epochs"] == 7
+    assert all(log.loss == log.supervised_loss + log.pseudo_loss for log in logs)
+    best = max(logs, key=lambda log: (log.val_accuracy, -log.val_loss))
+    assert run.result["best_epoch"] == best.epoch
+    assert run.result["val"]["accuracy"] == best.val_accuracy, "the best weights are those that are scored"
+
+
+def test_training_stops_early():
+    run = legnn.train(small_data(), epochs=500, patience=5, hidden=8)
+    assert run.result["epochs"] == run.result["best_epoch"] + 5
+
+
+def test_the_labels_of_test_nodes_do_not_change_a_run():
+    data, other = small_data(), small_data()
+    other.y[other.test_mask] = (other.y[other.test_mask] + 1) % 3
+    first, second = (legnn.train(d, epochs=5, hidden=8, as_train=True, threshold=0.3) for d in (data, other))
+    weights = zip(first.model.state_dict().values(), second.model.state_dict().values(), strict=True)
+    assert all(torch.equal(a, b) for a, b in weights)
+    assert first.predictions.equals(second.predictions)
+    assert first.result["test"] != second.result["test"]
+
+
+def test_training_learns_something():
+    run = legnn.train(small_data(nodes=120), epochs=60, hidden=16, lr=0.02)
+    assert run.result["test"]["accuracy"] > 0.6
+    assert math.isfinite(run.result["seconds"])

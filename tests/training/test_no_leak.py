@@ -1,0 +1,223 @@
+"""Nobody sees their own answer: a node's prediction never changes when its own label does."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.strategies import label_graphs
+
+from legnn.graph import Adjacency, LabelGraph
+from legnn.nn import LEGNN, ModelSettings
+from legnn.training import ASTrain, FullBatch, Task, predict_without_own_label
+from legnn.training.evaluate import fold_of
+
+IN, HIDDEN = 4, 8
+
+
+@st.composite
+def tasks(draw, min_train: int = 2) -> Task:
+    """A small graph with labels on all nodes, at least `min_train` of them for training."""
+    graph: LabelGraph = draw(label_graphs(max_nodes=8, label_edges=False, weighted=False))
+    M, C = graph.num_nodes, graph.num_classes
+    y = draw(st.lists(st.integers(0, C - 1), min_size=M, max_size=M))
+    train = sorted(draw(st.sets(st.integers(0, M - 1), min_size=min(min_train, M))))
+    rest = [node for node in range(M) if node not in train]
+    seed = draw(st.integers(0, 1000))
+    return Task(
+        x=torch.randn(M, IN, generator=torch.Generator().manual_seed(seed)),
+        graph=LabelGraph.without_labels(graph.adjacency, max(C, 2)),
+        y=torch.tensor(y),
+        train=torch.tensor(train),
+        val=torch.tensor(rest, dtype=torch.long),
+        test=torch.tensor([], dtype=torch.long),
+        candidates=torch.tensor(rest, dtype=torch.long),
+    )
+
+
+@st.composite
+def models(draw, num_classes: int, labels: str, **fixed) -> LEGNN:
+    options = {
+        "backbone": draw(st.sampled_from(["gcn", "sage", "gat", "gatv2", "gin"])),
+        "label_at_input": draw(st.booleans()),
+        "label_features": draw(st.sampled_from(["one-hot", "class-mean", "given"])),
+        "normalize": draw(st.sampled_from(["relation", "joint"])),
+        "norm": draw(st.sampled_from(["none", "batch", "layer"])),
+        "residual": draw(st.booleans()),
+        "layers": draw(st.integers(1, 3)),
+        **fixed,
+    }
+    if options["backbone"] in ("gatv2", "gin"):
+        options["normalize"] = "relation"
+    torch.manual_seed(draw(st.integers(0, 1000)))
+    return LEGNN(
+        IN,
+        num_classes,
+        ModelSettings(labels=labels, hidden=HIDDEN, heads=2, **options),
+        torch.randn(num_classes, 3),
+    )
+
+
+def relabel(task: Task, node: int, shift: int = 1) -> Task:
+    """The same task with another label on one node."""
+    y = task.y.clone()
+    y[node] = (y[node] + shift) % task.graph.num_classes
+    return replace(task, y=y)
+
+
+class Recording(FullBatch):
+    """Full batch that keeps what the forward pass of training gave and who was predicted."""
+
+    def _select(self):
+        self.selected = super()._select()
+        return self.selected
+
+
+def training_forward(model: LEGNN, task: Task, **options) -> tuple[torch.Tensor, torch.Tensor]:
+    """The logits of one training epoch, as the loss sees them, and the predicted nodes."""
+    seen = []
+    handle = model.register_forward_hook(lambda module, inputs, out: seen.append(out.detach().clone()))
+    state = {name: value.clone() for name, value in model.state_dict().items()}
+    options = {"alpha": 0.5, "selection": True, "as_train": ASTrain(threshold=0.4), **options}
+    batching = Recording(
+        model,
+        task,
+        torch.optim.SGD(model.parameters(), lr=0.0),
+        torch.Generator().manual_seed(7),
+        shows_labels=model.encoder.labels != "vanilla",
+        **options,
+    )
+    torch.manual_seed(0)
+    batching.train_epoch(1)
+    handle.remove()
+    model.load_state_dict(state)
+    return seen[0], batching.selected.predicted
+
+
+@pytest.mark.parametrize("labels", ["vanilla", "concat", "addition", "enhanced"])
+@given(data=st.data(), task=tasks())
+@settings(max_examples=25, deadline=None)
+def test_in_training_a_predicted_nodes_logits_do_not_depend_on_its_label(labels, data, task):
+    # one node is no batch: batch norm refuses it in training
+    model = data.draw(models(task.graph.num_classes, labels, **({"norm": "none"} if len(task.x) == 1 else {})))
+    before, predicted = training_forward(model, task, alpha=1.0 if len(task.train) == 1 else 0.5)
+    assert len(predicted)
+    for node in predicted.tolist():
+        after, again = training_forward(model, relabel(task, node), alpha=1.0 if len(task.train) == 1 else 0.5)
+        assert torch.equal(predicted, again)
+        assert torch.equal(before[node], after[node])
+
+
+@pytest.mark.parametrize("labels", ["vanilla", "concat", "addition", "enhanced"])
+@given(data=st.data(), task=tasks())
+@settings(max_examples=20, deadline=None)
+def test_in_training_dropout_does_not_let_the_label_in_either(labels, data, task):
+    model = data.draw(models(task.graph.num_classes, labels, norm="layer", dropout=0.5, input_dropout=0.3))
+    before, predicted = training_forward(model, task, alpha=1.0 if len(task.train) == 1 else 0.5)
+    node = data.draw(st.sampled_from(predicted.tolist()))
+    after, _ = training_forward(model, relabel(task, node), alpha=1.0 if len(task.train) == 1 else 0.5)
+    assert torch.equal(before[node], after[node])
+
+
+def out_of_fold(model: LEGNN, task: Task, folds: int) -> torch.Tensor:
+    model.eval()
+    shown = task.train if model.encoder.labels != "vanilla" else task.train[:0]
+    with torch.no_grad():
+        return predict_without_own_label(lambda nodes: model(task.x, task.show(nodes)), shown, folds_of(task, folds))
+
+
+def folds_of(task: Task, folds: int) -> torch.Tensor:
+    return fold_of(np.arange(len(task.y)), folds)
+
+
+@pytest.mark.parametrize("labels", ["vanilla", "concat", "addition", "enhanced"])
+@given(data=st.data(), task=tasks(min_train=1), folds=st.integers(2, 10))
+@settings(max_examples=25, deadline=None)
+def test_in_evaluation_no_nodes_prediction_depends_on_its_label(labels, data, task, folds):
+    model = data.draw(models(task.graph.num_classes, labels))
+    before = out_of_fold(model, task, folds)
+    for node in range(len(task.y)):
+        assert torch.equal(before[node], out_of_fold(model, relabel(task, node), folds)[node])
+
+
+def cycle(nodes: int = 12, classes: int = 3) -> Task:
+    ring = torch.stack([torch.arange(nodes), (torch.arange(nodes) + 1) % nodes])
+    adjacency = Adjacency.from_edge_index(torch.cat([ring, ring.flip(0), torch.arange(nodes).repeat(2, 1)], 1), nodes)
+    half = torch.arange(nodes // 2)
+    return Task(
+        x=torch.randn(nodes, IN),
+        graph=LabelGraph.without_labels(adjacency, classes),
+        y=torch.arange(nodes) % classes,
+        train=half,
+        val=half + nodes // 2,
+        test=half[:0],
+        candidates=half + nodes // 2,
+    )
+
+
+def model_of(labels: str, classes: int = 3) -> LEGNN:
+    torch.manual_seed(0)
+    return LEGNN(IN, classes, ModelSettings(labels=labels, hidden=HIDDEN, layers=2, label_at_input=True))
+
+
+@pytest.mark.parametrize("labels", ["concat", "addition", "enhanced"])
+def test_without_selection_a_node_does_see_its_own_label_so_the_property_says_something(labels):
+    task, model = cycle(), model_of(labels)
+    before, predicted = training_forward(model, task, selection=False)
+    assert torch.equal(predicted, task.train)
+    after, _ = training_forward(model, relabel(task, 2), selection=False)
+    assert (before[2] - after[2]).abs().max() > 1e-4
+
+
+@pytest.mark.parametrize("labels", ["concat", "addition", "enhanced"])
+def test_with_every_label_shown_a_training_node_does_see_its_own_so_folds_are_needed(labels):
+    task, model = cycle(), model_of(labels).eval()
+    with torch.no_grad():
+        before = model(task.x, task.show(task.train))
+        after = model(task.x, relabel(task, 2).show(task.train))
+    assert (before[2] - after[2]).abs().max() > 1e-4
+
+
+@pytest.mark.parametrize("labels", ["concat", "addition", "enhanced"])
+def test_other_nodes_labels_do_reach_a_node_in_evaluation(labels):
+    task, model = cycle(), model_of(labels)
+    before, after = out_of_fold(model, task, 6), out_of_fold(model, relabel(task, 2), 6)
+    assert (before - after)[[0, 1, 3, 4, 6]].abs().amax(1).gt(1e-6).any()
+
+
+def test_a_node_that_shows_no_label_is_predicted_with_every_training_label_shown():
+    task, model = cycle(), model_of("enhanced").eval()
+    with torch.no_grad():
+        everything = model(task.x, task.show(task.train))
+    assert torch.equal(out_of_fold(model, task, 3)[task.val], everything[task.val])
+
+
+def test_a_training_node_is_predicted_with_its_fold_hidden_and_the_others_shown():
+    task, model = cycle(), model_of("enhanced").eval()
+    found, fold = out_of_fold(model, task, 3), folds_of(task, 3)[task.train]
+    for k in range(3):
+        with torch.no_grad():
+            expected = model(task.x, task.show(task.train[fold != k]))
+        assert torch.equal(found[task.train[fold == k]], expected[task.train[fold == k]])
+
+
+@pytest.mark.parametrize("ids", [np.arange(6000), np.array([f"package-{i}" for i in range(6000)], dtype=object)])
+def test_folds_follow_the_ids_and_are_of_about_equal_size(ids):
+    fold = fold_of(ids, 6)
+    order = np.random.default_rng(0).permutation(len(ids))
+    assert torch.equal(fold_of(ids[order], 6), fold[torch.from_numpy(order)])
+    sizes = torch.bincount(fold, minlength=6)
+    # five deviations of a binomial around the thousand expected
+    assert int((sizes - 1000).abs().max()) < 5 * (1000 * 5 / 6) ** 0.5
+
+
+def test_the_accuracy_of_training_is_not_reported_where_nodes_saw_their_own_labels():
+    task, model = cycle(), model_of("enhanced")
+    options = {"alpha": 0.5, "shows_labels": True, "as_train": None}
+    make = lambda selection: FullBatch(  # noqa: E731
+        model, task, torch.optim.SGD(model.parameters(), lr=0.0), torch.Generator(), selection=selection, **options
+    )
+    assert make(False).train_epoch(1).train_accuracy is None
+    assert 0 <= float(make(True).train_epoch(1).train_accuracy) <= 1
