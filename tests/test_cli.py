@@ -92,7 +92,7 @@ def test_without_out_the_folder_is_named_after_the_run_and_numbered(command, tab
 
 
 def test_options_become_settings(command, tables):
-    options = ("--backbone", "gat", "--labels", "addition", "--heads", "2", "--no-residual", "--norm", "layer")
+    options = ("--backbone", "gat", "--labels", "addition", "--heads", "2", "--residual", "identity", "--norm", "layer")
     more = ("--as-train", "--threshold", "0.4", "--no-tc", "--no-selection", "--seed", "7", "--no-self-loops")
     done = command("train", tables, *QUICK, *options, *more, "--out", "run")
     assert done.code == 0, done.err
@@ -102,7 +102,7 @@ def test_options_become_settings(command, tables):
         "gat",
         "addition",
         2,
-        False,
+        "identity",
         "layer",
     )
     assert (train.selection, train.seed, train.epochs) == (False, 7, 3)

@@ -33,7 +33,7 @@ overrides = st.fixed_dictionaries(
         "dropout": st.none() | st.floats(0, 0.99),
         "lr": st.none() | st.floats(1e-8, 1),
         "alpha": st.none() | st.floats(0.01, 1),
-        "residual": st.none() | st.booleans(),
+        "residual": st.none() | st.sampled_from(["none", "identity", "linear"]),
         "selection": st.booleans(),
         "seed": st.integers(0, 2**31),
         "source": st.text(min_size=1, max_size=10).filter(lambda text: text.isprintable()),
@@ -171,7 +171,7 @@ def test_what_is_given_is_not_chosen():
         "lr": 0.5,
         "epochs": 3,
         "dropout": 0.0,
-        "residual": True,
+        "residual": "linear",
         "scale": "none",
     }
     chosen = resolve(Settings().override(**given_values), labeled(5))

@@ -53,6 +53,14 @@ class Norm(str, Enum):  # noqa: UP042
     layer = "layer"
 
 
+class Residual(str, Enum):  # noqa: UP042
+    """What a layer adds to its output."""
+
+    none = "none"
+    identity = "identity"
+    linear = "linear"
+
+
 class Device(str, Enum):  # noqa: UP042
     """Where to compute."""
 
@@ -100,7 +108,7 @@ def train(
     heads: Annotated[int | None, _option(MODEL, "Attention heads [4]")] = None,
     target_attention: Annotated[bool | None, _option(MODEL, "gat: attend to the target, too [yes]")] = None,
     symmetric_norm: Annotated[bool | None, _option(MODEL, "gat: scale messages by degrees [no]")] = None,
-    residual: Annotated[bool | None, _option(MODEL, "Residual connections [by labels]")] = None,
+    residual: Annotated[Residual | None, _option(MODEL, "Residual connections [by labels]")] = None,
     norm: Annotated[Norm | None, _option(MODEL, "Normalization after each layer [by labels]")] = None,
     dropout: Annotated[float | None, _option(MODEL, "Dropout after each layer [by labels]")] = None,
     input_dropout: Annotated[float | None, _option(MODEL, "Dropout of the features [by labels]")] = None,

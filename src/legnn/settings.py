@@ -91,7 +91,8 @@ def resolve(settings: Settings, data: Data) -> Settings:
     model: dict[str, Any] = {
         "hidden": 64 if few else 256,
         "layers": 2 if few else 3,
-        "residual": not few,
+        # GraphSAGE's root weight is a linear residual already
+        "residual": "none" if few else "identity" if settings.model.backbone == "sage" else "linear",
         "norm": "none" if few else "batch",
         "dropout": 0.5,
         "input_dropout": 0.5 if few else 0.1,

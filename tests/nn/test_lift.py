@@ -69,7 +69,7 @@ def test_a_lifted_convolution_makes_a_model_that_can_be_trained(name):
             loss.backward()
             assert all(parameter.grad is not None for parameter in model.parameters())
             optimizer.step()
-            losses.append(float(loss))
+            losses.append(loss.item())
         assert losses[-1] < 0.8 * losses[0]
     finally:
         del BACKBONES[key]

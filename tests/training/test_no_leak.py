@@ -45,7 +45,7 @@ def models(draw, num_classes: int, labels: str, **fixed) -> LEGNN:
         "label_features": draw(st.sampled_from(["one-hot", "class-mean", "given"])),
         "normalize": draw(st.sampled_from(["relation", "joint"])),
         "norm": draw(st.sampled_from(["none", "batch", "layer"])),
-        "residual": draw(st.booleans()),
+        "residual": draw(st.sampled_from(["none", "identity", "linear"])),
         "layers": draw(st.integers(1, 3)),
         **fixed,
     }

@@ -97,8 +97,8 @@ class Adjacency:
     def csr_with(self, values: Tensor) -> Tensor:
         """A PyTorch sparse tensor with these entries and other values `[edges]`."""
         with warnings.catch_warnings():
-            # PyTorch says once in every process that compressed rows are in beta
-            warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+            # PyTorch says once in every process that compressed rows are in beta, or that they are not checked
+            warnings.simplefilter("ignore", UserWarning)
             return torch.sparse_csr_tensor(
                 self.rowptr, self.col, values, size=(self.num_rows, self.num_cols), check_invariants=False
             )

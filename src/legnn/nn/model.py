@@ -13,6 +13,7 @@ from legnn.graph import LabelGraph
 from legnn.nn.backbones import BACKBONES
 from legnn.nn.encoder import Encoder, FeatureScale
 from legnn.nn.features import Features, compact
+from legnn.nn.layer import typed_linear
 from legnn.nn.settings import ModelSettings
 
 
@@ -32,31 +33,42 @@ class Block(nn.Module):
     def __init__(self, settings: ModelSettings, channels: int, *, enhanced: bool, update_labels: bool) -> None:
         super().__init__()
         self.layer = BACKBONES[settings.backbone](settings, channels, enhanced, update_labels)
-        self.residual, self.dropout = bool(settings.residual), settings.dropout or 0.0
+        self.dropout = settings.dropout or 0.0
+        self.residual = _residual(settings.residual, channels)
         norms = {"none": nn.Identity, "batch": nn.BatchNorm1d, "layer": nn.LayerNorm}
         kind = settings.norm or "none"
         self.norm = nn.Identity() if kind == "none" else norms[kind](channels)
         if enhanced and update_labels:
             # a handful of labels is no batch to take statistics of: theirs is a layer norm wherever there is a norm
             self.label_norm = nn.Identity() if kind == "none" else nn.LayerNorm(channels)
+            self.label_residual = _residual(settings.residual, channels)
 
     def forward(self, x: Tensor, labels: Tensor | None, graph: LabelGraph) -> tuple[Tensor, Tensor | None]:
         """Shapes: `x` `[M, D]`, `labels` `[C, D]` or None; the same come out, labels None after the last block."""
         new_x, new_labels = self.layer(x, labels, graph)
-        x = self._finish(new_x, x, self.norm)
-        return x, None if new_labels is None else self._finish(new_labels, labels, self.label_norm)
+        x = self._finish(new_x, x, self.residual, self.norm)
+        if new_labels is None or labels is None:
+            return x, None
+        return x, self._finish(new_labels, labels, self.label_residual, self.label_norm)
 
-    def _finish(self, new: Tensor, old: Tensor | None, norm: nn.Module) -> Tensor:
-        if self.residual and old is not None:
-            new = new + old
+    def _finish(self, new: Tensor, old: Tensor, residual: nn.Module | None, norm: nn.Module) -> Tensor:
+        if residual is not None:
+            new = new + residual(old)
         return F.dropout(F.relu(norm(new)), self.dropout, self.training)
+
+
+def _residual(kind: str | None, channels: int) -> nn.Module | None:
+    if kind == "linear":
+        return typed_linear(channels, channels)
+    return nn.Identity() if kind == "identity" else None
 
 
 class LEGNN(nn.Module):
     """A graph neural network over a label graph.
 
-    `H⁰ = encoder(X, Y)`; `H^{k+1} = dropout(σ(norm(layer(H^k) + H^k)))`; `Ŷ = softmax(Z_N W_pred + b_pred)`, of which
-    `forward` gives the logits. Settings left open must have been chosen from the data first (`legnn.settings.resolve`).
+    `H⁰ = encoder(X, Y)`; `H^{k+1} = dropout(σ(norm(layer(H^k) + residual(H^k))))`; `Ŷ = softmax(Z_N W_pred + b_pred)`,
+    of which `forward` gives the logits. Settings left open must have been chosen from the data first
+    (`legnn.settings.resolve`).
     """
 
     def __init__(

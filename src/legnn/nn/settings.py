@@ -33,8 +33,8 @@ class ModelSettings:
     """gat: whether the score looks at the target, too."""
     symmetric_norm: bool = False
     """gat: whether messages are scaled by degrees as in GCN."""
-    residual: bool | None = None
-    """Whether each layer adds its input to its output."""
+    residual: Literal["none", "identity", "linear"] | None = None
+    """What each layer adds to its output: nothing, its input, or its input times a matrix of its own."""
     norm: Literal["none", "batch", "layer"] | None = None
     """What follows each layer."""
     dropout: float | None = None
@@ -55,6 +55,7 @@ class ModelSettings:
         check_choice("backbone", self.backbone, BACKBONES)
         check_choice("labels", self.labels, ("vanilla", "concat", "addition", "enhanced"))
         check_choice("normalize", self.normalize, ("relation", "joint"))
+        check_choice("residual", self.residual, ("none", "identity", "linear"), optional=True)
         check_choice("norm", self.norm, ("none", "batch", "layer"), optional=True)
         check_choice("label_features", self.label_features, ("one-hot", "class-mean", "given"))
         check_choice("scale", self.scale, ("none", "row", "entries", "standard"), optional=True)
