@@ -25,7 +25,7 @@ METHODS: dict[str, dict[str, Any]] = {
 CHOSEN: dict[str, dict[str, Any]] = {
     "citeseer": {"lr": 0.001},
     "pubmed": {"input_dropout": 0.8, "dropout": 0.8, "lr": 0.01, "weight_decay": 0.02},
-    "debian": {"epochs": 300},
+    "debian": {"residual": "identity", "epochs": 300},
 }
 
 

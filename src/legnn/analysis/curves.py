@@ -84,4 +84,5 @@ def _pseudo_labels(axis: Axes, logs: list[dict[str, Any]]) -> None:
     count = axis.twinx()
     count.plot(*_series(logs, "pseudo_labels"), color=TRAIN, linewidth=1)
     count.set_ylabel("how many", color=TRAIN)
+    count.set_ylim(bottom=0)
     count.spines["top"].set_visible(False)
