@@ -12,6 +12,7 @@ from types import FrameType
 from typing import Annotated, Any
 
 import typer
+from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -268,8 +269,7 @@ def datasets(
         out_console.print(columns)
         if name in CATALOG:
             out_console.print(f"{CATALOG[name].about}; splits: {CATALOG[name].splits}")
-        for note in data.notes:
-            out_console.print(note)
+        _show_notes(data.notes)
         return
     table = _statistics_table(f"under {data_folder()}")
     for entry in CATALOG.values():
@@ -283,15 +283,17 @@ def datasets(
 
 
 def _statistics_table(title: str | None) -> Table:
-    table = Table(title=title)
-    table.add_column("data set")
-    for header in ("nodes", "edges", "features", "classes", "split (%)", "homophily"):
-        table.add_column(header, justify="right")
+    # narrow enough for a terminal of 80 columns
+    table = Table(title=title, box=box.SIMPLE_HEAD, padding=0)
+    table.add_column("data set", no_wrap=True)
+    for header in ("nodes", "edges", "features", "classes", "split in %", "homophily"):
+        table.add_column(header, justify="right", no_wrap=True)
     return table
 
 
 def _statistics_row(found: Any) -> list[str]:
-    split = " / ".join(f"{part:.1f}" for part in (found.train_percent, found.val_percent, found.test_percent))
+    parts = (found.train_percent, found.val_percent, found.test_percent)
+    split = "/".join(f"{part:.0f}" if part >= 10 else f"{part:.1f}" for part in parts)
     sizes = (found.nodes, found.edges, found.features, found.classes)
     return [found.name, *(f"{size:,}" for size in sizes), split, f"{found.homophily:.4f}"]
 
@@ -335,6 +337,7 @@ def _show_result(result: dict[str, Any], folder: Path) -> None:
         f"best epoch {result['best_epoch']} of {result['epochs']}, {result['parameters']:,} parameters, "
         f"{result['seconds']:.1f} s on {result['device']}"
     )
+    _show_notes(result["notes"])
     _say_place(folder)
 
 
@@ -347,7 +350,13 @@ def _show_summary(summary: dict[str, Any], folder: Path) -> None:
         if split in summary:
             table.add_row(name, *(_mean_and_deviation(summary[split][metric]) for metric in ("accuracy", "macro_f1")))
     out_console.print(table)
+    _show_notes(summary["notes"])
     _say_place(folder)
+
+
+def _show_notes(notes: list[str]) -> None:
+    for note in notes:
+        out_console.print(f"note: {note}", highlight=False)
 
 
 def _mean_and_deviation(value: dict[str, float | None]) -> str:
@@ -372,7 +381,7 @@ class _EpochProgress:
 
     def epoch(self, log: Any) -> None:
         if self._task is None:
-            self._task = self._progress.add_task(self._title, total=None, words="")
+            self._task = self._progress.add_task(self._title, total=log.epochs, words="")
         words = f"epoch {log.epoch}  loss {log.loss:.3f}  val {log.val_accuracy:.4f}"
         if log.pseudo_labels is not None:
             words += f"  pseudo labels {log.pseudo_labels:,}"

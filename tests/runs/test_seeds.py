@@ -67,6 +67,7 @@ def test_the_summary_is_over_the_splits_that_are_scored():
             "seconds": 1.5,
             "parameters": 7,
             "versions": {},
+            "notes": [],
         }
 
     summary = summarize([result(0.5), result(0.7)])

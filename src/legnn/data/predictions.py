@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from legnn.data.columns import as_keys
@@ -22,12 +21,11 @@ def write_predictions(path: str | Path, table: pd.DataFrame) -> None:
     Ids and predictions keep the kind the user gave them, so that the table joins with theirs.
     """
     path = _table_path(path)
-    columns = pa.table({name: _array(table[name].to_numpy()) for name in COLUMNS})
     with whole_or_nothing(path) as file:
         if path.suffix == ".parquet":
-            pq.write_table(columns, file)
+            pq.write_table(pa.table({name: _array(table[name].to_numpy()) for name in COLUMNS}), file)
         else:
-            pacsv.write_csv(columns, file)
+            table.to_csv(file, columns=list(COLUMNS), index=False)
 
 
 def read_predictions(path: str | Path) -> pd.DataFrame:

@@ -137,4 +137,5 @@ def summarize(results: list[dict[str, Any]]) -> dict[str, Any]:
         "seconds": round(sum(result["seconds"] for result in results), 3),
         "parameters": results[0]["parameters"],
         "versions": results[0]["versions"],
+        "notes": results[0]["notes"],
     }

@@ -340,6 +340,8 @@ def _result(logits: Tensor, data: Data, settings: Settings, trainer: Trainer, se
         "seed": settings.train.seed,
         "device": _device_name(trainer.task.x.device),
         "versions": versions(),
+        # what a reader should know of the data travels with the scores
+        "notes": list(data.notes),
     }
 
 

@@ -27,6 +27,8 @@ class EpochLog:
     """A line of `metrics.jsonl`."""
 
     epoch: int
+    epochs: int
+    """The most there can be, so that whoever watches knows how far it is."""
     lr: float
     loss: float
     supervised_loss: float
@@ -136,6 +138,7 @@ class Trainer:
             )
         return EpochLog(
             epoch=self.epoch,
+            epochs=self.epochs,
             lr=lr,
             loss=supervised + pseudo,
             supervised_loss=supervised,
