@@ -1,4 +1,4 @@
-"""The command `legnn`: it reads options, shows progress and results, and leaves the work to the library."""
+"""The command `legnn`: it reads options, and leaves the work to the library and the showing to `display`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,20 @@ from types import FrameType
 from typing import Annotated, Any
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
+from legnn.display import (
+    complain,
+    epoch_progress,
+    say,
+    say_place,
+    show_notes,
+    show_predictions,
+    show_result,
+    show_statistics,
+    show_summary,
+)
 from legnn.errors import InputError
+from legnn.interrupt import Interrupted
 
 app = typer.Typer(
     help="Classify the nodes of a partly labeled graph by putting the labels into the graph.",
@@ -25,9 +33,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-# what is printed holds names of the user's, and a bracket in one is no markup
-out_console = Console(markup=False, emoji=False)
-err_console = Console(stderr=True, markup=False, emoji=False)
 
 
 class LabelUsage(str, Enum):  # noqa: UP042 (Typer shows the values of a str Enum)
@@ -180,16 +185,16 @@ def _train(source: str, settings: Any, out: Path | None) -> None:
     from legnn.runs import train as train_run
 
     folder = out if out is not None else _new_folder(source, settings)
-    with _stop_on_signal() as should_stop, _progress() as progress:
+    with _stop_on_signal() as should_stop, epoch_progress() as progress:
         run = train_run(source, settings, out=folder, on_epoch=progress.epoch, should_stop=should_stop)
-    _show_result(run.result, folder)
+    show_result(run.result, folder)
 
 
 def _train_seeds(source: str, settings: Any, seeds: int, out: Path | None) -> None:
     from legnn.runs import train_seeds
 
     folder = out if out is not None else _new_folder(source, settings)
-    with _stop_on_signal() as should_stop, _progress() as progress:
+    with _stop_on_signal() as should_stop, epoch_progress() as progress:
         summary = train_seeds(
             source,
             settings,
@@ -199,22 +204,22 @@ def _train_seeds(source: str, settings: Any, seeds: int, out: Path | None) -> No
             on_epoch=progress.epoch,
             should_stop=should_stop,
         )
-    _show_summary(summary, folder)
+    show_summary(summary, folder)
 
 
 def _resume(folder: Path) -> None:
     from legnn.runs import is_seeds_folder, resume_seeds
     from legnn.runs import resume as resume_run
 
-    with _stop_on_signal() as should_stop, _progress() as progress:
+    with _stop_on_signal() as should_stop, epoch_progress() as progress:
         if is_seeds_folder(folder):
             summary = resume_seeds(folder, on_seed=progress.seed, on_epoch=progress.epoch, should_stop=should_stop)
         else:
             run = resume_run(folder, on_epoch=progress.epoch, should_stop=should_stop)
     if is_seeds_folder(folder):
-        _show_summary(summary, folder)
+        show_summary(summary, folder)
     else:
-        _show_result(run.result, folder)
+        show_result(run.result, folder)
 
 
 @app.command()
@@ -242,11 +247,7 @@ def predict(
     table = predict_nodes(run, data, device=device.value)
     place = out or (Path("predictions.parquet") if data is not None else run / "predictions.parquet")
     write_predictions(place, table)
-    shown = Table("split", "nodes", "mean confidence", title=f"{len(table):,} predictions")
-    for name, part in table.groupby("split", sort=True):
-        shown.add_row(str(name) or "none", f"{len(part):,}", f"{part['confidence'].mean():.3f}")
-    out_console.print(shown)
-    _say_place(place)
+    show_predictions(table, place)
 
 
 @app.command()
@@ -260,42 +261,25 @@ def datasets(
 
     Without a name, nothing is downloaded: sets that are not on this machine are listed without figures.
     """
-    from legnn.data import CATALOG, data_folder, load, statistics, without_downloads
+    from legnn.data import CATALOG, NamedSet, Statistics, data_folder, load, statistics, without_downloads
 
     if name is not None:
         data = load(name, split=split)
-        columns = _statistics_table(None)
-        columns.add_row(*_statistics_row(statistics(data)))
-        out_console.print(columns)
+        show_statistics([statistics(data)])
         if name in CATALOG:
-            out_console.print(f"{CATALOG[name].about}; splits: {CATALOG[name].splits}")
-        _show_notes(data.notes)
+            say(f"{CATALOG[name].about}; splits: {CATALOG[name].splits}")
+        show_notes(data.notes)
         return
-    table = _statistics_table(f"under {data_folder()}")
-    for entry in CATALOG.values():
+
+    def found(entry: NamedSet) -> Statistics | str:
         try:
             with without_downloads():
-                table.add_row(*_statistics_row(statistics(load(entry.name))))
+                return statistics(load(entry.name))
         except InputError:
-            table.add_row(entry.name, "not here")
-    table.caption = "a set that is not here is downloaded when it is first used"
-    out_console.print(table)
+            return entry.name
 
-
-def _statistics_table(title: str | None) -> Table:
-    # narrow enough for a terminal of 80 columns
-    table = Table(title=title, box=box.SIMPLE_HEAD, padding=0)
-    table.add_column("data set", no_wrap=True)
-    for header in ("nodes", "edges", "features", "classes", "split in %", "homophily"):
-        table.add_column(header, justify="right", no_wrap=True)
-    return table
-
-
-def _statistics_row(found: Any) -> list[str]:
-    parts = (found.train_percent, found.val_percent, found.test_percent)
-    split = "/".join(f"{part:.0f}" if part >= 10 else f"{part:.1f}" for part in parts)
-    sizes = (found.nodes, found.edges, found.features, found.classes)
-    return [found.name, *(f"{size:,}" for size in sizes), split, f"{found.homophily:.4f}"]
+    caption = "a set that is not here is downloaded when it is first used"
+    show_statistics(map(found, CATALOG.values()), f"under {data_folder()}", caption)
 
 
 @app.command()
@@ -311,7 +295,7 @@ def plot(
 
     place = out or run / "curves.png"
     draw_curves(RunFolder.open(run), place)
-    _say_place(place)
+    say_place(place)
 
 
 def _new_folder(source: str, settings: Any) -> Path:
@@ -322,77 +306,6 @@ def _new_folder(source: str, settings: Any) -> Path:
     while place.exists():
         place, number = Path("runs") / f"{name}-{number}", number + 1
     return place
-
-
-def _show_result(result: dict[str, Any], folder: Path) -> None:
-    table = Table()
-    for header in ("", "accuracy", "macro-F1"):
-        table.add_column(header, justify="right" if header else "left")
-    rows = (("test", "test"), ("val", "validation"), ("train_out_of_fold", "training, out of fold"))
-    for split, name in rows:
-        if result[split] is not None:
-            table.add_row(name, f"{result[split]['accuracy']:.4f}", f"{result[split]['macro_f1']:.4f}")
-    out_console.print(table)
-    out_console.print(
-        f"best epoch {result['best_epoch']} of {result['epochs']}, {result['parameters']:,} parameters, "
-        f"{result['seconds']:.1f} s on {result['device']}"
-    )
-    _show_notes(result["notes"])
-    _say_place(folder)
-
-
-def _show_summary(summary: dict[str, Any], folder: Path) -> None:
-    table = Table(title=f"{len(summary['seeds'])} seeds, mean ± unbiased deviation")
-    for header in ("", "accuracy", "macro-F1"):
-        table.add_column(header, justify="right" if header else "left")
-    rows = (("test", "test"), ("val", "validation"), ("train_out_of_fold", "training, out of fold"))
-    for split, name in rows:
-        if split in summary:
-            table.add_row(name, *(_mean_and_deviation(summary[split][metric]) for metric in ("accuracy", "macro_f1")))
-    out_console.print(table)
-    _show_notes(summary["notes"])
-    _say_place(folder)
-
-
-def _show_notes(notes: list[str]) -> None:
-    for note in notes:
-        out_console.print(f"note: {note}", highlight=False)
-
-
-def _mean_and_deviation(value: dict[str, float | None]) -> str:
-    return f"{value['mean']:.4f}" + ("" if value["std"] is None else f" ± {value['std']:.4f}")
-
-
-def _say_place(place: Path) -> None:
-    # soft wrap: a path must stay in one piece to be copied
-    out_console.print(str(place), soft_wrap=True, highlight=False)
-
-
-class _EpochProgress:
-    """A line that follows the epochs; nothing at all where standard error is not a terminal."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._task: TaskID | None = None
-        self._title = "training"
-
-    def seed(self, seed: int) -> None:
-        self._title, self._task = f"seed {seed}", None
-
-    def epoch(self, log: Any) -> None:
-        if self._task is None:
-            self._task = self._progress.add_task(self._title, total=log.epochs, words="")
-        words = f"epoch {log.epoch}  loss {log.loss:.3f}  val {log.val_accuracy:.4f}"
-        if log.pseudo_labels is not None:
-            words += f"  pseudo labels {log.pseudo_labels:,}"
-        self._progress.update(self._task, completed=log.epoch, words=words)
-
-
-@contextmanager
-def _progress() -> Iterator[_EpochProgress]:
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[words]}"), TimeElapsedColumn())
-    with Progress(*columns, console=err_console, disable=not sys.stderr.isatty(), transient=True) as progress:
-        yield _EpochProgress(progress)
 
 
 @contextmanager
@@ -416,22 +329,15 @@ def _stop_on_signal() -> Iterator[Any]:
 
 def main() -> None:
     """Run the command; a mistake of the user's is one sentence and exit code 2."""
-    from legnn.interrupt import Interrupted
-
     try:
         app()
-    except InputError as error:
-        err_console.print(f"legnn: {error}", style="red", soft_wrap=True, highlight=False, markup=False)
+    except (InputError, OSError) as error:
+        # a full disk or a folder that may not be written is no fault of the code, either
+        complain(str(error))
         sys.exit(2)
     except Interrupted as stop:
-        words = f"legnn: interrupted after epoch {stop.epoch}"
-        if stop.folder is not None:
-            words += f"; go on with: legnn train --resume {stop.folder}"
-        err_console.print(words, soft_wrap=True, highlight=False, markup=False)
+        how = "" if stop.folder is None else f"; go on with: legnn train --resume {stop.folder}"
+        complain(f"interrupted after epoch {stop.epoch}{how}", error=False)
         sys.exit(130)
-    except OSError as error:
-        # a full disk or a folder that may not be written is no fault of the code
-        err_console.print(f"legnn: {error}", style="red", soft_wrap=True, highlight=False)
-        sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)

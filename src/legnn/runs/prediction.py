@@ -14,7 +14,8 @@ from torch_geometric.data import Data
 from legnn.data import load
 from legnn.errors import InputError
 from legnn.runs.folder import DataCard, RunFolder
-from legnn.runs.session import predictions_table, reload, restore, select_device, shows_labels
+from legnn.runs.outcome import predictions_table
+from legnn.runs.session import reload, restore, select_device, shows_labels
 from legnn.training import Task, fold_of, predict_without_own_label
 
 

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import platform
 import time
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from legnn import __version__
 from legnn.data import load
 from legnn.errors import InputError
 from legnn.graph.selection import check_selection
 from legnn.interrupt import Interrupted
-from legnn.nn import LEGNN, Lift, predict_proba
+from legnn.nn import LEGNN, Lift
 from legnn.nn.lift import check_liftable
 from legnn.runs.folder import RunFolder
+from legnn.runs.outcome import predictions_table, result_of
 from legnn.settings import Settings, resolve
-from legnn.training import EpochLog, FullBatch, Task, Trainer, fold_of, predict_without_own_label, score
+from legnn.training import EpochLog, FullBatch, Task, Trainer, fold_of, predict_without_own_label
 
 OnEpoch = Callable[[EpochLog], None]
 
@@ -225,7 +222,7 @@ def _run(
         logits = predict_without_own_label(
             trainer.batching.logits, trainer.shown_at_inference, fold_of(data.node_id, settings.train.folds)
         ).cpu()
-    result = _result(logits, data, settings, trainer, clock.seconds)
+    result = result_of(logits, data, settings, trainer, clock.seconds)
     predictions = predictions_table(data, logits)
     if folder is not None:
         folder.finish(trainer.best, predictions, result)
@@ -296,68 +293,6 @@ class _Keeper:
             tensors, meta = self.trainer.state()
             self.folder.save_checkpoint(tensors, {**meta, "seconds": seconds})
             self.last = seconds
-
-
-def predictions_table(data: Data, logits: Tensor) -> pd.DataFrame:
-    """id, prediction, confidence, split of every node, from the logits `[M, C]`."""
-    confidence, predicted = predict_proba(logits).max(-1)
-    names = np.empty(len(data.class_names), dtype=object)
-    names[:] = data.class_names
-    return pd.DataFrame(
-        {
-            "id": data.node_id,
-            "prediction": names[predicted.numpy()].tolist(),
-            "confidence": confidence.numpy(),
-            "split": split_names(data),
-        }
-    )
-
-
-def split_names(data: Data) -> np.ndarray:
-    """`[M]` train, val, test, or empty where a node is in no split."""
-    names = np.full(data.num_nodes, "", dtype=object)
-    for name in ("train", "val", "test"):
-        names[data[f"{name}_mask"].numpy()] = name
-    return names
-
-
-def _result(logits: Tensor, data: Data, settings: Settings, trainer: Trainer, seconds: float) -> dict[str, Any]:
-    predicted = logits.argmax(-1)
-
-    def of(split: str) -> dict[str, float] | None:
-        mask = data[f"{split}_mask"]
-        scores = score(predicted[mask], data.y[mask], len(data.class_names))
-        return None if scores is None else scores._asdict()
-
-    return {
-        "val": of("val"),
-        "test": of("test"),
-        "train_out_of_fold": of("train"),
-        "best_epoch": trainer.stopper.best_epoch,
-        "epochs": trainer.epoch,
-        "seconds": round(seconds, 3),
-        "parameters": trainer.model.num_parameters(),
-        "seed": settings.train.seed,
-        "device": _device_name(trainer.task.x.device),
-        "versions": versions(),
-        # what a reader should know of the data travels with the scores
-        "notes": list(data.notes),
-    }
-
-
-def _device_name(device: torch.device) -> str:
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine() + " CPU"
-
-
-def versions() -> dict[str, str]:
-    """Of Python and of the packages a result depends on."""
-    found = {"python": platform.python_version(), "legnn": __version__}
-    for package in ("torch", "torch-geometric", "numpy", "scikit-learn"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "not installed as a package"
-    return found
 
 
 def restore(run: RunFolder) -> LEGNN:

@@ -1,0 +1,136 @@
+"""What the terminal shows: tables, notes, and a line that follows the epochs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from legnn.data import Statistics
+    from legnn.training import EpochLog
+
+# what is printed holds names of the user's, and a bracket in one is no markup
+_out = Console(markup=False, emoji=False)
+_err = Console(stderr=True, markup=False, emoji=False)
+
+
+def show_result(result: dict[str, Any], folder: Path) -> None:
+    """The scores of one run."""
+    _show_scores(result, "{:.4f}".format, title=None)
+    _out.print(
+        f"best epoch {result['best_epoch']} of {result['epochs']}, {result['parameters']:,} parameters, "
+        f"{result['seconds']:.1f} s on {result['device']}"
+    )
+    show_notes(result["notes"])
+    say_place(folder)
+
+
+def show_summary(summary: dict[str, Any], folder: Path) -> None:
+    """The scores of several seeds."""
+
+    def mean_and_deviation(value: dict[str, float | None]) -> str:
+        return f"{value['mean']:.4f}" + ("" if value["std"] is None else f" ± {value['std']:.4f}")
+
+    _show_scores(summary, mean_and_deviation, title=f"{len(summary['seeds'])} seeds, mean ± unbiased deviation")
+    show_notes(summary["notes"])
+    say_place(folder)
+
+
+def _show_scores(scores: dict[str, Any], written: Any, title: str | None) -> None:
+    table = Table(title=title)
+    for header in ("", "accuracy", "macro-F1"):
+        table.add_column(header, justify="right" if header else "left")
+    rows = (("test", "test"), ("val", "validation"), ("train_out_of_fold", "training, out of fold"))
+    for split, name in rows:
+        if scores.get(split) is not None:
+            table.add_row(name, *(written(scores[split][metric]) for metric in ("accuracy", "macro_f1")))
+    _out.print(table)
+
+
+def show_predictions(table: pd.DataFrame, place: Path) -> None:
+    """How many nodes of each split were predicted, and how surely."""
+    shown = Table("split", "nodes", "mean confidence", title=f"{len(table):,} predictions")
+    for name, part in table.groupby("split", sort=True):
+        shown.add_row(str(name) or "none", f"{len(part):,}", f"{part['confidence'].mean():.3f}")
+    _out.print(shown)
+    say_place(place)
+
+
+def show_statistics(found: Iterable[Statistics | str], title: str | None = None, caption: str | None = None) -> None:
+    """The paper's table of data sets; a set that could not be read is its name alone."""
+    # narrow enough for a terminal of 80 columns
+    table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, padding=0)
+    table.add_column("data set", no_wrap=True)
+    for header in ("nodes", "edges", "features", "classes", "split in %", "homophily"):
+        table.add_column(header, justify="right", no_wrap=True)
+    for one in found:
+        if isinstance(one, str):
+            table.add_row(one, "not here")
+            continue
+        parts = (one.train_percent, one.val_percent, one.test_percent)
+        split = "/".join(f"{part:.0f}" if part >= 10 else f"{part:.1f}" for part in parts)
+        sizes = (f"{size:,}" for size in (one.nodes, one.edges, one.features, one.classes))
+        table.add_row(one.name, *sizes, split, f"{one.homophily:.4f}")
+    _out.print(table)
+
+
+def show_notes(notes: list[str]) -> None:
+    """What a reader should know of the data."""
+    for note in notes:
+        _out.print(f"note: {note}", highlight=False)
+
+
+def say(words: str) -> None:
+    """A line of plain words."""
+    _out.print(words, highlight=False)
+
+
+def say_place(place: Path) -> None:
+    """Where something was written."""
+    # soft wrap: a path must stay in one piece to be copied
+    _out.print(str(place), soft_wrap=True, highlight=False)
+
+
+def complain(words: str, *, error: bool = True) -> None:
+    """One line on standard error."""
+    _err.print(f"legnn: {words}", style="red" if error else None, soft_wrap=True, highlight=False)
+
+
+class EpochProgress:
+    """A line that follows the epochs."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._task: TaskID | None = None
+        self._title = "training"
+
+    def seed(self, seed: int) -> None:
+        """A new seed gets a line of its own."""
+        self._title, self._task = f"seed {seed}", None
+
+    def epoch(self, log: EpochLog) -> None:
+        """Move on by an epoch."""
+        if self._task is None:
+            self._task = self._progress.add_task(self._title, total=log.epochs, words="")
+        words = f"epoch {log.epoch}  loss {log.loss:.3f}  val {log.val_accuracy:.4f}"
+        if log.pseudo_labels is not None:
+            words += f"  pseudo labels {log.pseudo_labels:,}"
+        self._progress.update(self._task, completed=log.epoch, words=words)
+
+
+@contextmanager
+def epoch_progress() -> Iterator[EpochProgress]:
+    """A progress line; nothing at all where standard error is not a terminal."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[words]}"), TimeElapsedColumn())
+    with Progress(*columns, console=_err, disable=not sys.stderr.isatty(), transient=True) as progress:
+        yield EpochProgress(progress)

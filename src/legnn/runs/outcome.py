@@ -1,0 +1,81 @@
+"""What a run came to: the table of predictions, the scores, and what they were obtained with."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from legnn import __version__
+from legnn.nn import predict_proba
+from legnn.settings import Settings
+from legnn.training import Trainer, score
+
+
+def predictions_table(data: Data, logits: Tensor) -> pd.DataFrame:
+    """id, prediction, confidence, split of every node, from the logits `[M, C]`."""
+    confidence, predicted = predict_proba(logits).max(-1)
+    names = np.empty(len(data.class_names), dtype=object)
+    names[:] = data.class_names
+    return pd.DataFrame(
+        {
+            "id": data.node_id,
+            "prediction": names[predicted.numpy()].tolist(),
+            "confidence": confidence.numpy(),
+            "split": split_names(data),
+        }
+    )
+
+
+def split_names(data: Data) -> np.ndarray:
+    """`[M]` train, val, test, or empty where a node is in no split."""
+    names = np.full(data.num_nodes, "", dtype=object)
+    for name in ("train", "val", "test"):
+        names[data[f"{name}_mask"].numpy()] = name
+    return names
+
+
+def result_of(logits: Tensor, data: Data, settings: Settings, trainer: Trainer, seconds: float) -> dict[str, Any]:
+    """What `result.json` holds."""
+    predicted = logits.argmax(-1)
+
+    def of(split: str) -> dict[str, float] | None:
+        mask = data[f"{split}_mask"]
+        scores = score(predicted[mask], data.y[mask], len(data.class_names))
+        return None if scores is None else scores._asdict()
+
+    return {
+        "val": of("val"),
+        "test": of("test"),
+        "train_out_of_fold": of("train"),
+        "best_epoch": trainer.stopper.best_epoch,
+        "epochs": trainer.epoch,
+        "seconds": round(seconds, 3),
+        "parameters": trainer.model.num_parameters(),
+        "seed": settings.train.seed,
+        "device": _device_name(trainer.task.x.device),
+        "versions": versions(),
+        # what a reader should know of the data travels with the scores
+        "notes": list(data.notes),
+    }
+
+
+def _device_name(device: torch.device) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine() + " CPU"
+
+
+def versions() -> dict[str, str]:
+    """Of Python and of the packages a result depends on."""
+    found = {"python": platform.python_version(), "legnn": __version__}
+    for package in ("torch", "torch-geometric", "numpy", "scikit-learn"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed as a package"
+    return found
