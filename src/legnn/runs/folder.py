@@ -27,7 +27,7 @@ from torch_geometric.data import Data
 
 from legnn.data import TextFeatures, read_predictions, write_predictions
 from legnn.errors import InputError
-from legnn.files import write_text
+from legnn.files import remove_partial, write_text
 from legnn.runs.tensors import load_tensors, save_tensors
 from legnn.settings import Settings
 from legnn.training import EpochLog
@@ -180,6 +180,7 @@ class RunFolder:
 
     def load_checkpoint(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
         """The last state kept, with the journal cut back to it; None where none was kept yet."""
+        remove_partial(self.path)
         if not self._checkpoint.is_file():
             self._journal.unlink(missing_ok=True)
             return None

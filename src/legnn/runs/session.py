@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from legnn.data import load
+from legnn.data import CATALOG, load
 from legnn.errors import InputError
 from legnn.graph.selection import check_selection
 from legnn.interrupt import Interrupted
@@ -26,6 +26,9 @@ from legnn.settings import Settings, resolve
 from legnn.training import EpochLog, FullBatch, Task, Trainer, fold_of, predict_without_own_label
 
 OnEpoch = Callable[[EpochLog], None]
+
+MEMORY = "memory"
+"""The source of data that were given as an object."""
 
 
 @dataclass(frozen=True)
@@ -119,13 +122,11 @@ def load_for(settings: Settings, data: Data | str | Path) -> tuple[Data, Setting
         settings = replace(settings, data=replace(settings.data, source=MEMORY))
         options = {name: value for name, value in vars(settings.data).items() if name != "source"}
         return load(data, **options), settings
-    source = str(Path(data).resolve()) if Path(data).is_dir() else str(data)
+    # a run must find its folder again from anywhere; a name of the catalog wins over a folder that happens to bear it
+    is_folder = Path(data).is_dir() and (isinstance(data, Path) or data not in CATALOG)
+    source = str(Path(data).resolve()) if is_folder else str(data)
     settings = replace(settings, data=replace(settings.data, source=source))
     return load(settings.data), settings
-
-
-MEMORY = "memory"
-"""The source of data that were given as an object."""
 
 
 def reload(run: RunFolder, data: Data | None) -> Data:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
@@ -12,21 +10,9 @@ from torch.optim import Optimizer
 from legnn.graph import TrainingNodeSelection, select_training_nodes
 from legnn.nn import LEGNN
 from legnn.training.as_train import PseudoLabels, pseudo_label_loss, select_pseudo_labels, training_confidence
+from legnn.training.batching import Step
 from legnn.training.settings import ASTrain
 from legnn.training.task import Task
-
-
-class Step(NamedTuple):
-    """What one epoch of training did, as scalars on the device."""
-
-    supervised_loss: Tensor
-    pseudo_loss: Tensor
-    train_accuracy: Tensor | None
-    """Over the predicted nodes, in the training forward; None where they saw their own labels."""
-    training_confidence: float | None
-    pseudo_labels: int | None
-    pseudo_label_accuracy: Tensor | None
-    """Where the truth is known; for the record only, nothing learns from it."""
 
 
 class FullBatch:

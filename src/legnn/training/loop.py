@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -14,7 +14,7 @@ from torch.optim import Optimizer
 
 from legnn.errors import InputError
 from legnn.nn import LEGNN
-from legnn.training.full_batch import Step
+from legnn.training.batching import Batching, Step
 from legnn.training.metrics import score
 from legnn.training.task import Task
 
@@ -62,18 +62,6 @@ class EarlyStopping:
     def is_over(self, epoch: int) -> bool:
         """Whether nothing got better for `patience` epochs."""
         return epoch - self.best_epoch >= self.patience
-
-
-class Batching(Protocol):
-    """How an epoch goes over the graph; the loop does not know."""
-
-    def train_epoch(self, epoch: int) -> Step:
-        """Train for one epoch."""
-        ...
-
-    def logits(self, shown: Tensor) -> Tensor:
-        """`[M, C]` in evaluation mode, the nodes `shown` showing their labels."""
-        ...
 
 
 def cosine_lr(epoch: int, epochs: int, lr: float) -> float:
