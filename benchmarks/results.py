@@ -42,13 +42,10 @@ def run(row: dict[str, Any]) -> dict[str, Any]:
     import torch
 
     import legnn
-    from legnn.data import data_folder
 
     torch.set_num_threads(1)
-    folder = data_folder() / row["data"]
-    source = str(folder) if (folder / "nodes.parquet").is_file() else row["data"]
     start = time.time()
-    summary = legnn.train_seeds(source, seeds=row["seeds"], **row["options"])
+    summary = legnn.train_seeds(row["data"], seeds=row["seeds"], **row["options"])
     return {**row, "summary": summary, "wall": round(time.time() - start, 1)}
 
 

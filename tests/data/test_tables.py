@@ -48,6 +48,15 @@ def chain(labels: list, ids: list | None = None) -> tuple[pd.DataFrame, pd.DataF
     return nodes, pd.DataFrame({"source": ids[:-1], "target": ids[1:]})
 
 
+def test_a_folder_of_tables_among_the_data_is_known_by_its_name(tmp_path, monkeypatch):
+    monkeypatch.setenv("LEGNN_DATA", str(tmp_path))
+    write(tmp_path / "colors")
+    (tmp_path / "empty").mkdir()
+    assert load("colors").num_nodes == 5
+    with pytest.raises(InputError, match="unknown data set 'empty'"):
+        load("empty")
+
+
 def test_a_folder_of_csv_tables_is_read(tmp_path):
     data = load(write(tmp_path / "colors"), undirected=False, self_loops=False)
     assert data.name == "colors"

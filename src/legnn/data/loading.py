@@ -9,6 +9,7 @@ from torch_geometric.data import Data
 
 from legnn.data.catalog import CATALOG, NamedSet
 from legnn.data.complete import complete
+from legnn.data.download import data_folder
 from legnn.data.features import TextFeatures
 from legnn.data.prepare import prepare
 from legnn.data.settings import DataSettings
@@ -29,7 +30,8 @@ def load(
     """Load a graph, check it, and prepare its edges.
 
     Args:
-        source: name of the catalog, folder of tables, a `Data` in memory (left as it is), or settings.
+        source: name of the catalog, folder of tables (its path, or its name under `LEGNN_DATA`), a `Data` in memory
+            (left as it is), or settings.
         training: False for a graph that is only to be predicted: labels and splits may be missing, and none is drawn.
         text_features: fitted on other nodes; used for the text column in place of a new fit.
         **options: fields of `DataSettings`.
@@ -104,6 +106,9 @@ def _existing_folder(source: str) -> Path:
         raise InputError(f"{source} is a file; give the folder that holds nodes and edges")
     if os.sep in source or source.startswith((".", "~")):
         raise InputError(f"there is no folder {source}")
+    kept = data_folder() / source
+    if any((kept / name).is_file() for name in ("nodes.parquet", "nodes.csv")):
+        return kept
     names = ", ".join(sorted(CATALOG))
     raise InputError(
         f"unknown data set {source!r}{did_you_mean(source, CATALOG)}; choose from {names}, or give a folder of tables"
