@@ -21,7 +21,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "LEGNN": {"labels": "enhanced"},
     "LEGNN + AS-Train": {"labels": "enhanced", "as_train": True},
 }
-# where the defaults are left, chosen by the validation accuracy of vanilla GCN, and the same for every method
+# the same for every method of a set; docs/results.md says how they were chosen
 CHOSEN: dict[str, dict[str, Any]] = {
     "citeseer": {"lr": 0.001},
     "pubmed": {"input_dropout": 0.8, "dropout": 0.8, "lr": 0.01, "weight_decay": 0.02},

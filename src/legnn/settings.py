@@ -83,8 +83,8 @@ def resolve(settings: Settings, data: Data) -> Settings:
 
     With many: the paper's three layers with batch norm and residuals. With few those overfit, and half of the labels
     are too many to give away: two narrow layers, no norm, a strong penalty on the projection of the features, and a
-    larger part of the labels predicted. The values were chosen by validation accuracy on Cora, CiteSeer and PubMed
-    (few) and on debian (many).
+    larger part of the labels predicted. The values come from comparisons on Cora, CiteSeer and PubMed (few) and on
+    debian (many); docs/results.md says how far they can be trusted.
     """
     per_class = int(data.train_mask.sum()) / max(len(data.class_names), 1)
     few = per_class < FEW_LABELS
@@ -118,7 +118,7 @@ def _scale_for(data: Data) -> str:
     """Word counts keep their zeros and get one scale; other features are standardized.
 
     Dividing each row by its sum, as is often done with word counts, makes inputs so small that the projection has to
-    grow a hundredfold to be heard, and with few labels it grows into noise: three points less on CiteSeer.
+    grow a hundredfold to be heard; with few labels it grows into noise.
     """
     counts = bool((data.x >= 0).all()) and float((data.x == 0).float().mean()) > 0.5
     return "entries" if counts else "standard"

@@ -9,15 +9,9 @@ from torch import Tensor, nn
 from legnn.errors import InputError
 from legnn.graph import LabelGraph
 from legnn.nn.features import Features, SparseFeatures
-from legnn.nn.layer import column, typed_linear
+from legnn.nn.layer import column, glorot, typed_linear
 from legnn.nn.settings import LabelFeatures, LabelUsage
 from legnn.ops import class_sum, label_gather
-
-
-def _glorot(*shape: int) -> nn.Parameter:
-    parameter = nn.Parameter(torch.empty(shape))
-    nn.init.xavier_uniform_(parameter)
-    return parameter
 
 
 class FeatureScale(nn.Module):
@@ -71,7 +65,7 @@ class LabelEmbedding(nn.Module):
         super().__init__()
         self.kind = kind
         if kind == "one-hot":
-            self.rows = _glorot(num_classes, channels)
+            self.rows = glorot(num_classes, channels)
         elif kind == "class-mean":
             self.project = typed_linear(in_channels, channels)
         else:
@@ -125,9 +119,9 @@ class Encoder(nn.Module):
         self.labels, self.label_at_input, self.input_dropout = labels, label_at_input, input_dropout
         self.project = typed_linear(in_channels, channels)
         if labels == "concat":
-            self.label_rows = _glorot(num_classes, channels)
+            self.label_rows = glorot(num_classes, channels)
         elif labels == "addition":
-            self.label_rows = _glorot(num_classes, in_channels)
+            self.label_rows = glorot(num_classes, in_channels)
         elif labels == "enhanced":
             self.label_embedding = LabelEmbedding(label_features, in_channels, num_classes, channels, given)
 

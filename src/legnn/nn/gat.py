@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from legnn.graph import LabelGraph
-from legnn.nn.layer import Normalize, channels_per_head, column, typed_linear
+from legnn.nn.layer import Normalize, channels_per_head, column, glorot, typed_linear
 from legnn.ops import class_attention, label_gather, neighbor_attention
 
 
@@ -137,9 +137,7 @@ def _root(degree: Tensor, like: Tensor) -> Tensor:
 
 
 def _attention_vectors(heads: int, out_channels: int) -> nn.Parameter:
-    vectors = nn.Parameter(torch.empty(heads, channels_per_head(out_channels, heads)))
-    nn.init.xavier_uniform_(vectors)
-    return vectors
+    return glorot(heads, channels_per_head(out_channels, heads))
 
 
 def _score(values: Tensor, vectors: Tensor | None) -> Tensor | None:

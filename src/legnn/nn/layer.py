@@ -1,29 +1,29 @@
-"""What every layer of a label-enhanced network has in common."""
+"""What every layer of a label-enhanced network has in common.
+
+A layer maps `x` `[M, in]` and `labels` `[C, in]` over a `LabelGraph` to `[M, out]` and `[C, out]`, before activation.
+`labels` is None in a vanilla layer, which passes messages along `A` alone; what comes out for the labels is None there
+and in the last layer, whose labels nothing reads.
+"""
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import Literal
 
+import torch
 from torch import Tensor, nn
 
 from legnn.errors import InputError
-from legnn.graph import LabelGraph
 
 Normalize = Literal["relation", "joint"]
 """How the weights of `A'` are normalized: over all edges at once, as in the paper's equations (`joint`), or within
 each kind of edge and averaged over the kinds that a node really has (`relation`)."""
 
 
-class Layer(Protocol):
-    """A message-passing layer over a label graph: `H_N, H_L → H_N', H_L'`, before activation.
-
-    `labels` is None in a vanilla layer, which passes messages along `A` alone. The second result is None in a vanilla
-    layer and in the last layer, whose labels nothing reads.
-    """
-
-    def __call__(self, x: Tensor, labels: Tensor | None, graph: LabelGraph) -> tuple[Tensor, Tensor | None]:
-        """Shapes: `x` `[M, in]`, `labels` `[C, in]`; gives `[M, out]`, `[C, out]`."""
-        ...
+def glorot(*shape: int) -> nn.Parameter:
+    """A trained matrix with Glorot's initial values."""
+    parameter = nn.Parameter(torch.empty(shape))
+    nn.init.xavier_uniform_(parameter)
+    return parameter
 
 
 def typed_linear(in_channels: int, out_channels: int) -> nn.Linear:
