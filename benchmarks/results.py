@@ -25,7 +25,8 @@ METHODS: dict[str, dict[str, Any]] = {
 CHOSEN: dict[str, dict[str, Any]] = {
     "citeseer": {"lr": 0.001},
     "pubmed": {"input_dropout": 0.8, "dropout": 0.8, "lr": 0.01, "weight_decay": 0.02},
-    "debian": {"residual": "identity", "epochs": 300},
+    "debian": {"epochs": 300},
+    "ogbn-arxiv": {"epochs": 200},
 }
 
 
@@ -49,18 +50,26 @@ def run(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "summary": summary, "wall": round(time.time() - start, 1)}
 
 
-def rows(data: list[str], backbones: list[str], seeds: int) -> list[dict[str, Any]]:
+def rows(
+    data: list[str], backbones: list[str], methods: list[str], precisions: list[str], seeds: int
+) -> list[dict[str, Any]]:
     return [
         {
             "data": name,
             "method": method,
             "seeds": seeds,
-            "options": {"backbone": backbone, **usage, **CHOSEN.get(name, {})},
+            "options": {"backbone": backbone, **METHODS[method], **CHOSEN.get(name, {}), **_precision(precision)},
         }
         for name in data
         for backbone in backbones
-        for method, usage in METHODS.items()
+        for method in methods
+        for precision in precisions
     ]
+
+
+def _precision(name: str) -> dict[str, Any]:
+    # the default is left out of the command
+    return {} if name == "auto" else {"precision": name}
 
 
 def table(done: list[dict[str, Any]]) -> str:
@@ -73,7 +82,8 @@ def table(done: list[dict[str, Any]]) -> str:
             scores = row["summary"]
             cells = [scores["test"]["accuracy"], scores["test"]["macro_f1"], scores["val"]["accuracy"]]
             shown = " | ".join(f"{cell['mean']:.4f} ± {cell['std'] or 0:.4f}" for cell in cells)
-            lines.append(f"| {row['options']['backbone']} | {row['method']} | {shown} |")
+            precision = f", {row['options']['precision']}" if "precision" in row["options"] else ""
+            lines.append(f"| {row['options']['backbone']} | {row['method']}{precision} | {shown} |")
         first = next(row for row in done if row["data"] == name)
         lines.append(f"\n`{command(first)}`, and so on for the other rows.")
     return "\n".join(lines)
@@ -83,11 +93,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", nargs="+", default=["cora", "citeseer", "pubmed", "debian"])
     parser.add_argument("--backbones", nargs="+", default=list(BACKBONES))
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--precisions", nargs="+", default=["auto"])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("results.jsonl"))
     options = parser.parse_args()
-    wanted = rows(options.data, options.backbones, options.seeds)
+    wanted = rows(options.data, options.backbones, options.methods, options.precisions, options.seeds)
     done = [json.loads(line) for line in options.out.read_text().splitlines()] if options.out.is_file() else []
     known = {command(row) for row in done}
     missing = [row for row in wanted if command(row) not in known]

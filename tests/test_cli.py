@@ -94,6 +94,7 @@ def test_without_out_the_folder_is_named_after_the_run_and_numbered(command, tab
 def test_options_become_settings(command, tables):
     options = ("--backbone", "gat", "--labels", "addition", "--heads", "2", "--residual", "identity", "--norm", "layer")
     more = ("--as-train", "--threshold", "0.4", "--no-tc", "--no-selection", "--seed", "7", "--no-self-loops")
+    more = (*more, "--device", "cpu", "--precision", "fp32")
     done = command("train", tables, *QUICK, *options, *more, "--out", "run")
     assert done.code == 0, done.err
     settings = legnn.RunFolder.open(Path("run")).settings
@@ -106,6 +107,7 @@ def test_options_become_settings(command, tables):
         "layer",
     )
     assert (train.selection, train.seed, train.epochs) == (False, 7, 3)
+    assert (train.device, train.precision) == ("cpu", "fp32")
     assert settings.as_train == legnn.ASTrain(threshold=0.4, use_tc=False)
     assert settings.data.self_loops is False
 
@@ -287,6 +289,7 @@ def test_bad_data_get_one_sentence_and_leave_nothing_behind(command, tables, dam
         (["train", "digits", "--backbone", "gatv2", "--hidden", "30"], ["hidden = 30", "heads = 4"]),
         (["train", "digits", "--backbone", "gin", "--normalize", "joint"], ["needs gcn, sage or gat"]),
         (["train", "digits", "--label-features", "given"], ["a row for each class"]),
+        (["train", "digits", "--device", "cpu", "--precision", "tf32"], ["tf32 needs a GPU", "precision = fp32"]),
         (["train", "digits", "--seeds", "0"], ["seeds must be at least 1"]),
         (["train", "digits", "--seeds", "2", "--seed", "1"], ["--seed for one run or --seeds for several"]),
         (["train", "digits", "--resume", "x"], ["--resume goes on with a run as it was begun"]),

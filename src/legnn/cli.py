@@ -75,6 +75,15 @@ class Device(str, Enum):  # noqa: UP042
     cuda = "cuda"
 
 
+class Precision(str, Enum):  # noqa: UP042
+    """In which precision to compute."""
+
+    auto = "auto"
+    fp32 = "fp32"
+    tf32 = "tf32"
+    bf16 = "bf16"
+
+
 DATA, MODEL, TRAINING, SELF = "Data", "Model", "Training", "AS-Train"
 
 
@@ -138,6 +147,9 @@ def train(
     seeds: Annotated[int | None, _option(TRAINING, "Run so many seeds and report mean and deviation")] = None,
     folds: Annotated[int | None, _option(TRAINING, "Folds in which training nodes are predicted [10]")] = None,
     device: Annotated[Device | None, _option(TRAINING, "Where to train [auto]")] = None,
+    precision: Annotated[
+        Precision | None, _option(TRAINING, "Of features and products [auto: fp32 on the CPU, tf32 on a GPU]")
+    ] = None,
     checkpoint_seconds: Annotated[float | None, _option(TRAINING, "Least time between checkpoints [5]")] = None,
     as_train: Annotated[bool | None, _option(SELF, "Adaptive self-training [no]", "--as-train/--no-as-train")] = None,
     threshold: Annotated[float | None, _option(SELF, "t: least p·TC of a pseudo label [0.7]")] = None,

@@ -42,7 +42,6 @@ def test_rows_are_targets_and_columns_are_sources(graph):
         expected[target, source] += value
     adjacency = Adjacency.from_edge_index(edge_index, nodes, weight)
     assert torch.equal(dense(adjacency), expected)
-    assert torch.equal(adjacency.csr.to_dense().double(), expected)
     assert torch.equal(adjacency.degree.double(), expected.sum(1))
     assert adjacency.num_edges == edge_index.size(1)
     assert (adjacency.num_rows, adjacency.num_cols) == (nodes, nodes)

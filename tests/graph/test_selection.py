@@ -80,3 +80,20 @@ def test_a_rate_that_leaves_nothing_to_predict_is_refused_with_one_that_would_do
     with pytest.raises(InputError, match=r"alpha = 0\.01 of 20 training nodes .*at least 0\.05, or more"):
         check_selection(20, 0.01)
     check_selection(20, 0.05)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("count", [2, 500, 100_000])
+def test_on_a_gpu_the_draw_is_made_there_and_nobody_waits_for_it(count):
+    nodes = torch.arange(count, device="cuda") * 3
+    first, again = (torch.Generator("cuda").manual_seed(1) for _ in range(2))
+    select_training_nodes(nodes, 0.5, torch.Generator("cuda"))
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        predicted, shown = select_training_nodes(nodes, 0.5, first)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert sorted(predicted.tolist() + shown.tolist()) == nodes.tolist()
+    assert torch.equal(predicted, select_training_nodes(nodes, 0.5, again).predicted)
+    assert not torch.equal(predicted, select_training_nodes(nodes, 0.5, again).predicted)

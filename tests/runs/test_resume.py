@@ -16,6 +16,7 @@ from tests.graphs import small_data, table_folder
 import legnn
 from legnn.errors import InputError
 from legnn.runs import resume_seeds
+from legnn.runs.tensors import load_tensors, save_tensors
 
 OPTIONS = {"epochs": 12, "hidden": 8, "as_train": True, "threshold": 0.3, "dropout": 0.5, "checkpoint_seconds": 0.0}
 
@@ -130,6 +131,16 @@ def test_a_run_of_other_data_is_not_gone_on_with(tmp_path):
     with pytest.raises(InputError, match="is a run on other data: it was trained on 'small' with 40 nodes"):
         legnn.resume(folder, other)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_checkpoint_of_another_kind_of_device_is_refused(tmp_path):
+    folder = interrupted(small_data(), tmp_path / "cut", 2, device="cpu")
+    state, meta = load_tensors(folder / "checkpoint.safetensors")
+    # a GPU's generator is a seed and an offset
+    state["random/selection"] = torch.zeros(16, dtype=torch.uint8)
+    save_tensors(folder / "checkpoint.safetensors", state, meta)
+    with pytest.raises(InputError, match=r"was not written on this kind of device \(cpu\).*a new one with --device"):
+        legnn.resume(folder, small_data())
 
 
 @pytest.mark.parametrize("field", ["x", "y", "edge_index", "train_mask"])

@@ -194,6 +194,7 @@ def weighted(**fields):
         (small_data(), {"backbone": "gin", "normalize": "joint"}, "needs gcn, sage or gat"),
         (small_data(), {"label_features": "given"}, "needs a matrix with a row for each class"),
         (small_data(), {"label_edges": True}, "small has no label–label edges"),
+        (small_data(), {"precision": "tf32", "device": "cpu"}, "precision = tf32 needs a GPU"),
         (weighted(), {"backbone": "gin"}, "takes no edge weights"),
         (small_data(label_adjacency=torch.eye(3)), {"backbone": "gin"}, "takes no label–label edges"),
         *([] if torch.cuda.is_available() else [(small_data(), {"device": "cuda"}, "PyTorch sees no GPU here")]),

@@ -1,5 +1,6 @@
 """AS-Train: the paper's confidences, and plain threshold self-training where both are off."""
 
+import json
 import math
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.graphs import small_data
 
+import legnn
 from legnn.data import load
 from legnn.graph import select_training_nodes
 from legnn.nn import LEGNN, ModelSettings
@@ -17,6 +19,7 @@ from legnn.training import (
     FullBatch,
     PseudoLabels,
     Task,
+    pseudo_label_accuracy,
     pseudo_label_loss,
     select_pseudo_labels,
     training_confidence,
@@ -45,44 +48,66 @@ def logits_of(*probabilities: float) -> torch.Tensor:
     return torch.stack([(1 - p).log(), p.log()], 1)
 
 
+def chosen(pseudo: PseudoLabels) -> list[int]:
+    """The nodes that got a pseudo label."""
+    return pseudo.nodes[pseudo.chosen].tolist()
+
+
 def test_a_pseudo_label_needs_more_than_the_threshold():
     logits = torch.zeros(1, 2)  # p is exactly one half
     everyone = torch.tensor([0])
-    assert select_pseudo_labels(logits, everyone, 1.0, ASTrain(threshold=0.5)).nodes.tolist() == []
-    assert select_pseudo_labels(logits, everyone, 1.0, ASTrain(threshold=0.4999)).nodes.tolist() == [0]
+    assert chosen(select_pseudo_labels(logits, everyone, 1.0, ASTrain(threshold=0.5))) == []
+    assert chosen(select_pseudo_labels(logits, everyone, 1.0, ASTrain(threshold=0.4999))) == [0]
 
 
+@pytest.mark.parametrize("kind", [float, torch.tensor])
 @given(st.lists(st.floats(0.01, 0.99), min_size=1, max_size=10), st.floats(0.05, 1), st.floats(0.1, 0.9))
-def test_a_candidate_is_sure_when_its_probability_times_tc_is_over_the_threshold(p, confidence, threshold):
+def test_a_candidate_is_sure_when_its_probability_times_tc_is_over_the_threshold(kind, p, confidence, threshold):
     logits = logits_of(*p).float()
     candidates = torch.arange(0, len(p), 2)
-    pseudo = select_pseudo_labels(logits, candidates, confidence, ASTrain(threshold=threshold))
+    pseudo = select_pseudo_labels(logits, candidates, kind(confidence), ASTrain(threshold=threshold))
     largest, predicted = torch.softmax(logits, -1).max(-1)
     expected = [i for i in candidates.tolist() if float(largest[i] * confidence) > threshold]
     # a product that equals the threshold but for rounding may fall on either side
     close = {i for i in candidates.tolist() if abs(float(largest[i]) * confidence - threshold) < 1e-6}
-    assert set(pseudo.nodes.tolist()) ^ set(expected) <= close
-    assert torch.equal(pseudo.y, predicted[pseudo.nodes])
-    assert torch.equal(pseudo.evaluating_confidence, largest[pseudo.nodes])
+    assert set(chosen(pseudo)) ^ set(expected) <= close
+    assert int(pseudo.number) == len(chosen(pseudo))
+    # every candidate has a row, and one that is not chosen counts nothing
+    assert torch.equal(pseudo.nodes, candidates)
+    assert torch.equal(pseudo.y, predicted[candidates])
+    assert torch.equal(pseudo.evaluating_confidence, largest[candidates].where(pseudo.chosen, torch.tensor(0.0)))
 
 
-def test_without_ec_every_pseudo_label_counts_one():
-    pseudo = select_pseudo_labels(logits_of(0.9, 0.99), torch.arange(2), 1.0, ASTrain(use_ec=False))
-    assert pseudo.evaluating_confidence.tolist() == [1.0, 1.0]
+def test_without_ec_every_pseudo_label_counts_one_and_nobody_else_counts():
+    pseudo = select_pseudo_labels(logits_of(0.9, 0.6, 0.99), torch.arange(3), 1.0, ASTrain(use_ec=False))
+    assert pseudo.evaluating_confidence.tolist() == [1.0, 0.0, 1.0]
 
 
-def test_the_loss_is_lambda_tc_times_the_mean_of_ec_times_cross_entropy():
+@pytest.mark.parametrize("kind", [float, lambda value: torch.tensor(value, dtype=torch.float64)])
+def test_the_loss_is_lambda_tc_times_the_mean_of_ec_times_cross_entropy(kind):
     logits = torch.randn(5, 3, dtype=torch.float64)
-    pseudo = PseudoLabels(torch.tensor([1, 4]), torch.tensor([2, 0]), torch.tensor([0.8, 0.6], dtype=torch.float64))
+    pseudo = PseudoLabels(
+        nodes=torch.tensor([1, 3, 4]),
+        y=torch.tensor([2, 1, 0]),
+        chosen=torch.tensor([True, False, True]),
+        evaluating_confidence=torch.tensor([0.8, 0.0, 0.6], dtype=torch.float64),
+    )
     log_p = torch.log_softmax(logits, -1)
     by_hand = 0.5 * 0.25 * -(0.8 * log_p[1, 2] + 0.6 * log_p[4, 0]) / 2
-    torch.testing.assert_close(pseudo_label_loss(logits, pseudo, 0.25, 0.5), by_hand)
+    torch.testing.assert_close(pseudo_label_loss(logits, pseudo, kind(0.25), 0.5), by_hand)
+
+
+def test_a_candidate_that_is_not_chosen_gets_no_gradient():
+    logits = logits_of(0.9, 0.6, 0.99).float().requires_grad_()
+    pseudo = select_pseudo_labels(logits, torch.arange(3), 1.0, ASTrain(threshold=0.7))
+    pseudo_label_loss(logits, pseudo, 1.0, 1.0).backward()
+    assert logits.grad.abs().sum(1).gt(0).tolist() == [True, False, True]
 
 
 def test_no_pseudo_labels_cost_nothing_and_give_no_nan():
     logits = torch.randn(5, 3, requires_grad=True)
     pseudo = select_pseudo_labels(logits, torch.arange(5), 0.01, ASTrain(threshold=0.99))
-    assert pseudo.nodes.numel() == 0
+    assert chosen(pseudo) == []
     loss = pseudo_label_loss(logits, pseudo, 0.01, 0.5)
     assert loss.item() == 0
     loss.backward()
@@ -92,7 +117,7 @@ def test_no_pseudo_labels_cost_nothing_and_give_no_nan():
 def test_pseudo_labels_carry_no_gradient_of_their_own():
     logits = torch.randn(4, 3, requires_grad=True)
     pseudo = select_pseudo_labels(logits, torch.arange(4), 1.0, ASTrain(threshold=0.01))
-    assert len(pseudo.nodes) == 4
+    assert len(chosen(pseudo)) == 4
     assert not pseudo.evaluating_confidence.requires_grad
 
 
@@ -127,7 +152,7 @@ def test_without_tc_and_ec_an_epoch_equals_threshold_self_training_written_out(l
         model, task, ASTrain(threshold=threshold, weight=weight, use_tc=False, use_ec=False), labels, lr=0.05
     )
     torch.manual_seed(5)
-    counts = [trainer.train_epoch(epoch).pseudo_labels for epoch in (1, 2, 3)]
+    counts = [int(trainer.train_epoch(epoch).pseudo_labels) for epoch in (1, 2, 3)]
 
     plain, task = make(labels)
     optimizer = torch.optim.Adam(plain.parameters(), lr=0.05)
@@ -197,11 +222,26 @@ def test_a_pseudo_label_is_given_to_candidates_alone():
 
 
 def test_the_accuracy_of_pseudo_labels_is_over_those_whose_truth_is_known():
-    model, task = make()
-    trainer = batching(model, task, None)
-    known = task.val[:4]
-    unknown = (task.y < 0).nonzero().flatten()[:2]
-    nodes = torch.cat([known, unknown])
-    guess = torch.cat([task.y[known[:3]], (task.y[known[3:]] + 1) % 3, torch.zeros(2, dtype=torch.long)])
-    assert float(trainer._accuracy(PseudoLabels(nodes, guess, torch.ones(6)))) == 0.75
-    assert trainer._accuracy(PseudoLabels(unknown, guess[4:], torch.ones(2))) is None
+    y = torch.tensor([0, 1, 2, 2, -1, -1, 1])
+    nodes = torch.arange(7)
+    guess = torch.tensor([0, 1, 2, 0, 0, 1, 1])
+    chosen = torch.tensor([True, True, True, True, True, True, False])
+    pseudo = PseudoLabels(nodes, guess, chosen, chosen.float())
+    # right, right, right, wrong; two unknown; one right that was not chosen
+    assert float(pseudo_label_accuracy(pseudo, y)) == 0.75
+    assert math.isnan(pseudo_label_accuracy(pseudo._replace(chosen=chosen & (y < 0)), y))
+
+
+def test_where_no_truth_is_known_the_accuracy_of_pseudo_labels_is_null_in_the_journal(tmp_path):
+    def journal(**options) -> list[dict]:
+        legnn.train(small_data(), out=tmp_path / str(len(options)), epochs=3, hidden=8, as_train=True, **options)
+        lines = (tmp_path / str(len(options)) / "metrics.jsonl").read_text().splitlines()
+        return [json.loads(line, parse_constant=pytest.fail) for line in lines]
+
+    # nodes in no split have no label in this graph
+    unknown = journal(threshold=0.01, use_tc=False, candidates="unsplit")
+    assert [log["pseudo_label_accuracy"] for log in unknown] == [None] * 3
+    assert [type(log["pseudo_labels"]) for log in unknown] == [int] * 3
+    assert all(log["pseudo_labels"] > 0 for log in unknown)
+    known = journal(threshold=0.01, use_tc=False)
+    assert all(0 <= log["pseudo_label_accuracy"] <= 1 for log in known)

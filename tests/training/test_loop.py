@@ -12,7 +12,7 @@ from tests.graphs import small_data
 
 import legnn
 from legnn.errors import InputError
-from legnn.training import score
+from legnn.training import Task, score
 from legnn.training.loop import FLOOR, EarlyStopping, cosine_lr
 
 
@@ -83,6 +83,18 @@ def test_every_epoch_is_reported_once_and_in_order():
     best = max(logs, key=lambda log: (log.val_accuracy, -log.val_loss))
     assert run.result["best_epoch"] == best.epoch
     assert run.result["val"]["accuracy"] == best.val_accuracy, "the best weights are those that are scored"
+
+
+def test_the_graph_of_evaluation_is_made_once_and_not_in_every_epoch(monkeypatch):
+    shown = []
+    original = Task.show
+    monkeypatch.setattr(Task, "show", lambda self, nodes: shown.append(nodes) or original(self, nodes))
+    data = small_data()
+    legnn.train(data, epochs=6, hidden=8)
+    every = int(data.train_mask.sum())
+    sizes = [len(nodes) for nodes in shown]
+    assert [size < every for size in sizes[:7]] == [True, False, *[True] * 5], "only the selected change"
+    assert sizes.count(every) == 2, "once for validation and, when training is over, once for predictions"
 
 
 def test_training_stops_early():

@@ -2,12 +2,60 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
 from torch import Tensor
+
+LONG_ROW = 256
+"""A row with more edges than this is summed in pieces on a GPU, or one node with a hundred thousand neighbors would
+keep everybody waiting."""
+
+PARTS = 32
+"""So many parts are handed to the threads of a CPU: enough to keep a few busy to the end."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """The long rows of an adjacency, cut into pieces that are summed by themselves and then added up in order."""
+
+    rows: Tensor
+    """`[L]` the long rows."""
+    pointer: Tensor
+    """`[L + 1]` where the pieces of each begin."""
+    owner: Tensor
+    """`[P]` the row of each piece."""
+    first: Tensor
+    """`[P]` the first edge of each piece."""
+    last: Tensor
+    """`[P]` one past its last edge; `first` for a piece that is not needed."""
+
+    @classmethod
+    def cut(cls, rowptr: Tensor, rows: Tensor, length: int, most: int) -> Pieces:
+        """Cut `rows` into pieces of `length`, of which there are at most `most`. Nothing here waits for the device."""
+        begin, end = rowptr[rows], rowptr[rows + 1]
+        pointer = torch.zeros(rows.numel() + 1, dtype=rowptr.dtype, device=rowptr.device)
+        torch.cumsum((end - begin + length - 1) // length, 0, dtype=rowptr.dtype, out=pointer[1:])
+        piece = torch.arange(most, dtype=rowptr.dtype, device=rowptr.device)
+        of = (torch.searchsorted(pointer, piece, right=True) - 1).clamp(max=rows.numel() - 1)
+        first = torch.minimum(begin[of] + (piece - pointer[of]) * length, end[of])
+        last = torch.minimum(first + length, end[of])
+        return cls(rows, pointer, rows[of], first, last)
+
+
+@dataclass(frozen=True, eq=False)
+class Transposition:
+    """The transpose of an adjacency."""
+
+    adjacency: Adjacency
+    place: Tensor
+    """`[edges]` where each edge of the adjacency stands in its transpose."""
+
+    @cached_property
+    def origin(self) -> Tensor:
+        """`[edges]` where each edge of the transpose stands in the adjacency."""
+        return inverse_permutation(self.place)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,10 +85,10 @@ class Adjacency:
 
     @classmethod
     def from_sorted(cls, row: Tensor, col: Tensor, weight: Tensor | None, num_rows: int, num_cols: int) -> Adjacency:
-        """From edges already ascending by row."""
-        rowptr = torch.zeros(num_rows + 1, dtype=torch.long, device=row.device)
-        torch.cumsum(torch.bincount(row, minlength=num_rows), 0, out=rowptr[1:])
-        return cls(rowptr, col, weight, num_cols)
+        """From edges already ascending by row. Indices are kept in 32 bits where they fit."""
+        # a binary search for each row, not a count, which would make the host wait for the device
+        rowptr = torch.searchsorted(row, torch.arange(num_rows + 1, device=row.device, dtype=row.dtype))
+        return cls(_narrow(rowptr, col.numel()), _narrow(col, num_cols), weight, num_cols)
 
     @property
     def num_rows(self) -> int:
@@ -56,29 +104,35 @@ class Adjacency:
     def row(self) -> Tensor:
         """`[edges]`, the target of each edge."""
         counts = self.rowptr[1:] - self.rowptr[:-1]
-        return torch.repeat_interleave(counts, output_size=self.num_edges)
+        return torch.repeat_interleave(counts, output_size=self.num_edges).to(self.col.dtype)
 
     @cached_property
     def edge_index(self) -> Tensor:
         """`[2, E]` in PyG's order (source, target)."""
-        return torch.stack([self.col, self.row])
+        return torch.stack([self.col, self.row]).long()
 
     @cached_property
     def degree(self) -> Tensor:
         """`[rows]` float: the sum of the weights of the edges that come in."""
         if self.weight is None:
             return (self.rowptr[1:] - self.rowptr[:-1]).to(torch.get_default_dtype())
-        return torch.zeros(self.num_rows, dtype=self.weight.dtype, device=self.weight.device).index_add(
-            0, self.row, self.weight
-        )
+        return torch.segment_reduce(self.weight, "sum", offsets=self.rowptr.long(), initial=0)
 
     @cached_property
-    def transpose(self) -> Adjacency:
-        """`Aᵀ`, which carries gradients back; a symmetric graph is its own."""
-        order = torch.argsort(self.col * max(self.num_rows, 1) + self.row, stable=True)
+    def transposition(self) -> Transposition:
+        """`Aᵀ`, which carries gradients back, and where its edges stand here; a symmetric graph is its own."""
+        order = torch.argsort(self.col.long() * max(self.num_rows, 1) + self.row, stable=True)
         weight = None if self.weight is None else self.weight[order]
-        turned = Adjacency.from_sorted(self.col[order], self.row[order], weight, self.num_cols, self.num_rows)
-        return self if self._equals(turned) else turned
+        turned = Adjacency.from_sorted(
+            self.col.long()[order], self.row.long()[order], weight, self.num_cols, self.num_rows
+        )
+        place = inverse_permutation(_narrow(order, self.num_edges))
+        return Transposition(self if self._equals(turned) else turned, place)
+
+    @property
+    def transpose(self) -> Adjacency:
+        """`Aᵀ`."""
+        return self.transposition.adjacency
 
     def _equals(self, other: Adjacency) -> bool:
         return (
@@ -89,21 +143,50 @@ class Adjacency:
         )
 
     @cached_property
-    def csr(self) -> Tensor:
-        """The same as a PyTorch sparse tensor, for its sparse products."""
-        values = self.weight if self.weight is not None else torch.ones_like(self.col, dtype=torch.get_default_dtype())
-        return self.csr_with(values)
+    def pieces(self) -> Pieces | None:
+        """The long rows in pieces; None where there are none."""
+        count = self.rowptr[1:] - self.rowptr[:-1]
+        rows = (count > LONG_ROW).nonzero().flatten().to(self.rowptr.dtype)
+        if rows.numel() == 0:
+            return None
+        return Pieces.cut(self.rowptr, rows, LONG_ROW, int(((count[rows] + LONG_ROW - 1) // LONG_ROW).sum()))
 
-    def csr_with(self, values: Tensor) -> Tensor:
-        """A PyTorch sparse tensor with these entries and other values `[edges]`."""
-        with warnings.catch_warnings():
-            # PyTorch says once in every process that compressed rows are in beta, or that they are not checked
-            warnings.simplefilter("ignore", UserWarning)
-            return torch.sparse_csr_tensor(
-                self.rowptr, self.col, values, size=(self.num_rows, self.num_cols), check_invariants=False
-            )
+    @cached_property
+    def occupied(self) -> Tensor | None:
+        """The rows that have an edge, where it is worth the while to visit no others; None where it is not."""
+        return None
+
+    @property
+    def all_rows_in_pieces(self) -> bool:
+        """Whether `pieces` has every row, not the long ones alone."""
+        return False
+
+    @cached_property
+    def cuts(self) -> list[int]:
+        """`PARTS + 1` rows at which to cut so that each part has about as much to do (a row counts as an edge)."""
+        work = self.rowptr.long() + torch.arange(self.num_rows + 1, device=self.rowptr.device)
+        goal = torch.arange(PARTS + 1, device=self.rowptr.device) * work[-1] // PARTS
+        return [0, *torch.searchsorted(work, goal).tolist()[1:-1], self.num_rows]
+
+    def with_weight(self, weight: Tensor) -> Adjacency:
+        """The same edges with other weights `[edges]`."""
+        other = replace(self, weight=weight)
+        # how the rows are cut does not depend on the weights
+        other.__dict__.update(pieces=self.pieces, cuts=self.cuts, row=self.row)
+        return other
 
     def to(self, device: torch.device | str) -> Adjacency:
         """The same adjacency on `device`."""
         weight = None if self.weight is None else self.weight.to(device)
         return Adjacency(self.rowptr.to(device), self.col.to(device), weight, self.num_cols)
+
+
+def inverse_permutation(order: Tensor) -> Tensor:
+    """Where each number stands in `order` `[n]`, which has every number below `n` once."""
+    places = torch.arange(order.numel(), dtype=order.dtype, device=order.device)
+    return torch.empty_like(order).index_copy(0, order.long(), places)
+
+
+def _narrow(index: Tensor, size: int) -> Tensor:
+    """`index` in 32 bits where everything below and at `size` fits."""
+    return index.int() if size < 2**31 else index.long()

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
-from legnn.graph.adjacency import Adjacency
+from legnn.graph.adjacency import Adjacency, Pieces, Transposition
+
+T = TypeVar("T")
+
+PIECE = 64
+"""Nodes of a class that are summed by themselves on a GPU: classes are few, and the pieces must keep all of it busy."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +40,7 @@ class LabelGraph:
         cls, adjacency: Adjacency, num_classes: int, label_adjacency: Tensor | None = None
     ) -> LabelGraph:
         """The graph in which no node shows its label."""
-        nothing = adjacency.rowptr.new_empty(0)
+        nothing = torch.empty(0, dtype=torch.long, device=adjacency.col.device)
         return cls(adjacency, nothing, nothing, num_classes, label_adjacency)
 
     def show(self, shown: Tensor, y: Tensor) -> LabelGraph:
@@ -44,6 +51,47 @@ class LabelGraph:
     def num_nodes(self) -> int:
         """`M`."""
         return self.adjacency.num_rows
+
+    def once(self, key: object, make: Callable[[], T]) -> T:
+        """What a layer derives from the graph alone, made for the first layer that asks and kept for the others."""
+        kept = self.__dict__.setdefault("_kept", {})
+        if key not in kept:
+            kept[key] = make()
+        value: T = kept[key]
+        return value
+
+    @cached_property
+    def label_of(self) -> Tensor:
+        """`[M]` the class each node shows, -1 where it shows none."""
+        nobody = torch.full((self.num_nodes,), -1, dtype=torch.int32, device=self.y.device)
+        return nobody.index_copy(0, self.shown, self.y.int())
+
+    @cached_property
+    def rows(self) -> Adjacency:
+        """`Y` in compressed rows `[M, C]`: the class of each node that shows one."""
+        return self._blocks[0]
+
+    @cached_property
+    def classes(self) -> Adjacency:
+        """`Yᵀ` in compressed rows `[C, M]`: the nodes that show each class."""
+        return self._blocks[1]
+
+    @cached_property
+    def _blocks(self) -> tuple[Adjacency, Adjacency]:
+        """`Y` and `Yᵀ`, made without waiting for the device."""
+        # a node's place among those that show a label, in the order of the nodes: counting is faster than sorting
+        before = torch.zeros(self.num_nodes + 1, dtype=torch.int32, device=self.y.device)
+        torch.cumsum(self.label_of >= 0, 0, dtype=torch.int32, out=before[1:])
+        place = before[self.shown].long()
+        y = torch.empty_like(self.y).index_copy(0, place, self.y)
+        shown = torch.empty_like(self.shown).index_copy(0, place, self.shown)
+        rows = _LabelRows(before, y.int(), None, self.num_classes)
+        rows.__dict__["occupied"] = shown.int()
+        # few classes are few bits to sort by
+        y, order = (y.short() if self.num_classes < 2**15 else y).sort(stable=True)
+        classes = _ClassRows.from_sorted(y.long(), shown[order], None, self.num_classes, self.num_nodes)
+        classes.__dict__["transposition"] = Transposition(rows, order.int())
+        return rows, classes
 
     @cached_property
     def label_count(self) -> Tensor:
@@ -79,3 +127,25 @@ class LabelGraph:
         if self.label_adjacency is not None:
             relations = relations + (self.label_adjacency.sum(1) > 0).to(relations.dtype)
         return relations.clamp(min=1)
+
+
+class _ClassRows(Adjacency):
+    """A few rows, every one of them long."""
+
+    @cached_property
+    def pieces(self) -> Pieces:
+        rows = torch.arange(self.num_rows, dtype=self.rowptr.dtype, device=self.rowptr.device)
+        # how many there are depends on the classes shown in this epoch; asking would make the host wait
+        return Pieces.cut(self.rowptr, rows, PIECE, self.num_edges // PIECE + self.num_rows)
+
+    @property
+    def all_rows_in_pieces(self) -> bool:
+        return True
+
+
+class _LabelRows(Adjacency):
+    """At most one entry in a row."""
+
+    @property
+    def pieces(self) -> None:
+        return None

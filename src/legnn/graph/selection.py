@@ -38,10 +38,10 @@ def check_selection(num_train: int, rate: float) -> None:
 def select_training_nodes(train_index: Tensor, rate: float, generator: Generator) -> TrainingNodeSelection:
     """Pick `⌊rate · |L|⌋` of the training nodes to predict; the rest show their labels.
 
-    The order is drawn on the generator's device, so a run does not depend on where the graph lies.
+    The order is drawn where the generator lies: beside the nodes, so that the host has nothing to wait for.
     """
-    order = torch.randperm(train_index.numel(), generator=generator, device=generator.device).to(train_index.device)
-    shuffled = train_index[order]
+    order = torch.randperm(train_index.numel(), generator=generator, device=generator.device)
+    shuffled = train_index.index_select(0, order.to(train_index.device))
     count = predicted_count(train_index.numel(), rate)
     # a predicted node shows no label, or the model could copy the answer
     return TrainingNodeSelection(predicted=shuffled[:count], shown=shuffled[count:])

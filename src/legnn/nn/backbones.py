@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torch import nn
 from torch_geometric.nn import GATv2Conv, GINConv, TransformerConv
@@ -22,11 +22,11 @@ Backbone = Callable[["ModelSettings", int, bool, bool], nn.Module]
 
 
 def _gcn(settings: ModelSettings, channels: int, enhanced: bool, update_labels: bool) -> nn.Module:
-    return GCN(channels, channels, enhanced=enhanced, update_labels=update_labels, normalize=settings.normalize)
+    return GCN(channels, channels, **_common(settings, enhanced, update_labels))
 
 
 def _sage(settings: ModelSettings, channels: int, enhanced: bool, update_labels: bool) -> nn.Module:
-    return SAGE(channels, channels, enhanced=enhanced, update_labels=update_labels, normalize=settings.normalize)
+    return SAGE(channels, channels, **_common(settings, enhanced, update_labels))
 
 
 def _gat(settings: ModelSettings, channels: int, enhanced: bool, update_labels: bool) -> nn.Module:
@@ -36,11 +36,15 @@ def _gat(settings: ModelSettings, channels: int, enhanced: bool, update_labels: 
         heads=settings.heads,
         target_attention=settings.target_attention,
         symmetric_norm=settings.symmetric_norm,
-        enhanced=enhanced,
-        update_labels=update_labels,
-        normalize=settings.normalize,
         label_edges=bool(settings.label_edges),
+        **_common(settings, enhanced, update_labels),
     )
+
+
+def _common(settings: ModelSettings, enhanced: bool, update_labels: bool) -> dict[str, Any]:
+    # a batch norm takes off whatever bias there was
+    bias = settings.norm != "batch"
+    return {"enhanced": enhanced, "update_labels": update_labels, "normalize": settings.normalize, "bias": bias}
 
 
 def lifted(make: Callable[[ModelSettings, tuple[int, int], int], nn.Module]) -> Backbone:

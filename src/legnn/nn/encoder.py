@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from legnn.errors import InputError
@@ -11,7 +10,8 @@ from legnn.graph import LabelGraph
 from legnn.nn.features import Features, SparseFeatures
 from legnn.nn.layer import column, glorot, typed_linear
 from legnn.nn.settings import LabelFeatures, LabelUsage
-from legnn.ops import class_sum, label_gather
+from legnn.ops import add_labels_, class_sum, drop
+from legnn.ops.layout import widen
 
 
 class FeatureScale(nn.Module):
@@ -86,7 +86,7 @@ class LabelEmbedding(nn.Module):
             return self.project(self.given)
         # the mean is over shown nodes only: with a predicted node in it, its class could be read off its label
         rows = x.dense if isinstance(x, SparseFeatures) else x
-        total = class_sum(rows[graph.shown], graph.y, graph.num_classes)
+        total = class_sum(graph, rows)
         return self.project(total / column(graph.label_count.clamp(min=1), total))
 
 
@@ -117,6 +117,7 @@ class Encoder(nn.Module):
     ) -> None:
         super().__init__()
         self.labels, self.label_at_input, self.input_dropout = labels, label_at_input, input_dropout
+        self.channels = channels
         self.project = typed_linear(in_channels, channels)
         if labels == "concat":
             self.label_rows = glorot(num_classes, channels)
@@ -130,8 +131,10 @@ class Encoder(nn.Module):
         if isinstance(x, SparseFeatures):
             nodes = x.project(self.project.weight, self.input_dropout, self.training)
         else:
-            nodes = self.project(F.dropout(x, self.input_dropout, self.training))
-        labels = self.label_embedding(x, graph) if self.labels == "enhanced" else None
+            nodes = self.project(drop(x, self.input_dropout, training=self.training))
+        labels: Tensor | None = None
+        if self.labels == "enhanced":
+            labels = self.label_embedding(x, graph)[:, : self.channels].to(nodes.dtype)
         at_input: Tensor | None = None
         if self.labels == "concat":
             at_input = self.label_rows
@@ -140,5 +143,5 @@ class Encoder(nn.Module):
         elif self.label_at_input:
             at_input = labels
         if at_input is not None:
-            nodes = nodes.index_add(0, graph.shown, label_gather(at_input, graph.y))
+            nodes = add_labels_(graph, nodes, widen(at_input.to(nodes.dtype), nodes.size(1)))
         return nodes, labels

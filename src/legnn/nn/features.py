@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from legnn.graph.adjacency import Adjacency
-from legnn.ops import project_entries
+from legnn.ops import drop, project_entries
+from legnn.ops.layout import lanes, widen
 
 SPARSE_BELOW = 0.2
 """Features with a smaller fraction of entries are kept sparse: on CiteSeer (0.9 %) an epoch is then several times
@@ -27,28 +26,32 @@ class SparseFeatures:
     """The same as a plain tensor, for the few who need whole rows."""
 
     @classmethod
-    def from_dense(cls, x: Tensor) -> SparseFeatures:
+    def from_dense(cls, x: Tensor, dtype: torch.dtype | None = None) -> SparseFeatures:
         """Keep the entries of `x` `[M, F]` that are not zero."""
         node, feature = x.nonzero(as_tuple=True)
         rows = Adjacency.from_sorted(node, feature, x[node, feature], x.size(0), x.size(1))
-        return cls(rows, x)
+        return cls(rows, x, dtype or x.dtype)
 
-    @cached_property
-    def order(self) -> Tensor:
-        """`[entries]` where each entry of `Xᵀ` stands in `X`, so that new values need no new sorting."""
-        return torch.argsort(self.rows.col * self.rows.num_rows + self.rows.row, stable=True)
+    dtype: torch.dtype = torch.float32
+    """The precision of what is made from them."""
 
     def project(self, weight: Tensor, dropout: float, training: bool) -> Tensor:
         """`dropout(X) P` for `weight` `Pᵀ` `[D, F]`; gives `[M, D]`."""
         values = self.rows.weight
         assert values is not None
-        return project_entries(self.rows, F.dropout(values, dropout, training), self.order, weight)
+        values = drop(values[None], dropout, training=training)[0]
+        out = project_entries(self.rows, values, weight).to(self.dtype)
+        return widen(out, lanes(out.size(1), out))
 
 
 Features = Tensor | SparseFeatures
 
 
-def compact(x: Tensor) -> Features:
-    """`x` `[M, F]`, sparse where that pays."""
+def compact(x: Tensor, dtype: torch.dtype | None = None) -> Features:
+    """`x` `[M, F]` in the precision asked for, sparse where that pays."""
+    dtype = dtype or x.dtype
     few = x.numel() > 0 and float((x != 0).float().mean()) < SPARSE_BELOW
-    return SparseFeatures.from_dense(x) if few else x
+    if few:
+        return SparseFeatures.from_dense(x, dtype)
+    x = x.to(dtype)
+    return widen(x, lanes(x.size(1), x))

@@ -7,8 +7,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from legnn.graph import LabelGraph
-from legnn.nn.layer import Normalize, channels_per_head, column, glorot, typed_linear
-from legnn.ops import class_attention, label_gather, neighbor_attention
+from legnn.nn.layer import Normalize, biased, channels_per_head, glorot, inverse, scale_dtype, typed_linear
+from legnn.nn.product import product
+from legnn.ops import Attended, Scales, attend, label_gather
+from legnn.ops.layout import widen
 
 
 class GAT(nn.Module):
@@ -22,8 +24,10 @@ class GAT(nn.Module):
 
     `target_attention=False` drops `t`; `symmetric_norm=True` sends `h_j / √d_j` and receives `√d_i Σ …`, which makes
     uniform attention equal GCN. Both are the published code's settings for ogbn-arxiv. `label_edges` says that the
-    graph will have label–label edges.
+    graph will have label–label edges; `bias=False` leaves out the nodes' bias, which a batch norm would take off again.
     """
+
+    reads_by_products = True
 
     def __init__(
         self,
@@ -38,12 +42,14 @@ class GAT(nn.Module):
         update_labels: bool = True,
         normalize: Normalize = "relation",
         label_edges: bool = False,
+        bias: bool = True,
     ) -> None:
         super().__init__()
+        self.out_channels = out_channels
         self.enhanced, self.update_labels, self.normalize = enhanced, enhanced and update_labels, normalize
         self.heads, self.symmetric_norm, self.negative_slope = heads, symmetric_norm, negative_slope
         self.node = typed_linear(in_channels, out_channels)
-        self.bias = nn.Parameter(torch.zeros(out_channels))
+        self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
         self.source = _attention_vectors(heads, out_channels)
         self.target = _attention_vectors(heads, out_channels) if target_attention else None
         self.label_source: nn.Parameter | None = None
@@ -60,50 +66,89 @@ class GAT(nn.Module):
             # LeakyReLU keeps it from falling out entirely, so it stays in both normalizations
             self.label_target = _attention_vectors(heads, out_channels) if target_attention else None
 
-    def forward(self, x: Tensor, labels: Tensor | None, graph: LabelGraph) -> tuple[Tensor, Tensor | None]:
+    def forward(
+        self, x: Tensor, labels: Tensor | None, graph: LabelGraph, add: Tensor | None = None
+    ) -> tuple[Tensor, Tensor | None]:
         """Shapes: `x` `[M, in]`, `labels` `[C, in]` or None; gives `[M, out]`, `[C, out]` or None."""
-        from_nodes = self.node(x).unflatten(1, (self.heads, -1))
         enhanced = labels is not None and self.enhanced
-        joint = enhanced and self.normalize == "joint"
-        source, target = _score(from_nodes, self.source), _score(from_nodes, self.target)
-        assert source is not None
-        degree = graph.node_degree if joint else graph.adjacency.degree
-        nodes, log_denominator = neighbor_attention(
-            graph.adjacency, self._send(from_nodes, degree), source, target, self.negative_slope
+        kind = self.normalize if enhanced else "vanilla"
+        dtype = scale_dtype(x)
+        scales = graph.once(
+            ("gat", kind, self.symmetric_norm, dtype), lambda: _scales(graph, kind, self.symmetric_norm, dtype)
         )
-        if not enhanced or labels is None:
-            return self._receive(nodes, degree).flatten(1) + self.bias, None
+        sent = product(x, self._node_weight())
+        from_labels = message = label_target = None
+        if labels is not None and enhanced:
+            from_labels = self.label(labels)[:, : self.out_channels].unflatten(1, (self.heads, -1))
+            message = self._send(from_labels, graph.label_degree if kind == "joint" else graph.label_count).flatten(1)
+            label_target = _score(from_labels, self.label_target)
+        attended = attend(
+            graph,
+            sent,
+            message if kind == "relation" else None,
+            label_target,
+            # jointly, the label's edge has to join what comes from the neighbors first
+            None if kind == "joint" else add,
+            scales,
+            channels=self.out_channels,
+            heads=self.heads,
+            looks_at_target=self.target is not None,
+            negative_slope=self.negative_slope,
+            classes=enhanced and self.update_labels,
+        )
+        nodes = attended.nodes
+        if from_labels is not None and message is not None:
+            label_source = _score(from_labels, self.label_source)
+            if kind == "joint":
+                assert label_source is not None
+                nodes = self._with_label_edge(attended, sent, message, label_source, graph)
+                nodes = nodes if add is None else nodes + add
+        nodes = biased(nodes, self.bias)
+        if attended.labels is None or from_labels is None:
+            return nodes, None
+        return nodes, self._labels(attended, from_labels, label_source, label_target, graph)
 
-        from_labels = self.label(labels).unflatten(1, (self.heads, -1))
-        label_source = _score(from_labels, self.label_source)
-        label_degree = graph.label_degree if joint else graph.label_count
-        message = label_gather(self._send(from_labels, label_degree), graph.y)
-        if joint:
-            assert label_source is not None
-            score = self._edge_score(label_gather(label_source, graph.y), target, graph.shown)
-            # one more edge in the softmax of the nodes that show a label
-            share = torch.sigmoid(score - log_denominator[graph.shown])[..., None]
-            nodes = nodes.index_add(0, graph.shown, share * (message - nodes[graph.shown]))
-            nodes = self._receive(nodes, degree).flatten(1)
-        else:
-            # a node has one label edge: its attention is 1, its degree in the relation is 1
-            nodes = self._receive(nodes, degree).index_add(0, graph.shown, message).flatten(1)
-            nodes = nodes / column(graph.node_relations, nodes)
-        new_labels = self._labels(from_nodes, source, from_labels, label_source, graph) if self.update_labels else None
-        return nodes + self.bias, new_labels
+    def _node_weight(self) -> Tensor:
+        """`W_N`, and below it `a W_N` for the attention vectors `a`: values and scores are one product."""
+        weight = self.node.weight
+        by_head = weight.unflatten(0, (self.heads, -1))
+        rows = [weight, torch.einsum("hd,hdi->hi", self.source, by_head)]
+        if self.target is not None:
+            rows.append(torch.einsum("hd,hdi->hi", self.target, by_head))
+        return torch.cat(rows)
+
+    def _with_label_edge(
+        self, attended: Attended, sent: Tensor, message: Tensor, label_source: Tensor, graph: LabelGraph
+    ) -> Tensor:
+        """The label's edge joins the softmax of the nodes that show one, through the logarithm of its denominator."""
+        nodes, shown = attended.nodes, graph.shown
+        score = label_gather(graph, label_source)
+        if self.target is not None:
+            begin = self.out_channels + self.heads
+            score = score + sent[:, begin : begin + self.heads].index_select(0, shown)
+        score = F.leaky_relu(score, self.negative_slope)
+        log_denominator = attended.log_denominator.index_select(0, shown).to(score.dtype)
+        share = torch.sigmoid(score - log_denominator).repeat_interleave(self.out_channels // self.heads, 1)
+        change = share * (label_gather(graph, message) - nodes.index_select(0, shown)[:, : self.out_channels])
+        nodes = nodes.index_add(0, shown, widen(change, nodes.size(1)))
+        return nodes * _root(graph.node_degree, nodes) if self.symmetric_norm else nodes
 
     def _labels(
-        self, from_nodes: Tensor, source: Tensor, from_labels: Tensor, label_source: Tensor | None, graph: LabelGraph
+        self,
+        attended: Attended,
+        from_labels: Tensor,
+        label_source: Tensor | None,
+        target: Tensor | None,
+        graph: LabelGraph,
     ) -> Tensor:
+        assert attended.labels is not None
+        assert attended.label_log_denominator is not None
         joint = self.normalize == "joint"
-        target = _score(from_labels, self.label_target)
-        score = self._edge_score(source[graph.shown], target, graph.y)
-        # in the relation a node has degree 1, jointly its degree in A'
-        sent = self._send(from_nodes, graph.node_degree)[graph.shown] if joint else from_nodes[graph.shown]
-        labels, log_denominator = class_attention(sent, score, graph.y, graph.num_classes)
+        labels = attended.labels.unflatten(1, (self.heads, -1))
         degree = graph.label_degree if joint else graph.label_count
+        bias = self.label_bias.to(labels.dtype)
         if graph.label_adjacency is None:
-            return self._receive(labels, degree).flatten(1) + self.label_bias
+            return self._receive(labels, degree).flatten(1) + bias
 
         if label_source is None:
             raise ValueError("the graph has label–label edges; make the layer with label_edges=True")
@@ -113,27 +158,39 @@ class GAT(nn.Module):
             among, self._send(from_labels, among_degree), label_source, target, self.negative_slope
         )
         if joint:
-            both = torch.stack([log_denominator, log_among])
+            both = torch.stack([attended.label_log_denominator.to(log_among.dtype), log_among])
             share = torch.softmax(both.masked_fill(both.isneginf().all(0), 0.0), 0)[..., None]
             labels = self._receive(share[0] * labels + share[1] * along, degree)
         else:
             labels = self._receive(labels, degree) + self._receive(along, among_degree)
             labels = labels / graph.label_relations.to(labels.dtype)[:, None, None]
-        return labels.flatten(1) + self.label_bias
-
-    def _edge_score(self, source: Tensor, target: Tensor | None, target_index: Tensor) -> Tensor:
-        return F.leaky_relu(source if target is None else source + target[target_index], self.negative_slope)
+        return labels.flatten(1) + bias
 
     def _send(self, values: Tensor, degree: Tensor) -> Tensor:
-        return values * _root(degree, values).reciprocal() if self.symmetric_norm else values
+        return values / _root(degree, values)[..., None] if self.symmetric_norm else values
 
     def _receive(self, values: Tensor, degree: Tensor) -> Tensor:
-        return values * _root(degree, values) if self.symmetric_norm else values
+        return values * _root(degree, values)[..., None] if self.symmetric_norm else values
+
+
+def _scales(graph: LabelGraph, kind: str, symmetric: bool, dtype: torch.dtype) -> Scales:
+    """Without `symmetric`, all there is to scale is the mean over the relations."""
+    # jointly, what arrives is scaled after the label's edge has joined in; in the relation to its label a node has
+    # degree 1
+    if kind == "joint":
+        root = inverse(graph.node_degree, dtype).sqrt() if symmetric else None
+        return Scales(source=root, classes=root)
+    root = inverse(graph.adjacency.degree, dtype).sqrt() if symmetric else None
+    receive = None if root is None else root.reciprocal()
+    if kind == "vanilla":
+        return Scales(source=root, target=receive)
+    share = inverse(graph.node_relations, dtype)
+    return Scales(source=root, target=share if receive is None else share * receive, label=share)
 
 
 def _root(degree: Tensor, like: Tensor) -> Tensor:
-    """`√d` `[n, 1, 1]`, 1 where nothing comes in."""
-    return degree.masked_fill(degree == 0, 1.0).to(like.dtype).sqrt()[:, None, None]
+    """`√d` `[n, 1]`, 1 where nothing comes in."""
+    return degree.masked_fill(degree == 0, 1.0).to(like.dtype).sqrt()[:, None]
 
 
 def _attention_vectors(heads: int, out_channels: int) -> nn.Parameter:
@@ -142,7 +199,7 @@ def _attention_vectors(heads: int, out_channels: int) -> nn.Parameter:
 
 def _score(values: Tensor, vectors: Tensor | None) -> Tensor | None:
     """`a · W h` per head: `[n, heads, D]` with `[heads, D]` to `[n, heads]`."""
-    return None if vectors is None else (values * vectors).sum(-1)
+    return None if vectors is None else (values * vectors.to(values.dtype)).sum(-1)
 
 
 def _dense_attention(

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from legnn.graph import LabelGraph
-from legnn.nn.layer import Normalize, column, inverse_sqrt, typed_linear
-from legnn.ops import class_sum, label_gather, neighbor_sum
+from legnn.nn.layer import Normalize, biased, column, inverse, inverse_sqrt, scale_dtype, typed_linear
+from legnn.ops import Scales, propagate
 
 
 class GCN(nn.Module):
@@ -16,8 +16,10 @@ class GCN(nn.Module):
     With `normalize="joint"` the hats are blocks of `D'^{-1/2} A' D'^{-1/2}`, the degrees counted in `A'`. With
     `"relation"` each block is normalized by its own degrees, `D_r^{-1/2} A_r D_c^{-1/2}`, and the blocks that really
     come in at a row are averaged. Degrees are those of incoming edges, as in PyG's `GCNConv`. Self-loops are the
-    graph's affair, not the layer's.
+    graph's affair, not the layer's. `bias=False` leaves out the nodes' bias, which a batch norm would take off again.
     """
+
+    reads_by_products = True
 
     def __init__(
         self,
@@ -27,54 +29,58 @@ class GCN(nn.Module):
         enhanced: bool = True,
         update_labels: bool = True,
         normalize: Normalize = "relation",
+        bias: bool = True,
     ) -> None:
         super().__init__()
         self.enhanced, self.update_labels, self.normalize = enhanced, enhanced and update_labels, normalize
         self.node = typed_linear(in_channels, out_channels)
-        self.bias = nn.Parameter(torch.zeros(out_channels))
+        self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
         if self.enhanced:
             self.label = typed_linear(in_channels, out_channels)
         if self.update_labels:
             self.label_bias = nn.Parameter(torch.zeros(out_channels))
 
-    def forward(self, x: Tensor, labels: Tensor | None, graph: LabelGraph) -> tuple[Tensor, Tensor | None]:
+    def forward(
+        self, x: Tensor, labels: Tensor | None, graph: LabelGraph, add: Tensor | None = None
+    ) -> tuple[Tensor, Tensor | None]:
         """Shapes: `x` `[M, in]`, `labels` `[C, in]` or None; gives `[M, out]`, `[C, out]` or None."""
-        from_nodes = self.node(x)
-        if labels is None or not self.enhanced:
-            scale = inverse_sqrt(graph.adjacency.degree, x)
-            return scale * neighbor_sum(graph.adjacency, scale * from_nodes) + self.bias, None
-        from_labels = self.label(labels)
+        dtype = scale_dtype(x)
+        from_labels = self.label(labels) if labels is not None and self.enhanced else None
+        kind = "vanilla" if from_labels is None else self.normalize
+        scales, label_scale = graph.once(("gcn", kind, dtype), lambda: _scales(graph, kind, dtype))
+        if from_labels is not None:
+            from_labels = column(label_scale, x) * from_labels
+        update = self.update_labels and kind != "vanilla"
+        nodes, sums = propagate(graph, self.node(x), from_labels, add, scales, classes=update)
+        nodes = biased(nodes, self.bias)
+        if sums is None or from_labels is None:
+            return nodes, None
+        new_labels = column(label_scale, x) * sums
+        if graph.label_adjacency is not None:
+            new_labels = new_labels + self._among_labels(labels, from_labels, label_scale, graph)
+        if kind == "relation":
+            new_labels = new_labels / column(graph.label_relations, x)
+        return nodes, new_labels[:, : self.label_bias.numel()] + self.label_bias.to(x.dtype)
+
+    def _among_labels(self, labels: Tensor | None, sent: Tensor, label_scale: Tensor, graph: LabelGraph) -> Tensor:
+        assert labels is not None
+        assert graph.label_adjacency is not None
+        among = graph.label_adjacency.to(sent.dtype)
         if self.normalize == "joint":
-            nodes, new_labels = self._joint(from_nodes, from_labels, graph)
-        else:
-            nodes, new_labels = self._relation(from_nodes, from_labels, graph)
-        return nodes + self.bias, None if new_labels is None else new_labels + self.label_bias
+            return column(label_scale, sent) * (among @ sent)
+        scale = column(inverse_sqrt(among.sum(1), among.dtype), among)
+        return scale * (among @ (scale * self.label(labels)))
 
-    def _joint(self, from_nodes: Tensor, from_labels: Tensor, graph: LabelGraph) -> tuple[Tensor, Tensor | None]:
-        node_scale = inverse_sqrt(graph.node_degree, from_nodes)
-        label_scale = inverse_sqrt(graph.label_degree, from_nodes)
-        sent, sent_by_labels = node_scale * from_nodes, label_scale * from_labels
-        received = neighbor_sum(graph.adjacency, sent)
-        nodes = node_scale * received.index_add(0, graph.shown, label_gather(sent_by_labels, graph.y))
-        if not self.update_labels:
-            return nodes, None
-        new_labels = class_sum(sent[graph.shown], graph.y, graph.num_classes)
-        if graph.label_adjacency is not None:
-            new_labels = new_labels + graph.label_adjacency.to(sent.dtype) @ sent_by_labels
-        return nodes, label_scale * new_labels
 
-    def _relation(self, from_nodes: Tensor, from_labels: Tensor, graph: LabelGraph) -> tuple[Tensor, Tensor | None]:
-        node_scale = inverse_sqrt(graph.adjacency.degree, from_nodes)
-        # a node has one label edge, so only the label's end of Y has a degree to divide by
-        label_scale = inverse_sqrt(graph.label_count, from_nodes)
-        received = node_scale * neighbor_sum(graph.adjacency, node_scale * from_nodes)
-        received = received.index_add(0, graph.shown, label_gather(label_scale * from_labels, graph.y))
-        nodes = received / column(graph.node_relations, received)
-        if not self.update_labels:
-            return nodes, None
-        new_labels = label_scale * class_sum(from_nodes[graph.shown], graph.y, graph.num_classes)
-        if graph.label_adjacency is not None:
-            among = graph.label_adjacency.to(received.dtype)
-            scale = inverse_sqrt(among.sum(1), received)
-            new_labels = new_labels + scale * (among @ (scale * from_labels))
-        return nodes, new_labels / column(graph.label_relations, new_labels)
+def _scales(graph: LabelGraph, kind: str, dtype: torch.dtype) -> tuple[Scales, Tensor]:
+    """The scales of the nodes' messages, and `[C]` those of the labels."""
+    if kind == "joint":
+        scale = inverse_sqrt(graph.node_degree, dtype)
+        return Scales(scale, scale, scale, scale), inverse_sqrt(graph.label_degree, dtype)
+    scale = inverse_sqrt(graph.adjacency.degree, dtype)
+    # a node has one label edge, so only the label's end of Y has a degree to divide by
+    label_scale = inverse_sqrt(graph.label_count, dtype)
+    if kind == "vanilla":
+        return Scales(scale, scale), label_scale
+    relations = graph.node_relations.to(dtype)
+    return Scales(scale, scale / relations, inverse(relations, dtype)), label_scale

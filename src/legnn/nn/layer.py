@@ -2,7 +2,10 @@
 
 A layer maps `x` `[M, in]` and `labels` `[C, in]` over a `LabelGraph` to `[M, out]` and `[C, out]`, before activation.
 `labels` is None in a vanilla layer, which passes messages along `A` alone; what comes out for the labels is None there
-and in the last layer, whose labels nothing reads.
+and in the last layer, whose labels nothing reads. `add` `[M, out]`, if given, is added to the nodes' output.
+
+Features carry the precision: matrices are taken in that of `x`. On a GPU nodes have a few columns more than channels
+(`ops.layout`), which are zero; labels never have.
 """
 
 from __future__ import annotations
@@ -13,10 +16,25 @@ import torch
 from torch import Tensor, nn
 
 from legnn.errors import InputError
+from legnn.nn.product import product
+from legnn.ops.layout import widen
 
 Normalize = Literal["relation", "joint"]
 """How the weights of `A'` are normalized: over all edges at once, as in the paper's equations (`joint`), or within
 each kind of edge and averaged over the kinds that a node really has (`relation`)."""
+
+
+class Linear(nn.Linear):
+    """`x Wᵀ + b` in the precision of `x`."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Shapes: `x` `[n, in]`; gives `[n, out]`, as wide as `lanes` says."""
+        return biased(product(x, self.weight), self.bias)
+
+
+def biased(x: Tensor, bias: Tensor | None) -> Tensor:
+    """`x + b`."""
+    return x if bias is None else x + widen(bias, x.size(1)).to(x.dtype)
 
 
 def glorot(*shape: int) -> nn.Parameter:
@@ -26,9 +44,9 @@ def glorot(*shape: int) -> nn.Parameter:
     return parameter
 
 
-def typed_linear(in_channels: int, out_channels: int) -> nn.Linear:
+def typed_linear(in_channels: int, out_channels: int) -> Linear:
     """One of `W_N`, `W_L`: a Glorot matrix with no bias."""
-    linear = nn.Linear(in_channels, out_channels, bias=False)
+    linear = Linear(in_channels, out_channels, bias=False)
     nn.init.xavier_uniform_(linear.weight)
     return linear
 
@@ -40,10 +58,20 @@ def channels_per_head(out_channels: int, heads: int) -> int:
     return out_channels // heads
 
 
-def inverse_sqrt(degree: Tensor, like: Tensor) -> Tensor:
-    """`d^{-1/2}` as a column in the precision of `like`, 0 where the degree is 0."""
-    degree = degree.to(like.dtype)
-    return degree.rsqrt().masked_fill(degree == 0, 0.0)[:, None]
+def scale_dtype(x: Tensor) -> torch.dtype:
+    """The precision in which degrees are turned into scales for `x`: at least single."""
+    return torch.promote_types(x.dtype, torch.float32)
+
+
+def inverse_sqrt(degree: Tensor, dtype: torch.dtype) -> Tensor:
+    """`d^{-1/2}`, 0 where the degree is 0."""
+    degree = degree.to(dtype)
+    return degree.rsqrt().masked_fill(degree == 0, 0.0)
+
+
+def inverse(weight: Tensor, dtype: torch.dtype) -> Tensor:
+    """`1 / w`, 1 where nothing came in and there is nothing to divide."""
+    return weight.masked_fill(weight == 0, 1.0).to(dtype).reciprocal()
 
 
 def column(values: Tensor, like: Tensor) -> Tensor:

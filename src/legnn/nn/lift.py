@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from legnn.errors import InputError
 from legnn.graph import LabelGraph
 from legnn.nn.layer import Normalize, column
+from legnn.ops.layout import lanes, widen
 
 MakeConvolution = Callable[[tuple[int, int], int], nn.Module]
 """Makes one bipartite convolution from `(source channels, target channels)` and the output channels."""
@@ -39,14 +40,24 @@ class Lift(nn.Module):
                 f"normalize = {normalize!r} needs gcn, sage or gat: a lifted convolution normalizes within "
                 "each relation on its own; give normalize = 'relation'"
             )
+        self.in_channels = in_channels
         both = (in_channels, in_channels)
         self.node_to_node = make(both, out_channels)
         self.label_to_node = make(both, out_channels) if enhanced else None
         self.node_to_label = make(both, out_channels) if enhanced and update_labels else None
 
-    def forward(self, x: Tensor, labels: Tensor | None, graph: LabelGraph) -> tuple[Tensor, Tensor | None]:
+    def forward(
+        self, x: Tensor, labels: Tensor | None, graph: LabelGraph, add: Tensor | None = None
+    ) -> tuple[Tensor, Tensor | None]:
         """Shapes: `x` `[M, in]`, `labels` `[C, in]` or None; gives `[M, out]`, `[C, out]` or None."""
         check_liftable(weighted=graph.adjacency.weight is not None, label_edges=graph.label_adjacency is not None)
+        # PyG's convolutions do not take matrices in the precision of the features by themselves
+        with torch.autocast(x.device.type, torch.bfloat16, enabled=x.dtype == torch.bfloat16):
+            nodes, new_labels = self._convolve(x[:, : self.in_channels], labels, graph)
+        nodes = widen(nodes.to(x.dtype), lanes(nodes.size(1), x))
+        return nodes if add is None else nodes + add, None if new_labels is None else new_labels.to(x.dtype)
+
+    def _convolve(self, x: Tensor, labels: Tensor | None, graph: LabelGraph) -> tuple[Tensor, Tensor | None]:
         nodes = self.node_to_node((x, x), graph.adjacency.edge_index)
         if labels is None or self.label_to_node is None:
             return nodes, None

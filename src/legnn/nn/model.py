@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from legnn.errors import InputError
@@ -13,8 +12,10 @@ from legnn.graph import LabelGraph
 from legnn.nn.backbones import BACKBONES
 from legnn.nn.encoder import Encoder, FeatureScale
 from legnn.nn.features import Features, compact
-from legnn.nn.layer import typed_linear
+from legnn.nn.layer import Linear, typed_linear
+from legnn.nn.product import product_and_pass
 from legnn.nn.settings import ModelSettings
+from legnn.ops import finish
 
 
 class Representations(NamedTuple):
@@ -35,26 +36,28 @@ class Block(nn.Module):
         self.layer = BACKBONES[settings.backbone](settings, channels, enhanced, update_labels)
         self.dropout = settings.dropout or 0.0
         self.residual = _residual(settings.residual, channels)
-        norms = {"none": nn.Identity, "batch": nn.BatchNorm1d, "layer": nn.LayerNorm}
-        kind = settings.norm or "none"
-        self.norm = nn.Identity() if kind == "none" else norms[kind](channels)
+        norms = {"none": None, "batch": nn.BatchNorm1d, "layer": nn.LayerNorm}
+        norm = norms[settings.norm or "none"]
+        self.norm = None if norm is None else norm(channels)
         if enhanced and update_labels:
             # a handful of labels is no batch to take statistics of: theirs is a layer norm wherever there is a norm
-            self.label_norm = nn.Identity() if kind == "none" else nn.LayerNorm(channels)
+            self.label_norm = None if norm is None else nn.LayerNorm(channels)
             self.label_residual = _residual(settings.residual, channels)
 
     def forward(self, x: Tensor, labels: Tensor | None, graph: LabelGraph) -> tuple[Tensor, Tensor | None]:
         """Shapes: `x` `[M, D]`, `labels` `[C, D]` or None; the same come out, labels None after the last block."""
-        new_x, new_labels = self.layer(x, labels, graph)
-        x = self._finish(new_x, x, self.residual, self.norm)
+        add: Tensor | None = None
+        if isinstance(self.residual, Linear) and getattr(self.layer, "reads_by_products", False):
+            add, x = product_and_pass(x, self.residual.weight)
+        elif self.residual is not None:
+            add = self.residual(x)
+        x, new_labels = self.layer(x, labels, graph, add)
+        x = finish(x, self.norm, self.dropout, training=self.training)
         if new_labels is None or labels is None:
             return x, None
-        return x, self._finish(new_labels, labels, self.label_residual, self.label_norm)
-
-    def _finish(self, new: Tensor, old: Tensor, residual: nn.Module | None, norm: nn.Module) -> Tensor:
-        if residual is not None:
-            new = new + residual(old)
-        return F.dropout(F.relu(norm(new)), self.dropout, self.training)
+        if self.label_residual is not None:
+            new_labels = new_labels + self.label_residual(labels)[:, : new_labels.size(1)]
+        return x, finish(new_labels, self.label_norm, self.dropout, training=self.training)
 
 
 def _residual(kind: str | None, channels: int) -> nn.Module | None:
@@ -93,23 +96,31 @@ class LEGNN(nn.Module):
             Block(settings, settings.hidden, enhanced=enhanced, update_labels=k + 1 < settings.layers)
             for k in range(settings.layers)
         )
-        self.classifier = nn.Linear(settings.hidden, num_classes)
+        self.classifier = Linear(settings.hidden, num_classes)
 
-    def features(self, x: Tensor) -> Features:
-        """Features as `forward` takes them, from those of the data `[M, F]`: scaled, and sparse where that pays."""
-        return compact(self.scale(x))
+    def features(self, x: Tensor, dtype: torch.dtype | None = None) -> Features:
+        """Features as `forward` takes them, from those of the data `[M, F]`: scaled, and sparse where that pays.
+
+        Their precision is that of everything the model makes of them.
+        """
+        return compact(self.scale(x), dtype)
 
     def embed(self, x: Features, graph: LabelGraph) -> Representations:
         """Shapes: `x` `[M, F]` from `self.features` (once, not in every epoch); gives `[M, D]`, `[C, D]`."""
+        nodes, labels = self._run(x, graph)
+        return Representations(nodes[:, : self.encoder.channels], labels)
+
+    def _run(self, x: Features, graph: LabelGraph) -> tuple[Tensor, Tensor | None]:
         nodes, labels = self.encoder(x, graph)
         for block in self.layers:
             before = labels
             nodes, labels = block(nodes, labels, graph)
-        return Representations(nodes, before)
+        return nodes, before
 
     def forward(self, x: Features, graph: LabelGraph) -> Tensor:
-        """Shapes: `x` `[M, F]` from `self.features`; gives the logits `[M, C]`."""
-        return self.classifier(self.embed(x, graph).nodes)
+        """Shapes: `x` `[M, F]` from `self.features`; gives the logits `[M, C]`, in single precision at least."""
+        logits = self.classifier(self._run(x, graph)[0])[:, : self.classifier.out_features]
+        return logits.to(torch.promote_types(logits.dtype, torch.float32))
 
     def num_parameters(self) -> int:
         """How many numbers are trained."""

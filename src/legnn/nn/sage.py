@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
 from legnn.graph import LabelGraph
-from legnn.nn.layer import Normalize, column, typed_linear
-from legnn.ops import class_sum, label_gather, neighbor_sum
+from legnn.nn.layer import Linear, Normalize, biased, column, inverse, scale_dtype, typed_linear
+from legnn.nn.product import product, product_and_pass
+from legnn.ops import Scales, propagate
 
 
 class SAGE(nn.Module):
     r"""`h_i' = mean_j W_φ(j) h_j + R_φ(i) h_i + b_φ(i)`, with `φ` the type of a node: N or L.
 
     With `normalize="joint"` the mean is over all that come in along `A'`; with `"relation"` a mean is taken within each
-    kind of edge, and the kinds a node really has are averaged. On a weighted graph the means are weighted.
+    kind of edge, and the kinds a node really has are averaged. On a weighted graph the means are weighted. `bias=False`
+    leaves out the nodes' bias, which a batch norm would take off again.
     """
+
+    reads_by_products = True
 
     def __init__(
         self,
@@ -24,41 +29,52 @@ class SAGE(nn.Module):
         enhanced: bool = True,
         update_labels: bool = True,
         normalize: Normalize = "relation",
+        bias: bool = True,
     ) -> None:
         super().__init__()
         self.enhanced, self.update_labels, self.normalize = enhanced, enhanced and update_labels, normalize
         self.node = typed_linear(in_channels, out_channels)
-        self.root = nn.Linear(in_channels, out_channels)
+        self.root = Linear(in_channels, out_channels, bias=bias)
         if self.enhanced:
             self.label = typed_linear(in_channels, out_channels)
         if self.update_labels:
-            self.label_root = nn.Linear(in_channels, out_channels)
+            self.label_root = Linear(in_channels, out_channels)
 
-    def forward(self, x: Tensor, labels: Tensor | None, graph: LabelGraph) -> tuple[Tensor, Tensor | None]:
+    def forward(
+        self, x: Tensor, labels: Tensor | None, graph: LabelGraph, add: Tensor | None = None
+    ) -> tuple[Tensor, Tensor | None]:
         """Shapes: `x` `[M, in]`, `labels` `[C, in]` or None; gives `[M, out]`, `[C, out]` or None."""
-        from_nodes = self.node(x)
-        received = neighbor_sum(graph.adjacency, from_nodes)
-        if labels is None or not self.enhanced:
-            return _mean(received, graph.adjacency.degree) + self.root(x), None
-        from_labels = self.label(labels)
-        if self.normalize == "relation":
-            received = _mean(received, graph.adjacency.degree)
-        received = received.index_add(0, graph.shown, label_gather(from_labels, graph.y))
-        joint = self.normalize == "joint"
-        nodes = _mean(received, graph.node_degree if joint else graph.node_relations) + self.root(x)
-        if not self.update_labels:
+        dtype = scale_dtype(x)
+        from_labels = self.label(labels) if labels is not None and self.enhanced else None
+        kind = "vanilla" if from_labels is None else self.normalize
+        scales = graph.once(("sage", kind, dtype), lambda: _scales(graph, kind, dtype))
+        root = self.root.weight
+        if add is x:
+            # x + x Rᵀ = x (1 + R)ᵀ: nothing to add to [M, out]
+            root, add = root + torch.eye(root.size(0), dtype=root.dtype, device=root.device), None
+        from_nodes, x = product_and_pass(x, self.node.weight)
+        add = biased(product(x, root, add), self.root.bias)
+        update = self.update_labels and kind != "vanilla"
+        nodes, sums = propagate(graph, from_nodes, from_labels, add, scales, classes=update)
+        if sums is None or labels is None or from_labels is None:
             return nodes, None
-        new_labels = class_sum(from_nodes[graph.shown], graph.y, graph.num_classes)
-        if not joint:
-            new_labels = _mean(new_labels, graph.label_count)
+        joint = kind == "joint"
+        new_labels = sums if joint else sums * column(inverse(graph.label_count, dtype), x)
         if graph.label_adjacency is not None:
-            among = graph.label_adjacency.to(received.dtype)
+            among = graph.label_adjacency.to(x.dtype)
             along = among @ from_labels
-            new_labels = new_labels + (along if joint else _mean(along, among.sum(1)))
-        new_labels = _mean(new_labels, graph.label_degree if joint else graph.label_relations)
-        return nodes, new_labels + self.label_root(labels)
+            new_labels = new_labels + (along if joint else along * column(inverse(among.sum(1), dtype), x))
+        weight = graph.label_degree if joint else graph.label_relations
+        new_labels = new_labels * column(inverse(weight, dtype), x) + self.label_root(labels)
+        return nodes, new_labels[:, : root.size(0)]
 
 
-def _mean(total: Tensor, weight: Tensor) -> Tensor:
-    """`total / weight`, and the total, which is zero, where nothing came in."""
-    return total / column(weight.masked_fill(weight == 0, 1.0), total)
+def _scales(graph: LabelGraph, kind: str, dtype: torch.dtype) -> Scales:
+    if kind == "joint":
+        mean = inverse(graph.node_degree, dtype)
+        return Scales(target=mean, label=mean)
+    mean = inverse(graph.adjacency.degree, dtype)
+    if kind == "vanilla":
+        return Scales(target=mean)
+    share = inverse(graph.node_relations, dtype)
+    return Scales(target=mean * share, label=share)

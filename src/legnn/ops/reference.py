@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
-from legnn.graph.adjacency import Adjacency
+from legnn.graph import Adjacency, LabelGraph
+from legnn.ops.layout import lanes, widen
+from legnn.ops.messages import Attended, Scales
+
+Norm = nn.BatchNorm1d | nn.LayerNorm
 
 
 def neighbor_sum(adjacency: Adjacency, x: Tensor) -> Tensor:
@@ -20,62 +24,162 @@ def neighbor_sum(adjacency: Adjacency, x: Tensor) -> Tensor:
     return x.new_zeros(adjacency.num_rows, x.size(1)).index_add(0, adjacency.row, messages)
 
 
-def neighbor_attention(
-    adjacency: Adjacency,
-    values: Tensor,
-    source_score: Tensor,
-    target_score: Tensor | None,
+def propagate(
+    graph: LabelGraph, x: Tensor, labels: Tensor | None, add: Tensor | None, scales: Scales, *, classes: bool
+) -> tuple[Tensor, Tensor | None]:
+    """The product with `A'`, scaled: `nodes = t ∘ A (s ∘ x) + l ∘ Y labels + add` and `sums = Yᵀ (c ∘ x)`.
+
+    Shapes: `x` `[M, D]`, `labels` `[C, D]` or None, `add` `[M, D]` or None; gives `[M, D]` and, if `classes`, `[C, D]`.
+    """
+    nodes = _scaled(neighbor_sum(graph.adjacency, _scaled(x, scales.source)), scales.target)
+    nodes = _with_labels(graph, nodes, labels, add, scales.label)
+    return nodes, class_sum(graph, _scaled(x, scales.classes)) if classes else None
+
+
+def attend(
+    graph: LabelGraph,
+    sent: Tensor,
+    labels: Tensor | None,
+    label_target: Tensor | None,
+    add: Tensor | None,
+    scales: Scales,
+    *,
+    channels: int,
+    heads: int,
+    looks_at_target: bool,
     negative_slope: float,
+    classes: bool,
+) -> Attended:
+    """Attention over a label graph, one softmax within each relation.
+
+    `sent` `[M, W]` holds, side by side, the values of all heads (`channels`), the scores of the nodes as sources
+    (`heads`), if attention looks at the target as targets (`heads`), and nothing of meaning after that: together they
+    come out of one product.
+
+    `β_ij = LeakyReLU(source_j + target_i)`, `α_ij = A_ij exp β_ij / Σ_k A_ik exp β_ik`,
+    `nodes_i = t_i Σ_j α_ij s_j values_j + l_i labels_{y_i} + add_i`. If `classes`, each label attends over the nodes
+    that show it in the same way, with scores `label_target` `[C, heads]` of its own and `c` for `s`.
+    """
+    values = sent[:, :channels].unflatten(1, (heads, -1))
+    source = sent[:, channels : channels + heads]
+    target = sent[:, channels + heads : channels + 2 * heads] if looks_at_target else None
+    nodes, log_denominator = attention(graph.adjacency, _scaled(values, scales.source), source, target, negative_slope)
+    nodes = widen(_scaled(nodes, scales.target).flatten(1), lanes(channels, sent))
+    nodes = _with_labels(graph, nodes, labels, add, scales.label)
+    if not classes:
+        return Attended(nodes, log_denominator, None, None)
+    new_labels, label_log_denominator = attention(
+        graph.classes, _scaled(values, scales.classes), source, label_target, negative_slope
+    )
+    return Attended(nodes, log_denominator, new_labels.flatten(1), label_log_denominator)
+
+
+def attention(
+    adjacency: Adjacency, values: Tensor, source: Tensor, target: Tensor | None, negative_slope: float
 ) -> tuple[Tensor, Tensor]:
     """Attention over the edges that come in at each row, and the logarithm of its denominator.
 
-    `β_ij = LeakyReLU(source_score_j + target_score_i)`, `α_ij = A_ij exp β_ij / Σ_k A_ik exp β_ik`. Gives
-    `out_i = Σ_j α_ij values_j` `[rows, heads, D]` and `log Σ_k A_ik exp β_ik` `[rows, heads]`, with which the caller
-    can merge one more edge into the softmax. A row with no edges has `out = 0` and a logarithm of `-inf`.
-
-    Shapes: `values` `[cols, heads, D]`, `source_score` `[cols, heads]`, `target_score` `[rows, heads]` or None for
-    attention that does not look at the target.
+    Shapes: `values` `[cols, heads, D]`, `source` `[cols, heads]`, `target` `[rows, heads]` or None for attention that
+    does not look at the target; gives `[rows, heads, D]` and `[rows, heads]`, zero and `-inf` for a row with no edges.
     """
-    score = source_score.index_select(0, adjacency.col)
-    if target_score is not None:
-        score = score + target_score.index_select(0, adjacency.row)
+    score = source.index_select(0, adjacency.col)
+    if target is not None:
+        score = score + target.index_select(0, adjacency.row)
     score = F.leaky_relu(score, negative_slope)
     if adjacency.weight is not None:
         score = score + adjacency.weight.to(score.dtype).log()[:, None]
-    attention, log_denominator = _segment_softmax(score, adjacency.row, adjacency.num_rows)
+    share, log_denominator = _segment_softmax(score, adjacency.row, adjacency.num_rows)
     out = values.new_zeros(adjacency.num_rows, *values.shape[1:])
-    return out.index_add(
-        0, adjacency.row, attention[..., None] * values.index_select(0, adjacency.col)
-    ), log_denominator
+    messages = share[..., None] * values.index_select(0, adjacency.col)
+    return out.index_add(0, adjacency.row, messages), log_denominator
 
 
-def project_entries(rows: Adjacency, values: Tensor, order: Tensor, weight: Tensor) -> Tensor:
+def class_sum(graph: LabelGraph, x: Tensor) -> Tensor:
+    """`Yᵀ x`: the sum of `x` `[M, D]` over the nodes that show each class, `[C, D]`."""
+    return neighbor_sum(graph.classes, x)
+
+
+def add_labels_(graph: LabelGraph, x: Tensor, labels: Tensor) -> Tensor:
+    """`x + Y labels`: each node that shows its label receives the label's row. `x` `[M, D]` is overwritten."""
+    return x.index_add_(0, graph.shown, labels.index_select(0, graph.y))
+
+
+def _with_labels(
+    graph: LabelGraph, nodes: Tensor, labels: Tensor | None, add: Tensor | None, scale: Tensor | None
+) -> Tensor:
+    if labels is not None:
+        message = widen(labels.index_select(0, graph.y), nodes.size(1))
+        scale = None if scale is None else scale.index_select(0, graph.shown)
+        nodes = nodes.index_add(0, graph.shown, _scaled(message, scale))
+    return nodes if add is None else nodes + add
+
+
+def label_gather(graph: LabelGraph, labels: Tensor) -> Tensor:
+    """The rows of `labels` `[C, D]` that the nodes `graph.shown` show, `[S, D]`."""
+    return labels.index_select(0, graph.y)
+
+
+def project_entries(rows: Adjacency, values: Tensor, weight: Tensor) -> Tensor:
     """`X P` for the entries of `X` `[M, F]` in compressed rows, with `values` `[entries]`; gives `[M, D]`.
 
-    `order` says where the entries of `Xᵀ` stand in `X`, for the fast form's backward pass; `weight` is `Pᵀ` `[D, F]`.
+    `weight` is `Pᵀ` `[D, F]`.
     """
-    entries = values[:, None] * weight.T.index_select(0, rows.col)
-    return entries.new_zeros(rows.num_rows, weight.size(0)).index_add(0, rows.row, entries)
+    return neighbor_sum(rows.with_weight(values), weight.T)
 
 
-def label_gather(labels: Tensor, y: Tensor) -> Tensor:
-    """`Y H_L` on the rows that have an entry: `labels` `[C, ...]` to `[S, ...]`."""
-    return labels.index_select(0, y)
+def finish(x: Tensor, norm: Norm | None, dropout: float, seed: Tensor | None) -> Tensor:
+    """`dropout(relu(norm(x)))` `[n, D]`; no dropout where `seed` is None."""
+    x = F.relu(x if norm is None else normed(norm, x))
+    return x if seed is None else dropped(x, dropout, seed)
 
 
-def class_sum(x: Tensor, y: Tensor, num_classes: int) -> Tensor:
-    """`Yᵀ H_N`: the sum of `x` `[S, ...]` within each class, `[C, ...]`."""
-    return x.new_zeros(num_classes, *x.shape[1:]).index_add(0, y, x)
+def normed(norm: Norm, x: Tensor) -> Tensor:
+    """`norm(x)` in the precision of `x`, over the columns that are the norm's own; zeros that fill up stay zero."""
+    mine = x[:, : norm.weight.size(0)]
+    if isinstance(norm, nn.LayerNorm):
+        weight, bias = norm.weight.to(x.dtype), norm.bias.to(x.dtype)
+        mine = F.layer_norm(mine, norm.normalized_shape, weight, bias, norm.eps)
+    else:
+        mine = norm(mine)
+    return widen(mine, x.size(1))
 
 
-def class_attention(values: Tensor, score: Tensor, y: Tensor, num_classes: int) -> tuple[Tensor, Tensor]:
-    """Attention of each label over the nodes that show it, and the logarithm of its denominator.
+def dropped(x: Tensor, dropout: float, seed: Tensor) -> Tensor:
+    """`x` `[n, D]` with entries dropped by `kept`, the others divided by `1 - dropout`."""
+    return torch.where(kept(x.size(0), x.size(1), dropout, seed), x / (1 - dropout), 0)
 
-    Shapes: `values` `[S, heads, D]`, `score` `[S, heads]`; gives `[C, heads, D]` and `[C, heads]`, zero and `-inf` for
-    a class that no node shows.
+
+def kept(rows: int, columns: int, dropout: float, seed: Tensor) -> Tensor:
+    """`[rows, columns]` bool: which entries dropout keeps.
+
+    A hash of the row, the column and `seed` (two numbers below 2³²) decides, so that every form of the operation drops
+    the same entries, and one thread can do so without waiting for another.
     """
-    attention, log_denominator = _segment_softmax(score, y, num_classes)
-    return class_sum(attention[..., None] * values, y, num_classes), log_denominator
+    low, high = seed.tolist()
+    row = _mix(torch.arange(rows, device=seed.device) ^ low) ^ high
+    column = torch.arange(columns, device=seed.device) * GOLDEN & WORD
+    return _mix((row[:, None] + column) & WORD) >= threshold(dropout)
+
+
+WORD = 0xFFFFFFFF
+GOLDEN = 0x9E3779B9
+"""An odd number without pattern in its bits, as usual in hashing."""
+
+
+def threshold(dropout: float) -> int:
+    """A random 32-bit word is below this with probability `dropout`."""
+    return min(round(dropout * 2**32), WORD)
+
+
+def _mix(word: Tensor) -> Tensor:
+    """A permutation of the 32-bit words in which every bit depends on every other (Wellons' `lowbias32`)."""
+    word = (word ^ (word >> 16)) * 0x7FEB352D & WORD
+    word = (word ^ (word >> 15)) * 0x846CA68B & WORD
+    return word ^ (word >> 16)
+
+
+def _scaled(x: Tensor, scale: Tensor | None) -> Tensor:
+    return x if scale is None else x * scale.to(x.dtype).view(-1, *[1] * (x.dim() - 1))
 
 
 def _segment_softmax(score: Tensor, segment: Tensor, num_segments: int) -> tuple[Tensor, Tensor]:
@@ -83,7 +187,7 @@ def _segment_softmax(score: Tensor, segment: Tensor, num_segments: int) -> tuple
     # the largest score is taken off for range only: it is a constant to the gradient
     with torch.no_grad():
         largest = score.new_full((num_segments, score.size(1)), -torch.inf)
-        largest = largest.scatter_reduce(0, segment[:, None].expand_as(score), score, "amax")
+        largest = largest.scatter_reduce(0, segment.long()[:, None].expand_as(score), score, "amax")
     exponent = (score - largest.index_select(0, segment)).exp()
     denominator = score.new_zeros(num_segments, score.size(1)).index_add(0, segment, exponent)
     return exponent / denominator.index_select(0, segment), denominator.log() + largest

@@ -60,6 +60,7 @@ def result_of(logits: Tensor, data: Data, settings: Settings, trainer: Trainer, 
         "parameters": trainer.model.num_parameters(),
         "seed": settings.train.seed,
         "device": _device_name(trainer.task.x.device),
+        "precision": settings.train.precision,
         "versions": versions(),
         # what a reader should know of the data travels with the scores
         "notes": list(data.notes),

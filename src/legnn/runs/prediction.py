@@ -16,7 +16,7 @@ from legnn.errors import InputError
 from legnn.runs.folder import DataCard, RunFolder
 from legnn.runs.outcome import predictions_table
 from legnn.runs.session import reload, restore, select_device, shows_labels
-from legnn.training import Task, fold_of, predict_without_own_label
+from legnn.training import Task, fold_of, matrix_products, predict_without_own_label, prediction_precision
 
 
 def predict(folder: str | Path, data: Data | str | Path | None = None, *, device: str = "auto") -> pd.DataFrame:
@@ -37,7 +37,8 @@ def predict(folder: str | Path, data: Data | str | Path | None = None, *, device
     where = select_device(device)
     model.to(where)
     task = Task.from_data(loaded, where, label_edges=bool(settings.model.label_edges))
-    x = model.features(task.x)
+    precision = prediction_precision(settings.train.precision, where)
+    x = model.features(task.x, precision.dtype)
 
     @torch.no_grad()
     def logits(shown: Tensor) -> Tensor:
@@ -45,7 +46,8 @@ def predict(folder: str | Path, data: Data | str | Path | None = None, *, device
         return out
 
     shown = task.train if shows_labels(settings) else task.train[:0]
-    table = predict_without_own_label(logits, shown, fold_of(loaded.node_id, settings.train.folds)).cpu()
+    with matrix_products(precision.products):
+        table = predict_without_own_label(logits, shown, fold_of(loaded.node_id, settings.train.folds)).cpu()
     return predictions_table(loaded, table)
 
 

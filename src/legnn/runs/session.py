@@ -23,7 +23,17 @@ from legnn.nn.lift import check_liftable
 from legnn.runs.folder import RunFolder
 from legnn.runs.outcome import predictions_table, result_of
 from legnn.settings import Settings, resolve
-from legnn.training import EpochLog, FullBatch, Task, Trainer, fold_of, predict_without_own_label
+from legnn.training import (
+    EpochLog,
+    FullBatch,
+    Task,
+    Trainer,
+    fold_of,
+    make_adam,
+    matrix_products,
+    predict_without_own_label,
+    training_precision,
+)
 
 OnEpoch = Callable[[EpochLog], None]
 
@@ -141,7 +151,7 @@ def reload(run: RunFolder, data: Data | None) -> Data:
 
 def check_settings(settings: Settings, data: Data) -> None:
     """Refuse what could only fail later, before a folder is made."""
-    select_device(settings.train.device)
+    training_precision(settings.train.precision, select_device(settings.train.device))
     if settings.model.labels != "vanilla" and settings.train.selection:
         assert settings.train.alpha is not None
         check_selection(int(data.train_mask.sum()), settings.train.alpha)
@@ -188,13 +198,13 @@ def _run(
     should_stop: Callable[[], bool],
 ) -> Run:
     device = select_device(settings.train.device)
-    seed = settings.train.seed
-    with _seeded(seed, device):
+    precision = training_precision(settings.train.precision, device)
+    with _seeded(settings.train.seed, device), matrix_products(precision.products):
         model = make_model(settings, data)
         model.scale.fit(data.x)
         model.to(device)
         task = Task.from_data(data, device, label_edges=bool(settings.model.label_edges), as_train=settings.as_train)
-        trainer = _trainer(model, task, settings)
+        trainer = _trainer(model, task, settings, precision.dtype)
         before = 0.0
         if checkpoint is not None:
             tensors, meta = checkpoint
@@ -230,20 +240,16 @@ def _run(
     return Run(model.eval(), settings, predictions, result, None if folder is None else folder.path)
 
 
-def _trainer(model: LEGNN, task: Task, settings: Settings) -> Trainer:
+def _trainer(model: LEGNN, task: Task, settings: Settings, dtype: torch.dtype) -> Trainer:
     train = settings.train
     assert train.lr is not None
     assert train.weight_decay is not None
     assert train.alpha is not None
     assert train.epochs is not None
     assert train.patience is not None
-    # as in the published GCN, the penalty is on the first matrix alone: on all of them it shrinks their product
-    first = list(model.encoder.project.parameters())
-    rest = [parameter for parameter in model.parameters() if all(parameter is not other for other in first)]
-    groups = [{"params": first, "weight_decay": train.weight_decay}, {"params": rest, "weight_decay": 0.0}]
-    optimizer = torch.optim.Adam(groups, lr=train.lr)
+    optimizer = make_adam(model, train.lr, train.weight_decay)
     # its own generator: how many numbers dropout draws must not change who is selected
-    generator = torch.Generator().manual_seed(train.seed)
+    generator = torch.Generator(task.x.device).manual_seed(train.seed)
     batching = FullBatch(
         model,
         task,
@@ -253,6 +259,7 @@ def _trainer(model: LEGNN, task: Task, settings: Settings) -> Trainer:
         selection=train.selection,
         shows_labels=shows_labels(settings),
         as_train=settings.as_train,
+        dtype=dtype,
     )
     return Trainer(
         model,

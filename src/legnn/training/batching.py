@@ -1,4 +1,9 @@
-"""What the loop asks of a way to go over the graph, and what it gets back."""
+"""What the loop asks of a way to go over the graph, and what it gets back.
+
+What comes back are scalars on the device, in double precision so that nothing is rounded when they travel together. The
+loop brings them over in one transfer, the only time in an epoch that the host waits. They may be overwritten by the
+next call.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +13,26 @@ from torch import Tensor
 
 
 class Step(NamedTuple):
-    """What one epoch of training did, as scalars on the device."""
+    """What one epoch of training did."""
 
     supervised_loss: Tensor
     pseudo_loss: Tensor
     train_accuracy: Tensor | None
     """Over the predicted nodes, in the training forward; None where they saw their own labels."""
     training_confidence: float | None
-    pseudo_labels: int | None
+    """A function of the epoch, so the host knows it anyway."""
+    pseudo_labels: Tensor | None
+    """How many there were."""
     pseudo_label_accuracy: Tensor | None
-    """Where the truth is known; for the record only, nothing learns from it."""
+    """Where the truth is known, NaN where none is; for the record only, nothing learns from it."""
+
+
+class Validation(NamedTuple):
+    """How well the validation nodes are predicted."""
+
+    accuracy: Tensor
+    macro_f1: Tensor
+    loss: Tensor
 
 
 class Batching(Protocol):
@@ -27,6 +42,14 @@ class Batching(Protocol):
         """Train for one epoch."""
         ...
 
+    def validate(self, shown: Tensor) -> Validation:
+        """Score the validation nodes in evaluation mode, the nodes `shown` showing their labels."""
+        ...
+
     def logits(self, shown: Tensor) -> Tensor:
         """`[M, C]` in evaluation mode, the nodes `shown` showing their labels."""
+        ...
+
+    def reset(self) -> None:
+        """Let go of what was kept for the next epochs: training is over, or goes on from a state that was loaded."""
         ...

@@ -8,14 +8,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Generator, Tensor
 from torch.optim import Optimizer
 
 from legnn.errors import InputError
 from legnn.nn import LEGNN
-from legnn.training.batching import Batching, Step
-from legnn.training.metrics import score
+from legnn.training.batching import Batching, Step, Validation
+from legnn.training.optimizer import set_lr
 from legnn.training.task import Task
 
 FLOOR = 0.01
@@ -103,27 +102,32 @@ class Trainer:
         while self.epoch < self.epochs and not (self.epoch and self.stopper.is_over(self.epoch)):
             self.epoch += 1
             lr = cosine_lr(self.epoch, self.epochs, self.lr)
-            for group in self.optimizer.param_groups:
-                group["lr"] = lr
+            set_lr(self.optimizer, lr)
             step = self.batching.train_epoch(self.epoch)
-            log = self._evaluate(step, lr)
+            log = self._log(step, self.batching.validate(self.shown_at_inference), lr)
             if self.stopper.improves(self.epoch, log.val_accuracy, log.val_loss):
                 self.best = _copy(self.model.state_dict())
             if after_epoch(log):
-                return
+                break
+        self.batching.reset()
 
-    def _evaluate(self, step: Step, lr: float) -> EpochLog:
-        logits = self.batching.logits(self.shown_at_inference)[self.task.val]
-        truth = self.task.y[self.task.val]
-        scores = score(logits.argmax(-1), truth, self.task.graph.num_classes)
-        assert scores is not None, "validation sets are never empty"
-        supervised, pseudo = float(step.supervised_loss), float(step.pseudo_loss)
-        val_loss = float(F.cross_entropy(logits.float(), truth))
+    def _log(self, step: Step, validation: Validation, lr: float) -> EpochLog:
+        measured = {**step._asdict(), **{f"val_{name}": value for name, value in validation._asdict().items()}}
+        there = {name: value for name, value in measured.items() if isinstance(value, Tensor)}
+        # the one time in an epoch that the host waits for the device: for all the numbers together
+        numbers = torch.stack([value.double() for value in there.values()]).tolist()
+        found: dict[str, float] = dict(zip(there, numbers, strict=True))
+        supervised, pseudo, val_loss = found["supervised_loss"], found["pseudo_loss"], found["val_loss"]
         if not math.isfinite(supervised + pseudo + val_loss):
             raise InputError(
                 f"the loss is no longer a number in epoch {self.epoch}; a smaller --lr (now {self.lr:g}) "
                 "or --norm layer usually mends that"
             )
+
+        def known(name: str) -> float | None:
+            value = found.get(name)
+            return None if value is None or math.isnan(value) else value
+
         return EpochLog(
             epoch=self.epoch,
             epochs=self.epochs,
@@ -131,13 +135,13 @@ class Trainer:
             loss=supervised + pseudo,
             supervised_loss=supervised,
             pseudo_loss=pseudo,
-            train_accuracy=None if step.train_accuracy is None else float(step.train_accuracy),
-            val_accuracy=scores.accuracy,
-            val_macro_f1=scores.macro_f1,
+            train_accuracy=known("train_accuracy"),
+            val_accuracy=found["val_accuracy"],
+            val_macro_f1=found["val_macro_f1"],
             val_loss=val_loss,
             training_confidence=step.training_confidence,
-            pseudo_labels=step.pseudo_labels,
-            pseudo_label_accuracy=None if step.pseudo_label_accuracy is None else float(step.pseudo_label_accuracy),
+            pseudo_labels=None if step.pseudo_labels is None else int(found["pseudo_labels"]),
+            pseudo_label_accuracy=known("pseudo_label_accuracy"),
         )
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -155,20 +159,27 @@ class Trainer:
 
     def load_state(self, tensors: dict[str, Tensor], meta: dict[str, Any]) -> None:
         """Go back to a state: what follows is what would have followed then."""
+        if tensors["random/selection"].numel() != self.generator.get_state().numel():
+            raise InputError(
+                f"the checkpoint was not written on this kind of device ({self.generator.device.type}), which draws "
+                "other random numbers; go on where the run was begun, or begin a new one with --device"
+            )
         self.model.load_state_dict(_under("model/", tensors))
         self.best = {name: value.to(self.task.x.device) for name, value in _under("best/", tensors).items()}
         for name, parameter in self.model.named_parameters():
             for key in ("step", "exp_avg", "exp_avg_sq"):
                 value = tensors.get(f"optimizer/{key}/{name}")
                 if value is not None:
-                    # Adam keeps its step count on the CPU wherever the parameter is
-                    self.optimizer.state[parameter][key] = value if key == "step" else value.to(parameter.device)
+                    # fused, Adam counts its steps where the parameter is
+                    self.optimizer.state[parameter][key] = value.to(parameter.device)
         self.generator.set_state(tensors["random/selection"])
         torch.set_rng_state(tensors["random/cpu"])
         if self.task.x.is_cuda and "random/cuda" in tensors:
             torch.cuda.set_rng_state(tensors["random/cuda"], self.task.x.device)
         self.epoch = meta["epoch"]
         self.stopper = EarlyStopping(**meta["stopper"])
+        # a step that was captured before would go on with the optimizer's old state
+        self.batching.reset()
 
 
 def _copy(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -28,6 +28,8 @@ class TrainSettings:
     """Whether training nodes are selected; off, every training node shows its label and is predicted (an ablation)."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to train; auto takes the GPU if there is one."""
+    precision: Literal["auto", "fp32", "tf32", "bf16"] = "auto"
+    """Of the features and of products of matrices (`training.precision`); auto is fp32 on the CPU, tf32 on a GPU."""
     folds: int = 10
     """Training nodes are predicted in so many folds, each with its own labels hidden and the others' shown."""
     checkpoint_seconds: float = 5.0
@@ -41,6 +43,7 @@ class TrainSettings:
         check_range("weight_decay", self.weight_decay, least=0)
         check_range("alpha", self.alpha, above=0, most=1)
         check_choice("device", self.device, ("auto", "cpu", "cuda"))
+        check_choice("precision", self.precision, ("auto", "fp32", "tf32", "bf16"))
         check_range("folds", self.folds, least=2)
         check_range("checkpoint_seconds", self.checkpoint_seconds, least=0)
 

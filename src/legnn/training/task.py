@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -49,6 +50,11 @@ class Task:
             candidates=candidates.nonzero().flatten().to(device),
         )
 
+    @cached_property
+    def val_y(self) -> Tensor:
+        """The classes of the nodes of the validation split."""
+        return self.y[self.val]
+
     def show(self, shown: Tensor) -> LabelGraph:
         """The label graph in which exactly the nodes `shown` show their labels."""
-        return self.graph.show(shown, self.y[shown])
+        return self.graph.show(shown, self.y[shown]) if shown.numel() else self.graph

@@ -1,0 +1,256 @@
+"""Time and memory of ours and of PyG, side by side in one run, with the floor beside them.
+
+    python -m benchmarks.speed --size small --device cpu
+    python -m benchmarks.speed --size arxiv --device cuda --precision tf32 bf16 --json arxiv.json
+    python -m benchmarks.speed --from-json small.json arxiv.json mag.json --plot speed.png
+
+| implementation | what |
+|---|---|
+| `legnn`, vanilla and enhanced | the library's own full-batch training and prediction |
+| `pyg`, vanilla | PyG's `GCNConv`, `SAGEConv`, `GATConv` |
+| `pyg-hetero`, enhanced | LEGNN as `HeteroConv` of `SAGEConv` or `GATConv` over three relations |
+| `floor` | the least work counted, over the copy bandwidth and matrix rate measured in the same run |
+
+A training step is: training nodes selected, label edges made, forward, loss over the predicted nodes, backward, Adam.
+Inference is a forward pass in evaluation mode with every training label shown. All models have three layers and the
+library's defaults for graphs with many labels around them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch_geometric.data import Data
+
+from benchmarks.floors import Shape, floor_ms, measure_ceilings
+from benchmarks.measure import Measured, is_out_of_memory, measure, release
+from benchmarks.peers import HETERO, Runner, build_peer
+from benchmarks.speed_report import Counted, Row, machine, plot, print_machine, print_size, versions
+from benchmarks.synthetic import SIZES, Workload, workload
+from legnn.errors import InputError
+from legnn.graph.selection import predicted_count
+from legnn.nn import LEGNN
+from legnn.settings import FEW_LABELS, Settings, resolve
+from legnn.training import FullBatch, Task, make_adam, training_precision
+
+BACKBONES = ("gcn", "sage", "gat")
+PRECISIONS = ("fp32", "tf32", "bf16")
+PHASES = ("train", "inference")
+LAYERS, DROPOUT = 3, 0.5
+
+
+@dataclass(frozen=True)
+class Case:
+    """One implementation of one model."""
+
+    implementation: str
+    backbone: str
+    labels: str
+
+
+def build_ours(data: Data, settings: Settings, device: torch.device, precision: str) -> Runner:
+    """The library as `legnn.train` runs it. This is the one place that knows how its parts are put together."""
+    enhanced = settings.model.labels != "vanilla"
+    assert settings.train.alpha is not None
+    assert settings.train.lr is not None
+    model = LEGNN(data.x.size(1), len(data.class_names), settings.model)
+    model.scale.fit(data.x)
+    model.to(device)
+    task = Task.from_data(data, device)
+    batching = FullBatch(
+        model,
+        task,
+        make_adam(model, settings.train.lr, settings.train.weight_decay or 0.0),
+        torch.Generator(device).manual_seed(0),
+        alpha=settings.train.alpha,
+        selection=True,
+        shows_labels=enhanced,
+        as_train=None,
+        dtype=training_precision(precision, device).dtype,
+    )
+    shown = task.train if enhanced else task.train[:0]
+    return Runner(lambda: batching.train_epoch(1), lambda: batching.logits(shown))
+
+
+def settings_for(case: Case, work: Workload) -> Settings:
+    """The library's defaults for graphs with many labels, whatever the graph has, so that sizes can be compared."""
+    chosen = Settings().override(
+        backbone=case.backbone,
+        labels=case.labels,
+        hidden=work.channels,
+        layers=LAYERS,
+        heads=work.heads,
+        dropout=DROPOUT,
+    )
+    many = torch.ones(FEW_LABELS * work.classes, dtype=torch.bool)
+    # whether features are counts is seen in their first rows, and this is asked for every case
+    return resolve(chosen, Data(x=work.data.x[:10_000], train_mask=many, class_names=work.data.class_names))
+
+
+def cases(backbones: list[str], peers: bool) -> list[Case]:
+    """Ours and its peers, backbone by backbone; one `HeteroConv` of `SAGEConv` serves GCN and GraphSAGE."""
+    wanted = []
+    for backbone in backbones:
+        wanted += [Case("legnn", backbone, "vanilla"), Case("legnn", backbone, "enhanced")]
+        if peers:
+            wanted += [Case("pyg", backbone, "vanilla"), Case("pyg-hetero", HETERO[backbone], "enhanced")]
+    return list(dict.fromkeys(wanted))
+
+
+def build(case: Case, work: Workload, device: torch.device, precision: str) -> Runner:
+    """Everything of one implementation on the device."""
+    torch.manual_seed(0)
+    settings = settings_for(case, work)
+    if case.implementation == "legnn":
+        return build_ours(work.data, settings, device, precision)
+    return build_peer(work.data, settings, device, autocast=precision == "bf16" and device.type == "cuda")
+
+
+def measure_case(make: Callable[[], Runner], device: torch.device, repeats: int) -> dict[str, Measured]:
+    """Both phases of one implementation, which is alone on the device meanwhile."""
+    release(device)
+    try:
+        runner = make()
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        return dict.fromkeys(PHASES, Measured(note="out of memory"))
+    # code is compiled, and on a GPU perhaps a CUDA graph captured, in the first few calls
+    warmup = 5 if device.type == "cuda" else 1
+    steps = {"train": runner.train_step, "inference": runner.inference}
+    return {phase: measure(steps[phase], device, repeats, warmup) for phase in PHASES}
+
+
+def shape_of(case: Case, work: Workload, precision: str, device: torch.device) -> Shape:
+    """What the floor of a case is counted from."""
+    settings = settings_for(case, work)
+    assert settings.train.alpha is not None
+    enhanced = case.labels == "enhanced"
+    return Shape(
+        backbone=case.backbone,
+        labels=case.labels,
+        residual=settings.model.residual,
+        nodes=work.nodes,
+        edges=work.edges,
+        features=work.features,
+        entries=work.entries,
+        classes=work.classes,
+        channels=work.channels,
+        layers=LAYERS,
+        heads=work.heads,
+        train=work.train,
+        predicted=predicted_count(work.train, settings.train.alpha) if enhanced else work.train,
+        itemsize=training_precision(precision, device).dtype.itemsize,
+    )
+
+
+def run_size(
+    name: str, backbones: list[str], precisions: list[str], device: torch.device, repeats: int, peers: bool
+) -> Iterator[Row | Counted]:
+    """Every row of one size as soon as it is there, and what its floors were counted from."""
+    work = workload(name)
+    common = {"size": name, "nodes": work.nodes, "edges": work.edges, "channels": work.channels, "device": device.type}
+    common |= {"repeats": repeats, "machine": machine(device), "versions": versions()}
+    for precision in precisions:
+        # of everything that is done in single precision, the peers' as well as ours
+        torch.set_float32_matmul_precision(training_precision(precision, device).products)
+        ceilings = measure_ceilings(device, training_precision(precision, device).dtype)
+        for case in cases(backbones, peers):
+            found = measure_case(partial(build, case, work, device, precision), device, repeats)
+            for phase, measured in found.items():
+                yield {**asdict(case), "phase": phase, **asdict(measured), "precision": precision, **common}
+        for case in (Case("floor", backbone, labels) for backbone in backbones for labels in ("vanilla", "enhanced")):
+            shape = shape_of(case, work, precision, device)
+            yield Counted(precision, shape, ceilings)
+            for phase in PHASES:
+                least = Measured(floor_ms(shape, phase, ceilings))
+                yield {**asdict(case), "phase": phase, **asdict(least), "precision": precision, **common}
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    sizes = ", ".join(SIZES)
+    parser.add_argument(
+        "--size",
+        nargs="+",
+        help=f"a synthetic graph ({sizes}), or any data set that legnn.load knows by another name; "
+        "data:cora is the real Cora (default: small, or none with --from-json)",
+    )
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--backbone", nargs="+", choices=BACKBONES, default=list(BACKBONES))
+    parser.add_argument("--precision", nargs="+", choices=PRECISIONS, help="default: fp32 on cpu, tf32 on cuda")
+    parser.add_argument("--repeats", type=int, help="of which the median is taken (default: 3 on cpu, 10 on cuda)")
+    parser.add_argument("--json", type=Path, help="write the rows there, after every one of them")
+    parser.add_argument("--plot", type=Path, help="draw time against edges there")
+    parser.add_argument("--from-json", nargs="+", type=Path, default=[], help="rows of earlier runs, for the plot")
+    parser.add_argument("--skip-peers", action="store_true", help="ours and the floor alone")
+    options = parser.parse_args(arguments)
+    on_gpu = options.device == "cuda"
+    options.size = options.size or ([] if options.from_json else ["small"])
+    options.precision = options.precision or ["tf32" if on_gpu else "fp32"]
+    options.repeats = options.repeats or (10 if on_gpu else 3)
+    if on_gpu and not torch.cuda.is_available():
+        parser.error("--device cuda, but PyTorch sees no GPU here")
+    if not on_gpu and "tf32" in options.precision:
+        parser.error("tf32 is a precision of GPUs; give fp32 or bf16 with --device cpu")
+    if options.repeats < 1:
+        parser.error("--repeats must be 1 or more")
+    if options.from_json and not options.plot:
+        parser.error("--from-json is for the plot; give --plot FILE")
+    return options
+
+
+def main(arguments: list[str] | None = None) -> list[Row]:
+    """Measure, print, and give the rows."""
+    options = parse(arguments)
+    rows: list[Row] = []
+    for name in options.size:
+        here: list[Row] = []
+        counted: list[Counted] = []
+        try:
+            for one in run_size(
+                name,
+                options.backbone,
+                options.precision,
+                torch.device(options.device),
+                options.repeats,
+                not options.skip_peers,
+            ):
+                if isinstance(one, Counted):
+                    counted.append(one)
+                    continue
+                here.append(one)
+                _say(one)
+                if options.json:
+                    # a run cut short keeps what it has
+                    options.json.write_text(json.dumps(rows + here, indent=1) + "\n")
+        except InputError as error:
+            raise SystemExit(f"benchmarks.speed: {error}") from None
+        print_size(here, counted)
+        rows += here
+    if rows:
+        print_machine(rows[0])
+    if options.plot:
+        earlier: list[dict[str, Any]] = [row for file in options.from_json for row in json.loads(file.read_text())]
+        plot(earlier + rows, options.plot)
+        print(f"plot: {options.plot}")
+    return rows
+
+
+def _say(row: Row) -> None:
+    """Progress, where it does not get into the tables."""
+    words = [row[key] for key in ("size", "precision", "implementation", "backbone", "labels", "phase")]
+    time = row["note"] if row["milliseconds"] is None else f"{row['milliseconds']:.2f} ms"
+    print(*words, time, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

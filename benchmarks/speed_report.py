@@ -1,0 +1,247 @@
+"""What `benchmarks.speed` prints and draws: tables by phase, ratios, the counted floors, a plot."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.floors import PARTS, Ceilings, Shape, count, passes_in_a_layer
+from benchmarks.peers import HETERO
+
+Row = dict[str, Any]
+"""One measurement: `implementation`, `backbone`, `labels`, `phase`, `milliseconds`, `peak_gib`, and what it was of."""
+
+
+class Counted(NamedTuple):
+    """A floor, for the table of what was counted."""
+
+    precision: str
+    shape: Shape
+    ceilings: Ceilings
+
+
+PHASE_NAMES = {"train": "one training step", "inference": "inference"}
+CONV = {"gcn": "GCNConv", "sage": "SAGEConv", "gat": "GATConv"}
+NAMES = {"gcn": "GCN", "sage": "SAGE", "gat": "GAT"}
+
+_out = Console(markup=False, emoji=False, highlight=False)
+
+
+def machine(device: torch.device) -> str:
+    """What it ran on, in words."""
+    if device.type == "cuda":
+        return f"{torch.cuda.get_device_name(device)}, CUDA {torch.version.cuda}"
+    return f"{_processor()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads"
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    found = re.search(r"model name\s*:\s*(.+)", cpuinfo.read_text()) if cpuinfo.is_file() else None
+    return found[1].strip() if found else platform.processor() or platform.machine()
+
+
+def versions() -> dict[str, str]:
+    """Of everything a time can depend on; what is not installed is left out."""
+    found = {"python": platform.python_version(), "torch": torch.__version__}
+    for name in ("torch-geometric", "triton", "numba", "numpy", "legnn"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def print_size(rows: list[Row], counted: list[Counted]) -> None:
+    """The tables of one size."""
+    first = rows[0]
+    size = first["size"]
+    _out.print(
+        f"\n{size}: {first['nodes']:,} nodes, {first['edges']:,} edges (both directions, and a self-loop at every "
+        f"node, as the library prepares a graph), D = {first['channels']}, 3 layers, on {first['device']}, "
+        f"median of {first['repeats']}\n"
+    )
+    for phase, name in PHASE_NAMES.items():
+        _print_phase([row for row in rows if row["phase"] == phase], f"{size}, {name}")
+    _print_ratios(rows, size)
+    for precision in dict.fromkeys(one.precision for one in counted):
+        _print_count(size, [one for one in counted if one.precision == precision and one.shape.labels == "enhanced"])
+
+
+def print_machine(row: Row) -> None:
+    """What it ran on and with."""
+    _out.print(f"machine: {row['machine']}")
+    _out.print("versions: " + ", ".join(f"{name} {number}" for name, number in row["versions"].items()))
+
+
+def _table(title: str, words: Iterable[str], numbers: Iterable[str], caption: str | None = None) -> Table:
+    # narrow enough for a terminal of 80 columns
+    table = Table(title=title, box=box.SIMPLE_HEAD, caption=caption, padding=(0, 1, 0, 0))
+    table.title_justify = table.caption_justify = "left"
+    for header in words:
+        table.add_column(header, no_wrap=True)
+    for header in numbers:
+        table.add_column(header, justify="right", no_wrap=True)
+    return table
+
+
+def _print_phase(rows: list[Row], title: str) -> None:
+    words = ["precision", "implementation", "backbone", "labels"]
+    table = _table(title, words, ("ms", "GiB", ""))
+    for row in rows:
+        cells = [_milliseconds(row["milliseconds"]), "" if row["peak_gib"] is None else f"{row['peak_gib']:.2f}"]
+        table.add_row(*(row[word] for word in words), *cells, row["note"])
+    _out.print(table)
+
+
+def _milliseconds(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3g}" if value < 100 else f"{value:,.0f}"
+
+
+class Ratio(NamedTuple):
+    """`of` is first / second; None in a phase where either figure is missing."""
+
+    precision: str
+    backbone: str
+    figure: str
+    of: str
+    train: float | None
+    inference: float | None
+
+
+def ratios(rows: list[Row]) -> list[Ratio]:
+    """All that can be made of the rows of one size."""
+    keys = ("implementation", "backbone", "labels", "precision", "phase")
+    known = {tuple(row[key] for key in keys): row for row in rows}
+    found = []
+
+    def add(backbone: str, of: str, over: tuple[str, ...], under: tuple[str, ...], *figures: str) -> None:
+        for figure in figures:
+            both = []
+            for phase in PHASE_NAMES:
+                values = [known.get((*one, phase), {}).get(figure) for one in (over, under)]
+                both.append(values[0] / values[1] if all(values) else None)
+            if any(both):
+                found.append(Ratio(under[-1], NAMES[backbone], figure, of, *both))
+
+    precisions = list(dict.fromkeys(row["precision"] for row in rows))
+    for precision in precisions:
+        for backbone in dict.fromkeys(row["backbone"] for row in rows if row["implementation"] == "legnn"):
+            ours, vanilla = (("legnn", backbone, labels, precision) for labels in ("enhanced", "vanilla"))
+            # half precision also against what a user of PyG runs without a thought of precision
+            for theirs in precisions if precision == "bf16" else [precision]:
+                said = "" if theirs == precision != "bf16" else f" ({theirs})"
+                hetero = ("pyg-hetero", HETERO[backbone], "enhanced", theirs)
+                of = f"HeteroConv {CONV[HETERO[backbone]]}{said} / enhanced"
+                add(backbone, of, hetero, ours, "milliseconds", "peak_gib")
+                pyg = ("pyg", backbone, "vanilla", theirs)
+                add(backbone, f"{CONV[backbone]}{said} / vanilla", pyg, vanilla, "milliseconds", "peak_gib")
+            add(backbone, "enhanced / vanilla", ours, vanilla, "milliseconds", "peak_gib")
+            add(backbone, "enhanced / floor", ours, ("floor", backbone, "enhanced", precision), "milliseconds")
+    return found
+
+
+def _print_ratios(rows: list[Row], size: str) -> None:
+    note = "GCNConv cannot go between types of nodes, so GCN's HeteroConv peer is SAGEConv's."
+    gcn_has_a_peer = {("legnn", "gcn"), ("pyg-hetero", "sage")} <= {(r["implementation"], r["backbone"]) for r in rows}
+    table = _table(
+        f"{size}, ratios: PyG's over ours, ours over ours, ours over the floor",
+        ("", "ours", "of", ""),
+        ("train", "inference"),
+        caption=note if gcn_has_a_peer else None,
+    )
+    names = {"milliseconds": "time", "peak_gib": "memory"}
+    for one in ratios(rows):
+        both = ("–" if value is None else f"{value:.2f}×" for value in (one.train, one.inference))
+        table.add_row(one.precision, one.backbone, one.of, names[one.figure], *both)
+    _out.print(table)
+
+
+def _print_count(size: str, counted: list[Counted]) -> None:
+    """The least work of a label-enhanced step, part by part, for every backbone in one precision."""
+    precision, _, ceilings = counted[0]
+    passes = ", ".join(
+        f"{NAMES[one.shape.backbone]} {passes_in_a_layer(one.shape, 'train')} in training and "
+        f"{passes_in_a_layer(one.shape, 'inference')} in inference"
+        for one in counted
+    )
+    table = _table(
+        f"{size}, {precision}, the floor: least work of a label-enhanced step",
+        ("", "part"),
+        [f"{phase[:5]}\n{unit}" for phase in PHASE_NAMES for unit in ("GFLOP", "GB", "ms")],
+        caption=f"Over {ceilings.bytes_per_second / 1e9:,.1f} GB/s copied (read and written) and "
+        f"{ceilings.flops_per_second / 1e12:,.3g} TFLOP/s in a large product, both measured in this run. Passes over "
+        f"[n, D] in a layer: {passes}; benchmarks/floors.py says which.",
+    )
+    for one in counted:
+        for part in (*PARTS, "together"):
+            cells = []
+            for phase in PHASE_NAMES:
+                pieces = [work for work in count(one.shape, phase) if part in (work.part, "together")]
+                cells.append(f"{sum(work.flops for work in pieces) / 1e9:,.1f}")
+                cells.append(f"{sum(work.bytes for work in pieces) / 1e9:,.3f}")
+                cells.append(_milliseconds(sum(work.milliseconds(ceilings) for work in pieces)))
+            name = NAMES[one.shape.backbone] if part == PARTS[0] else ""
+            table.add_row(name, part, *cells, end_section=part == "together")
+    _out.print(table)
+
+
+def plot(rows: list[Row], file: Path) -> None:
+    """Time against edges, both logarithmic: a row of panels for each device and precision, a column for each phase."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    usable = [row for row in rows if row["milliseconds"] is not None and row.get("edges")]
+    places = list(dict.fromkeys((row.get("device"), row.get("precision")) for row in usable))
+    if not places:
+        raise SystemExit("benchmarks.speed: no row has a time to draw")
+    height = 1 + 4.5 * len(places)
+    figure, panels = plt.subplots(
+        len(places), 2, figsize=(12, height), sharex=True, sharey="row", squeeze=False, layout="constrained"
+    )
+    legend: dict[str, Any] = {}
+    for (device, precision), pair in zip(places, panels, strict=True):
+        here = [row for row in usable if (row.get("device"), row.get("precision")) == (device, precision)]
+        for panel, (phase, title) in zip(pair, PHASE_NAMES.items(), strict=True):
+            legend |= _draw(panel, [row for row in here if row["phase"] == phase])
+            panel.set(title=f"{title}, {precision}, {device}", xlabel="edges")
+            panel.grid(alpha=0.3)
+        pair[0].set_ylabel("milliseconds")
+    figure.legend(legend.values(), legend.keys(), loc="outside right upper", fontsize="small")
+    figure.savefig(file, dpi=150)
+    plt.close(figure)
+
+
+def _draw(panel: Any, rows: list[Row]) -> dict[str, Any]:
+    """A line for each implementation, backbone and label usage; the lines by name."""
+    colors = {"gcn": "tab:blue", "sage": "tab:orange", "gat": "tab:green"}
+    strokes = {"legnn": "-", "pyg": "--", "pyg-hetero": "-.", "floor": ":"}
+    markers = {"vanilla": "o", "enhanced": "s"}
+    lines = {}
+    for key in dict.fromkeys((row["implementation"], row["backbone"], row["labels"]) for row in rows):
+        implementation, backbone, labels = key
+        # a size measured more than once counts as it was measured last
+        points = {
+            row["edges"]: row["milliseconds"]
+            for row in rows
+            if (row["implementation"], row["backbone"], row["labels"]) == key
+        }
+        (lines[" ".join(key)],) = panel.loglog(
+            *zip(*sorted(points.items()), strict=True),
+            strokes.get(implementation, "-"),
+            color=colors.get(backbone),
+            marker=markers.get(labels),
+            markersize=4,
+        )
+    return lines

@@ -1,0 +1,431 @@
+"""The operations with their gradients written out, over the kernels of one device.
+
+Each kernel does in one pass over the rows what plain PyTorch does in many; none keeps a tensor of features per edge. A
+gradient travels along the transpose, and since that of a label graph is a label graph, the same kernels carry it.
+`Kernels` says what a device must offer; `cpu` and `gpu` offer it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from legnn.graph import Adjacency, LabelGraph
+from legnn.ops.messages import Attended, LabelMessage, Scales
+from legnn.ops.reference import Norm, normed
+
+
+class Kernels(Protocol):
+    """What a device offers. Nothing here is differentiable; sums are taken in single precision or better."""
+
+    def sum_rows(
+        self,
+        adjacency: Adjacency,
+        x: Tensor,
+        source_scale: Tensor | None = None,
+        target_scale: Tensor | None = None,
+        label: LabelMessage | None = None,
+        add: Tensor | None = None,
+    ) -> Tensor:
+        """`t_i Σ_j A_ij s_j x_j + label + add`: `x` `[cols, D]` to `[rows, D]`."""
+        ...
+
+    def sum_edges(self, adjacency: Adjacency, x: Tensor, place: Tensor) -> Tensor:
+        """The sum of `x` `[edges, heads]` over the edges of each row, edge `e` being at `place` `e` of `x`."""
+        ...
+
+    def log_denominator(self, adjacency: Adjacency, source: Tensor, target: Tensor | None, slope: float) -> Tensor:
+        """`log Σ_j A_ij exp LeakyReLU(source_j + target_i)` `[rows, heads]`."""
+        ...
+
+    def attention_sum(
+        self,
+        adjacency: Adjacency,
+        sent: Tensor,
+        channels: int,
+        source: Tensor,
+        target: Tensor | None,
+        log_denominator: Tensor,
+        slope: float,
+        source_scale: Tensor | None = None,
+        target_scale: Tensor | None = None,
+        label: LabelMessage | None = None,
+        add: Tensor | None = None,
+    ) -> Tensor:
+        """`t_i Σ_j α_ij s_j values_j + label + add`, the values being the first `channels` of `sent`."""
+        ...
+
+    def attention_dot(
+        self,
+        gradient: Tensor,
+        nodes: Tensor,
+        channels: int,
+        heads: int,
+        label: LabelMessage | None = None,
+        add: Tensor | None = None,
+    ) -> Tensor:
+        """`gradient · (nodes - label - add)` within each head, `[rows, heads]`."""
+        ...
+
+    def attention_gradient(
+        self,
+        turned: Adjacency,
+        sent: Tensor,
+        channels: int,
+        gradient: Tensor,
+        source: Tensor,
+        target: Tensor | None,
+        log_denominator: Tensor,
+        dot: Tensor,
+        slope: float,
+        source_scale: Tensor | None,
+        target_scale: Tensor | None,
+        into: Tensor,
+        *,
+        add: bool,
+    ) -> Tensor | None:
+        """The gradient of the values and source scores, written into the rows of `into`, or added to them.
+
+        `turned` has the sources as rows. Gives, if attention looks at the target, the gradient of each edge's score
+        `[edges, heads]`, in the order of `turned`.
+        """
+        ...
+
+    def add_label_rows(self, x: Tensor, shown: Tensor, y: Tensor, rows: Tensor) -> None:
+        """Add to the row `shown_s` of `x` `[M, D]` the row `y_s` of `rows` `[C, D]`."""
+        ...
+
+    def batch_norm(
+        self,
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        running_mean: Tensor,
+        running_var: Tensor,
+        momentum: float,
+        eps: float,
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Of the columns of `x` the mean and the inverse deviation, and the scale and the shift that norm them.
+
+        The running statistics are moved on.
+
+        Here and below `x` may be wider than the statistics: it is zero there, and so is what is made of it.
+        """
+        ...
+
+    def activate(
+        self,
+        x: Tensor,
+        scale: Tensor | None,
+        shift: Tensor | None,
+        dropout: float,
+        seed: Tensor | None,
+    ) -> Tensor:
+        """`dropout(relu(scale ∘ x + shift))`."""
+        ...
+
+    def activate_gradient(self, gradient: Tensor, out: Tensor, factor: float) -> Tensor:
+        """`factor · gradient` where `out` is positive, else 0."""
+        ...
+
+    def batch_norm_gradient(
+        self, gradient: Tensor, out: Tensor, x: Tensor, mean: Tensor, inverse: Tensor, weight: Tensor, factor: float
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The gradients of `x`, of the norm's weight and of its bias."""
+        ...
+
+    def drop(self, x: Tensor, dropout: float, seed: Tensor) -> Tensor:
+        """`x` `[n, D]` with entries dropped."""
+        ...
+
+
+class _Propagate(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        labels: Tensor | None,
+        add: Tensor | None,
+        graph: LabelGraph,
+        scales: Scales,
+        classes: bool,
+        kernels: Kernels,
+    ) -> tuple[Tensor, Tensor | None]:
+        ctx.rest = graph, scales, classes, kernels
+        label = None if labels is None else LabelMessage(graph.label_of, labels, scales.label)
+        nodes = kernels.sum_rows(graph.adjacency, x, scales.source, scales.target, label, add)
+        return nodes, kernels.sum_rows(graph.classes, x, scales.classes) if classes else None
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        graph, scales, classes, kernels = ctx.rest
+        _, labels, add = ctx.needs_input_grad[:3]
+        nodes = gradients[0].contiguous()
+        label = LabelMessage(graph.label_of, gradients[1].contiguous(), scales.classes) if classes else None
+        d_x = kernels.sum_rows(graph.adjacency.transpose, nodes, scales.target, scales.source, label)
+        d_labels = kernels.sum_rows(graph.classes, nodes, scales.label) if labels else None
+        return d_x, d_labels, nodes if add else None, None, None, None, None
+
+
+def propagate(
+    kernels: Kernels,
+    graph: LabelGraph,
+    x: Tensor,
+    labels: Tensor | None,
+    add: Tensor | None,
+    scales: Scales,
+    *,
+    classes: bool,
+) -> tuple[Tensor, Tensor | None]:
+    """Equal to `reference.propagate`."""
+    nodes, sums = _Propagate.apply(
+        x.contiguous(), _contiguous(labels), _contiguous(add), graph, scales, classes, kernels
+    )
+    return nodes, sums
+
+
+class _Attend(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        sent: Tensor,
+        labels: Tensor | None,
+        label_target: Tensor | None,
+        add: Tensor | None,
+        graph: LabelGraph,
+        scales: Scales,
+        channels: int,
+        heads: int,
+        looks_at_target: bool,
+        slope: float,
+        classes: bool,
+        kernels: Kernels,
+    ) -> tuple[Tensor | None, ...]:
+        # scores are read once for every edge: by themselves they are few enough to stay in the cache
+        source = sent[:, channels : channels + heads].float().contiguous()
+        target = sent[:, channels + heads : channels + 2 * heads].float().contiguous() if looks_at_target else None
+        label = None if labels is None else LabelMessage(graph.label_of, labels, scales.label)
+        log = kernels.log_denominator(graph.adjacency, source, target, slope)
+        nodes = kernels.attention_sum(
+            graph.adjacency, sent, channels, source, target, log, slope, scales.source, scales.target, label, add
+        )
+        new_labels = label_log = None
+        if classes:
+            label_target = None if label_target is None else label_target.float().contiguous()
+            label_log = kernels.log_denominator(graph.classes, source, label_target, slope)
+            new_labels = kernels.attention_sum(
+                graph.classes, sent, channels, source, label_target, label_log, slope, scales.classes
+            )
+        ctx.save_for_backward(sent, source, target, labels, label_target, add, nodes, log, new_labels, label_log)
+        ctx.rest = graph, scales, channels, heads, slope, kernels
+        return nodes, log, new_labels, label_log
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        sent, source, target, labels, label_target, add, nodes, log, new_labels, label_log = ctx.saved_tensors
+        graph, scales, channels, heads, slope, kernels = ctx.rest
+        gradient = gradients[0].contiguous()
+        label = None if labels is None else LabelMessage(graph.label_of, labels, scales.label)
+        d_sent = torch.empty_like(sent)
+        d_sent[:, channels + heads :] = 0
+        # Σ_k α_ik (t_i s_k gradient_i · values_k), which softmax takes off every score's gradient
+        dot = kernels.attention_dot(gradient, nodes, channels, heads, label, add) - gradients[1]
+        turn = graph.adjacency.transposition
+        edges = kernels.attention_gradient(
+            turn.adjacency, sent, channels, gradient, source, target, log, dot, slope, scales.source, scales.target,
+            d_sent, add=False,
+        )  # fmt: skip
+        if edges is not None:
+            targets = kernels.sum_edges(graph.adjacency, edges, turn.place)
+            d_sent[:, channels + heads : channels + 2 * heads] = targets
+        d_label_target = None
+        if new_labels is not None:
+            gradient_of_labels = gradients[2].contiguous()
+            dot = kernels.attention_dot(gradient_of_labels, new_labels, channels, heads) - gradients[3]
+            turn = graph.classes.transposition
+            edges = kernels.attention_gradient(
+                turn.adjacency, sent, channels, gradient_of_labels, source, label_target, label_log, dot, slope,
+                scales.classes, None, d_sent, add=True,
+            )  # fmt: skip
+            if edges is not None:
+                d_label_target = kernels.sum_edges(graph.classes, edges, turn.place).to(sent.dtype)
+        d_labels = None
+        if labels is not None:
+            d_labels = kernels.sum_rows(graph.classes, gradient, scales.label)[:, : labels.size(1)]
+        return d_sent, d_labels, d_label_target, None if add is None else gradient, *[None] * 8
+
+
+def attend(
+    kernels: Kernels,
+    graph: LabelGraph,
+    sent: Tensor,
+    labels: Tensor | None,
+    label_target: Tensor | None,
+    add: Tensor | None,
+    scales: Scales,
+    *,
+    channels: int,
+    heads: int,
+    looks_at_target: bool,
+    negative_slope: float,
+    classes: bool,
+) -> Attended:
+    """Equal to `reference.attend`."""
+    nodes, log_denominator, new_labels, label_log_denominator = _Attend.apply(
+        sent.contiguous(), _contiguous(labels), label_target, _contiguous(add), graph, scales, channels, heads,
+        looks_at_target, negative_slope, classes, kernels,
+    )  # fmt: skip
+    if new_labels is not None:
+        new_labels = new_labels[:, :channels]
+    return Attended(nodes, log_denominator, new_labels, label_log_denominator)
+
+
+class _ClassSum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, graph: LabelGraph, kernels: Kernels) -> Tensor:
+        ctx.graph = graph
+        return kernels.sum_rows(graph.classes, x)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        graph = ctx.graph
+        nodes = gradients[0].new_zeros(graph.num_nodes, gradients[0].size(1))
+        return nodes.index_copy_(0, graph.shown, gradients[0].index_select(0, graph.y)), None, None
+
+
+def class_sum(kernels: Kernels, graph: LabelGraph, x: Tensor) -> Tensor:
+    """Equal to `reference.class_sum`."""
+    out: Tensor = _ClassSum.apply(x.contiguous(), graph, kernels)
+    return out
+
+
+class _LabelGather(torch.autograd.Function):
+    # PyTorch would add up the rows of a class in whatever order its threads come
+    @staticmethod
+    def forward(ctx: Any, labels: Tensor, graph: LabelGraph, kernels: Kernels) -> Tensor:
+        ctx.rest = graph, kernels
+        return labels.index_select(0, graph.y)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        graph, kernels = ctx.rest
+        nodes = gradients[0].new_zeros(graph.num_nodes, gradients[0].size(1))
+        return kernels.sum_rows(graph.classes, nodes.index_copy_(0, graph.shown, gradients[0])), None, None
+
+
+def label_gather(kernels: Kernels, graph: LabelGraph, labels: Tensor) -> Tensor:
+    """Equal to `reference.label_gather`."""
+    out: Tensor = _LabelGather.apply(labels, graph, kernels)
+    return out
+
+
+class _AddLabels(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, labels: Tensor, graph: LabelGraph, kernels: Kernels) -> Tensor:
+        ctx.rest = graph, kernels
+        ctx.mark_dirty(x)
+        kernels.add_label_rows(x, graph.shown, graph.y, labels)
+        return x
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        graph, kernels = ctx.rest
+        return gradients[0], kernels.sum_rows(graph.classes, gradients[0].contiguous()), None, None
+
+
+def add_labels_(kernels: Kernels, graph: LabelGraph, x: Tensor, labels: Tensor) -> Tensor:
+    """Equal to `reference.add_labels_`."""
+    out: Tensor = _AddLabels.apply(x, labels.contiguous(), graph, kernels)
+    return out
+
+
+class _ProjectEntries(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, rows: Adjacency, values: Tensor, kernels: Kernels) -> Tensor:
+        ctx.rest = rows, values, kernels
+        return kernels.sum_rows(rows.with_weight(values), weight.T.contiguous())
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
+        rows, values, kernels = ctx.rest
+        turn = rows.transposition
+        turned = turn.adjacency.with_weight(values.index_select(0, turn.origin))
+        return kernels.sum_rows(turned, gradients[0].contiguous()).T, None, None, None
+
+
+def project_entries(kernels: Kernels, rows: Adjacency, values: Tensor, weight: Tensor) -> Tensor:
+    """Equal to `reference.project_entries`."""
+    out: Tensor = _ProjectEntries.apply(weight, rows, values, kernels)
+    return out
+
+
+class _Finish(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, dropout: float, seed: Tensor | None, kernels: Kernels) -> Tensor:
+        out = kernels.activate(x, None, None, dropout, seed)
+        # what was dropped or negative is zero: the output itself says where the gradient passes
+        ctx.save_for_backward(out)
+        ctx.rest = 1 / (1 - dropout) if seed is not None else 1.0, kernels
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
+        factor, kernels = ctx.rest
+        gradient = kernels.activate_gradient(gradients[0].contiguous(), ctx.saved_tensors[0], factor)
+        return gradient, None, None, None
+
+
+class _FinishBatchNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        norm: torch.nn.BatchNorm1d,
+        dropout: float,
+        seed: Tensor | None,
+        kernels: Kernels,
+    ) -> Tensor:
+        assert norm.running_mean is not None
+        assert norm.running_var is not None
+        assert norm.momentum is not None
+        mean, inverse, scale, shift = kernels.batch_norm(
+            x, weight, bias, norm.running_mean, norm.running_var, norm.momentum, norm.eps
+        )
+        out = kernels.activate(x, scale, shift, dropout, seed)
+        ctx.save_for_backward(out, x, mean, inverse, weight)
+        ctx.rest = 1 / (1 - dropout) if seed is not None else 1.0, kernels
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        factor, kernels = ctx.rest
+        gradient = gradients[0].contiguous()
+        return *kernels.batch_norm_gradient(gradient, *ctx.saved_tensors, factor), None, None, None, None
+
+
+def finish(kernels: Kernels, x: Tensor, norm: Norm | None, dropout: float, seed: Tensor | None) -> Tensor:
+    """Equal to `reference.finish`."""
+    x = x.contiguous()
+    out: Tensor
+    if isinstance(norm, torch.nn.BatchNorm1d):
+        if norm.training:
+            out = _FinishBatchNorm.apply(x, norm.weight, norm.bias, norm, dropout, seed, kernels)
+            return out
+        if not torch.is_grad_enabled():
+            assert norm.running_mean is not None
+            assert norm.running_var is not None
+            scale = norm.weight * torch.rsqrt(norm.running_var + norm.eps)
+            return kernels.activate(x, scale, norm.bias - norm.running_mean * scale, dropout, seed)
+    if norm is not None:
+        # PyTorch's layer norm is one good kernel already
+        x = normed(norm, x)
+    out = _Finish.apply(x, dropout, seed, kernels)
+    return out
+
+
+def _contiguous(x: Tensor | None) -> Tensor | None:
+    return None if x is None else x.contiguous()

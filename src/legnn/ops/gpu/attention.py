@@ -1,0 +1,257 @@
+"""Attention: its denominator, its sum, and its gradient along the transpose."""
+
+# Kernels take many arguments, and Triton reads annotations at run time.
+# mypy: disable-error-code="no-untyped-def"
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from legnn.graph.adjacency import Adjacency
+from legnn.ops.gpu.sums import NO_LIMIT, leaky, sum_into, sum_pieces, whole_rows
+from legnn.ops.layout import lanes
+from legnn.ops.messages import LabelMessage
+
+EDGES = 2
+"""Edges in flight at once in a program of the gradient, which holds whole heads in registers."""
+
+
+@triton.jit
+def _log_denominator(
+    first, last, owner, col, weight, source, target, out, limit, slope,
+    HEADS: tl.constexpr, OWNED: tl.constexpr, WEIGHT: tl.constexpr, LOOKS: tl.constexpr,
+    HEADS_BLOCK: tl.constexpr, EDGES: tl.constexpr,
+):  # fmt: skip
+    program = tl.program_id(0).to(tl.int64)
+    begin = tl.load(first + program)
+    end = tl.load(last + program)
+    if end - begin <= limit:
+        row = program
+        if OWNED:
+            row = tl.load(owner + program).to(tl.int64)
+        head = tl.arange(0, HEADS_BLOCK)
+        there = head < HEADS
+        looked = tl.zeros([HEADS_BLOCK], dtype=tl.float32)
+        if LOOKS:
+            looked = tl.load(target + row * HEADS + head, mask=there, other=0.0)
+        largest = tl.full([HEADS_BLOCK], float("-inf"), dtype=tl.float32)
+        total = tl.zeros([HEADS_BLOCK], dtype=tl.float32)
+        for edge in range(begin, end, EDGES):
+            k = edge + tl.arange(0, EDGES)
+            inside = k < end
+            j = tl.load(col + k, mask=inside, other=0).to(tl.int64)
+            both = inside[:, None] & there[None, :]
+            score = tl.load(source + j[:, None] * HEADS + head[None, :], mask=both, other=0.0)
+            score = leaky(score + looked[None, :], slope)
+            if WEIGHT:
+                score += tl.log(tl.load(weight + k, mask=inside, other=1.0).to(tl.float32))[:, None]
+            score = tl.where(inside[:, None], score, float("-inf"))
+            top = tl.maximum(largest, tl.max(score, 0))
+            total = total * tl.exp(largest - top) + tl.sum(tl.exp(score - top[None, :]), 0)
+            largest = top
+        result = tl.where(total > 0, largest + tl.log(total), float("-inf"))
+        tl.store(out + row * HEADS + head, result, mask=there)
+
+
+@triton.jit
+def _attention_dot(
+    gradient, nodes, label_of, label_rows, label_scale, add, out,
+    HEADS: tl.constexpr, CHANNELS: tl.constexpr, STRIDE: tl.constexpr, LABEL_STRIDE: tl.constexpr,
+    ADD: tl.constexpr, LABEL: tl.constexpr, LABEL_SCALE: tl.constexpr, HEADS_BLOCK: tl.constexpr,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    row = tl.program_id(0).to(tl.int64)
+    head = tl.arange(0, HEADS_BLOCK)
+    within = tl.arange(0, BLOCK)
+    there = (head < HEADS)[:, None] & (within < CHANNELS)[None, :]
+    column = head[:, None] * CHANNELS + within[None, :]
+    up = tl.load(gradient + row * STRIDE + column, mask=there, other=0.0).to(tl.float32)
+    value = tl.load(nodes + row * STRIDE + column, mask=there, other=0.0).to(tl.float32)
+    if LABEL:
+        y = tl.load(label_of + row)
+        if y >= 0:
+            message = tl.load(label_rows + y * LABEL_STRIDE + column, mask=there, other=0.0).to(tl.float32)
+            if LABEL_SCALE:
+                message *= tl.load(label_scale + row).to(tl.float32)
+            value -= message
+    if ADD:
+        value -= tl.load(add + row * STRIDE + column, mask=there, other=0.0).to(tl.float32)
+    tl.store(out + row * HEADS + head, tl.sum(up * value, 1), mask=head < HEADS)
+
+
+@triton.jit
+def _attention_gradient(
+    first, last, owner, col, weight, sent, gradient, source, target, log_denominator, dot,
+    source_scale, target_scale, out, edge_gradient, limit, slope,
+    HEADS: tl.constexpr, CHANNELS: tl.constexpr, SENT_STRIDE: tl.constexpr, UP_STRIDE: tl.constexpr,
+    OUT_STRIDE: tl.constexpr, OWNED: tl.constexpr, PARTIAL: tl.constexpr, ADD: tl.constexpr, WEIGHT: tl.constexpr,
+    SOURCE: tl.constexpr, TARGET: tl.constexpr, LOOKS: tl.constexpr, BLOCK: tl.constexpr, EDGES: tl.constexpr,
+):  # fmt: skip
+    # a program has a whole head of one source, since the gradient of a score is a product over all of it
+    program = tl.program_id(0).to(tl.int64)
+    head = tl.program_id(1)
+    begin = tl.load(first + program)
+    end = tl.load(last + program)
+    needed = end - begin <= limit
+    if ADD:
+        needed = needed & (end > begin)
+    if needed:
+        row = program
+        if OWNED:
+            row = tl.load(owner + program).to(tl.int64)
+        sends = 1.0
+        if SOURCE:
+            sends = tl.load(source_scale + row).to(tl.float32)
+        within = tl.arange(0, BLOCK)
+        there = within < CHANNELS
+        column = head * CHANNELS + within
+        mine = sends * tl.load(sent + row * SENT_STRIDE + column, mask=there, other=0.0).to(tl.float32)
+        own = tl.load(source + row * HEADS + head)
+        total = tl.zeros([EDGES, BLOCK], dtype=tl.float32)
+        score_total = tl.zeros([EDGES], dtype=tl.float32)
+        for edge in range(begin, end, EDGES):
+            k = edge + tl.arange(0, EDGES)
+            inside = k < end
+            i = tl.load(col + k, mask=inside, other=0).to(tl.int64)
+            score = own + tl.zeros([EDGES], dtype=tl.float32)
+            if LOOKS:
+                score += tl.load(target + i * HEADS + head, mask=inside, other=0.0)
+            offset = tl.load(log_denominator + i * HEADS + head, mask=inside, other=0.0)
+            share = tl.where(inside, tl.exp(leaky(score, slope) - offset), 0.0)
+            if WEIGHT:
+                share *= tl.load(weight + k, mask=inside, other=0.0).to(tl.float32)
+            arrives = share
+            if TARGET:
+                arrives = share * tl.load(target_scale + i, mask=inside, other=0.0).to(tl.float32)
+            up = tl.load(
+                gradient + i[:, None] * UP_STRIDE + column[None, :],
+                mask=inside[:, None] & there[None, :],
+                other=0.0,
+            ).to(tl.float32)
+            total += arrives[:, None] * up
+            taken = tl.load(dot + i * HEADS + head, mask=inside, other=0.0)
+            change = (arrives * tl.sum(up * mine[None, :], 1) - share * taken) * tl.where(score > 0, 1.0, slope)
+            score_total += change
+            if LOOKS:
+                tl.store(edge_gradient + k.to(tl.int64) * HEADS + head, change, mask=inside)
+        to = row
+        if PARTIAL:
+            to = program
+        to_row = out + to * OUT_STRIDE
+        to_score = to_row + HEADS * CHANNELS + head
+        values = sends * tl.sum(total, 0)
+        score_sum = tl.sum(score_total, 0)
+        if ADD:
+            values += tl.load(to_row + column, mask=there, other=0.0).to(tl.float32)
+            score_sum += tl.load(to_score).to(tl.float32)
+        tl.store(to_row + column, values.to(out.dtype.element_ty), mask=there)
+        tl.store(to_score, score_sum.to(out.dtype.element_ty))
+
+
+def log_denominator(adjacency: Adjacency, source: Tensor, target: Tensor | None, slope: float) -> Tensor:
+    """See `fused.Kernels`."""
+    heads = source.size(1)
+    out = source.new_empty(adjacency.num_rows, heads)
+    launches = [(*rows, 16) for rows in whole_rows(adjacency)]
+    pieces = adjacency.pieces
+    if pieces is not None:
+        # a score is one number: long rows are read in wide blocks, and need not be cut
+        begin, end = adjacency.rowptr[pieces.rows], adjacency.rowptr[pieces.rows + 1]
+        launches.append((begin, end, pieces.rows, pieces.rows.numel(), NO_LIMIT, 512))
+    for first, last, owner, count, limit, edges in launches:
+        _log_denominator[(count,)](
+            first, last, owner, adjacency.col, adjacency.weight, source, target, out, limit, slope,
+            HEADS=heads, OWNED=owner is not None, WEIGHT=adjacency.weight is not None, LOOKS=target is not None,
+            HEADS_BLOCK=triton.next_power_of_2(heads), EDGES=edges, num_warps=1 if edges == 16 else 4,
+        )  # fmt: skip
+    return out
+
+
+def attention_sum(
+    adjacency: Adjacency,
+    sent: Tensor,
+    channels: int,
+    source: Tensor,
+    target: Tensor | None,
+    log_denominator: Tensor,
+    slope: float,
+    source_scale: Tensor | None = None,
+    target_scale: Tensor | None = None,
+    label: LabelMessage | None = None,
+    add: Tensor | None = None,
+) -> Tensor:
+    """See `fused.Kernels`."""
+    width = lanes(channels, sent)
+    out = sent.new_empty(adjacency.num_rows, width)
+    out[:, channels:] = 0
+    return sum_into(
+        adjacency, sent, channels, out, heads=source.size(1), source_scale=source_scale, target_scale=target_scale,
+        label=label, add=add, attention=(source, target, log_denominator), slope=slope,
+    )  # fmt: skip
+
+
+def attention_dot(
+    gradient: Tensor,
+    nodes: Tensor,
+    channels: int,
+    heads: int,
+    label: LabelMessage | None = None,
+    add: Tensor | None = None,
+) -> Tensor:
+    """See `fused.Kernels`."""
+    rows = gradient.size(0)
+    out = torch.empty(rows, heads, dtype=torch.float32, device=gradient.device)
+    if rows:
+        _attention_dot[(rows,)](
+            gradient, nodes,
+            label.label_of if label else None, label.rows if label else None, label.scale if label else None, add, out,
+            HEADS=heads, CHANNELS=channels // heads, STRIDE=gradient.stride(0),
+            LABEL_STRIDE=label.rows.stride(0) if label else 0, ADD=add is not None, LABEL=label is not None,
+            LABEL_SCALE=label is not None and label.scale is not None,
+            HEADS_BLOCK=triton.next_power_of_2(heads), BLOCK=triton.next_power_of_2(channels // heads), num_warps=2,
+        )  # fmt: skip
+    return out
+
+
+def attention_gradient(
+    turned: Adjacency,
+    sent: Tensor,
+    channels: int,
+    gradient: Tensor,
+    source: Tensor,
+    target: Tensor | None,
+    log_denominator: Tensor,
+    dot: Tensor,
+    slope: float,
+    source_scale: Tensor | None,
+    target_scale: Tensor | None,
+    into: Tensor,
+    *,
+    add: bool,
+) -> Tensor | None:
+    """See `fused.Kernels`."""
+    heads = source.size(1)
+    looks = target is not None
+    edge_gradient = source.new_empty(turned.num_edges, heads) if looks else None
+    block = triton.next_power_of_2(channels // heads)
+
+    def launch(
+        first: Tensor, last: Tensor, owner: Tensor | None, count: int, limit: int, out: Tensor, *, partial: bool
+    ) -> None:
+        _attention_gradient[(count, heads)](
+            first, last, owner, turned.col, turned.weight, sent, gradient, source, target, log_denominator, dot,
+            source_scale, target_scale, out, edge_gradient, limit, slope,
+            HEADS=heads, CHANNELS=channels // heads, SENT_STRIDE=sent.stride(0), UP_STRIDE=gradient.stride(0),
+            OUT_STRIDE=out.stride(0), OWNED=owner is not None, PARTIAL=partial, ADD=add,
+            WEIGHT=turned.weight is not None, SOURCE=source_scale is not None, TARGET=target_scale is not None,
+            LOOKS=looks, BLOCK=block, EDGES=EDGES, num_warps=1 if block <= 256 else 4,
+        )  # fmt: skip
+
+    for first, last, owner, count, limit in whole_rows(turned, occupied=add):
+        launch(first, last, owner, count, limit, into, partial=False)
+    pieces = turned.pieces
+    if pieces is not None:
+        partial = torch.empty(pieces.owner.numel(), channels + heads, dtype=torch.float32, device=sent.device)
+        launch(pieces.first, pieces.last, pieces.owner, pieces.owner.numel(), NO_LIMIT, partial, partial=True)
+        sum_pieces(pieces, partial, into)
+    return edge_gradient

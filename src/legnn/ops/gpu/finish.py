@@ -1,0 +1,270 @@
+"""What follows a layer, in as few passes as there can be: batch norm, activation, dropout."""
+
+# Kernels take many arguments, and Triton reads annotations at run time.
+# mypy: disable-error-code="no-untyped-def"
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from legnn.ops.reference import threshold
+
+BLOCK = 128
+"""Columns of a tile."""
+TILE = 8
+"""Rows of a tile in the passes over whole matrices."""
+ROWS_OF_PROGRAM = 512
+"""Rows over which one program takes column sums; a fixed number, so that the sums do not depend on the device."""
+
+
+@triton.jit
+def _mixed(word):
+    # as in reference.kept
+    word = (word ^ (word >> 16)) * 0x7FEB352D
+    word = (word ^ (word >> 15)) * 0x846CA68B
+    return word ^ (word >> 16)
+
+
+@triton.jit
+def _kept(seed, row, column, least):
+    low = tl.load(seed).to(tl.uint32)
+    high = tl.load(seed + 1).to(tl.uint32)
+    key = _mixed(row.to(tl.uint32) ^ low) ^ high
+    return _mixed(key + column.to(tl.uint32) * 0x9E3779B9) >= least.to(tl.uint32)
+
+
+@triton.jit
+def _activate(
+    x, scale, shift, seed, out, num_rows, least, factor,
+    COLUMNS: tl.constexpr, NORM: tl.constexpr, AFFINE: tl.constexpr, RELU: tl.constexpr, DROP: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    # here and below, NORM is how many columns the norm has, and COLUMNS how many the matrix, the last of them zero
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    mask = (row < num_rows)[:, None] & (column < COLUMNS)[None, :]
+    place = row[:, None] * COLUMNS + column[None, :]
+    value = tl.load(x + place, mask=mask, other=0.0).to(tl.float32)
+    if AFFINE:
+        there = column < NORM
+        value = value * tl.load(scale + column, mask=there, other=0.0)[None, :]
+        value += tl.load(shift + column, mask=there, other=0.0)[None, :]
+    if RELU:
+        value = tl.maximum(value, 0.0)
+    if DROP:
+        value = tl.where(_kept(seed, row[:, None], column[None, :], least), value * factor, 0.0)
+    tl.store(out + place, value.to(out.dtype.element_ty), mask=mask)
+
+
+@triton.jit
+def _activate_gradient(
+    gradient, out, into, num_rows, factor, COLUMNS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr
+):
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    mask = (row < num_rows)[:, None] & (column < COLUMNS)[None, :]
+    place = row[:, None] * COLUMNS + column[None, :]
+    up = tl.load(gradient + place, mask=mask, other=0.0).to(tl.float32)
+    passes = tl.load(out + place, mask=mask, other=0.0).to(tl.float32) > 0
+    tl.store(into + place, tl.where(passes, up * factor, 0.0).to(into.dtype.element_ty), mask=mask)
+
+
+@triton.jit
+def _statistics(
+    x, shift, partial, num_rows, rows_of_program,
+    COLUMNS: tl.constexpr, NORM: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    there = column < NORM
+    # squares are taken around the running mean, not around zero, where they would lose digits
+    center = tl.load(shift + column, mask=there, other=0.0)
+    sums = tl.zeros([ROWS, BLOCK], dtype=tl.float32)
+    squares = tl.zeros([ROWS, BLOCK], dtype=tl.float32)
+    begin = tl.program_id(0).to(tl.int64) * rows_of_program
+    for start in range(begin, tl.minimum(begin + rows_of_program, num_rows), ROWS):
+        row = start + tl.arange(0, ROWS)
+        mask = (row < num_rows)[:, None] & there[None, :]
+        value = tl.load(x + row[:, None] * COLUMNS + column[None, :], mask=mask, other=0.0).to(tl.float32)
+        away = tl.where(mask, value - center[None, :], 0.0)
+        sums += away
+        squares += away * away
+    to = partial + tl.program_id(0) * (2 * NORM) + column
+    tl.store(to, tl.sum(sums, 0), mask=there)
+    tl.store(to + NORM, tl.sum(squares, 0), mask=there)
+
+
+@triton.jit
+def _gather_partials(partial, programs, column, NORM: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    first = tl.zeros([ROWS, BLOCK], dtype=tl.float32)
+    second = tl.zeros([ROWS, BLOCK], dtype=tl.float32)
+    for start in range(0, programs, ROWS):
+        part = start + tl.arange(0, ROWS)
+        mask = (part < programs)[:, None] & (column < NORM)[None, :]
+        place = partial + part[:, None] * (2 * NORM) + column[None, :]
+        first += tl.load(place, mask=mask, other=0.0)
+        second += tl.load(place + NORM, mask=mask, other=0.0)
+    return tl.sum(first, 0), tl.sum(second, 0)
+
+
+@triton.jit
+def _merge_statistics(
+    partial, running_mean, running_var, weight, bias, mean, inverse, scale, shift, programs, num_rows, momentum, eps,
+    NORM: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    column = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    there = column < NORM
+    sums, squares = _gather_partials(partial, programs, column, NORM, ROWS, BLOCK)
+    old_mean = tl.load(running_mean + column, mask=there, other=0.0)
+    old_var = tl.load(running_var + column, mask=there, other=0.0)
+    away = sums / num_rows
+    variance = tl.maximum(squares / num_rows - away * away, 0.0)
+    new_mean = old_mean + away
+    new_inverse = 1.0 / tl.sqrt(variance + eps)
+    gain = tl.load(weight + column, mask=there, other=0.0) * new_inverse
+    tl.store(mean + column, new_mean, mask=there)
+    tl.store(inverse + column, new_inverse, mask=there)
+    tl.store(scale + column, gain, mask=there)
+    tl.store(shift + column, tl.load(bias + column, mask=there, other=0.0) - new_mean * gain, mask=there)
+    unbiased = variance * (num_rows / tl.maximum(num_rows - 1.0, 1.0))
+    tl.store(running_mean + column, old_mean + momentum * away, mask=there)
+    tl.store(running_var + column, old_var + momentum * (unbiased - old_var), mask=there)
+
+
+@triton.jit
+def _norm_gradient_sums(
+    gradient, out, x, mean, inverse, partial, num_rows, rows_of_program, factor,
+    COLUMNS: tl.constexpr, NORM: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    there = column < NORM
+    center = tl.load(mean + column, mask=there, other=0.0)
+    spread = tl.load(inverse + column, mask=there, other=0.0)
+    sums = tl.zeros([ROWS, BLOCK], dtype=tl.float32)
+    products = tl.zeros([ROWS, BLOCK], dtype=tl.float32)
+    begin = tl.program_id(0).to(tl.int64) * rows_of_program
+    for start in range(begin, tl.minimum(begin + rows_of_program, num_rows), ROWS):
+        row = start + tl.arange(0, ROWS)
+        mask = (row < num_rows)[:, None] & there[None, :]
+        place = row[:, None] * COLUMNS + column[None, :]
+        up = tl.load(gradient + place, mask=mask, other=0.0).to(tl.float32)
+        passes = tl.load(out + place, mask=mask, other=0.0).to(tl.float32) > 0
+        up = tl.where(passes, up * factor, 0.0)
+        value = (tl.load(x + place, mask=mask, other=0.0).to(tl.float32) - center[None, :]) * spread[None, :]
+        sums += up
+        products += tl.where(passes, up * value, 0.0)
+    to = partial + tl.program_id(0) * (2 * NORM) + column
+    tl.store(to, tl.sum(sums, 0), mask=there)
+    tl.store(to + NORM, tl.sum(products, 0), mask=there)
+
+
+@triton.jit
+def _merge_sums(partial, first, second, programs, NORM: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    column = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    there = column < NORM
+    one, two = _gather_partials(partial, programs, column, NORM, ROWS, BLOCK)
+    tl.store(first + column, one, mask=there)
+    tl.store(second + column, two, mask=there)
+
+
+@triton.jit
+def _norm_gradient(
+    gradient, out, x, mean, inverse, weight, sums, products, into, num_rows, factor,
+    COLUMNS: tl.constexpr, NORM: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    there = column < NORM
+    mask = (row < num_rows)[:, None] & (column < COLUMNS)[None, :]
+    place = row[:, None] * COLUMNS + column[None, :]
+    center = tl.load(mean + column, mask=there, other=0.0)
+    spread = tl.load(inverse + column, mask=there, other=0.0)
+    gain = tl.load(weight + column, mask=there, other=0.0) * spread
+    mean_up = tl.load(sums + column, mask=there, other=0.0) / num_rows
+    mean_product = tl.load(products + column, mask=there, other=0.0) / num_rows
+    up = tl.load(gradient + place, mask=mask, other=0.0).to(tl.float32)
+    passes = tl.load(out + place, mask=mask, other=0.0).to(tl.float32) > 0
+    up = tl.where(passes, up * factor, 0.0)
+    value = (tl.load(x + place, mask=mask, other=0.0).to(tl.float32) - center[None, :]) * spread[None, :]
+    change = gain[None, :] * (up - mean_up[None, :] - value * mean_product[None, :])
+    tl.store(into + place, change.to(into.dtype.element_ty), mask=mask)
+
+
+def _tiles(x: Tensor) -> tuple[int, int]:
+    return triton.cdiv(x.size(0), TILE), triton.cdiv(x.size(1), BLOCK)
+
+
+def batch_norm(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    running_mean: Tensor,
+    running_var: Tensor,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """See `fused.Kernels`."""
+    rows, norm = x.size(0), running_mean.numel()
+    programs, blocks = triton.cdiv(rows, ROWS_OF_PROGRAM), triton.cdiv(norm, BLOCK)
+    partial = torch.empty(programs, 2, norm, dtype=torch.float32, device=x.device)
+    mean, inverse, scale, shift = running_mean.new_empty(4, norm)
+    _statistics[(programs, blocks)](
+        x, running_mean, partial, rows, ROWS_OF_PROGRAM,
+        COLUMNS=x.size(1), NORM=norm, ROWS=TILE, BLOCK=BLOCK, num_warps=4,
+    )  # fmt: skip
+    _merge_statistics[(blocks,)](
+        partial, running_mean, running_var, weight, bias, mean, inverse, scale, shift, programs, rows, momentum, eps,
+        NORM=norm, ROWS=64, BLOCK=BLOCK, num_warps=8,
+    )  # fmt: skip
+    return mean, inverse, scale, shift
+
+
+def activate(x: Tensor, scale: Tensor | None, shift: Tensor | None, dropout: float, seed: Tensor | None) -> Tensor:
+    """See `fused.Kernels`."""
+    return _elementwise(x, scale, shift, dropout, seed, relu=True)
+
+
+def drop(x: Tensor, dropout: float, seed: Tensor) -> Tensor:
+    """See `fused.Kernels`."""
+    return _elementwise(x, None, None, dropout, seed, relu=False)
+
+
+def _elementwise(
+    x: Tensor, scale: Tensor | None, shift: Tensor | None, dropout: float, seed: Tensor | None, *, relu: bool
+) -> Tensor:
+    out = torch.empty_like(x)
+    if x.numel():
+        _activate[_tiles(x)](
+            x, scale, shift, seed, out, x.size(0), threshold(dropout), 1 / (1 - dropout),
+            COLUMNS=x.size(1), NORM=0 if scale is None else scale.numel(), AFFINE=scale is not None, RELU=relu,
+            DROP=seed is not None, ROWS=TILE, BLOCK=BLOCK, num_warps=4,
+        )  # fmt: skip
+    return out
+
+
+def activate_gradient(gradient: Tensor, out: Tensor, factor: float) -> Tensor:
+    """See `fused.Kernels`."""
+    into = torch.empty_like(gradient)
+    if into.numel():
+        _activate_gradient[_tiles(out)](
+            gradient, out, into, out.size(0), factor, COLUMNS=out.size(1), ROWS=TILE, BLOCK=BLOCK, num_warps=4
+        )
+    return into
+
+
+def batch_norm_gradient(
+    gradient: Tensor, out: Tensor, x: Tensor, mean: Tensor, inverse: Tensor, weight: Tensor, factor: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """See `fused.Kernels`."""
+    rows, norm = x.size(0), mean.numel()
+    programs, blocks = triton.cdiv(rows, ROWS_OF_PROGRAM), triton.cdiv(norm, BLOCK)
+    partial = torch.empty(programs, 2, norm, dtype=torch.float32, device=x.device)
+    d_weight, d_bias, into = torch.empty_like(mean), torch.empty_like(mean), torch.empty_like(gradient)
+    sizes = {"COLUMNS": x.size(1), "NORM": norm, "ROWS": TILE, "BLOCK": BLOCK}
+    _norm_gradient_sums[(programs, blocks)](
+        gradient, out, x, mean, inverse, partial, rows, ROWS_OF_PROGRAM, factor, **sizes, num_warps=4
+    )
+    _merge_sums[(blocks,)](partial, d_bias, d_weight, programs, NORM=norm, ROWS=64, BLOCK=BLOCK, num_warps=8)
+    _norm_gradient[_tiles(x)](
+        gradient, out, x, mean, inverse, weight, d_bias, d_weight, into, rows, factor, **sizes, num_warps=4
+    )
+    return into, d_weight, d_bias

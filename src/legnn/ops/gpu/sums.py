@@ -1,0 +1,255 @@
+"""Sums over the edges of every row, weighted, scaled, or by attention."""
+
+# Kernels take many arguments, and Triton reads annotations at run time.
+# mypy: disable-error-code="no-untyped-def"
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from legnn.graph.adjacency import LONG_ROW, Adjacency, Pieces
+from legnn.ops.messages import LabelMessage
+
+EDGES = 2
+"""Edges in flight at once in a program."""
+BLOCK = 256
+"""Columns of one program, which is one warp: each lane reads four numbers at once, twice."""
+NO_LIMIT = 2**31 - 1
+
+
+@triton.jit
+def leaky(score, slope):
+    """LeakyReLU."""
+    return tl.where(score > 0, score, score * slope)
+
+
+@triton.jit
+def _sum_rows(
+    first, last, owner, col, weight, x, source_scale, target_scale, label_of, label_rows, label_scale,
+    add, source, target, log_denominator, out, limit, slope,
+    HEADS: tl.constexpr, CHANNELS: tl.constexpr, BLOCKS: tl.constexpr, WIDTH: tl.constexpr, X_STRIDE: tl.constexpr,
+    OUT_STRIDE: tl.constexpr, LABEL_STRIDE: tl.constexpr, ADD: tl.constexpr, OWNED: tl.constexpr, PARTIAL: tl.constexpr,
+    INDIRECT: tl.constexpr, WEIGHT: tl.constexpr, SOURCE: tl.constexpr, TARGET: tl.constexpr, LABEL: tl.constexpr,
+    LABEL_SCALE: tl.constexpr, ATTENTION: tl.constexpr, LOOKS: tl.constexpr, BLOCK: tl.constexpr,
+    TAIL: tl.constexpr, EDGES: tl.constexpr,
+):  # fmt: skip
+    # CHANNELS and BLOCKS are those of one head; a program has WIDTH columns: BLOCK of them, and a TAIL
+    program = tl.program_id(0).to(tl.int64)
+    head = tl.program_id(1) // BLOCKS
+    begin = tl.load(first + program)
+    end = tl.load(last + program)
+    if end - begin <= limit:
+        row = program
+        if OWNED:
+            row = tl.load(owner + program).to(tl.int64)
+        start = (tl.program_id(1) % BLOCKS) * WIDTH
+        within = start + tl.arange(0, BLOCK)
+        there = within < CHANNELS
+        column = head * CHANNELS + within
+        if TAIL:
+            tail_within = start + BLOCK + tl.arange(0, TAIL)
+            tail_there = (tail_within < CHANNELS) & (tail_within < start + WIDTH)
+            tail_column = head * CHANNELS + tail_within
+            tail_total = tl.zeros([EDGES, TAIL], dtype=tl.float32)
+        offset = 0.0
+        looked = 0.0
+        if ATTENTION:
+            offset = tl.load(log_denominator + row * HEADS + head)
+            if LOOKS:
+                looked = tl.load(target + row * HEADS + head)
+        total = tl.zeros([EDGES, BLOCK], dtype=tl.float32)
+        for edge in range(begin, end, EDGES):
+            k = edge + tl.arange(0, EDGES)
+            inside = k < end
+            j = k.to(tl.int64)
+            if INDIRECT:
+                j = tl.load(col + k, mask=inside, other=0).to(tl.int64)
+            share = inside.to(tl.float32)
+            if WEIGHT:
+                share = tl.load(weight + k, mask=inside, other=0.0).to(tl.float32)
+            if SOURCE:
+                share *= tl.load(source_scale + j, mask=inside, other=0.0).to(tl.float32)
+            if ATTENTION:
+                score = tl.load(source + j * HEADS + head, mask=inside, other=0.0)
+                share *= tl.where(inside, tl.exp(leaky(score + looked, slope) - offset), 0.0)
+            from_row = x + j[:, None] * X_STRIDE
+            values = tl.load(from_row + column[None, :], mask=inside[:, None] & there[None, :], other=0.0)
+            total += share[:, None] * values.to(tl.float32)
+            if TAIL:
+                values = tl.load(from_row + tail_column[None, :], mask=inside[:, None] & tail_there[None, :], other=0.0)
+                tail_total += share[:, None] * values.to(tl.float32)
+        result = tl.sum(total, 0)
+        if TAIL:
+            tail_result = tl.sum(tail_total, 0)
+        to = row
+        if PARTIAL:
+            to = program
+        if TARGET:
+            scale = tl.load(target_scale + row).to(tl.float32)
+            result *= scale
+            if TAIL:
+                tail_result *= scale
+        if LABEL:
+            y = tl.load(label_of + row)
+            if y >= 0:
+                scale = 1.0
+                if LABEL_SCALE:
+                    scale = tl.load(label_scale + row).to(tl.float32)
+                from_label = label_rows + y * LABEL_STRIDE
+                result += scale * tl.load(from_label + column, mask=there, other=0.0).to(tl.float32)
+                if TAIL:
+                    tail_result += scale * tl.load(from_label + tail_column, mask=tail_there, other=0.0).to(tl.float32)
+        if ADD:
+            from_add = add + row * OUT_STRIDE
+            result += tl.load(from_add + column, mask=there, other=0.0).to(tl.float32)
+            if TAIL:
+                tail_result += tl.load(from_add + tail_column, mask=tail_there, other=0.0).to(tl.float32)
+        to_row = out + to * OUT_STRIDE
+        tl.store(to_row + column, result.to(out.dtype.element_ty), mask=there)
+        if TAIL:
+            tl.store(to_row + tail_column, tail_result.to(out.dtype.element_ty), mask=tail_there)
+
+
+def whole_rows(adjacency: Adjacency, *, occupied: bool = False) -> list[tuple[Tensor, Tensor, Tensor | None, int, int]]:
+    """What to launch over whole rows: where each begins and ends, which row it is, how many, and up to which length.
+
+    With `occupied`, rows without an edge may be left out.
+    """
+    rowptr = adjacency.rowptr
+    if adjacency.all_rows_in_pieces or adjacency.num_rows == 0:
+        return []
+    if occupied and adjacency.occupied is not None:
+        rows = adjacency.occupied
+        return [(rowptr[rows], rowptr[rows + 1], rows, rows.numel(), NO_LIMIT)] if rows.numel() else []
+    return [(rowptr, rowptr[1:], None, adjacency.num_rows, LONG_ROW if adjacency.pieces is not None else NO_LIMIT)]
+
+
+def _power_of_2_at_most(columns: int) -> int:
+    return 1 << (columns.bit_length() - 1)
+
+
+def _columns(columns: int) -> tuple[int, int, int, int]:
+    """How to cut columns: into how many parts, of what width, which is a power of 2 and a tail.
+
+    Triton's vectors have a power of 2 of numbers. 544 columns in three vectors of 256 would leave most of the last
+    empty; in two of 256 + 16 nothing is.
+    """
+    blocks = max(columns // BLOCK, 1)
+    width = columns if blocks == 1 else 8 * triton.cdiv(columns, 8 * blocks)
+    block = _power_of_2_at_most(width)
+    return blocks, width, block, triton.next_power_of_2(width - block) if width > block else 0
+
+
+def sum_into(
+    adjacency: Adjacency,
+    x: Tensor,
+    channels: int,
+    out: Tensor,
+    *,
+    heads: int = 1,
+    place: Tensor | None = None,
+    source_scale: Tensor | None = None,
+    target_scale: Tensor | None = None,
+    label: LabelMessage | None = None,
+    add: Tensor | None = None,
+    attention: tuple[Tensor, Tensor | None, Tensor] | None = None,
+    slope: float = 0.0,
+) -> Tensor:
+    """Sum the first `channels` columns of `x` over the edges of each row into `out`: long rows by their pieces.
+
+    With `place` `[edges]`, `x` has a row for each edge, and this says where. `attention` is the scores of sources and
+    targets, and the logarithm of the denominator.
+    """
+    per_head = channels // heads
+    blocks, width, block, tail = _columns(per_head)
+    source, target, log_denominator = attention or (None, None, None)
+    weight = adjacency.weight if place is None else None
+
+    def launch(
+        first: Tensor, last: Tensor, owner: Tensor | None, count: int, limit: int,
+        values: Tensor, to: Tensor, *, merge: bool, partial: bool,
+    ) -> None:  # fmt: skip
+        ends = not partial
+        attending = not merge and attention is not None
+        _sum_rows[(count, heads * blocks)](
+            first, last, owner, adjacency.col if place is None else place, weight, values, source_scale, target_scale,
+            label.label_of if label else None, label.rows if label else None, label.scale if label else None,
+            add, source, target, log_denominator, to, limit, slope,
+            HEADS=heads, CHANNELS=per_head, BLOCKS=blocks, WIDTH=width, X_STRIDE=values.stride(0),
+            OUT_STRIDE=to.stride(0), LABEL_STRIDE=label.rows.stride(0) if label else 0, ADD=ends and add is not None,
+            OWNED=owner is not None, PARTIAL=partial, INDIRECT=not merge, WEIGHT=not merge and weight is not None,
+            SOURCE=not merge and source_scale is not None, TARGET=ends and target_scale is not None,
+            LABEL=ends and label is not None, LABEL_SCALE=ends and label is not None and label.scale is not None,
+            ATTENTION=attending, LOOKS=attending and target is not None,
+            BLOCK=block, TAIL=tail, EDGES=EDGES, num_warps=1,
+        )  # fmt: skip
+
+    if out.numel() == 0:
+        return out
+    for first, last, owner, count, limit in whole_rows(adjacency):
+        launch(first, last, owner, count, limit, x, out, merge=False, partial=False)
+    pieces = adjacency.pieces
+    if pieces is not None:
+        count = pieces.owner.numel()
+        partial = torch.empty(count, channels, dtype=torch.float32, device=x.device)
+        launch(pieces.first, pieces.last, pieces.owner, count, NO_LIMIT, x, partial, merge=False, partial=True)
+        first, last = pieces.pointer, pieces.pointer[1:]
+        launch(first, last, pieces.rows, pieces.rows.numel(), NO_LIMIT, partial, out, merge=True, partial=False)
+    return out
+
+
+def sum_rows(
+    adjacency: Adjacency,
+    x: Tensor,
+    source_scale: Tensor | None = None,
+    target_scale: Tensor | None = None,
+    label: LabelMessage | None = None,
+    add: Tensor | None = None,
+) -> Tensor:
+    """See `fused.Kernels`."""
+    out = x.new_empty(adjacency.num_rows, x.size(1))
+    return sum_into(
+        adjacency, x, x.size(1), out, source_scale=source_scale, target_scale=target_scale, label=label, add=add
+    )
+
+
+def sum_edges(adjacency: Adjacency, x: Tensor, place: Tensor) -> Tensor:
+    """See `fused.Kernels`."""
+    return sum_into(adjacency, x, x.size(1), x.new_empty(adjacency.num_rows, x.size(1)), place=place)
+
+
+def sum_pieces(pieces: Pieces, partial: Tensor, into: Tensor) -> None:
+    """Add up the pieces of every long row, `partial` `[P, D]`, into its row of `into`."""
+    columns = partial.size(1)
+    blocks, width, block, tail = _columns(columns)
+    _sum_rows[(pieces.rows.numel(), blocks)](
+        pieces.pointer, pieces.pointer[1:], pieces.rows, None, None, partial, None, None, None, None, None,
+        None, None, None, None, into, NO_LIMIT, 0.0,
+        HEADS=1, CHANNELS=columns, BLOCKS=blocks, WIDTH=width, X_STRIDE=partial.stride(0),
+        OUT_STRIDE=into.stride(0), LABEL_STRIDE=0, ADD=False, OWNED=True, PARTIAL=False, INDIRECT=False, WEIGHT=False,
+        SOURCE=False, TARGET=False, LABEL=False, LABEL_SCALE=False, ATTENTION=False, LOOKS=False,
+        BLOCK=block, TAIL=tail, EDGES=EDGES, num_warps=1,
+    )  # fmt: skip
+
+
+@triton.jit
+def _add_label_rows(x, shown, y, rows, count, COLUMNS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    place = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    inside = place < count
+    row = tl.load(shown + place, mask=inside, other=0).to(tl.int64)
+    label = tl.load(y + place, mask=inside, other=0).to(tl.int64)
+    for start in range(0, COLUMNS, BLOCK):
+        column = start + tl.arange(0, BLOCK)
+        mask = inside[:, None] & (column < COLUMNS)[None, :]
+        to = x + row[:, None] * COLUMNS + column[None, :]
+        value = tl.load(to, mask=mask, other=0.0).to(tl.float32)
+        value += tl.load(rows + label[:, None] * COLUMNS + column[None, :], mask=mask, other=0.0).to(tl.float32)
+        tl.store(to, value.to(x.dtype.element_ty), mask=mask)
+
+
+def add_label_rows(x: Tensor, shown: Tensor, y: Tensor, rows: Tensor) -> None:
+    """See `fused.Kernels`."""
+    if shown.numel():
+        _add_label_rows[(triton.cdiv(shown.numel(), 4),)](
+            x, shown, y, rows, shown.numel(), COLUMNS=x.size(1), ROWS=4, BLOCK=128, num_warps=4
+        )

@@ -1,0 +1,89 @@
+"""In which precision a run computes.
+
+| precision | features and what follows from them | products of matrices |
+|---|---|---|
+| `fp32` | float32 | float32 |
+| `tf32` | float32 | TF32 on a GPU: 10 bits of mantissa in, float32 sums |
+| `bf16` | bfloat16 on a GPU, float32 on the CPU | bfloat16: 7 bits of mantissa in, float32 sums |
+| `auto` | float32 | TF32 on a GPU, float32 on the CPU |
+
+Weights, their gradients and the loss are float32 everywhere. On the CPU the products are most of the time, and what
+happens along edges is computed in float32 anyway, so only the products are in bf16 there; on a CPU without instructions
+for them PyTorch computes them in float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from operator import attrgetter
+from typing import Any, Literal, NamedTuple
+
+import torch
+
+from legnn.errors import InputError
+
+
+class Precision(NamedTuple):
+    """What a name of a precision means on a device."""
+
+    dtype: torch.dtype
+    """Of the features; everything in the model follows it."""
+    products: Literal["highest", "high", "medium"]
+    """Of products of float32 matrices, in PyTorch's words: float32, TF32 or bf16."""
+
+
+def training_precision(name: str, device: torch.device) -> Precision:
+    """What `name` means where a run is trained; TF32 is refused where there is none."""
+    if name == "tf32" and device.type != "cuda":
+        raise InputError("precision = tf32 needs a GPU, and this run is on the CPU; give precision = fp32 or auto")
+    if device.type == "cuda":
+        return Precision(torch.bfloat16 if name == "bf16" else torch.float32, "highest" if name == "fp32" else "high")
+    return Precision(torch.float32, "medium" if name == "bf16" else "highest")
+
+
+def prediction_precision(name: str, device: torch.device) -> Precision:
+    """What the `name` a run was trained with means where it predicts.
+
+    A run that was trained in TF32 on a GPU predicts in float32 on the CPU: nobody is refused predictions for want of
+    the machine that trained.
+    """
+    return training_precision("auto" if name == "tf32" else name, device)
+
+
+@contextmanager
+def matrix_products(precision: str) -> Iterator[None]:
+    """Compute products of float32 matrices in `precision` within, and leave the caller's choice as it was."""
+    restore = [*_matrix_products(), *_cudnn()]
+    torch.set_float32_matmul_precision(precision)
+    torch.backends.cudnn.allow_tf32 = precision != "highest"
+    try:
+        yield
+    finally:
+        for put_back in restore:
+            put_back()
+
+
+Restore = Callable[[], Any]
+
+
+def _matrix_products() -> list[Restore]:
+    try:
+        return [partial(torch.set_float32_matmul_precision, torch.get_float32_matmul_precision())]
+    except RuntimeError:
+        # what a caller set by the names PyTorch has since 2.9 cannot be read by the older ones
+        return [_newer("cuda.matmul"), _newer("mkldnn.matmul")]
+
+
+def _cudnn() -> list[Restore]:
+    try:
+        return [partial(setattr, torch.backends.cudnn, "allow_tf32", torch.backends.cudnn.allow_tf32)]
+    except RuntimeError:
+        return [_newer("cudnn.conv"), _newer("cudnn.rnn")]
+
+
+def _newer(name: str) -> Restore:
+    # by name: PyTorch's type hints do not know all of them
+    backend = attrgetter(name)(torch.backends)
+    return partial(setattr, backend, "fp32_precision", backend.fp32_precision)

@@ -1,0 +1,65 @@
+"""Adam as a run uses it: what the penalty is on, that fused means the same, and where the learning rate is read."""
+
+import pytest
+import torch
+
+from legnn.nn import LEGNN, ModelSettings
+from legnn.training import make_adam
+from legnn.training.optimizer import set_lr
+
+DEVICES = [
+    "cpu",
+    pytest.param(
+        "cuda",
+        marks=[
+            pytest.mark.gpu,
+            pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
+            pytest.mark.filterwarnings("ignore:.*running without .* graph capture"),
+        ],
+    ),
+]
+
+
+def model() -> LEGNN:
+    torch.manual_seed(0)
+    return LEGNN(6, 3, ModelSettings(hidden=8, layers=2))
+
+
+def gradients(one: LEGNN, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in one.parameters():
+        parameter.grad = torch.randn(parameter.shape, generator=generator).to(parameter.device)
+
+
+def test_the_penalty_is_on_the_projection_of_the_features_alone_and_nothing_is_left_out():
+    one = model()
+    adam = make_adam(one, 0.01, 0.5)
+    penalty = {id(p): group["weight_decay"] for group in adam.param_groups for p in group["params"]}
+    expected = {name: 0.5 if name == "encoder.project.weight" else 0.0 for name, _ in one.named_parameters()}
+    assert {name: penalty[id(p)] for name, p in one.named_parameters()} == expected
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_it_is_adam_with_the_learning_rate_of_each_step(device):
+    ours, plain = model().to(device), model()
+    adam = make_adam(ours, 0.01, 0.0)
+    reference = torch.optim.Adam(plain.parameters(), lr=0.01, foreach=False)
+    for epoch, lr in enumerate((0.01, 0.5, 0.002)):
+        set_lr(adam, lr)
+        set_lr(reference, lr)
+        for one in (ours, plain):
+            gradients(one, epoch)
+        adam.step()
+        reference.step()
+    for mine, theirs in zip(ours.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(mine.cpu(), theirs)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_on_a_gpu_the_learning_rate_changes_in_place(device):
+    adam = make_adam(model().to(device), 0.01, 0.0)
+    before = [group["lr"] for group in adam.param_groups]
+    set_lr(adam, 0.25)
+    assert [float(group["lr"]) for group in adam.param_groups] == [0.25, 0.25]
+    if device == "cuda":
+        assert all(group["lr"] is one for group, one in zip(adam.param_groups, before, strict=True))

@@ -1,0 +1,132 @@
+"""Precision: what a name means on a device, and that the caller's own choice comes back."""
+
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+import torch
+from tests.graphs import small_data
+
+import legnn
+from legnn.errors import InputError
+from legnn.runs import RunFolder
+from legnn.training import matrix_products, prediction_precision, training_precision
+
+CPU, CUDA = torch.device("cpu"), torch.device("cuda")
+FP32, BF16 = torch.float32, torch.bfloat16
+QUICK = {"epochs": 4, "hidden": 8, "device": "cpu"}
+
+
+@pytest.mark.parametrize(
+    ("name", "device", "dtype", "products"),
+    [
+        ("fp32", CPU, FP32, "highest"),
+        ("fp32", CUDA, FP32, "highest"),
+        ("tf32", CUDA, FP32, "high"),
+        ("bf16", CPU, FP32, "medium"),
+        ("bf16", CUDA, BF16, "high"),
+        ("auto", CPU, FP32, "highest"),
+        ("auto", CUDA, FP32, "high"),
+    ],
+)
+def test_what_a_name_means_on_a_device(name, device, dtype, products):
+    assert training_precision(name, device) == (dtype, products)
+    assert prediction_precision(name, device) == (dtype, products)
+
+
+def test_tf32_needs_a_gpu_to_train_but_not_to_predict():
+    with pytest.raises(InputError, match=r"precision = tf32 needs a GPU.*; give precision = fp32 or auto"):
+        training_precision("tf32", CPU)
+    assert prediction_precision("tf32", CPU) == (FP32, "highest")
+
+
+@pytest.fixture
+def flags():
+    """Puts PyTorch's own back after a test."""
+    matrices, cudnn = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+    yield
+    torch.set_float32_matmul_precision(matrices)
+    torch.backends.cudnn.allow_tf32 = cudnn
+
+
+def allowed() -> tuple[bool, bool]:
+    return torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+
+
+@pytest.mark.usefixtures("flags")
+@pytest.mark.parametrize("inside", ["highest", "high", "medium"])
+@pytest.mark.parametrize("cudnn", [False, True])
+@pytest.mark.parametrize("matrices", ["highest", "high", "medium"])
+def test_tf32_is_as_asked_for_within_and_as_it_was_after(matrices, cudnn, inside):
+    torch.set_float32_matmul_precision(matrices)
+    torch.backends.cudnn.allow_tf32 = cudnn
+    with matrix_products(inside):
+        assert torch.get_float32_matmul_precision() == inside
+        assert allowed() == (inside != "highest",) * 2
+    assert (torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32) == (matrices, cudnn)
+    with pytest.raises(ZeroDivisionError), matrix_products(inside):
+        _ = 1 / 0
+    assert (torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32) == (matrices, cudnn)
+
+
+@pytest.mark.skipif(not hasattr(torch.backends, "fp32_precision"), reason="PyTorch has these names since 2.9")
+@pytest.mark.usefixtures("flags")
+@pytest.mark.parametrize("inside", ["highest", "high", "medium"])
+def test_what_was_set_by_pytorchs_newer_names_comes_back_too(inside):
+    places = torch.backends.cuda.matmul, torch.backends.cudnn.conv
+    for place, value in zip(places, ("tf32", "ieee"), strict=True):
+        place.fp32_precision = value
+    with matrix_products(inside):
+        assert torch.get_float32_matmul_precision() == inside
+        assert allowed() == (inside != "highest",) * 2
+    assert [place.fp32_precision for place in places] == ["tf32", "ieee"]
+
+
+@pytest.mark.usefixtures("flags")
+def test_a_run_computes_in_its_precision_and_leaves_the_callers(tmp_path):
+    torch.set_float32_matmul_precision("high")
+    seen = []
+    run = legnn.train(
+        small_data(), out=tmp_path / "run", precision="fp32", on_epoch=lambda log: seen.append(allowed()), **QUICK
+    )
+    assert seen == [(False, False)] * 4
+    assert torch.get_float32_matmul_precision() == "high"
+    legnn.predict(run.folder, small_data())
+    assert torch.get_float32_matmul_precision() == "high"
+
+
+def test_the_precision_asked_for_is_kept_with_the_run(tmp_path):
+    run = legnn.train(small_data(), out=tmp_path / "run", precision="fp32", **QUICK)
+    assert run.result["precision"] == "fp32"
+    assert RunFolder.open(run.folder).settings.train.precision == "fp32"
+    assert legnn.train(small_data(), **QUICK).result["precision"] == "auto"
+
+
+def test_auto_is_fp32_on_the_cpu():
+    runs = [legnn.train(small_data(), precision=name, **QUICK) for name in ("auto", "fp32")]
+    pd.testing.assert_frame_equal(runs[0].predictions, runs[1].predictions, check_exact=True)
+
+
+def test_a_run_trained_in_tf32_predicts_on_the_cpu(tmp_path):
+    run = legnn.train(small_data(), out=tmp_path / "run", **QUICK)
+    # as if it had been trained on a GPU
+    settings = replace(run.settings, train=replace(run.settings.train, precision="tf32", device="auto"))
+    (run.folder / "settings.yaml").write_text(settings.to_yaml())
+    again = legnn.predict(run.folder, small_data(), device="cpu")
+    pd.testing.assert_frame_equal(again, run.predictions, check_exact=True)
+
+
+@pytest.mark.parametrize("backbone", ["gcn", "sage", "gat"])
+def test_bf16_trains_and_predicts_close_to_fp32(tmp_path, backbone):
+    options = {"epochs": 60, "hidden": 16, "lr": 0.02, "device": "cpu", "backbone": backbone}
+    data = small_data(nodes=120)
+    seen = set()
+    run = legnn.train(
+        data, out=tmp_path / "run", precision="bf16",
+        on_epoch=lambda log: seen.add(torch.get_float32_matmul_precision()), **options,
+    )  # fmt: skip
+    assert seen == {"medium"}
+    plain = legnn.train(data, precision="fp32", **options)
+    assert {value.dtype for value in run.model.parameters()} == {FP32}
+    assert abs(run.result["test"]["accuracy"] - plain.result["test"]["accuracy"]) < 0.1
+    pd.testing.assert_frame_equal(legnn.predict(run.folder, data, device="cpu"), run.predictions, check_exact=True)
