@@ -195,11 +195,12 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     on_gpu = options.device == "cuda"
     options.size = options.size or ([] if options.from_json else ["small"])
+    options.plotted = options.precision or PRECISIONS
     options.precision = options.precision or ["tf32" if on_gpu else "fp32"]
     options.repeats = options.repeats or (10 if on_gpu else 3)
     if on_gpu and not torch.cuda.is_available():
         parser.error("--device cuda, but PyTorch sees no GPU here")
-    if not on_gpu and "tf32" in options.precision:
+    if options.size and not on_gpu and "tf32" in options.precision:
         parser.error("tf32 is a precision of GPUs; give fp32 or bf16 with --device cpu")
     if options.repeats < 1:
         parser.error("--repeats must be 1 or more")
@@ -240,7 +241,7 @@ def main(arguments: list[str] | None = None) -> list[Row]:
         print_machine(rows[0])
     if options.plot:
         earlier: list[dict[str, Any]] = [row for file in options.from_json for row in json.loads(file.read_text())]
-        plot(earlier + rows, options.plot)
+        plot([row for row in earlier + rows if row["precision"] in options.plotted], options.plot)
         print(f"plot: {options.plot}")
     return rows
 

@@ -11,6 +11,7 @@ from benchmarks.speed import BACKBONES, Case, main, settings_for
 from benchmarks.speed_report import ratios
 from benchmarks.synthetic import SIZES, skewed_graph, workload
 
+from benchmarks import profile
 from legnn.nn import LEGNN
 
 CPU = torch.device("cpu")
@@ -237,3 +238,12 @@ def test_what_cannot_be_meant_is_refused(words, message, capsys):
     with pytest.raises(SystemExit):
         main(words)
     assert message in capsys.readouterr().err
+
+
+def test_the_profile_names_the_operations_of_a_step(capsys):
+    lines = profile.main(["--size", "tiny", "--backbone", "sage"])
+    names = [name for name, *_ in lines]
+    assert "_Propagate" in names
+    assert "aten::mm" in names
+    assert all(milliseconds > 0 for _, milliseconds, _ in lines)
+    assert "100 %" in capsys.readouterr().out

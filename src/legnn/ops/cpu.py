@@ -281,6 +281,11 @@ def _edges(adjacency: Adjacency) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return adjacency.rowptr.numpy(), adjacency.col.numpy(), _array(adjacency.weight)
 
 
+def _blank(rows: int, width: int, columns: int) -> Tensor:
+    """`[rows, width]`, of which the first `columns` will be written and the others are zero."""
+    return torch.empty(rows, width) if width == columns else torch.zeros(rows, width)
+
+
 def _cuts(rows: int) -> list[int]:
     return [*range(0, rows, ROWS), rows]
 
@@ -336,7 +341,7 @@ def attention_sum(
     add: Tensor | None = None,
 ) -> Tensor:
     """See `fused.Kernels`."""
-    out = torch.zeros(adjacency.num_rows, lanes(channels, sent))
+    out = _blank(adjacency.num_rows, lanes(channels, sent), channels)
     run(
         _attention_sum, adjacency.cuts, adjacency.num_edges * channels, *_edges(adjacency), _array(sent), channels,
         _array(source), _array(target, _NO_MATRIX), _array(log_denominator), np.float32(slope), _array(source_scale),
@@ -470,7 +475,7 @@ def batch_norm_gradient(
     matrices = _array(gradient), _array(out), _array(x), _array(mean), _array(inverse)
     run(_norm_gradient_sums, range(parts + 1), x.numel(), *matrices, np.float32(factor), partial.numpy(), ROWS)
     d_bias, d_weight = partial.double().sum(0).float()
-    into = torch.zeros(x.shape)
+    into = _blank(rows, x.size(1), mean.numel())
     run(
         _norm_gradient, _cuts(rows), x.numel(), *matrices, _array(weight * inverse), _array(d_bias / rows),
         _array(d_weight / rows), np.float32(factor), into.numpy(),

@@ -1,11 +1,17 @@
-"""A numba kernel over parts of its rows, on as many threads as PyTorch uses.
+"""A numba kernel over parts of its rows, on PyTorch's own threads.
 
-Not numba's own `prange`: kernels compile several times faster without it, it cannot be forked, and two threads of one
-program may not use it at once.
+After every product of matrices PyTorch's threads stay awake for some milliseconds, waiting for more. A second pool of
+threads would have to share the cores with them: a kernel of eight milliseconds then takes sixteen. So the kernels are
+handed to the threads that are awake, by the call with which compiled OpenMP code does it. Where there is no OpenMP to
+ask, a pool of threads does it.
+
+Not numba's own `prange`: that is such a second pool, kernels compile several times faster without it, and two threads
+of one program may not use it at once.
 """
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import os
 import threading
@@ -36,20 +42,58 @@ def run(function: Callable[..., None], cuts: Sequence[int], work: int, *argument
         return
     parts = itertools.pairwise(cuts)
     lock = threading.Lock()
+    failed: list[BaseException] = []
 
-    def take() -> None:
-        while True:
-            with lock:
-                part = next(parts, None)
-            if part is None:
-                return
-            if part[0] < part[1]:
-                function(part[0], part[1], *arguments)
+    def take(_: object = None) -> None:
+        try:
+            while True:
+                with lock:
+                    part = next(parts, None)
+                if part is None or failed:
+                    return
+                if part[0] < part[1]:
+                    function(part[0], part[1], *arguments)
+        except BaseException as error:
+            failed.append(error)
 
-    others = [_pool(os.getpid(), threads).submit(take) for _ in range(threads - 1)]
-    take()
+    _on_threads(take, threads)
+    if failed:
+        raise failed[0]
+
+
+def _on_threads(work: Callable[[object], None], threads: int) -> None:
+    """Call `work` once on each of so many threads, this one included."""
+    parallel = _openmp()
+    if parallel is not None:
+        parallel(_WORK(work), None, threads, 0)
+        return
+    others = [_pool(os.getpid(), threads).submit(work, None) for _ in range(threads - 1)]
+    work(None)
     for other in others:
         other.result()
+
+
+_WORK = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+@lru_cache(1)
+def _openmp() -> Callable[..., None] | None:
+    """`GOMP_parallel` of the OpenMP library that PyTorch has loaded, which GNU's, LLVM's and Intel's all have."""
+    if "OpenMP" not in torch.__config__.parallel_info() or not os.path.exists("/proc/self/maps"):
+        return None
+    with open("/proc/self/maps") as maps:
+        loaded = {line.split()[-1] for line in maps if "/" in line}
+    # PyTorch brings its own copy along: another one that happens to be loaded has threads of its own
+    ours = os.path.dirname(torch.__file__)
+    found = [
+        path for path in loaded if any(name in os.path.basename(path) for name in ("libgomp", "libomp", "libiomp"))
+    ]
+    for path in sorted(found, key=lambda path: not path.startswith(ours)):
+        parallel = getattr(ctypes.CDLL(path), "GOMP_parallel", None)
+        if parallel is not None:
+            parallel.argtypes, parallel.restype = [_WORK, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint], None
+            return parallel
+    return None
 
 
 @lru_cache(1)
