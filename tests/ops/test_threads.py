@@ -2,6 +2,7 @@
 
 import threading
 
+import numba
 import numpy as np
 import pytest
 import torch
@@ -63,3 +64,20 @@ def test_little_work_is_done_where_it_is_asked_for():
     seen = []
     threads.run(lambda begin, end: seen.append((begin, end, threading.get_ident())), [0, 1, 2], threads.SMALL - 1)
     assert seen == [(0, 2, threading.get_ident())]
+
+
+def test_a_kernel_that_cannot_be_kept_on_disk_is_compiled_all_the_same(monkeypatch):
+    njit = numba.njit
+
+    def nowhere(**options):
+        if options.pop("cache", False):
+            raise RuntimeError("cannot cache function: no locator available")
+        return njit(**options)
+
+    monkeypatch.setattr(numba, "njit", nowhere)
+
+    @threads.kernel
+    def twice(x):
+        return 2 * x
+
+    assert twice(3) == 6

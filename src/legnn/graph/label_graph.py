@@ -67,18 +67,8 @@ class LabelGraph:
         return nobody.index_copy(0, self.shown, self.y.int())
 
     @cached_property
-    def rows(self) -> Adjacency:
-        """`Y` in compressed rows `[M, C]`: the class of each node that shows one."""
-        return self._blocks[0]
-
-    @cached_property
     def classes(self) -> Adjacency:
-        """`Yᵀ` in compressed rows `[C, M]`: the nodes that show each class."""
-        return self._blocks[1]
-
-    @cached_property
-    def _blocks(self) -> tuple[Adjacency, Adjacency]:
-        """`Y` and `Yᵀ`, made without waiting for the device."""
+        """`Yᵀ` in compressed rows `[C, M]`: the nodes that show each class. Made without waiting for the device."""
         # a node's place among those that show a label, in the order of the nodes: counting is faster than sorting
         before = torch.zeros(self.num_nodes + 1, dtype=torch.int32, device=self.y.device)
         torch.cumsum(self.label_of >= 0, 0, dtype=torch.int32, out=before[1:])
@@ -91,7 +81,7 @@ class LabelGraph:
         y, order = (y.short() if self.num_classes < 2**15 else y).sort(stable=True)
         classes = _ClassRows.from_sorted(y.long(), shown[order], None, self.num_classes, self.num_nodes)
         classes.__dict__["transposition"] = Transposition(rows, order.int())
-        return rows, classes
+        return classes
 
     @cached_property
     def label_count(self) -> Tensor:

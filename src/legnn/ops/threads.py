@@ -17,8 +17,8 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, cast
 
 import numba
 import torch
@@ -26,8 +26,18 @@ import torch
 SMALL = 200_000
 """Below so many numbers to touch, waking another thread takes longer than the work."""
 
-kernel = numba.njit(nogil=True, cache=True, fastmath={"contract", "reassoc", "nsz", "arcp"}, error_model="numpy")
-"""A function compiled on its first call, and kept on disk; its sums may be taken in vectors."""
+PARTS = 4
+"""Parts for each thread."""
+
+
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function compiled on its first call and kept on disk; its sums may be taken in vectors."""
+    compiled = partial(numba.njit, nogil=True, fastmath={"contract", "reassoc", "nsz", "arcp"}, error_model="numpy")
+    try:
+        return cast(Callable[..., Any], compiled(cache=True)(function))
+    except RuntimeError:
+        # there is nowhere to keep it: neither beside the source nor in a home may be written to
+        return cast(Callable[..., Any], compiled()(function))
 
 
 def run(function: Callable[..., None], cuts: Sequence[int], work: int, *arguments: Any) -> None:
@@ -40,7 +50,9 @@ def run(function: Callable[..., None], cuts: Sequence[int], work: int, *argument
     if threads < 2 or work < SMALL:
         function(cuts[0], cuts[-1], *arguments)
         return
-    parts = itertools.pairwise(cuts)
+    # more parts than these would only be calls: a few to a thread keep all of them busy to the end
+    step = max((len(cuts) - 1) // (PARTS * threads), 1)
+    parts = itertools.pairwise([*cuts[:-1:step], cuts[-1]])
     lock = threading.Lock()
     failed: list[BaseException] = []
 

@@ -1,0 +1,62 @@
+"""The blocks of the label graph are the matrices they stand for."""
+
+import torch
+from hypothesis import given, settings
+from tests.strategies import label_graphs
+
+from legnn.graph import Adjacency, LabelGraph
+from legnn.graph.adjacency import LONG_ROW, Pieces
+
+
+def dense(adjacency: Adjacency) -> torch.Tensor:
+    matrix = torch.zeros(adjacency.num_rows, adjacency.num_cols)
+    return matrix.index_put((adjacency.row.long(), adjacency.col.long()), torch.ones(()), accumulate=True)
+
+
+def shown_in_any_order(graph: LabelGraph) -> LabelGraph:
+    order = torch.randperm(graph.shown.numel(), generator=torch.Generator().manual_seed(graph.num_nodes))
+    return graph.show(graph.shown[order], graph.y[order])
+
+
+@given(label_graphs(max_nodes=12))
+@settings(deadline=None)
+def test_the_classes_are_y_transposed_and_y_is_their_transpose(graph):
+    graph = shown_in_any_order(graph)
+    Y = torch.zeros(graph.num_nodes, graph.num_classes)
+    Y[graph.shown, graph.y] = 1
+    assert torch.equal(dense(graph.classes), Y.T)
+    assert torch.equal(dense(graph.classes.transpose), Y)
+    assert torch.equal(graph.label_of, torch.where(Y.any(1), Y.argmax(1), -1).int())
+    assert sorted(graph.classes.transpose.occupied.tolist()) == sorted(graph.shown.tolist())
+
+
+@given(label_graphs(max_nodes=12))
+@settings(deadline=None)
+def test_an_edge_is_found_again_in_the_transpose(graph):
+    for adjacency in (graph.adjacency, shown_in_any_order(graph).classes):
+        turn = adjacency.transposition
+        there = turn.place.long()
+        assert torch.equal(turn.adjacency.row[there], adjacency.col)
+        assert torch.equal(turn.adjacency.col[there], adjacency.row)
+        assert torch.equal(turn.origin[there].long(), torch.arange(adjacency.num_edges))
+        if adjacency.weight is not None:
+            assert torch.equal(turn.adjacency.weight[there], adjacency.weight)
+
+
+def test_pieces_have_every_edge_of_their_rows_once_and_in_order():
+    counts = torch.tensor([0, 1, LONG_ROW, LONG_ROW + 1, 0, 3 * LONG_ROW])
+    rowptr = torch.cat([torch.zeros(1), counts.cumsum(0)]).int()
+    rows = torch.tensor([3, 5], dtype=torch.int32)
+    pieces = Pieces.cut(rowptr, rows, LONG_ROW, most=8)
+    for place, row in enumerate(rows.tolist()):
+        mine = range(int(pieces.pointer[place]), int(pieces.pointer[place + 1]))
+        edges = [edge for piece in mine for edge in range(int(pieces.first[piece]), int(pieces.last[piece]))]
+        assert edges == list(range(int(rowptr[row]), int(rowptr[row + 1])))
+        assert {int(pieces.owner[piece]) for piece in mine} == {row}
+    unused = slice(int(pieces.pointer[-1]), None)
+    assert torch.equal(pieces.first[unused], pieces.last[unused]), "what is not needed is empty"
+
+
+def test_a_row_of_ordinary_length_is_not_cut():
+    adjacency = Adjacency.from_edge_index(torch.tensor([[0, 1, 1], [1, 0, 1]]), 2)
+    assert adjacency.pieces is None
