@@ -4,8 +4,8 @@ A layer maps `x` `[M, in]` and `labels` `[C, in]` over a `LabelGraph` to `[M, ou
 `labels` is None in a vanilla layer, which passes messages along `A` alone; what comes out for the labels is None there
 and in the last layer, whose labels nothing reads. `add` `[M, out]`, if given, is added to the nodes' output.
 
-A layer that reads `x` by products alone (`nn.product`) says so with `reads_by_products = True`: the gradient it gives to
-`x` is its own then, and may be added to in place.
+A layer that reads `x` by products alone (`nn.product`) says so with `reads_by_products = True`: the gradient it gives
+to `x` is its own then, and may be added to in place.
 
 Features carry the precision: matrices are taken in that of `x`. On a GPU nodes have a few columns more than channels
 (`ops.layout`), which are zero; labels never have.
