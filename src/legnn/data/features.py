@@ -1,18 +1,22 @@
 """Features from a text column: TF-IDF, then truncated SVD, kept so that new texts get the same features."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
-from sklearn.decomposition import TruncatedSVD
-from sklearn.feature_extraction.text import TfidfVectorizer
 
 from legnn.errors import InputError
 from legnn.files import whole_or_nothing
 from legnn.wording import first_line
+
+if TYPE_CHECKING:
+    from sklearn.feature_extraction.text import TfidfVectorizer
 
 MOST_TERMS = 100_000  # bounds the components at 100,000 x channels; rarer words say little
 LEAST_DOCUMENTS = 2  # a word of one text alone joins nothing
@@ -47,7 +51,7 @@ class TextFeatures:
         return self.components.shape[0]
 
     @classmethod
-    def fit(cls, texts: Sequence[str], channels: int, seed: int = 0) -> "TextFeatures":
+    def fit(cls, texts: Sequence[str], channels: int, seed: int = 0) -> TextFeatures:
         """Learn words and directions from the texts; as many channels as asked, or as the texts allow.
 
         Args:
@@ -61,6 +65,8 @@ class TextFeatures:
             raise InputError("the text column holds one word alone; features need at least two different words")
         most = min(channels, *counts.shape)
         with np.errstate(invalid="ignore"):  # equal texts have no variance to explain, and none is asked for
+            from sklearn.decomposition import TruncatedSVD
+
             svd = TruncatedSVD(n_components=most, random_state=seed).fit(counts)
         return cls(
             vectorizer.get_feature_names_out().tolist(),
@@ -82,7 +88,7 @@ class TextFeatures:
             file.write(save({"terms": terms, "idf": self.idf, "components": self.components}))
 
     @classmethod
-    def load(cls, path: str | Path) -> "TextFeatures":
+    def load(cls, path: str | Path) -> TextFeatures:
         """Read what `save` wrote; nothing in the file is executed."""
         try:
             tensors = load_file(path)
@@ -93,6 +99,9 @@ class TextFeatures:
 
 
 def _vectorizer(**options: object) -> TfidfVectorizer:
+    # importing scikit-learn takes seconds, which data without texts need not wait for
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
     # sublinear: a word said ten times is not ten times the topic
     return TfidfVectorizer(sublinear_tf=True, dtype=np.float32, **options)
 

@@ -19,8 +19,6 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import scipy.sparse as sp
 import torch
-from sklearn.datasets import load_digits
-from sklearn.neighbors import kneighbors_graph
 from torch_geometric.data import Data
 from torch_geometric.datasets import Actor, Amazon, Coauthor, HeterophilousGraphDataset, Planetoid
 from torch_geometric.utils import index_to_mask, to_undirected
@@ -40,6 +38,10 @@ ARXIV_PLACES = ("ogb/ogbn_arxiv", "ogb/arxiv", "ogbn_arxiv", "arxiv", "ogb/arxiv
 
 def read_digits(split: int | None) -> Data:
     """Scikit-learn's 8x8 digits, each joined to the ten nearest; 10 training and 30 validation nodes a class."""
+    # importing scikit-learn takes seconds, which other data need not wait for
+    from sklearn.datasets import load_digits
+    from sklearn.neighbors import kneighbors_graph
+
     digits = load_digits()
     x = torch.from_numpy(digits.data / 16).float()
     y = torch.from_numpy(digits.target).long()
