@@ -374,4 +374,4 @@ def _note_ignored(data: Data, names: list[str], table: Table, reason: str) -> No
 
 
 def _first(mask: np.ndarray) -> int:
-    return int(mask.argmax())
+    return int(np.argmax(mask))
