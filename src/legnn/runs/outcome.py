@@ -73,8 +73,9 @@ def _device_name(device: torch.device) -> str:
 
 def versions() -> dict[str, str]:
     """Of Python and of the packages a result depends on."""
-    found = {"python": platform.python_version(), "legnn": __version__}
-    for package in ("torch", "torch-geometric", "numpy", "scikit-learn"):
+    # PyTorch's own word also says for which CUDA it was built
+    found = {"python": platform.python_version(), "legnn": __version__, "torch": str(torch.__version__)}
+    for package in ("torch-geometric", "numpy", "numba", "scikit-learn"):
         try:
             found[package] = version(package)
         except PackageNotFoundError:
