@@ -8,6 +8,7 @@ On a GPU a line is a kernel, on the CPU an operation without those it calls.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 
 import torch
 from torch.profiler import ProfilerActivity, profile
@@ -19,20 +20,19 @@ from legnn.training import training_precision
 STEPS = 3
 
 
-def shares(run: object, device: torch.device) -> list[tuple[str, float, int]]:
+def shares(run: Callable[[], object], device: torch.device) -> list[tuple[str, float, int]]:
     """Name, milliseconds and calls in one step, the longest first."""
-    assert callable(run)
+    on_gpu = device.type == "cuda"
     for _ in range(5):
         run()
-    kinds = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if device.type == "cuda" else [])]
+    kinds = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_gpu else [])]
     with profile(activities=kinds) as seen:
         for _ in range(STEPS):
             run()
-        if device.type == "cuda":
+        if on_gpu:
             torch.cuda.synchronize()
     found = []
     for event in seen.key_averages():
-        on_gpu = device.type == "cuda"
         # operations carry the time of the kernels they launch: on a GPU the kernels alone are counted
         if on_gpu and event.device_type != torch.autograd.DeviceType.CUDA:
             continue

@@ -10,7 +10,7 @@ from tests.strategies import label_graphs
 
 from legnn.graph import Adjacency, LabelGraph
 from legnn.nn.features import SparseFeatures
-from legnn.ops import Scales, reference
+from legnn.ops import Heads, Scales, reference
 
 
 def one_hot(graph: LabelGraph) -> torch.Tensor:
@@ -79,9 +79,8 @@ def test_labels_attend_over_the_nodes_that_show_them(graph, looks):
     label_target = torch.randn(classes, heads, dtype=torch.float64) if looks else None
     scale = torch.rand(nodes, dtype=torch.float64)
     attended = reference.attend(
-        graph, sent, None, label_target, None, Scales(classes=scale),
-        channels=values, heads=heads, looks_at_target=True, negative_slope=0.2, classes=True,
-    )  # fmt: skip
+        graph, sent, None, label_target, None, Scales(classes=scale), Heads(values, heads, True, 0.2), classes=True
+    )
     by_head = (scale[:, None] * sent[:, :values]).unflatten(1, (heads, -1))
     expected, expected_log = dense_attention(
         one_hot(graph).T, by_head, sent[:, values : values + heads], label_target, 0.2

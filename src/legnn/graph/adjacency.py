@@ -13,7 +13,7 @@ LONG_ROW = 256
 keep everybody waiting."""
 
 PARTS = 32
-"""So many parts are handed to the threads of a CPU: enough to keep a few busy to the end."""
+"""The rows of an adjacency are cut into so many parts for the threads of a CPU, which may take several at once."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from legnn.graph import LabelGraph
 from legnn.nn.layer import Normalize, biased, channels_per_head, glorot, inverse, scale_dtype, typed_linear
 from legnn.nn.product import product
-from legnn.ops import Attended, Scales, attend, label_gather
+from legnn.ops import Attended, Heads, Scales, attend, label_gather
 from legnn.ops.layout import widen
 
 
@@ -90,10 +90,7 @@ class GAT(nn.Module):
             # jointly, the label's edge has to join what comes from the neighbors first
             None if kind == "joint" else add,
             scales,
-            channels=self.out_channels,
-            heads=self.heads,
-            looks_at_target=self.target is not None,
-            negative_slope=self.negative_slope,
+            Heads(self.out_channels, self.heads, self.target is not None, self.negative_slope),
             classes=enhanced and self.update_labels,
         )
         nodes = attended.nodes

@@ -4,7 +4,7 @@
 |---|---|
 | `propagate` | `t ∘ A (s ∘ x) + l ∘ Y labels + add` and `Yᵀ (c ∘ x)` |
 | `attend` | the same with attention for weights, within each relation |
-| `class_sum` | `Yᵀ x` |
+| `class_sum` | `Yᵀ x` of what needs no gradient |
 | `label_gather`, `add_labels_` | the rows of `Y labels` that are not zero; `x + Y labels` |
 | `project_entries` | `X P` for mostly-zero `X` |
 | `finish` | `dropout(relu(norm(x)))` |
@@ -26,11 +26,12 @@ from torch import Tensor
 from legnn.graph import Adjacency, LabelGraph
 from legnn.ops import fused, reference
 from legnn.ops.fused import Kernels
-from legnn.ops.messages import Attended, Scales
+from legnn.ops.messages import Attended, Heads, Scales
 from legnn.ops.reference import Norm
 
 __all__ = [
     "Attended",
+    "Heads",
     "Scales",
     "add_labels_",
     "attend",
@@ -82,27 +83,20 @@ def attend(
     label_target: Tensor | None,
     add: Tensor | None,
     scales: Scales,
+    kind: Heads,
     *,
-    channels: int,
-    heads: int,
-    looks_at_target: bool,
-    negative_slope: float,
     classes: bool,
 ) -> Attended:
     """`reference.attend`."""
     kernels = kernels_for(sent)
     form = reference.attend if kernels is None else partial(fused.attend, kernels)
-    return form(
-        graph, sent, labels, label_target, add, scales,
-        channels=channels, heads=heads, looks_at_target=looks_at_target, negative_slope=negative_slope,
-        classes=classes,
-    )  # fmt: skip
+    return form(graph, sent, labels, label_target, add, scales, kind, classes=classes)
 
 
 def class_sum(graph: LabelGraph, x: Tensor) -> Tensor:
-    """`reference.class_sum`."""
+    """`reference.class_sum`, for `x` that needs no gradient."""
     kernels = kernels_for(x)
-    return reference.class_sum(graph, x) if kernels is None else fused.class_sum(kernels, graph, x)
+    return reference.class_sum(graph, x) if kernels is None else kernels.sum_rows(graph.classes, x.contiguous())
 
 
 def label_gather(graph: LabelGraph, labels: Tensor) -> Tensor:

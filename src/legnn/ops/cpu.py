@@ -14,7 +14,7 @@ from torch import Tensor
 
 from legnn.graph.adjacency import Adjacency
 from legnn.ops.layout import lanes, widen
-from legnn.ops.messages import LabelMessage
+from legnn.ops.messages import Attention, LabelMessage
 from legnn.ops.reference import GOLDEN, threshold
 from legnn.ops.threads import kernel, run
 
@@ -142,7 +142,7 @@ def _attention_dot(begin, end, gradient, nodes, channels, label_of, label_rows, 
 
 @kernel
 def _attention_gradient(
-    begin, end, rowptr, col, weight, sent, channels, gradient, source, target, log_denominator, dot, slope,
+    begin, end, rowptr, col, weight, sent, channels, source, target, log_denominator, slope, gradient, dot,
     source_scale, target_scale, into, edge_gradient, add,
 ):  # fmt: skip
     heads = source.shape[1]
@@ -174,16 +174,10 @@ def _attention_gradient(
                 scores[h] += change
                 if target.size:
                     edge_gradient[k, h] = change
-        if add:
-            for c in range(channels):
-                into[j, c] += sends * total[c]
-            for h in range(heads):
-                into[j, channels + h] += scores[h]
-        else:
-            for c in range(channels):
-                into[j, c] = sends * total[c]
-            for h in range(heads):
-                into[j, channels + h] = scores[h]
+        if not add:
+            into[j, : channels + heads] = 0
+        _add_to(into[j, :channels], sends, total)
+        _add_to(into[j, channels : channels + heads], np.float32(1), scores)
 
 
 @kernel
@@ -277,6 +271,11 @@ def _label(label: LabelMessage | None) -> tuple[np.ndarray, np.ndarray, np.ndarr
     return label.label_of.numpy(), _array(label.rows), _array(label.scale)
 
 
+def _attention(attention: Attention) -> tuple[object, ...]:
+    scores = _array(attention.source), _array(attention.target, _NO_MATRIX), _array(attention.log_denominator)
+    return _array(attention.sent), attention.channels, *scores, np.float32(attention.slope)
+
+
 def _edges(adjacency: Adjacency) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return adjacency.rowptr.numpy(), adjacency.col.numpy(), _array(adjacency.weight)
 
@@ -321,6 +320,7 @@ def log_denominator(adjacency: Adjacency, source: Tensor, target: Tensor | None,
     """See `fused.Kernels`."""
     out = torch.empty(adjacency.num_rows, source.size(1))
     run(
+        # an exponential is about as much work as ten products
         _log_denominator, adjacency.cuts, 10 * adjacency.num_edges * source.size(1), *_edges(adjacency), _array(source),
         _array(target, _NO_MATRIX), np.float32(slope), out.numpy(),
     )  # fmt: skip
@@ -329,23 +329,18 @@ def log_denominator(adjacency: Adjacency, source: Tensor, target: Tensor | None,
 
 def attention_sum(
     adjacency: Adjacency,
-    sent: Tensor,
-    channels: int,
-    source: Tensor,
-    target: Tensor | None,
-    log_denominator: Tensor,
-    slope: float,
+    attention: Attention,
     source_scale: Tensor | None = None,
     target_scale: Tensor | None = None,
     label: LabelMessage | None = None,
     add: Tensor | None = None,
 ) -> Tensor:
     """See `fused.Kernels`."""
+    sent, channels = attention.sent, attention.channels
     out = _blank(adjacency.num_rows, lanes(channels, sent), channels)
     run(
-        _attention_sum, adjacency.cuts, adjacency.num_edges * channels, *_edges(adjacency), _array(sent), channels,
-        _array(source), _array(target, _NO_MATRIX), _array(log_denominator), np.float32(slope), _array(source_scale),
-        _array(target_scale), *_label(label), _array(add, _NO_MATRIX), out.numpy(),
+        _attention_sum, adjacency.cuts, adjacency.num_edges * channels, *_edges(adjacency), *_attention(attention),
+        _array(source_scale), _array(target_scale), *_label(label), _array(add, _NO_MATRIX), out.numpy(),
     )  # fmt: skip
     return out.to(sent.dtype)
 
@@ -369,14 +364,9 @@ def attention_dot(
 
 def attention_gradient(
     turned: Adjacency,
-    sent: Tensor,
-    channels: int,
+    attention: Attention,
     gradient: Tensor,
-    source: Tensor,
-    target: Tensor | None,
-    log_denominator: Tensor,
     dot: Tensor,
-    slope: float,
     source_scale: Tensor | None,
     target_scale: Tensor | None,
     into: Tensor,
@@ -384,13 +374,12 @@ def attention_gradient(
     add: bool,
 ) -> Tensor | None:
     """See `fused.Kernels`."""
-    edge_gradient = None if target is None else torch.empty(turned.num_edges, source.size(1))
+    edge_gradient = None if attention.target is None else torch.empty(turned.num_edges, attention.heads)
     wide = into.float()
     run(
-        _attention_gradient, turned.cuts, turned.num_edges * channels, *_edges(turned), _array(sent),
-        channels, _array(gradient), _array(source), _array(target, _NO_MATRIX), _array(log_denominator), _array(dot),
-        np.float32(slope), _array(source_scale), _array(target_scale), wide.numpy(),
-        _array(edge_gradient, _NO_MATRIX), add,
+        _attention_gradient, turned.cuts, turned.num_edges * attention.channels, *_edges(turned),
+        *_attention(attention), _array(gradient), _array(dot), _array(source_scale), _array(target_scale),
+        wide.numpy(), _array(edge_gradient, _NO_MATRIX), add,
     )  # fmt: skip
     if wide is not into:
         into.copy_(wide)

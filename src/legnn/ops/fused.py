@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from legnn.graph import Adjacency, LabelGraph
-from legnn.ops.messages import Attended, LabelMessage, Scales
-from legnn.ops.reference import Norm, normed
+from legnn.ops.messages import Attended, Attention, Heads, LabelMessage, Scales
+from legnn.ops.reference import Norm, normed, scores
 
 
 class Kernels(Protocol):
@@ -43,18 +43,13 @@ class Kernels(Protocol):
     def attention_sum(
         self,
         adjacency: Adjacency,
-        sent: Tensor,
-        channels: int,
-        source: Tensor,
-        target: Tensor | None,
-        log_denominator: Tensor,
-        slope: float,
+        attention: Attention,
         source_scale: Tensor | None = None,
         target_scale: Tensor | None = None,
         label: LabelMessage | None = None,
         add: Tensor | None = None,
     ) -> Tensor:
-        """`t_i Σ_j α_ij s_j values_j + label + add`, the values being the first `channels` of `sent`."""
+        """`t_i Σ_j α_ij s_j values_j + label + add` `[rows, channels]`, as wide as `lanes` says."""
         ...
 
     def attention_dot(
@@ -72,14 +67,9 @@ class Kernels(Protocol):
     def attention_gradient(
         self,
         turned: Adjacency,
-        sent: Tensor,
-        channels: int,
+        attention: Attention,
         gradient: Tensor,
-        source: Tensor,
-        target: Tensor | None,
-        log_denominator: Tensor,
         dot: Tensor,
-        slope: float,
         source_scale: Tensor | None,
         target_scale: Tensor | None,
         into: Tensor,
@@ -196,47 +186,44 @@ class _Attend(torch.autograd.Function):
         add: Tensor | None,
         graph: LabelGraph,
         scales: Scales,
-        channels: int,
-        heads: int,
-        looks_at_target: bool,
-        slope: float,
+        kind: Heads,
         classes: bool,
         kernels: Kernels,
     ) -> tuple[Tensor | None, ...]:
         # scores are read once for every edge: by themselves they are few enough to stay in the cache
-        source = sent[:, channels : channels + heads].float().contiguous()
-        target = sent[:, channels + heads : channels + 2 * heads].float().contiguous() if looks_at_target else None
+        source, target = (_single(score) for score in scores(sent, kind))
+        assert source is not None
         label = None if labels is None else LabelMessage(graph.label_of, labels, scales.label)
+        slope = kind.negative_slope
         log = kernels.log_denominator(graph.adjacency, source, target, slope)
-        nodes = kernels.attention_sum(
-            graph.adjacency, sent, channels, source, target, log, slope, scales.source, scales.target, label, add
-        )
+        attention = Attention(sent, kind.channels, source, target, log, slope)
+        nodes = kernels.attention_sum(graph.adjacency, attention, scales.source, scales.target, label, add)
         new_labels = label_log = None
         if classes:
-            label_target = None if label_target is None else label_target.float().contiguous()
+            label_target = _single(label_target)
             label_log = kernels.log_denominator(graph.classes, source, label_target, slope)
-            new_labels = kernels.attention_sum(
-                graph.classes, sent, channels, source, label_target, label_log, slope, scales.classes
-            )
+            attention = attention._replace(target=label_target, log_denominator=label_log)
+            new_labels = kernels.attention_sum(graph.classes, attention, scales.classes)
         ctx.save_for_backward(sent, source, target, labels, label_target, add, nodes, log, new_labels, label_log)
-        ctx.rest = graph, scales, channels, heads, slope, kernels
+        ctx.rest = graph, scales, kind, kernels
         return nodes, log, new_labels, label_log
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         sent, source, target, labels, label_target, add, nodes, log, new_labels, label_log = ctx.saved_tensors
-        graph, scales, channels, heads, slope, kernels = ctx.rest
+        graph, scales, kind, kernels = ctx.rest
+        channels, heads = kind.channels, kind.heads
         gradient = gradients[0].contiguous()
         label = None if labels is None else LabelMessage(graph.label_of, labels, scales.label)
         d_sent = torch.empty_like(sent)
         d_sent[:, channels + heads :] = 0
         # Σ_k α_ik (t_i s_k gradient_i · values_k), which softmax takes off every score's gradient
         dot = kernels.attention_dot(gradient, nodes, channels, heads, label, add) - gradients[1]
+        attention = Attention(sent, channels, source, target, log, kind.negative_slope)
         turn = graph.adjacency.transposition
         edges = kernels.attention_gradient(
-            turn.adjacency, sent, channels, gradient, source, target, log, dot, slope, scales.source, scales.target,
-            d_sent, add=False,
-        )  # fmt: skip
+            turn.adjacency, attention, gradient, dot, scales.source, scales.target, d_sent, add=False
+        )
         if edges is not None:
             targets = kernels.sum_edges(graph.adjacency, edges, turn.place)
             d_sent[:, channels + heads : channels + 2 * heads] = targets
@@ -244,17 +231,17 @@ class _Attend(torch.autograd.Function):
         if new_labels is not None:
             gradient_of_labels = gradients[2].contiguous()
             dot = kernels.attention_dot(gradient_of_labels, new_labels, channels, heads) - gradients[3]
+            attention = attention._replace(target=label_target, log_denominator=label_log)
             turn = graph.classes.transposition
             edges = kernels.attention_gradient(
-                turn.adjacency, sent, channels, gradient_of_labels, source, label_target, label_log, dot, slope,
-                scales.classes, None, d_sent, add=True,
-            )  # fmt: skip
+                turn.adjacency, attention, gradient_of_labels, dot, scales.classes, None, d_sent, add=True
+            )
             if edges is not None:
                 d_label_target = kernels.sum_edges(graph.classes, edges, turn.place).to(sent.dtype)
         d_labels = None
         if labels is not None:
             d_labels = kernels.sum_rows(graph.classes, gradient, scales.label)[:, : labels.size(1)]
-        return d_sent, d_labels, d_label_target, None if add is None else gradient, *[None] * 8
+        return d_sent, d_labels, d_label_target, None if add is None else gradient, *[None] * 5
 
 
 def attend(
@@ -265,40 +252,17 @@ def attend(
     label_target: Tensor | None,
     add: Tensor | None,
     scales: Scales,
+    kind: Heads,
     *,
-    channels: int,
-    heads: int,
-    looks_at_target: bool,
-    negative_slope: float,
     classes: bool,
 ) -> Attended:
     """Equal to `reference.attend`."""
     nodes, log_denominator, new_labels, label_log_denominator = _Attend.apply(
-        sent.contiguous(), _contiguous(labels), label_target, _contiguous(add), graph, scales, channels, heads,
-        looks_at_target, negative_slope, classes, kernels,
-    )  # fmt: skip
+        sent.contiguous(), _contiguous(labels), label_target, _contiguous(add), graph, scales, kind, classes, kernels
+    )
     if new_labels is not None:
-        new_labels = new_labels[:, :channels]
+        new_labels = new_labels[:, : kind.channels]
     return Attended(nodes, log_denominator, new_labels, label_log_denominator)
-
-
-class _ClassSum(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, graph: LabelGraph, kernels: Kernels) -> Tensor:
-        ctx.graph = graph
-        return kernels.sum_rows(graph.classes, x)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        graph = ctx.graph
-        nodes = gradients[0].new_zeros(graph.num_nodes, gradients[0].size(1))
-        return nodes.index_copy_(0, graph.shown, gradients[0].index_select(0, graph.y)), None, None
-
-
-def class_sum(kernels: Kernels, graph: LabelGraph, x: Tensor) -> Tensor:
-    """Equal to `reference.class_sum`."""
-    out: Tensor = _ClassSum.apply(x.contiguous(), graph, kernels)
-    return out
 
 
 class _LabelGather(torch.autograd.Function):
@@ -367,7 +331,7 @@ class _Finish(torch.autograd.Function):
         out = kernels.activate(x, None, None, dropout, seed)
         # what was dropped or negative is zero: the output itself says where the gradient passes
         ctx.save_for_backward(out)
-        ctx.rest = 1 / (1 - dropout) if seed is not None else 1.0, kernels
+        ctx.rest = _kept_factor(dropout, seed), kernels
         return out
 
     @staticmethod
@@ -397,7 +361,7 @@ class _FinishBatchNorm(torch.autograd.Function):
         )
         out = kernels.activate(x, scale, shift, dropout, seed)
         ctx.save_for_backward(out, x, mean, inverse, weight)
-        ctx.rest = 1 / (1 - dropout) if seed is not None else 1.0, kernels
+        ctx.rest = _kept_factor(dropout, seed), kernels
         return out
 
     @staticmethod
@@ -425,6 +389,15 @@ def finish(kernels: Kernels, x: Tensor, norm: Norm | None, dropout: float, seed:
         x = normed(norm, x)
     out = _Finish.apply(x, dropout, seed, kernels)
     return out
+
+
+def _kept_factor(dropout: float, seed: Tensor | None) -> float:
+    """What entries that are not dropped are multiplied by."""
+    return 1.0 if seed is None else 1 / (1 - dropout)
+
+
+def _single(x: Tensor | None) -> Tensor | None:
+    return None if x is None else x.float().contiguous()
 
 
 def _contiguous(x: Tensor | None) -> Tensor | None:

@@ -31,6 +31,38 @@ class LabelMessage(NamedTuple):
     """`[M]`, or None for 1."""
 
 
+class Heads(NamedTuple):
+    """What kind of attention it is, and how a node's values and scores lie side by side in one row."""
+
+    channels: int
+    """Of the values, over all heads."""
+    heads: int
+    looks_at_target: bool
+    """Whether a score depends on the target too."""
+    negative_slope: float
+    """Of the LeakyReLU."""
+
+
+class Attention(NamedTuple):
+    """All that gives an edge its share `α_ij = A_ij exp(LeakyReLU(source_j + target_i) - log_denominator_i)`."""
+
+    sent: Tensor
+    """`[cols, W]`, whose first `channels` are the values."""
+    channels: int
+    source: Tensor
+    """`[cols, heads]`, single precision, as are the next two."""
+    target: Tensor | None
+    """`[rows, heads]`, None where attention does not look at the target."""
+    log_denominator: Tensor
+    """`[rows, heads]`."""
+    slope: float
+
+    @property
+    def heads(self) -> int:
+        """How many there are."""
+        return self.source.size(1)
+
+
 class Attended(NamedTuple):
     """What attention over a label graph gives."""
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from legnn.graph import Adjacency, LabelGraph
 from legnn.ops.layout import lanes, widen
-from legnn.ops.messages import Attended, Scales
+from legnn.ops.messages import Attended, Heads, Scales
 
 Norm = nn.BatchNorm1d | nn.LayerNorm
 
@@ -43,35 +43,38 @@ def attend(
     label_target: Tensor | None,
     add: Tensor | None,
     scales: Scales,
+    kind: Heads,
     *,
-    channels: int,
-    heads: int,
-    looks_at_target: bool,
-    negative_slope: float,
     classes: bool,
 ) -> Attended:
     """Attention over a label graph, one softmax within each relation.
 
-    `sent` `[M, W]` holds, side by side, the values of all heads (`channels`), the scores of the nodes as sources
-    (`heads`), if attention looks at the target as targets (`heads`), and nothing of meaning after that: together they
-    come out of one product.
+    `sent` `[M, W]` holds, side by side, the values of all heads (`kind.channels`), the scores of the nodes as sources
+    (`kind.heads`), if attention looks at the target as targets (as many), and nothing of meaning after that: together
+    they come out of one product.
 
     `β_ij = LeakyReLU(source_j + target_i)`, `α_ij = A_ij exp β_ij / Σ_k A_ik exp β_ik`,
     `nodes_i = t_i Σ_j α_ij s_j values_j + l_i labels_{y_i} + add_i`. If `classes`, each label attends over the nodes
     that show it in the same way, with scores `label_target` `[C, heads]` of its own and `c` for `s`.
     """
-    values = sent[:, :channels].unflatten(1, (heads, -1))
-    source = sent[:, channels : channels + heads]
-    target = sent[:, channels + heads : channels + 2 * heads] if looks_at_target else None
-    nodes, log_denominator = attention(graph.adjacency, _scaled(values, scales.source), source, target, negative_slope)
-    nodes = widen(_scaled(nodes, scales.target).flatten(1), lanes(channels, sent))
+    values = sent[:, : kind.channels].unflatten(1, (kind.heads, -1))
+    source, target = scores(sent, kind)
+    slope = kind.negative_slope
+    nodes, log_denominator = attention(graph.adjacency, _scaled(values, scales.source), source, target, slope)
+    nodes = widen(_scaled(nodes, scales.target).flatten(1), lanes(kind.channels, sent))
     nodes = _with_labels(graph, nodes, labels, add, scales.label)
     if not classes:
         return Attended(nodes, log_denominator, None, None)
     new_labels, label_log_denominator = attention(
-        graph.classes, _scaled(values, scales.classes), source, label_target, negative_slope
+        graph.classes, _scaled(values, scales.classes), source, label_target, slope
     )
     return Attended(nodes, log_denominator, new_labels.flatten(1), label_log_denominator)
+
+
+def scores(sent: Tensor, kind: Heads) -> tuple[Tensor, Tensor | None]:
+    """The scores within `sent` as sources and, if attention looks at the target, as targets, `[M, heads]` each."""
+    first, second = kind.channels, kind.channels + kind.heads
+    return sent[:, first:second], sent[:, second : second + kind.heads] if kind.looks_at_target else None
 
 
 def attention(

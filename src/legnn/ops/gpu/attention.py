@@ -10,7 +10,7 @@ from torch import Tensor
 from legnn.graph.adjacency import Adjacency
 from legnn.ops.gpu.sums import NO_LIMIT, leaky, sum_into, sum_pieces, whole_rows
 from legnn.ops.layout import lanes
-from legnn.ops.messages import LabelMessage
+from legnn.ops.messages import Attention, LabelMessage
 
 EDGES = 2
 """Edges in flight at once in a program of the gradient, which holds whole heads in registers."""
@@ -169,24 +169,19 @@ def log_denominator(adjacency: Adjacency, source: Tensor, target: Tensor | None,
 
 def attention_sum(
     adjacency: Adjacency,
-    sent: Tensor,
-    channels: int,
-    source: Tensor,
-    target: Tensor | None,
-    log_denominator: Tensor,
-    slope: float,
+    attention: Attention,
     source_scale: Tensor | None = None,
     target_scale: Tensor | None = None,
     label: LabelMessage | None = None,
     add: Tensor | None = None,
 ) -> Tensor:
     """See `fused.Kernels`."""
-    width = lanes(channels, sent)
-    out = sent.new_empty(adjacency.num_rows, width)
+    sent, channels = attention.sent, attention.channels
+    out = sent.new_empty(adjacency.num_rows, lanes(channels, sent))
     out[:, channels:] = 0
     return sum_into(
-        adjacency, sent, channels, out, heads=source.size(1), source_scale=source_scale, target_scale=target_scale,
-        label=label, add=add, attention=(source, target, log_denominator), slope=slope,
+        adjacency, sent, channels, out, source_scale=source_scale, target_scale=target_scale, label=label, add=add,
+        attention=attention,
     )  # fmt: skip
 
 
@@ -215,14 +210,9 @@ def attention_dot(
 
 def attention_gradient(
     turned: Adjacency,
-    sent: Tensor,
-    channels: int,
+    attention: Attention,
     gradient: Tensor,
-    source: Tensor,
-    target: Tensor | None,
-    log_denominator: Tensor,
     dot: Tensor,
-    slope: float,
     source_scale: Tensor | None,
     target_scale: Tensor | None,
     into: Tensor,
@@ -230,17 +220,17 @@ def attention_gradient(
     add: bool,
 ) -> Tensor | None:
     """See `fused.Kernels`."""
-    heads = source.size(1)
-    looks = target is not None
-    edge_gradient = source.new_empty(turned.num_edges, heads) if looks else None
+    sent, channels, heads = attention.sent, attention.channels, attention.heads
+    looks = attention.target is not None
+    edge_gradient = attention.source.new_empty(turned.num_edges, heads) if looks else None
     block = triton.next_power_of_2(channels // heads)
 
     def launch(
         first: Tensor, last: Tensor, owner: Tensor | None, count: int, limit: int, out: Tensor, *, partial: bool
     ) -> None:
         _attention_gradient[(count, heads)](
-            first, last, owner, turned.col, turned.weight, sent, gradient, source, target, log_denominator, dot,
-            source_scale, target_scale, out, edge_gradient, limit, slope,
+            first, last, owner, turned.col, turned.weight, sent, gradient, attention.source, attention.target,
+            attention.log_denominator, dot, source_scale, target_scale, out, edge_gradient, limit, attention.slope,
             HEADS=heads, CHANNELS=channels // heads, SENT_STRIDE=sent.stride(0), UP_STRIDE=gradient.stride(0),
             OUT_STRIDE=out.stride(0), OWNED=owner is not None, PARTIAL=partial, ADD=add,
             WEIGHT=turned.weight is not None, SOURCE=source_scale is not None, TARGET=target_scale is not None,

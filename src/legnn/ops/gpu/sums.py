@@ -8,7 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 from legnn.graph.adjacency import LONG_ROW, Adjacency, Pieces
-from legnn.ops.messages import LabelMessage
+from legnn.ops.messages import Attention, LabelMessage
 
 EDGES = 2
 """Edges in flight at once in a program."""
@@ -146,23 +146,21 @@ def sum_into(
     channels: int,
     out: Tensor,
     *,
-    heads: int = 1,
     place: Tensor | None = None,
     source_scale: Tensor | None = None,
     target_scale: Tensor | None = None,
     label: LabelMessage | None = None,
     add: Tensor | None = None,
-    attention: tuple[Tensor, Tensor | None, Tensor] | None = None,
-    slope: float = 0.0,
+    attention: Attention | None = None,
 ) -> Tensor:
     """Sum the first `channels` columns of `x` over the edges of each row into `out`: long rows by their pieces.
 
-    With `place` `[edges]`, `x` has a row for each edge, and this says where. `attention` is the scores of sources and
-    targets, and the logarithm of the denominator.
+    With `place` `[edges]`, `x` has a row for each edge, and this says where.
     """
+    heads = 1 if attention is None else attention.heads
     per_head = channels // heads
     blocks, width, block, tail = _columns(per_head)
-    source, target, log_denominator = attention or (None, None, None)
+    source, target, log_denominator, slope = (None, None, None, 0.0) if attention is None else attention[2:]
     weight = adjacency.weight if place is None else None
 
     def launch(
