@@ -1,5 +1,6 @@
 """Kernels run on several threads, in whatever order, and nothing goes missing."""
 
+import sys
 import threading
 
 import numba
@@ -16,7 +17,7 @@ def _both_ways(request, monkeypatch):
     torch.set_num_threads(3)
     if request.param == "pool":
         monkeypatch.setattr(threads, "_openmp", lambda: None)
-    else:
+    elif sys.platform == "linux":
         assert threads._openmp() is not None, "PyTorch's own threads are there to be used"
     yield
     torch.set_num_threads(before)
