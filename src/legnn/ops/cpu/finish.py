@@ -1,0 +1,164 @@
+"""What follows a layer: batch norm, activation, dropout."""
+
+# mypy: disable-error-code="no-untyped-def"
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from legnn.ops.cpu.arrays import ROWS, array, blank, cuts_of
+from legnn.ops.layout import widen
+from legnn.ops.reference import GOLDEN, threshold
+from legnn.ops.threads import kernel, run
+
+
+@kernel
+def _mixed(word):
+    # as in reference.kept; numba widens every product, and vectors of narrow words are twice as long
+    word = np.uint32(np.uint32(word ^ np.uint32(word >> 16)) * np.uint32(0x7FEB352D))
+    word = np.uint32(np.uint32(word ^ np.uint32(word >> 15)) * np.uint32(0x846CA68B))
+    return np.uint32(word ^ np.uint32(word >> 16))
+
+
+@kernel
+def _activate(begin, end, x, scale, shift, low, high, least, factor, relu, drops, out):
+    columns = x.shape[1]
+    golden = np.uint32(GOLDEN)
+    line = np.empty(columns, np.float32)
+    for i in range(begin, end):
+        for c in range(columns):
+            line[c] = x[i, c]
+        if scale.size:
+            for c in range(columns):
+                line[c] = line[c] * scale[c] + shift[c]
+        if relu:
+            for c in range(columns):
+                line[c] = line[c] if line[c] > 0 else np.float32(0)
+        if drops:
+            key = np.uint32(_mixed(np.uint32(np.uint32(i) ^ low)) ^ high)
+            for c in range(columns):
+                word = _mixed(np.uint32(key + np.uint32(np.uint32(c) * golden)))
+                line[c] = line[c] * factor if word >= least else np.float32(0)
+        for c in range(columns):
+            out[i, c] = line[c]
+
+
+@kernel
+def _activate_gradient(begin, end, gradient, out, factor, into):
+    for i in range(begin, end):
+        for c in range(gradient.shape[1]):
+            into[i, c] = gradient[i, c] * factor if out[i, c] > 0 else np.float32(0)
+
+
+@kernel
+def _statistics(begin, end, x, shift, partial, rows):
+    for part in range(begin, end):
+        sums, squares = partial[part, 0], partial[part, 1]
+        sums[:] = 0
+        squares[:] = 0
+        for i in range(part * rows, min((part + 1) * rows, x.shape[0])):
+            for c in range(shift.size):
+                # squares are taken around the running mean, not around zero, where they would lose digits
+                away = x[i, c] - shift[c]
+                sums[c] += away
+                squares[c] += away * away
+
+
+@kernel
+def _norm_gradient_sums(begin, end, gradient, out, x, mean, inverse, factor, partial, rows):
+    for part in range(begin, end):
+        sums, products = partial[part, 0], partial[part, 1]
+        sums[:] = 0
+        products[:] = 0
+        for i in range(part * rows, min((part + 1) * rows, x.shape[0])):
+            for c in range(mean.size):
+                up = gradient[i, c] * factor if out[i, c] > 0 else np.float32(0)
+                sums[c] += up
+                products[c] += up * ((x[i, c] - mean[c]) * inverse[c])
+
+
+@kernel
+def _norm_gradient(begin, end, gradient, out, x, mean, inverse, gain, mean_up, mean_product, factor, into):
+    for i in range(begin, end):
+        for c in range(mean.size):
+            up = gradient[i, c] * factor if out[i, c] > 0 else np.float32(0)
+            value = (x[i, c] - mean[c]) * inverse[c]
+            into[i, c] = gain[c] * (up - mean_up[c] - value * mean_product[c])
+
+
+def batch_norm(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    running_mean: Tensor,
+    running_var: Tensor,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """See `fused.Kernels`."""
+    rows = x.size(0)
+    parts = -(-rows // ROWS)
+    partial = torch.empty(parts, 2, running_mean.numel())
+    run(_statistics, range(parts + 1), x.numel(), array(x), array(running_mean), partial.numpy(), ROWS)
+    away, squares = partial.double().sum(0) / rows
+    variance = (squares - away.square()).clamp(min=0)
+    mean = running_mean + away.float()
+    inverse = torch.rsqrt(variance + eps).float()
+    running_mean += momentum * away.float()
+    running_var += momentum * ((variance * (rows / max(rows - 1, 1))).float() - running_var)
+    scale = weight * inverse
+    return mean, inverse, scale, bias - mean * scale
+
+
+def activate(x: Tensor, scale: Tensor | None, shift: Tensor | None, dropout: float, seed: Tensor | None) -> Tensor:
+    """See `fused.Kernels`."""
+    if scale is not None and shift is not None:
+        scale, shift = widen(scale, x.size(1)), widen(shift, x.size(1))
+    return _elementwise(x, scale, shift, dropout, seed, relu=True)
+
+
+def drop(x: Tensor, dropout: float, seed: Tensor) -> Tensor:
+    """See `fused.Kernels`."""
+    return _elementwise(x, None, None, dropout, seed, relu=False)
+
+
+def _elementwise(
+    x: Tensor, scale: Tensor | None, shift: Tensor | None, dropout: float, seed: Tensor | None, *, relu: bool
+) -> Tensor:
+    out = torch.empty(x.shape)
+    low, high = (0, 0) if seed is None else seed.tolist()
+    run(
+        _activate, cuts_of(x.size(0)), x.numel(), array(x), array(scale), array(shift),
+        np.uint32(low), np.uint32(high), np.uint32(threshold(dropout)), np.float32(1 / (1 - dropout)), relu,
+        seed is not None, out.numpy(),
+    )  # fmt: skip
+    return out.to(x.dtype)
+
+
+def activate_gradient(gradient: Tensor, out: Tensor, factor: float) -> Tensor:
+    """See `fused.Kernels`."""
+    into = torch.empty(gradient.shape)
+    run(
+        _activate_gradient, cuts_of(out.size(0)), out.numel(), array(gradient), array(out), np.float32(factor),
+        into.numpy(),
+    )  # fmt: skip
+    return into.to(gradient.dtype)
+
+
+def batch_norm_gradient(
+    gradient: Tensor, out: Tensor, x: Tensor, mean: Tensor, inverse: Tensor, weight: Tensor, factor: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """See `fused.Kernels`."""
+    rows = x.size(0)
+    parts = -(-rows // ROWS)
+    partial = torch.empty(parts, 2, mean.numel())
+    matrices = array(gradient), array(out), array(x), array(mean), array(inverse)
+    run(_norm_gradient_sums, range(parts + 1), x.numel(), *matrices, np.float32(factor), partial.numpy(), ROWS)
+    d_bias, d_weight = partial.double().sum(0).float()
+    into = blank(rows, x.size(1), mean.numel())
+    run(
+        _norm_gradient, cuts_of(rows), x.numel(), *matrices, array(weight * inverse), array(d_bias / rows),
+        array(d_weight / rows), np.float32(factor), into.numpy(),
+    )  # fmt: skip
+    return into.to(gradient.dtype), d_weight, d_bias
