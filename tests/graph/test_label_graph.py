@@ -24,16 +24,16 @@ def test_the_classes_are_y_transposed_and_y_is_their_transpose(graph):
     graph = shown_in_any_order(graph)
     Y = torch.zeros(graph.num_nodes, graph.num_classes)
     Y[graph.shown, graph.y] = 1
-    assert torch.equal(dense(graph.classes), Y.T)
-    assert torch.equal(dense(graph.classes.transpose), Y)
-    assert torch.equal(graph.label_of, torch.where(Y.any(1), Y.argmax(1), -1).int())
-    assert sorted(graph.classes.transpose.occupied.tolist()) == sorted(graph.shown.tolist())
+    assert torch.equal(dense(graph.to_labels.classes), Y.T)
+    assert torch.equal(dense(graph.to_labels.classes.transpose), Y)
+    assert torch.equal(graph.to_nodes.label_of, torch.where(Y.any(1), Y.argmax(1), -1).int())
+    assert sorted(graph.to_labels.classes.transpose.occupied.tolist()) == sorted(graph.shown.tolist())
 
 
 @given(label_graphs(max_nodes=12))
 @settings(deadline=None)
 def test_an_edge_is_found_again_in_the_transpose(graph):
-    for adjacency in (graph.adjacency, shown_in_any_order(graph).classes):
+    for adjacency in (graph.adjacency, shown_in_any_order(graph).to_labels.classes):
         turn = adjacency.transposition
         there = turn.place.long()
         assert torch.equal(turn.adjacency.row[there], adjacency.col)

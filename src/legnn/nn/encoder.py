@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from legnn.errors import InputError
-from legnn.graph import LabelGraph
+from legnn.graph import LabelGraph, SampledLabelGraph
 from legnn.nn.features import Features, SparseFeatures
 from legnn.nn.layer import column, glorot, typed_linear
 from legnn.nn.settings import LabelFeatures, LabelUsage
@@ -54,6 +54,12 @@ class FeatureScale(nn.Module):
         return x
 
 
+def class_mean(graph: LabelGraph, x: Tensor) -> Tensor:
+    """The mean of `x` `[M, F]` over the nodes that show each class, `[C, F]`; zero where none does."""
+    total = class_sum(graph, x)
+    return total / column(graph.label_count.clamp(min=1), total)
+
+
 class LabelEmbedding(nn.Module):
     """`H_L⁰ = E P_L` `[C, D]`."""
 
@@ -78,16 +84,18 @@ class LabelEmbedding(nn.Module):
             self.register_buffer("given", given.float())
             self.project = typed_linear(given.size(1), channels)
 
-    def forward(self, x: Features, graph: LabelGraph) -> Tensor:
+    def forward(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> Tensor:
         """Shapes: `x` `[M, F]`; gives `[C, D]`."""
         if self.kind == "one-hot":
             return self.rows
         if self.kind == "given":
             return self.project(self.given)
+        if isinstance(graph, SampledLabelGraph):
+            if graph.class_mean is None:
+                raise ValueError("label_features = 'class-mean' needs the class means of the whole graph in a sample")
+            return self.project(graph.class_mean)
         # the mean is over shown nodes only: with a predicted node in it, its class could be read off its label
-        rows = x.dense if isinstance(x, SparseFeatures) else x
-        total = class_sum(graph, rows)
-        return self.project(total / column(graph.label_count.clamp(min=1), total))
+        return self.project(class_mean(graph, x.dense if isinstance(x, SparseFeatures) else x))
 
 
 class Encoder(nn.Module):
@@ -126,7 +134,7 @@ class Encoder(nn.Module):
         elif labels == "enhanced":
             self.label_embedding = LabelEmbedding(label_features, in_channels, num_classes, channels, given)
 
-    def forward(self, x: Features, graph: LabelGraph) -> tuple[Tensor, Tensor | None]:
+    def forward(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> tuple[Tensor, Tensor | None]:
         """Shapes: `x` `[M, F]`; gives `[M, D]` and, label-enhanced, `[C, D]`."""
         if isinstance(x, SparseFeatures):
             nodes = x.project(self.project.weight, self.input_dropout, self.training)
@@ -143,5 +151,5 @@ class Encoder(nn.Module):
         elif self.label_at_input:
             at_input = labels
         if at_input is not None:
-            nodes = add_labels_(graph, nodes, widen(at_input.to(nodes.dtype), nodes.size(1)))
+            nodes = add_labels_(graph.at_input, nodes, widen(at_input.to(nodes.dtype), nodes.size(1)))
         return nodes, labels

@@ -77,6 +77,7 @@ class GAT(nn.Module):
             ("gat", kind, self.symmetric_norm, dtype), lambda: _scales(graph, kind, self.symmetric_norm, dtype)
         )
         sent = product(x, self._node_weight())
+        add = None if add is None else add[: graph.num_nodes]
         from_labels = message = label_target = None
         if labels is not None and enhanced:
             from_labels = self.label(labels)[:, : self.out_channels].unflatten(1, (self.heads, -1))
@@ -124,7 +125,7 @@ class GAT(nn.Module):
             begin = self.out_channels + self.heads
             score = score + sent[:, begin : begin + self.heads].index_select(0, shown)
         score = F.leaky_relu(score, self.negative_slope)
-        log_denominator = attended.log_denominator.index_select(0, shown).to(score.dtype)
+        log_denominator = _counted(attended.log_denominator, graph.multiplicity).index_select(0, shown).to(score.dtype)
         share = torch.sigmoid(score - log_denominator).repeat_interleave(self.out_channels // self.heads, 1)
         change = share * (label_gather(graph, message) - nodes.index_select(0, shown)[:, : self.out_channels])
         nodes = nodes.index_add(0, shown, widen(change, nodes.size(1)))
@@ -155,7 +156,8 @@ class GAT(nn.Module):
             among, self._send(from_labels, among_degree), label_source, target, self.negative_slope
         )
         if joint:
-            both = torch.stack([attended.label_log_denominator.to(log_among.dtype), log_among])
+            log_denominator = _counted(attended.label_log_denominator, graph.label_multiplicity)
+            both = torch.stack([log_denominator.to(log_among.dtype), log_among])
             share = torch.softmax(both.masked_fill(both.isneginf().all(0), 0.0), 0)[..., None]
             labels = self._receive(share[0] * labels + share[1] * along, degree)
         else:
@@ -175,14 +177,19 @@ def _scales(graph: LabelGraph, kind: str, symmetric: bool, dtype: torch.dtype) -
     # jointly, what arrives is scaled after the label's edge has joined in; in the relation to its label a node has
     # degree 1
     if kind == "joint":
-        root = inverse(graph.node_degree, dtype).sqrt() if symmetric else None
+        root = inverse(graph.source_node_degree, dtype).sqrt() if symmetric else None
         return Scales(source=root, classes=root)
-    root = inverse(graph.adjacency.degree, dtype).sqrt() if symmetric else None
-    receive = None if root is None else root.reciprocal()
+    root = inverse(graph.source_degree, dtype).sqrt() if symmetric else None
+    receive = None if root is None else inverse(graph.degree, dtype).rsqrt()
     if kind == "vanilla":
         return Scales(source=root, target=receive)
     share = inverse(graph.node_relations, dtype)
     return Scales(source=root, target=share if receive is None else share * receive, label=share)
+
+
+def _counted(log_denominator: Tensor, multiplicity: Tensor | None) -> Tensor:
+    """The logarithm of a sum of which each term stands for several."""
+    return log_denominator if multiplicity is None else log_denominator + multiplicity.log()[:, None]
 
 
 def _root(degree: Tensor, like: Tensor) -> Tensor:

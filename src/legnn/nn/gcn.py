@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from legnn.graph import LabelGraph
-from legnn.nn.layer import Normalize, biased, column, inverse, inverse_sqrt, scale_dtype, typed_linear
+from legnn.nn.layer import Normalize, biased, column, counted, inverse, inverse_sqrt, scale_dtype, typed_linear
 from legnn.ops import Scales, propagate
 
 
@@ -48,6 +48,7 @@ class GCN(nn.Module):
         from_labels = self.label(labels) if labels is not None and self.enhanced else None
         kind = "vanilla" if from_labels is None else self.normalize
         scales, label_scale = graph.once(("gcn", kind, dtype), lambda: _scales(graph, kind, dtype))
+        add = None if add is None else add[: graph.num_nodes]
         if from_labels is not None:
             from_labels = column(label_scale, x) * from_labels
         update = self.update_labels and kind != "vanilla"
@@ -55,7 +56,7 @@ class GCN(nn.Module):
         nodes = biased(nodes, self.bias)
         if sums is None or from_labels is None:
             return nodes, None
-        new_labels = column(label_scale, x) * sums
+        new_labels = column(counted(label_scale, graph.label_multiplicity), x) * sums
         if graph.label_adjacency is not None:
             new_labels = new_labels + self._among_labels(labels, from_labels, label_scale, graph)
         if kind == "relation":
@@ -75,12 +76,14 @@ class GCN(nn.Module):
 def _scales(graph: LabelGraph, kind: str, dtype: torch.dtype) -> tuple[Scales, Tensor]:
     """The scales of the nodes' messages, and `[C]` those of the labels."""
     if kind == "joint":
-        scale = inverse_sqrt(graph.node_degree, dtype)
-        return Scales(scale, scale, scale, scale), inverse_sqrt(graph.label_degree, dtype)
-    scale = inverse_sqrt(graph.adjacency.degree, dtype)
+        source, target = inverse_sqrt(graph.source_node_degree, dtype), inverse_sqrt(graph.node_degree, dtype)
+        scales = Scales(source, counted(target, graph.multiplicity), target, source)
+        return scales, inverse_sqrt(graph.label_degree, dtype)
+    source = inverse_sqrt(graph.source_degree, dtype)
+    target = counted(inverse_sqrt(graph.degree, dtype), graph.multiplicity)
     # a node has one label edge, so only the label's end of Y has a degree to divide by
     label_scale = inverse_sqrt(graph.label_count, dtype)
     if kind == "vanilla":
-        return Scales(scale, scale), label_scale
+        return Scales(source, target), label_scale
     relations = graph.node_relations.to(dtype)
-    return Scales(scale, scale / relations, inverse(relations, dtype)), label_scale
+    return Scales(source, target / relations, inverse(relations, dtype)), label_scale

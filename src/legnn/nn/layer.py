@@ -1,8 +1,9 @@
 """What every layer of a label-enhanced network has in common.
 
-A layer maps `x` `[M, in]` and `labels` `[C, in]` over a `LabelGraph` to `[M, out]` and `[C, out]`, before activation.
-`labels` is None in a vanilla layer, which passes messages along `A` alone; what comes out for the labels is None there
-and in the last layer, whose labels nothing reads. `add` `[M, out]`, if given, is added to the nodes' output.
+A layer maps `x` `[N, in]` and `labels` `[C, in]` over a `LabelGraph` to `[M, out]` and `[C, out]`, before activation.
+In a whole graph `N = M`; in a part of one the `M` nodes that receive are the first of the `N` that send. `labels` is
+None in a vanilla layer, which passes messages along `A` alone; what comes out for the labels is None there and in the
+last layer, whose labels nothing reads. `add`, `[M, out]` or `x` itself, is added to the nodes' output if given.
 
 A layer that reads `x` by products alone (`nn.product`) says so with `reads_by_products = True`: the gradient it gives
 to `x` is its own then, and may be added to in place.
@@ -64,6 +65,11 @@ def channels_per_head(out_channels: int, heads: int) -> int:
 def scale_dtype(x: Tensor) -> torch.dtype:
     """The precision in which degrees are turned into scales for `x`: at least single."""
     return torch.promote_types(x.dtype, torch.float32)
+
+
+def counted(scale: Tensor, multiplicity: Tensor | None) -> Tensor:
+    """`scale` of a sum in which each term stands for several; None where each stands for itself."""
+    return scale if multiplicity is None else scale * multiplicity.to(scale.dtype)
 
 
 def inverse_sqrt(degree: Tensor, dtype: torch.dtype) -> Tensor:

@@ -21,7 +21,8 @@ class Lift(nn.Module):
 
     The convolution is called as PyG calls it on a bipartite graph, `conv((x_source, x_target), edge_index)`, and must
     not add self-loops of its own. What it does with a node that has no neighbors is its own affair: the node–node
-    convolution counts for every node, the label–node convolution for the nodes that show a label.
+    convolution counts for every node, the label–node convolution for the nodes that show a label. Over a sample of the
+    neighbors it is called with the sample: means and attention need nothing else, a sum (gin's) is one over fewer.
     """
 
     def __init__(
@@ -55,20 +56,22 @@ class Lift(nn.Module):
         with torch.autocast(x.device.type, torch.bfloat16, enabled=x.dtype == torch.bfloat16):
             nodes, new_labels = self._convolve(x[:, : self.in_channels], labels, graph)
         nodes = widen(nodes.to(x.dtype), lanes(nodes.size(1), x))
-        return nodes if add is None else nodes + add, None if new_labels is None else new_labels.to(x.dtype)
+        if add is not None:
+            nodes = nodes + add[: graph.num_nodes]
+        return nodes, None if new_labels is None else new_labels.to(x.dtype)
 
     def _convolve(self, x: Tensor, labels: Tensor | None, graph: LabelGraph) -> tuple[Tensor, Tensor | None]:
-        nodes = self.node_to_node((x, x), graph.adjacency.edge_index)
+        own = x[: graph.num_nodes]
+        nodes = self.node_to_node((x, own), graph.adjacency.edge_index)
         if labels is None or self.label_to_node is None:
             return nodes, None
-        label_edges = torch.stack([graph.y, graph.shown])
         shows = column(graph.shows, nodes)
-        from_labels = self.label_to_node((labels, x), label_edges)
+        from_labels = self.label_to_node((labels, own), torch.stack([graph.y, graph.shown]))
         nodes = (nodes + shows * from_labels) / (1 + shows)
         if self.node_to_label is None:
             return nodes, None
-        new_labels = self.node_to_label((x, labels), label_edges.flip(0))
-        return nodes, new_labels
+        senders = graph.to_labels
+        return nodes, self.node_to_label((x, labels), torch.stack([senders.shown, senders.y]))
 
 
 def check_liftable(*, weighted: bool, label_edges: bool) -> None:

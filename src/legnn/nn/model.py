@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from legnn.errors import InputError
-from legnn.graph import LabelGraph
+from legnn.graph import LabelGraph, SampledLabelGraph
 from legnn.nn.backbones import BACKBONES
 from legnn.nn.encoder import Encoder, FeatureScale
 from legnn.nn.features import Features, compact
@@ -45,12 +45,17 @@ class Block(nn.Module):
             self.label_residual = _residual(settings.residual, channels)
 
     def forward(self, x: Tensor, labels: Tensor | None, graph: LabelGraph) -> tuple[Tensor, Tensor | None]:
-        """Shapes: `x` `[M, D]`, `labels` `[C, D]` or None; the same come out, labels None after the last block."""
+        """Shapes: `x` `[N, D]`, `labels` `[C, D]` or None; `[M, D]` and the labels come out, None after the last block.
+
+        In a whole graph `N = M`; in a part of one the `M` nodes that receive are the first of the `N` that send.
+        """
         add: Tensor | None = None
         if isinstance(self.residual, Linear) and getattr(self.layer, "reads_by_products", False):
-            add, x = product_and_pass(x, self.residual.weight)
+            add, x = product_and_pass(x, self.residual.weight, rows=graph.num_nodes)
+        elif isinstance(self.residual, Linear):
+            add = self.residual(x[: graph.num_nodes])
         elif self.residual is not None:
-            add = self.residual(x)
+            add = x
         x, new_labels = self.layer(x, labels, graph, add)
         x = finish(x, self.norm, self.dropout, training=self.training)
         if new_labels is None or labels is None:
@@ -105,20 +110,23 @@ class LEGNN(nn.Module):
         """
         return compact(self.scale(x), dtype)
 
-    def embed(self, x: Features, graph: LabelGraph) -> Representations:
+    def embed(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> Representations:
         """Shapes: `x` `[M, F]` from `self.features` (once, not in every epoch); gives `[M, D]`, `[C, D]`."""
         nodes, labels = self._run(x, graph)
         return Representations(nodes[:, : self.encoder.channels], labels)
 
-    def _run(self, x: Features, graph: LabelGraph) -> tuple[Tensor, Tensor | None]:
+    def _run(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> tuple[Tensor, Tensor | None]:
         nodes, labels = self.encoder(x, graph)
-        for block in self.layers:
+        for k, block in enumerate(self.layers):
             before = labels
-            nodes, labels = block(nodes, labels, graph)
+            nodes, labels = block(nodes, labels, graph.layer(k))
         return nodes, before
 
-    def forward(self, x: Features, graph: LabelGraph) -> Tensor:
-        """Shapes: `x` `[M, F]` from `self.features`; gives the logits `[M, C]`, in single precision at least."""
+    def forward(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> Tensor:
+        """Shapes: `x` `[M, F]` from `self.features`; gives the logits `[M, C]`, in single precision at least.
+
+        Over a sampled graph `x` holds its input nodes, and the logits are those of its seeds.
+        """
         logits = self.classifier(self._run(x, graph)[0])[:, : self.classifier.out_features]
         return logits.to(torch.promote_types(logits.dtype, torch.float32))
 

@@ -19,38 +19,47 @@ def product(x: Tensor, weight: Tensor, add: Tensor | None = None) -> Tensor:
     return out
 
 
-def product_and_pass(x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """`x Wᵀ`, and `x` again for one more product.
+def product_and_pass(
+    x: Tensor, weight: Tensor, add: Tensor | None = None, *, rows: int | None = None
+) -> tuple[Tensor, Tensor]:
+    """`x Wᵀ`, or `add + x Wᵀ`, of the first `rows` of `x` (or all), and all of `x` again for one more product.
 
     The gradient of that product is added to within the product that gives the gradient of this one, which saves two
     passes over `[n, in]`. It is overwritten: whoever else reads `x` must not read it from here.
     """
-    out, passed = _Product.apply(x, weight, None)
+    out, passed = _Product.apply(x, weight, add, rows)
     return out, passed
 
 
 class _Product(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, add: Tensor | None) -> tuple[Tensor, Tensor]:
-        ctx.shape, ctx.kind = weight.shape, weight.dtype
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, add: Tensor | None, rows: int | None = None
+    ) -> tuple[Tensor, Tensor]:
+        ctx.shape, ctx.kind, ctx.rows = weight.shape, weight.dtype, x.size(0)
         wide = lanes(weight.size(0), x), x.size(1)
         if weight.dtype != x.dtype or weight.shape != wide:
             filled = x.new_zeros(wide)
             filled[: weight.size(0), : weight.size(1)] = weight
             weight = filled
-        ctx.save_for_backward(x, weight)
+        mine = x if rows is None else x[:rows]
+        ctx.save_for_backward(mine, weight)
         ctx.set_materialize_grads(False)
-        return x @ weight.T if add is None else torch.addmm(add, x, weight.T), x.view_as(x)
+        return mine @ weight.T if add is None else torch.addmm(add, mine, weight.T), x.view_as(x)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
         x, weight = ctx.saved_tensors
         out, passed = gradients
         if out is None:
-            return passed, None, None
+            return passed, None, None, None
         d_x = d_weight = None
         if ctx.needs_input_grad[0]:
-            d_x = out @ weight if passed is None else passed.addmm_(out, weight)
+            if passed is None and x.size(0) == ctx.rows:
+                d_x = out @ weight
+            else:
+                d_x = x.new_zeros(ctx.rows, x.size(1)) if passed is None else passed
+                d_x[: x.size(0)].addmm_(out, weight)
         if ctx.needs_input_grad[1]:
             d_weight = (out.T @ x)[: ctx.shape[0], : ctx.shape[1]].to(ctx.kind)
-        return d_x, d_weight, out if ctx.needs_input_grad[2] else None
+        return d_x, d_weight, out if ctx.needs_input_grad[2] else None, None

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from legnn.graph import LabelGraph
-from legnn.nn.layer import Linear, Normalize, biased, column, inverse, scale_dtype, typed_linear
+from legnn.nn.layer import Linear, Normalize, biased, column, counted, inverse, scale_dtype, typed_linear
 from legnn.nn.product import product, product_and_pass
 from legnn.ops import Scales, propagate
 
@@ -52,14 +52,16 @@ class SAGE(nn.Module):
         if add is x:
             # x + x Rᵀ = x (1 + R)ᵀ: nothing to add to [M, out]
             root, add = root + torch.eye(root.size(0), dtype=root.dtype, device=root.device), None
-        from_nodes, x = product_and_pass(x, self.node.weight)
-        add = biased(product(x, root, add), self.root.bias)
+        add, x = product_and_pass(x, root, add, rows=graph.num_nodes)
+        add = biased(add, self.root.bias)
+        from_nodes = product(x, self.node.weight)
         update = self.update_labels and kind != "vanilla"
         nodes, sums = propagate(graph, from_nodes, from_labels, add, scales, classes=update)
         if sums is None or labels is None or from_labels is None:
             return nodes, None
         joint = kind == "joint"
-        new_labels = sums if joint else sums * column(inverse(graph.label_count, dtype), x)
+        share = torch.ones_like(graph.label_count, dtype=dtype) if joint else inverse(graph.label_count, dtype)
+        new_labels = sums * column(counted(share, graph.label_multiplicity), x)
         if graph.label_adjacency is not None:
             among = graph.label_adjacency.to(x.dtype)
             along = among @ from_labels
@@ -72,8 +74,8 @@ class SAGE(nn.Module):
 def _scales(graph: LabelGraph, kind: str, dtype: torch.dtype) -> Scales:
     if kind == "joint":
         mean = inverse(graph.node_degree, dtype)
-        return Scales(target=mean, label=mean)
-    mean = inverse(graph.adjacency.degree, dtype)
+        return Scales(target=counted(mean, graph.multiplicity), label=mean)
+    mean = counted(inverse(graph.degree, dtype), graph.multiplicity)
     if kind == "vanilla":
         return Scales(target=mean)
     share = inverse(graph.node_relations, dtype)

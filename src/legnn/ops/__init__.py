@@ -23,7 +23,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from legnn.graph import Adjacency, LabelGraph
+from legnn.graph import Adjacency, LabelEdges, LabelGraph
 from legnn.ops import fused, reference
 from legnn.ops.fused import Kernels
 from legnn.ops.messages import Attended, Heads, Scales
@@ -96,7 +96,9 @@ def attend(
 def class_sum(graph: LabelGraph, x: Tensor) -> Tensor:
     """`reference.class_sum`, for `x` that needs no gradient."""
     kernels = kernels_for(x)
-    return reference.class_sum(graph, x) if kernels is None else kernels.sum_rows(graph.classes, x.contiguous())
+    if kernels is None:
+        return reference.class_sum(graph, x)
+    return kernels.sum_rows(graph.to_labels.classes, x.contiguous())
 
 
 def label_gather(graph: LabelGraph, labels: Tensor) -> Tensor:
@@ -105,10 +107,10 @@ def label_gather(graph: LabelGraph, labels: Tensor) -> Tensor:
     return reference.label_gather(graph, labels) if kernels is None else fused.label_gather(kernels, graph, labels)
 
 
-def add_labels_(graph: LabelGraph, x: Tensor, labels: Tensor) -> Tensor:
+def add_labels_(edges: LabelEdges, x: Tensor, labels: Tensor) -> Tensor:
     """`reference.add_labels_`."""
     kernels = kernels_for(x)
-    return reference.add_labels_(graph, x, labels) if kernels is None else fused.add_labels_(kernels, graph, x, labels)
+    return reference.add_labels_(edges, x, labels) if kernels is None else fused.add_labels_(kernels, edges, x, labels)
 
 
 def project_entries(rows: Adjacency, values: Tensor, weight: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from legnn.graph import Adjacency, LabelGraph
+from legnn.graph import Adjacency, LabelEdges, LabelGraph
 from legnn.ops.messages import Attended, Attention, Heads, LabelMessage, Scales
 from legnn.ops.reference import Norm, normed, scores
 
@@ -144,18 +144,18 @@ class _Propagate(torch.autograd.Function):
         kernels: Kernels,
     ) -> tuple[Tensor, Tensor | None]:
         ctx.rest = graph, scales, classes, kernels
-        label = None if labels is None else LabelMessage(graph.label_of, labels, scales.label)
+        label = None if labels is None else LabelMessage(graph.to_nodes.label_of, labels, scales.label)
         nodes = kernels.sum_rows(graph.adjacency, x, scales.source, scales.target, label, add)
-        return nodes, kernels.sum_rows(graph.classes, x, scales.classes) if classes else None
+        return nodes, kernels.sum_rows(graph.to_labels.classes, x, scales.classes) if classes else None
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         graph, scales, classes, kernels = ctx.rest
         _, labels, add = ctx.needs_input_grad[:3]
         nodes = gradients[0].contiguous()
-        label = LabelMessage(graph.label_of, gradients[1].contiguous(), scales.classes) if classes else None
+        label = LabelMessage(graph.to_labels.label_of, gradients[1].contiguous(), scales.classes) if classes else None
         d_x = kernels.sum_rows(graph.adjacency.transpose, nodes, scales.target, scales.source, label)
-        d_labels = kernels.sum_rows(graph.classes, nodes, scales.label) if labels else None
+        d_labels = kernels.sum_rows(graph.to_nodes.classes, nodes, scales.label) if labels else None
         return d_x, d_labels, nodes if add else None, None, None, None, None
 
 
@@ -193,7 +193,7 @@ class _Attend(torch.autograd.Function):
         # scores are read once for every edge: by themselves they are few enough to stay in the cache
         source, target = (_single(score) for score in scores(sent, kind))
         assert source is not None
-        label = None if labels is None else LabelMessage(graph.label_of, labels, scales.label)
+        label = None if labels is None else LabelMessage(graph.to_nodes.label_of, labels, scales.label)
         slope = kind.negative_slope
         log = kernels.log_denominator(graph.adjacency, source, target, slope)
         attention = Attention(sent, kind.channels, source, target, log, slope)
@@ -201,9 +201,9 @@ class _Attend(torch.autograd.Function):
         new_labels = label_log = None
         if classes:
             label_target = _single(label_target)
-            label_log = kernels.log_denominator(graph.classes, source, label_target, slope)
+            label_log = kernels.log_denominator(graph.to_labels.classes, source, label_target, slope)
             attention = attention._replace(target=label_target, log_denominator=label_log)
-            new_labels = kernels.attention_sum(graph.classes, attention, scales.classes)
+            new_labels = kernels.attention_sum(graph.to_labels.classes, attention, scales.classes)
         ctx.save_for_backward(sent, source, target, labels, label_target, add, nodes, log, new_labels, label_log)
         ctx.rest = graph, scales, kind, kernels
         return nodes, log, new_labels, label_log
@@ -214,7 +214,7 @@ class _Attend(torch.autograd.Function):
         graph, scales, kind, kernels = ctx.rest
         channels, heads = kind.channels, kind.heads
         gradient = gradients[0].contiguous()
-        label = None if labels is None else LabelMessage(graph.label_of, labels, scales.label)
+        label = None if labels is None else LabelMessage(graph.to_nodes.label_of, labels, scales.label)
         d_sent = torch.empty_like(sent)
         d_sent[:, channels + heads :] = 0
         # Σ_k α_ik (t_i s_k gradient_i · values_k), which softmax takes off every score's gradient
@@ -226,21 +226,22 @@ class _Attend(torch.autograd.Function):
         )
         if edges is not None:
             targets = kernels.sum_edges(graph.adjacency, edges, turn.place)
-            d_sent[:, channels + heads : channels + 2 * heads] = targets
+            # in a part of a graph those that receive are the first of those that send
+            d_sent[: targets.size(0), channels + heads : channels + 2 * heads] = targets
         d_label_target = None
         if new_labels is not None:
             gradient_of_labels = gradients[2].contiguous()
             dot = kernels.attention_dot(gradient_of_labels, new_labels, channels, heads) - gradients[3]
             attention = attention._replace(target=label_target, log_denominator=label_log)
-            turn = graph.classes.transposition
+            turn = graph.to_labels.classes.transposition
             edges = kernels.attention_gradient(
                 turn.adjacency, attention, gradient_of_labels, dot, scales.classes, None, d_sent, add=True
             )
             if edges is not None:
-                d_label_target = kernels.sum_edges(graph.classes, edges, turn.place).to(sent.dtype)
+                d_label_target = kernels.sum_edges(graph.to_labels.classes, edges, turn.place).to(sent.dtype)
         d_labels = None
         if labels is not None:
-            d_labels = kernels.sum_rows(graph.classes, gradient, scales.label)[:, : labels.size(1)]
+            d_labels = kernels.sum_rows(graph.to_nodes.classes, gradient, scales.label)[:, : labels.size(1)]
         return d_sent, d_labels, d_label_target, None if add is None else gradient, *[None] * 5
 
 
@@ -276,7 +277,7 @@ class _LabelGather(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
         graph, kernels = ctx.rest
         nodes = gradients[0].new_zeros(graph.num_nodes, gradients[0].size(1))
-        return kernels.sum_rows(graph.classes, nodes.index_copy_(0, graph.shown, gradients[0])), None, None
+        return kernels.sum_rows(graph.to_nodes.classes, nodes.index_copy_(0, graph.shown, gradients[0])), None, None
 
 
 def label_gather(kernels: Kernels, graph: LabelGraph, labels: Tensor) -> Tensor:
@@ -287,21 +288,21 @@ def label_gather(kernels: Kernels, graph: LabelGraph, labels: Tensor) -> Tensor:
 
 class _AddLabels(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, labels: Tensor, graph: LabelGraph, kernels: Kernels) -> Tensor:
-        ctx.rest = graph, kernels
+    def forward(ctx: Any, x: Tensor, labels: Tensor, edges: LabelEdges, kernels: Kernels) -> Tensor:
+        ctx.rest = edges, kernels
         ctx.mark_dirty(x)
-        kernels.add_label_rows(x, graph.shown, graph.y, labels)
+        kernels.add_label_rows(x, edges.shown, edges.y, labels)
         return x
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:
-        graph, kernels = ctx.rest
-        return gradients[0], kernels.sum_rows(graph.classes, gradients[0].contiguous()), None, None
+        edges, kernels = ctx.rest
+        return gradients[0], kernels.sum_rows(edges.classes, gradients[0].contiguous()), None, None
 
 
-def add_labels_(kernels: Kernels, graph: LabelGraph, x: Tensor, labels: Tensor) -> Tensor:
+def add_labels_(kernels: Kernels, edges: LabelEdges, x: Tensor, labels: Tensor) -> Tensor:
     """Equal to `reference.add_labels_`."""
-    out: Tensor = _AddLabels.apply(x, labels.contiguous(), graph, kernels)
+    out: Tensor = _AddLabels.apply(x, labels.contiguous(), edges, kernels)
     return out
 
 

@@ -9,7 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from legnn.graph import Adjacency, LabelGraph
+from legnn.graph import Adjacency, LabelEdges, LabelGraph
+from legnn.graph.hashing import WORD, hashed
 from legnn.ops.layout import lanes, widen
 from legnn.ops.messages import Attended, Heads, Scales
 
@@ -29,7 +30,8 @@ def propagate(
 ) -> tuple[Tensor, Tensor | None]:
     """The product with `A'`, scaled: `nodes = t ∘ A (s ∘ x) + l ∘ Y labels + add` and `sums = Yᵀ (c ∘ x)`.
 
-    Shapes: `x` `[M, D]`, `labels` `[C, D]` or None, `add` `[M, D]` or None; gives `[M, D]` and, if `classes`, `[C, D]`.
+    Shapes: `x` `[N, D]`, `labels` `[C, D]` or None, `add` `[M, D]` or None; gives `[M, D]` and, if `classes`, `[C, D]`.
+    In a whole graph `N = M`; in a part of one the `M` nodes that receive are the first of the `N` that send.
     """
     nodes = _scaled(neighbor_sum(graph.adjacency, _scaled(x, scales.source)), scales.target)
     nodes = _with_labels(graph, nodes, labels, add, scales.label)
@@ -66,7 +68,7 @@ def attend(
     if not classes:
         return Attended(nodes, log_denominator, None, None)
     new_labels, label_log_denominator = attention(
-        graph.classes, _scaled(values, scales.classes), source, label_target, slope
+        graph.to_labels.classes, _scaled(values, scales.classes), source, label_target, slope
     )
     return Attended(nodes, log_denominator, new_labels.flatten(1), label_log_denominator)
 
@@ -99,12 +101,12 @@ def attention(
 
 def class_sum(graph: LabelGraph, x: Tensor) -> Tensor:
     """`Yᵀ x`: the sum of `x` `[M, D]` over the nodes that show each class, `[C, D]`."""
-    return neighbor_sum(graph.classes, x)
+    return neighbor_sum(graph.to_labels.classes, x)
 
 
-def add_labels_(graph: LabelGraph, x: Tensor, labels: Tensor) -> Tensor:
+def add_labels_(edges: LabelEdges, x: Tensor, labels: Tensor) -> Tensor:
     """`x + Y labels`: each node that shows its label receives the label's row. `x` `[M, D]` is overwritten."""
-    return x.index_add_(0, graph.shown, labels.index_select(0, graph.y))
+    return x.index_add_(0, edges.shown, labels.index_select(0, edges.y))
 
 
 def _with_labels(
@@ -159,26 +161,13 @@ def kept(rows: int, columns: int, dropout: float, seed: Tensor) -> Tensor:
     the same entries, and one thread can do so without waiting for another.
     """
     low, high = seed.tolist()
-    row = _mix(torch.arange(rows, device=seed.device) ^ low) ^ high
-    column = torch.arange(columns, device=seed.device) * GOLDEN & WORD
-    return _mix((row[:, None] + column) & WORD) >= threshold(dropout)
-
-
-WORD = 0xFFFFFFFF
-GOLDEN = 0x9E3779B9
-"""An odd number without pattern in its bits, as usual in hashing."""
+    row, column = torch.arange(rows, device=seed.device), torch.arange(columns, device=seed.device)
+    return hashed(row[:, None], column, (low, high)) >= threshold(dropout)
 
 
 def threshold(dropout: float) -> int:
     """A random 32-bit word is below this with probability `dropout`."""
     return min(round(dropout * 2**32), WORD)
-
-
-def _mix(word: Tensor) -> Tensor:
-    """A permutation of the 32-bit words in which every bit depends on every other (Wellons' `lowbias32`)."""
-    word = (word ^ (word >> 16)) * 0x7FEB352D & WORD
-    word = (word ^ (word >> 15)) * 0x846CA68B & WORD
-    return word ^ (word >> 16)
 
 
 def _scaled(x: Tensor, scale: Tensor | None) -> Tensor:

@@ -7,9 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from legnn.graph.hashing import GOLDEN
 from legnn.ops.cpu.arrays import ROWS, array, blank, cuts_of
 from legnn.ops.layout import widen
-from legnn.ops.reference import GOLDEN, threshold
+from legnn.ops.reference import threshold
 from legnn.ops.threads import kernel, run
 
 
