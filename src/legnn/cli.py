@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -150,6 +151,12 @@ def train(
     precision: Annotated[
         Precision | None, _option(TRAINING, "Of features and products [auto: fp32 on the CPU, tf32 on a GPU]")
     ] = None,
+    batch: Annotated[
+        str | None, _option(TRAINING, "Nodes in a step, full, or auto: full where it fits in memory [auto]")
+    ] = None,
+    fanout: Annotated[
+        str | None, _option(TRAINING, "Neighbors drawn in each layer of a mini-batch, from the input side [15,10,5]")
+    ] = None,
     checkpoint_seconds: Annotated[float | None, _option(TRAINING, "Least time between checkpoints [5]")] = None,
     as_train: Annotated[bool | None, _option(SELF, "Adaptive self-training [no]", "--as-train/--no-as-train")] = None,
     threshold: Annotated[float | None, _option(SELF, "t: least p·TC of a pseudo label [0.7]")] = None,
@@ -175,6 +182,8 @@ def train(
         for name, value in locals().items()
         if value is not None and name not in ("data", "out", "resume", "config", "seeds")
     }
+    if batch is not None:
+        given["batch"] = int(batch) if batch.isascii() and batch.isdigit() else batch
     if resume is not None:
         if given or data is not None or out is not None or config is not None or seeds is not None:
             raise InputError("--resume goes on with a run as it was begun; give no other option beside it")
@@ -196,10 +205,13 @@ def train(
 def _train(source: str, settings: Any, out: Path | None) -> None:
     from legnn.runs import train as train_run
 
+    if out is None and "TORCHELASTIC_RUN_ID" in os.environ:
+        raise InputError("give --out under torchrun: a process that is started again finds its run by it")
     folder = out if out is not None else _new_folder(source, settings)
     with _stop_on_signal() as should_stop, epoch_progress() as progress:
         run = train_run(source, settings, out=folder, on_epoch=progress.epoch, should_stop=should_stop)
-    show_result(run.result, folder)
+    if _speaks():
+        show_result(run.result, folder)
 
 
 def _train_seeds(source: str, settings: Any, seeds: int, out: Path | None) -> None:
@@ -230,7 +242,7 @@ def _resume(folder: Path) -> None:
             run = resume_run(folder, on_epoch=progress.epoch, should_stop=should_stop)
     if is_seeds_folder(folder):
         show_summary(summary, folder)
-    else:
+    elif _speaks():
         show_result(run.result, folder)
 
 
@@ -310,6 +322,11 @@ def plot(
     say_place(place)
 
 
+def _speaks() -> bool:
+    """Whether this process is the one that tells the user; `torchrun` numbers those it starts."""
+    return os.environ.get("RANK", "0") == "0"
+
+
 def _new_folder(source: str, settings: Any) -> Path:
     """`runs/DATA-BACKBONE-LABELS[-as-train]`, with a number where that is taken."""
     parts = [Path(source).resolve().name, settings.model.backbone, settings.model.labels]
@@ -345,11 +362,13 @@ def main() -> None:
         app()
     except (InputError, OSError) as error:
         # a full disk or a folder that may not be written is no fault of the code, either
-        complain(str(error))
+        if _speaks():
+            complain(str(error))
         sys.exit(2)
     except Interrupted as stop:
         how = "" if stop.folder is None else f"; go on with: legnn train --resume {stop.folder}"
-        complain(f"interrupted after epoch {stop.epoch}{how}", error=False)
+        if _speaks():
+            complain(f"interrupted after epoch {stop.epoch}{how}", error=False)
         sys.exit(130)
     except KeyboardInterrupt:
         sys.exit(130)

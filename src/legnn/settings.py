@@ -107,11 +107,11 @@ def resolve(settings: Settings, data: Data) -> Settings:
         "weight_decay": 0.05 if few else 0.0,
         "alpha": 0.7 if few else 0.5,
     }
-    return replace(
-        settings,
-        model=_fill(settings.model, model),
-        train=_fill(settings.train, train),
-    )
+    chosen = _fill(settings.model, model)
+    assert chosen.layers is not None
+    # the paper's 15, 10, 5 for its three layers, from the input side
+    train["fanout"] = ",".join(map(str, [15, 10, *[5] * chosen.layers][: chosen.layers]))
+    return replace(settings, model=chosen, train=_fill(settings.train, train))
 
 
 def _scale_for(data: Data) -> str:

@@ -207,10 +207,15 @@ def test_sums_and_gathers_of_labels(form):
     x, fast_x = pair(60, 7, dtype=torch.float32, device=device)
     rows, fast_rows = pair(5, 7, dtype=torch.float32, device=device)
     there = to(graph, device)
-    assert_equal([kernels.sum_rows(there.to_labels.classes, fast_x)], [reference.class_sum(graph, x)], torch.float32)
+    assert_equal(
+        [kernels.sum_rows(there.to_labels.classes, fast_x)], [reference.class_sum(graph.to_labels, x)], torch.float32
+    )
     pairs = [
         (fused.label_gather(kernels, there, fast_rows), reference.label_gather(graph, rows)),
-        (fused.add_labels_(kernels, there, fast_x.clone(), fast_rows), reference.add_labels_(graph, x.clone(), rows)),
+        (
+            fused.add_labels_(kernels, there.to_nodes, fast_x.clone(), fast_rows),
+            reference.add_labels_(graph.to_nodes, x.clone(), rows),
+        ),
     ]
     for fast, plain in pairs:
         assert_equal([fast], [plain], torch.float32)

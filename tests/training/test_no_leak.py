@@ -125,7 +125,9 @@ def out_of_fold(model: LEGNN, task: Task, folds: int) -> torch.Tensor:
     model.eval()
     shown = task.train if model.encoder.labels != "vanilla" else task.train[:0]
     with torch.no_grad():
-        return predict_without_own_label(lambda nodes: model(task.x, task.show(nodes)), shown, folds_of(task, folds))
+        return predict_without_own_label(
+            lambda shown, nodes: model(task.x, task.show(shown))[nodes], shown, folds_of(task, folds)
+        )
 
 
 def folds_of(task: Task, folds: int) -> torch.Tensor:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -71,27 +72,29 @@ class LabelBlock(LabelGraph):
         """`[N]` degrees in `A'` of the nodes that send."""
         return self.degrees + (self.labels_of >= 0)
 
+    def tensors(self) -> Iterator[Tensor]:
+        """All that it is made of."""
+        adjacency, senders = self.adjacency, self.senders
+        found = [adjacency.rowptr, adjacency.col, adjacency.weight, senders.shown, senders.y]
+        found += [getattr(self, name) for name in _TENSORS]
+        return (tensor for tensor in found if tensor is not None)
+
     def to(self, device: torch.device) -> LabelBlock:
         """The same block on `device`; from pinned memory without waiting."""
 
         def moved(value: Tensor | None) -> Tensor | None:
             return None if value is None else value.to(device, non_blocking=True)
 
-        senders = LabelEdges(moved(self.senders.shown), moved(self.senders.y), *_sizes(self.senders))  # type: ignore[arg-type]
         fields = {name: moved(getattr(self, name)) for name in _TENSORS}
         return LabelBlock(
             adjacency=self.adjacency.to(device),
             num_classes=self.num_classes,
-            senders=senders,
+            senders=self.senders.to(device),
             **fields,  # type: ignore[arg-type]
         )
 
 
 _TENSORS = ("shown", "y", "label_adjacency", "nodes", "degrees", "labels_of", "edges_of", "shown_by")
-
-
-def _sizes(edges: LabelEdges) -> tuple[int, int]:
-    return edges.num_nodes, edges.num_classes
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +116,20 @@ class SampledLabelGraph:
     def num_edges(self) -> int:
         """Edges that were drawn, label edges included."""
         return sum(block.adjacency.num_edges + block.senders.shown.numel() for block in self.blocks)
+
+    def to(self, device: torch.device) -> SampledLabelGraph:
+        """The same on `device`."""
+        return replace(self, blocks=[block.to(device) for block in self.blocks], at_input=self.at_input.to(device))
+
+    def tensors(self) -> Iterator[Tensor]:
+        """All that it is made of."""
+        yield from (self.at_input.shown, self.at_input.y)
+        for block in self.blocks:
+            yield from block.tensors()
+
+    def with_class_mean(self, mean: Tensor | None) -> SampledLabelGraph:
+        """The same with the class means of the whole graph."""
+        return replace(self, class_mean=mean)
 
     def layer(self, k: int) -> LabelBlock:
         """What layer `k` (from 0) passes messages on."""

@@ -52,6 +52,11 @@ class LabelEdges:
         classes.__dict__["transposition"] = Transposition(rows, order.int())
         return classes
 
+    def to(self, device: torch.device) -> LabelEdges:
+        """The same on `device`; from pinned memory without waiting."""
+        shown, y = (values.to(device, non_blocking=True) for values in (self.shown, self.y))
+        return LabelEdges(shown, y, self.num_nodes, self.num_classes)
+
     @cached_property
     def count(self) -> Tensor:
         """`[C]` how many nodes show each class, the row sums of `Yᵀ`."""

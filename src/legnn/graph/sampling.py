@@ -47,14 +47,15 @@ def sample_label_graph(
     # the labels a later layer reads; none reads those that the last layer would compute
     read = torch.zeros(graph.num_classes, dtype=torch.bool, device=seeds.device)
     for k in reversed(range(len(fanouts))):
-        block = _block(graph, nodes, fanouts[k], read, (key[0], key[1] ^ k))
+        block = block_of(graph, nodes, fanouts[k], read, (key[0], key[1] ^ k))
         read = _reads(block, read)
         blocks.insert(0, block)
         nodes = block.nodes
-    return SampledLabelGraph(blocks, _shown(blocks[0].labels_of, graph.num_classes))
+    return SampledLabelGraph(blocks, shown_among(blocks[0].labels_of, graph.num_classes))
 
 
-def _block(graph: LabelGraph, targets: Tensor, fanout: Fanout, read: Tensor, key: tuple[int, int]) -> LabelBlock:
+def block_of(graph: LabelGraph, targets: Tensor, fanout: Fanout, read: Tensor, key: tuple[int, int]) -> LabelBlock:
+    """What one layer reads to compute the nodes `targets` and the labels marked in `read` `[C]`."""
     adjacency, classes = graph.adjacency, graph.to_labels.classes
     drawn = draw(adjacency, targets, fanout, key)
     sources = adjacency.col[drawn.edge]
@@ -64,7 +65,7 @@ def _block(graph: LabelGraph, targets: Tensor, fanout: Fanout, read: Tensor, key
     nodes, place = compact(targets, torch.cat([sources, senders]), graph.num_nodes)
     col, sender_place = place.split([sources.numel(), senders.numel()])
     labels_of = graph.to_nodes.label_of[nodes]
-    shown = _shown(labels_of[: targets.numel()], graph.num_classes)
+    shown = shown_among(labels_of[: targets.numel()], graph.num_classes)
     return LabelBlock(
         adjacency=Adjacency(
             drawn.rowptr,
@@ -94,7 +95,8 @@ def _reads(block: LabelBlock, read: Tensor) -> Tensor:
     return read.index_fill(0, block.y, True)
 
 
-def _shown(label_of: Tensor, num_classes: int) -> LabelEdges:
+def shown_among(label_of: Tensor, num_classes: int) -> LabelEdges:
+    """The label edges of some nodes, from the class each shows (-1 for none)."""
     shown = (label_of >= 0).nonzero().flatten()
     return LabelEdges(shown, label_of[shown].long(), label_of.numel(), num_classes)
 

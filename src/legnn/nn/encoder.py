@@ -56,7 +56,7 @@ class FeatureScale(nn.Module):
 
 def class_mean(graph: LabelGraph, x: Tensor) -> Tensor:
     """The mean of `x` `[M, F]` over the nodes that show each class, `[C, F]`; zero where none does."""
-    total = class_sum(graph, x)
+    total = class_sum(graph.to_labels, x)
     return total / column(graph.label_count.clamp(min=1), total)
 
 

@@ -49,9 +49,11 @@ Features = Tensor | SparseFeatures
 
 def compact(x: Tensor, dtype: torch.dtype | None = None) -> Features:
     """`x` `[M, F]` in the precision asked for, sparse where that pays."""
-    dtype = dtype or x.dtype
     few = x.numel() > 0 and float((x != 0).float().mean()) < SPARSE_BELOW
-    if few:
-        return SparseFeatures.from_dense(x, dtype)
-    x = x.to(dtype)
+    return SparseFeatures.from_dense(x, dtype or x.dtype) if few else dense(x, dtype)
+
+
+def dense(x: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+    """`x` `[M, F]` in the precision asked for, as wide as `lanes` says."""
+    x = x.to(dtype or x.dtype)
     return widen(x, lanes(x.size(1), x))

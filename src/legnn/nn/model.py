@@ -11,7 +11,7 @@ from legnn.errors import InputError
 from legnn.graph import LabelGraph, SampledLabelGraph
 from legnn.nn.backbones import BACKBONES
 from legnn.nn.encoder import Encoder, FeatureScale
-from legnn.nn.features import Features, compact
+from legnn.nn.features import Features, compact, dense
 from legnn.nn.layer import Linear, typed_linear
 from legnn.nn.product import product_and_pass
 from legnn.nn.settings import ModelSettings
@@ -110,6 +110,10 @@ class LEGNN(nn.Module):
         """
         return compact(self.scale(x), dtype)
 
+    def dense_features(self, x: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+        """The same for some rows `[n, F]`, never sparse: asking whether it would pay takes longer than it saves."""
+        return dense(self.scale(x), dtype)
+
     def embed(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> Representations:
         """Shapes: `x` `[M, F]` from `self.features` (once, not in every epoch); gives `[M, D]`, `[C, D]`."""
         nodes, labels = self._run(x, graph)
@@ -127,7 +131,11 @@ class LEGNN(nn.Module):
 
         Over a sampled graph `x` holds its input nodes, and the logits are those of its seeds.
         """
-        logits = self.classifier(self._run(x, graph)[0])[:, : self.classifier.out_features]
+        return self.classify(self._run(x, graph)[0])
+
+    def classify(self, nodes: Tensor) -> Tensor:
+        """The logits `[n, C]`, in single precision at least, from what the last layer leaves of `n` nodes."""
+        logits = self.classifier(nodes)[:, : self.classifier.out_features]
         return logits.to(torch.promote_types(logits.dtype, torch.float32))
 
     def num_parameters(self) -> int:

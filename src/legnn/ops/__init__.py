@@ -93,12 +93,12 @@ def attend(
     return form(graph, sent, labels, label_target, add, scales, kind, classes=classes)
 
 
-def class_sum(graph: LabelGraph, x: Tensor) -> Tensor:
+def class_sum(edges: LabelEdges, x: Tensor) -> Tensor:
     """`reference.class_sum`, for `x` that needs no gradient."""
     kernels = kernels_for(x)
     if kernels is None:
-        return reference.class_sum(graph, x)
-    return kernels.sum_rows(graph.to_labels.classes, x.contiguous())
+        return reference.class_sum(edges, x)
+    return kernels.sum_rows(edges.classes, x.contiguous())
 
 
 def label_gather(graph: LabelGraph, labels: Tensor) -> Tensor:

@@ -35,7 +35,7 @@ def propagate(
     """
     nodes = _scaled(neighbor_sum(graph.adjacency, _scaled(x, scales.source)), scales.target)
     nodes = _with_labels(graph, nodes, labels, add, scales.label)
-    return nodes, class_sum(graph, _scaled(x, scales.classes)) if classes else None
+    return nodes, class_sum(graph.to_labels, _scaled(x, scales.classes)) if classes else None
 
 
 def attend(
@@ -99,9 +99,9 @@ def attention(
     return out.index_add(0, adjacency.row, messages), log_denominator
 
 
-def class_sum(graph: LabelGraph, x: Tensor) -> Tensor:
+def class_sum(edges: LabelEdges, x: Tensor) -> Tensor:
     """`Yᵀ x`: the sum of `x` `[M, D]` over the nodes that show each class, `[C, D]`."""
-    return neighbor_sum(graph.to_labels.classes, x)
+    return neighbor_sum(edges.classes, x)
 
 
 def add_labels_(edges: LabelEdges, x: Tensor, labels: Tensor) -> Tensor:

@@ -179,17 +179,23 @@ class RunFolder:
         save_tensors(self._checkpoint, tensors, meta)
 
     def load_checkpoint(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """The last state kept, with the journal cut back to it; None where none was kept yet."""
-        remove_partial(self.path)
+        """The last state kept; None where none was kept yet."""
         if not self._checkpoint.is_file():
-            self._journal.unlink(missing_ok=True)
             return None
         tensors, meta = load_tensors(self._checkpoint)
         if "epoch" not in meta:
             raise InputError(f"{self._checkpoint} is not a checkpoint; restore it from a copy, or begin a new run")
-        kept = [json.dumps(log) for log in self.logs() if log["epoch"] <= meta["epoch"]]
-        write_text(self._journal, "".join(line + "\n" for line in kept))
         return tensors, meta
+
+    def cut_back(self) -> None:
+        """Take away what was written after the last state kept: half files, and the lines of later epochs."""
+        remove_partial(self.path)
+        checkpoint = self.load_checkpoint()
+        if checkpoint is None:
+            self._journal.unlink(missing_ok=True)
+            return
+        kept = [json.dumps(log) for log in self.logs() if log["epoch"] <= checkpoint[1]["epoch"]]
+        write_text(self._journal, "".join(line + "\n" for line in kept))
 
     def finish(self, weights: dict[str, Tensor], predictions: pd.DataFrame, result: dict[str, Any]) -> None:
         """Write what the run came to, the result last, and drop the checkpoint it no longer needs."""

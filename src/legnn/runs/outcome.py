@@ -13,21 +13,19 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from legnn import __version__
-from legnn.nn import predict_proba
 from legnn.settings import Settings
 from legnn.training import Trainer, score
 
 
-def predictions_table(data: Data, logits: Tensor) -> pd.DataFrame:
-    """id, prediction, confidence, split of every node, from the logits `[M, C]`."""
-    confidence, predicted = predict_proba(logits).max(-1)
+def predictions_table(data: Data, predicted: Tensor) -> pd.DataFrame:
+    """id, prediction, confidence, split of every node, from the class and the confidence `[M, 2]`."""
     names = np.empty(len(data.class_names), dtype=object)
     names[:] = data.class_names
     return pd.DataFrame(
         {
             "id": data.node_id,
-            "prediction": names[predicted.numpy()].tolist(),
-            "confidence": confidence.numpy(),
+            "prediction": names[predicted[:, 0].long().numpy()].tolist(),
+            "confidence": predicted[:, 1].float().numpy(),
             "split": split_names(data),
         }
     )
@@ -41,13 +39,13 @@ def split_names(data: Data) -> np.ndarray:
     return names
 
 
-def result_of(logits: Tensor, data: Data, settings: Settings, trainer: Trainer, seconds: float) -> dict[str, Any]:
-    """What `result.json` holds."""
-    predicted = logits.argmax(-1)
+def result_of(predicted: Tensor, data: Data, settings: Settings, trainer: Trainer, seconds: float) -> dict[str, Any]:
+    """What `result.json` holds; `predicted` `[M, 2]` is the class and the confidence of each node."""
+    classes = predicted[:, 0].long()
 
     def of(split: str) -> dict[str, float] | None:
         mask = data[f"{split}_mask"]
-        scores = score(predicted[mask], data.y[mask], len(data.class_names))
+        scores = score(classes[mask], data.y[mask], len(data.class_names))
         return None if scores is None else scores._asdict()
 
     return {
@@ -59,7 +57,7 @@ def result_of(logits: Tensor, data: Data, settings: Settings, trainer: Trainer, 
         "seconds": round(seconds, 3),
         "parameters": trainer.model.num_parameters(),
         "seed": settings.train.seed,
-        "device": _device_name(trainer.task.x.device),
+        "device": _device_name(trainer.device),
         "precision": settings.train.precision,
         "versions": versions(),
         # what a reader should know of the data travels with the scores

@@ -15,8 +15,9 @@ from legnn.data import load
 from legnn.errors import InputError
 from legnn.runs.folder import DataCard, RunFolder
 from legnn.runs.outcome import predictions_table
-from legnn.runs.session import reload, restore, select_device, shows_labels
-from legnn.training import Task, fold_of, matrix_products, predict_without_own_label, prediction_precision
+from legnn.runs.resources import memory_named, select_device, storage_device
+from legnn.runs.session import reload, restore, shows_labels
+from legnn.training import LayerWise, Task, fold_of, matrix_products, predict_without_own_label, prediction_precision
 
 
 def predict(folder: str | Path, data: Data | str | Path | None = None, *, device: str = "auto") -> pd.DataFrame:
@@ -36,19 +37,15 @@ def predict(folder: str | Path, data: Data | str | Path | None = None, *, device
     settings = run.settings
     where = select_device(device)
     model.to(where)
-    task = Task.from_data(loaded, where, label_edges=bool(settings.model.label_edges))
+    task = Task.from_data(loaded, storage_device(settings, loaded, where), label_edges=bool(settings.model.label_edges))
     precision = prediction_precision(settings.train.precision, where)
-    x = model.features(task.x, precision.dtype)
-
-    @torch.no_grad()
-    def logits(shown: Tensor) -> Tensor:
-        out: Tensor = model(x, task.show(shown))
-        return out
-
+    inference = LayerWise(model, task, where, precision.dtype)
     shown = task.train if shows_labels(settings) else task.train[:0]
-    with matrix_products(precision.products):
-        table = predict_without_own_label(logits, shown, fold_of(loaded.node_id, settings.train.folds)).cpu()
-    return predictions_table(loaded, table)
+    with memory_named(settings), matrix_products(precision.products):
+        predicted = predict_without_own_label(
+            inference.predict, shown, fold_of(loaded.node_id, settings.train.folds)
+        ).cpu()
+    return predictions_table(loaded, predicted)
 
 
 def _load_other(run: RunFolder, data: Data | str | Path) -> Data:

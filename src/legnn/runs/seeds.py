@@ -18,6 +18,7 @@ from legnn.interrupt import Interrupted
 from legnn.runs.folder import RunFolder, check_free
 from legnn.runs.session import OnEpoch, Run, begin, check_settings, finished, go_on, load_for, reload
 from legnn.settings import Settings, resolve
+from legnn.training import under_torchrun
 
 OnSeed = Callable[[int], None]
 
@@ -38,6 +39,8 @@ def train_seeds(
     With `out`, run `k` is the folder `out/seed-k`, and `out/summary.json` the summary. A call on a folder in which some
     of the runs are there already (`resume_seeds`) finishes what is missing.
     """
+    if under_torchrun():
+        raise InputError("several processes train one run together; give --seed for one, not --seeds")
     settings = (settings or Settings()).override(**overrides)
     loaded, settings = load_for(settings, data)
     settings = resolve(settings, loaded)

@@ -22,16 +22,23 @@ from legnn.nn import LEGNN, Lift
 from legnn.nn.lift import check_liftable
 from legnn.runs.folder import RunFolder
 from legnn.runs.outcome import predictions_table, result_of
+from legnn.runs.resources import choose_batch, memory_named, select_device, storage_device
 from legnn.settings import Settings, resolve
 from legnn.training import (
+    Batching,
     EpochLog,
     FullBatch,
+    MiniBatch,
+    Ranks,
     Task,
     Trainer,
+    fanouts_for,
     fold_of,
+    join_ranks,
     make_adam,
     matrix_products,
     predict_without_own_label,
+    restarted,
     training_precision,
 )
 
@@ -71,7 +78,13 @@ def train(
     `data` is a catalog name, a folder of tables, or a PyG `Data`. Settings are named by themselves:
     `train("cora", backbone="gat", as_train=True, epochs=200)`. With `out`, everything is kept in that folder and a run
     that was cut off goes on with `resume(out)`. `should_stop` is asked after every epoch.
+
+    Under `torchrun` all its processes train one model together, each on its share of every mini-batch; the first one
+    writes, and a run whose processes were started again goes on from its checkpoint.
     """
+    if out is not None and restarted() and (Path(out) / "settings.yaml").is_file():
+        # torchrun starts all processes again when one dies: the run goes on where it was
+        return resume(out, data if isinstance(data, Data) else None, on_epoch=on_epoch, should_stop=should_stop)
     settings = (settings or Settings()).override(**overrides)
     loaded, settings = load_for(settings, data)
     return begin(loaded, settings, None if out is None else Path(out), on_epoch=on_epoch, should_stop=should_stop)
@@ -88,8 +101,15 @@ def begin(
     """Train on data that `load` returned."""
     settings = resolve(settings, data)
     check_settings(settings, data)
-    folder = None if out is None else RunFolder.create(out, settings, data)
-    return _run(data, settings, folder, None, on_epoch, should_stop)
+    device = select_device(settings.train.device)
+    settings, note = choose_batch(settings, data, device)
+    if note is not None and note not in data.notes:
+        data.notes.append(note)
+    with join_ranks(device) as ranks:
+        folder = None
+        if out is not None:
+            folder = RunFolder.create(out, settings, data) if ranks.is_first else RunFolder(out)
+        return _run(data, settings, folder, None, on_epoch, should_stop, device, ranks)
 
 
 def resume(
@@ -123,7 +143,13 @@ def go_on(
 ) -> Run:
     """Go on with a run on data that `load` returned."""
     run.check_data(data, "restore the data, or begin a new run")
-    return _run(data, resolve(run.settings, data), run, run.load_checkpoint(), on_epoch, should_stop)
+    settings = resolve(run.settings, data)
+    device = select_device(settings.train.device)
+    with join_ranks(device) as ranks:
+        if ranks.is_first:
+            run.cut_back()
+        ranks.wait()
+        return _run(data, settings, run, run.load_checkpoint(), on_epoch, should_stop, device, ranks)
 
 
 def load_for(settings: Settings, data: Data | str | Path) -> tuple[Data, Settings]:
@@ -164,13 +190,6 @@ def check_settings(settings: Settings, data: Data) -> None:
         check_liftable(weighted=data.get("edge_weight") is not None, label_edges=bool(settings.model.label_edges))
 
 
-def select_device(name: str) -> torch.device:
-    """The device a setting means."""
-    if name == "cuda" and not torch.cuda.is_available():
-        raise InputError("device = cuda, but PyTorch sees no GPU here; give device = cpu or auto")
-    return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
-
-
 def make_model(settings: Settings, data: Data) -> LEGNN:
     """A new model for these data."""
     return LEGNN(data.x.size(1), len(data.class_names), settings.model, data.get("label_x"))
@@ -196,15 +215,27 @@ def _run(
     checkpoint: tuple[dict[str, Tensor], dict[str, Any]] | None,
     on_epoch: OnEpoch | None,
     should_stop: Callable[[], bool],
+    device: torch.device,
+    ranks: Ranks,
 ) -> Run:
-    device = select_device(settings.train.device)
     precision = training_precision(settings.train.precision, device)
-    with _seeded(settings.train.seed, device), matrix_products(precision.products):
+    # all processes read, the first one writes
+    keeps = folder if ranks.is_first else None
+    with (
+        memory_named(settings),
+        _seeded(settings.train.seed, device),
+        matrix_products(precision.products),
+    ):
         model = make_model(settings, data)
         model.scale.fit(data.x)
         model.to(device)
-        task = Task.from_data(data, device, label_edges=bool(settings.model.label_edges), as_train=settings.as_train)
-        trainer = _trainer(model, task, settings, precision.dtype)
+        task = Task.from_data(
+            data,
+            storage_device(settings, data, device),
+            label_edges=bool(settings.model.label_edges),
+            as_train=settings.as_train,
+        )
+        trainer = _trainer(model, task, settings, precision.dtype, ranks)
         before = 0.0
         if checkpoint is not None:
             tensors, meta = checkpoint
@@ -217,30 +248,34 @@ def _run(
                 ) from None
             before = meta["seconds"]
         clock = _Clock(before)
-        keeper = _Keeper(trainer, folder, clock, settings.train.checkpoint_seconds)
+        keeper = _Keeper(trainer, keeps, clock, settings.train.checkpoint_seconds)
+        stopped = False
 
         def after_epoch(log: EpochLog) -> bool:
-            stop = should_stop()
-            keeper.keep(log, now=stop)
-            if on_epoch is not None:
+            nonlocal stopped
+            # asked of all processes: one that stopped by itself would leave the others waiting
+            stopped = ranks.agree(should_stop())
+            keeper.keep(log, now=stopped)
+            if on_epoch is not None and ranks.is_first:
                 on_epoch(log)
-            return stop
+            return stopped
 
         trainer.fit(after_epoch)
-        if should_stop():
+        if stopped:
             raise Interrupted(trainer.epoch, None if folder is None else folder.path)
         model.load_state_dict(trainer.best)
-        logits = predict_without_own_label(
-            trainer.batching.logits, trainer.shown_at_inference, fold_of(data.node_id, settings.train.folds)
+        predicted = predict_without_own_label(
+            trainer.batching.predict, trainer.shown_at_inference, fold_of(data.node_id, settings.train.folds)
         ).cpu()
-    result = result_of(logits, data, settings, trainer, clock.seconds)
-    predictions = predictions_table(data, logits)
-    if folder is not None:
-        folder.finish(trainer.best, predictions, result)
+    result = result_of(predicted, data, settings, trainer, clock.seconds)
+    predictions = predictions_table(data, predicted)
+    if keeps is not None:
+        keeps.finish(trainer.best, predictions, result)
+    ranks.wait()
     return Run(model.eval(), settings, predictions, result, None if folder is None else folder.path)
 
 
-def _trainer(model: LEGNN, task: Task, settings: Settings, dtype: torch.dtype) -> Trainer:
+def _trainer(model: LEGNN, task: Task, settings: Settings, dtype: torch.dtype, ranks: Ranks) -> Trainer:
     train = settings.train
     assert train.lr is not None
     assert train.weight_decay is not None
@@ -248,19 +283,26 @@ def _trainer(model: LEGNN, task: Task, settings: Settings, dtype: torch.dtype) -
     assert train.epochs is not None
     assert train.patience is not None
     optimizer = make_adam(model, train.lr, train.weight_decay)
-    # its own generator: how many numbers dropout draws must not change who is selected
-    generator = torch.Generator(task.x.device).manual_seed(train.seed)
-    batching = FullBatch(
-        model,
-        task,
-        optimizer,
-        generator,
-        alpha=train.alpha,
-        selection=train.selection,
-        shows_labels=shows_labels(settings),
-        as_train=settings.as_train,
-        dtype=dtype,
-    )
+    options: dict[str, Any] = {
+        "alpha": train.alpha,
+        "selection": train.selection,
+        "shows_labels": shows_labels(settings),
+        "as_train": settings.as_train,
+        "dtype": dtype,
+    }
+    batching: Batching
+    if isinstance(train.batch, str):
+        # its own generator: how many numbers dropout draws must not change who is selected
+        generator = torch.Generator(task.x.device).manual_seed(train.seed)
+        batching = FullBatch(model, task, optimizer, generator, **options)
+    else:
+        assert train.fanout is not None
+        # on the host, so that all processes draw alike wherever their graph lies
+        generator = torch.Generator().manual_seed(train.seed)
+        fanouts = fanouts_for(train.fanout, len(model.layers))
+        batching = MiniBatch(
+            model, task, optimizer, generator, batch=train.batch, fanouts=fanouts, ranks=ranks, **options
+        )
     return Trainer(
         model,
         task,

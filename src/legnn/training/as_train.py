@@ -48,6 +48,13 @@ def select_pseudo_labels(
     is not used).
     """
     p, y = torch.softmax(logits.index_select(0, candidates).float(), -1).max(-1)
+    return pseudo_labels_of(candidates, y, p, confidence, settings)
+
+
+def pseudo_labels_of(
+    candidates: Tensor, y: Tensor, p: Tensor, confidence: float | Tensor, settings: ASTrain
+) -> PseudoLabels:
+    """The same from the most probable class `y` `[U]` of each candidate and its probability `p` `[U]`."""
     chosen = p * confidence > settings.threshold
     evaluating = p if settings.use_ec else torch.ones_like(p)
     return PseudoLabels(candidates, y, chosen, evaluating * chosen)

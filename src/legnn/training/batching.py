@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
+import torch
 from torch import Tensor
 
 
@@ -35,6 +36,12 @@ class Validation(NamedTuple):
     loss: Tensor
 
 
+def class_and_confidence(logits: Tensor) -> Tensor:
+    """`[n, 2]` the most probable class of each row of `logits` `[n, C]` and its probability, in double precision."""
+    p, y = torch.softmax(logits.float(), -1).max(-1)
+    return torch.stack([y.double(), p.double()], 1)
+
+
 class Batching(Protocol):
     """How an epoch goes over the graph; the loop does not know."""
 
@@ -46,8 +53,8 @@ class Batching(Protocol):
         """Score the validation nodes in evaluation mode, the nodes `shown` showing their labels."""
         ...
 
-    def logits(self, shown: Tensor) -> Tensor:
-        """`[M, C]` in evaluation mode, the nodes `shown` showing their labels."""
+    def predict(self, shown: Tensor, nodes: Tensor) -> Tensor:
+        """`[n, 2]` class and confidence of `nodes` in evaluation mode, the nodes `shown` showing their labels."""
         ...
 
     def reset(self) -> None:

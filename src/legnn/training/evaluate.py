@@ -9,8 +9,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-Predict = Callable[[Tensor], Tensor]
-"""From the nodes that show their labels to the logits `[M, C]` of all nodes."""
+Predict = Callable[[Tensor, Tensor], Tensor]
+"""From the nodes that show their labels and the nodes to predict, `[n]`, to what is known of each of those `[n, …]`."""
 
 
 def fold_of(node_id: np.ndarray, folds: int) -> Tensor:
@@ -23,15 +23,14 @@ def fold_of(node_id: np.ndarray, folds: int) -> Tensor:
 
 
 def predict_without_own_label(predict: Predict, shown: Tensor, fold: Tensor) -> Tensor:
-    """Logits `[M, C]` of every node, none of which depends on the node's own label. `fold` is `[M]`.
+    """What `predict` gives for every node, `[M, …]`, none of which depends on the node's own label. `fold` is `[M]`.
 
     A node that shows no label is predicted with every label in `shown` in the graph, as the paper does at inference.
     A node of `shown` is predicted out of fold: the labels of its fold hidden, those of the other folds shown.
     """
-    logits = predict(shown)
-    out = logits.clone()
+    out = predict(shown, torch.arange(fold.numel(), device=shown.device)).clone()
     fold = fold.to(shown.device)[shown]
     for k in fold.unique().tolist():
         held = shown[fold == k]
-        out[held] = predict(shown[fold != k])[held]
+        out[held] = predict(shown[fold != k], held)
     return out

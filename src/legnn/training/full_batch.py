@@ -18,7 +18,7 @@ from legnn.training.as_train import (
     select_pseudo_labels,
     training_confidence,
 )
-from legnn.training.batching import Step, Validation
+from legnn.training.batching import Step, Validation, class_and_confidence
 from legnn.training.cuda_graph import CudaGraphs, Replay
 from legnn.training.metrics import measure
 from legnn.training.optimizer import reads_lr_from_device
@@ -106,6 +106,10 @@ class FullBatch:
         kept = self._keep(shown)
         # the caller's own: what a captured step gives is overwritten
         return kept.logits.run(lambda: self._logits(kept.graph)).clone()
+
+    def predict(self, shown: Tensor, nodes: Tensor) -> Tensor:
+        """`[n, 2]` class and confidence of `nodes`, with the labels of exactly the nodes `shown` in the graph."""
+        return class_and_confidence(self.logits(shown).index_select(0, nodes))
 
     def reset(self) -> None:
         """Let go of the captured steps and their memory; what follows is captured anew."""

@@ -87,6 +87,7 @@ class Trainer:
     ) -> None:
         self.model, self.task, self.batching = model, task, batching
         self.optimizer, self.generator = optimizer, generator
+        self.device = next(model.parameters()).device
         self.lr, self.epochs = lr, epochs
         self.shown_at_inference = task.train if shows_labels else task.train[:0]
         self.epoch = 0
@@ -153,8 +154,8 @@ class Trainer:
                 tensors[f"optimizer/{key}/{name}"] = value
         tensors["random/selection"] = self.generator.get_state()
         tensors["random/cpu"] = torch.get_rng_state()
-        if self.task.x.is_cuda:
-            tensors["random/cuda"] = torch.cuda.get_rng_state(self.task.x.device)
+        if self.device.type == "cuda":
+            tensors["random/cuda"] = torch.cuda.get_rng_state(self.device)
         return tensors, {"epoch": self.epoch, "stopper": asdict(self.stopper)}
 
     def load_state(self, tensors: dict[str, Tensor], meta: dict[str, Any]) -> None:
@@ -165,7 +166,7 @@ class Trainer:
                 "other random numbers; go on where the run was begun, or begin a new one with --device"
             )
         self.model.load_state_dict(_under("model/", tensors))
-        self.best = {name: value.to(self.task.x.device) for name, value in _under("best/", tensors).items()}
+        self.best = {name: value.to(self.device) for name, value in _under("best/", tensors).items()}
         for name, parameter in self.model.named_parameters():
             for key in ("step", "exp_avg", "exp_avg_sq"):
                 value = tensors.get(f"optimizer/{key}/{name}")
@@ -174,8 +175,8 @@ class Trainer:
                     self.optimizer.state[parameter][key] = value.to(parameter.device)
         self.generator.set_state(tensors["random/selection"])
         torch.set_rng_state(tensors["random/cpu"])
-        if self.task.x.is_cuda and "random/cuda" in tensors:
-            torch.cuda.set_rng_state(tensors["random/cuda"], self.task.x.device)
+        if self.device.type == "cuda" and "random/cuda" in tensors:
+            torch.cuda.set_rng_state(tensors["random/cuda"], self.device)
         self.epoch = meta["epoch"]
         self.stopper = EarlyStopping(**meta["stopper"])
         # a step that was captured before would go on with the optimizer's old state

@@ -6,6 +6,29 @@ from dataclasses import dataclass
 from typing import Literal
 
 from legnn.checks import check_choice, check_range
+from legnn.errors import InputError
+
+
+def parse_fanout(text: str) -> list[int | None]:
+    """`"15,10,5"` to `[15, 10, 5]`, `"all"` to `[None]`."""
+    found: list[int | None] = []
+    for part in text.split(","):
+        word = part.strip()
+        if word != "all" and not (word.isascii() and word.isdigit() and int(word) > 0):
+            raise InputError(f"fanout must be numbers from 1 up, or all, such as 15,10,5, got {text!r}")
+        found.append(None if word == "all" else int(word))
+    return found
+
+
+def fanouts_for(text: str, layers: int) -> list[int | None]:
+    """The fan-out of each layer; one number stands for all of them."""
+    found = parse_fanout(text)
+    if len(found) not in (1, layers):
+        raise InputError(
+            f"fanout = {text} has {len(found)} numbers and the model {layers} layers; give one for each layer, "
+            "from the input side, or one for all"
+        )
+    return found * layers if len(found) == 1 else found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +53,11 @@ class TrainSettings:
     """Where to train; auto takes the GPU if there is one."""
     precision: Literal["auto", "fp32", "tf32", "bf16"] = "auto"
     """Of the features and of products of matrices (`training.precision`); auto is fp32 on the CPU, tf32 on a GPU."""
+    batch: int | Literal["auto", "full"] = "auto"
+    """Nodes predicted in a step, or the full batch; auto takes that where it fits the memory of the device."""
+    fanout: str | None = None
+    """In mini-batches: the neighbors a node draws in each layer, from the input side, such as 15,10,5; one number for
+    all layers, or all."""
     folds: int = 10
     """Training nodes are predicted in so many folds, each with its own labels hidden and the others' shown."""
     checkpoint_seconds: float = 5.0
@@ -44,6 +72,11 @@ class TrainSettings:
         check_range("alpha", self.alpha, above=0, most=1)
         check_choice("device", self.device, ("auto", "cpu", "cuda"))
         check_choice("precision", self.precision, ("auto", "fp32", "tf32", "bf16"))
+        if isinstance(self.batch, str):
+            check_choice("batch", self.batch, ("auto", "full"))
+        check_range("batch", None if isinstance(self.batch, str) else self.batch, least=1)
+        if self.fanout is not None:
+            parse_fanout(self.fanout)
         check_range("folds", self.folds, least=2)
         check_range("checkpoint_seconds", self.checkpoint_seconds, least=0)
 
