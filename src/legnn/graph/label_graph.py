@@ -98,6 +98,12 @@ class LabelGraph:
         """The same graph in which the nodes `shown` show the classes `y`, and no others do."""
         return replace(self, shown=shown, y=y)
 
+    def hide(self, nodes: Tensor) -> LabelGraph:
+        """The same graph in which none of `nodes` shows its label."""
+        hidden = torch.zeros(self.num_nodes, dtype=torch.bool, device=nodes.device).index_fill(0, nodes, True)
+        stays = ~hidden[self.shown]
+        return self.show(self.shown[stays], self.y[stays])
+
     def layer(self, k: int) -> LabelGraph:
         """What layer `k` (from 0) passes messages on: here the same graph for all of them."""
         return self

@@ -41,7 +41,7 @@ def sample_label_graph(
     hears from it would come back to it.
     """
     if seeds.numel() and bool((graph.to_nodes.label_of[seeds] >= 0).any()):
-        graph = _without(graph, seeds)
+        graph = graph.hide(seeds)
     blocks: list[LabelBlock] = []
     nodes = seeds
     # the labels a later layer reads; none reads those that the last layer would compute
@@ -99,13 +99,6 @@ def shown_among(label_of: Tensor, num_classes: int) -> LabelEdges:
     """The label edges of some nodes, from the class each shows (-1 for none)."""
     shown = (label_of >= 0).nonzero().flatten()
     return LabelEdges(shown, label_of[shown].long(), label_of.numel(), num_classes)
-
-
-def _without(graph: LabelGraph, seeds: Tensor) -> LabelGraph:
-    """The graph in which none of `seeds` shows its label."""
-    hidden = torch.zeros(graph.num_nodes, dtype=torch.bool, device=seeds.device).index_fill(0, seeds, True)
-    stays = ~hidden[graph.shown]
-    return graph.show(graph.shown[stays], graph.y[stays])
 
 
 def draw(adjacency: Adjacency, rows: Tensor, fanout: Fanout, key: tuple[int, int]) -> Drawn:

@@ -167,13 +167,19 @@ class MiniBatch:
         count = -(-seeds.nodes.numel() // self.batch)
         keys = torch.randint(2**32, (count, 2), generator=self.generator).tolist()
         mean = self.inference.class_mean(graph)
+        # where nodes are not selected, those of a batch show labels too: to all the others, not in their own batch
+        overlap = self.shows_labels and not self.selection
         parts = torch.arange(seeds.nodes.numel(), device=seeds.nodes.device).tensor_split(count)
+        here = graph
         for places, key in zip(parts, keys, strict=True):
+            if overlap:
+                here = graph.hide(seeds.nodes[places])
+                mean = self.inference.class_mean(here)
             mine = seeds.take(places[self.ranks.rank :: self.ranks.size])
             if mine.nodes.numel() == 0:
                 # there are fewer seeds than processes: this one computes a seed of another, which counts nothing
                 mine = seeds.take(places[:1])._replace(weight=seeds.weight[:1] * 0)
-            sampled = sample_label_graph(graph, mine.nodes, self.fanouts, tuple(key))
+            sampled = sample_label_graph(here, mine.nodes, self.fanouts, tuple(key))
             yield Batch(
                 self.inference.features(sampled.nodes),
                 sampled.with_class_mean(mean).to(self.device),

@@ -57,8 +57,8 @@ class Ranks:
         """`model`, whose gradients are averaged over all processes."""
         if self.size == 1:
             return model
-        # a batch in which nobody shows a label trains nothing of the labels
-        return DistributedDataParallel(model, find_unused_parameters=True)
+        # every parameter has a gradient in every step, if of zeros: labels that nobody shows are computed all the same
+        return DistributedDataParallel(model)
 
 
 ALONE = Ranks()

@@ -1,0 +1,52 @@
+"""What the tests of mini-batches and of several processes share."""
+
+from __future__ import annotations
+
+import torch
+from tests.graphs import small_data
+
+from legnn.data import load
+from legnn.nn import LEGNN, ModelSettings
+from legnn.training import ASTrain, FullBatch, MiniBatch, Ranks, Task
+
+CPU = torch.device("cpu")
+CLASSES = 3
+
+
+class NoStep(torch.optim.SGD):
+    """An optimizer that keeps every gradient it is given and changes nothing."""
+
+    def __init__(self, model: LEGNN) -> None:
+        super().__init__(model.parameters(), lr=0.0)
+        self.model = model
+        self.seen: list[dict[str, torch.Tensor]] = []
+
+    def step(self) -> None:
+        self.seen.append({name: p.grad.clone() for name, p in self.model.named_parameters() if p.grad is not None})
+
+
+def make(labels: str = "enhanced", nodes: int = 40, as_train: ASTrain | None = None, **options) -> tuple[LEGNN, Task]:
+    data = load(small_data(nodes))
+    torch.manual_seed(0)
+    given = {"hidden": 8, "layers": 2, "norm": "layer", "residual": "linear", "label_at_input": True, "heads": 2}
+    settings = ModelSettings(labels=labels, **{**given, **options})
+    return LEGNN(data.x.size(1), CLASSES, settings), Task.from_data(data, CPU, as_train=as_train)
+
+
+def full_batch(model: LEGNN, task: Task, optimizer=None, as_train: ASTrain | None = None) -> FullBatch:
+    return FullBatch(
+        model, task, optimizer or NoStep(model), torch.Generator().manual_seed(1), **_common(model, as_train)
+    )
+
+
+def mini_batch(
+    model: LEGNN, task: Task, batch: int, fanouts, optimizer=None, as_train: ASTrain | None = None, **options
+) -> MiniBatch:
+    generator = torch.Generator().manual_seed(1)
+    given = {**_common(model, as_train), "ranks": Ranks(), **options}
+    return MiniBatch(model, task, optimizer or NoStep(model), generator, batch=batch, fanouts=fanouts, **given)
+
+
+def _common(model: LEGNN, as_train: ASTrain | None) -> dict:
+    shows = model.encoder.labels != "vanilla"
+    return {"alpha": 0.5, "selection": True, "shows_labels": shows, "as_train": as_train}

@@ -1,0 +1,238 @@
+"""Mini-batches: the same model and loop on samples of neighbors."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.training.mini_batches import full_batch, make, mini_batch
+from tests.training.test_no_leak import models, relabel, tasks
+
+from legnn.graph import sample_label_graph
+from legnn.nn import LEGNN
+from legnn.training import ASTrain, LayerWise, Task
+from legnn.training.as_train import select_pseudo_labels
+from legnn.training.settings import fanouts_for, parse_fanout
+
+CPU = torch.device("cpu")
+BACKBONES = ["gcn", "sage", "gat", "gatv2"]
+USAGES = ["vanilla", "concat", "addition", "enhanced"]
+
+
+@pytest.mark.parametrize("labels", USAGES)
+@pytest.mark.parametrize("backbone", BACKBONES)
+def test_one_batch_with_all_neighbors_has_the_gradients_of_the_full_batch(backbone, labels):
+    model, task = make(labels, backbone=backbone)
+    whole = full_batch(model, task)
+    step = whole.train_epoch(1)
+    parts = mini_batch(model, task, 1000, [None] * 2)
+    if labels == "vanilla":
+        # nothing is selected there, so the full batch draws nothing
+        torch.testing.assert_close(parts.train_epoch(1).supervised_loss, step.supervised_loss, rtol=1e-5, atol=1e-6)
+    else:
+        again = parts.train_epoch(1)
+        torch.testing.assert_close(again.supervised_loss, step.supervised_loss, rtol=1e-5, atol=1e-6)
+        assert float(again.train_accuracy) == pytest.approx(float(step.train_accuracy))
+    (one,), (other,) = parts.optimizer.seen, whole.optimizer.seen
+    for name, gradient in other.items():
+        torch.testing.assert_close(one[name], gradient, rtol=1e-4, atol=1e-6, msg=name)
+
+
+@pytest.mark.parametrize("batch", [1, 3, 7])
+def test_the_batches_of_an_epoch_have_nearly_equal_sizes_and_every_predicted_node_once(batch):
+    model, task = make()
+    parts = mini_batch(model, task, batch, [3, 2])
+    sizes, seen = [], []
+    model.register_forward_hook(lambda module, inputs, out: sizes.append(out.size(0)))
+    sampled = parts._batches
+
+    def watched(graph, seeds):
+        for found in sampled(graph, seeds):
+            seen.extend(found.seeds.nodes.tolist())
+            yield found
+
+    parts._batches = watched
+    parts.train_epoch(1)
+    count = len(task.train) // 2
+    assert sum(sizes) == count == len(set(seen)) == len(seen)
+    assert max(sizes) <= batch
+    assert max(sizes) - min(sizes) <= 1
+    assert len(sizes) == math.ceil(count / batch) == len(parts.optimizer.seen)
+
+
+def test_mini_batches_learn_what_the_full_batch_learns():
+    model, task = make(nodes=200)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    parts = mini_batch(model, task, 16, [5, 5], optimizer)
+    first = float(parts.validate(task.train).loss)
+    losses = [float(parts.train_epoch(epoch).supervised_loss) for epoch in range(1, 31)]
+    assert losses[-1] < 0.5 * losses[0]
+    validation = parts.validate(task.train)
+    assert float(validation.loss) < first
+    assert float(validation.accuracy) > 0.8
+
+
+# -- AS-Train ------------------------------------------------------------------------------------------------------
+
+
+def test_pseudo_labels_are_those_of_a_forward_pass_with_the_labels_of_the_epoch_shown():
+    as_train = ASTrain(threshold=0.43, delta=0.1)
+    model, task = make(as_train=as_train)
+    parts = mini_batch(model, task, 4, [None, None], as_train=as_train)
+    shown = []
+    keep = parts._pseudo_labels
+    parts._pseudo_labels = lambda nodes, *rest: shown.append(nodes) or keep(nodes, *rest)
+    step = parts.train_epoch(1)
+    model.eval()
+    with torch.no_grad():
+        logits = model(model.features(task.x), task.show(shown[0]))
+    expected = select_pseudo_labels(logits, task.candidates, 1 / 1.1, as_train)
+    assert 0 < int(expected.number) < len(task.candidates)
+    assert int(step.pseudo_labels) == int(expected.number)
+    steps = math.ceil(len(task.train) // 2 / 4) + math.ceil(int(expected.number) / 4)
+    assert len(parts.optimizer.seen) == steps
+
+
+def test_the_step_on_pseudo_labels_is_the_papers_loss():
+    as_train = ASTrain(threshold=0.34, delta=0.1, weight=0.7)
+    model, task = make(as_train=as_train)
+    parts = mini_batch(model, task, 1000, [None, None], as_train=as_train)
+    shown = []
+    keep = parts._pseudo_labels
+    parts._pseudo_labels = lambda nodes, *rest: shown.append(nodes) or keep(nodes, *rest)
+    step = parts.train_epoch(1)
+    logits = model(model.features(task.x), task.show(shown[0]))
+    pseudo = select_pseudo_labels(logits, task.candidates, 1 / 1.1, as_train)
+    chosen = pseudo.nodes[pseudo.chosen]
+    losses = torch.nn.functional.cross_entropy(logits[chosen], pseudo.y[pseudo.chosen], reduction="none")
+    expected = 0.7 / 1.1 * (pseudo.evaluating_confidence[pseudo.chosen] * losses).mean()
+    assert float(step.pseudo_loss) == pytest.approx(expected.item(), rel=1e-4)
+    parts.reset()
+    expected.backward()
+    for name, parameter in model.named_parameters():
+        torch.testing.assert_close(parts.optimizer.seen[-1][name], parameter.grad, rtol=1e-3, atol=1e-6, msg=name)
+
+
+@pytest.mark.parametrize("threshold", [0.999, 0.6])
+def test_where_nobody_passes_there_is_no_step_and_no_crash(threshold):
+    # above TC nobody can pass, and nobody is asked; below it somebody could
+    as_train = ASTrain(threshold=threshold, delta=0.5)
+    model, task = make(as_train=as_train)
+    with torch.no_grad():
+        model.classifier.weight.zero_()
+        model.classifier.bias.zero_()
+    parts = mini_batch(model, task, 4, [3, 3], as_train=as_train)
+    step = parts.train_epoch(1)
+    assert int(step.pseudo_labels) == 0
+    assert float(step.pseudo_loss) == 0
+    assert len(parts.optimizer.seen) == math.ceil(len(task.train) // 2 / 4)
+
+
+# -- nobody sees their own answer ----------------------------------------------------------------------------------
+
+
+def seed_logits(model: LEGNN, task: Task, selection: bool) -> dict[int, torch.Tensor]:
+    """What each predicted node gets in one epoch of training, by node."""
+    state = {name: value.clone() for name, value in model.state_dict().items()}
+    parts = mini_batch(model, task, 2, [2] * len(model.layers), torch.optim.SGD(model.parameters(), lr=0.0))
+    parts.selection, parts.alpha = selection, 1.0 if len(task.train) == 1 else 0.5
+    found: dict[int, torch.Tensor] = {}
+    batches = parts._batches
+
+    def watched(graph, seeds):
+        for batch in batches(graph, seeds):
+            handle = model.register_forward_hook(
+                lambda module, inputs, out, nodes=batch.seeds.nodes: found.update(
+                    zip(nodes.tolist(), out.detach().clone(), strict=True)
+                )
+            )
+            yield batch
+            handle.remove()
+
+    parts._batches = watched
+    parts.train_epoch(1)
+    model.load_state_dict(state)
+    return found
+
+
+@pytest.mark.parametrize("selection", [True, False])
+@pytest.mark.parametrize("labels", USAGES)
+@given(data=st.data(), task=tasks())
+@settings(max_examples=15, deadline=None)
+def test_a_seed_never_sees_its_own_label(labels, selection, data, task):
+    # statistics over a batch of two would be all there is to see
+    model = data.draw(models(task.graph.num_classes, labels, norm="layer"))
+    before = seed_logits(model, task, selection)
+    assert before
+    for node, logits in before.items():
+        after = seed_logits(model, relabel(task, node), selection)
+        # in the batches after the first, the weights have not moved: the learning rate is zero
+        assert torch.equal(logits, after[node])
+
+
+def test_other_nodes_labels_do_reach_a_seed_so_the_property_says_something():
+    model, task = make()
+    shown = task.train[1:]
+    seeds = task.train[:1]
+
+    def logits(task: Task) -> torch.Tensor:
+        sampled = sample_label_graph(task.show(shown), seeds, [None, None], (0, 0))
+        with torch.no_grad():
+            return model(model.dense_features(task.x[sampled.nodes]), sampled)
+
+    moved = [float((logits(relabel(task, int(node))) - logits(task)).abs().max()) for node in shown]
+    assert max(moved) > 1e-4
+
+
+# -- layer-wise inference ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("labels", USAGES)
+@given(data=st.data(), task=tasks(min_train=1), at_once=st.sampled_from([1, 3, 1000]))
+@settings(max_examples=25, deadline=None)
+def test_layer_by_layer_equals_the_full_batch(labels, data, task, at_once):
+    model = data.draw(models(task.graph.num_classes, labels)).eval()
+    shown = task.train if labels != "vanilla" else task.train[:0]
+    with torch.no_grad():
+        whole = model(model.features(task.x), task.show(shown))
+    nodes = torch.tensor(sorted(data.draw(st.sets(st.integers(0, len(task.x) - 1)))), dtype=torch.long)
+    inference = LayerWise(model, task, CPU, torch.float32, at_once=at_once)
+    torch.testing.assert_close(inference.rows(shown, nodes, lambda logits: logits), whole[nodes], rtol=1e-4, atol=1e-5)
+
+
+def test_a_graph_that_fits_is_computed_at_once_with_the_same_outcome():
+    model, task = make(nodes=100)
+    at_once = LayerWise(model, task, CPU, torch.float32)
+    assert at_once.whole
+    parts = LayerWise(model, task, CPU, torch.float32, at_once=50)
+    assert not parts.whole
+    nodes = torch.arange(100)
+    one, other = (inference.predict(task.train, nodes) for inference in (at_once, parts))
+    assert torch.equal(one[:, 0], other[:, 0])
+    torch.testing.assert_close(one[:, 1], other[:, 1], rtol=1e-4, atol=1e-5)
+
+
+def test_what_later_layers_do_not_need_is_not_computed():
+    model, task = make(nodes=200, labels="vanilla")
+    lonely = replace(task, val=task.val[:1])
+    inference = LayerWise(model, lonely, CPU, torch.float32, at_once=50)
+    seen = []
+    model.encoder.register_forward_hook(lambda module, inputs, out: seen.append(out[0].size(0)))
+    inference.rows(task.train[:0], lonely.val, lambda logits: logits)
+    assert 0 < sum(seen) < 200
+
+
+# -- fan-outs ------------------------------------------------------------------------------------------------------
+
+
+def test_fanouts_are_given_from_the_input_side():
+    assert parse_fanout("15,10,5") == [15, 10, 5]
+    assert parse_fanout("all, 3") == [None, 3]
+    assert fanouts_for("4", 3) == [4, 4, 4]
+    assert fanouts_for("15,10,5", 3) == [15, 10, 5]
+    task = make()[1]
+    sampled = sample_label_graph(task.graph, task.val[:1], [2, 1], (3, 4))
+    assert (sampled.blocks[1].adjacency.rowptr[-1], int(sampled.blocks[1].num_nodes)) == (1, 1)
+    assert int(sampled.blocks[0].adjacency.rowptr.diff().max()) == 2

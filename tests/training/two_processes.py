@@ -1,0 +1,37 @@
+"""Run under torchrun: keeps the gradients of every step and what was measured, for the test to compare."""
+
+import sys
+from pathlib import Path
+
+import torch
+from tests.training.mini_batches import CPU, make, mini_batch
+
+from legnn.training import ASTrain, join_ranks
+
+AS_TRAIN = ASTrain(threshold=0.34, delta=0.1)
+CASES = [
+    (backbone, labels)
+    for backbone in ("gcn", "sage", "gat", "gatv2", "gin", "transformer")
+    for labels in ("vanilla", "concat", "addition", "enhanced")
+]
+
+
+def measured(ranks) -> dict[str, torch.Tensor]:
+    found = {}
+    for backbone, labels in CASES:
+        model, task = make(labels, nodes=60, as_train=AS_TRAIN, backbone=backbone)
+        parts = mini_batch(model, task, 6, [3, 2], as_train=AS_TRAIN, ranks=ranks, at_once=40)
+        step = parts.train_epoch(1)
+        name = f"{backbone} {labels}"
+        for k, gradients in enumerate(parts.optimizer.seen):
+            found |= {f"{name} step {k} {key}": value for key, value in gradients.items()}
+        found |= {f"{name} {key}": torch.as_tensor(value) for key, value in step._asdict().items()}
+        found |= {f"{name} {key}": value for key, value in parts.validate(task.train)._asdict().items()}
+        found[f"{name} predicted"] = parts.predict(task.train, torch.arange(60))
+    return found
+
+
+if __name__ == "__main__":
+    with join_ranks(CPU) as ranks:
+        found = measured(ranks)
+        torch.save(found, Path(sys.argv[1]) / f"rank-{ranks.rank}-of-{ranks.size}.pt")
