@@ -55,7 +55,14 @@ def interrupted(data, folder: Path, after: int, **options) -> Path:
 
 @pytest.mark.parametrize("after", [1, 5, 12])
 @pytest.mark.parametrize(
-    "options", [{}, {"backbone": "gat", "norm": "batch"}, {"labels": "vanilla", "as_train": False}]
+    "options",
+    [
+        {},
+        {"backbone": "gat", "norm": "batch"},
+        {"labels": "vanilla", "as_train": False},
+        {"batch": 3, "fanout": "2"},
+        {"batch": 5, "fanout": "all,2", "backbone": "sage", "layers": 2},
+    ],
 )
 def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path, after, options):
     options = dict(options)

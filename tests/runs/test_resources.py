@@ -1,0 +1,95 @@
+"""What a run may use: `batch = auto` by memory, where the graph lies, and what is said when memory runs out."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from tests.graphs import small_data
+
+import legnn
+from legnn.data import load
+from legnn.errors import InputError
+from legnn.runs import resources
+from legnn.runs.resources import choose_batch, memory_named, storage_device
+from legnn.settings import Settings, resolve
+from legnn.training.memory import Size, free_bytes, in_gib, total_bytes
+
+CPU = torch.device("cpu")
+QUICK = {"epochs": 2, "hidden": 8, "layers": 2}
+
+
+def resolved(**options) -> tuple:
+    data = load(small_data())
+    return resolve(Settings().override(**{**QUICK, **options}), data), data
+
+
+def test_auto_takes_the_full_batch_where_it_fits():
+    settings, note = choose_batch(*resolved(), CPU)
+    assert settings.train.batch == "full"
+    assert note is None
+
+
+def test_auto_takes_mini_batches_where_it_does_not_and_says_so(monkeypatch, tmp_path):
+    monkeypatch.setattr(resources, "free_bytes", lambda device: 1000)
+    run = legnn.train(small_data(), out=tmp_path / "run", **QUICK)
+    assert run.settings.train.batch == resources.DEFAULT_BATCH
+    (note,) = [note for note in run.result["notes"] if "batch = auto" in note]
+    assert "would take about" in note
+    # a run that goes on does not choose again
+    assert Settings.from_yaml(tmp_path / "run" / "settings.yaml").train.batch == resources.DEFAULT_BATCH
+
+
+@pytest.mark.parametrize("batch", [7, "full"])
+def test_what_the_user_says_is_not_chosen_again(monkeypatch, batch):
+    monkeypatch.setattr(resources, "free_bytes", lambda device: 1000)
+    settings, note = choose_batch(*resolved(batch=batch), CPU)
+    assert settings.train.batch == batch
+    assert note is None
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"batch": 0}, "batch must be at least 1"),
+        ({"batch": "ful"}, "did you mean 'full'"),
+        ({"batch": 4, "fanout": "3,2,1"}, "3 numbers and the model 2 layers"),
+        ({"batch": 4, "fanout": "3;2"}, "fanout must be numbers"),
+        ({"batch": 4, "fanout": "0"}, "fanout must be numbers"),
+    ],
+)
+def test_a_batch_that_cannot_be_meant_is_refused_before_a_folder_is_made(tmp_path, options, words):
+    with pytest.raises(InputError, match=words):
+        legnn.train(small_data(), out=tmp_path / "run", **QUICK, **options)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "error", [torch.OutOfMemoryError("CUDA"), MemoryError(), RuntimeError("can't allocate memory")]
+)
+@pytest.mark.parametrize(("batch", "advice"), [("full", "--batch 1024"), (64, "--batch 32")])
+def test_running_out_of_memory_is_one_sentence_with_what_to_try(error, batch, advice):
+    settings, _ = resolved(batch=batch)
+    with pytest.raises(InputError, match=f"out of memory .*{advice}"), memory_named(settings):
+        raise error
+
+
+def test_other_errors_are_not_taken_for_it():
+    with pytest.raises(RuntimeError, match="shape"), memory_named(Settings()):
+        raise RuntimeError("shape mismatch")
+
+
+def test_memory_of_the_machine_is_known():
+    assert 0 < free_bytes(CPU) <= total_bytes(CPU)
+    assert in_gib(3 * 2**29) == "1.5 GiB"
+
+
+def test_the_estimate_grows_with_everything_it_depends_on():
+    size = Size(nodes=1000, edges=5000, features=10, classes=3, hidden=16, layers=2)
+    for name in ("nodes", "edges", "features", "classes", "hidden", "layers"):
+        assert replace(size, **{name: 2 * getattr(size, name)}).training_bytes > size.training_bytes
+    assert size.graph_bytes < size.inference_bytes < size.training_bytes
+
+
+def test_on_a_cpu_the_graph_lies_in_its_memory():
+    settings, data = resolved(batch=4)
+    assert storage_device(settings, data, CPU) == CPU
