@@ -70,8 +70,9 @@ def _check_edges(data: Data) -> None:
         raise InputError(f"edge_index of {data.name} has the shape {list(edge_index.shape)}; it must be [2, E]")
     if edge_index.shape[1] == 0:
         raise InputError(f"{data.name} has no edges; a graph needs at least one")
-    outside = ((edge_index < 0) | (edge_index >= nodes)).any(dim=0)
-    if outside.any():
+    # the least and the largest tell: a mark for each edge is made only where there is one to be named
+    if int(edge_index.min()) < 0 or int(edge_index.max()) >= nodes:
+        outside = ((edge_index < 0) | (edge_index >= nodes)).any(dim=0)
         edge = _first(outside)
         source, target = edge_index[:, edge].tolist()
         raise InputError(
@@ -86,9 +87,9 @@ def _check_weights(data: Data) -> None:
     weight, edges = data.edge_weight, data.edge_index.shape[1]
     if list(weight.shape) != [edges]:
         raise InputError(f"edge_weight of {data.name} has the shape {list(weight.shape)}; it must be [{edges}]")
-    bad = ~(torch.isfinite(weight) & (weight > 0))
-    if bad.any():
-        edge = _first(bad)
+    # NaN is the least and the largest of everything, and neither above 0 nor below infinity
+    if not (float(weight.min()) > 0 and float(weight.max()) < float("inf")):
+        edge = _first(~(torch.isfinite(weight) & (weight > 0)))
         raise InputError(
             f"the weight of edge {edge} of {data.name} is {float(weight[edge])}; a weight must be finite and above 0"
         )
