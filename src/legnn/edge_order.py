@@ -11,7 +11,7 @@ class CompressedRows(NamedTuple):
     """Edges by row, ascending by column within a row; edges between the same two stand in the order they came."""
 
     rowptr: np.ndarray
-    """Int64 `[rows + 1]`, where each row begins."""
+    """`[rows + 1]`, where each row begins; in 32 bits where the edges fit."""
     col: np.ndarray
     """`[edges]`, in 32 bits where the columns fit."""
     weight: np.ndarray | None
@@ -55,7 +55,7 @@ def compressed_rows(
     cols = np.empty(edges, _index_type(num_cols))
     col_weight = np.empty_like(row_weight)
     _fill_rows(by_col, rows, row_weight, by_row[:-1].copy(), cols, col_weight)
-    return CompressedRows(by_row, cols, None if weight is None else col_weight)
+    return CompressedRows(by_row.astype(_index_type(edges), copy=False), cols, None if weight is None else col_weight)
 
 
 def _check(index: np.ndarray, size: int, what: str) -> None:

@@ -75,7 +75,8 @@ def _merge(rowptr: np.ndarray, col: np.ndarray, weight: np.ndarray) -> int:
             while edge < end and col[edge] == col[first]:
                 edge += 1
             if weighted:
-                total = weight[first]
+                # in double precision, so that both directions of an edge come to the same in whatever order they add
+                total = np.float64(weight[first])
                 for other in range(first + 1, edge):
                     total += weight[other]
                 weight[kept] = total / (edge - first)

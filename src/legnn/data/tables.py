@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 import torch
 from torch_geometric.data import Data
 
+from legnn.data.arrays import map_array
 from legnn.data.columns import SPLIT_NAMES, as_text, find, in_order, parse_numbers, single_precision
 from legnn.data.complete import MASKS
 from legnn.data.edge_tables import read_edges
@@ -131,7 +132,7 @@ def _add_text_features(data: Data, nodes: Table, settings: DataSettings, fitted:
 
 def _read_feature_file(path: Path, nodes: Table) -> np.ndarray:
     try:
-        features = np.load(path, allow_pickle=False)
+        features = _map_or_read(path)
     except (OSError, ValueError, EOFError) as error:
         raise InputError(f"{path} could not be read: {first_line(error)}") from error
     rows = nodes.columns.num_rows
@@ -143,6 +144,15 @@ def _read_feature_file(path: Path, nodes: Table) -> np.ndarray:
             f"they must be the same nodes in the same order"
         )
     return single_precision(features)
+
+
+def _map_or_read(path: Path) -> np.ndarray:
+    """The array of the file; where it can be used as it is, it is mapped: it may be larger than the memory."""
+    try:
+        features = map_array(path)
+    except (OSError, ValueError):
+        features = np.load(path, allow_pickle=False)  # says what is wrong with the file, which mapping does not
+    return features
 
 
 def _numeric_columns(table: Table, names: list[str]) -> dict[str, np.ndarray]:

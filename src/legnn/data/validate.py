@@ -11,6 +11,9 @@ from legnn.wording import plural
 
 PARTS = {"train_mask": "training", "val_mask": "validation", "test_mask": "test"}
 
+ROWS = 1 << 14
+"""Rows of features that are looked at together where each is marked."""
+
 
 def validate(data: Data, *, training: bool = True) -> None:
     """Raise `InputError` if a model could not be trained on `data`, or its figures would mean nothing.
@@ -50,12 +53,15 @@ def _check_features(data: Data) -> None:
     # a sum is finite if all its terms are: one cheap pass for the usual case, an overflow only costs the careful look
     if torch.isfinite(data.x.sum()):
         return
-    bad = ~torch.isfinite(data.x)
-    count = int(bad.sum())
+    count, first = 0, 0
+    for begin in range(0, len(data.x), ROWS):
+        bad = ~torch.isfinite(data.x[begin : begin + ROWS])
+        if count == 0 and bad.any():
+            first = begin * data.x.shape[1] + _first(bad.flatten())
+        count += int(bad.sum())
     if count == 0:
         return
-    flat = int(bad.flatten().to(torch.uint8).argmax())
-    node, column = divmod(flat, data.x.shape[1])
+    node, column = divmod(first, data.x.shape[1])
     names = data.get("feature_names")
     column_name = repr(names[column]) if names else str(column)
     raise InputError(
