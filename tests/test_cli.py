@@ -171,6 +171,34 @@ def test_datasets_shows_a_folder_of_tables(command, tables):
     assert "40" in done.out
 
 
+def test_prepare_writes_a_folder_that_the_other_commands_take(command, tables):
+    done = command("prepare", tables, "--out", "prepared", "--no-undirected")
+    assert done.code == 0, done.err
+    assert "tables" in done.out
+    assert done.out.rstrip().endswith("prepared")
+    assert json.loads(Path("prepared/graph.json").read_text())["settings"]["undirected"] is False
+    assert command("datasets", "prepared").out == command("datasets", tables).out
+    assert command("train", "prepared", *QUICK, "--out", "mapped").code == 0
+    assert command("train", tables, "--no-undirected", *QUICK, "--out", "plain").code == 0
+    assert Path("mapped/metrics.jsonl").read_bytes() == Path("plain/metrics.jsonl").read_bytes()
+    assert Path("mapped/weights.safetensors").read_bytes() == Path("plain/weights.safetensors").read_bytes()
+    assert command("predict", "mapped").code == 0
+    assert command("train", "--resume", "mapped").code == 0
+
+
+def test_prepare_answers_a_mistake_with_one_sentence_and_leaves_nothing_behind(command, tables):
+    refused(command("prepare", "nowhere", "--out", "here"), "unknown data set 'nowhere'")
+    refused(command("prepare", tables, "--out", "here", "--label-column", "topic"), "has no column 'topic'")
+    assert not Path("here").exists()
+    assert list(Path().iterdir()) == []
+    refused(command("prepare", "digits", "--out", tables), "is already there; give another --out")
+    command("prepare", tables, "--out", "here")
+    Path("here/col.npy").unlink()
+    refused(command("train", "here"), "here has no col.npy")
+    Path("here/graph.json").write_text("{}")
+    refused(command("datasets", "here"), "of version None")
+
+
 def test_datasets_lists_all_names_and_downloads_nothing(command, monkeypatch, tmp_path):
     monkeypatch.setenv("LEGNN_DATA", str(tmp_path / "nothing"))
     monkeypatch.setattr("urllib.request.urlopen", lambda *_, **__: pytest.fail("nothing may be downloaded"))

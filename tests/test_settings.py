@@ -192,6 +192,10 @@ def test_word_counts_keep_their_zeros_and_other_features_are_standardized():
     assert resolve(Settings(), data).model.scale == "standard"
     data.x = (torch.rand(data.num_nodes, 50) > 0.9).float()
     assert resolve(Settings(), data).model.scale == "entries"
+    data.x[0, 0] = -1
+    assert resolve(Settings(), data).model.scale == "standard"
+    data.x = torch.eye(2).repeat(data.num_nodes, 1)  # half of them zero are not most of them
+    assert resolve(Settings(), data).model.scale == "standard"
 
 
 def test_label_edges_are_used_where_the_data_come_with_them():

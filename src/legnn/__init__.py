@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 
 # PyTorch and PyG take seconds to import: a name is imported when it is first used, and `legnn --help` answers at once
 _HOME = {
-    "legnn.data": ("CATALOG", "DataSettings", "load", "statistics"),
+    "legnn.data": ("CATALOG", "DataSettings", "load", "prepare_folder", "statistics"),
     "legnn.errors": ("InputError",),
     "legnn.graph": ("Adjacency", "LabelGraph", "select_training_nodes"),
     "legnn.interrupt": ("Interrupted",),
@@ -24,7 +24,7 @@ _HOME = {
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
 
 if TYPE_CHECKING:
-    from legnn.data import CATALOG, DataSettings, load, statistics
+    from legnn.data import CATALOG, DataSettings, load, prepare_folder, statistics
     from legnn.errors import InputError
     from legnn.graph import Adjacency, LabelGraph, select_training_nodes
     from legnn.interrupt import Interrupted
@@ -51,6 +51,7 @@ __all__ = [
     "lifted",
     "load",
     "predict",
+    "prepare_folder",
     "register_backbone",
     "resolve",
     "resume",

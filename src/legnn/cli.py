@@ -97,21 +97,36 @@ def _plain(text: str) -> str:
     return text.replace("[", r"\[")
 
 
+# what may be said of the data, to `train` and to `prepare`
+SplitOption = Annotated[int | None, _option(DATA, "Which of the fixed splits, or the seed of the drawn one")]
+TextOption = Annotated[str | None, _option(DATA, "Text column that becomes the features")]
+TextChannelsOption = Annotated[int | None, _option(DATA, "Features made of the text [128]")]
+IdColumnOption = Annotated[str | None, _option(DATA, "Column of node ids [id]")]
+LabelColumnOption = Annotated[str | None, _option(DATA, "Column of classes [label]")]
+SplitColumnOption = Annotated[str | None, _option(DATA, "Column of train, val, test [split]")]
+SourceColumnOption = Annotated[str | None, _option(DATA, "Column of edge sources [source]")]
+TargetColumnOption = Annotated[str | None, _option(DATA, "Column of edge targets [target]")]
+WeightColumnOption = Annotated[str | None, _option(DATA, "Column of edge weights [weight]")]
+UndirectedOption = Annotated[bool | None, _option(DATA, "Add reverse edges [yes]")]
+RemoveDuplicatesOption = Annotated[bool | None, _option(DATA, "Merge parallel edges [yes]")]
+SelfLoopsOption = Annotated[bool | None, _option(DATA, "Add self-loops [yes]")]
+
+
 @app.command()
 def train(
     data: Annotated[str | None, typer.Argument(help=_plain("A named data set or a folder of tables [digits]"))] = None,
-    split: Annotated[int | None, _option(DATA, "Which of the fixed splits, or the seed of the drawn one")] = None,
-    text: Annotated[str | None, _option(DATA, "Text column that becomes the features")] = None,
-    text_channels: Annotated[int | None, _option(DATA, "Features made of the text [128]")] = None,
-    id_column: Annotated[str | None, _option(DATA, "Column of node ids [id]")] = None,
-    label_column: Annotated[str | None, _option(DATA, "Column of classes [label]")] = None,
-    split_column: Annotated[str | None, _option(DATA, "Column of train, val, test [split]")] = None,
-    source_column: Annotated[str | None, _option(DATA, "Column of edge sources [source]")] = None,
-    target_column: Annotated[str | None, _option(DATA, "Column of edge targets [target]")] = None,
-    weight_column: Annotated[str | None, _option(DATA, "Column of edge weights [weight]")] = None,
-    undirected: Annotated[bool | None, _option(DATA, "Add reverse edges [yes]")] = None,
-    remove_duplicates: Annotated[bool | None, _option(DATA, "Merge parallel edges [yes]")] = None,
-    self_loops: Annotated[bool | None, _option(DATA, "Add self-loops [yes]")] = None,
+    split: SplitOption = None,
+    text: TextOption = None,
+    text_channels: TextChannelsOption = None,
+    id_column: IdColumnOption = None,
+    label_column: LabelColumnOption = None,
+    split_column: SplitColumnOption = None,
+    source_column: SourceColumnOption = None,
+    target_column: TargetColumnOption = None,
+    weight_column: WeightColumnOption = None,
+    undirected: UndirectedOption = None,
+    remove_duplicates: RemoveDuplicatesOption = None,
+    self_loops: SelfLoopsOption = None,
     backbone: Annotated[
         str | None, _option(MODEL, "gcn, sage, gat; or gatv2, transformer, gin, lifted from PyG [gcn]")
     ] = None,
@@ -177,11 +192,7 @@ def train(
 
     Settings marked "by labels" are chosen from how many labels the graph has.
     """
-    given = {
-        name: value.value if isinstance(value, Enum) else value
-        for name, value in locals().items()
-        if value is not None and name not in ("data", "out", "resume", "config", "seeds")
-    }
+    given = _given(locals(), besides=("data", "out", "resume", "config", "seeds"))
     if batch is not None:
         given["batch"] = int(batch) if batch.isascii() and batch.isdigit() else batch
     if resume is not None:
@@ -200,6 +211,15 @@ def train(
         _train_seeds(source, settings, seeds, out)
         return
     _train(source, settings, out)
+
+
+def _given(values: dict[str, Any], besides: tuple[str, ...]) -> dict[str, Any]:
+    """The settings among the values of a command's options: those that were given."""
+    return {
+        name: value.value if isinstance(value, Enum) else value
+        for name, value in values.items()
+        if value is not None and name not in besides
+    }
 
 
 def _train(source: str, settings: Any, out: Path | None) -> None:
@@ -272,6 +292,36 @@ def predict(
     place = out or (Path("predictions.parquet") if data is not None else run / "predictions.parquet")
     write_predictions(place, table)
     show_predictions(table, place)
+
+
+@app.command()
+def prepare(
+    source: Annotated[str, typer.Argument(help="A named data set or a folder of tables", show_default=False)],
+    out: Annotated[Path, typer.Option(help="Folder for the prepared graph, new or empty", show_default=False)],
+    split: SplitOption = None,
+    text: TextOption = None,
+    text_channels: TextChannelsOption = None,
+    id_column: IdColumnOption = None,
+    label_column: LabelColumnOption = None,
+    split_column: SplitColumnOption = None,
+    source_column: SourceColumnOption = None,
+    target_column: TargetColumnOption = None,
+    weight_column: WeightColumnOption = None,
+    undirected: UndirectedOption = None,
+    remove_duplicates: RemoveDuplicatesOption = None,
+    self_loops: SelfLoopsOption = None,
+) -> None:
+    """Read, check and prepare a graph once, and keep it as arrays that later runs only map into memory.
+
+    Give the folder to the other commands in the place of a folder of tables.
+    """
+    given = _given(locals(), besides=("source", "out"))
+    from legnn.data import prepare_folder, statistics
+
+    data = prepare_folder(source, out, **given)
+    show_statistics([statistics(data)])
+    show_notes(data.notes)
+    say_place(out)
 
 
 @app.command()

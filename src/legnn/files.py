@@ -1,7 +1,8 @@
-"""Files that are written whole or not at all."""
+"""Files and folders that are written whole or not at all."""
 
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,6 +31,21 @@ def whole_or_nothing(path: Path) -> Iterator[BinaryIO]:
         os.replace(partial, path)
     except BaseException:
         partial.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def whole_folder_or_nothing(path: Path) -> Iterator[Path]:
+    """A folder to fill that takes the place of `path`, nothing or an empty folder, once it is complete."""
+    path = path.resolve()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}{PARTIAL}")
+    partial.mkdir()
+    try:
+        yield partial
+        os.replace(partial, path)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
         raise
 
 

@@ -1,5 +1,7 @@
 """`load` takes a name, a folder, settings or a PyG object."""
 
+import importlib
+
 import pytest
 import torch
 from torch_geometric.data import Data, HeteroData
@@ -12,6 +14,15 @@ def small_graph(**fields) -> Data:
     """Ten nodes of two classes in a ring."""
     ring = torch.stack([torch.arange(10), (torch.arange(10) + 1) % 10])
     return Data(**{"x": torch.rand(10, 3), "y": torch.arange(10) % 2, "edge_index": ring} | fields)
+
+
+def test_a_bad_feature_far_down_is_found_and_all_are_counted(monkeypatch):
+    # the package gives the function of this name
+    monkeypatch.setattr(importlib.import_module("legnn.data.validate"), "ROWS", 3)
+    x = torch.rand(10, 3)
+    x[7, 1] = x[9, 2] = float("nan")
+    with pytest.raises(InputError, match=r"2 features of the graph are missing, .* the first at node 7, column 1"):
+        load(small_graph(x=x))
 
 
 @pytest.mark.parametrize("name", ["Cora", "corra", "cora "])

@@ -59,6 +59,20 @@ def test_edges_ascend_by_row_and_within_a_row_by_column(graph):
 
 @given(edge_lists())
 @settings(deadline=None)
+def test_counting_orders_edges_as_a_stable_sort_does(graph):
+    edge_index, nodes, _ = graph
+    weight = torch.arange(edge_index.size(1)).double()  # tells parallel edges apart
+    source, target = edge_index
+    order = torch.argsort(target * nodes + source, stable=True)
+    expected = Adjacency.from_sorted(target[order], source[order], weight[order], nodes, nodes)
+    adjacency = Adjacency.from_edge_index(edge_index, nodes, weight)
+    for field in ("rowptr", "col", "weight"):
+        assert torch.equal(getattr(adjacency, field), getattr(expected, field))
+        assert getattr(adjacency, field).dtype == getattr(expected, field).dtype
+
+
+@given(edge_lists())
+@settings(deadline=None)
 def test_the_transpose_is_the_transpose(graph):
     adjacency = Adjacency.from_edge_index(*graph[:2], graph[2])
     assert torch.equal(dense(adjacency.transpose), dense(adjacency).T)

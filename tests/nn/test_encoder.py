@@ -127,6 +127,16 @@ def test_one_number_brings_the_entries_to_mean_square_one_and_leaves_the_zeros()
     assert not nothing(torch.zeros(3, 2)).any()
 
 
+def test_statistics_taken_over_some_rows_at_a_time_are_those_of_all(monkeypatch):
+    x = torch.relu(torch.randn(50, 7))
+    scales = [FeatureScale("entries", 7), FeatureScale("entries", 7)]
+    scales[0].fit(x)
+    monkeypatch.setattr("legnn.nn.encoder.ENTRIES", 20)
+    scales[1].fit(x)
+    expected = (x.double().square().sum() / (x != 0).sum()).sqrt().float()
+    assert scales[0].deviation == scales[1].deviation == expected
+
+
 def test_a_grown_graph_is_scaled_by_the_statistics_of_the_first():
     first, grown = torch.randn(20, 3), torch.randn(30, 3) * 5 + 2
     scale, again = FeatureScale("standard", 3), FeatureScale("standard", 3)

@@ -3,7 +3,8 @@
 from legnn.data.catalog import CATALOG, NamedSet
 from legnn.data.download import data_folder, without_downloads
 from legnn.data.features import TextFeatures
-from legnn.data.loading import load
+from legnn.data.fingerprint import fingerprint
+from legnn.data.loading import load, prepare_folder
 from legnn.data.predictions import read_predictions, write_predictions
 from legnn.data.prepare import prepare
 from legnn.data.settings import DataSettings
@@ -18,8 +19,10 @@ __all__ = [
     "TextFeatures",
     "data_folder",
     "edge_homophily",
+    "fingerprint",
     "load",
     "prepare",
+    "prepare_folder",
     "read_predictions",
     "statistics",
     "validate",

@@ -81,6 +81,12 @@ def parse_numbers(column: pa.ChunkedArray) -> ParsedNumbers | None:
     return ParsedNumbers(numbers, bad, int(filled.sum()))
 
 
+def single_precision(numbers: np.ndarray) -> np.ndarray:
+    """The numbers as float32, the same array where they are that already."""
+    with np.errstate(over="ignore"):  # what overflows becomes infinite, and validation names the node
+        return np.ascontiguousarray(numbers, dtype=np.float32)
+
+
 def _plain(column: pa.ChunkedArray) -> pa.Array:
     """One array without chunks or dictionary."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type

@@ -65,11 +65,16 @@ def complete(data: Data, *, name: str, split: int | None, draw: bool = True) -> 
     completed.name = name
     completed.notes = notes
     for field in ("feature_names", "text_features"):
-        if data.get(field) is not None:
-            completed[field] = data[field]
-        else:
-            completed.__dict__[field] = None  # PyG's storage drops a None, and reading the field would then fail
+        set_or_none(completed, field, data.get(field))
     return completed
+
+
+def set_or_none(data: Data, field: str, value: Any) -> None:
+    """Give `data` a field that can be read even where it is None."""
+    if value is not None:
+        data[field] = value
+    else:
+        data.__dict__[field] = None  # PyG's storage drops a None, and reading the field would then fail
 
 
 def _dense_floats(x: Tensor, name: str) -> Tensor:

@@ -2,7 +2,6 @@
 
 import http.client
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -11,9 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 from urllib.request import Request, urlopen
 
-from rich.console import Console
-from rich.progress import Progress
-
+from legnn.data.progress import bar
 from legnn.errors import InputError
 from legnn.files import whole_or_nothing
 from legnn.wording import first_line
@@ -83,12 +80,10 @@ def _download(url: str, place: Path) -> None:
 
 
 def _copy(response: BinaryIO, file: BinaryIO, expected: int | None, name: str) -> int:
-    console = Console(stderr=True)
     received = 0
-    with Progress(console=console, transient=True, disable=not sys.stderr.isatty()) as progress:
-        task = progress.add_task(f"downloading {name}", total=expected)
+    with bar(f"downloading {name}", expected) as done:
         while chunk := response.read(CHUNK):
             file.write(chunk)
             received += len(chunk)
-            progress.update(task, completed=received)
+            done(received)
     return received

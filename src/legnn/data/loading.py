@@ -1,6 +1,7 @@
 """From a name, a folder of tables or a PyG object to one validated `Data`."""
 
 import os
+from copy import copy
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,15 @@ from legnn.data.complete import complete
 from legnn.data.download import data_folder
 from legnn.data.features import TextFeatures
 from legnn.data.prepare import prepare
+from legnn.data.prepared import (
+    CARD,
+    check_options,
+    check_place,
+    check_text,
+    is_prepared,
+    read_prepared,
+    write_prepared,
+)
 from legnn.data.settings import DataSettings
 from legnn.data.statistics import edge_homophily
 from legnn.data.tables import read_table_folder
@@ -30,8 +40,8 @@ def load(
     """Load a graph, check it, and prepare its edges.
 
     Args:
-        source: name of the catalog, folder of tables (its path, or its name under `LEGNN_DATA`), a `Data` in memory
-            (left as it is), or settings.
+        source: name of the catalog, folder of tables or prepared folder (its path, or its name under `LEGNN_DATA`), a
+            `Data` in memory (left as it is), or settings.
         training: False for a graph that is only to be predicted: labels and splits may be missing, and none is drawn.
         text_features: fitted on other nodes; used for the text column in place of a new fit.
         **options: fields of `DataSettings`.
@@ -40,12 +50,16 @@ def load(
         `Data` with `x` float32 [M, F], `y` int64 [M] (-1 is unlabeled), `edge_index` int64 [2, E], `train_mask`,
         `val_mask` and `test_mask` bool [M], `class_names` (list, by class), `node_id` (array [M]), `name`, `notes`
         (sentences for the user), `feature_names` (list [F], or None), `text_features` (or None), and from before the
-        edges were prepared `raw_edges` and `homophily`. Weighted edges have `edge_weight` float32 [E].
+        edges were prepared `raw_edges` and `homophily`. Weighted edges have `edge_weight` float32 [E]. A prepared
+        folder has its edges in compressed rows, `rowptr` [M + 1] and `col` [E], in place of `edge_index`.
 
     Raises:
         InputError: where the source, an option or the data cannot be used, in one sentence.
     """
     settings = _settings(source, options)
+    if isinstance(source, Data) and source.get("prepared_with") is not None:
+        check_options(source.name, settings, source.prepared_with)
+        return copy(source)
     if text_features is not None and settings.text is None:
         raise InputError("text_features are given, but no text column; say which one as text")
     if isinstance(source, Data):
@@ -57,6 +71,12 @@ def load(
         data = _load_named(CATALOG[settings.source], settings)
     else:
         folder = _existing_folder(settings.source)
+        if is_prepared(folder):
+            data = read_prepared(folder)
+            check_options(folder, settings, data.prepared_with)
+            if text_features is not None:
+                check_text(folder, data, text_features)
+            return data
         found = read_table_folder(folder, settings, text_features, training=training)
         data = complete(found, name=folder.resolve().name, split=settings.split, draw=training)
     validate(data, training=training)
@@ -68,6 +88,24 @@ def load(
         remove_duplicates=settings.remove_duplicates,
         self_loops=settings.self_loops,
     )
+
+
+def prepare_folder(source: str | Path | Data | DataSettings, out: str | Path, **options: Any) -> Data:
+    """Load a graph as `load` does and write it to the folder `out`, which `load` then only has to map into memory.
+
+    Args:
+        source: as in `load`.
+        out: new or empty.
+        **options: fields of `DataSettings`.
+
+    Returns:
+        The graph that was written.
+    """
+    check_place(Path(out))
+    data = load(source, **options)
+    settings = _settings(source, options)
+    write_prepared(Path(out), data, replace(settings, source=data.name) if isinstance(source, Data) else settings)
+    return data
 
 
 def _settings(source: str | Path | Data | DataSettings, options: dict[str, Any]) -> DataSettings:
@@ -107,7 +145,7 @@ def _existing_folder(source: str) -> Path:
     if os.sep in source or source.startswith((".", "~")):
         raise InputError(f"there is no folder {source}")
     kept = data_folder() / source
-    if any((kept / name).is_file() for name in ("nodes.parquet", "nodes.csv")):
+    if any((kept / name).is_file() for name in ("nodes.parquet", "nodes.csv", CARD)):
         return kept
     names = ", ".join(sorted(CATALOG))
     raise InputError(

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from legnn.data.columns import as_keys
-from legnn.data.tables import read_columns
+from legnn.data.table_files import read_columns
 from legnn.errors import InputError
 from legnn.files import whole_or_nothing
 

@@ -11,6 +11,9 @@ from legnn.wording import plural
 
 PARTS = {"train_mask": "training", "val_mask": "validation", "test_mask": "test"}
 
+ROWS = 1 << 14
+"""Rows of features that are looked at together where each is marked."""
+
 
 def validate(data: Data, *, training: bool = True) -> None:
     """Raise `InputError` if a model could not be trained on `data`, or its figures would mean nothing.
@@ -50,12 +53,15 @@ def _check_features(data: Data) -> None:
     # a sum is finite if all its terms are: one cheap pass for the usual case, an overflow only costs the careful look
     if torch.isfinite(data.x.sum()):
         return
-    bad = ~torch.isfinite(data.x)
-    count = int(bad.sum())
+    count, first = 0, 0
+    for begin in range(0, len(data.x), ROWS):
+        bad = ~torch.isfinite(data.x[begin : begin + ROWS])
+        if count == 0 and bad.any():
+            first = begin * data.x.shape[1] + _first(bad.flatten())
+        count += int(bad.sum())
     if count == 0:
         return
-    flat = int(bad.flatten().to(torch.uint8).argmax())
-    node, column = divmod(flat, data.x.shape[1])
+    node, column = divmod(first, data.x.shape[1])
     names = data.get("feature_names")
     column_name = repr(names[column]) if names else str(column)
     raise InputError(
@@ -70,8 +76,9 @@ def _check_edges(data: Data) -> None:
         raise InputError(f"edge_index of {data.name} has the shape {list(edge_index.shape)}; it must be [2, E]")
     if edge_index.shape[1] == 0:
         raise InputError(f"{data.name} has no edges; a graph needs at least one")
-    outside = ((edge_index < 0) | (edge_index >= nodes)).any(dim=0)
-    if outside.any():
+    # the least and the largest tell: a mark for each edge is made only where there is one to be named
+    if int(edge_index.min()) < 0 or int(edge_index.max()) >= nodes:
+        outside = ((edge_index < 0) | (edge_index >= nodes)).any(dim=0)
         edge = _first(outside)
         source, target = edge_index[:, edge].tolist()
         raise InputError(
@@ -86,9 +93,9 @@ def _check_weights(data: Data) -> None:
     weight, edges = data.edge_weight, data.edge_index.shape[1]
     if list(weight.shape) != [edges]:
         raise InputError(f"edge_weight of {data.name} has the shape {list(weight.shape)}; it must be [{edges}]")
-    bad = ~(torch.isfinite(weight) & (weight > 0))
-    if bad.any():
-        edge = _first(bad)
+    # NaN is the least and the largest of everything, and neither above 0 nor below infinity
+    if not (float(weight.min()) > 0 and float(weight.max()) < float("inf")):
+        edge = _first(~(torch.isfinite(weight) & (weight > 0)))
         raise InputError(
             f"the weight of edge {edge} of {data.name} is {float(weight[edge])}; a weight must be finite and above 0"
         )

@@ -7,6 +7,9 @@ from functools import cached_property
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
+
+from legnn.edge_order import compressed_rows
 
 LONG_ROW = 256
 """A row with more edges than this is summed in pieces on a GPU, or one node with a hundred thousand neighbors would
@@ -78,10 +81,26 @@ class Adjacency:
     def from_edge_index(cls, edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None = None) -> Adjacency:
         """From PyG's `edge_index` `[2, E]` (source, target) and optional `edge_weight` `[E]`."""
         source, target = edge_index
+        if edge_index.device.type == "cpu":
+            weight = None if edge_weight is None else edge_weight.numpy()
+            rows = compressed_rows(target.numpy(), source.numpy(), weight, num_nodes, num_nodes)
+            return cls(
+                torch.from_numpy(rows.rowptr),
+                torch.from_numpy(rows.col),
+                None if rows.weight is None else torch.from_numpy(rows.weight),
+                num_nodes,
+            )
         order = torch.argsort(target * num_nodes + source, stable=True)
         return cls.from_sorted(
             target[order], source[order], None if edge_weight is None else edge_weight[order], num_nodes, num_nodes
         )
+
+    @classmethod
+    def from_data(cls, data: Data) -> Adjacency:
+        """From what `load` returned: an `edge_index`, or the compressed rows of a prepared folder as they lie there."""
+        if data.get("rowptr") is None:
+            return cls.from_edge_index(data.edge_index, data.num_nodes, data.get("edge_weight"))
+        return cls(data.rowptr, data.col, data.get("edge_weight"), data.num_nodes)
 
     @classmethod
     def from_sorted(cls, row: Tensor, col: Tensor, weight: Tensor | None, num_rows: int, num_cols: int) -> Adjacency:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 
@@ -12,6 +14,9 @@ from legnn.nn.layer import column, glorot, typed_linear
 from legnn.nn.settings import LabelFeatures, LabelUsage
 from legnn.ops import add_labels_, class_sum, drop
 from legnn.ops.layout import widen
+
+ENTRIES = 1 << 24
+"""Entries of the features whose statistics are taken together."""
 
 
 class FeatureScale(nn.Module):
@@ -35,9 +40,11 @@ class FeatureScale(nn.Module):
     def fit(self, x: Tensor) -> None:
         """Take the statistics of `x` `[M, F]`."""
         if self.kind == "entries":
-            there = (x != 0).sum().clamp(min=1)
-            size = (x.double().square().sum() / there).sqrt()
-            self.deviation.fill_(float(size) or 1.0)
+            # some rows at a time: x in double precision may not fit into memory
+            rows = x.split(max(ENTRIES // max(x.size(1), 1), 1))
+            total = sum(float(part.double().square().sum()) for part in rows)
+            size = math.sqrt(total / max(int(torch.count_nonzero(x)), 1))
+            self.deviation.fill_(size or 1.0)
         if self.kind == "standard":
             self.mean.copy_(x.mean(0))
             deviation = x.std(0, correction=0)

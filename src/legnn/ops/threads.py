@@ -17,11 +17,12 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache, partial
-from typing import Any, cast
+from functools import lru_cache
+from typing import Any
 
-import numba
 import torch
+
+from legnn.jit import compiled
 
 SMALL = 200_000
 """Below so many numbers to touch, waking another thread takes longer than the work."""
@@ -32,12 +33,7 @@ PARTS = 4
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function compiled on its first call and kept on disk; its sums may be taken in vectors."""
-    compiled = partial(numba.njit, nogil=True, fastmath={"contract", "reassoc", "nsz", "arcp"}, error_model="numpy")
-    try:
-        return cast(Callable[..., Any], compiled(cache=True)(function))
-    except RuntimeError:
-        # there is nowhere to keep it: neither beside the source nor in a home may be written to
-        return cast(Callable[..., Any], compiled()(function))
+    return compiled(function, fastmath={"contract", "reassoc", "nsz", "arcp"}, error_model="numpy")
 
 
 def run(function: Callable[..., None], cuts: Sequence[int], work: int, *arguments: Any) -> None:

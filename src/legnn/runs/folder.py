@@ -14,7 +14,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,18 +24,12 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from legnn.data import TextFeatures, read_predictions, write_predictions
+from legnn.data import TextFeatures, fingerprint, read_predictions, write_predictions
 from legnn.errors import InputError
 from legnn.files import remove_partial, write_text
 from legnn.runs.tensors import load_tensors, save_tensors
 from legnn.settings import Settings
 from legnn.training import EpochLog
-
-_FINGERPRINTED = (
-    *("x", "y", "edge_index", "edge_weight"),
-    *("train_mask", "val_mask", "test_mask"),
-    *("label_x", "label_adjacency"),
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,17 +58,11 @@ class DataCard:
     @classmethod
     def of(cls, data: Data) -> DataCard:
         """The card of loaded data."""
-        digest = hashlib.blake2b(digest_size=16)
-        for key in _FINGERPRINTED:
-            value = data.get(key)
-            if isinstance(value, Tensor):
-                digest.update(f"{key} {list(value.shape)}".encode())
-                digest.update(value.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
         return cls(
             name=data.name,
-            fingerprint=digest.hexdigest(),
+            fingerprint=fingerprint(data),
             nodes=data.num_nodes,
-            edges=data.edge_index.size(1),
+            edges=(data.edge_index[0] if data.get("col") is None else data.col).numel(),
             features=data.x.size(1),
             classes=list(data.class_names),
             feature_names=data.get("feature_names"),

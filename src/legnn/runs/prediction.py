@@ -11,13 +11,16 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from legnn.data import load
+from legnn.data import DataSettings, load
 from legnn.errors import InputError
 from legnn.runs.folder import DataCard, RunFolder
 from legnn.runs.outcome import predictions_table
 from legnn.runs.resources import memory_named, select_device, storage_device
 from legnn.runs.session import reload, restore, shows_labels
 from legnn.training import LayerWise, Task, fold_of, matrix_products, predict_without_own_label, prediction_precision
+
+EDGE_SETTINGS = ("undirected", "remove_duplicates", "self_loops")
+"""Settings of the data that also hold for a graph in memory."""
 
 
 def predict(folder: str | Path, data: Data | str | Path | None = None, *, device: str = "auto") -> pd.DataFrame:
@@ -52,11 +55,12 @@ def _load_other(run: RunFolder, data: Data | str | Path) -> Data:
     """Another graph for the run's model: checked to have its features, its labels numbered as in the run."""
     settings, card = run.settings, run.card
     if isinstance(data, Data):
-        edges = {name: getattr(settings.data, name) for name in ("undirected", "remove_duplicates", "self_loops")}
+        edges = {name: getattr(settings.data, name) for name in EDGE_SETTINGS}
         loaded = load(data, training=False, **edges)
     else:
         source = replace(settings.data, source=str(data), split=None)
         loaded = load(source, text_features=run.text_features, training=False)
+    _check_preparation(loaded, settings.data, run)
     _check_features(loaded, card, run)
     loaded.y = _renumber(loaded, card)
     _set_splits(loaded, run)
@@ -64,6 +68,16 @@ def _load_other(run: RunFolder, data: Data | str | Path) -> Data:
         # as the run knew them: they are numbered like its classes
         loaded.label_adjacency = card.label_adjacency
     return loaded
+
+
+def _check_preparation(data: Data, settings: DataSettings, run: RunFolder) -> None:
+    made_with = data.get("prepared_with")
+    for name in EDGE_SETTINGS:
+        if made_with is not None and getattr(made_with, name) != getattr(settings, name):
+            raise InputError(
+                f"{data.name} was prepared with {name} = {getattr(made_with, name)} and {run.path} trained with "
+                f"{getattr(settings, name)}; prepare it as the run's own graph was"
+            )
 
 
 def _check_features(data: Data, card: DataCard, run: RunFolder) -> None:

@@ -157,12 +157,22 @@ def load_for(settings: Settings, data: Data | str | Path) -> tuple[Data, Setting
     if isinstance(data, Data):
         settings = replace(settings, data=replace(settings.data, source=MEMORY))
         options = {name: value for name, value in vars(settings.data).items() if name != "source"}
-        return load(data, **options), settings
+        loaded = load(data, **options)
+        return loaded, _as_prepared(settings, loaded)
     # a run must find its folder again from anywhere; a name of the catalog wins over a folder that happens to bear it
     is_folder = Path(data).is_dir() and (isinstance(data, Path) or data not in CATALOG)
     source = str(Path(data).resolve()) if is_folder else str(data)
     settings = replace(settings, data=replace(settings.data, source=source))
-    return load(settings.data), settings
+    loaded = load(settings.data)
+    return loaded, _as_prepared(settings, loaded)
+
+
+def _as_prepared(settings: Settings, data: Data) -> Settings:
+    """The settings a prepared folder was made with take the place of the run's: with them a run reads other tables."""
+    made_with = data.get("prepared_with")
+    if made_with is None:
+        return settings
+    return replace(settings, data=replace(made_with, source=settings.data.source))
 
 
 def reload(run: RunFolder, data: Data | None) -> Data:

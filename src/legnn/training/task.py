@@ -34,7 +34,7 @@ class Task:
         cls, data: Data, device: torch.device, *, label_edges: bool = False, as_train: ASTrain | None = None
     ) -> Task:
         """Lay the data out on `device`, with the label–label edges that come with them if `label_edges`."""
-        adjacency = Adjacency.from_edge_index(data.edge_index, data.num_nodes, data.get("edge_weight")).to(device)
+        adjacency = Adjacency.from_data(data).to(device)
         label_adjacency = data.label_adjacency.to(device) if label_edges else None
         if as_train is not None and as_train.candidates == "unsplit":
             candidates = ~(data.train_mask | data.val_mask | data.test_mask)

@@ -1,0 +1,108 @@
+"""Time and peak memory of reading an edge table.
+
+    python -m benchmarks.tables --edges 100e6 --nodes 10e6
+
+writes a Parquet file of random edges between nodes with the ids 0 to M - 1 into a temporary folder (or under
+`--folder`), reads it in a process of its own, and prints seconds and the peak of that process above what it held
+before it began to read. `--format csv`, `--weighted` and `--scattered` (ids that do not count from 0) are harder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+ROWS = 1 << 20
+SPREAD = 7
+"""Scattered ids are so many times their position, and three more."""
+
+
+def write_edges(path: Path, edges: int, nodes: int, *, weighted: bool = False, scattered: bool = False) -> None:
+    """Write random edges a million at a time."""
+    random = np.random.default_rng(0)
+    kinds = {"source": pa.int64(), "target": pa.int64()} | ({"weight": pa.float32()} if weighted else {})
+    schema = pa.schema(list(kinds.items()))
+    writer = (pq.ParquetWriter if path.suffix == ".parquet" else pacsv.CSVWriter)(path, schema)
+    with writer:
+        for begin in range(0, edges, ROWS):
+            rows = min(ROWS, edges - begin)
+            columns = [random.integers(0, nodes, rows) for _ in range(2)]
+            if scattered:
+                columns = [SPREAD * column + 3 for column in columns]
+            if weighted:
+                columns.append(random.random(rows, dtype=np.float32) + np.float32(0.5))
+            writer.write_table(pa.table(columns, schema=schema))
+
+
+def measure(path: Path, nodes: int, *, scattered: bool = False) -> dict[str, float]:
+    """Read the table in this process: seconds, bytes of the arrays, and bytes of the peak above what was there."""
+    from legnn.data import DataSettings
+    from legnn.data.edge_tables import read_edges
+
+    ids = np.arange(nodes)
+    ids = pa.array(SPREAD * ids + 3 if scattered else ids)
+    before = _peak()
+    start = time.perf_counter()
+    edges = read_edges(path, ids, ids, DataSettings())
+    seconds = time.perf_counter() - start
+    arrays = edges.edge_index.nbytes + (0 if edges.weight is None else edges.weight.nbytes)
+    return {"seconds": seconds, "arrays": arrays, "peak": _peak() - before}
+
+
+def _peak() -> int:
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def measure_in_a_process(path: Path, nodes: int, *, scattered: bool = False) -> dict[str, float]:
+    """`measure` in a process that has done nothing else: a peak is over all of a process's life."""
+    command = [sys.executable, "-m", "benchmarks.tables", "--read", str(path), "--nodes", str(nodes)]
+    done = subprocess.run(
+        command + (["--scattered"] if scattered else []), stdout=subprocess.PIPE, text=True, check=True
+    )
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--edges", type=float, default=100e6)
+    parser.add_argument("--nodes", type=float, default=10e6)
+    parser.add_argument("--format", choices=("parquet", "csv"), default="parquet")
+    parser.add_argument("--weighted", action="store_true")
+    parser.add_argument("--scattered", action="store_true")
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--read", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args(arguments)
+    edges, nodes = int(given.edges), int(given.nodes)
+    if given.read is not None:
+        print(json.dumps(measure(given.read, nodes, scattered=given.scattered)))
+        return
+    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+        path = Path(folder) / f"edges.{given.format}"
+        start = time.perf_counter()
+        write_edges(path, edges, nodes, weighted=given.weighted, scattered=given.scattered)
+        print(
+            f"{edges:,} edges, {nodes:,} nodes, {path.stat().st_size / 2**20:,.0f} MiB of {given.format}, "
+            f"written in {time.perf_counter() - start:.1f} s"
+        )
+        found = measure_in_a_process(path, nodes, scattered=given.scattered)
+    print(f"read in {found['seconds']:.1f} s, {edges / found['seconds'] / 1e6:.1f} M edges a second")
+    print(
+        f"arrays {found['arrays'] / 2**20:,.0f} MiB, peak {found['peak'] / 2**20:,.0f} MiB, "
+        f"{found['peak'] / found['arrays']:.2f} times the arrays"
+    )
+
+
+if __name__ == "__main__":
+    main()
