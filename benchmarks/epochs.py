@@ -1,0 +1,219 @@
+"""Whole epochs of mini-batch training: seconds, nodes a second, how much of it is sampling, and whether it is linear.
+
+    python -m benchmarks.epochs --size mag --device cuda --backbones gcn sage gat --json epochs.json
+    python -m benchmarks.epochs --size mag --scales 0.25 0.5 1 --device cuda --backbones sage --plot epochs.png
+
+An epoch is what `legnn train --batch N` does in one: training nodes selected, half of them predicted in batches, each
+sampled, gathered, trained on. `sampling` is the same batches sampled with nothing else done, one after the other;
+`validation` is layer-wise inference over all neighbors of the validation nodes. A graph scaled by 0.5 has half of the
+nodes, edges and training nodes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.measure import GIB, release
+from benchmarks.speed import Case, settings_for
+from benchmarks.speed_report import Row, machine, print_machine, versions
+from benchmarks.synthetic import SIZES, Size, Workload, synthetic_data
+from legnn.graph import sample_label_graph
+from legnn.nn import LEGNN
+from legnn.training import MiniBatch, Task, fanouts_for, make_adam, matrix_products, training_precision
+
+TRAINED = {"mag": 629_571}
+"""Training nodes of the data set a size is named after; a size that is not here keeps `benchmarks.synthetic`'s."""
+
+_out = Console(markup=False, emoji=False, highlight=False, width=140)
+
+
+def scaled(name: str, scale: float) -> Workload:
+    """A size of `SIZES` with `scale` times the nodes, the edges and the training nodes."""
+    size: Size = SIZES[name]
+    size = replace(size, nodes=round(size.nodes * scale), edges=2 * round(size.edges * scale / 2))
+    data = synthetic_data(size)
+    if name in TRAINED:
+        wanted = round(TRAINED[name] * scale)
+        order = torch.randperm(size.nodes, generator=torch.Generator().manual_seed(1))
+        mask = torch.zeros(size.nodes, dtype=torch.bool)
+        data.train_mask = mask.index_fill(0, order[:wanted], True)
+        data.val_mask = mask.index_fill(0, order[wanted : round(1.1 * wanted)], True)
+        data.test_mask = mask
+    return Workload(name, data, size.channels, size.heads)
+
+
+def build(work: Workload, case: Case, options: argparse.Namespace) -> MiniBatch:
+    """The library as `legnn train --batch` runs it."""
+    device, data = torch.device(options.device), work.data
+    storage = torch.device(options.graph_on or options.device)
+    settings = settings_for(case, work)
+    torch.manual_seed(0)
+    model = LEGNN(data.x.size(1), len(data.class_names), settings.model)
+    model.scale.fit(data.x)
+    model.to(device)
+    assert settings.train.lr is not None
+    return MiniBatch(
+        model,
+        Task.from_data(data, storage),
+        make_adam(model, settings.train.lr, 0.0),
+        torch.Generator().manual_seed(0),
+        batch=options.batch,
+        fanouts=fanouts_for(options.fanout, len(model.layers)),
+        alpha=0.5,
+        selection=True,
+        shows_labels=case.labels != "vanilla",
+        as_train=None,
+        dtype=training_precision(options.precision, device).dtype,
+    )
+
+
+def seconds(run: Callable[[], object], device: torch.device) -> float:
+    """The time of one call, of which the device has finished all."""
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    begin = time.perf_counter()
+    run()
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - begin
+
+
+def sample_epoch(parts: MiniBatch) -> int:
+    """Sample the batches of an epoch and do nothing with them; gives the edges drawn."""
+    predicted, shown = parts._select()
+    graph = parts.task.show(shown)
+    drawn = 0
+    for k, seeds in enumerate(predicted.tensor_split(-(-predicted.numel() // parts.batch))):
+        drawn += sample_label_graph(graph, seeds, parts.fanouts, (k, 1)).num_edges
+    return drawn
+
+
+def measured(work: Workload, case: Case, options: argparse.Namespace) -> Row:
+    """One model on one graph."""
+    device = torch.device(options.device)
+    release(device)
+    parts = build(work, case, options)
+    predicted = parts.task.train.numel() // 2
+    row: Row = {
+        "size": work.name,
+        "nodes": work.nodes,
+        "edges": work.edges,
+        "backbone": case.backbone,
+        "labels": case.labels,
+        "batch": parts.batch,
+        "fanout": options.fanout,
+        "graph_on": options.graph_on or options.device,
+        "precision": options.precision,
+        "predicted": predicted,
+    }
+    with matrix_products(training_precision(options.precision, device).products):
+        # kernels are compiled, and what is kept with the graph is made, before the clock runs
+        few = parts.task.train[: 8 * parts.batch]
+        task, parts.task = parts.task, replace(parts.task, train=few)
+        parts.train_epoch(1)
+        parts.task = task
+        if device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats()
+        edges: list[int] = []
+        row["sampling_s"] = seconds(lambda: edges.append(sample_epoch(parts)), device)
+        row["drawn_edges"] = edges[0]
+        row["epoch_s"] = seconds(lambda: parts.train_epoch(2), device)
+        parts.validate(parts.task.train)
+        row["validation_s"] = seconds(lambda: parts.validate(parts.task.train), device)
+    row["peak_gib"] = torch.cuda.max_memory_allocated() / GIB if device.type == "cuda" else None
+    return {**row, "device": options.device, "machine": machine(device), "versions": versions()}
+
+
+def print_rows(rows: list[Row]) -> None:
+    """A line for each."""
+    columns = (
+        *("graph", "edges", "backbone", "labels", "precision", "batch", "predicted", "epoch, s", "nodes/s"),
+        *("sampling, s", "of the epoch", "M edges/s", "validation, s", "GiB"),
+    )
+    table = Table(*columns, box=box.MARKDOWN)
+    for row in rows:
+        memory = row["peak_gib"]
+        table.add_row(
+            *(row["size"], f"{row['edges']:,}", row["backbone"], row["labels"], row["precision"], f"{row['batch']:,}"),
+            *(f"{row['predicted']:,}", f"{row['epoch_s']:.2f}", f"{row['predicted'] / row['epoch_s']:,.0f}"),
+            *(f"{row['sampling_s']:.2f}", f"{row['sampling_s'] / row['epoch_s']:.0%}"),
+            *(f"{row['drawn_edges'] / row['sampling_s'] / 1e6:.1f}", f"{row['validation_s']:.2f}"),
+            "" if memory is None else f"{memory:.1f}",
+        )
+    _out.print(table)
+
+
+def draw_plot(rows: list[Row], place: Path) -> None:
+    """Seconds and memory against the edges of the graph, with the line through the origin and the largest graph."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    panels = [("epoch_s", "epoch, s"), ("sampling_s", "sampling, s"), ("validation_s", "validation, s")]
+    if all(row["peak_gib"] is not None for row in rows):
+        panels.append(("peak_gib", "peak memory, GiB"))
+    figure, axes = plt.subplots(1, len(panels), figsize=(3.2 * len(panels), 3), constrained_layout=True)
+    for axis, (name, words) in zip(axes, panels, strict=True):
+        for backbone in dict.fromkeys(row["backbone"] for row in rows):
+            mine = sorted((row["edges"] / 1e6, row[name]) for row in rows if row["backbone"] == backbone)
+            across, up = zip(*mine, strict=True)
+            axis.plot(across, up, "o-", label=backbone)
+            axis.plot([0, across[-1]], [0, up[-1]], ":", color="gray", linewidth=1)
+        axis.set(xlabel="million edges", title=words, xlim=(0, None), ylim=(0, None))
+    axes[0].legend(frameon=False)
+    figure.savefig(place, dpi=120)
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", choices=tuple(SIZES), default="small")
+    parser.add_argument("--scales", type=float, nargs="+", default=[1.0], help="parts of that size")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--graph-on", choices=("cpu", "cuda"), help="where the graph lies, if not on the device")
+    parser.add_argument("--backbones", nargs="+", default=["sage"], choices=("gcn", "sage", "gat"))
+    parser.add_argument("--labels", nargs="+", default=["enhanced"], choices=("vanilla", "enhanced"))
+    parser.add_argument("--precision", default="auto", choices=("auto", "fp32", "tf32", "bf16"))
+    parser.add_argument("--batch", type=int, default=1024)
+    parser.add_argument("--fanout", default="15,10,5")
+    parser.add_argument("--json", type=Path, help="write the rows there")
+    parser.add_argument("--plot", type=Path, help="draw seconds and memory against edges there")
+    parser.add_argument("--from-json", type=Path, nargs="+", help="show rows measured before instead")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str] | None = None) -> list[Row]:
+    """Measure, print, and give the rows."""
+    options = parse(arguments)
+    rows: list[Row] = []
+    for path in options.from_json or []:
+        rows += json.loads(path.read_text())
+    for scale in [] if options.from_json else options.scales:
+        print(f"making {options.size} times {scale:g}", file=sys.stderr, flush=True)
+        work = scaled(options.size, scale)
+        for backbone in options.backbones:
+            for labels in options.labels:
+                rows.append(measured(work, Case("legnn", backbone, labels), options))
+                if options.json:
+                    # a run cut short keeps what it has
+                    options.json.write_text(json.dumps(rows, indent=1) + "\n")
+    print_rows(rows)
+    print_machine(rows[0])
+    if options.plot:
+        draw_plot(rows, options.plot)
+    return rows
+
+
+if __name__ == "__main__":
+    main()
