@@ -53,6 +53,15 @@ class LabelEdges:
         return classes
 
     @cached_property
+    def slot(self) -> Tensor:
+        """`[n]` where each node stands among the edges of `classes`; past all of them where it shows no label."""
+        # far enough past them that it stays so when as many are taken off as there are nodes
+        nowhere = self.y.numel() + self.num_nodes
+        turn = self.classes.transposition
+        slot = torch.full((self.num_nodes,), nowhere, dtype=torch.int32, device=self.y.device)
+        return slot.index_copy(0, turn.adjacency.occupied.long(), turn.origin)  # type: ignore[union-attr]
+
+    @cached_property
     def count(self) -> Tensor:
         """`[C]` how many nodes show each class, the row sums of `Yᵀ`."""
         # integer counting is exact and does not depend on order, so it is deterministic on every device

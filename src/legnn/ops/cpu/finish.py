@@ -11,7 +11,7 @@ from legnn.graph.hashing import GOLDEN
 from legnn.ops.cpu.arrays import ROWS, array, blank, cuts_of
 from legnn.ops.layout import widen
 from legnn.ops.reference import threshold
-from legnn.ops.threads import kernel, run
+from legnn.threads import kernel, run
 
 
 @kernel

@@ -1,8 +1,4 @@
-"""Neighbor sampling of a label graph: uniform, without replacement, so many neighbors a node in each layer.
-
-Who is drawn is a hash of the draw's key, the node and the place, as dropout is (`ops.reference.kept`): the same on
-every device and for every way of sharing the seeds out among processes, and a checkpoint has nothing to keep of it.
-"""
+"""Sampling in plain PyTorch, as a reader would check it: a graph without the seeds' labels, then block after block."""
 
 from __future__ import annotations
 
@@ -12,13 +8,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from legnn.graph.adjacency import Adjacency
+from legnn.graph.adjacency import Adjacency, DrawnRows
 from legnn.graph.blocks import LabelBlock, SampledLabelGraph
 from legnn.graph.hashing import LABELS, hashed
 from legnn.graph.label_graph import LabelEdges, LabelGraph
-
-Fanout = int | None
-"""How many neighbors a node draws; None for all of them."""
+from legnn.graph.sampling.fanout import Fanout
 
 
 class Drawn(NamedTuple):
@@ -30,16 +24,10 @@ class Drawn(NamedTuple):
     """`[E]` which edges of the adjacency."""
 
 
-def sample_label_graph(
-    graph: LabelGraph, seeds: Tensor, fanouts: Sequence[Fanout], key: tuple[int, int]
+def sample(
+    graph: LabelGraph, seeds: Tensor, fanouts: Sequence[Fanout], key: tuple[int, int], *, edges: bool = False
 ) -> SampledLabelGraph:
-    """What the layers read to compute the nodes `seeds` `[B]` (each once) from a sample of their neighbors.
-
-    `fanouts` has a number for each layer, from the input side, as the paper gives them: `(15, 10, 5)`. In layer `k`
-    every node that is computed draws `fanouts[k]` of the edges that come in at it, and every label that a later layer
-    reads draws as many of the nodes that show it. No seed shows its label, to itself or to anybody: what its label
-    hears from it would come back to it.
-    """
+    """`legnn.graph.sample_label_graph`."""
     if seeds.numel() and bool((graph.to_nodes.label_of[seeds] >= 0).any()):
         graph = _without(graph, seeds)
     blocks: list[LabelBlock] = []
@@ -47,14 +35,16 @@ def sample_label_graph(
     # the labels a later layer reads; none reads those that the last layer would compute
     read = torch.zeros(graph.num_classes, dtype=torch.bool, device=seeds.device)
     for k in reversed(range(len(fanouts))):
-        block = _block(graph, nodes, fanouts[k], read, (key[0], key[1] ^ k))
+        block = _block(graph, nodes, fanouts[k], read, (key[0], key[1] ^ k), edges)
         read = _reads(block, read)
         blocks.insert(0, block)
         nodes = block.nodes
     return SampledLabelGraph(blocks, _shown(blocks[0].labels_of, graph.num_classes))
 
 
-def _block(graph: LabelGraph, targets: Tensor, fanout: Fanout, read: Tensor, key: tuple[int, int]) -> LabelBlock:
+def _block(
+    graph: LabelGraph, targets: Tensor, fanout: Fanout, read: Tensor, key: tuple[int, int], edges: bool
+) -> LabelBlock:
     adjacency, classes = graph.adjacency, graph.to_labels.classes
     drawn = draw(adjacency, targets, fanout, key)
     sources = adjacency.col[drawn.edge]
@@ -66,11 +56,13 @@ def _block(graph: LabelGraph, targets: Tensor, fanout: Fanout, read: Tensor, key
     labels_of = graph.to_nodes.label_of[nodes]
     shown = _shown(labels_of[: targets.numel()], graph.num_classes)
     return LabelBlock(
-        adjacency=Adjacency(
+        adjacency=DrawnRows(
             drawn.rowptr,
             col,
             None if adjacency.weight is None else adjacency.weight[drawn.edge],
             nodes.numel(),
+            fanout,
+            drawn.edge if edges else None,
         ),
         shown=shown.shown,
         y=shown.y,

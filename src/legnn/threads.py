@@ -22,6 +22,9 @@ from typing import Any, cast
 
 import numba
 import torch
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
 
 SMALL = 200_000
 """Below so many numbers to touch, waking another thread takes longer than the work."""
@@ -38,6 +41,26 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     except RuntimeError:
         # there is nowhere to keep it: neither beside the source nor in a home may be written to
         return cast(Callable[..., Any], compiled()(function))
+
+
+@intrinsic
+def prefetch(context: Any, array: Any, index: Any) -> Any:
+    """In a kernel, `prefetch(array, index)`: that entry will be needed soon, and nobody waits for it now."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = signature.args[0]
+        of = context.make_array(kind)(context, builder, arguments[0])
+        place = context.cast(builder, arguments[1], signature.args[1], types.intp)
+        pointer = cgutils.get_item_pointer(context, builder, kind, of, [place], wraparound=False)
+        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        call = builder.module.declare_intrinsic(
+            "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        )
+        # for reading, to be kept near, of data
+        builder.call(call, [builder.bitcast(pointer, byte), *(word(flag) for flag in (0, 3, 1))])
+        return context.get_dummy_value()
+
+    return types.void(array, index), generate
 
 
 def run(function: Callable[..., None], cuts: Sequence[int], work: int, *arguments: Any) -> None:
