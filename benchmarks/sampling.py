@@ -30,12 +30,12 @@ from legnn.graph import Adjacency, LabelGraph, SampledLabelGraph, sample_label_g
 from legnn.graph.sampling import Fanout
 
 TRAIN = {"mag": 629_571}
-"""Training nodes where a size has its own number of them, as the data set of its name has; else `SHARE` of the nodes."""
+"""Training nodes of the data set that a size is named after; of the others, `SHARE` of the nodes."""
 SHARE = 0.54
 FACTORS = (1, 2, 4)
 """Batches so many times as large, for the table of time against edges."""
 
-_out = Console(markup=False, emoji=False, highlight=False)
+_out = Console(markup=False, emoji=False, highlight=False, width=120)
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         "--sizes",
         nargs="+",
         choices=tuple(SIZES),
-        help="these graphs instead, with batches of 1, 2 and 4 times --batch",
+        help="these graphs instead, and batches of 1, 2 and 4 times --batch",
     )
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--batch", type=int, default=1024)

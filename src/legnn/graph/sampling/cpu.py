@@ -1,7 +1,9 @@
 """The kernels of a CPU, in numba.
 
-Rows are drawn for on every core at once. Numbering goes by one thread, in the order of the edges: it touches memory of
-the graph's size once for each edge, and a second thread would have to be told what the first has found.
+A batch is sampled by the thread that asks for it. The kernels do not hold Python's lock, so that several threads sample
+several batches at once, or one samples ahead while the others train: sharing out a single batch would make it wait for
+threads that are busy with something else. For the same reason large arrays are NumPy's here: PyTorch shares out even
+a copy.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -12,16 +14,13 @@ import torch
 from torch import Tensor
 
 from legnn.graph.hashing import GOLDEN, LABELS
+from legnn.graph.hashing_cpu import mixed
 from legnn.graph.sampling.fanout import Fanout
 from legnn.graph.sampling.walk import Found, Rows, Step
-from legnn.threads import kernel, prefetch, run
+from legnn.threads import kernel, prefetch
 
 NO_LIMIT = 2**62
 NOT_READ = 2**30
-PARTS = 32
-"""Parts into which rows are cut for the threads."""
-MISS = 3
-"""An edge that is drawn is so many times as much to do as a number that is touched."""
 AHEAD = 24
 """Entries ahead that are fetched from memory while this one is worked on."""
 WAITING = 128
@@ -29,18 +28,10 @@ WAITING = 128
 
 
 @kernel
-def _mixed(word):
-    # as in hashing.mix; numba widens every product
-    word = np.uint32(np.uint32(word ^ np.uint32(word >> 16)) * np.uint32(0x7FEB352D))
-    word = np.uint32(np.uint32(word ^ np.uint32(word >> 15)) * np.uint32(0x846CA68B))
-    return np.uint32(word ^ np.uint32(word >> 16))
-
-
-@kernel
 def _count(
-    begin, end, rowptr, targets, seeds, class_rowptr, label_of, every, read, step, fanout, first, edges_of, count
+    rowptr, targets, seeds, class_rowptr, label_of, every, read, step, fanout, first, edges_of, count
 ):  # fmt: skip
-    for r in range(begin, end):
+    for r in range(count.size):
         if r < targets.size:
             ahead = targets[min(r + AHEAD, targets.size - 1)]
             prefetch(rowptr, ahead)
@@ -67,10 +58,10 @@ def _pick(row, degree, count, low, high, into):
         for i in range(count):
             into[i] = i
         return
-    key = np.uint32(_mixed(np.uint32(np.uint32(row) ^ low)) ^ high)
+    key = np.uint32(mixed(np.uint32(np.uint32(row) ^ low)) ^ high)
     for i in range(count):
         last = degree - count + i
-        word = _mixed(np.uint32(key + np.uint32(np.uint32(i) * np.uint32(GOLDEN))))
+        word = mixed(np.uint32(key + np.uint32(np.uint32(i) * np.uint32(GOLDEN))))
         pick = np.int64((np.uint64(word) * np.uint64(last + 1)) >> np.uint64(32))
         # to the end, though the first that is equal would do: without a way out the loop goes by vectors
         again = False
@@ -80,14 +71,14 @@ def _pick(row, degree, count, low, high, into):
 
 
 @kernel
-def _draw(begin, end, targets, first, edges_of, pointer, col, class_col, gaps, low, label_low, high, source, edge):
+def _draw(targets, first, edges_of, pointer, col, class_col, gaps, low, label_low, high, source, edge):
     # several rows are drawn before any entry is read: by then it has come from memory
     longest = 0
-    for r in range(begin, end):
+    for r in range(edges_of.size):
         longest = max(longest, pointer[r + 1] - pointer[r])
     at = np.empty(longest + WAITING, np.int64)
-    waiting, from_row = 0, begin
-    for r in range(begin, end):
+    waiting, from_row = 0, 0
+    for r in range(edges_of.size):
         count = pointer[r + 1] - pointer[r]
         mine = at[waiting : waiting + count]
         if r < targets.size:
@@ -101,7 +92,7 @@ def _draw(begin, end, targets, first, edges_of, pointer, col, class_col, gaps, l
                 mine[i] += first[r]
                 mine[i] += np.searchsorted(gaps, mine[i], side="right")
         waiting += count
-        if waiting >= WAITING or r + 1 == end or r + 1 == targets.size:
+        if waiting >= WAITING or r + 1 == edges_of.size or r + 1 == targets.size:
             to = pointer[from_row]
             if r < targets.size:
                 for i in range(waiting):
@@ -137,20 +128,23 @@ def _enter(nodes, place):
 
 
 @kernel
-def _look_up(begin, end, nodes, seeds, label_of, degree, labels_of, degrees, place):
-    for i in range(begin, end):
+def _look_up(nodes, seeds, label_of, degree, labels_of, degrees, shown, y, place):
+    showing = 0
+    for i in range(nodes.size):
         ahead = nodes[min(i + AHEAD, nodes.size - 1)]
         prefetch(label_of, ahead)
         prefetch(degree, ahead)
         prefetch(place, ahead)
         node = nodes[i]
-        labels_of[i] = label_of[node] if i >= seeds else -1
+        label = label_of[node] if i >= seeds else -1
+        labels_of[i] = label
         degrees[i] = degree[node]
         place[node] = 0
-
-
-def _even(size: int) -> list[int]:
-    return [part * size // PARTS for part in range(PARTS + 1)]
+        if label >= 0:
+            shown[showing] = i
+            y[showing] = label
+            showing += 1
+    return showing
 
 
 class _Walk:
@@ -162,58 +156,56 @@ class _Walk:
         # the step in which a label was first read
         self._read = np.full(rows.num_classes, NOT_READ, np.int32)
         self._targets: list[int] = []
-        self._nodes = seeds.contiguous()
-        _enter(self._nodes.numpy(), self._place)
+        self._nodes = seeds.contiguous().numpy()
+        _enter(self._nodes, self._place)
 
     def step(self, fanout: Fanout, key: tuple[int, int], *, edges: bool) -> Step:
-        targets, nodes = self._nodes.numel(), self._nodes.numpy()
+        targets = self._nodes.size
         total = targets + self._rows.num_classes
         first, edges_of = np.empty(total, np.int64), np.empty(total, np.int64)
         pointer = np.zeros(total + 1, np.int64)
-        run(
-            _count, _even(total), total, self._rowptr, nodes, self._num_seeds, self._class_rowptr,
-            self._label_of, self._rows.every_label, self._read, len(self._targets),
-            NO_LIMIT if fanout is None else fanout, first, edges_of, pointer[1:],
+        _count(
+            self._rowptr, self._nodes, self._num_seeds, self._class_rowptr, self._label_of, self._rows.every_label,
+            self._read, len(self._targets), NO_LIMIT if fanout is None else fanout, first, edges_of, pointer[1:],
         )  # fmt: skip
         np.cumsum(pointer, out=pointer)
         drawn = int(pointer[-1])
         source = np.empty(drawn, self._col.dtype)
         edge = torch.empty(drawn if edges else 0, dtype=torch.long)
         low, high = (np.uint32(word & 0xFFFFFFFF) for word in key)
-        cuts = np.searchsorted(pointer, _even(drawn)[1:-1])
-        run(
-            _draw, [0, *cuts.tolist(), total], MISS * drawn, nodes, first, edges_of, pointer, self._col,
-            self._class_col, self._gaps, low, low ^ np.uint32(LABELS), high, source, edge.numpy(),
+        _draw(
+            self._nodes, first, edges_of, pointer, self._col, self._class_col, self._gaps, low,
+            low ^ np.uint32(LABELS), high, source, edge.numpy(),
         )  # fmt: skip
         col = self._numbered(source)
         self._targets.append(targets)
-        wide = torch.from_numpy(pointer)
+        pointer = pointer.astype(np.int32) if drawn < 2**31 else pointer
         return Step(
-            wide.int() if drawn < 2**31 else wide, col, edge if edges else None,
+            torch.from_numpy(pointer), col, edge if edges else None,
             torch.from_numpy(edges_of[:targets]), int(pointer[targets]), targets,
         )  # fmt: skip
 
     def _numbered(self, source: np.ndarray) -> Tensor:
         """The number of each of `source`, those that are new included."""
-        known = self._nodes.numel()
-        nodes = torch.empty(min(known + source.size, self._place.size), dtype=torch.long)
+        known = self._nodes.size
+        nodes = np.empty(min(known + source.size, self._place.size), np.int64)
         nodes[:known] = self._nodes
-        col = torch.empty(source.size, dtype=torch.int32)
-        known = _number(source, self._place, known, nodes.numpy(), col.numpy())
-        self._nodes = nodes[:known]
-        return col
+        col = np.empty(source.size, np.int32)
+        self._nodes = nodes[: _number(source, self._place, known, nodes, col)]
+        return torch.from_numpy(col)
 
     def end(self) -> Found:
-        count, degree = self._nodes.numel(), self._rows.degree
-        labels_of = torch.empty(count, dtype=torch.int32)
-        degrees = torch.empty(count, dtype=degree.dtype)
-        run(
-            _look_up, _even(count), MISS * count, self._nodes.numpy(), self._num_seeds, self._label_of,
-            degree.numpy(), labels_of.numpy(), degrees.numpy(), self._place,
+        count, degree = self._nodes.size, self._rows.degree
+        labels_of, degrees = np.empty(count, np.int32), torch.empty(count, dtype=degree.dtype)
+        shown, y = np.empty(count, np.int64), np.empty(count, np.int64)
+        number = _look_up(
+            self._nodes, self._num_seeds, self._label_of, degree.numpy(), labels_of, degrees.numpy(), shown, y,
+            self._place,
         )  # fmt: skip
-        shown = (labels_of >= 0).nonzero().flatten()
-        showing = torch.searchsorted(shown, torch.tensor(self._targets)).tolist()
-        return Found(self._nodes, labels_of, degrees, shown, labels_of[shown].long(), showing)
+        showing = np.searchsorted(shown[:number], self._targets).tolist()
+        found = (torch.from_numpy(array) for array in (self._nodes, labels_of, shown[:number], y[:number]))
+        nodes, labels, who, what = found
+        return Found(nodes, labels, degrees, who, what, showing)
 
 
 def start(rows: Rows, seeds: Tensor, place: Tensor) -> _Walk:

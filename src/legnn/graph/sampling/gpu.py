@@ -14,6 +14,7 @@ import triton.language as tl
 from torch import Tensor
 
 from legnn.graph.hashing import LABELS
+from legnn.graph.hashing_gpu import mixed
 from legnn.graph.sampling.fanout import Fanout
 from legnn.graph.sampling.walk import Found, Rows, Step
 
@@ -22,14 +23,6 @@ BLOCK = 1024
 """Entries of one program where each stands for itself."""
 TILE = 1024
 """Entries of one program that draws: rows times places in a row."""
-
-
-@triton.jit
-def _mixed(word):
-    # as in hashing.mix
-    word = (word ^ (word >> 16)) * 0x7FEB352D
-    word = (word ^ (word >> 15)) * 0x846CA68B
-    return word ^ (word >> 16)
 
 
 @triton.jit
@@ -109,13 +102,13 @@ def _draw(
     row = tl.where(is_node, tl.load(targets + r, mask=is_node, other=0), (r - num_targets).to(tl.int64))
     degree = tl.load(edges_of + r, mask=inside, other=0)
     key = tl.where(is_node, low.to(tl.uint32), label_low.to(tl.uint32))
-    key = _mixed(row.to(tl.uint32) ^ key) ^ high.to(tl.uint32)
+    key = mixed(row.to(tl.uint32) ^ key) ^ high.to(tl.uint32)
     # Floyd's method, as in plain.draw
     column = tl.arange(0, WIDTH)
     taken = tl.full([ROWS, WIDTH], -1, tl.int64)
     last = degree - FANOUT
     for i in range(FANOUT):
-        pick = (_mixed(key).to(tl.int64) * (last + 1)) >> 32
+        pick = (mixed(key).to(tl.int64) * (last + 1)) >> 32
         again = tl.max((taken == pick[:, None]).to(tl.int32), 1) > 0
         taken = tl.where((column == i)[None, :], tl.where(again, last, pick)[:, None], taken)
         last += 1
