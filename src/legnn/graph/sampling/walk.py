@@ -41,7 +41,7 @@ class Rows:
     """`[H]` ascending: entry `e` of the class rows without seeds stands as many places later in `class_col` as there
     are gaps that are not above `e`."""
     every_label: bool
-    """Whether label–label edges make every layer but the last read all labels."""
+    """Whether label–label edges make every layer but the last compute all labels."""
 
     @property
     def num_classes(self) -> int:
