@@ -79,6 +79,37 @@ def test_the_transpose_is_the_transpose(graph):
     assert torch.equal(dense(adjacency.transpose.transpose), dense(adjacency))
 
 
+@given(edge_lists())
+@settings(deadline=None)
+def test_counting_gives_the_transpose_that_sorting_gives(graph):
+    adjacency = Adjacency.from_edge_index(*graph[:2], graph[2])
+    turned, place = adjacency.turned_by_sorting()
+    counted = adjacency.transposition
+    assert torch.equal(counted.place, place)
+    for name in ("rowptr", "col", "weight"):
+        ours, theirs = getattr(counted.adjacency, name), getattr(turned, name)
+        assert ours is theirs or (torch.equal(ours, theirs) and ours.dtype == theirs.dtype)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("wide", [False, True])
+def test_the_transpose_does_not_depend_on_the_number_of_threads(count, wide):
+    edge_index = torch.randint(0, 40, (2, 300_000), generator=torch.Generator().manual_seed(0))
+    adjacency = Adjacency.from_edge_index(edge_index, 40)
+    if wide:
+        adjacency = Adjacency(adjacency.rowptr.long(), adjacency.col.long(), None, 40)
+    turned, place = adjacency.turned_by_sorting()
+    threads = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        counted = adjacency.transposition
+    finally:
+        torch.set_num_threads(threads)
+    assert torch.equal(counted.place, place)
+    assert torch.equal(counted.adjacency.rowptr, turned.rowptr)
+    assert torch.equal(counted.adjacency.col, turned.col)
+
+
 @given(edge_lists(symmetric=True))
 @settings(deadline=None)
 def test_a_symmetric_graph_is_its_own_transpose(graph):

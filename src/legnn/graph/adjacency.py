@@ -140,13 +140,30 @@ class Adjacency:
     @cached_property
     def transposition(self) -> Transposition:
         """`Aᵀ`, which carries gradients back, and where its edges stand here; a symmetric graph is its own."""
-        order = torch.argsort(self.col.long() * max(self.num_rows, 1) + self.row, stable=True)
+        turned, place = self._turned_by_counting() if self.col.device.type == "cpu" else self.turned_by_sorting()
+        return Transposition(self if self.may_be_symmetric and self._equals(turned) else turned, place)
+
+    def turned_by_sorting(self) -> tuple[Adjacency, Tensor]:
+        """The transpose, and where each edge stands in it."""
+        # rows ascend, so that a stable sort by column alone leaves them ascending within a column
+        col, order = self.col.sort(stable=True)
         weight = None if self.weight is None else self.weight[order]
-        turned = Adjacency.from_sorted(
-            self.col.long()[order], self.row.long()[order], weight, self.num_cols, self.num_rows
-        )
-        place = inverse_permutation(_narrow(order, self.num_edges))
-        return Transposition(self if self._equals(turned) else turned, place)
+        turned = Adjacency.from_sorted(col, self.row[order], weight, self.num_cols, self.num_rows)
+        return turned, inverse_permutation(_narrow(order, self.num_edges))
+
+    def _turned_by_counting(self) -> tuple[Adjacency, Tensor]:
+        # numba is compiled code that not every command needs
+        from legnn.graph.turning import turned
+
+        rowptr, row, place = turned(self.rowptr, self.col, self.num_cols)
+        weight = None if self.weight is None else torch.empty_like(self.weight).index_copy(0, place.long(), self.weight)
+        rowptr, row = _narrow(rowptr, self.num_edges), _narrow(row, self.num_rows)
+        return Adjacency(rowptr, row, weight, self.num_rows), _narrow(place, self.num_edges)
+
+    @property
+    def may_be_symmetric(self) -> bool:
+        """Whether it is worth the while to compare it with its transpose."""
+        return self.num_rows == self.num_cols
 
     @property
     def transpose(self) -> Adjacency:
@@ -195,9 +212,36 @@ class Adjacency:
         return other
 
     def to(self, device: torch.device | str) -> Adjacency:
-        """The same adjacency on `device`."""
-        weight = None if self.weight is None else self.weight.to(device)
-        return Adjacency(self.rowptr.to(device), self.col.to(device), weight, self.num_cols)
+        """The same adjacency on `device`; from pinned memory without waiting."""
+        weight = None if self.weight is None else self.weight.to(device, non_blocking=True)
+        rowptr, col = self.rowptr.to(device, non_blocking=True), self.col.to(device, non_blocking=True)
+        return Adjacency(rowptr, col, weight, self.num_cols)
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnRows(Adjacency):
+    """Some of the edges of some rows of an adjacency, within a row in the order in which they were drawn."""
+
+    fanout: int | None = None
+    """How many edges a row has at most; None where all of a row's are here."""
+    edge: Tensor | None = None
+    """`[edges]` which edges of the whole adjacency they are; None where nobody asked."""
+
+    @property
+    def may_be_symmetric(self) -> bool:
+        """Hardly ever: on a GPU, asking would make the host wait."""
+        return False
+
+    @cached_property
+    def pieces(self) -> Pieces | None:
+        """None without asking where no row can be long."""
+        return None if self.fanout is not None and self.fanout <= LONG_ROW else super().pieces
+
+    def to(self, device: torch.device | str) -> Adjacency:
+        """The same rows on `device`; from pinned memory without waiting."""
+        moved = super().to(device)
+        edge = None if self.edge is None else self.edge.to(device, non_blocking=True)
+        return DrawnRows(moved.rowptr, moved.col, moved.weight, moved.num_cols, self.fanout, edge)
 
 
 def inverse_permutation(order: Tensor) -> Tensor:

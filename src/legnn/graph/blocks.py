@@ -34,6 +34,13 @@ class LabelBlock(LabelGraph):
     shown_by: Tensor
     """`[C]` how many nodes show each class in the whole graph."""
 
+    @cached_property
+    def to_nodes(self) -> LabelEdges:
+        """The labels that the nodes receive."""
+        edges = LabelEdges(self.shown, self.y, self.num_nodes, self.num_classes)
+        edges.__dict__["label_of"] = self.labels_of[: self.num_nodes]
+        return edges
+
     @property
     def to_labels(self) -> LabelEdges:
         """The nodes that send to their label."""

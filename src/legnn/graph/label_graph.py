@@ -29,6 +29,12 @@ class LabelEdges:
     num_nodes: int
     num_classes: int
 
+    @classmethod
+    def among(cls, label_of: Tensor, num_classes: int) -> LabelEdges:
+        """From the class that each of `n` nodes shows, `[n]`, -1 for none."""
+        shown = (label_of >= 0).nonzero().flatten()
+        return cls(shown, label_of[shown].long(), label_of.numel(), num_classes)
+
     @cached_property
     def label_of(self) -> Tensor:
         """`[n]` the class each node shows, -1 where it shows none."""
@@ -56,6 +62,15 @@ class LabelEdges:
         """The same on `device`; from pinned memory without waiting."""
         shown, y = (values.to(device, non_blocking=True) for values in (self.shown, self.y))
         return LabelEdges(shown, y, self.num_nodes, self.num_classes)
+
+    @cached_property
+    def slot(self) -> Tensor:
+        """`[n]` where each node stands among the edges of `classes`; past all of them where it shows no label."""
+        # far enough past them that it stays so when as many are taken off as there are nodes
+        nowhere = self.y.numel() + self.num_nodes
+        turn = self.classes.transposition
+        slot = torch.full((self.num_nodes,), nowhere, dtype=torch.int32, device=self.y.device)
+        return slot.index_copy(0, turn.adjacency.occupied.long(), turn.origin)  # type: ignore[union-attr]
 
     @cached_property
     def count(self) -> Tensor:

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from legnn.graph import LabelBlock, LabelGraph, SampledLabelGraph
-from legnn.graph.sampling import block_of, draw, shown_among
+from legnn.graph import LabelBlock, LabelEdges, LabelGraph, SampledLabelGraph
+from legnn.graph.sampling import all_neighbors, all_senders, draw
 from legnn.nn import LEGNN
 from legnn.nn.features import Features
 from legnn.nn.model import Block
@@ -125,7 +125,7 @@ class LayerWise:
             return None
         total = torch.zeros(graph.num_classes, self.model.encoder.project.in_features, device=self.device)
         for own in graph.shown.split(self.at_once):
-            edges = shown_among(graph.to_nodes.label_of[own], graph.num_classes).to(self.device)
+            edges = LabelEdges.among(graph.to_nodes.label_of[own], graph.num_classes).to(self.device)
             total += class_sum(edges, self.features(own))[:, : total.size(1)]
         return total / graph.label_count.to(total).clamp(min=1)[:, None]
 
@@ -139,7 +139,7 @@ class LayerWise:
         state: Tensor | None = None
         labels: Tensor | None = None
         for own in needed.nonzero().flatten().split(self.at_once):
-            at_input = shown_among(graph.to_nodes.label_of[own], graph.num_classes).to(self.device)
+            at_input = LabelEdges.among(graph.to_nodes.label_of[own], graph.num_classes).to(self.device)
             rows, labels = self.model.encoder(self.features(own), SampledLabelGraph([], at_input, mean))
             if state is None:
                 state = rows.new_zeros(graph.num_nodes, rows.size(1), device=graph.shown.device)
@@ -152,11 +152,8 @@ class LayerWise:
         if labels is None:
             return None
         out = torch.zeros_like(labels)
-        nobody = graph.shown[:0]
         for classes in self.ranks.share(_cut(graph.to_labels.count, self.at_once)):
-            read = torch.zeros(graph.num_classes, dtype=torch.bool, device=nobody.device).index_fill(0, classes, True)
-            part = block_of(graph, nobody, None, read, (0, 0))
-            computed = self._compute(layer, part, state, labels)[1]
+            computed = self._compute(layer, all_senders(graph, classes), state, labels)[1]
             assert computed is not None
             mine = classes.to(out.device)
             out[mine] = computed[mine]
@@ -172,9 +169,8 @@ class LayerWise:
     def _parts(self, graph: LabelGraph, needed: Tensor) -> Iterator[LabelBlock]:
         """This process's share of the nodes `needed` `[M]`, with all their edges."""
         nodes = needed.nonzero().flatten()
-        nothing = torch.zeros(graph.num_classes, dtype=torch.bool, device=nodes.device)
         for places in self.ranks.share(_cut(_edges(graph, nodes), self.at_once)):
-            yield block_of(graph, nodes[places], None, nothing, (0, 0))
+            yield all_neighbors(graph, nodes[places])
 
     def _needed(self, graph: LabelGraph, shown: Tensor, nodes: Tensor) -> list[Tensor]:
         for kept in self._kept:

@@ -12,7 +12,7 @@ from legnn.ops.cpu.arrays import NO_MATRIX, array, blank, cuts_of, edge_arrays, 
 from legnn.ops.cpu.sums import add_to, end_row
 from legnn.ops.layout import lanes
 from legnn.ops.messages import Attention, LabelMessage
-from legnn.ops.threads import kernel, run
+from legnn.threads import kernel, run
 
 
 @kernel

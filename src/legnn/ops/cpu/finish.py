@@ -8,18 +8,11 @@ import torch
 from torch import Tensor
 
 from legnn.graph.hashing import GOLDEN
+from legnn.graph.hashing_cpu import mixed
 from legnn.ops.cpu.arrays import ROWS, array, blank, cuts_of
 from legnn.ops.layout import widen
 from legnn.ops.reference import threshold
-from legnn.ops.threads import kernel, run
-
-
-@kernel
-def _mixed(word):
-    # as in reference.kept; numba widens every product, and vectors of narrow words are twice as long
-    word = np.uint32(np.uint32(word ^ np.uint32(word >> 16)) * np.uint32(0x7FEB352D))
-    word = np.uint32(np.uint32(word ^ np.uint32(word >> 15)) * np.uint32(0x846CA68B))
-    return np.uint32(word ^ np.uint32(word >> 16))
+from legnn.threads import kernel, run
 
 
 @kernel
@@ -37,9 +30,9 @@ def _activate(begin, end, x, scale, shift, low, high, least, factor, relu, drops
             for c in range(columns):
                 line[c] = line[c] if line[c] > 0 else np.float32(0)
         if drops:
-            key = np.uint32(_mixed(np.uint32(np.uint32(i) ^ low)) ^ high)
+            key = np.uint32(mixed(np.uint32(np.uint32(i) ^ low)) ^ high)
             for c in range(columns):
-                word = _mixed(np.uint32(key + np.uint32(np.uint32(c) * golden)))
+                word = mixed(np.uint32(key + np.uint32(np.uint32(c) * golden)))
                 line[c] = line[c] * factor if word >= least else np.float32(0)
         for c in range(columns):
             out[i, c] = line[c]

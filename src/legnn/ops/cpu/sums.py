@@ -10,7 +10,7 @@ from torch import Tensor
 from legnn.graph.adjacency import Adjacency
 from legnn.ops.cpu.arrays import NO_MATRIX, NOTHING, array, cuts_of, edge_arrays, label_arrays
 from legnn.ops.messages import LabelMessage
-from legnn.ops.threads import kernel, run
+from legnn.threads import kernel, run
 
 
 @kernel

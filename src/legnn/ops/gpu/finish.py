@@ -7,6 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from legnn.graph.hashing_gpu import mixed
 from legnn.ops.reference import threshold
 
 BLOCK = 128
@@ -18,19 +19,11 @@ ROWS_OF_PROGRAM = 512
 
 
 @triton.jit
-def _mixed(word):
-    # as in reference.kept
-    word = (word ^ (word >> 16)) * 0x7FEB352D
-    word = (word ^ (word >> 15)) * 0x846CA68B
-    return word ^ (word >> 16)
-
-
-@triton.jit
 def _kept(seed, row, column, least):
     low = tl.load(seed).to(tl.uint32)
     high = tl.load(seed + 1).to(tl.uint32)
-    key = _mixed(row.to(tl.uint32) ^ low) ^ high
-    return _mixed(key + column.to(tl.uint32) * 0x9E3779B9) >= least.to(tl.uint32)
+    key = mixed(row.to(tl.uint32) ^ low) ^ high
+    return mixed(key + column.to(tl.uint32) * 0x9E3779B9) >= least.to(tl.uint32)
 
 
 @triton.jit

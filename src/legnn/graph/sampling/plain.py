@@ -1,8 +1,4 @@
-"""Neighbor sampling of a label graph: uniform, without replacement, so many neighbors a node in each layer.
-
-Who is drawn is a hash of the draw's key, the node and the place, as dropout is (`ops.reference.kept`): the same on
-every device and for every way of sharing the seeds out among processes, and a checkpoint has nothing to keep of it.
-"""
+"""Sampling in plain PyTorch, as a reader would check it: a graph without the seeds' labels, then block after block."""
 
 from __future__ import annotations
 
@@ -12,13 +8,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from legnn.graph.adjacency import Adjacency
+from legnn.graph.adjacency import Adjacency, DrawnRows
 from legnn.graph.blocks import LabelBlock, SampledLabelGraph
 from legnn.graph.hashing import LABELS, hashed
 from legnn.graph.label_graph import LabelEdges, LabelGraph
-
-Fanout = int | None
-"""How many neighbors a node draws; None for all of them."""
+from legnn.graph.sampling.fanout import Fanout
 
 
 class Drawn(NamedTuple):
@@ -30,16 +24,10 @@ class Drawn(NamedTuple):
     """`[E]` which edges of the adjacency."""
 
 
-def sample_label_graph(
-    graph: LabelGraph, seeds: Tensor, fanouts: Sequence[Fanout], key: tuple[int, int]
+def sample(
+    graph: LabelGraph, seeds: Tensor, fanouts: Sequence[Fanout], key: tuple[int, int], *, edges: bool = False
 ) -> SampledLabelGraph:
-    """What the layers read to compute the nodes `seeds` `[B]` (each once) from a sample of their neighbors.
-
-    `fanouts` has a number for each layer, from the input side, as the paper gives them: `(15, 10, 5)`. In layer `k`
-    every node that is computed draws `fanouts[k]` of the edges that come in at it, and every label that a later layer
-    reads draws as many of the nodes that show it. No seed shows its label, to itself or to anybody: what its label
-    hears from it would come back to it.
-    """
+    """`legnn.graph.sample_label_graph`."""
     if seeds.numel() and bool((graph.to_nodes.label_of[seeds] >= 0).any()):
         graph = graph.hide(seeds)
     blocks: list[LabelBlock] = []
@@ -47,15 +35,16 @@ def sample_label_graph(
     # the labels a later layer reads; none reads those that the last layer would compute
     read = torch.zeros(graph.num_classes, dtype=torch.bool, device=seeds.device)
     for k in reversed(range(len(fanouts))):
-        block = block_of(graph, nodes, fanouts[k], read, (key[0], key[1] ^ k))
+        block = _block(graph, nodes, fanouts[k], read, (key[0], key[1] ^ k), edges)
         read = _reads(block, read)
         blocks.insert(0, block)
         nodes = block.nodes
-    return SampledLabelGraph(blocks, shown_among(blocks[0].labels_of, graph.num_classes))
+    return SampledLabelGraph(blocks, LabelEdges.among(blocks[0].labels_of, graph.num_classes))
 
 
-def block_of(graph: LabelGraph, targets: Tensor, fanout: Fanout, read: Tensor, key: tuple[int, int]) -> LabelBlock:
-    """What one layer reads to compute the nodes `targets` and the labels marked in `read` `[C]`."""
+def _block(
+    graph: LabelGraph, targets: Tensor, fanout: Fanout, read: Tensor, key: tuple[int, int], edges: bool
+) -> LabelBlock:
     adjacency, classes = graph.adjacency, graph.to_labels.classes
     drawn = draw(adjacency, targets, fanout, key)
     sources = adjacency.col[drawn.edge]
@@ -65,13 +54,15 @@ def block_of(graph: LabelGraph, targets: Tensor, fanout: Fanout, read: Tensor, k
     nodes, place = compact(targets, torch.cat([sources, senders]), graph.num_nodes)
     col, sender_place = place.split([sources.numel(), senders.numel()])
     labels_of = graph.to_nodes.label_of[nodes]
-    shown = shown_among(labels_of[: targets.numel()], graph.num_classes)
+    shown = LabelEdges.among(labels_of[: targets.numel()], graph.num_classes)
     return LabelBlock(
-        adjacency=Adjacency(
+        adjacency=DrawnRows(
             drawn.rowptr,
             col,
             None if adjacency.weight is None else adjacency.weight[drawn.edge],
             nodes.numel(),
+            fanout,
+            drawn.edge if edges else None,
         ),
         shown=shown.shown,
         y=shown.y,
@@ -93,12 +84,6 @@ def _reads(block: LabelBlock, read: Tensor) -> Tensor:
     if block.label_adjacency is not None:
         return torch.ones_like(read)
     return read.index_fill(0, block.y, True)
-
-
-def shown_among(label_of: Tensor, num_classes: int) -> LabelEdges:
-    """The label edges of some nodes, from the class each shows (-1 for none)."""
-    shown = (label_of >= 0).nonzero().flatten()
-    return LabelEdges(shown, label_of[shown].long(), label_of.numel(), num_classes)
 
 
 def draw(adjacency: Adjacency, rows: Tensor, fanout: Fanout, key: tuple[int, int]) -> Drawn:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from legnn.ops import threads
+from legnn import threads
 
 
 @pytest.fixture(params=["OpenMP", "pool"])

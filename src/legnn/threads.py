@@ -21,6 +21,9 @@ from functools import lru_cache
 from typing import Any
 
 import torch
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
 
 from legnn.jit import compiled
 
@@ -34,6 +37,26 @@ PARTS = 4
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function compiled on its first call and kept on disk; its sums may be taken in vectors."""
     return compiled(function, fastmath={"contract", "reassoc", "nsz", "arcp"}, error_model="numpy")
+
+
+@intrinsic
+def prefetch(context: Any, array: Any, index: Any) -> Any:
+    """In a kernel, `prefetch(array, index)`: that entry will be needed soon, and nobody waits for it now."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = signature.args[0]
+        of = context.make_array(kind)(context, builder, arguments[0])
+        place = context.cast(builder, arguments[1], signature.args[1], types.intp)
+        pointer = cgutils.get_item_pointer(context, builder, kind, of, [place], wraparound=False)
+        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        call = builder.module.declare_intrinsic(
+            "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        )
+        # for reading, to be kept near, of data
+        builder.call(call, [builder.bitcast(pointer, byte), *(word(flag) for flag in (0, 3, 1))])
+        return context.get_dummy_value()
+
+    return types.void(array, index), generate
 
 
 def run(function: Callable[..., None], cuts: Sequence[int], work: int, *arguments: Any) -> None:

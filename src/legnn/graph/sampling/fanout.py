@@ -1,0 +1,4 @@
+"""How many neighbors a node draws."""
+
+Fanout = int | None
+"""So many neighbors; None for all of them."""
