@@ -148,7 +148,8 @@ class Adjacency:
         # rows ascend, so that a stable sort by column alone leaves them ascending within a column
         col, order = self.col.sort(stable=True)
         weight = None if self.weight is None else self.weight[order]
-        turned = Adjacency.from_sorted(col, self.row[order], weight, self.num_cols, self.num_rows)
+        kind = Adjacency if self.may_be_symmetric else _TurnedRows
+        turned = kind.from_sorted(col, self.row[order], weight, self.num_cols, self.num_rows)
         return turned, inverse_permutation(_narrow(order, self.num_edges))
 
     def _turned_by_counting(self) -> tuple[Adjacency, Tensor]:
@@ -242,6 +243,20 @@ class DrawnRows(Adjacency):
         moved = super().to(device)
         edge = None if self.edge is None else self.edge.to(device, non_blocking=True)
         return DrawnRows(moved.rowptr, moved.col, moved.weight, moved.num_cols, self.fanout, edge)
+
+
+class _TurnedRows(Adjacency):
+    """The transpose of a part of a graph, which is used once: how many rows are long is not worth waiting for."""
+
+    @cached_property
+    def pieces(self) -> Pieces | None:
+        """As many rows as may be long, the longest of all; those among them that are not are summed twice alike."""
+        most = min(self.num_edges // LONG_ROW, self.num_rows)
+        if most == 0:
+            return None
+        count = self.rowptr[1:] - self.rowptr[:-1]
+        rows = count.topk(most, sorted=False).indices.to(self.rowptr.dtype)
+        return Pieces.cut(self.rowptr, rows, LONG_ROW, self.num_edges // LONG_ROW + most)
 
 
 def inverse_permutation(order: Tensor) -> Tensor:

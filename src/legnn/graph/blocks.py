@@ -75,6 +75,12 @@ class LabelBlock(LabelGraph):
         return self.shown_by.to(self.degrees.dtype)
 
     @cached_property
+    def node_relations(self) -> Tensor:
+        """`[M]` how many kinds of edges (from nodes, from labels) really come in at each node, at least 1."""
+        shows = self.labels_of[: self.num_nodes] >= 0
+        return ((self.degree > 0).to(self.degrees.dtype) + shows).clamp_(min=1)
+
+    @cached_property
     def source_node_degree(self) -> Tensor:
         """`[N]` degrees in `A'` of the nodes that send."""
         return self.degrees + (self.labels_of >= 0)

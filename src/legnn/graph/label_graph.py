@@ -29,6 +29,11 @@ class LabelEdges:
     num_nodes: int
     num_classes: int
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody shows a label."""
+        return self.shown.numel() == 0
+
     @classmethod
     def among(cls, label_of: Tensor, num_classes: int) -> LabelEdges:
         """From the class that each of `n` nodes shows, `[n]`, -1 for none."""

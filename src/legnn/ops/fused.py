@@ -144,18 +144,25 @@ class _Propagate(torch.autograd.Function):
         kernels: Kernels,
     ) -> tuple[Tensor, Tensor | None]:
         ctx.rest = graph, scales, classes, kernels
-        label = None if labels is None else LabelMessage(graph.to_nodes.label_of, labels, scales.label)
+        ctx.labels = None if labels is None else labels.shape
+        label = _label_message(graph, labels, scales)
         nodes = kernels.sum_rows(graph.adjacency, x, scales.source, scales.target, label, add)
-        return nodes, kernels.sum_rows(graph.to_labels.classes, x, scales.classes) if classes else None
+        if not classes:
+            return nodes, None
+        if graph.to_labels.is_empty:
+            return nodes, x.new_zeros(graph.num_classes, x.size(1))
+        return nodes, kernels.sum_rows(graph.to_labels.classes, x, scales.classes)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         graph, scales, classes, kernels = ctx.rest
         _, labels, add = ctx.needs_input_grad[:3]
         nodes = gradients[0].contiguous()
-        label = LabelMessage(graph.to_labels.label_of, gradients[1].contiguous(), scales.classes) if classes else None
+        label = None
+        if classes and not graph.to_labels.is_empty:
+            label = LabelMessage(graph.to_labels.label_of, gradients[1].contiguous(), scales.classes)
         d_x = kernels.sum_rows(graph.adjacency.transpose, nodes, scales.target, scales.source, label)
-        d_labels = kernels.sum_rows(graph.to_nodes.classes, nodes, scales.label) if labels else None
+        d_labels = _label_gradient(kernels, graph, nodes, scales, ctx.labels) if labels else None
         return d_x, d_labels, nodes if add else None, None, None, None, None
 
 
@@ -176,6 +183,22 @@ def propagate(
     return nodes, sums
 
 
+def _label_message(graph: LabelGraph, labels: Tensor | None, scales: Scales) -> LabelMessage | None:
+    """What labels add to nodes; None where none of them shows one."""
+    if labels is None or graph.to_nodes.is_empty:
+        return None
+    return LabelMessage(graph.to_nodes.label_of, labels, scales.label)
+
+
+def _label_gradient(
+    kernels: Kernels, graph: LabelGraph, gradient: Tensor, scales: Scales, shape: tuple[int, ...]
+) -> Tensor:
+    """What comes back to the labels from the nodes that show them; `gradient` is `[M, D]`."""
+    if graph.to_nodes.is_empty:
+        return gradient.new_zeros(shape)
+    return kernels.sum_rows(graph.to_nodes.classes, gradient, scales.label)[:, : shape[1]]
+
+
 class _Attend(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -193,13 +216,17 @@ class _Attend(torch.autograd.Function):
         # scores are read once for every edge: by themselves they are few enough to stay in the cache
         source, target = (_single(score) for score in scores(sent, kind))
         assert source is not None
-        label = None if labels is None else LabelMessage(graph.to_nodes.label_of, labels, scales.label)
+        label = _label_message(graph, labels, scales)
         slope = kind.negative_slope
         log = kernels.log_denominator(graph.adjacency, source, target, slope)
         attention = Attention(sent, kind.channels, source, target, log, slope)
         nodes = kernels.attention_sum(graph.adjacency, attention, scales.source, scales.target, label, add)
         new_labels = label_log = None
-        if classes:
+        ctx.hears = classes and not graph.to_labels.is_empty
+        if classes and not ctx.hears:
+            new_labels = nodes.new_zeros(graph.num_classes, nodes.size(1))
+            label_log = log.new_full((graph.num_classes, kind.heads), -torch.inf)
+        elif classes:
             label_target = _single(label_target)
             label_log = kernels.log_denominator(graph.to_labels.classes, source, label_target, slope)
             attention = attention._replace(target=label_target, log_denominator=label_log)
@@ -214,7 +241,7 @@ class _Attend(torch.autograd.Function):
         graph, scales, kind, kernels = ctx.rest
         channels, heads = kind.channels, kind.heads
         gradient = gradients[0].contiguous()
-        label = None if labels is None else LabelMessage(graph.to_nodes.label_of, labels, scales.label)
+        label = _label_message(graph, labels, scales)
         d_sent = torch.empty_like(sent)
         d_sent[:, channels + heads :] = 0
         # Σ_k α_ik (t_i s_k gradient_i · values_k), which softmax takes off every score's gradient
@@ -229,7 +256,10 @@ class _Attend(torch.autograd.Function):
             # in a part of a graph those that receive are the first of those that send
             d_sent[: targets.size(0), channels + heads : channels + 2 * heads] = targets
         d_label_target = None
-        if new_labels is not None:
+        if new_labels is not None and not ctx.hears:
+            # zeros, not nothing: processes that train together wait for a gradient of every parameter
+            d_label_target = None if label_target is None else torch.zeros_like(label_target)
+        elif new_labels is not None:
             gradient_of_labels = gradients[2].contiguous()
             dot = kernels.attention_dot(gradient_of_labels, new_labels, channels, heads) - gradients[3]
             attention = attention._replace(target=label_target, log_denominator=label_log)
@@ -241,7 +271,7 @@ class _Attend(torch.autograd.Function):
                 d_label_target = kernels.sum_edges(graph.to_labels.classes, edges, turn.place).to(sent.dtype)
         d_labels = None
         if labels is not None:
-            d_labels = kernels.sum_rows(graph.to_nodes.classes, gradient, scales.label)[:, : labels.size(1)]
+            d_labels = _label_gradient(kernels, graph, gradient, scales, labels.shape)
         return d_sent, d_labels, d_label_target, None if add is None else gradient, *[None] * 5
 
 
