@@ -35,7 +35,14 @@ app = typer.Typer(
 )
 
 
-class LabelUsage(str, Enum):  # noqa: UP042 (Typer shows the values of a str Enum)
+class MissingFeatures(str, Enum):  # noqa: UP042 (Typer shows the values of a str Enum)
+    """How features are made for a node type that has none."""
+
+    spectral = "spectral"
+    metapath2vec = "metapath2vec"
+
+
+class LabelUsage(str, Enum):  # noqa: UP042
     """How labels enter."""
 
     vanilla = "vanilla"
@@ -102,6 +109,10 @@ def train(
     split: Annotated[int | None, _option(DATA, "Which of the fixed splits, or the seed of the drawn one")] = None,
     text: Annotated[str | None, _option(DATA, "Text column that becomes the features")] = None,
     text_channels: Annotated[int | None, _option(DATA, "Features made of the text [128]")] = None,
+    type_channels: Annotated[int | None, _option(DATA, "Several node types: features of each [128]")] = None,
+    missing_features: Annotated[
+        MissingFeatures | None, _option(DATA, "How a node type without features gets some [spectral]")
+    ] = None,
     id_column: Annotated[str | None, _option(DATA, "Column of node ids [id]")] = None,
     label_column: Annotated[str | None, _option(DATA, "Column of classes [label]")] = None,
     split_column: Annotated[str | None, _option(DATA, "Column of train, val, test [split]")] = None,

@@ -118,9 +118,13 @@ def _scale_for(data: Data) -> str:
     """Word counts keep their zeros and get one scale; other features are standardized.
 
     Dividing each row by its sum, as is often done with word counts, makes inputs so small that the projection has to
-    grow a hundredfold to be heard; with few labels it grows into noise.
+    grow a hundredfold to be heard; with few labels it grows into noise. Of several node types, the labeled one decides.
     """
-    counts = bool((data.x >= 0).all()) and float((data.x == 0).float().mean()) > 0.5
+    x = data.x
+    if data.get("node_type") is not None:
+        target = int(data.node_type[data.target_mask][0])
+        x = x[data.target_mask, : len(data.type_columns[target])]
+    counts = bool((x >= 0).all()) and float((x == 0).float().mean()) > 0.5
     return "entries" if counts else "standard"
 
 

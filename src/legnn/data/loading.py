@@ -5,42 +5,48 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 
 from legnn.data.catalog import CATALOG, NamedSet
 from legnn.data.complete import complete
 from legnn.data.download import data_folder
 from legnn.data.features import TextFeatures
+from legnn.data.heterogeneous import one_type
 from legnn.data.prepare import prepare
 from legnn.data.settings import DataSettings
 from legnn.data.statistics import edge_homophily
 from legnn.data.tables import read_table_folder
+from legnn.data.typed_tables import has_types, read_typed_folder
 from legnn.data.validate import validate
 from legnn.errors import InputError
 from legnn.wording import did_you_mean
 
 
 def load(
-    source: str | Path | Data | DataSettings = "digits",
+    source: str | Path | Data | HeteroData | DataSettings = "digits",
     *,
     training: bool = True,
     text_features: TextFeatures | None = None,
+    target_type: str | None = None,
     **options: Any,
 ) -> Data:
     """Load a graph, check it, and prepare its edges.
 
     Args:
-        source: name of the catalog, folder of tables (its path, or its name under `LEGNN_DATA`), a `Data` in memory
-            (left as it is), or settings.
+        source: name of the catalog, folder of tables (its path, or its name under `LEGNN_DATA`), a `Data` or
+            `HeteroData` in memory (left as it is), or settings.
         training: False for a graph that is only to be predicted: labels and splits may be missing, and none is drawn.
         text_features: fitted on other nodes; used for the text column in place of a new fit.
+        target_type: of several node types, the one to be predicted; None for the one that has labels.
         **options: fields of `DataSettings`.
 
     Returns:
         `Data` with `x` float32 [M, F], `y` int64 [M] (-1 is unlabeled), `edge_index` int64 [2, E], `train_mask`,
         `val_mask` and `test_mask` bool [M], `class_names` (list, by class), `node_id` (array [M]), `name`, `notes`
         (sentences for the user), `feature_names` (list [F], or None), `text_features` (or None), and from before the
-        edges were prepared `raw_edges` and `homophily`. Weighted edges have `edge_weight` float32 [E].
+        edges were prepared `raw_edges` and `homophily`. Weighted edges have `edge_weight` float32 [E]. A graph of
+        several node types has `node_type` int64 [M], an index into `type_names` (list), and `target_mask` bool [M], the
+        nodes of the type that has labels; `heterogeneous.one_type` says more.
 
     Raises:
         InputError: where the source, an option or the data cannot be used, in one sentence.
@@ -48,17 +54,21 @@ def load(
     settings = _settings(source, options)
     if text_features is not None and settings.text is None:
         raise InputError("text_features are given, but no text column; say which one as text")
-    if isinstance(source, Data):
-        _refuse_text(settings, "a Data in memory")
+    if isinstance(source, Data | HeteroData):
+        _refuse_text(settings, f"a {type(source).__name__} in memory")
         name = source.get("name")
         name = name if isinstance(name, str) else "the graph"
-        data = complete(source, name=name, split=settings.split, draw=training)
+        plain = _plain(source, settings, name, training, target_type)
+        data = complete(plain, name=name, split=settings.split, draw=training)
     elif settings.source in CATALOG and not isinstance(source, Path):
         data = _load_named(CATALOG[settings.source], settings)
     else:
         folder = _existing_folder(settings.source)
-        found = read_table_folder(folder, settings, text_features, training=training)
-        data = complete(found, name=folder.resolve().name, split=settings.split, draw=training)
+        name = folder.resolve().name
+        read = read_typed_folder if has_types(folder) else read_table_folder
+        found = read(folder, settings, text_features, training=training)
+        plain = _plain(found, settings, name, training, target_type)
+        data = complete(plain, name=name, split=settings.split, draw=training)
     validate(data, training=training)
     data.raw_edges = data.edge_index.shape[1]
     data.homophily = edge_homophily(data.edge_index, data.y)
@@ -70,23 +80,34 @@ def load(
     )
 
 
-def _settings(source: str | Path | Data | DataSettings, options: dict[str, Any]) -> DataSettings:
+def _plain(
+    graph: Data | HeteroData, settings: DataSettings, name: str, training: bool = True, target_type: str | None = None
+) -> Data:
+    """The graph with its nodes in one table, whatever their types."""
+    if isinstance(graph, Data):
+        return graph
+    return one_type(graph, settings, name=name, training=training, target_type=target_type)
+
+
+def _settings(source: str | Path | Data | HeteroData | DataSettings, options: dict[str, Any]) -> DataSettings:
     known = [field.name for field in fields(DataSettings)]
     for name in options:
         if name not in known:
             raise InputError(f"unknown option {name!r}{did_you_mean(name, known)}; choose from {', '.join(known)}")
     if isinstance(source, DataSettings):
         return replace(source, **options)
-    if isinstance(source, Data):
+    if isinstance(source, Data | HeteroData):
         return DataSettings(**options)
     if isinstance(source, str | Path):
         return DataSettings(source=str(source), **options)
-    raise InputError(f"source must be a name, a folder, a Data or DataSettings, got {type(source).__name__}")
+    raise InputError(
+        f"source must be a name, a folder, a Data, a HeteroData or DataSettings, got {type(source).__name__}"
+    )
 
 
 def _load_named(entry: NamedSet, settings: DataSettings) -> Data:
     _refuse_text(settings, f"the named data set {entry.name!r}")
-    data = entry.read(settings.split)
+    data = _plain(entry.read(settings.split), settings, entry.name)
     if entry.class_names is not None:
         data.class_names = list(entry.class_names)
     data.notes = [*(data.get("notes") or []), *entry.notes]
@@ -107,7 +128,7 @@ def _existing_folder(source: str) -> Path:
     if os.sep in source or source.startswith((".", "~")):
         raise InputError(f"there is no folder {source}")
     kept = data_folder() / source
-    if any((kept / name).is_file() for name in ("nodes.parquet", "nodes.csv")):
+    if has_types(kept) or any((kept / name).is_file() for name in ("nodes.parquet", "nodes.csv")):
         return kept
     names = ", ".join(sorted(CATALOG))
     raise InputError(

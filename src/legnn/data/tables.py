@@ -84,11 +84,16 @@ def read_table_folder(
         raise InputError(f"{nodes.path} has no rows; a graph needs nodes")
     if edges.columns.num_rows == 0:
         raise InputError(f"{edges.path} has no rows; a graph needs at least one edge")
-    ids = _node_ids(nodes, settings)
+    ids = node_ids(nodes, settings)
     data = Data(notes=[], node_id=ids.to_numpy(zero_copy_only=False))
-    _add_labels(data, nodes, settings, training)
-    _add_split(data, nodes, settings)
-    _add_features(data, folder, nodes, settings, text_features)
+    add_labels(data, nodes, settings, training)
+    add_split(data, nodes, settings)
+    add_features(data, folder / FEATURE_FILE, nodes, settings, text_features)
+    if data.get("x") is None:
+        raise InputError(
+            f"{folder} has no features; give numeric columns in {nodes.path.name}, "
+            f"a {FEATURE_FILE} with a row for each node, or the name of a text column as text"
+        )
     _add_edges(data, edges, ids, settings)
     if training:
         _add_label_features(data, folder, settings)
@@ -150,7 +155,8 @@ def _read_csv(path: Path, keys: list[str]) -> pa.Table:
     )
 
 
-def _keys(table: Table, column: pa.ChunkedArray, name: str) -> pa.Array:
+def keys_of(table: Table, column: pa.ChunkedArray, name: str) -> pa.Array:
+    """Ids or classes of a column, as `as_keys` gives them."""
     try:
         return as_keys(column, from_text=table.is_text)
     except pa.ArrowException as error:
@@ -159,9 +165,10 @@ def _keys(table: Table, column: pa.ChunkedArray, name: str) -> pa.Array:
         ) from error
 
 
-def _node_ids(nodes: Table, settings: DataSettings) -> pa.Array:
+def node_ids(nodes: Table, settings: DataSettings) -> pa.Array:
+    """The ids of a node table, each once and none missing."""
     name = settings.id_column
-    ids = _keys(nodes, nodes.column(name, "id_column"), name)
+    ids = keys_of(nodes, nodes.column(name, "id_column"), name)
     if ids.null_count:
         position = _first(pc.is_null(ids).to_numpy(zero_copy_only=False))
         raise InputError(f"{nodes.path}, {nodes.row(position)}, has no id in column {name!r}; every node needs one")
@@ -178,23 +185,25 @@ def _node_ids(nodes: Table, settings: DataSettings) -> pa.Array:
     return ids
 
 
-def _add_labels(data: Data, nodes: Table, settings: DataSettings, training: bool) -> None:
+def add_labels(data: Data, nodes: Table, settings: DataSettings, training: bool) -> None:
+    """`y` and `class_names` from the label column."""
     name = settings.label_column
     column = nodes.column(name, "label_column") if training else nodes.optional_column(name, "label_column")
     if column is None:
         return
-    labels = _keys(nodes, column, name)
+    labels = keys_of(nodes, column, name)
     classes = in_order(labels)
     data.class_names = classes.to_pylist()
     data.y = torch.from_numpy(find(labels, classes))
 
 
-def _add_split(data: Data, nodes: Table, settings: DataSettings) -> None:
+def add_split(data: Data, nodes: Table, settings: DataSettings) -> None:
+    """The three masks from the split column, if there is one."""
     name = settings.split_column
     column = nodes.optional_column(name, "split_column")
     if column is None:
         return
-    written = as_text(_keys(nodes, column, name))
+    written = as_text(keys_of(nodes, column, name))
     part = find(pc.utf8_lower(pc.utf8_trim_whitespace(written)), pa.array(list(SPLIT_NAMES)))
     misspelt = (part < 0) & pc.is_valid(written).to_numpy(zero_copy_only=False)
     if misspelt.any():
@@ -210,19 +219,20 @@ def _add_split(data: Data, nodes: Table, settings: DataSettings) -> None:
         data[mask] = torch.from_numpy(part == number)
 
 
-def _add_features(
-    data: Data, folder: Path, nodes: Table, settings: DataSettings, text_features: TextFeatures | None
+def add_features(
+    data: Data, feature_file: Path, nodes: Table, settings: DataSettings, text_features: TextFeatures | None
 ) -> None:
+    """`x` from the text column, the feature file or the numeric columns; no `x` where there is none of them."""
     taken = {settings.id_column, settings.label_column, settings.split_column, settings.text}
     others = [name for name in nodes.columns.column_names if name not in taken]
-    has_file = (folder / FEATURE_FILE).is_file()
+    has_file = feature_file.is_file()
     if settings.text is not None:
         _add_text_features(data, nodes, settings, text_features)
-        unused = [*others, FEATURE_FILE] if has_file else others
+        unused = [*others, feature_file.name] if has_file else others
         _note_ignored(data, unused, nodes, f"the features are the text of column {settings.text!r}")
     elif has_file:
-        data.x = torch.from_numpy(_read_feature_file(folder / FEATURE_FILE, nodes))
-        _note_ignored(data, others, nodes, f"{FEATURE_FILE} is the features")
+        data.x = torch.from_numpy(_read_feature_file(feature_file, nodes))
+        _note_ignored(data, others, nodes, f"{feature_file.name} is the features")
     else:
         _add_numeric_columns(data, nodes, others)
 
@@ -230,7 +240,7 @@ def _add_features(
 def _add_text_features(data: Data, nodes: Table, settings: DataSettings, fitted: TextFeatures | None) -> None:
     assert settings.text is not None
     column = nodes.column(settings.text, "text")
-    texts = as_text(_keys(nodes, column, settings.text)).fill_null("").to_pylist()
+    texts = as_text(keys_of(nodes, column, settings.text)).fill_null("").to_pylist()
     data.text_features = fitted if fitted is not None else TextFeatures.fit(texts, settings.text_channels)
     data.x = torch.from_numpy(data.text_features.transform(texts))
 
@@ -271,13 +281,9 @@ def _numeric_columns(table: Table, names: list[str]) -> dict[str, np.ndarray]:
 
 def _add_numeric_columns(data: Data, nodes: Table, names: list[str]) -> None:
     used = _numeric_columns(nodes, names)
-    if not used:
-        raise InputError(
-            f"{nodes.path.parent} has no features; give numeric columns in {nodes.path.name}, "
-            f"a {FEATURE_FILE} with a row for each node, or the name of a text column as text"
-        )
-    data.x = torch.from_numpy(_single_precision(np.column_stack(list(used.values()))))
-    data.feature_names = list(used)
+    if used:
+        data.x = torch.from_numpy(_single_precision(np.column_stack(list(used.values()))))
+        data.feature_names = list(used)
     _note_ignored(data, [name for name in names if name not in used], nodes, "their cells are not numbers")
 
 
@@ -288,21 +294,21 @@ def _single_precision(numbers: np.ndarray) -> np.ndarray:
 
 def _add_edges(data: Data, edges: Table, ids: pa.Array, settings: DataSettings) -> None:
     ends = [
-        _ends(edges, ids, name, setting, "node")
+        ends_of(edges, ids, name, setting, "node")
         for name, setting in ((settings.source_column, "source_column"), (settings.target_column, "target_column"))
     ]
     data.edge_index = torch.stack(ends)
     weight = edges.optional_column(settings.weight_column, "weight_column")
     if weight is not None:
-        data.edge_weight = torch.from_numpy(_weights(edges, weight, settings.weight_column))
+        data.edge_weight = torch.from_numpy(weights_of(edges, weight, settings.weight_column))
     used = {settings.source_column, settings.target_column, settings.weight_column}
     ignored = [name for name in edges.columns.column_names if name not in used]
     _note_ignored(data, ignored, edges, "edges have ends and a weight alone")
 
 
-def _ends(edges: Table, ids: pa.Array, name: str, setting: str, what: str) -> torch.Tensor:
+def ends_of(edges: Table, ids: pa.Array, name: str, setting: str, what: str) -> torch.Tensor:
     """One end of each edge, as positions in `ids`."""
-    keys = _keys(edges, edges.column(name, setting), name)
+    keys = keys_of(edges, edges.column(name, setting), name)
     position = find(keys, ids)
     unknown = position < 0
     if unknown.any():
@@ -312,7 +318,7 @@ def _ends(edges: Table, ids: pa.Array, name: str, setting: str, what: str) -> to
         raise InputError(
             f"{edges.path}, {edges.row(row)}, column {name!r} names {named}, which is not in the node table "
             f"({plural(int(unknown.sum()), 'such edge')}); every end of an edge must be "
-            f"{'an id of a node' if what == 'node' else 'a label of some node'}"
+            f"{'a label of some node' if what == 'class' else 'an id of a node'}"
         )
     return torch.from_numpy(position)
 
@@ -327,7 +333,7 @@ def _add_label_features(data: Data, folder: Path, settings: DataSettings) -> Non
     used = _numeric_columns(table, [other for other in table.columns.column_names if other != name])
     if not used:
         raise InputError(f"{table.path} has no numeric column; give the features of the labels, a column for each")
-    rows = find(pa.array(data.class_names), _keys(table, column, name))
+    rows = find(pa.array(data.class_names), keys_of(table, column, name))
     if (rows < 0).any():
         missing = data.class_names[_first(rows < 0)]
         raise InputError(f"{table.path} has no row for the class {missing!r}; every class needs one")
@@ -342,16 +348,17 @@ def _add_label_edges(data: Data, folder: Path, settings: DataSettings) -> None:
     classes = pa.array(data.class_names)
     among = torch.zeros(len(classes), len(classes))
     source, target = (
-        _ends(table, classes, column, setting, "class")
+        ends_of(table, classes, column, setting, "class")
         for column, setting in ((settings.source_column, "source_column"), (settings.target_column, "target_column"))
     )
     weight = table.optional_column(settings.weight_column, "weight_column")
-    values = np.ones(len(source), np.float32) if weight is None else _weights(table, weight, settings.weight_column)
+    values = np.ones(len(source), np.float32) if weight is None else weights_of(table, weight, settings.weight_column)
     among[target, source] = torch.from_numpy(values)
     data.label_adjacency = among
 
 
-def _weights(edges: Table, column: pa.ChunkedArray, name: str) -> np.ndarray:
+def weights_of(edges: Table, column: pa.ChunkedArray, name: str) -> np.ndarray:
+    """The weights of an edge table, finite and above 0."""
     numbers = parse_numbers(column)
     if numbers is None:
         raise InputError(f"column {name!r} of {edges.path} is of the type {column.type}; weights must be numbers")

@@ -47,6 +47,16 @@ class SparseFeatures:
 Features = Tensor | SparseFeatures
 
 
+def spread(x: Tensor, node_type: Tensor, num_types: int) -> Tensor:
+    """Row `i` of `x` `[n, F]` in the columns of its type, `t F` to `(t + 1) F`, of `[n, T F]`.
+
+    One matrix of `T F` rows is then a matrix of `F` rows for each type.
+    """
+    out = x.new_zeros(x.size(0), num_types, x.size(1))
+    out[torch.arange(x.size(0), device=x.device), node_type] = x
+    return out.flatten(1)
+
+
 def compact(x: Tensor, dtype: torch.dtype | None = None) -> Features:
     """`x` `[M, F]` in the precision asked for, sparse where that pays."""
     dtype = dtype or x.dtype

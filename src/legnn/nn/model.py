@@ -11,7 +11,7 @@ from legnn.errors import InputError
 from legnn.graph import LabelGraph
 from legnn.nn.backbones import BACKBONES
 from legnn.nn.encoder import Encoder, FeatureScale
-from legnn.nn.features import Features, compact
+from legnn.nn.features import Features, compact, spread
 from legnn.nn.layer import Linear, typed_linear
 from legnn.nn.product import product_and_pass
 from legnn.nn.settings import ModelSettings
@@ -71,19 +71,25 @@ class LEGNN(nn.Module):
 
     `H⁰ = encoder(X, Y)`; `H^{k+1} = dropout(σ(norm(layer(H^k) + residual(H^k))))`; `Ŷ = softmax(Z_N W_pred + b_pred)`,
     of which `forward` gives the logits. Settings left open must have been chosen from the data first
-    (`legnn.settings.resolve`).
+    (`legnn.settings.resolve`). With `num_types` above 1, each node type has a projection of its own.
     """
 
     def __init__(
-        self, in_channels: int, num_classes: int, settings: ModelSettings, label_features: Tensor | None = None
+        self,
+        in_channels: int,
+        num_classes: int,
+        settings: ModelSettings,
+        label_features: Tensor | None = None,
+        num_types: int = 1,
     ) -> None:
         super().__init__()
         if settings.hidden is None or settings.layers is None:
             raise InputError("hidden and layers of the model are not chosen yet; legnn.resolve(settings, data) does it")
         enhanced = settings.labels == "enhanced"
-        self.scale = FeatureScale(settings.scale or "none", in_channels)
+        self.num_types = num_types
+        self.scale = FeatureScale(settings.scale or "none", in_channels, num_types)
         self.encoder = Encoder(
-            in_channels,
+            num_types * in_channels,
             num_classes,
             settings.hidden,
             labels=settings.labels,
@@ -98,12 +104,17 @@ class LEGNN(nn.Module):
         )
         self.classifier = Linear(settings.hidden, num_classes)
 
-    def features(self, x: Tensor, dtype: torch.dtype | None = None) -> Features:
-        """Features as `forward` takes them, from those of the data `[M, F]`: scaled, and sparse where that pays.
+    def features(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> Features:
+        """Features as `forward` takes them, from those of the data `[n, F]`: scaled, and sparse where that pays.
 
-        Their precision is that of everything the model makes of them.
+        Their precision is that of everything the model makes of them. `node_type` `[n]` is needed where there are
+        several types, whose features then have columns of their own, `[n, T F]`.
         """
-        return compact(self.scale(x), dtype)
+        scaled = self.scale(x, node_type)
+        if self.num_types > 1:
+            assert node_type is not None
+            scaled = spread(scaled, node_type, self.num_types)
+        return compact(scaled, dtype)
 
     def embed(self, x: Features, graph: LabelGraph) -> Representations:
         """Shapes: `x` `[M, F]` from `self.features` (once, not in every epoch); gives `[M, D]`, `[C, D]`."""

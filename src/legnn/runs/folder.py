@@ -36,6 +36,7 @@ _FINGERPRINTED = (
     *("x", "y", "edge_index", "edge_weight"),
     *("train_mask", "val_mask", "test_mask"),
     *("label_x", "label_adjacency"),
+    *("node_type", "target_mask"),
 )
 
 
@@ -53,6 +54,14 @@ class DataCard:
     feature_names: list[str] | None
     label_edges: list[tuple[int, int, float]] | None = None
     """Target, source and weight of each label–label edge, where the data came with them."""
+    types: list[str] | None = None
+    """The node types, where there are several, in the order of the model's projections."""
+    target_type: str | None = None
+    """The one of them that has labels."""
+    type_columns: list[list[str]] | None = None
+    """The features of each of them."""
+    computed_features: list[str] | None = None
+    """Types whose features were computed from the graph, and exist for no other."""
 
     @property
     def label_adjacency(self) -> Tensor:
@@ -66,8 +75,11 @@ class DataCard:
     def of(cls, data: Data) -> DataCard:
         """The card of loaded data."""
         digest = hashlib.blake2b(digest_size=16)
+        # features that were computed may differ in the last bit from machine to machine: what they come from does not
+        source = data.get("feature_digest")
+        digest.update((source or "").encode())
         for key in _FINGERPRINTED:
-            value = data.get(key)
+            value = None if key == "x" and source else data.get(key)
             if isinstance(value, Tensor):
                 digest.update(f"{key} {list(value.shape)}".encode())
                 digest.update(value.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
@@ -80,7 +92,18 @@ class DataCard:
             classes=list(data.class_names),
             feature_names=data.get("feature_names"),
             label_edges=_edges_of(data.get("label_adjacency")),
+            types=data.get("type_names"),
+            target_type=_target_type(data),
+            type_columns=data.get("type_columns"),
+            computed_features=data.get("computed_features"),
         )
+
+
+def _target_type(data: Data) -> str | None:
+    if data.get("node_type") is None:
+        return None
+    name: str = data.type_names[int(data.node_type[data.target_mask][0])]
+    return name
 
 
 def _edges_of(among: Tensor | None) -> list[tuple[int, int, float]] | None:

@@ -19,16 +19,20 @@ from legnn.training import Trainer, score
 
 
 def predictions_table(data: Data, logits: Tensor) -> pd.DataFrame:
-    """id, prediction, confidence, split of every node, from the logits `[M, C]`."""
-    confidence, predicted = predict_proba(logits).max(-1)
+    """id, prediction, confidence, split of every node, from the logits `[M, C]`.
+
+    Of several node types, only nodes of the labeled one have a row.
+    """
+    mine = torch.ones(data.num_nodes, dtype=torch.bool) if data.get("target_mask") is None else data.target_mask
+    confidence, predicted = predict_proba(logits[mine]).max(-1)
     names = np.empty(len(data.class_names), dtype=object)
     names[:] = data.class_names
     return pd.DataFrame(
         {
-            "id": data.node_id,
+            "id": data.node_id[mine.numpy()],
             "prediction": names[predicted.numpy()].tolist(),
             "confidence": confidence.numpy(),
-            "split": split_names(data),
+            "split": split_names(data)[mine.numpy()],
         }
     )
 

@@ -9,18 +9,21 @@ import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 
 from legnn.data import load
 from legnn.errors import InputError
 from legnn.runs.folder import DataCard, RunFolder
+from legnn.runs.node_types import fit_types
 from legnn.runs.outcome import predictions_table
 from legnn.runs.session import reload, restore, select_device, shows_labels
 from legnn.training import Task, fold_of, matrix_products, predict_without_own_label, prediction_precision
 
 
-def predict(folder: str | Path, data: Data | str | Path | None = None, *, device: str = "auto") -> pd.DataFrame:
-    """id, prediction, confidence, split of every node.
+def predict(
+    folder: str | Path, data: Data | HeteroData | str | Path | None = None, *, device: str = "auto"
+) -> pd.DataFrame:
+    """id, prediction, confidence, split of every node; of several node types, of the one that has labels.
 
     Without `data` the run's own graph is predicted again. With it, any graph with the same features and classes, such
     as the run's own grown by new nodes and edges. Nodes of the run, known by their ids, keep their split; any other
@@ -38,7 +41,7 @@ def predict(folder: str | Path, data: Data | str | Path | None = None, *, device
     model.to(where)
     task = Task.from_data(loaded, where, label_edges=bool(settings.model.label_edges))
     precision = prediction_precision(settings.train.precision, where)
-    x = model.features(task.x, precision.dtype)
+    x = model.features(task.x, precision.dtype, task.node_type)
 
     @torch.no_grad()
     def logits(shown: Tensor) -> Tensor:
@@ -51,21 +54,43 @@ def predict(folder: str | Path, data: Data | str | Path | None = None, *, device
     return predictions_table(loaded, table)
 
 
-def _load_other(run: RunFolder, data: Data | str | Path) -> Data:
+def _load_other(run: RunFolder, data: Data | HeteroData | str | Path) -> Data:
     """Another graph for the run's model: checked to have its features, its labels numbered as in the run."""
     settings, card = run.settings, run.card
-    if isinstance(data, Data):
-        edges = {name: getattr(settings.data, name) for name in ("undirected", "remove_duplicates", "self_loops")}
-        loaded = load(data, training=False, **edges)
+    if card.computed_features:
+        return _load_same(run, data)
+    if isinstance(data, Data | HeteroData):
+        names = ("undirected", "remove_duplicates", "self_loops", "type_channels", "missing_features")
+        options = {name: getattr(settings.data, name) for name in names}
+        loaded = load(data, training=False, target_type=card.target_type, **options)
     else:
         source = replace(settings.data, source=str(data), split=None)
-        loaded = load(source, text_features=run.text_features, training=False)
+        loaded = load(source, text_features=run.text_features, training=False, target_type=card.target_type)
+    if card.types is not None or loaded.get("node_type") is not None:
+        fit_types(loaded, card, run.path)
     _check_features(loaded, card, run)
     loaded.y = _renumber(loaded, card)
     _set_splits(loaded, run)
     if settings.model.label_edges:
         # as the run knew them: they are numbered like its classes
         loaded.label_adjacency = card.label_adjacency
+    return loaded
+
+
+def _load_same(run: RunFolder, data: Data | HeteroData | str | Path) -> Data:
+    """A run whose features were computed from its graph predicts that graph alone, from memory if it must."""
+    computed = ", ".join(run.card.computed_features or [])
+    refusal = InputError(
+        f"features of {computed} were computed from the graph that {run.path} was trained on, and do not exist for "
+        f"another; train on the new graph, or on features of your own"
+    )
+    if not isinstance(data, Data | HeteroData):
+        raise refusal
+    try:
+        loaded = reload(run, data)
+        run.check_data(loaded, "")
+    except InputError:
+        raise refusal from None
     return loaded
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 
 from legnn.data import CATALOG, load
 from legnn.errors import InputError
@@ -58,7 +58,7 @@ class Run:
 
 
 def train(
-    data: Data | str | Path = "digits",
+    data: Data | HeteroData | str | Path = "digits",
     settings: Settings | None = None,
     *,
     out: str | Path | None = None,
@@ -68,7 +68,7 @@ def train(
 ) -> Run:
     """Train one model with one seed.
 
-    `data` is a catalog name, a folder of tables, or a PyG `Data`. Settings are named by themselves:
+    `data` is a catalog name, a folder of tables, or a PyG `Data` or `HeteroData`. Settings are named by themselves:
     `train("cora", backbone="gat", as_train=True, epochs=200)`. With `out`, everything is kept in that folder and a run
     that was cut off goes on with `resume(out)`. `should_stop` is asked after every epoch.
     """
@@ -94,7 +94,7 @@ def begin(
 
 def resume(
     folder: str | Path,
-    data: Data | None = None,
+    data: Data | HeteroData | None = None,
     *,
     on_epoch: OnEpoch | None = None,
     should_stop: Callable[[], bool] = lambda: False,
@@ -126,9 +126,9 @@ def go_on(
     return _run(data, resolve(run.settings, data), run, run.load_checkpoint(), on_epoch, should_stop)
 
 
-def load_for(settings: Settings, data: Data | str | Path) -> tuple[Data, Settings]:
+def load_for(settings: Settings, data: Data | HeteroData | str | Path) -> tuple[Data, Settings]:
     """The loaded data, and the settings that say where they are from."""
-    if isinstance(data, Data):
+    if isinstance(data, Data | HeteroData):
         settings = replace(settings, data=replace(settings.data, source=MEMORY))
         options = {name: value for name, value in vars(settings.data).items() if name != "source"}
         return load(data, **options), settings
@@ -139,7 +139,7 @@ def load_for(settings: Settings, data: Data | str | Path) -> tuple[Data, Setting
     return load(settings.data), settings
 
 
-def reload(run: RunFolder, data: Data | None) -> Data:
+def reload(run: RunFolder, data: Data | HeteroData | None) -> Data:
     """The data a run names, with features from text made as they were then."""
     settings = run.settings
     if data is not None:
@@ -173,7 +173,8 @@ def select_device(name: str) -> torch.device:
 
 def make_model(settings: Settings, data: Data) -> LEGNN:
     """A new model for these data."""
-    return LEGNN(data.x.size(1), len(data.class_names), settings.model, data.get("label_x"))
+    num_types = len(data.get("type_names") or [""])
+    return LEGNN(data.x.size(1), len(data.class_names), settings.model, data.get("label_x"), num_types)
 
 
 def shows_labels(settings: Settings) -> bool:
@@ -201,7 +202,7 @@ def _run(
     precision = training_precision(settings.train.precision, device)
     with _seeded(settings.train.seed, device), matrix_products(precision.products):
         model = make_model(settings, data)
-        model.scale.fit(data.x)
+        model.scale.fit(data.x, data.get("node_type"))
         model.to(device)
         task = Task.from_data(data, device, label_edges=bool(settings.model.label_edges), as_train=settings.as_train)
         trainer = _trainer(model, task, settings, precision.dtype)
@@ -308,7 +309,7 @@ def restore(run: RunFolder) -> LEGNN:
     settings, card = run.settings, run.card
     weights = run.weights()
     given = weights.get("encoder.label_embedding.given")
-    model = LEGNN(card.features, len(card.classes), settings.model, given)
+    model = LEGNN(card.features, len(card.classes), settings.model, given, len(card.types or [""]))
     try:
         model.load_state_dict(weights)
     except RuntimeError:
