@@ -32,8 +32,8 @@ class NamedSet:
     """What `split` may be and what its default is."""
 
     read: Callable[[int | None], Data | HeteroData]
-    """From `split` to a plain `Data`, with masks [M] or [M, K], or with none where a split must be drawn; a `HeteroData`
-    where there are several node types."""
+    """From `split` to a plain `Data`, or a `HeteroData` where there are several node types; with masks [M] or [M, K],
+    or with none where a split must be drawn."""
 
     reads_split: bool = False
     """Whether `read` itself has chosen the split it was asked for."""
@@ -178,8 +178,8 @@ def _oag_venue() -> NamedSet:
 
 
 def _dblp() -> NamedSet:
-    parts = ("adjM.npz", "features_0.npz", "features_1.npz", "features_2.npy")
-    parts += ("labels.npy", "node_types.npy", "train_val_test_idx.npz")
+    features = ("features_0.npz", "features_1.npz", "features_2.npy")
+    parts = ("adjM.npz", *features, "labels.npy", "node_types.npy", "train_val_test_idx.npz")
     files = tuple(RemoteFile(f"dblp_hetero/raw/{part}", None) for part in parts)
     archive = RemoteFile("dblp_hetero/DBLP_processed.zip", DBLP)
     return NamedSet(

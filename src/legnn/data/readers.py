@@ -168,9 +168,8 @@ def read_mag(archive: RemoteFile, embedding: RemoteFile) -> HeteroData:
         edges = _csv_numbers(open_member(f"raw/relations/{'___'.join(relation)}/edge.csv.gz"), pa.int64())
         graph[relation].edge_index = torch.from_numpy(np.ascontiguousarray(edges.T))
     for mask, part in zip(MASKS, ("train", "valid", "test"), strict=True):
-        index = _csv_numbers(
-            open_member(f"split/time/paper/{part}.csv.gz", f"raw/split/time/paper/{part}.csv.gz"), pa.int64()
-        )
+        member = f"split/time/paper/{part}.csv.gz"
+        index = _csv_numbers(open_member(member, f"raw/{member}"), pa.int64())
         graph["paper"][mask] = index_to_mask(torch.from_numpy(index.flatten()), size=len(y))
     for kind, rows in _mag_embedding(embedding).items():
         if kind != "paper":
@@ -180,9 +179,8 @@ def read_mag(archive: RemoteFile, embedding: RemoteFile) -> HeteroData:
 
 def _mag_embedding(embedding: RemoteFile) -> dict[str, Tensor]:
     """The published rows of each type; nothing where they are neither here nor to be downloaded."""
-    unzipped = [
-        data_folder() / place / MAG_EMBEDDING for place in ("ogb", *(f"{one}/raw" for one in _ogb_places("mag")))
-    ]
+    folders = ("ogb", *(f"{place}/raw" for place in _ogb_places("mag")))
+    unzipped = [data_folder() / folder / MAG_EMBEDDING for folder in folders]
     found = next((place for place in unzipped if place.is_file()), None)
     if found is None:
         try:

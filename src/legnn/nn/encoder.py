@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from legnn.errors import InputError
 from legnn.graph import LabelGraph
-from legnn.nn.features import Features, SparseFeatures
+from legnn.nn.features import Features
 from legnn.nn.layer import column, glorot, typed_linear
 from legnn.nn.settings import LabelFeatures, LabelUsage
 from legnn.ops import add_labels_, class_sum, drop
@@ -99,7 +99,7 @@ class LabelEmbedding(nn.Module):
         if self.kind == "given":
             return self.project(self.given)
         # the mean is over shown nodes only: with a predicted node in it, its class could be read off its label
-        rows = x.dense if isinstance(x, SparseFeatures) else x
+        rows = x if isinstance(x, Tensor) else x.dense
         total = class_sum(graph, rows)
         return self.project(total / column(graph.label_count.clamp(min=1), total))
 
@@ -142,10 +142,10 @@ class Encoder(nn.Module):
 
     def forward(self, x: Features, graph: LabelGraph) -> tuple[Tensor, Tensor | None]:
         """Shapes: `x` `[M, F]`; gives `[M, D]` and, label-enhanced, `[C, D]`."""
-        if isinstance(x, SparseFeatures):
-            nodes = x.project(self.project.weight, self.input_dropout, self.training)
-        else:
+        if isinstance(x, Tensor):
             nodes = self.project(drop(x, self.input_dropout, training=self.training))
+        else:
+            nodes = x.project(self.project.weight, self.input_dropout, self.training)
         labels: Tensor | None = None
         if self.labels == "enhanced":
             labels = self.label_embedding(x, graph)[:, : self.channels].to(nodes.dtype)

@@ -11,7 +11,7 @@ from legnn.errors import InputError
 from legnn.graph import LabelGraph
 from legnn.nn.backbones import BACKBONES
 from legnn.nn.encoder import Encoder, FeatureScale
-from legnn.nn.features import Features, compact, spread
+from legnn.nn.features import Features, TypedFeatures, compact
 from legnn.nn.layer import Linear, typed_linear
 from legnn.nn.product import product_and_pass
 from legnn.nn.settings import ModelSettings
@@ -108,13 +108,12 @@ class LEGNN(nn.Module):
         """Features as `forward` takes them, from those of the data `[n, F]`: scaled, and sparse where that pays.
 
         Their precision is that of everything the model makes of them. `node_type` `[n]` is needed where there are
-        several types, whose features then have columns of their own, `[n, T F]`.
+        several types, each of which then has columns of its own among `[n, T F]`.
         """
         scaled = self.scale(x, node_type)
-        if self.num_types > 1:
-            assert node_type is not None
-            scaled = spread(scaled, node_type, self.num_types)
-        return compact(scaled, dtype)
+        if node_type is None:
+            return compact(scaled, dtype)
+        return TypedFeatures.from_rows(scaled, node_type, self.num_types, dtype)
 
     def embed(self, x: Features, graph: LabelGraph) -> Representations:
         """Shapes: `x` `[M, F]` from `self.features` (once, not in every epoch); gives `[M, D]`, `[C, D]`."""
