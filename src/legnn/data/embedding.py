@@ -18,7 +18,7 @@ from legnn.errors import InputError
 SEED = 0
 SPARE_COLUMNS = 16
 """Columns beyond those asked for: the last eigenvectors of a subspace are the least exact."""
-STEPS, STEPS_PER_BASIS = 15, 3
+STEPS, STEPS_PER_BASIS = 15, 5
 """Products with the adjacency, and after how many of them the columns are made orthogonal again."""
 
 WALK_CYCLES, CONTEXT, WALKS_PER_NODE, EPOCHS, BATCH, LEARNING_RATE = 2, 5, 4, 3, 256, 0.01

@@ -139,14 +139,11 @@ def _edges(graph: HeteroData, name: str) -> TypedEdges:
             if outside.any():
                 edge = int(outside.to(torch.uint8).argmax())
                 raise InputError(
-                    f"{plural(int(outside.sum()), 'edge')} of {relation} of {name} name a {kind} that does not exist, "
-                    f"the first is edge {edge} ({kind} {int(row[edge])}); there {_are(sizes[kind], kind)}"
+                    f"{plural(int(outside.sum()), 'edge')} of {relation} of {name} name a node of type {kind!r} that "
+                    f"does not exist, the first is edge {edge} ({int(row[edge])}); there are {sizes[kind]:,}, numbered "
+                    f"from 0"
                 )
     return TypedEdges(sizes, relations)
-
-
-def _are(size: int, kind: str) -> str:
-    return f"is no {kind}" if size == 0 else f"are {kind} 0 to {size - 1}"
 
 
 def _size(graph: HeteroData, kind: str, relations: dict[tuple[str, str, str], Tensor]) -> int:

@@ -169,7 +169,7 @@ def _ids_of_edges(edges: dict[Relation, Table], known: set[str], settings: DataS
             if keys.null_count:
                 row = int(pc.index(keys.is_null(), True).as_py())
                 raise InputError(
-                    f"{table.path}, {table.row(row)}, has no id in column {column!r}; every edge needs both"
+                    f"{table.path}, {table.row(row)}, has no id in column {column!r}; every edge has two ends"
                 )
             named.setdefault(kind, []).append(pc.unique(keys))
     ids = {}

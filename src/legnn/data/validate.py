@@ -47,7 +47,7 @@ def _check_nodes(data: Data) -> None:
         first = int(np.argmax(twice))
         rows = np.flatnonzero((data.node_id == data.node_id[first]) & (kind == kind[first]))[:2]
         raise InputError(
-            f"node id {data.node_id[first]!r} of {data.name} is in rows {rows[0]} and {rows[1]}; ids must differ"
+            f"node id {_id(data, first)} of {data.name} is in rows {rows[0]} and {rows[1]}; ids must differ"
         )
 
 
