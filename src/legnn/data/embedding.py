@@ -21,7 +21,7 @@ SPARE_COLUMNS = 16
 STEPS, STEPS_PER_BASIS = 15, 5
 """Products with the adjacency, and after how many of them the columns are made orthogonal again."""
 
-WALK_CYCLES, CONTEXT, WALKS_PER_NODE, EPOCHS, BATCH, LEARNING_RATE = 2, 5, 4, 3, 256, 0.01
+WALK_CYCLES, CONTEXT, WALKS_PER_NODE, EPOCHS, BATCH, LEARNING_RATE = 2, 5, 1, 4, 256, 0.01
 """Of metapath2vec: how often a walk goes round the meta-path, how far apart two nodes may be and still be drawn to each
 other, and the usual rest."""
 
