@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from tests.graphs import small_data, table_folder
+from tests.typed_graphs import small_hetero, typed_folder, with_tags
 from typer.testing import CliRunner
 
 import legnn
@@ -184,6 +185,18 @@ def test_prepare_writes_a_folder_that_the_other_commands_take(command, tables):
     assert Path("mapped/weights.safetensors").read_bytes() == Path("plain/weights.safetensors").read_bytes()
     assert command("predict", "mapped").code == 0
     assert command("train", "--resume", "mapped").code == 0
+
+
+def test_prepare_takes_several_node_types(command, tmp_path):
+    folder = typed_folder(tmp_path / "typed", with_tags(small_hetero()))
+    options = ("--type-channels", 6, "--missing-features", "metapath2vec")
+    assert command("prepare", folder, "--out", "prepared", *options).code == 0
+    said = json.loads(Path("prepared/graph.json").read_text())
+    assert (said["settings"]["type_channels"], said["settings"]["missing_features"]) == (6, "metapath2vec")
+    assert said["type_names"] == ["author", "paper", "tag"]
+    assert command("train", "prepared", *QUICK, "--out", "mapped").code == 0
+    assert command("train", folder, *options, *QUICK, "--out", "plain").code == 0
+    assert Path("mapped/weights.safetensors").read_bytes() == Path("plain/weights.safetensors").read_bytes()
 
 
 def test_prepare_answers_a_mistake_with_one_sentence_and_leaves_nothing_behind(command, tables):

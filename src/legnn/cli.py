@@ -36,7 +36,14 @@ app = typer.Typer(
 )
 
 
-class LabelUsage(str, Enum):  # noqa: UP042 (Typer shows the values of a str Enum)
+class MissingFeatures(str, Enum):  # noqa: UP042 (Typer shows the values of a str Enum)
+    """How features are made for a node type that has none."""
+
+    spectral = "spectral"
+    metapath2vec = "metapath2vec"
+
+
+class LabelUsage(str, Enum):  # noqa: UP042
     """How labels enter."""
 
     vanilla = "vanilla"
@@ -101,6 +108,10 @@ def _plain(text: str) -> str:
 SplitOption = Annotated[int | None, _option(DATA, "Which of the fixed splits, or the seed of the drawn one")]
 TextOption = Annotated[str | None, _option(DATA, "Text column that becomes the features")]
 TextChannelsOption = Annotated[int | None, _option(DATA, "Features made of the text [128]")]
+TypeChannelsOption = Annotated[int | None, _option(DATA, "Several node types: features of each [128]")]
+MissingFeaturesOption = Annotated[
+    MissingFeatures | None, _option(DATA, "How a node type without features gets some [spectral]")
+]
 IdColumnOption = Annotated[str | None, _option(DATA, "Column of node ids [id]")]
 LabelColumnOption = Annotated[str | None, _option(DATA, "Column of classes [label]")]
 SplitColumnOption = Annotated[str | None, _option(DATA, "Column of train, val, test [split]")]
@@ -118,6 +129,8 @@ def train(
     split: SplitOption = None,
     text: TextOption = None,
     text_channels: TextChannelsOption = None,
+    type_channels: TypeChannelsOption = None,
+    missing_features: MissingFeaturesOption = None,
     id_column: IdColumnOption = None,
     label_column: LabelColumnOption = None,
     split_column: SplitColumnOption = None,
@@ -301,6 +314,8 @@ def prepare(
     split: SplitOption = None,
     text: TextOption = None,
     text_channels: TextChannelsOption = None,
+    type_channels: TypeChannelsOption = None,
+    missing_features: MissingFeaturesOption = None,
     id_column: IdColumnOption = None,
     label_column: LabelColumnOption = None,
     split_column: SplitColumnOption = None,

@@ -119,10 +119,14 @@ def _scale_for(data: Data) -> str:
     """Word counts keep their zeros and get one scale; other features are standardized.
 
     Dividing each row by its sum, as is often done with word counts, makes inputs so small that the projection has to
-    grow a hundredfold to be heard; with few labels it grows into noise.
+    grow a hundredfold to be heard; with few labels it grows into noise. Of several node types, the labeled one decides.
     """
+    x = data.x
+    if data.get("node_type") is not None:
+        target = int(data.node_type[data.target_mask][0])
+        x = x[data.target_mask, : len(data.type_columns[target])]
     # reductions alone: a mark for each entry would be as large as x, which may not fit into memory
-    counts = float(data.x.min()) >= 0 and 2 * int(torch.count_nonzero(data.x)) < data.x.numel()
+    counts = float(x.min()) >= 0 and 2 * int(torch.count_nonzero(x)) < x.numel()
     return "entries" if counts else "standard"
 
 

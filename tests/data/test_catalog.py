@@ -1,5 +1,6 @@
 """Every named data set is the one that was published."""
 
+import gzip
 import pickle
 import shutil
 import zipfile
@@ -8,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.typed_graphs import small_hetero, typed_folder
 
-from legnn.data import CATALOG, load, statistics
+from legnn.data import CATALOG, load, statistics, without_downloads
 from legnn.data.pickles import refuse_harmful_pickle
 from legnn.errors import InputError
 
@@ -31,7 +33,8 @@ PUBLISHED = {
 
 
 def test_every_named_set_is_checked_here_or_needs_no_file():
-    assert set(CATALOG) == {*PUBLISHED, "digits"}
+    # of several node types: dblp is in test_heterogeneous, the others below
+    assert set(CATALOG) == {*PUBLISHED, "digits", "dblp", "ogbn-mag", "oag-venue"}
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -192,6 +195,121 @@ def test_a_damaged_file_is_named(name, file, real_data, tmp_path, monkeypatch):
     monkeypatch.setenv("LEGNN_DATA", str(tmp_path))
     with pytest.raises(InputError, match=r"minesweeper\.npz could not be read"):
         load(name)
+
+
+MAG_SIZES = {"author": 5, "field_of_study": 3, "institution": 2, "paper": 12}
+MAG_EDGES = {
+    "author___affiliated_with___institution": [(0, 0), (1, 1), (4, 1)],
+    "author___writes___paper": [(i % 5, i) for i in range(12)],
+    "paper___cites___paper": [(i, (i + 2) % 12) for i in range(12)],
+    "paper___has_topic___field_of_study": [(i, i % 3) for i in range(12)],
+}
+
+
+def mag_folder(folder: Path, split_in: str = "split") -> Path:
+    """Small tables in the layout of OGB's archive; PyG moves the folder `split` into `raw`."""
+
+    def write(place: str, rows: list, header: str | None = None) -> None:
+        path = folder / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = [",".join(map(str, row)) for row in rows]
+        path.write_bytes(gzip.compress("\n".join([*([header] if header else []), *lines, ""]).encode()))
+
+    write("raw/num-node-dict.csv.gz", [MAG_SIZES.values()], ",".join(MAG_SIZES))
+    write("raw/node-feat/paper/node-feat.csv.gz", [[i + 0.5, -i, 0.25, 1] for i in range(12)])
+    write("raw/node-label/paper/node-label.csv.gz", [[i % 2] for i in range(12)])
+    for relation, edges in MAG_EDGES.items():
+        write(f"raw/relations/{relation}/edge.csv.gz", edges)
+    for part, papers in (("train", range(6)), ("valid", range(6, 9)), ("test", range(9, 12))):
+        write(f"{split_in}/time/paper/{part}.csv.gz", [[i] for i in papers])
+    return folder
+
+
+def mag_embedding() -> dict[str, torch.Tensor]:
+    return {kind: torch.randn(size, 4) for kind, size in MAG_SIZES.items()}
+
+
+def check_mag(data) -> None:
+    assert data.type_names == list(MAG_SIZES)
+    assert statistics(data)[:6] == ("ogbn-mag", 22, 39, data.x.shape[1], 2, 12)
+    assert data.homophily == 1.0
+    papers = data.target_mask
+    assert data.x[papers, 0].tolist() == [i + 0.5 for i in range(12)]
+    assert data.val_mask[papers].nonzero().flatten().tolist() == [6, 7, 8]
+    assert data.node_id[papers.numpy()].tolist() == list(range(12))
+
+
+@pytest.mark.parametrize(("place", "split_in"), [("ogb/ogbn_mag", "split"), ("ogb/mag", "raw/split")])
+def test_mag_is_read_from_ogbs_folder_and_from_pygs(place, split_in, tmp_path, monkeypatch):
+    folder = mag_folder(tmp_path / place, split_in)
+    rows = mag_embedding()
+    torch.save(rows, folder / "raw" / "mag_metapath2vec_emb.pt")
+    monkeypatch.setenv("LEGNN_DATA", str(tmp_path))
+    data = load("ogbn-mag")
+    check_mag(data)
+    assert data.get("computed_features") is None
+    assert data.x.shape[1] == 4
+    assert torch.equal(data.x[:5], rows["author"])
+
+
+def test_mag_is_read_from_ogbs_zip_and_pygs_zip_of_embeddings(tmp_path, monkeypatch):
+    folder = mag_folder(tmp_path / "unzipped")
+    (tmp_path / "ogb").mkdir()
+    with zipfile.ZipFile(tmp_path / "ogb" / "mag.zip", "w") as zipped:
+        for file in folder.rglob("*.gz"):
+            zipped.write(file, Path("mag") / file.relative_to(folder))
+    rows = mag_embedding()
+    torch.save(rows, tmp_path / "mag_metapath2vec_emb.pt")
+    with zipfile.ZipFile(tmp_path / "ogb" / "mag_metapath2vec_emb.zip", "w") as zipped:
+        zipped.write(tmp_path / "mag_metapath2vec_emb.pt", "mag_metapath2vec_emb.pt")
+    monkeypatch.setenv("LEGNN_DATA", str(tmp_path))
+    data = load("ogbn-mag")
+    check_mag(data)
+    assert torch.equal(data.x[5:8], rows["field_of_study"])
+
+
+def test_mag_without_the_published_embedding_has_computed_features_and_says_so(tmp_path, monkeypatch):
+    mag_folder(tmp_path / "ogb" / "ogbn_mag")
+    monkeypatch.setenv("LEGNN_DATA", str(tmp_path))
+    with without_downloads():
+        data = load("ogbn-mag", type_channels=4)
+    check_mag(data)
+    assert data.notes == [
+        "Nodes of author, field_of_study and institution come without features: 4 were computed from the graph "
+        "(spectral)."
+    ]
+
+
+def test_an_embedding_that_would_run_code_is_refused_unopened(tmp_path, monkeypatch, capsys):
+    folder = mag_folder(tmp_path / "ogb" / "ogbn_mag")
+    torch.save(Harmful(), folder / "raw" / "mag_metapath2vec_emb.pt")
+    monkeypatch.setenv("LEGNN_DATA", str(tmp_path))
+    with pytest.raises(InputError, match=r"mag_metapath2vec_emb\.pt could not be read"):
+        load("ogbn-mag")
+    assert capsys.readouterr().out == ""
+
+
+def test_oag_venue_is_a_folder_of_typed_tables(tmp_path, monkeypatch):
+    typed_folder(tmp_path / "oag-venue", small_hetero(), suffix="parquet")
+    monkeypatch.setenv("LEGNN_DATA", str(tmp_path))
+    data = load("oag-venue")
+    assert data.name == "oag-venue"
+    assert data.type_names == ["author", "paper"]
+    monkeypatch.setenv("LEGNN_DATA", str(tmp_path / "elsewhere"))
+    with pytest.raises(InputError, match=r"has no tables of oag-venue; make them .* as docs/guide\.md says"):
+        load("oag-venue")
+
+
+def test_dblp_is_read_the_same_from_its_zip(real_data, tmp_path, monkeypatch):
+    (tmp_path / "dblp_hetero").mkdir()
+    with zipfile.ZipFile(tmp_path / "dblp_hetero" / "DBLP_processed.zip", "w") as zipped:
+        for file in (real_data / "dblp_hetero" / "raw").iterdir():
+            zipped.write(file, file.name)
+    there = load("dblp")
+    monkeypatch.setenv("LEGNN_DATA", str(tmp_path))
+    from_zip = load("dblp")
+    assert torch.equal(from_zip.edge_index, there.edge_index)
+    assert torch.equal(from_zip.x, there.x)
 
 
 def _writable(source, target):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from legnn.data import DataSettings, edge_tables, progress
 from legnn.data.columns import as_keys, find
-from legnn.data.edge_tables import read_edges
+from legnn.data.edge_tables import read_edges, read_end_ids
 from legnn.data.node_index import NodeIndex
 from legnn.errors import InputError
 
@@ -89,6 +89,30 @@ def test_a_row_that_is_too_long_far_down_is_named(tmp_path):
     path.write_text(path.read_text() + "1,2,3\n")
     with pytest.raises(InputError, match=r"edges\.csv could not be read: .*Expected 2 columns, got 3"):
         read_edges(path, pa.array([0, 1]), pa.array([0, 1]), DataSettings())
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.usefixtures("small_parts")
+def test_the_ids_of_an_end_are_of_one_kind_however_the_parts_are_cut(suffix, tmp_path):
+    numbers = write(tmp_path / f"numbers.{suffix}", [7, 3, 7] * 20, [0] * 60)
+    assert sorted(read_end_ids(numbers, "source", "source_column").to_pylist()) == [3, 7]
+    mixed = write(tmp_path / f"mixed.{suffix}", ["7"] * 40 + ["007", "a"], [0] * 42)
+    assert sorted(read_end_ids(mixed, "source", "source_column").to_pylist()) == ["007", "7", "a"]
+    fractions = write(tmp_path / f"fractions.{suffix}", [1.0] * 40 + [0.5], [0] * 41)
+    assert read_end_ids(fractions, "source", "source_column").type == pa.string()
+    gap = write(tmp_path / f"gap.{suffix}", ["a"] * 40 + [None], [0] * 41)
+    row = "line 42" if suffix == "csv" else r"row 40 \(counting from 0\)"
+    with pytest.raises(InputError, match=rf"gap\.{suffix}, {row}, has no id in column 'source'; every edge has two"):
+        read_end_ids(gap, "source", "source_column")
+    with pytest.raises(InputError, match=r"has no column 'from'.*, and source_column says which to use"):
+        read_end_ids(gap, "from", "source_column")
+
+
+def test_each_end_is_named_by_its_own_kind(tmp_path):
+    path = write(tmp_path / "edges.csv", ["a", "b"], [0, 9])
+    ids = (pa.array(["a", "b"]), pa.array([0, 1]))
+    with pytest.raises(InputError, match="line 3, column 'target' names paper node 9, which is not in the node table"):
+        read_edges(path, *ids, DataSettings(), what=("author node", "paper node"))
 
 
 def test_weights_must_be_numbers(tmp_path):

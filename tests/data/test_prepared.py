@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 import torch
 from tests.graphs import small_data, table_folder
+from tests.typed_graphs import small_hetero, typed_folder, with_tags
 from torch_geometric.data import Data
 
 from legnn.data import fingerprint, load, prepare_folder, statistics
+from legnn.data.fingerprint import FIELDS
 from legnn.data.prepared import write_prepared
 from legnn.data.settings import DataSettings
 from legnn.errors import InputError
@@ -37,13 +39,15 @@ def prepared(tmp_path, tables) -> Path:
 
 
 def assert_same_graph(mapped: Data, plain: Data) -> None:
-    for field in ("x", "y", "train_mask", "val_mask", "test_mask", "label_x", "label_adjacency"):
+    for field in (name for name in FIELDS if not name.startswith("edge")):
         assert (plain.get(field) is None) == (mapped.get(field) is None)
         if plain.get(field) is not None:
             assert torch.equal(mapped[field], plain[field])
             assert mapped[field].dtype == plain[field].dtype
     for field in ("name", "class_names", "feature_names", "notes", "raw_edges"):
         assert getattr(mapped, field) == getattr(plain, field)
+    for field in ("type_names", "type_columns", "computed_features", "feature_digest"):
+        assert mapped.get(field) == plain.get(field)
     assert mapped.node_id.tolist() == plain.node_id.tolist()
     assert mapped.node_id.dtype == plain.node_id.dtype
     assert fingerprint(mapped) == fingerprint(plain)
@@ -83,6 +87,25 @@ def test_all_that_a_graph_in_memory_can_have_is_kept(tmp_path):
     )
     prepare_folder(data, tmp_path / "prepared", undirected=False, self_loops=False)
     assert_same_graph(load(tmp_path / "prepared"), load(data, undirected=False, self_loops=False))
+
+
+@pytest.mark.parametrize("method", ["spectral", "metapath2vec"])
+def test_several_node_types_and_their_computed_features_are_kept(method, tmp_path):
+    graph = with_tags(small_hetero())
+    options = {"type_channels": 6, "missing_features": method}
+    tables = typed_folder(tmp_path / "tables", graph)
+    for source, name in ((graph, "of memory"), (tables, "of tables")):
+        prepare_folder(source, tmp_path / name, **options)
+        assert_same_graph(load(tmp_path / name), load(source, **options))
+    with pytest.raises(InputError, match=r"type_channels of .* is 6, as it was prepared, and not 5"):
+        load(tmp_path / "of tables", type_channels=5)
+
+
+def test_a_type_that_is_not_there_is_named(tmp_path):
+    prepare_folder(small_hetero(), tmp_path / "prepared")
+    change_array("node_type", lambda kind: put(kind, 3, 2))(tmp_path / "prepared")
+    with pytest.raises(InputError, match=r"node_type\.npy is damaged \(it must hold types from 0 to 1\)"):
+        load(tmp_path / "prepared")
 
 
 def test_types_of_nodes_are_carried_along(tables, tmp_path):

@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 import torch
 from tests.graphs import small_data, table_folder
+from tests.typed_graphs import small_hetero, typed_folder, with_tags
 
 import legnn
 from legnn.errors import InputError
@@ -55,6 +56,38 @@ def test_weights_and_knowledge_of_labels_make_the_same_run_too(tmp_path):
     legnn.train(data, out=tmp_path / "plain", **options)
     legnn.train(tmp_path / "prepared", out=tmp_path / "mapped", **options)
     assert_same_run(RunFolder.open(tmp_path / "mapped"), RunFolder.open(tmp_path / "plain"))
+
+
+@pytest.mark.parametrize("options", [{}, {"batch": 8, "fanout": "3"}], ids=["full", "batches"])
+@pytest.mark.parametrize("computed", [False, True])
+def test_several_node_types_make_the_same_run_too(computed, options, tmp_path):
+    graph = small_hetero()
+    tables = typed_folder(tmp_path / "tables", with_tags(graph) if computed else graph)
+    place = tmp_path / "prepared"
+    legnn.prepare_folder(tables, place, type_channels=7)
+    plain = legnn.train(tables, out=tmp_path / "plain", type_channels=7, **options, **QUICK)
+    asked = iter([False, True])
+    with pytest.raises(Interrupted):
+        legnn.train(place, out=tmp_path / "mapped", should_stop=lambda: next(asked, True), **options, **QUICK)
+    legnn.resume(tmp_path / "mapped")
+    mapped = RunFolder.open(tmp_path / "mapped")
+    assert_same_run(mapped, RunFolder.open(plain.folder))
+    assert mapped.settings.data.type_channels == 7
+    for run in (tmp_path / "plain", tmp_path / "mapped"):
+        for data in (None, tables, place, legnn.load(place)):
+            pd.testing.assert_frame_equal(legnn.predict(run, data), plain.predictions, check_exact=True)
+
+
+def test_a_graph_prepared_to_predict_another_type_is_refused(tmp_path):
+    run = legnn.train(small_hetero(), out=tmp_path / "run", **QUICK)
+    other = small_hetero()
+    for field in ("y", "train_mask", "val_mask", "test_mask"):
+        other["author"][field] = other["paper"][field][:12]
+        del other["paper"][field]
+    legnn.prepare_folder(other, tmp_path / "prepared")
+    for data in (tmp_path / "prepared", legnn.load(tmp_path / "prepared")):
+        with pytest.raises(InputError, match="was prepared to predict 'author', but 'paper' is to be predicted"):
+            legnn.predict(run.folder, data)
 
 
 def test_a_run_that_was_cut_off_goes_on(tables, prepared, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from tests.graphs import small_data
+from torch_geometric.data import HeteroData
 
 from legnn.data import load
 from legnn.nn import LEGNN, ModelSettings
@@ -25,12 +26,20 @@ class NoStep(torch.optim.SGD):
         self.seen.append({name: p.grad.clone() for name, p in self.model.named_parameters() if p.grad is not None})
 
 
-def make(labels: str = "enhanced", nodes: int = 40, as_train: ASTrain | None = None, **options) -> tuple[LEGNN, Task]:
-    data = load(small_data(nodes))
+def make(
+    labels: str = "enhanced",
+    nodes: int = 40,
+    as_train: ASTrain | None = None,
+    graph: HeteroData | None = None,
+    **options,
+) -> tuple[LEGNN, Task]:
+    data = load(small_data(nodes) if graph is None else graph)
     torch.manual_seed(0)
     given = {"hidden": 8, "layers": 2, "norm": "layer", "residual": "linear", "label_at_input": True, "heads": 2}
     settings = ModelSettings(labels=labels, **{**given, **options})
-    return LEGNN(data.x.size(1), CLASSES, settings), Task.from_data(data, CPU, as_train=as_train)
+    model = LEGNN(data.x.size(1), CLASSES, settings, num_types=len(data.get("type_names") or [""]))
+    model.scale.fit(data.x, data.get("node_type"))
+    return model, Task.from_data(data, CPU, as_train=as_train)
 
 
 def full_batch(model: LEGNN, task: Task, optimizer=None, as_train: ASTrain | None = None) -> FullBatch:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.training.mini_batches import full_batch, make, mini_batch
 from tests.training.test_no_leak import models, relabel, tasks
+from tests.typed_graphs import small_hetero, with_tags
 
 from legnn.graph import sample_label_graph
 from legnn.nn import LEGNN
@@ -72,6 +73,41 @@ def test_mini_batches_learn_what_the_full_batch_learns():
     validation = parts.validate(task.train)
     assert float(validation.loss) < first
     assert float(validation.accuracy) > 0.8
+
+
+# -- several node types --------------------------------------------------------------------------------------------
+
+TYPED = [*((labels, "one-hot") for labels in USAGES), ("enhanced", "class-mean")]
+
+
+@pytest.mark.parametrize("scale", ["none", "standard"])
+@pytest.mark.parametrize(("labels", "label_features"), TYPED)
+def test_several_types_have_the_gradients_of_the_full_batch(labels, label_features, scale):
+    model, task = make(labels, graph=with_tags(small_hetero()), label_features=label_features, scale=scale)
+    assert model.num_types == 3
+    whole, parts = full_batch(model, task), mini_batch(model, task, 1000, [None] * 2)
+    losses = [float(batching.train_epoch(1).supervised_loss) for batching in (whole, parts)]
+    assert losses[1] == pytest.approx(losses[0], rel=1e-5)
+    (one,), (other,) = parts.optimizer.seen, whole.optimizer.seen
+    for name, gradient in other.items():
+        torch.testing.assert_close(one[name], gradient, rtol=1e-4, atol=1e-6, msg=name)
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 1000])
+@pytest.mark.parametrize(("labels", "label_features"), TYPED)
+def test_several_types_layer_by_layer_equal_the_full_batch(labels, label_features, at_once):
+    model, task = make(labels, graph=with_tags(small_hetero()), label_features=label_features, scale="standard")
+    model.eval()
+    shown = task.train if labels != "vanilla" else task.train[:0]
+    with torch.no_grad():
+        expected = model(model.features(task.x, node_type=task.node_type), task.show(shown))
+    parts = LayerWise(model, task, CPU, torch.float32, at_once=at_once)
+    for nodes in (torch.arange(len(task.x)), task.targets, task.val):
+        found = parts.rows(shown, nodes, lambda logits: logits)
+        torch.testing.assert_close(found, expected[nodes], rtol=1e-4, atol=1e-5)
+    whole = LayerWise(model, task, CPU, torch.float32)
+    assert whole.whole
+    torch.testing.assert_close(whole.rows(shown, task.targets, lambda logits: logits), expected[task.targets])
 
 
 # -- AS-Train ------------------------------------------------------------------------------------------------------

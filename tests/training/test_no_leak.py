@@ -130,6 +130,21 @@ def out_of_fold(model: LEGNN, task: Task, folds: int) -> torch.Tensor:
         )
 
 
+def test_only_the_nodes_asked_for_are_predicted_and_as_they_are_among_all():
+    asked = []
+
+    def predict(shown: torch.Tensor, nodes: torch.Tensor) -> torch.Tensor:
+        asked.extend(nodes.tolist())
+        return torch.stack([nodes, nodes * 0 + len(shown)], 1).double()
+
+    shown, nodes, fold = torch.tensor([4, 6]), torch.tensor([2, 4, 6, 7]), torch.arange(9) % 5
+    some = predict_without_own_label(predict, shown, fold, nodes)
+    assert set(asked) == set(nodes.tolist())
+    every = predict_without_own_label(predict, shown, fold)
+    assert torch.equal(some[nodes], every[nodes])
+    assert not some[[0, 1, 3, 5, 8]].any()
+
+
 def folds_of(task: Task, folds: int) -> torch.Tensor:
     return fold_of(np.arange(len(task.y)), folds)
 

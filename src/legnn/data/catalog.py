@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 
 from legnn.data import readers
 from legnn.data.download import RemoteFile
@@ -14,6 +14,8 @@ GEOM_GCN = "https://raw.githubusercontent.com/graphdml-uiuc-jlu/geom-gcn/master"
 GNN_BENCHMARK = "https://github.com/shchur/gnn-benchmark/raw/master/data/npz"
 HETEROPHILOUS = "https://github.com/yandex-research/heterophilous-graphs/raw/main/data"
 OGB = "https://snap.stanford.edu/ogb/data/nodeproppred"
+PYG = "https://data.pyg.org/datasets"
+DBLP = "https://www.dropbox.com/s/yh4grpeks87ugr2/DBLP_processed.zip?dl=1"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,8 +31,9 @@ class NamedSet:
     splits: str
     """What `split` may be and what its default is."""
 
-    read: Callable[[int | None], Data]
-    """From `split` to a plain `Data`, with masks [M] or [M, K], or with none where a split must be drawn."""
+    read: Callable[[int | None], Data | HeteroData]
+    """From `split` to a plain `Data`, or a `HeteroData` where there are several node types; with masks [M] or [M, K],
+    or with none where a split must be drawn."""
 
     reads_split: bool = False
     """Whether `read` itself has chosen the split it was asked for."""
@@ -153,6 +156,41 @@ def _ogbn_arxiv() -> NamedSet:
     )
 
 
+def _ogbn_mag() -> NamedSet:
+    archive = RemoteFile("ogb/mag.zip", f"{OGB}/mag.zip")
+    embedding = RemoteFile("ogb/mag_metapath2vec_emb.zip", f"{PYG}/mag_metapath2vec_emb.zip")
+    return NamedSet(
+        name="ogbn-mag",
+        about="papers with their authors, institutions and fields, papers by venue",
+        splits="OGB's, by year: to 2017, 2018, 2019",
+        read=lambda split: readers.read_mag(archive, embedding),
+        files=(archive, embedding),
+    )
+
+
+def _oag_venue() -> NamedSet:
+    return NamedSet(
+        name="oag-venue",
+        about="computer science papers with their authors, institutions and fields, papers by venue",
+        splits="its authors', by year, from the table of papers",
+        read=lambda split: readers.read_oag_venue("oag-venue"),
+    )
+
+
+def _dblp() -> NamedSet:
+    features = ("features_0.npz", "features_1.npz", "features_2.npy")
+    parts = ("adjM.npz", *features, "labels.npy", "node_types.npy", "train_val_test_idx.npz")
+    files = tuple(RemoteFile(f"dblp_hetero/raw/{part}", None) for part in parts)
+    archive = RemoteFile("dblp_hetero/DBLP_processed.zip", DBLP)
+    return NamedSet(
+        name="dblp",
+        about="computer scientists with their papers, terms and conferences, authors by research area",
+        splits="MAGNN's: 400 training and 400 validation nodes",
+        read=lambda split: readers.read_dblp(files, archive),
+        files=(*files, archive),
+    )
+
+
 # The files hold numbers. The names of Cora and CiteSeer follow from the sizes of their classes, which all differ;
 # of PubMed public sources name types 1 and 2 in either order, so its classes stay numbers.
 CORA_CLASSES = (
@@ -193,6 +231,9 @@ CATALOG: dict[str, NamedSet] = {
         _filtered("chameleon"),
         _filtered("squirrel"),
         _ogbn_arxiv(),
+        _dblp(),
+        _ogbn_mag(),
+        _oag_venue(),
     )
 }
 """The named data sets, by name."""

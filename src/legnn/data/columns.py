@@ -49,6 +49,14 @@ def as_text(keys: pa.Array) -> pa.Array:
     return keys.cast(pa.string())
 
 
+def join_keys(parts: list[pa.Array]) -> pa.Array:
+    """The keys of several columns as one: numbers if all of them are whole, otherwise text."""
+    filled = [part for part in parts if len(part)]
+    if not all(pa.types.is_int64(part.type) for part in filled):
+        filled = [as_text(part) for part in filled]
+    return pa.concat_arrays(filled) if filled else pa.array([], pa.int64())
+
+
 def find(keys: pa.Array, among: pa.Array) -> np.ndarray:
     """Position of each key in `among`, int64 [len(keys)]; -1 where it is not there or null."""
     if keys.type != among.type:

@@ -12,6 +12,8 @@ from legnn.data.splits import Split, pick_split, stratified_split
 from legnn.errors import InputError
 
 MASKS = ("train_mask", "val_mask", "test_mask")
+TYPES = ("node_type", "type_names", "target_mask", "type_columns")
+"""What a graph of several node types has beside; all of it or nothing."""
 
 
 def complete(data: Data, *, name: str, split: int | None, draw: bool = True) -> Data:
@@ -23,7 +25,7 @@ def complete(data: Data, *, name: str, split: int | None, draw: bool = True) -> 
     Args:
         data: at least `x`, `y` and `edge_index`. Optional: masks, `edge_weight` [E], `node_id`, `class_names`,
             `feature_names`, `notes`, `text_features`; prior knowledge of the labels, `label_x` [C, F'] and
-            `label_adjacency` [C, C].
+            `label_adjacency` [C, C]; of several node types, what `heterogeneous.one_type` adds.
         name: what to call the graph.
         split: which of the fixed splits, or the seed of the drawn one.
         draw: whether a missing split is drawn; otherwise no node is in any part.
@@ -36,7 +38,7 @@ def complete(data: Data, *, name: str, split: int | None, draw: bool = True) -> 
             raise InputError(f"{name} has no {field}; a Data must have x [M, F], y [M] and edge_index [2, E]")
         if not isinstance(data[field], Tensor):
             raise InputError(f"{field} of {name} is a {type(data[field]).__name__}; it must be a tensor")
-    x, y = _dense_floats(data.x, name), _class_indices(data.y, name)
+    x, y = dense_floats(data.x, name), class_indices(data.y, name)
     notes = list(data.get("notes") or [])
     if data.get("edge_attr") is not None and data.get("edge_weight") is None:
         notes.append(f"edge_attr of {name} is left aside; a weight for each edge goes into edge_weight.")
@@ -53,7 +55,7 @@ def complete(data: Data, *, name: str, split: int | None, draw: bool = True) -> 
     else:
         chosen = pick_split(masks, split, name)
 
-    completed = Data(x=x, y=y, edge_index=_whole_numbers(data.edge_index, "edge_index", name).contiguous())
+    completed = Data(x=x, y=y, edge_index=whole_numbers(data.edge_index, "edge_index", name).contiguous())
     completed.train_mask, completed.val_mask, completed.test_mask = chosen
     if data.get("edge_weight") is not None:
         completed.edge_weight = data.edge_weight.detach().cpu().to(torch.float32)
@@ -61,9 +63,16 @@ def complete(data: Data, *, name: str, split: int | None, draw: bool = True) -> 
         if data.get(field) is not None:
             completed[field] = torch.as_tensor(data[field]).detach().cpu().to(torch.float32)
     completed.class_names = _class_names(data.get("class_names"), y)
-    completed.node_id = _node_ids(data.get("node_id"), len(y))
+    completed.node_id = node_ids(data.get("node_id"), len(y))
     completed.name = name
     completed.notes = notes
+    # a Data may have a node_type of its own, which means nothing here; one that was laid out by type has all of these
+    if all(data.get(field) is not None for field in TYPES):
+        for field in TYPES:
+            completed[field] = data[field]
+    for field in ("computed_features", "feature_digest"):
+        if data.get(field) is not None:
+            completed[field] = data[field]
     for field in ("feature_names", "text_features"):
         set_or_none(completed, field, data.get(field))
     return completed
@@ -77,7 +86,8 @@ def set_or_none(data: Data, field: str, value: Any) -> None:
         data.__dict__[field] = None  # PyG's storage drops a None, and reading the field would then fail
 
 
-def _dense_floats(x: Tensor, name: str) -> Tensor:
+def dense_floats(x: Tensor, name: str) -> Tensor:
+    """Float32 in one piece of memory on the CPU, from numbers of any kind and layout."""
     x = x.detach().cpu()
     if x.is_complex():
         raise InputError(f"x of {name} is complex; features must be real numbers")
@@ -85,7 +95,7 @@ def _dense_floats(x: Tensor, name: str) -> Tensor:
     return dense.to(torch.float32).contiguous()
 
 
-def _class_indices(y: Tensor, name: str) -> Tensor:
+def class_indices(y: Tensor, name: str) -> Tensor:
     """Int64 [M] from integers, or from floats where NaN is unlabeled; [M, 1] is taken as [M]."""
     y = y.detach().cpu()
     if y.dim() == 2 and y.shape[1] == 1:
@@ -94,7 +104,7 @@ def _class_indices(y: Tensor, name: str) -> Tensor:
         raise InputError(f"y of {name} has the shape {list(y.shape)}; it must be [M], one class index for each node")
     if y.is_floating_point():
         y = torch.where(y.isnan(), -1.0, y)
-    y = _whole_numbers(y, "y", name)
+    y = whole_numbers(y, "y", name)
     if len(y) and int(y.max()) >= len(y):
         raise InputError(
             f"y of {name} goes up to {int(y.max())} with {len(y)} nodes; it must hold class indices from 0 up"
@@ -102,7 +112,8 @@ def _class_indices(y: Tensor, name: str) -> Tensor:
     return y
 
 
-def _whole_numbers(values: Tensor, field: str, name: str) -> Tensor:
+def whole_numbers(values: Tensor, field: str, name: str) -> Tensor:
+    """Int64 on the CPU, from integers or from floats that are whole."""
     values = values.detach().cpu()
     if values.is_floating_point() or values.is_complex():
         whole = values.real.to(torch.int64)
@@ -135,7 +146,8 @@ def _class_names(given: Any, y: Tensor) -> list[str | int | float]:
     return [name.item() if isinstance(name, np.generic) else name for name in given]
 
 
-def _node_ids(given: Any, nodes: int) -> np.ndarray:
+def node_ids(given: Any, nodes: int) -> np.ndarray:
+    """`[M]` ids as int64 or as text; numbers from 0 up where none are given."""
     if given is None:
         return np.arange(nodes)
     ids = given.detach().cpu().numpy() if isinstance(given, Tensor) else np.asarray(given)

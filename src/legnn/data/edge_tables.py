@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from legnn.data.columns import parse_numbers, single_precision
+from legnn.data.columns import join_keys, parse_numbers, single_precision
 from legnn.data.node_index import NodeIndex
 from legnn.data.progress import bar
 from legnn.data.settings import DataSettings
@@ -49,7 +50,13 @@ class Edges(NamedTuple):
 
 
 def read_edges(
-    path: Path, source_ids: pa.Array, target_ids: pa.Array, settings: DataSettings, *, what: str = "node"
+    path: Path,
+    source_ids: pa.Array,
+    target_ids: pa.Array,
+    settings: DataSettings,
+    *,
+    what: str | tuple[str, str] = "node",
+    weight_may_be_missing: bool = False,
 ) -> Edges:
     """The edges of a `.parquet` or `.csv` file, in the order of its rows.
 
@@ -60,7 +67,8 @@ def read_edges(
         source_ids: the ids that sources may have, all different.
         target_ids: the ids that targets may have; the same object where they are the same nodes.
         settings: which columns are source, target and weight.
-        what: what the ids are of, `node` or `class`.
+        what: what the ids are of, `node` or `class`; of sources and of targets where these differ.
+        weight_may_be_missing: whether the weight column need not be there, even one with a name of the user's own.
 
     Raises:
         InputError: for the first row that names an id that is not there or has a weight that is none.
@@ -69,15 +77,18 @@ def read_edges(
         names = check_names(path, _column_names(path))
         require_column(path, names, settings.source_column, "source_column")
         require_column(path, names, settings.target_column, "target_column")
-        weighted = has_column(path, names, settings.weight_column, "weight_column")
+        weighted = settings.weight_column in names
+        if not weight_may_be_missing:
+            weighted = has_column(path, names, settings.weight_column, "weight_column")
         sources = NodeIndex(source_ids)
         targets = sources if target_ids is source_ids else NodeIndex(target_ids)
         most = _most_rows(path)
+        of_source, of_target = (what, what) if isinstance(what, str) else what
         ends = np.empty(2 * most, np.int64)
         weight = np.empty(most, np.float32) if weighted else None
         columns: list[_Ends | _Weights] = [
-            _Ends(path, settings.source_column, ends[:most], sources, what),
-            _Ends(path, settings.target_column, ends[most:], targets, what),
+            _Ends(path, settings.source_column, ends[:most], sources, of_source),
+            _Ends(path, settings.target_column, ends[most:], targets, of_target),
         ]
         if weight is not None:
             columns.append(_Weights(path, settings.weight_column, weight))
@@ -100,6 +111,37 @@ def read_edges(
         None if weight is None else weight[:rows],
         [name for name in names if name not in used],
     )
+
+
+def read_end_ids(path: Path, column: str, setting: str) -> pa.Array:
+    """The different ids that one end of the edges has, as int64 or text, in no particular order.
+
+    Args:
+        path: of the table.
+        column: the end.
+        setting: that says which column it is.
+
+    Raises:
+        InputError: for the first row that has no id there.
+    """
+    found: list[pa.Array] = []
+    rows = 0
+    try:
+        require_column(path, check_names(path, _column_names(path)), column, setting)
+        for batch in _batches(path, [column]):
+            keys = read_keys(path, pa.chunked_array([batch.column(column)]), column)
+            if keys.null_count:
+                row = rows + int(pc.index(keys.is_null(), True).as_py())
+                raise InputError(
+                    f"{path}, {row_name(path, row)}, has no id in column {column!r}; every edge has two ends"
+                )
+            found.append(pc.unique(keys))
+            rows += len(keys)
+    except InputError:
+        raise
+    except UNREADABLE as error:
+        raise unreadable(path, error) from error
+    return pc.unique(join_keys(found))
 
 
 @dataclass
@@ -143,7 +185,7 @@ class _Ends(_Column):
         raise InputError(
             f"{self.path}, {row_name(self.path, row)}, column {self.name!r} names {named}, which is not in the node "
             f"table ({plural(self.bad, 'such edge')}); every end of an edge must be "
-            f"{'an id of a node' if self.what == 'node' else 'a label of some node'}"
+            f"{'a label of some node' if self.what == 'class' else 'an id of a node'}"
         )
 
 

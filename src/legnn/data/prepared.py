@@ -9,7 +9,7 @@
 | `weight.npy` | of the edges, in that order, where they have any |
 | `node_id.npy` or `node_id.parquet` | ids that are numbers, or text |
 | `label_x.npy`, `label_adjacency.npy` | prior knowledge of the labels, where there is any |
-| `node_type.npy`, `target_mask.npy` | of graphs with several types of nodes |
+| `node_type.npy`, `target_mask.npy` | where there are several node types: that of each node, and who is predicted |
 | `text.safetensors` | where features come from a text column: how they were made |
 """
 
@@ -42,6 +42,8 @@ NEEDED = ("x", "y", "split", "rowptr", "col")
 CARRIED = ("label_x", "label_adjacency", "node_type", "target_mask")
 """Fields of `Data` that are there or not, and are kept as they are."""
 ARRAYS = (*NEEDED, "weight", "node_id", *CARRIED)
+TYPED = ("type_names", "type_columns", "computed_features", "feature_digest")
+"""What `graph.json` says of several node types, and of features that were computed."""
 
 
 def is_prepared(folder: Path) -> bool:
@@ -85,7 +87,7 @@ def write_prepared(folder: Path, data: Data, settings: DataSettings) -> None:
         "features": data.x.shape[1],
         "class_names": data.class_names,
         "feature_names": data.get("feature_names"),
-        "type_names": data.get("type_names"),
+        **{name: data[name] for name in TYPED if data.get(name) is not None},
         "notes": data.notes,
         "raw_edges": data.raw_edges,
         "homophily": None if math.isnan(data.homophily) else data.homophily,
@@ -130,8 +132,9 @@ def read_prepared(folder: Path) -> Data:
             data[name] = card[name]
         data.homophily = math.nan if card["homophily"] is None else card["homophily"]
         data.prepared_with = DataSettings(**card["settings"])
-        if card["type_names"] is not None:
-            data.type_names = card["type_names"]
+        for name in TYPED:
+            if card.get(name) is not None:
+                data[name] = card[name]
         set_or_none(data, "feature_names", card["feature_names"])
         text = folder / TEXT_FEATURES
         set_or_none(data, "text_features", TextFeatures.load(text) if text.is_file() else None)
@@ -151,6 +154,15 @@ def check_options(folder: str | Path, wanted: DataSettings, made_with: DataSetti
                 f"{field.name} of {folder} is {fixed!r}, as it was prepared, and not {value!r}; leave it out, "
                 f"or prepare the graph again"
             )
+
+
+def check_target(folder: str | Path, data: Data, wanted: str | None) -> None:
+    """Refuse a graph of several node types that was prepared to predict another one than `wanted`."""
+    if wanted is None or data.get("node_type") is None:
+        return
+    fixed = data.type_names[int(data.node_type[data.target_mask][0])]
+    if fixed != wanted:
+        raise InputError(f"{folder} was prepared to predict {fixed!r}, but {wanted!r} is to be predicted")
 
 
 def check_text(folder: str | Path, data: Data, wanted: TextFeatures) -> None:
@@ -234,6 +246,9 @@ def _check(folder: Path, data: Data, split: Tensor, sizes: dict[str, int]) -> No
             raise _damaged(folder / CARD, f"{name} has the shape {list(value.shape)} with {plural(nodes, 'node')}")
     if list(split.shape) != [nodes] or int(split.min()) < -1 or int(split.max()) >= len(MASKS):
         raise _damaged(folder / "split.npy", f"it must hold a number from -1 to 2 for each of {plural(nodes, 'node')}")
+    kind = data.get("node_type")
+    if kind is not None and (int(kind.min()) < 0 or int(kind.max()) >= len(data.type_names)):
+        raise _damaged(folder / "node_type.npy", f"it must hold types from 0 to {len(data.type_names) - 1}")
     rowptr = data.rowptr
     if int(rowptr[0]) != 0 or int(rowptr[-1]) != edges or bool((rowptr[1:] < rowptr[:-1]).any()):
         raise _damaged(folder / "rowptr.npy", f"it must ascend from 0 to {edges:,}")

@@ -13,27 +13,37 @@ import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import scipy.sparse as sp
 import torch
-from torch_geometric.data import Data
-from torch_geometric.datasets import Actor, Amazon, Coauthor, HeterophilousGraphDataset, Planetoid
+from torch import Tensor
+from torch_geometric.data import Data, HeteroData
+from torch_geometric.datasets import DBLP, Actor, Amazon, Coauthor, HeterophilousGraphDataset, Planetoid
 from torch_geometric.utils import index_to_mask, to_undirected
 
 from legnn.data.complete import MASKS
 from legnn.data.download import RemoteFile, data_folder, fetch
 from legnn.data.pickles import refuse_harmful_pickle
+from legnn.data.settings import DataSettings
 from legnn.data.splits import draw_split
+from legnn.data.typed_tables import has_types, read_typed_folder
 from legnn.errors import InputError
 from legnn.wording import first_line
 
 GEOM_GCN_SPLITS = 10
 DIGITS_NEIGHBORS, DIGITS_TRAIN_PER_CLASS, DIGITS_VAL_PER_CLASS = 10, 10, 30
 ARXIV_CHANNELS = 128
-ARXIV_PLACES = ("ogb/ogbn_arxiv", "ogb/arxiv", "ogbn_arxiv", "arxiv", "ogb/arxiv.zip", "arxiv.zip")
+MAG_RELATIONS = (
+    ("author", "affiliated_with", "institution"),
+    ("author", "writes", "paper"),
+    ("paper", "cites", "paper"),
+    ("paper", "has_topic", "field_of_study"),
+)
+MAG_EMBEDDING = "mag_metapath2vec_emb.pt"
 
 
 def read_digits(split: int | None) -> Data:
@@ -113,7 +123,7 @@ def read_filtered(file: RemoteFile) -> Data:
 
 def read_arxiv(archive: RemoteFile) -> Data:
     """OGB's own archive of ogbn-arxiv, zipped or not, with its split by year; edges go from the citing paper."""
-    open_member = _arxiv_opener(archive)
+    open_member = _ogb_opener("arxiv", archive)
     x = _csv_numbers(open_member("raw/node-feat.csv.gz"), pa.float32())
     y = _csv_numbers(open_member("raw/node-label.csv.gz"), pa.int64()).flatten()
     edges = _csv_numbers(open_member("raw/edge.csv.gz"), pa.int64())
@@ -140,7 +150,81 @@ def read_arxiv(archive: RemoteFile) -> Data:
     return data
 
 
-def _read_with_pyg(dataset: Callable[[str], Data], files: Mapping[str, Path]) -> Data:
+def read_mag(archive: RemoteFile, embedding: RemoteFile) -> HeteroData:
+    """OGB's own archive of ogbn-mag, zipped or not, or as PyG unpacks it, with its split by year.
+
+    Papers have word vectors; authors, institutions and fields the metapath2vec embedding that PyG publishes, or no
+    features where that is not to be had.
+    """
+    open_member = _ogb_opener("mag", archive)
+    graph = HeteroData()
+    sizes = _csv_rows(open_member("raw/num-node-dict.csv.gz")).to_pylist()[0]
+    for kind, size in sizes.items():
+        graph[kind].num_nodes = int(size)
+    graph["paper"].x = torch.from_numpy(_csv_numbers(open_member("raw/node-feat/paper/node-feat.csv.gz"), pa.float32()))
+    y = _csv_numbers(open_member("raw/node-label/paper/node-label.csv.gz"), pa.int64()).flatten()
+    graph["paper"].y = torch.from_numpy(y)
+    for relation in MAG_RELATIONS:
+        edges = _csv_numbers(open_member(f"raw/relations/{'___'.join(relation)}/edge.csv.gz"), pa.int64())
+        graph[relation].edge_index = torch.from_numpy(np.ascontiguousarray(edges.T))
+    for mask, part in zip(MASKS, ("train", "valid", "test"), strict=True):
+        member = f"split/time/paper/{part}.csv.gz"
+        index = _csv_numbers(open_member(member, f"raw/{member}"), pa.int64())
+        graph["paper"][mask] = index_to_mask(torch.from_numpy(index.flatten()), size=len(y))
+    for kind, rows in _mag_embedding(embedding).items():
+        if kind != "paper":
+            graph[kind].x = rows
+    return graph
+
+
+def _mag_embedding(embedding: RemoteFile) -> dict[str, Tensor]:
+    """The published rows of each type; nothing where they are neither here nor to be downloaded."""
+    folders = ("ogb", *(f"{place}/raw" for place in _ogb_places("mag")))
+    unzipped = [data_folder() / folder / MAG_EMBEDDING for folder in folders]
+    found = next((place for place in unzipped if place.is_file()), None)
+    if found is None:
+        try:
+            found = fetch(embedding)
+        except InputError:  # the note on computed features says what was used in their place
+            return {}
+    with _damage_named(found):
+        content = found.read_bytes()
+        if found.suffix == ".zip":
+            with zipfile.ZipFile(io.BytesIO(content)) as zipped:
+                content = zipped.read(MAG_EMBEDDING)
+        # tensors alone: anything else in the file is refused unopened
+        rows = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+        if not isinstance(rows, dict) or not all(isinstance(one, Tensor) for one in rows.values()):
+            raise ValueError("it does not hold a tensor for each node type")
+        return rows
+
+
+def read_dblp(files: tuple[RemoteFile, ...], archive: RemoteFile) -> HeteroData:
+    """DBLP with MAGNN's split, from its files or from the archive of them."""
+    there = [data_folder() / file.path for file in files]
+    if all(place.is_file() for place in there):
+        return _read_with_pyg(DBLP, {f"raw/{place.name}": place for place in there})
+    zip_file = fetch(archive)
+    with tempfile.TemporaryDirectory(prefix="legnn-") as folder:
+        unzipped = {f"raw/{place.name}": Path(folder) / place.name for place in there}
+        with _damage_named(zip_file), zipfile.ZipFile(zip_file) as zipped:
+            for place in unzipped.values():
+                place.write_bytes(zipped.read(place.name))
+        return _read_with_pyg(DBLP, unzipped)
+
+
+def read_oag_venue(folder: str) -> HeteroData:
+    """A folder of typed tables, which the user makes of the published graph."""
+    place = data_folder() / folder
+    if not has_types(place):
+        raise InputError(
+            f"{place} has no tables of {folder}; make them of the published graph as docs/guide.md says, or set "
+            f"LEGNN_DATA to the folder that holds {folder}"
+        )
+    return read_typed_folder(place, DataSettings(), None)
+
+
+def _read_with_pyg(dataset: Callable[[str], Any], files: Mapping[str, Path]) -> Any:
     """Read with a data set class of PyG from a folder that holds nothing but links to the raw `files`."""
     first = next(iter(files.values()))
     read_from = first if len(files) == 1 else first.parent
@@ -177,17 +261,24 @@ def _with_split_file(data: Data, split_file: str) -> Data:
     return data
 
 
-def _arxiv_opener(archive: RemoteFile) -> Callable[[str], bytes]:
-    """A function from a member's name to its unzipped bytes."""
-    found = next((place for name in ARXIV_PLACES if (place := data_folder() / name).exists()), None)
+def _ogb_places(name: str) -> tuple[str, ...]:
+    """Where a set of OGB's may lie under the data folder, unzipped."""
+    return f"ogb/ogbn_{name}", f"ogb/{name}", f"ogbn_{name}", name
+
+
+def _ogb_opener(name: str, archive: RemoteFile) -> Callable[..., bytes]:
+    """A function from a member's name to its unzipped bytes; of several names, the first that is there."""
+    places = (*_ogb_places(name), f"ogb/{name}.zip", f"{name}.zip")
+    found = next((place for one in places if (place := data_folder() / one).exists()), None)
     place = found or fetch(archive)
 
-    def open_member(member: str) -> bytes:
-        with _damage_named(place / member):
+    def open_member(*members: str) -> bytes:
+        with _damage_named(place / members[0]):
             if place.is_dir():
-                return gzip.decompress((place / member).read_bytes())
+                there = next((member for member in members if (place / member).is_file()), members[0])
+                return gzip.decompress((place / there).read_bytes())
             with zipfile.ZipFile(place) as zipped:
-                return gzip.decompress(zipped.read(f"arxiv/{member}"))
+                return gzip.decompress(zipped.read(f"{name}/{members[0]}"))
 
     return open_member
 
@@ -195,7 +286,7 @@ def _arxiv_opener(archive: RemoteFile) -> Callable[[str], bytes]:
 def _csv_numbers(text: bytes, kind: pa.DataType) -> np.ndarray:
     """Numbers [rows, columns] of a table without a header."""
     columns = [str(i) for i in range(text[: text.find(b"\n")].count(b",") + 1)]
-    with _damage_named(Path("a table of ogbn-arxiv")):
+    with _damage_named(Path("a table of OGB's")):
         table = pacsv.read_csv(
             pa.BufferReader(text),
             read_options=pacsv.ReadOptions(column_names=columns),
@@ -205,5 +296,5 @@ def _csv_numbers(text: bytes, kind: pa.DataType) -> np.ndarray:
 
 
 def _csv_rows(text: bytes) -> pa.Table:
-    with _damage_named(Path("a mapping of ogbn-arxiv")):
+    with _damage_named(Path("a mapping of OGB's")):
         return pacsv.read_csv(pa.BufferReader(text))

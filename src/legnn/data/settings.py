@@ -1,8 +1,13 @@
 """What the user may say about the data, in one validated place."""
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
+from legnn.checks import check_choice
 from legnn.errors import InputError
+
+MissingFeatures = Literal["spectral", "metapath2vec"]
+"""How features are made for nodes that come with none: from eigenvectors of the graph, or from random walks."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +53,13 @@ class DataSettings:
     text_channels: int = 128
     """Features made from the text; fewer where the texts do not have that many words."""
 
+    type_channels: int = 128
+    """Where there are several node types: most features of each, wider ones are reduced; and how many features a type
+    that has none is given. The labeled type keeps its own features up to 512."""
+
+    missing_features: MissingFeatures = "spectral"
+    """How features are made for a node type that has none."""
+
     def __post_init__(self) -> None:
         """Refuse what cannot be meant."""
         if not isinstance(self.source, str) or not self.source:
@@ -57,8 +69,10 @@ class DataSettings:
         for name in ("undirected", "remove_duplicates", "self_loops"):
             if not isinstance(value := getattr(self, name), bool):
                 raise InputError(f"{name} must be true or false, got {value!r}")
-        if type(self.text_channels) is not int or self.text_channels < 1:
-            raise InputError(f"text_channels must be a whole number from 1 up, got {self.text_channels!r}")
+        for name in ("text_channels", "type_channels"):
+            if type(value := getattr(self, name)) is not int or value < 1:
+                raise InputError(f"{name} must be a whole number from 1 up, got {value!r}")
+        check_choice("missing_features", self.missing_features, get_args(MissingFeatures))
         node_columns = ["id_column", "label_column", "split_column"]
         if self.text is not None:
             node_columns.append("text")  # a label read as text would be the answer among the features

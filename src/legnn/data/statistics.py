@@ -10,7 +10,10 @@ CHUNK = 1 << 22
 
 
 class Statistics(NamedTuple):
-    """What a graph is like, as it was read: before reverse edges and self-loops were added."""
+    """What a graph is like, as it was read: before reverse edges and self-loops were added.
+
+    Of several node types, splits are parts of the labeled one, and homophily is over the edges among its nodes.
+    """
 
     name: str
     nodes: int
@@ -27,9 +30,10 @@ class Statistics(NamedTuple):
 def statistics(data: Data) -> Statistics:
     """Size, split and homophily of a graph that `load` returned."""
     nodes = data.x.shape[0]
+    targets = nodes if data.get("target_mask") is None else int(data.target_mask.sum())
 
     def percent(mask: Tensor) -> float:
-        return 100 * int(mask.sum()) / nodes
+        return 100 * int(mask.sum()) / targets
 
     return Statistics(
         name=data.name,

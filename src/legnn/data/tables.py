@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import torch
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 
 from legnn.data.arrays import map_array
 from legnn.data.columns import SPLIT_NAMES, as_text, find, in_order, parse_numbers, single_precision
@@ -35,14 +35,19 @@ def read_table_folder(
     """
     node_path, edge_path = table_path(folder, "nodes"), table_path(folder, "edges")
     keys = [settings.id_column, settings.label_column, settings.split_column, settings.text]
-    nodes = _read_table(node_path, keys)
+    nodes = read_table(node_path, keys)
     if nodes.columns.num_rows == 0:
         raise InputError(f"{nodes.path} has no rows; a graph needs nodes")
-    ids = _node_ids(nodes, settings)
+    ids = node_ids(nodes, settings)
     data = Data(notes=[], node_id=ids.to_numpy(zero_copy_only=False))
-    _add_labels(data, nodes, settings, training)
-    _add_split(data, nodes, settings)
-    _add_features(data, folder, nodes, settings, text_features)
+    add_labels(data, nodes, settings, training)
+    add_split(data, nodes, settings)
+    add_features(data, folder / FEATURE_FILE, nodes, settings, text_features)
+    if data.get("x") is None:
+        raise InputError(
+            f"{folder} has no features; give numeric columns in {nodes.path.name}, "
+            f"a {FEATURE_FILE} with a row for each node, or the name of a text column as text"
+        )
     _add_edges(data, edge_path, ids, settings)
     if training:
         _add_label_features(data, folder, settings)
@@ -50,11 +55,13 @@ def read_table_folder(
     return data
 
 
-def _read_table(path: Path, keys: list[str | None]) -> Table:
+def read_table(path: Path, keys: list[str | None]) -> Table:
+    """A table whose columns `keys` stay as they are written; None stands for no column."""
     return Table(path, read_columns(path, [key for key in keys if key is not None]))
 
 
-def _node_ids(nodes: Table, settings: DataSettings) -> pa.Array:
+def node_ids(nodes: Table, settings: DataSettings) -> pa.Array:
+    """The ids of a node table, each once and none missing."""
     name = settings.id_column
     ids = nodes.keys(nodes.column(name, "id_column"), name)
     if ids.null_count:
@@ -73,7 +80,8 @@ def _node_ids(nodes: Table, settings: DataSettings) -> pa.Array:
     return ids
 
 
-def _add_labels(data: Data, nodes: Table, settings: DataSettings, training: bool) -> None:
+def add_labels(data: Data, nodes: Table, settings: DataSettings, training: bool) -> None:
+    """`y` and `class_names` from the label column."""
     name = settings.label_column
     column = nodes.column(name, "label_column") if training else nodes.optional_column(name, "label_column")
     if column is None:
@@ -84,7 +92,8 @@ def _add_labels(data: Data, nodes: Table, settings: DataSettings, training: bool
     data.y = torch.from_numpy(find(labels, classes))
 
 
-def _add_split(data: Data, nodes: Table, settings: DataSettings) -> None:
+def add_split(data: Data, nodes: Table, settings: DataSettings) -> None:
+    """The three masks from the split column, if there is one."""
     name = settings.split_column
     column = nodes.optional_column(name, "split_column")
     if column is None:
@@ -105,19 +114,20 @@ def _add_split(data: Data, nodes: Table, settings: DataSettings) -> None:
         data[mask] = torch.from_numpy(part == number)
 
 
-def _add_features(
-    data: Data, folder: Path, nodes: Table, settings: DataSettings, text_features: TextFeatures | None
+def add_features(
+    data: Data, feature_file: Path, nodes: Table, settings: DataSettings, text_features: TextFeatures | None
 ) -> None:
+    """`x` from the text column, the feature file or the numeric columns; no `x` where there is none of them."""
     taken = {settings.id_column, settings.label_column, settings.split_column, settings.text}
     others = [name for name in nodes.columns.column_names if name not in taken]
-    has_file = (folder / FEATURE_FILE).is_file()
+    has_file = feature_file.is_file()
     if settings.text is not None:
         _add_text_features(data, nodes, settings, text_features)
-        unused = [*others, FEATURE_FILE] if has_file else others
-        _note_ignored(data, unused, nodes.path, f"the features are the text of column {settings.text!r}")
+        unused = [*others, feature_file.name] if has_file else others
+        note_ignored(data, unused, nodes.path, f"the features are the text of column {settings.text!r}")
     elif has_file:
-        data.x = torch.from_numpy(_read_feature_file(folder / FEATURE_FILE, nodes))
-        _note_ignored(data, others, nodes.path, f"{FEATURE_FILE} is the features")
+        data.x = torch.from_numpy(_read_feature_file(feature_file, nodes))
+        note_ignored(data, others, nodes.path, f"{feature_file.name} is the features")
     else:
         _add_numeric_columns(data, nodes, others)
 
@@ -175,14 +185,10 @@ def _numeric_columns(table: Table, names: list[str]) -> dict[str, np.ndarray]:
 
 def _add_numeric_columns(data: Data, nodes: Table, names: list[str]) -> None:
     used = _numeric_columns(nodes, names)
-    if not used:
-        raise InputError(
-            f"{nodes.path.parent} has no features; give numeric columns in {nodes.path.name}, "
-            f"a {FEATURE_FILE} with a row for each node, or the name of a text column as text"
-        )
-    data.x = torch.from_numpy(single_precision(np.column_stack(list(used.values()))))
-    data.feature_names = list(used)
-    _note_ignored(data, [name for name in names if name not in used], nodes.path, "their cells are not numbers")
+    if used:
+        data.x = torch.from_numpy(single_precision(np.column_stack(list(used.values()))))
+        data.feature_names = list(used)
+    note_ignored(data, [name for name in names if name not in used], nodes.path, "their cells are not numbers")
 
 
 def _add_edges(data: Data, path: Path, ids: pa.Array, settings: DataSettings) -> None:
@@ -192,7 +198,7 @@ def _add_edges(data: Data, path: Path, ids: pa.Array, settings: DataSettings) ->
     data.edge_index = torch.from_numpy(edges.edge_index)
     if edges.weight is not None:
         data.edge_weight = torch.from_numpy(edges.weight)
-    _note_ignored(data, edges.ignored, path, "edges have ends and a weight alone")
+    note_ignored(data, edges.ignored, path, "edges have ends and a weight alone")
 
 
 def _add_label_features(data: Data, folder: Path, settings: DataSettings) -> None:
@@ -201,7 +207,7 @@ def _add_label_features(data: Data, folder: Path, settings: DataSettings) -> Non
     if path is None:
         return
     name = settings.label_column
-    table = _read_table(path, [name])
+    table = read_table(path, [name])
     column = table.column(name, "label_column")
     used = _numeric_columns(table, [other for other in table.columns.column_names if other != name])
     if not used:
@@ -226,7 +232,8 @@ def _add_label_edges(data: Data, folder: Path, settings: DataSettings) -> None:
     data.label_adjacency = torch.from_numpy(among)
 
 
-def _note_ignored(data: Data, names: list[str], path: Path, reason: str) -> None:
+def note_ignored(data: Data | HeteroData, names: list[str], path: Path, reason: str) -> None:
+    """Tell the user of columns that are not used."""
     if names:
         data.notes.append(f"Left aside in {path.name}: {', '.join(names)}; {reason}.")
 

@@ -1,5 +1,7 @@
 """Where bad input is named: one sentence that says where it is and what would have been right."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pandas as pd
 import torch
@@ -40,33 +42,59 @@ def _check_nodes(data: Data) -> None:
     for field in ("y", "node_id"):
         if len(data[field]) != nodes:
             raise InputError(f"{data.name} has {plural(nodes, 'row')} in x and {len(data[field]):,} in {field}")
-    twice = pd.Series(data.node_id).duplicated(keep=False).to_numpy()
+    _check_types(data)
+    known_by = pd.DataFrame({"id": data.node_id})
+    if data.get("node_type") is not None:
+        known_by["type"] = data.node_type.numpy()  # nodes of different types may have the same id
+    twice = known_by.duplicated(keep=False).to_numpy()
     if twice.any():
-        node_id = data.node_id[twice][0]
-        rows = np.flatnonzero(data.node_id == node_id)[:2]
-        raise InputError(f"node id {node_id!r} of {data.name} is in rows {rows[0]} and {rows[1]}; ids must differ")
+        first = int(np.argmax(twice))
+        rows = np.flatnonzero((known_by == known_by.iloc[first]).all(axis=1))[:2]
+        raise InputError(
+            f"node id {_id(data, first)} of {data.name} is in rows {rows[0]} and {rows[1]}; ids must differ"
+        )
+
+
+def _check_types(data: Data) -> None:
+    """Fields of a graph of several node types; `heterogeneous` makes them right, a user's hand may not."""
+    if data.get("node_type") is None:
+        return
+    nodes, types = data.x.shape[0], len(data.type_names)
+    kind = data.node_type
+    if list(kind.shape) != [nodes] or kind.dtype != torch.int64 or bool(((kind < 0) | (kind >= types)).any()):
+        raise InputError(
+            f"node_type of {data.name} must be an int64 from 0 to {types - 1} for each of the {plural(nodes, 'node')}"
+        )
+    if list(data.target_mask.shape) != [nodes] or data.target_mask.dtype != torch.bool:
+        raise InputError(f"target_mask of {data.name} must be a bool for each of the {plural(nodes, 'node')}")
+    if bool((data.y[~data.target_mask] >= 0).any()):
+        raise InputError(f"{data.name} has labels outside of target_mask; only nodes of the labeled type have any")
 
 
 def _check_features(data: Data) -> None:
     if data.x.shape[1] == 0:
         raise InputError(f"x of {data.name} has no columns; every node needs at least one feature")
+    check_finite(data.x, data.name, lambda node: _id(data, node), data.get("feature_names"))
+
+
+def check_finite(x: Tensor, name: str, node_name: Callable[[int], str], columns: list[str] | None) -> None:
+    """Refuse features `x` [n, F] of `name` that are not finite, naming the first by its node and column."""
     # a sum is finite if all its terms are: one cheap pass for the usual case, an overflow only costs the careful look
-    if torch.isfinite(data.x.sum()):
+    if torch.isfinite(x.sum()):
         return
     count, first = 0, 0
-    for begin in range(0, len(data.x), ROWS):
-        bad = ~torch.isfinite(data.x[begin : begin + ROWS])
+    for begin in range(0, len(x), ROWS):
+        bad = ~torch.isfinite(x[begin : begin + ROWS])
         if count == 0 and bad.any():
-            first = begin * data.x.shape[1] + _first(bad.flatten())
+            first = begin * x.shape[1] + _first(bad.flatten())
         count += int(bad.sum())
     if count == 0:
         return
-    node, column = divmod(first, data.x.shape[1])
-    names = data.get("feature_names")
-    column_name = repr(names[column]) if names else str(column)
+    node, column = divmod(first, x.shape[1])
+    column_name = repr(columns[column]) if columns else str(column)
     raise InputError(
-        f"{plural(count, 'feature')} of {data.name} {'is' if count == 1 else 'are'} missing, not a number or infinite, "
-        f"the first at node {_id(data, node)}, column {column_name}; every feature must be a finite number"
+        f"{plural(count, 'feature')} of {name} {'is' if count == 1 else 'are'} missing, not a number or infinite, "
+        f"the first at node {node_name(node)}, column {column_name}; every feature must be a finite number"
     )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from types import EllipsisType
 
 import torch
 from torch import Tensor, nn
 
 from legnn.errors import InputError
 from legnn.graph import LabelGraph, SampledLabelGraph
-from legnn.nn.features import Features, SparseFeatures
+from legnn.nn.features import Features
 from legnn.nn.layer import column, glorot, typed_linear
 from legnn.nn.settings import LabelFeatures, LabelUsage
 from legnn.ops import add_labels_, class_sum, drop
@@ -22,42 +23,54 @@ ENTRIES = 1 << 24
 class FeatureScale(nn.Module):
     """Puts features on a scale the model can use. Its statistics are saved with the weights, so that a graph that has
     grown is scaled as the graph was on which the model was trained.
+
+    Where there are several node types, each has statistics of its own, a row of `mean` and `deviation` `[T, F]`.
     """
 
     mean: Tensor
     deviation: Tensor
 
-    def __init__(self, kind: str, in_channels: int) -> None:
+    def __init__(self, kind: str, in_channels: int, num_types: int = 1) -> None:
         super().__init__()
         self.kind = kind
+        types = [] if num_types == 1 else [num_types]
         if kind == "standard":
-            self.register_buffer("mean", torch.zeros(in_channels))
-            self.register_buffer("deviation", torch.ones(in_channels))
+            self.register_buffer("mean", torch.zeros(*types, in_channels))
+            self.register_buffer("deviation", torch.ones(*types, in_channels))
         elif kind == "entries":
-            self.register_buffer("deviation", torch.ones(()))
+            self.register_buffer("deviation", torch.ones(types))
 
     @torch.no_grad()
-    def fit(self, x: Tensor) -> None:
-        """Take the statistics of `x` `[M, F]`."""
+    def fit(self, x: Tensor, node_type: Tensor | None = None) -> None:
+        """Take the statistics of `x` `[M, F]`, of each type by itself where there are several."""
+        if node_type is None:
+            self._fit(x, ...)
+            return
+        for kind in node_type.unique().tolist():
+            self._fit(x[node_type == kind], kind)
+
+    def _fit(self, x: Tensor, place: int | EllipsisType) -> None:
         if self.kind == "entries":
             # some rows at a time: x in double precision may not fit into memory
             rows = x.split(max(ENTRIES // max(x.size(1), 1), 1))
             total = sum(float(part.double().square().sum()) for part in rows)
             size = math.sqrt(total / max(int(torch.count_nonzero(x)), 1))
-            self.deviation.fill_(size or 1.0)
+            self.deviation[place] = size or 1.0
         if self.kind == "standard":
-            self.mean.copy_(x.mean(0))
+            mean = x.mean(0)
             deviation = x.std(0, correction=0)
-            self.deviation.copy_(deviation.masked_fill(deviation < 1e-6 * (1 + self.mean.abs()), 1.0))
+            self.mean[place] = mean
+            self.deviation[place] = deviation.masked_fill(deviation < 1e-6 * (1 + mean.abs()), 1.0)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """`[M, F]` to `[M, F]`."""
+    def forward(self, x: Tensor, node_type: Tensor | None = None) -> Tensor:
+        """`[n, F]` to `[n, F]`; `node_type` `[n]` where there are several types."""
         if self.kind == "row":
             return x / x.abs().sum(1, keepdim=True).clamp(min=1e-12)
         if self.kind == "standard":
-            return (x - self.mean) / self.deviation
+            mean, deviation = (one if node_type is None else one[node_type] for one in (self.mean, self.deviation))
+            return (x - mean) / deviation
         if self.kind == "entries":
-            return x / self.deviation
+            return x / (self.deviation if node_type is None else self.deviation[node_type][:, None])
         return x
 
 
@@ -102,7 +115,7 @@ class LabelEmbedding(nn.Module):
                 raise ValueError("label_features = 'class-mean' needs the class means of the whole graph in a sample")
             return self.project(graph.class_mean)
         # the mean is over shown nodes only: with a predicted node in it, its class could be read off its label
-        return self.project(class_mean(graph, x.dense if isinstance(x, SparseFeatures) else x))
+        return self.project(class_mean(graph, x if isinstance(x, Tensor) else x.dense))
 
 
 class Encoder(nn.Module):
@@ -143,10 +156,10 @@ class Encoder(nn.Module):
 
     def forward(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> tuple[Tensor, Tensor | None]:
         """Shapes: `x` `[M, F]`; gives `[M, D]` and, label-enhanced, `[C, D]`."""
-        if isinstance(x, SparseFeatures):
-            nodes = x.project(self.project.weight, self.input_dropout, self.training)
-        else:
+        if isinstance(x, Tensor):
             nodes = self.project(drop(x, self.input_dropout, training=self.training))
+        else:
+            nodes = x.project(self.project.weight, self.input_dropout, self.training)
         labels: Tensor | None = None
         if self.labels == "enhanced":
             labels = self.label_embedding(x, graph)[:, : self.channels].to(nodes.dtype)

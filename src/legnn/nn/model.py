@@ -11,7 +11,7 @@ from legnn.errors import InputError
 from legnn.graph import LabelGraph, SampledLabelGraph
 from legnn.nn.backbones import BACKBONES
 from legnn.nn.encoder import Encoder, FeatureScale
-from legnn.nn.features import Features, compact, dense
+from legnn.nn.features import Features, TypedFeatures, compact, dense, spread
 from legnn.nn.layer import Linear, typed_linear
 from legnn.nn.product import product_and_pass
 from legnn.nn.settings import ModelSettings
@@ -76,19 +76,25 @@ class LEGNN(nn.Module):
 
     `H⁰ = encoder(X, Y)`; `H^{k+1} = dropout(σ(norm(layer(H^k) + residual(H^k))))`; `Ŷ = softmax(Z_N W_pred + b_pred)`,
     of which `forward` gives the logits. Settings left open must have been chosen from the data first
-    (`legnn.settings.resolve`).
+    (`legnn.settings.resolve`). With `num_types` above 1, each node type has a projection of its own.
     """
 
     def __init__(
-        self, in_channels: int, num_classes: int, settings: ModelSettings, label_features: Tensor | None = None
+        self,
+        in_channels: int,
+        num_classes: int,
+        settings: ModelSettings,
+        label_features: Tensor | None = None,
+        num_types: int = 1,
     ) -> None:
         super().__init__()
         if settings.hidden is None or settings.layers is None:
             raise InputError("hidden and layers of the model are not chosen yet; legnn.resolve(settings, data) does it")
         enhanced = settings.labels == "enhanced"
-        self.scale = FeatureScale(settings.scale or "none", in_channels)
+        self.num_types = num_types
+        self.scale = FeatureScale(settings.scale or "none", in_channels, num_types)
         self.encoder = Encoder(
-            in_channels,
+            num_types * in_channels,
             num_classes,
             settings.hidden,
             labels=settings.labels,
@@ -103,16 +109,21 @@ class LEGNN(nn.Module):
         )
         self.classifier = Linear(settings.hidden, num_classes)
 
-    def features(self, x: Tensor, dtype: torch.dtype | None = None) -> Features:
-        """Features as `forward` takes them, from those of the data `[M, F]`: scaled, and sparse where that pays.
+    def features(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> Features:
+        """Features as `forward` takes them, from those of the data `[n, F]`: scaled, and sparse where that pays.
 
-        Their precision is that of everything the model makes of them.
+        Their precision is that of everything the model makes of them. `node_type` `[n]` is needed where there are
+        several types, each of which then has columns of its own among `[n, T F]`.
         """
-        return compact(self.scale(x), dtype)
+        scaled = self.scale(x, node_type)
+        if node_type is None:
+            return compact(scaled, dtype)
+        return TypedFeatures.from_rows(scaled, node_type, self.num_types, dtype)
 
-    def dense_features(self, x: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+    def dense_features(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> Tensor:
         """The same for some rows `[n, F]`, never sparse: asking whether it would pay takes longer than it saves."""
-        return dense(self.scale(x), dtype)
+        scaled = self.scale(x, node_type)
+        return dense(scaled if node_type is None else spread(scaled, node_type, self.num_types), dtype)
 
     def embed(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> Representations:
         """Shapes: `x` `[M, F]` from `self.features` (once, not in every epoch); gives `[M, D]`, `[C, D]`."""

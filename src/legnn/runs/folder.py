@@ -46,6 +46,14 @@ class DataCard:
     feature_names: list[str] | None
     label_edges: list[tuple[int, int, float]] | None = None
     """Target, source and weight of each label–label edge, where the data came with them."""
+    types: list[str] | None = None
+    """The node types, where there are several, in the order of the model's projections."""
+    target_type: str | None = None
+    """The one of them that has labels."""
+    type_columns: list[list[str]] | None = None
+    """The features of each of them."""
+    computed_features: list[str] | None = None
+    """Types whose features were computed from the graph, and exist for no other."""
 
     @property
     def label_adjacency(self) -> Tensor:
@@ -67,7 +75,18 @@ class DataCard:
             classes=list(data.class_names),
             feature_names=data.get("feature_names"),
             label_edges=_edges_of(data.get("label_adjacency")),
+            types=data.get("type_names"),
+            target_type=_target_type(data),
+            type_columns=data.get("type_columns"),
+            computed_features=data.get("computed_features"),
         )
+
+
+def _target_type(data: Data) -> str | None:
+    if data.get("node_type") is None:
+        return None
+    name: str = data.type_names[int(data.node_type[data.target_mask][0])]
+    return name
 
 
 def _edges_of(among: Tensor | None) -> list[tuple[int, int, float]] | None:

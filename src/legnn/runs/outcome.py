@@ -18,15 +18,19 @@ from legnn.training import Trainer, score
 
 
 def predictions_table(data: Data, predicted: Tensor) -> pd.DataFrame:
-    """id, prediction, confidence, split of every node, from the class and the confidence `[M, 2]`."""
+    """id, prediction, confidence, split of every node, from the class and the confidence `[M, 2]`.
+
+    Of several node types, only nodes of the labeled one have a row.
+    """
+    mine = slice(None) if data.get("target_mask") is None else data.target_mask.numpy()
     names = np.empty(len(data.class_names), dtype=object)
     names[:] = data.class_names
     return pd.DataFrame(
         {
-            "id": data.node_id,
-            "prediction": names[predicted[:, 0].long().numpy()].tolist(),
-            "confidence": predicted[:, 1].float().numpy(),
-            "split": split_names(data),
+            "id": data.node_id[mine],
+            "prediction": names[predicted[:, 0].long().numpy()[mine]].tolist(),
+            "confidence": predicted[:, 1].float().numpy()[mine],
+            "split": split_names(data)[mine],
         }
     )
 
@@ -40,7 +44,7 @@ def split_names(data: Data) -> np.ndarray:
 
 
 def result_of(predicted: Tensor, data: Data, settings: Settings, trainer: Trainer, seconds: float) -> dict[str, Any]:
-    """What `result.json` holds; `predicted` `[M, 2]` is the class and the confidence of each node."""
+    """What `result.json` holds; `predicted` `[M, 2]` is the class and the confidence of each node of a split."""
     classes = predicted[:, 0].long()
 
     def of(split: str) -> dict[str, float] | None:

@@ -9,11 +9,12 @@ import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 
 from legnn.data import DataSettings, load
 from legnn.errors import InputError
 from legnn.runs.folder import DataCard, RunFolder
+from legnn.runs.node_types import fit_types
 from legnn.runs.outcome import predictions_table
 from legnn.runs.resources import memory_named, select_device, storage_device
 from legnn.runs.session import reload, restore, shows_labels
@@ -22,9 +23,14 @@ from legnn.training import LayerWise, Task, fold_of, matrix_products, predict_wi
 EDGE_SETTINGS = ("undirected", "remove_duplicates", "self_loops")
 """Settings of the data that also hold for a graph in memory."""
 
+TYPE_SETTINGS = ("type_channels", "missing_features")
+"""The same of a graph with several node types."""
 
-def predict(folder: str | Path, data: Data | str | Path | None = None, *, device: str = "auto") -> pd.DataFrame:
-    """id, prediction, confidence, split of every node.
+
+def predict(
+    folder: str | Path, data: Data | HeteroData | str | Path | None = None, *, device: str = "auto"
+) -> pd.DataFrame:
+    """id, prediction, confidence, split of every node; of several node types, of the one that has labels.
 
     Without `data` the run's own graph is predicted again. With it, any graph with the same features and classes, such
     as the run's own grown by new nodes and edges. Nodes of the run, known by their ids, keep their split; any other
@@ -46,21 +52,25 @@ def predict(folder: str | Path, data: Data | str | Path | None = None, *, device
     shown = task.train if shows_labels(settings) else task.train[:0]
     with memory_named(settings), matrix_products(precision.products):
         predicted = predict_without_own_label(
-            inference.predict, shown, fold_of(loaded.node_id, settings.train.folds)
+            inference.predict, shown, fold_of(loaded.node_id, settings.train.folds), task.targets
         ).cpu()
     return predictions_table(loaded, predicted)
 
 
-def _load_other(run: RunFolder, data: Data | str | Path) -> Data:
+def _load_other(run: RunFolder, data: Data | HeteroData | str | Path) -> Data:
     """Another graph for the run's model: checked to have its features, its labels numbered as in the run."""
     settings, card = run.settings, run.card
-    if isinstance(data, Data):
-        edges = {name: getattr(settings.data, name) for name in EDGE_SETTINGS}
-        loaded = load(data, training=False, **edges)
+    if card.computed_features:
+        return _load_same(run, data)
+    if isinstance(data, Data | HeteroData):
+        options = {name: getattr(settings.data, name) for name in (*EDGE_SETTINGS, *TYPE_SETTINGS)}
+        loaded = load(data, training=False, target_type=card.target_type, **options)
     else:
         source = replace(settings.data, source=str(data), split=None)
-        loaded = load(source, text_features=run.text_features, training=False)
+        loaded = load(source, text_features=run.text_features, training=False, target_type=card.target_type)
     _check_preparation(loaded, settings.data, run)
+    if card.types is not None or loaded.get("node_type") is not None:
+        fit_types(loaded, card, run.path)
     _check_features(loaded, card, run)
     loaded.y = _renumber(loaded, card)
     _set_splits(loaded, run)
@@ -78,6 +88,20 @@ def _check_preparation(data: Data, settings: DataSettings, run: RunFolder) -> No
                 f"{data.name} was prepared with {name} = {getattr(made_with, name)} and {run.path} trained with "
                 f"{getattr(settings, name)}; prepare it as the run's own graph was"
             )
+
+
+def _load_same(run: RunFolder, data: Data | HeteroData | str | Path) -> Data:
+    """A run whose features were computed from its graph predicts that graph alone, wherever it lies."""
+    try:
+        loaded = reload(run, data)
+        run.check_data(loaded, "")
+    except InputError:
+        computed = ", ".join(run.card.computed_features or [])
+        raise InputError(
+            f"features of {computed} were computed from the graph that {run.path} was trained on, and do not exist for "
+            f"another; train on the new graph, or on features of your own"
+        ) from None
+    return loaded
 
 
 def _check_features(data: Data, card: DataCard, run: RunFolder) -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 
 from legnn.errors import InputError
 from legnn.files import write_text
@@ -24,7 +24,7 @@ OnSeed = Callable[[int], None]
 
 
 def train_seeds(
-    data: Data | str | Path = "digits",
+    data: Data | HeteroData | str | Path = "digits",
     settings: Settings | None = None,
     *,
     seeds: int,
@@ -56,7 +56,7 @@ def train_seeds(
 
 def resume_seeds(
     out: str | Path,
-    data: Data | None = None,
+    data: Data | HeteroData | None = None,
     *,
     on_seed: OnSeed = lambda seed: None,
     on_epoch: OnEpoch | None = None,

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 
 from legnn.data import CATALOG, load
 from legnn.errors import InputError
@@ -57,7 +57,8 @@ class Run:
     settings: Settings
     """Complete: nothing left to choose."""
     predictions: pd.DataFrame
-    """id, prediction, confidence, split of every node; training nodes are predicted out of fold."""
+    """id, prediction, confidence, split of every node (of several node types, of the one that has labels); training
+    nodes are predicted out of fold."""
     result: dict[str, Any]
     """What `result.json` holds."""
     folder: Path | None
@@ -65,7 +66,7 @@ class Run:
 
 
 def train(
-    data: Data | str | Path = "digits",
+    data: Data | HeteroData | str | Path = "digits",
     settings: Settings | None = None,
     *,
     out: str | Path | None = None,
@@ -75,7 +76,7 @@ def train(
 ) -> Run:
     """Train one model with one seed.
 
-    `data` is a catalog name, a folder of tables, or a PyG `Data`. Settings are named by themselves:
+    `data` is a catalog name, a folder of tables, or a PyG `Data` or `HeteroData`. Settings are named by themselves:
     `train("cora", backbone="gat", as_train=True, epochs=200)`. With `out`, everything is kept in that folder and a run
     that was cut off goes on with `resume(out)`. `should_stop` is asked after every epoch.
 
@@ -84,7 +85,8 @@ def train(
     """
     if out is not None and restarted() and (Path(out) / "settings.yaml").is_file():
         # torchrun starts all processes again when one dies: the run goes on where it was
-        return resume(out, data if isinstance(data, Data) else None, on_epoch=on_epoch, should_stop=should_stop)
+        in_memory = data if isinstance(data, Data | HeteroData) else None
+        return resume(out, in_memory, on_epoch=on_epoch, should_stop=should_stop)
     settings = (settings or Settings()).override(**overrides)
     loaded, settings = load_for(settings, data)
     return begin(loaded, settings, None if out is None else Path(out), on_epoch=on_epoch, should_stop=should_stop)
@@ -114,7 +116,7 @@ def begin(
 
 def resume(
     folder: str | Path,
-    data: Data | None = None,
+    data: Data | HeteroData | None = None,
     *,
     on_epoch: OnEpoch | None = None,
     should_stop: Callable[[], bool] = lambda: False,
@@ -152,9 +154,9 @@ def go_on(
         return _run(data, settings, run, run.load_checkpoint(), on_epoch, should_stop, device, ranks)
 
 
-def load_for(settings: Settings, data: Data | str | Path) -> tuple[Data, Settings]:
+def load_for(settings: Settings, data: Data | HeteroData | str | Path) -> tuple[Data, Settings]:
     """The loaded data, and the settings that say where they are from."""
-    if isinstance(data, Data):
+    if isinstance(data, Data | HeteroData):
         settings = replace(settings, data=replace(settings.data, source=MEMORY))
         options = {name: value for name, value in vars(settings.data).items() if name != "source"}
         loaded = load(data, **options)
@@ -175,8 +177,8 @@ def _as_prepared(settings: Settings, data: Data) -> Settings:
     return replace(settings, data=replace(made_with, source=settings.data.source))
 
 
-def reload(run: RunFolder, data: Data | None) -> Data:
-    """The data a run names, with features from text made as they were then."""
+def reload(run: RunFolder, data: Data | HeteroData | str | Path | None) -> Data:
+    """The data a run names, with features from text made as they were then; or `data`, loaded as the run's own."""
     settings = run.settings
     if data is not None:
         return load_for(settings, data)[0]
@@ -202,7 +204,8 @@ def check_settings(settings: Settings, data: Data) -> None:
 
 def make_model(settings: Settings, data: Data) -> LEGNN:
     """A new model for these data."""
-    return LEGNN(data.x.size(1), len(data.class_names), settings.model, data.get("label_x"))
+    num_types = len(data.get("type_names") or [""])
+    return LEGNN(data.x.size(1), len(data.class_names), settings.model, data.get("label_x"), num_types)
 
 
 def shows_labels(settings: Settings) -> bool:
@@ -237,7 +240,7 @@ def _run(
         matrix_products(precision.products),
     ):
         model = make_model(settings, data)
-        model.scale.fit(data.x)
+        model.scale.fit(data.x, data.get("node_type"))
         model.to(device)
         task = Task.from_data(
             data,
@@ -275,7 +278,10 @@ def _run(
             raise Interrupted(trainer.epoch, None if folder is None else folder.path)
         model.load_state_dict(trainer.best)
         predicted = predict_without_own_label(
-            trainer.batching.predict, trainer.shown_at_inference, fold_of(data.node_id, settings.train.folds)
+            trainer.batching.predict,
+            trainer.shown_at_inference,
+            fold_of(data.node_id, settings.train.folds),
+            task.targets,
         ).cpu()
     result = result_of(predicted, data, settings, trainer, clock.seconds)
     predictions = predictions_table(data, predicted)
@@ -360,7 +366,7 @@ def restore(run: RunFolder) -> LEGNN:
     settings, card = run.settings, run.card
     weights = run.weights()
     given = weights.get("encoder.label_embedding.given")
-    model = LEGNN(card.features, len(card.classes), settings.model, given)
+    model = LEGNN(card.features, len(card.classes), settings.model, given, len(card.types or [""]))
     try:
         model.load_state_dict(weights)
     except RuntimeError:

@@ -22,13 +22,19 @@ def fold_of(node_id: np.ndarray, folds: int) -> Tensor:
     return torch.from_numpy((pd.util.hash_array(node_id, categorize=False) % folds).astype(np.int64))
 
 
-def predict_without_own_label(predict: Predict, shown: Tensor, fold: Tensor) -> Tensor:
+def predict_without_own_label(predict: Predict, shown: Tensor, fold: Tensor, nodes: Tensor | None = None) -> Tensor:
     """What `predict` gives for every node, `[M, …]`, none of which depends on the node's own label. `fold` is `[M]`.
+
+    With `nodes` `[n]`, only those are predicted; they must hold all of `shown`, and the rows of the others are zero.
 
     A node that shows no label is predicted with every label in `shown` in the graph, as the paper does at inference.
     A node of `shown` is predicted out of fold: the labels of its fold hidden, those of the other folds shown.
     """
-    out = predict(shown, torch.arange(fold.numel(), device=shown.device)).clone()
+    if nodes is None:
+        out = predict(shown, torch.arange(fold.numel(), device=shown.device)).clone()
+    else:
+        rows = predict(shown, nodes)
+        out = rows.new_zeros(fold.numel(), *rows.shape[1:]).index_copy_(0, nodes, rows)
     fold = fold.to(shown.device)[shown]
     for k in fold.unique().tolist():
         held = shown[fold == k]

@@ -61,7 +61,7 @@ class FullBatch:
         self.model, self.task, self.optimizer, self.generator = model, task, optimizer, generator
         self.alpha, self.selection, self.shows_labels, self.as_train = alpha, selection, shows_labels, as_train
         self.cuda_graphs = cuda_graphs
-        self.x = model.features(task.x, dtype)
+        self.x = model.features(task.x, dtype, task.node_type)
         self._confidence = torch.ones((), device=task.x.device)
         self._nodes: TrainingNodeSelection | None = None
         self._same: LabelGraph | None = None

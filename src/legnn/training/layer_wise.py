@@ -116,7 +116,7 @@ class LayerWise:
 
     @cached_property
     def _x(self) -> Features:
-        return self.model.features(self.task.x, self.dtype)
+        return self.model.features(self.task.x, self.dtype, self.task.node_type)
 
     def class_mean(self, graph: LabelGraph) -> Tensor | None:
         """`[C, F]` the mean features of the nodes that show each class, where the model begins with it."""
@@ -202,11 +202,14 @@ class LayerWise:
 
 def gather_features(model: LEGNN, task: Task, nodes: Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:
     """The features of `nodes` `[n]` as the model takes them, on `device`."""
-    x = task.x.index_select(0, nodes)
-    if x.device != device:
-        # from pinned memory the copy runs beside what the device is doing
-        x = x.pin_memory().to(device, non_blocking=True)
-    return model.dense_features(x, dtype)
+    node_type = None if task.node_type is None else _rows(task.node_type, nodes, device)
+    return model.dense_features(_rows(task.x, nodes, device), dtype, node_type)
+
+
+def _rows(values: Tensor, nodes: Tensor, device: torch.device) -> Tensor:
+    rows = values.index_select(0, nodes)
+    # from pinned memory the copy runs beside what the device is doing
+    return rows if rows.device == device else rows.pin_memory().to(device, non_blocking=True)
 
 
 def _edges(graph: LabelGraph, nodes: Tensor) -> Tensor:

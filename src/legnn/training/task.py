@@ -28,6 +28,10 @@ class Task:
     """Indices of the nodes of each split."""
     candidates: Tensor
     """`[U]` nodes that may get a pseudo label."""
+    node_type: Tensor | None = None
+    """`[M]` where nodes are of several types."""
+    targets: Tensor | None = None
+    """`[n]` nodes of the one of these types that is predicted."""
 
     @classmethod
     def from_data(
@@ -40,6 +44,11 @@ class Task:
             candidates = ~(data.train_mask | data.val_mask | data.test_mask)
         else:
             candidates = ~data.train_mask
+        node_type, targets = data.get("node_type"), None
+        if node_type is not None:
+            targets = data.target_mask.nonzero().flatten().to(device)
+            # a node of another type has no class, so it can have no pseudo label
+            candidates = candidates & data.target_mask
         return cls(
             x=data.x.to(device),
             graph=LabelGraph.without_labels(adjacency, len(data.class_names), label_adjacency),
@@ -48,6 +57,8 @@ class Task:
             val=data.val_mask.nonzero().flatten().to(device),
             test=data.test_mask.nonzero().flatten().to(device),
             candidates=candidates.nonzero().flatten().to(device),
+            node_type=None if node_type is None else node_type.to(device),
+            targets=targets,
         )
 
     @cached_property

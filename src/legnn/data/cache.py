@@ -1,0 +1,45 @@
+"""What takes long to compute from the data, kept in the user's cache folder."""
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+from torch import Tensor
+
+from legnn.files import whole_or_nothing
+
+
+def digest_of(parts: Iterable[str | Tensor]) -> str:
+    """A hash of words and tensors: equal only for the same ones in the same order."""
+    digest = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        if isinstance(part, str):
+            digest.update(f"{len(part)} {part}".encode())
+        else:
+            digest.update(f"{part.dtype} {list(part.shape)}".encode())
+            digest.update(part.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def cached(parts: Iterable[str | Tensor], compute: Callable[[], Tensor]) -> Tensor:
+    """What `compute` gives, from the cache if it was computed before from the same `parts`.
+
+    A cache that cannot be read or written is no error: the tensor is computed again.
+    """
+    name = f"{digest_of(parts)}.safetensors"
+    try:
+        return load_file(_folder() / name)["tensor"]
+    except (OSError, RuntimeError, SafetensorError, KeyError):  # RuntimeError: the user has no home folder
+        tensor = compute().contiguous()
+    with suppress(OSError, RuntimeError), whole_or_nothing(_folder() / name) as file:
+        file.write(save({"tensor": tensor}))
+    return tensor
+
+
+def _folder() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "legnn" / "embeddings"

@@ -1,0 +1,198 @@
+"""Features that are computed from the edges: what they are, that they are kept, and that a bad cache does no harm."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.typed_graphs import small_hetero, with_tags
+
+from legnn.data import embedding, load
+from legnn.data.cache import cached, digest_of
+from legnn.data.embedding import embed, meta_path, metapath2vec, spectral
+from legnn.data.typed_edges import TypedEdges
+from legnn.errors import InputError
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "legnn" / "embeddings"
+
+
+def two_groups(size: int = 30) -> torch.Tensor:
+    """Two groups of nodes with many edges within and a few between."""
+    generator = torch.Generator().manual_seed(0)
+    within = torch.randint(0, size, (2, 8 * size), generator=generator)
+    few = torch.randint(0, size, (2, 4), generator=generator) + torch.tensor([[0], [size]])
+    return torch.cat([within, within + size, few], 1)
+
+
+def test_spectral_features_span_the_leading_eigenvectors():
+    edge_index, M, k = two_groups(), 61, 2  # node 60 has no edges
+    x = spectral(edge_index, M, k, seed=0)
+    A = torch.zeros(M, M, dtype=torch.float64)
+    A[edge_index[0], edge_index[1]] = 1
+    A = ((A + A.T) > 0).double().fill_diagonal_(0)
+    scale = (A.sum(1) + A.sum(1).mean()).rsqrt()
+    vectors = torch.linalg.eigh(scale[:, None] * A * scale)[1].flip(1)[:, :k]
+    expected = torch.nn.functional.normalize(vectors[:60])
+    # the eigenvectors are known up to their signs, the products of rows are not
+    torch.testing.assert_close((x @ x.T)[:60, :60].double(), expected @ expected.T, atol=0.05, rtol=0)
+    assert not x[60].any()
+
+
+def test_spectral_features_tell_groups_apart():
+    x = spectral(two_groups(), 60, 2, seed=0)
+    alike = x @ x.T
+    assert alike[:30, :30].mean() > 0.5 > alike[:30, 30:].mean()
+
+
+@given(st.integers(1, 12), st.integers(1, 20), st.data())
+@settings(max_examples=25, deadline=None)
+def test_spectral_rows_have_length_one_or_no_edge(nodes, channels, data):
+    node = st.integers(0, nodes - 1)
+    edges = data.draw(st.lists(st.tuples(node, node), max_size=20))
+    edge_index = torch.tensor(edges, dtype=torch.int64).reshape(-1, 2).T
+    x = spectral(edge_index, nodes, channels, seed=0)
+    assert x.shape == (nodes, channels)
+    assert torch.isfinite(x).all()
+    has_edge = [any(i in pair and pair[0] != pair[1] for pair in edges) for i in range(nodes)]
+    lengths = x.norm(dim=1)
+    assert (lengths[~torch.tensor(has_edge)] == 0).all()
+    # fewer columns than nodes may miss a node's component altogether
+    if channels >= nodes:
+        torch.testing.assert_close(lengths[torch.tensor(has_edge)], torch.ones(sum(has_edge)))
+
+
+def typed(relations: dict[tuple[str, str, str], list[tuple[int, int]]], **sizes: int) -> TypedEdges:
+    return TypedEdges(sizes, {name: torch.tensor(edges).T for name, edges in relations.items()})
+
+
+CHAIN = {
+    ("author", "writes", "paper"): [(0, 0), (1, 1), (0, 2)],
+    ("paper", "has", "field"): [(0, 0), (1, 0)],
+    ("author", "at", "institute"): [(0, 0), (1, 0)],
+}
+
+
+def test_the_meta_path_visits_every_type_without_features_and_comes_back():
+    edges = typed(CHAIN, author=2, paper=3, field=1, institute=1)
+    path = meta_path(edges, ["author", "field", "institute"], "paper")
+    steps = [source for source, _, _ in path] + [path[-1][2]]
+    assert steps == ["paper", "author", "paper", "field", "paper", "author", "institute", "author", "paper"]
+
+
+def test_walks_from_the_one_type_without_features_go_anywhere_and_back():
+    edges = typed({("paper", "has", "field"): [(0, 0)]}, paper=1, field=1)
+    assert [pair[::2] for pair in meta_path(edges, ["paper"], "paper")] == [("paper", "field"), ("field", "paper")]
+    edges = typed({("paper", "cites", "paper"): [(0, 1)]}, paper=2)
+    assert {pair[::2] for pair in meta_path(edges, ["paper"], "paper")} == {("paper", "paper")}
+
+
+def test_a_type_that_no_walk_reaches_is_named():
+    edges = typed({("tag", "like", "tag"): [(0, 1)]}, paper=2, tag=2)
+    with pytest.raises(InputError, match=r"no relation joins the type 'tag' to 'paper'.*choose .* spectral"):
+        meta_path(edges, ["tag"], "paper")
+    with pytest.raises(InputError, match="'paper' has neither features nor edges"):
+        meta_path(typed({}, paper=2), ["paper"], "paper")
+
+
+def test_metapath2vec_is_seeded_and_zero_where_no_walk_goes():
+    edges = typed(CHAIN, author=2, paper=3, field=2, institute=1)
+    state = torch.random.get_rng_state()
+    x = metapath2vec(edges, ["field"], "paper", 4, seed=0)
+    assert torch.equal(torch.random.get_rng_state(), state), "the caller's random state is left as it was"
+    assert x.shape == (8, 4)
+    assert torch.equal(x, metapath2vec(edges, ["field"], "paper", 4, seed=0))
+    assert not torch.equal(x, metapath2vec(edges, ["field"], "paper", 4, seed=1))
+    assert x[5].any()
+    assert not x[6].any(), "field 1 has no edges"
+    assert not x[:2].any(), "no walk visits authors"
+
+
+@pytest.mark.parametrize("method", ["spectral", "metapath2vec"])
+def test_types_without_features_get_some_and_a_note_says_so(method):
+    data = load(with_tags(small_hetero(author_channels=None)), missing_features=method, type_channels=7)
+    assert data.computed_features == ["author", "tag"]
+    assert data.x.shape[1] == 7
+    assert data.x[~data.target_mask].abs().sum(1).gt(0).all()
+    assert not data.x[data.target_mask, 5:].any()
+    assert data.notes == [f"Nodes of author and tag come without features: 7 were computed from the graph ({method})."]
+
+
+def test_labels_do_not_matter_for_computed_features():
+    graph = with_tags(small_hetero())
+    before = load(graph).x
+    graph["paper"].y = graph["paper"].y.flip(0).clamp(min=0)
+    assert torch.equal(load(graph).x, before)
+
+
+def test_what_was_computed_is_kept_and_read_back(cache, monkeypatch):
+    graph = with_tags(small_hetero())
+    first = load(graph).x
+    assert len(list(cache.iterdir())) == 1
+    monkeypatch.setattr(embedding, "spectral", lambda *_: pytest.fail("computed again"))
+    assert torch.equal(load(graph).x, first)
+
+
+@pytest.mark.parametrize(
+    "options", [{"type_channels": 9}, {"missing_features": "metapath2vec"}, {"edge": True}], ids=str
+)
+def test_another_graph_or_method_is_another_entry(cache, options):
+    graph = with_tags(small_hetero())
+    load(graph)
+    if options.pop("edge", False):
+        graph["paper", "tagged", "tag"].edge_index[1, 0] += 1
+    load(graph, **options)
+    assert len(list(cache.iterdir())) == 2
+
+
+def test_a_damaged_entry_is_computed_again(cache):
+    graph = with_tags(small_hetero())
+    first = load(graph).x
+    (entry,) = cache.iterdir()
+    entry.write_bytes(entry.read_bytes()[:50])
+    assert torch.equal(load(graph).x, first)
+    assert torch.equal(load(graph).x, first)
+
+
+def test_a_cache_that_cannot_be_written_does_no_harm(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert load(with_tags(small_hetero())).computed_features == ["tag"]
+
+
+@given(st.lists(st.one_of(st.text(max_size=3), st.lists(st.integers(0, 3), max_size=3)), max_size=4), st.data())
+@settings(max_examples=20, deadline=None)
+def test_the_key_is_the_same_only_for_the_same_parts(parts, data):
+    other = data.draw(st.lists(st.one_of(st.text(max_size=3), st.lists(st.integers(0, 3), max_size=3)), max_size=4))
+
+    def key(one):
+        return digest_of([part if isinstance(part, str) else torch.tensor(part, dtype=torch.int64) for part in one])
+
+    assert (key(parts) == key(other)) == (parts == other)
+
+
+def test_cached_gives_what_was_computed(cache):
+    value = torch.arange(6).view(2, 3).T
+    assert torch.equal(cached(["a"], lambda: value), value)
+    assert torch.equal(cached(["a"], lambda: pytest.fail("computed again")), value)
+
+
+def test_real_types_without_features_get_some_in_seconds(real_data):
+    data = load("debian-hetero")
+    assert data.type_names == ["package", "source", "maintainer", "tag"]
+    assert torch.bincount(data.node_type).sum() == 100451
+    assert data.computed_features == ["source", "maintainer", "tag"]
+    assert np.isfinite(data.x.numpy()).all()
+    lengths = data.x[data.node_type > 0].norm(dim=1)
+    torch.testing.assert_close(lengths, torch.ones_like(lengths))
+
+
+def test_embed_gives_each_type_its_own_rows():
+    edges = typed(CHAIN, author=2, paper=3, field=1, institute=1)
+    whole = spectral(edges.edge_index(), 7, 3, seed=0)
+    rows = embed(edges, ["institute", "author"], "paper", "spectral", 3)
+    assert torch.equal(rows["institute"], whole[6:])
+    assert torch.equal(rows["author"], whole[:2])
