@@ -1,6 +1,7 @@
 """The table of docs/results.md: every label usage and AS-Train, three backbones, several seeds.
 
     python -m benchmarks.results --data cora citeseer pubmed --seeds 5 --jobs 8 --out results.jsonl
+    python -m benchmarks.results --data debian --batches full mini --methods LEGNN --out batches.jsonl
 
 Each row is one `legnn train` command, which is printed beside it; rows run in parallel processes. A row that is in
 `--out` already is not run again, so that a run cut short goes on.
@@ -26,8 +27,15 @@ CHOSEN: dict[str, dict[str, Any]] = {
     "citeseer": {"lr": 0.001},
     "pubmed": {"input_dropout": 0.8, "dropout": 0.8, "lr": 0.01, "weight_decay": 0.02},
     "debian": {"epochs": 300},
+    "debian-hetero": {"epochs": 300},
+    "dblp": {
+        **{"hidden": 64, "layers": 3, "norm": "none", "residual": "none", "dropout": 0.5, "input_dropout": 0.5},
+        **{"lr": 0.003, "weight_decay": 0.001, "epochs": 300},
+    },
     "ogbn-arxiv": {"epochs": 200},
 }
+# in mini-batches instead, where an epoch is several steps
+MINI: dict[str, dict[str, Any]] = {"debian": {"epochs": 150, "batch": 4096, "fanout": "20"}}
 
 
 def command(row: dict[str, Any]) -> str:
@@ -51,19 +59,25 @@ def run(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def rows(
-    data: list[str], backbones: list[str], methods: list[str], precisions: list[str], seeds: int
+    data: list[str], backbones: list[str], methods: list[str], precisions: list[str], batches: list[str], seeds: int
 ) -> list[dict[str, Any]]:
     return [
         {
             "data": name,
             "method": method,
             "seeds": seeds,
-            "options": {"backbone": backbone, **METHODS[method], **CHOSEN.get(name, {}), **_precision(precision)},
+            "options": {
+                "backbone": backbone,
+                **METHODS[method],
+                **(MINI[name] if batch == "mini" else CHOSEN.get(name, {})),
+                **_precision(precision),
+            },
         }
         for name in data
         for backbone in backbones
         for method in methods
         for precision in precisions
+        for batch in batches
     ]
 
 
@@ -82,8 +96,10 @@ def table(done: list[dict[str, Any]]) -> str:
             scores = row["summary"]
             cells = [scores["test"]["accuracy"], scores["test"]["macro_f1"], scores["val"]["accuracy"]]
             shown = " | ".join(f"{cell['mean']:.4f} ± {cell['std'] or 0:.4f}" for cell in cells)
-            precision = f", {row['options']['precision']}" if "precision" in row["options"] else ""
-            lines.append(f"| {row['options']['backbone']} | {row['method']}{precision} | {shown} |")
+            told = "".join(
+                f", {name} {row['options'][name]}" for name in ("precision", "batch") if name in row["options"]
+            )
+            lines.append(f"| {row['options']['backbone']} | {row['method']}{told} | {shown} |")
         first = next(row for row in done if row["data"] == name)
         lines.append(f"\n`{command(first)}`, and so on for the other rows.")
     return "\n".join(lines)
@@ -95,11 +111,12 @@ def main() -> None:
     parser.add_argument("--backbones", nargs="+", default=list(BACKBONES))
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--precisions", nargs="+", default=["auto"])
+    parser.add_argument("--batches", nargs="+", choices=("full", "mini"), default=["full"])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("results.jsonl"))
     options = parser.parse_args()
-    wanted = rows(options.data, options.backbones, options.methods, options.precisions, options.seeds)
+    wanted = rows(options.data, options.backbones, options.methods, options.precisions, options.batches, options.seeds)
     done = [json.loads(line) for line in options.out.read_text().splitlines()] if options.out.is_file() else []
     known = {command(row) for row in done}
     missing = [row for row in wanted if command(row) not in known]

@@ -15,6 +15,9 @@ LONG_ROW = 256
 """A row with more edges than this is summed in pieces on a GPU, or one node with a hundred thousand neighbors would
 keep everybody waiting."""
 
+SMALL_PART = 2**16
+"""Below so many edges, not even one row with all of them would keep anybody waiting as long as cutting it up takes."""
+
 PARTS = 32
 """The rows of an adjacency are cut into so many parts for the threads of a CPU, which may take several at once."""
 
@@ -252,7 +255,7 @@ class _TurnedRows(Adjacency):
     def pieces(self) -> Pieces | None:
         """As many rows as may be long, the longest of all; those among them that are not are summed twice alike."""
         most = min(self.num_edges // LONG_ROW, self.num_rows)
-        if most == 0:
+        if self.num_edges < SMALL_PART:
             return None
         count = self.rowptr[1:] - self.rowptr[:-1]
         rows = count.topk(most, sorted=False).indices.to(self.rowptr.dtype)
