@@ -29,8 +29,15 @@ CHOSEN: dict[str, dict[str, Any]] = {
     "debian": {"epochs": 300},
     "debian-hetero": {"epochs": 300},
     "dblp": {
-        **{"hidden": 64, "layers": 3, "norm": "none", "residual": "none", "dropout": 0.5, "input_dropout": 0.5},
-        **{"lr": 0.003, "weight_decay": 0.001, "epochs": 300},
+        "hidden": 64,
+        "layers": 3,
+        "norm": "none",
+        "residual": "none",
+        "dropout": 0.5,
+        "input_dropout": 0.5,
+        "lr": 0.003,
+        "weight_decay": 0.001,
+        "epochs": 300,
     },
     "ogbn-arxiv": {"epochs": 200},
 }
