@@ -122,6 +122,7 @@ def measured(work: Workload, case: Case, options: argparse.Namespace) -> Row:
         few = parts.task.train[: 8 * parts.batch]
         task, parts.task = parts.task, replace(parts.task, train=few)
         parts.train_epoch(1)
+        sample_epoch(parts)
         parts.task = task
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats()
@@ -189,7 +190,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--fanout", default="15,10,5")
     parser.add_argument("--json", type=Path, help="write the rows there")
     parser.add_argument("--plot", type=Path, help="draw seconds and memory against edges there")
-    parser.add_argument("--from-json", type=Path, nargs="+", help="show rows measured before instead")
+    parser.add_argument("--from-json", type=Path, nargs="+", help="show rows of --backbones measured before instead")
     return parser.parse_args(arguments)
 
 
@@ -198,7 +199,7 @@ def main(arguments: list[str] | None = None) -> list[Row]:
     options = parse(arguments)
     rows: list[Row] = []
     for path in options.from_json or []:
-        rows += json.loads(path.read_text())
+        rows += [row for row in json.loads(path.read_text()) if row["backbone"] in options.backbones]
     for scale in [] if options.from_json else options.scales:
         print(f"making {options.size} times {scale:g}", file=sys.stderr, flush=True)
         work = scaled(options.size, scale)

@@ -20,15 +20,15 @@ from legnn.nn.features import Features
 from legnn.nn.model import Block
 from legnn.ops import class_sum
 from legnn.training.batching import class_and_confidence
-from legnn.training.memory import Size, total_bytes
+from legnn.training.memory import SINGLE, Size, total_bytes
 from legnn.training.ranks import ALONE, Ranks
 from legnn.training.task import Task
 
 Reduce = Callable[[Tensor], Tensor]
 """From the logits `[n, C]` of some nodes to what is kept of each, `[n, ...]`."""
 
-AT_ONCE = {"cpu": 2**18, "cuda": 2**22}
-"""Edges of one part, by device: enough to keep it busy, and what they need at 512 channels is a few GiB at most."""
+AT_ONCE = {"cpu": 2**25, "cuda": 2**32}
+"""Bytes of one matrix of a part, by device: enough to keep it busy. A part has no more nodes than edges."""
 
 
 AT_ONCE_SHARE = 0.25
@@ -62,7 +62,8 @@ class LayerWise:
         ranks: Ranks = ALONE,
     ) -> None:
         self.model, self.task, self.device, self.dtype, self.ranks = model, task, device, dtype, ranks
-        self.at_once = at_once or AT_ONCE[device.type]
+        width = max(model.encoder.channels, model.encoder.project.in_features)
+        self.at_once = at_once or max(AT_ONCE[device.type] // (SINGLE * width), 1)
         self.whole = at_once is None and ranks.size == 1 and self._fits()
         self._kept: list[_Needed] = []
 
