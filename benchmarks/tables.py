@@ -5,6 +5,7 @@
 writes a Parquet file of random edges between nodes with the ids 0 to M - 1 into a temporary folder (or under
 `--folder`), reads it in a process of its own, and prints seconds and the peak of that process above what it held
 before it began to read. `--format csv`, `--weighted` and `--scattered` (ids that do not count from 0) are harder.
+`--prepare` goes on to make the edges undirected, merge doubles and add self-loops, as `load` does.
 """
 
 from __future__ import annotations
@@ -45,9 +46,11 @@ def write_edges(path: Path, edges: int, nodes: int, *, weighted: bool = False, s
             writer.write_table(pa.table(columns, schema=schema))
 
 
-def measure(path: Path, nodes: int, *, scattered: bool = False) -> dict[str, float]:
+def measure(path: Path, nodes: int, *, scattered: bool = False, preparing: bool = False) -> dict[str, float]:
     """Read the table in this process: seconds, bytes of the arrays, and bytes of the peak above what was there."""
-    from legnn.data import DataSettings
+    from torch_geometric.data import Data
+
+    from legnn.data import DataSettings, prepare
     from legnn.data.edge_tables import read_edges
 
     ids = np.arange(nodes)
@@ -57,19 +60,26 @@ def measure(path: Path, nodes: int, *, scattered: bool = False) -> dict[str, flo
     edges = read_edges(path, ids, ids, DataSettings())
     seconds = time.perf_counter() - start
     arrays = edges.edge_index.nbytes + (0 if edges.weight is None else edges.weight.nbytes)
-    return {"seconds": seconds, "arrays": arrays, "peak": _peak() - before}
+    found = {"seconds": seconds, "arrays": arrays, "peak": _peak() - before}
+    if preparing:
+        start = time.perf_counter()
+        prepared = prepare(Data(edge_index=edges.edge_index, edge_weight=edges.weight, num_nodes=nodes))
+        found |= {"prepare_seconds": time.perf_counter() - start, "prepare_peak": _peak() - before}
+        found["prepared_edges"] = prepared.edge_index.shape[1]
+    return found
 
 
 def _peak() -> int:
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def measure_in_a_process(path: Path, nodes: int, *, scattered: bool = False) -> dict[str, float]:
+def measure_in_a_process(
+    path: Path, nodes: int, *, scattered: bool = False, preparing: bool = False
+) -> dict[str, float]:
     """`measure` in a process that has done nothing else: a peak is over all of a process's life."""
     command = [sys.executable, "-m", "benchmarks.tables", "--read", str(path), "--nodes", str(nodes)]
-    done = subprocess.run(
-        command + (["--scattered"] if scattered else []), stdout=subprocess.PIPE, text=True, check=True
-    )
+    command += [flag for flag, given in (("--scattered", scattered), ("--prepare", preparing)) if given]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     found: dict[str, float] = json.loads(done.stdout)
     return found
 
@@ -81,12 +91,13 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--format", choices=("parquet", "csv"), default="parquet")
     parser.add_argument("--weighted", action="store_true")
     parser.add_argument("--scattered", action="store_true")
+    parser.add_argument("--prepare", action="store_true")
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--read", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     edges, nodes = int(given.edges), int(given.nodes)
     if given.read is not None:
-        print(json.dumps(measure(given.read, nodes, scattered=given.scattered)))
+        print(json.dumps(measure(given.read, nodes, scattered=given.scattered, preparing=given.prepare)))
         return
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
         path = Path(folder) / f"edges.{given.format}"
@@ -96,12 +107,17 @@ def main(arguments: list[str] | None = None) -> None:
             f"{edges:,} edges, {nodes:,} nodes, {path.stat().st_size / 2**20:,.0f} MiB of {given.format}, "
             f"written in {time.perf_counter() - start:.1f} s"
         )
-        found = measure_in_a_process(path, nodes, scattered=given.scattered)
+        found = measure_in_a_process(path, nodes, scattered=given.scattered, preparing=given.prepare)
     print(f"read in {found['seconds']:.1f} s, {edges / found['seconds'] / 1e6:.1f} M edges a second")
     print(
         f"arrays {found['arrays'] / 2**20:,.0f} MiB, peak {found['peak'] / 2**20:,.0f} MiB, "
         f"{found['peak'] / found['arrays']:.2f} times the arrays"
     )
+    if given.prepare:
+        print(
+            f"prepared in {found['prepare_seconds']:.1f} s: {found['prepared_edges']:,.0f} edges, "
+            f"peak {found['prepare_peak'] / 2**20:,.0f} MiB in all"
+        )
 
 
 if __name__ == "__main__":

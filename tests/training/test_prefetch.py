@@ -7,7 +7,8 @@ import torch
 
 from legnn.training.prefetch import prefetch
 
-DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
+SKIP = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+DEVICES = ["cpu", pytest.param("cuda", marks=[pytest.mark.gpu, SKIP])]
 
 
 def numbers(count: int, device: str, fail_at: int = -1):

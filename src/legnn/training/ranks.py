@@ -15,6 +15,8 @@ from typing import TypeVar
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 T = TypeVar("T")
@@ -71,7 +73,11 @@ def under_torchrun() -> bool:
 
 def restarted() -> bool:
     """Whether `torchrun` started this process again, after one had died."""
-    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+    return _starts() > 0
+
+
+def _starts() -> int:
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
 
 
 @contextmanager
@@ -82,8 +88,12 @@ def join_ranks(device: torch.device) -> Iterator[Ranks]:
         return
     if device.type == "cuda":
         torch.cuda.set_device(device)
+    # torchrun keeps one store for all its starts: what a process that died left there must not be found by the next
+    found, rank, size = next(rendezvous("env://"))
+    store = PrefixStore(f"start-{_starts()}", found)
     # on GPUs, what lies in the host's memory is exchanged over gloo
-    dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo")
+    backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+    dist.init_process_group(backend, store=store, rank=rank, world_size=size)
     try:
         yield Ranks(dist.get_rank(), dist.get_world_size())
     finally:
