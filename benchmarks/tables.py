@@ -48,6 +48,7 @@ def write_edges(path: Path, edges: int, nodes: int, *, weighted: bool = False, s
 
 def measure(path: Path, nodes: int, *, scattered: bool = False, preparing: bool = False) -> dict[str, float]:
     """Read the table in this process: seconds, bytes of the arrays, and bytes of the peak above what was there."""
+    import torch
     from torch_geometric.data import Data
 
     from legnn.data import DataSettings, prepare
@@ -63,7 +64,9 @@ def measure(path: Path, nodes: int, *, scattered: bool = False, preparing: bool 
     found = {"seconds": seconds, "arrays": arrays, "peak": _peak() - before}
     if preparing:
         start = time.perf_counter()
-        prepared = prepare(Data(edge_index=edges.edge_index, edge_weight=edges.weight, num_nodes=nodes))
+        weight = None if edges.weight is None else torch.from_numpy(edges.weight)
+        ends = torch.from_numpy(edges.edge_index)
+        prepared = prepare(Data(edge_index=ends, edge_weight=weight, num_nodes=nodes))
         found |= {"prepare_seconds": time.perf_counter() - start, "prepare_peak": _peak() - before}
         found["prepared_edges"] = prepared.edge_index.shape[1]
     return found
