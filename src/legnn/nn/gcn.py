@@ -7,7 +7,8 @@ from torch import Tensor, nn
 
 from legnn.graph import LabelGraph
 from legnn.nn.layer import Normalize, biased, column, counted, inverse, inverse_sqrt, scale_dtype, typed_linear
-from legnn.ops import Scales, propagate
+from legnn.nn.linear_messages import propagate_product
+from legnn.ops import Scales
 
 
 class GCN(nn.Module):
@@ -52,7 +53,7 @@ class GCN(nn.Module):
         if from_labels is not None:
             from_labels = column(label_scale, x) * from_labels
         update = self.update_labels and kind != "vanilla"
-        nodes, sums = propagate(graph, self.node(x), from_labels, add, scales, classes=update)
+        nodes, sums = propagate_product(graph, x, self.node.weight, from_labels, add, scales, classes=update)
         nodes = biased(nodes, self.bias)
         if sums is None or from_labels is None:
             return nodes, None

@@ -7,8 +7,9 @@ from torch import Tensor, nn
 
 from legnn.graph import LabelGraph
 from legnn.nn.layer import Linear, Normalize, biased, column, counted, inverse, scale_dtype, typed_linear
-from legnn.nn.product import product, product_and_pass
-from legnn.ops import Scales, propagate
+from legnn.nn.linear_messages import propagate_product
+from legnn.nn.product import product_and_pass
+from legnn.ops import Scales
 
 
 class SAGE(nn.Module):
@@ -54,9 +55,8 @@ class SAGE(nn.Module):
             root, add = root + torch.eye(root.size(0), dtype=root.dtype, device=root.device), None
         add, x = product_and_pass(x, root, add, rows=graph.num_nodes)
         add = biased(add, self.root.bias)
-        from_nodes = product(x, self.node.weight)
         update = self.update_labels and kind != "vanilla"
-        nodes, sums = propagate(graph, from_nodes, from_labels, add, scales, classes=update)
+        nodes, sums = propagate_product(graph, x, self.node.weight, from_labels, add, scales, classes=update)
         if sums is None or labels is None or from_labels is None:
             return nodes, None
         joint = kind == "joint"

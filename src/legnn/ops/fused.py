@@ -306,6 +306,8 @@ class _LabelGather(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
         graph, kernels = ctx.rest
+        if graph.to_nodes.is_empty:
+            return gradients[0].new_zeros(graph.num_classes, gradients[0].size(1)), None, None
         nodes = gradients[0].new_zeros(graph.num_nodes, gradients[0].size(1))
         return kernels.sum_rows(graph.to_nodes.classes, nodes.index_copy_(0, graph.shown, gradients[0])), None, None
 
