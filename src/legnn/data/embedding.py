@@ -89,6 +89,8 @@ def _normalized(edge_index: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
     pointer = torch.cat([degree.new_zeros(1), degree.cumsum(0)])
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        # said by some versions of PyTorch even to those who opted out
+        warnings.filterwarnings("ignore", message="Sparse invariant checks are implicitly disabled")
         operator = torch.sparse_csr_tensor(
             pointer, col, scale[row] * scale[col], (num_nodes, num_nodes), check_invariants=False
         )

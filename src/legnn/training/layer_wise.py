@@ -90,17 +90,14 @@ class LayerWise:
             state = self.ranks.sum_(new)
         last = self.model.layers[-1]
         assert isinstance(last, Block)
-        out: Tensor | None = None
+        wanted = needed[-1].nonzero().flatten()
+        # what `reduce` makes of no logits says what it makes of others; only those asked for have a row
+        shape = reduce(torch.zeros(0, graph.num_classes, device=state.device))
+        out = shape.new_zeros(wanted.numel(), *shape.shape[1:])
         for part in self._parts(graph, needed[-1]):
-            own = part.nodes[: part.num_nodes]
-            rows = reduce(self.model.classify(self._compute(last, part, state, labels)[0])).to(state.device)
-            out = rows.new_zeros(graph.num_nodes, *rows.shape[1:]) if out is None else out
-            out[own] = rows
-        if out is None:
-            # all the parts were others'
-            rows = reduce(torch.zeros(0, graph.num_classes, device=state.device))
-            out = rows.new_zeros(graph.num_nodes, *rows.shape[1:])
-        return self.ranks.sum_(out)[nodes]
+            rows = reduce(self.model.classify(self._compute(last, part, state, labels)[0]))
+            out[torch.searchsorted(wanted, part.nodes[: part.num_nodes])] = rows.to(out.device)
+        return self.ranks.sum_(out)[torch.searchsorted(wanted, nodes)]
 
     def predict(self, shown: Tensor, nodes: Tensor) -> Tensor:
         """`[n, 2]` class and confidence of `nodes`, the nodes `shown` showing their labels."""
