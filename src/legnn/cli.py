@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
@@ -91,6 +92,8 @@ class Precision(str, Enum):  # noqa: UP042
     tf32 = "tf32"
     bf16 = "bf16"
 
+
+SECONDS_FOR_THE_FIRST = 20.0
 
 DATA, MODEL, TRAINING, SELF = "Data", "Model", "Training", "AS-Train"
 
@@ -392,6 +395,15 @@ def _speaks() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
+def _wait_for_the_first() -> None:
+    """Let the first process say what all of them found: `torchrun` ends the others when one has ended.
+
+    One that is still there after a while found something of its own, and says so itself.
+    """
+    if not _speaks():
+        time.sleep(SECONDS_FOR_THE_FIRST)
+
+
 def _new_folder(source: str, settings: Any) -> Path:
     """`runs/DATA-BACKBONE-LABELS[-as-train]`, with a number where that is taken."""
     parts = [Path(source).resolve().name, settings.model.backbone, settings.model.labels]
@@ -427,8 +439,8 @@ def main() -> None:
         app()
     except (InputError, OSError) as error:
         # a full disk or a folder that may not be written is no fault of the code, either
-        if _speaks():
-            complain(str(error))
+        _wait_for_the_first()
+        complain(str(error))
         sys.exit(2)
     except Interrupted as stop:
         how = "" if stop.folder is None else f"; go on with: legnn train --resume {stop.folder}"
