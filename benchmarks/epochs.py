@@ -5,8 +5,8 @@
 
 An epoch is what `legnn train --batch N` does in one: training nodes selected, half of them predicted in batches, each
 sampled, gathered, trained on. `sampling` is the same batches sampled with nothing else done, one after the other;
-`validation` is inference over all neighbors of the validation nodes, at once where that fits. A graph scaled by 0.5 has half of the
-nodes, edges and training nodes.
+`validation` is inference over all neighbors of the validation nodes, at once where that fits. A graph scaled by 0.5
+has half of the nodes, edges and training nodes.
 """
 
 from __future__ import annotations
