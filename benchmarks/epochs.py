@@ -27,13 +27,10 @@ from rich.table import Table
 from benchmarks.measure import GIB, release
 from benchmarks.speed import Case, settings_for
 from benchmarks.speed_report import Row, machine, print_machine, versions
-from benchmarks.synthetic import SIZES, Size, Workload, synthetic_data
+from benchmarks.synthetic import SIZES, TRAINED, Size, Workload, synthetic_data
 from legnn.graph import sample_label_graph
 from legnn.nn import LEGNN
 from legnn.training import MiniBatch, Task, fanouts_for, make_adam, matrix_products, training_precision
-
-TRAINED = {"mag": 629_571}
-"""Training nodes of the data set a size is named after; a size that is not here keeps `benchmarks.synthetic`'s."""
 
 _out = Console(markup=False, emoji=False, highlight=False, width=140)
 

@@ -25,13 +25,14 @@ from torch import Tensor
 
 from benchmarks.measure import Measured, measure, release
 from benchmarks.speed_report import Row, machine, print_machine, versions
-from benchmarks.synthetic import SIZES, Size, skewed_graph
+from benchmarks.synthetic import SIZES, TRAINED, Size, skewed_graph
+from legnn.errors import InputError
 from legnn.graph import Adjacency, LabelGraph, SampledLabelGraph, sample_label_graph
 from legnn.graph.sampling import Fanout
+from legnn.training.settings import parse_fanout
 
-TRAIN = {"mag": 629_571}
-"""Training nodes of the data set that a size is named after; of the others, `SHARE` of the nodes."""
 SHARE = 0.54
+"""Of the nodes are for training where `TRAINED` has no number."""
 FACTORS = (1, 2, 4)
 """Batches so many times as large, for the table of time against edges."""
 
@@ -54,7 +55,7 @@ def workload(name: str, device: torch.device, size: Size | None = None) -> Workl
     loops = torch.arange(size.nodes)
     edge_index = torch.cat([skewed_graph(size.nodes, size.edges), loops.expand(2, -1)], 1)
     adjacency = Adjacency.from_edge_index(edge_index, size.nodes).to(device)
-    train = torch.randperm(size.nodes, generator=generator)[: TRAIN.get(name, round(SHARE * size.nodes))]
+    train = torch.randperm(size.nodes, generator=generator)[: TRAINED.get(name, round(SHARE * size.nodes))]
     shown, seeds = train.tensor_split(2)
     share = 1.0 / torch.arange(3, size.classes + 3)
     y = torch.multinomial(share, shown.numel(), replacement=True, generator=generator)
@@ -157,14 +158,11 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     return options
 
 
-def _fanouts(text: str) -> tuple[Fanout, ...]:
+def _fanouts(text: str) -> list[Fanout]:
     try:
-        found = tuple(None if part == "all" else int(part) for part in text.split(","))
-    except ValueError:
-        found = (0,)
-    if any(part is not None and part < 1 for part in found):
-        raise argparse.ArgumentTypeError(f"{text!r}: give numbers of 1 or more, or all, as in 15,10,5")
-    return found
+        return parse_fanout(text)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def main(arguments: list[str] | None = None) -> list[Row]:

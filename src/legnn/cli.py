@@ -28,6 +28,33 @@ from legnn.display import (
 )
 from legnn.errors import InputError
 from legnn.interrupt import Interrupted
+from legnn.options import (
+    MODEL,
+    SELF,
+    TRAINING,
+    Device,
+    IdColumnOption,
+    LabelColumnOption,
+    LabelUsage,
+    MissingFeaturesOption,
+    Norm,
+    Normalize,
+    Precision,
+    RemoveDuplicatesOption,
+    Residual,
+    SelfLoopsOption,
+    SourceColumnOption,
+    SplitColumnOption,
+    SplitOption,
+    TargetColumnOption,
+    TextChannelsOption,
+    TextOption,
+    TypeChannelsOption,
+    UndirectedOption,
+    WeightColumnOption,
+    option,
+    plain,
+)
 
 app = typer.Typer(
     help="Classify the nodes of a partly labeled graph by putting the labels into the graph.",
@@ -37,98 +64,13 @@ app = typer.Typer(
 )
 
 
-class MissingFeatures(str, Enum):  # noqa: UP042 (Typer shows the values of a str Enum)
-    """How features are made for a node type that has none."""
-
-    spectral = "spectral"
-    metapath2vec = "metapath2vec"
-
-
-class LabelUsage(str, Enum):  # noqa: UP042
-    """How labels enter."""
-
-    vanilla = "vanilla"
-    concat = "concat"
-    addition = "addition"
-    enhanced = "enhanced"
-
-
-class Normalize(str, Enum):  # noqa: UP042
-    """How the weights of the label graph are normalized."""
-
-    relation = "relation"
-    joint = "joint"
-
-
-class Norm(str, Enum):  # noqa: UP042
-    """What follows a layer."""
-
-    none = "none"
-    batch = "batch"
-    layer = "layer"
-
-
-class Residual(str, Enum):  # noqa: UP042
-    """What a layer adds to its output."""
-
-    none = "none"
-    identity = "identity"
-    linear = "linear"
-
-
-class Device(str, Enum):  # noqa: UP042
-    """Where to compute."""
-
-    auto = "auto"
-    cpu = "cpu"
-    cuda = "cuda"
-
-
-class Precision(str, Enum):  # noqa: UP042
-    """In which precision to compute."""
-
-    auto = "auto"
-    fp32 = "fp32"
-    tf32 = "tf32"
-    bf16 = "bf16"
-
-
 SECONDS_FOR_THE_FIRST = 20.0
-
-DATA, MODEL, TRAINING, SELF = "Data", "Model", "Training", "AS-Train"
-
-
-def _option(panel: str, text: str, *names: str) -> Any:
-    return typer.Option(*names, help=_plain(text), rich_help_panel=panel, show_default=False)
-
-
-def _plain(text: str) -> str:
-    """Help whose brackets are shown, not read as markup."""
-    return text.replace("[", r"\[")
-
-
-# what may be said of the data, to `train` and to `prepare`
-SplitOption = Annotated[int | None, _option(DATA, "Which of the fixed splits, or the seed of the drawn one")]
-TextOption = Annotated[str | None, _option(DATA, "Text column that becomes the features")]
-TextChannelsOption = Annotated[int | None, _option(DATA, "Features made of the text [128]")]
-TypeChannelsOption = Annotated[int | None, _option(DATA, "Several node types: features of each [128]")]
-MissingFeaturesOption = Annotated[
-    MissingFeatures | None, _option(DATA, "How a node type without features gets some [spectral]")
-]
-IdColumnOption = Annotated[str | None, _option(DATA, "Column of node ids [id]")]
-LabelColumnOption = Annotated[str | None, _option(DATA, "Column of classes [label]")]
-SplitColumnOption = Annotated[str | None, _option(DATA, "Column of train, val, test [split]")]
-SourceColumnOption = Annotated[str | None, _option(DATA, "Column of edge sources [source]")]
-TargetColumnOption = Annotated[str | None, _option(DATA, "Column of edge targets [target]")]
-WeightColumnOption = Annotated[str | None, _option(DATA, "Column of edge weights [weight]")]
-UndirectedOption = Annotated[bool | None, _option(DATA, "Add reverse edges [yes]")]
-RemoveDuplicatesOption = Annotated[bool | None, _option(DATA, "Merge parallel edges [yes]")]
-SelfLoopsOption = Annotated[bool | None, _option(DATA, "Add self-loops [yes]")]
+"""How long the other processes wait for the first one to say what is wrong; torchrun ends them when it has."""
 
 
 @app.command()
 def train(
-    data: Annotated[str | None, typer.Argument(help=_plain("A named data set or a folder of tables [digits]"))] = None,
+    data: Annotated[str | None, typer.Argument(help=plain("A named data set or a folder of tables [digits]"))] = None,
     split: SplitOption = None,
     text: TextOption = None,
     text_channels: TextChannelsOption = None,
@@ -144,61 +86,61 @@ def train(
     remove_duplicates: RemoveDuplicatesOption = None,
     self_loops: SelfLoopsOption = None,
     backbone: Annotated[
-        str | None, _option(MODEL, "gcn, sage, gat; or gatv2, transformer, gin, lifted from PyG [gcn]")
+        str | None, option(MODEL, "gcn, sage, gat; or gatv2, transformer, gin, lifted from PyG [gcn]")
     ] = None,
-    labels: Annotated[LabelUsage | None, _option(MODEL, "How labels enter [enhanced]")] = None,
+    labels: Annotated[LabelUsage | None, option(MODEL, "How labels enter [enhanced]")] = None,
     normalize: Annotated[
-        Normalize | None, _option(MODEL, "Within each relation, or over the whole label graph [relation]")
+        Normalize | None, option(MODEL, "Within each relation, or over the whole label graph [relation]")
     ] = None,
-    hidden: Annotated[int | None, _option(MODEL, "Hidden channels, over all heads [by labels]")] = None,
-    layers: Annotated[int | None, _option(MODEL, "Layers [by labels]")] = None,
-    heads: Annotated[int | None, _option(MODEL, "Attention heads [4]")] = None,
-    target_attention: Annotated[bool | None, _option(MODEL, "gat: attend to the target, too [yes]")] = None,
-    symmetric_norm: Annotated[bool | None, _option(MODEL, "gat: scale messages by degrees [no]")] = None,
-    residual: Annotated[Residual | None, _option(MODEL, "Residual connections [by labels]")] = None,
-    norm: Annotated[Norm | None, _option(MODEL, "Normalization after each layer [by labels]")] = None,
-    dropout: Annotated[float | None, _option(MODEL, "Dropout after each layer [by labels]")] = None,
-    input_dropout: Annotated[float | None, _option(MODEL, "Dropout of the features [by labels]")] = None,
+    hidden: Annotated[int | None, option(MODEL, "Hidden channels, over all heads [by labels]")] = None,
+    layers: Annotated[int | None, option(MODEL, "Layers [by labels]")] = None,
+    heads: Annotated[int | None, option(MODEL, "Attention heads [4]")] = None,
+    target_attention: Annotated[bool | None, option(MODEL, "gat: attend to the target, too [yes]")] = None,
+    symmetric_norm: Annotated[bool | None, option(MODEL, "gat: scale messages by degrees [no]")] = None,
+    residual: Annotated[Residual | None, option(MODEL, "Residual connections [by labels]")] = None,
+    norm: Annotated[Norm | None, option(MODEL, "Normalization after each layer [by labels]")] = None,
+    dropout: Annotated[float | None, option(MODEL, "Dropout after each layer [by labels]")] = None,
+    input_dropout: Annotated[float | None, option(MODEL, "Dropout of the features [by labels]")] = None,
     label_features: Annotated[
-        str | None, _option(MODEL, "one-hot, class-mean, or given (by the table labels) [one-hot]")
+        str | None, option(MODEL, "one-hot, class-mean, or given (by the table labels) [one-hot]")
     ] = None,
     label_edges: Annotated[
-        bool | None, _option(MODEL, "Use the label–label edges of the table label_edges [where there are any]")
+        bool | None, option(MODEL, "Use the label–label edges of the table label_edges [where there are any]")
     ] = None,
     label_at_input: Annotated[
-        bool | None, _option(MODEL, "Give a node its own label's embedding at the input [by labels]")
+        bool | None, option(MODEL, "Give a node its own label's embedding at the input [by labels]")
     ] = None,
-    scale: Annotated[str | None, _option(MODEL, "Features: none, row, entries or standard [by data]")] = None,
-    lr: Annotated[float | None, _option(TRAINING, "Learning rate [by labels]")] = None,
-    weight_decay: Annotated[float | None, _option(TRAINING, "L2 penalty on the input projection [by labels]")] = None,
-    epochs: Annotated[int | None, _option(TRAINING, "Most epochs [by labels]")] = None,
-    patience: Annotated[int | None, _option(TRAINING, "Epochs without improvement before stopping [100]")] = None,
-    alpha: Annotated[float | None, _option(TRAINING, "Training node selection rate [by labels]")] = None,
-    selection: Annotated[bool | None, _option(TRAINING, "Training node selection [yes]")] = None,
-    seed: Annotated[int | None, _option(TRAINING, "Seed of the run [0]")] = None,
-    seeds: Annotated[int | None, _option(TRAINING, "Run so many seeds and report mean and deviation")] = None,
-    folds: Annotated[int | None, _option(TRAINING, "Folds in which training nodes are predicted [10]")] = None,
-    device: Annotated[Device | None, _option(TRAINING, "Where to train [auto]")] = None,
+    scale: Annotated[str | None, option(MODEL, "Features: none, row, entries or standard [by data]")] = None,
+    lr: Annotated[float | None, option(TRAINING, "Learning rate [by labels]")] = None,
+    weight_decay: Annotated[float | None, option(TRAINING, "L2 penalty on the input projection [by labels]")] = None,
+    epochs: Annotated[int | None, option(TRAINING, "Most epochs [by labels]")] = None,
+    patience: Annotated[int | None, option(TRAINING, "Epochs without improvement before stopping [100]")] = None,
+    alpha: Annotated[float | None, option(TRAINING, "Training node selection rate [by labels]")] = None,
+    selection: Annotated[bool | None, option(TRAINING, "Training node selection [yes]")] = None,
+    seed: Annotated[int | None, option(TRAINING, "Seed of the run [0]")] = None,
+    seeds: Annotated[int | None, option(TRAINING, "Run so many seeds and report mean and deviation")] = None,
+    folds: Annotated[int | None, option(TRAINING, "Folds in which training nodes are predicted [10]")] = None,
+    device: Annotated[Device | None, option(TRAINING, "Where to train [auto]")] = None,
     precision: Annotated[
-        Precision | None, _option(TRAINING, "Of features and products [auto: fp32 on the CPU, tf32 on a GPU]")
+        Precision | None, option(TRAINING, "Of features and products [auto: fp32 on the CPU, tf32 on a GPU]")
     ] = None,
     batch: Annotated[
-        str | None, _option(TRAINING, "Nodes in a step, full, or auto: full where it fits in memory [auto]")
+        str | None, option(TRAINING, "Nodes in a step, full, or auto: full where it fits in memory [auto]")
     ] = None,
     fanout: Annotated[
-        str | None, _option(TRAINING, "Neighbors drawn in each layer of a mini-batch, from the input side [15,10,5]")
+        str | None, option(TRAINING, "Neighbors drawn in each layer of a mini-batch, from the input side [15,10,5]")
     ] = None,
-    checkpoint_seconds: Annotated[float | None, _option(TRAINING, "Least time between checkpoints [5]")] = None,
-    as_train: Annotated[bool | None, _option(SELF, "Adaptive self-training [no]", "--as-train/--no-as-train")] = None,
-    threshold: Annotated[float | None, _option(SELF, "t: least p·TC of a pseudo label [0.7]")] = None,
-    delta: Annotated[float | None, _option(SELF, "δ: epoch at which TC is one half [10]")] = None,
-    weight: Annotated[float | None, _option(SELF, "λ: weight of pseudo labels in the loss [0.5]")] = None,
-    use_tc: Annotated[bool | None, _option(SELF, "Training confidence [yes]", "--tc/--no-tc")] = None,
-    use_ec: Annotated[bool | None, _option(SELF, "Evaluating confidence [yes]", "--ec/--no-ec")] = None,
+    checkpoint_seconds: Annotated[float | None, option(TRAINING, "Least time between checkpoints [5]")] = None,
+    as_train: Annotated[bool | None, option(SELF, "Adaptive self-training [no]", "--as-train/--no-as-train")] = None,
+    threshold: Annotated[float | None, option(SELF, "t: least p·TC of a pseudo label [0.7]")] = None,
+    delta: Annotated[float | None, option(SELF, "δ: epoch at which TC is one half [10]")] = None,
+    weight: Annotated[float | None, option(SELF, "λ: weight of pseudo labels in the loss [0.5]")] = None,
+    use_tc: Annotated[bool | None, option(SELF, "Training confidence [yes]", "--tc/--no-tc")] = None,
+    use_ec: Annotated[bool | None, option(SELF, "Evaluating confidence [yes]", "--ec/--no-ec")] = None,
     candidates: Annotated[
-        str | None, _option(SELF, "Who may get one: unlabeled (all but training nodes) or unsplit [unlabeled]")
+        str | None, option(SELF, "Who may get one: unlabeled (all but training nodes) or unsplit [unlabeled]")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help=_plain("Run folder [runs/…]"), show_default=False)] = None,
+    out: Annotated[Path | None, typer.Option(help=plain("Run folder [runs/…]"), show_default=False)] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder", show_default=False)] = None,
     config: Annotated[
         Path | None, typer.Option(help="Settings file; options given beside it win", show_default=False)
@@ -240,8 +182,9 @@ def _given(values: dict[str, Any], besides: tuple[str, ...]) -> dict[str, Any]:
 
 def _train(source: str, settings: Any, out: Path | None) -> None:
     from legnn.runs import train as train_run
+    from legnn.training import under_torchrun
 
-    if out is None and "TORCHELASTIC_RUN_ID" in os.environ:
+    if out is None and under_torchrun():
         raise InputError("give --out under torchrun: a process that is started again finds its run by it")
     folder = out if out is not None else _new_folder(source, settings)
     with _stop_on_signal() as should_stop, epoch_progress() as progress:
@@ -378,7 +321,7 @@ def datasets(
 def plot(
     run: Annotated[Path, typer.Argument(help="Folder of a run, finished or not")],
     out: Annotated[
-        Path | None, typer.Option(help=_plain("Picture, .png, .svg or .pdf [RUN/curves.png]"), show_default=False)
+        Path | None, typer.Option(help=plain("Picture, .png, .svg or .pdf [RUN/curves.png]"), show_default=False)
     ] = None,
 ) -> None:
     """Draw the course of a run: accuracy, loss and, with AS-Train, pseudo labels by epoch."""

@@ -21,4 +21,4 @@ def test_it_measures_prints_and_writes(tmp_path, capsys):
 def test_a_fanout_that_cannot_be_is_refused(fanout, capsys):
     with pytest.raises(SystemExit):
         main(["--size", "tiny", "--fanout", fanout])
-    assert "as in 15,10,5" in capsys.readouterr().err
+    assert "such as 15,10,5" in capsys.readouterr().err

@@ -8,7 +8,7 @@ from legnn.data.loading import load, prepare_folder
 from legnn.data.predictions import read_predictions, write_predictions
 from legnn.data.prepare import prepare
 from legnn.data.settings import DataSettings
-from legnn.data.statistics import Statistics, edge_homophily, statistics
+from legnn.data.statistics import Statistics, edge_count, edge_homophily, statistics
 from legnn.data.validate import validate
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Statistics",
     "TextFeatures",
     "data_folder",
+    "edge_count",
     "edge_homophily",
     "fingerprint",
     "load",

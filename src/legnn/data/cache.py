@@ -1,29 +1,16 @@
 """What takes long to compute from the data, kept in the user's cache folder."""
 
-import hashlib
 import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
-import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
 
+from legnn.data.fingerprint import digest_of
 from legnn.files import whole_or_nothing
-
-
-def digest_of(parts: Iterable[str | Tensor]) -> str:
-    """A hash of words and tensors: equal only for the same ones in the same order."""
-    digest = hashlib.blake2b(digest_size=16)
-    for part in parts:
-        if isinstance(part, str):
-            digest.update(f"{len(part)} {part}".encode())
-        else:
-            digest.update(f"{part.dtype} {list(part.shape)}".encode())
-            digest.update(part.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
 
 
 def cached(parts: Iterable[str | Tensor], compute: Callable[[], Tensor]) -> Tensor:
@@ -41,5 +28,10 @@ def cached(parts: Iterable[str | Tensor], compute: Callable[[], Tensor]) -> Tens
     return tensor
 
 
+def cache_folder() -> Path:
+    """`legnn` in the user's cache folder."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "legnn"
+
+
 def _folder() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "legnn" / "embeddings"
+    return cache_folder() / "embeddings"

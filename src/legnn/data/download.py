@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 from urllib.request import Request, urlopen
 
+from legnn.data.cache import cache_folder
 from legnn.data.progress import bar
 from legnn.errors import InputError
 from legnn.files import whole_or_nothing
@@ -34,7 +35,7 @@ def data_folder() -> Path:
     """`LEGNN_DATA`, or `legnn` in the user's cache folder."""
     if chosen := os.environ.get("LEGNN_DATA"):
         return Path(chosen).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "legnn"
+    return cache_folder()
 
 
 _may_download: ContextVar[bool] = ContextVar("may_download", default=True)

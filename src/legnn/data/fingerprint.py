@@ -1,6 +1,7 @@
 """What data are known by: a digest that is equal only for the same graph."""
 
 import hashlib
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor
@@ -22,13 +23,23 @@ def fingerprint(data: Data) -> str:
     stored = data.get("fingerprint")
     if isinstance(stored, str):
         return stored
-    digest = hashlib.blake2b(digest_size=16)
     # features that were computed may differ in the last bit from machine to machine: what they come from does not
-    source = data.get("feature_digest")
-    digest.update((source or "").encode())
+    source = data.get("feature_digest") or ""
+    parts: list[str | Tensor] = [source]
     for key in FIELDS:
         value = None if key == "x" and source else data.get(key)
         if isinstance(value, Tensor):
-            digest.update(f"{key} {list(value.shape)}".encode())
-            digest.update(value.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+            parts += [key, value]
+    return digest_of(parts)
+
+
+def digest_of(parts: Iterable[str | Tensor]) -> str:
+    """A hash of words and tensors: equal only for the same ones in the same order."""
+    digest = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        if isinstance(part, str):
+            digest.update(f"{len(part)} {part}".encode())
+        else:
+            digest.update(f"{part.dtype} {list(part.shape)}".encode())
+            digest.update(part.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()

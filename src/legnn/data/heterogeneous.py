@@ -13,9 +13,10 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
-from legnn.data.cache import cached, digest_of
+from legnn.data.cache import cached
 from legnn.data.complete import MASKS, class_indices, dense_floats, node_ids, whole_numbers
 from legnn.data.embedding import SEED, embed
+from legnn.data.fingerprint import digest_of
 from legnn.data.settings import DataSettings
 from legnn.data.typed_edges import TypedEdges
 from legnn.data.validate import check_finite

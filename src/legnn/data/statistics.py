@@ -49,6 +49,11 @@ def statistics(data: Data) -> Statistics:
     )
 
 
+def edge_count(data: Data) -> int:
+    """How many edges messages travel on, in either form of a loaded graph."""
+    return int((data.edge_index[0] if data.get("col") is None else data.col).numel())
+
+
 def edge_homophily(edge_index: Tensor, y: Tensor) -> float:
     """Fraction of edges whose ends share a class, over the edges with both ends labeled; NaN if there are none.
 

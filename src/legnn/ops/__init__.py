@@ -25,7 +25,7 @@ from torch import Tensor
 
 from legnn.graph import Adjacency, LabelEdges, LabelGraph
 from legnn.ops import fused, reference
-from legnn.ops.fused import Kernels
+from legnn.ops.kernels import Kernels
 from legnn.ops.messages import Attended, Heads, Scales
 from legnn.ops.reference import Norm
 

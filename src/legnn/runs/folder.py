@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from legnn.data import TextFeatures, fingerprint, read_predictions, write_predictions
+from legnn.data import TextFeatures, edge_count, fingerprint, read_predictions, write_predictions
 from legnn.errors import InputError
 from legnn.files import remove_partial, write_text
 from legnn.runs.tensors import load_tensors, save_tensors
@@ -70,7 +70,7 @@ class DataCard:
             name=data.name,
             fingerprint=fingerprint(data),
             nodes=data.num_nodes,
-            edges=(data.edge_index[0] if data.get("col") is None else data.col).numel(),
+            edges=edge_count(data),
             features=data.x.size(1),
             classes=list(data.class_names),
             feature_names=data.get("feature_names"),

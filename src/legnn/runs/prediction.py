@@ -92,15 +92,18 @@ def _check_preparation(data: Data, settings: DataSettings, run: RunFolder) -> No
 
 def _load_same(run: RunFolder, data: Data | HeteroData | str | Path) -> Data:
     """A run whose features were computed from its graph predicts that graph alone, wherever it lies."""
+    computed = ", ".join(run.card.computed_features or [])
+    refusal = (
+        f"features of {computed} were computed from the graph that {run.path} was trained on, and do not exist for "
+        f"another; train on the new graph, or on features of your own"
+    )
     try:
         loaded = reload(run, data)
-        run.check_data(loaded, "")
-    except InputError:
-        computed = ", ".join(run.card.computed_features or [])
-        raise InputError(
-            f"features of {computed} were computed from the graph that {run.path} was trained on, and do not exist for "
-            f"another; train on the new graph, or on features of your own"
-        ) from None
+    except InputError as error:
+        # it may be a path with a slip in it as well as another graph: say what was found there
+        raise InputError(f"{refusal} ({error})") from None
+    if DataCard.of(loaded).fingerprint != run.card.fingerprint:
+        raise InputError(refusal)
     return loaded
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 import torch
 from torch_geometric.data import Data
 
+from legnn.data import edge_count
 from legnn.errors import InputError
 from legnn.settings import Settings
 from legnn.training.memory import USABLE, Size, free_bytes, in_gib
@@ -42,8 +43,7 @@ def size_of(data: Data, settings: Settings) -> Size:
     model = settings.model
     assert model.hidden is not None
     assert model.layers is not None
-    edges = data.col.numel() if data.get("edge_index") is None else data.edge_index.size(1)
-    return Size(data.num_nodes, edges, data.x.size(1), len(data.class_names), model.hidden, model.layers)
+    return Size(data.num_nodes, edge_count(data), data.x.size(1), len(data.class_names), model.hidden, model.layers)
 
 
 def choose_batch(settings: Settings, data: Data, device: torch.device) -> tuple[Settings, str | None]:
