@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GATConv, GCNConv, HeteroConv, SAGEConv
 
+from legnn.config.model import ModelSettings
+from legnn.config.settings import Settings
 from legnn.graph.selection import predicted_count
-from legnn.nn.settings import ModelSettings
-from legnn.settings import Settings
 
 NODE, FROM_LABEL, TO_LABEL = ("node", "to", "node"), ("label", "to", "node"), ("node", "to", "label")
 HETERO = {"gcn": "sage", "sage": "sage", "gat": "gat"}

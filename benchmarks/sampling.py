@@ -26,10 +26,10 @@ from torch import Tensor
 from benchmarks.measure import Measured, measure, release
 from benchmarks.speed_report import Row, machine, print_machine, versions
 from benchmarks.synthetic import SIZES, TRAINED, Size, skewed_graph
+from legnn.config.training import parse_fanout
 from legnn.errors import InputError
 from legnn.graph import Adjacency, LabelGraph, SampledLabelGraph, sample_label_graph
 from legnn.graph.sampling import Fanout
-from legnn.training.settings import parse_fanout
 
 SHARE = 0.54
 """Of the nodes are for training where `TRAINED` has no number."""

@@ -35,10 +35,10 @@ from benchmarks.measure import Measured, is_out_of_memory, measure, release
 from benchmarks.peers import HETERO, Runner, build_peer
 from benchmarks.speed_report import Counted, Row, machine, plot, print_machine, print_size, versions
 from benchmarks.synthetic import SIZES, Workload, workload
+from legnn.config.settings import FEW_LABELS, Settings, resolve
 from legnn.errors import InputError
 from legnn.graph.selection import predicted_count
 from legnn.nn import LEGNN
-from legnn.settings import FEW_LABELS, Settings, resolve
 from legnn.training import FullBatch, Task, make_adam, training_precision
 
 BACKBONES = ("gcn", "sage", "gat")

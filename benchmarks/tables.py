@@ -51,8 +51,9 @@ def measure(path: Path, nodes: int, *, scattered: bool = False, preparing: bool 
     import torch
     from torch_geometric.data import Data
 
-    from legnn.data import DataSettings, prepare
-    from legnn.data.edge_tables import read_edges
+    from legnn.config import DataSettings
+    from legnn.data import prepare
+    from legnn.io.edge_tables import read_edges
 
     ids = np.arange(nodes)
     ids = pa.array(SPREAD * ids + 3 if scattered else ids)

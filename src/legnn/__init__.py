@@ -12,25 +12,27 @@ __version__ = "0.1.0"
 
 # PyTorch and PyG take seconds to import: a name is imported when it is first used, and `legnn --help` answers at once
 _HOME = {
-    "legnn.data": ("CATALOG", "DataSettings", "load", "prepare_folder", "statistics"),
-    "legnn.errors": ("InputError",),
+    "legnn.config": ("DataSettings",),
+    "legnn.config.settings": ("Settings", "resolve"),
+    "legnn.data": ("statistics",),
+    "legnn.datasets": ("CATALOG", "load", "prepare_folder"),
+    "legnn.errors": ("InputError", "Interrupted"),
     "legnn.graph": ("Adjacency", "LabelGraph", "select_training_nodes"),
-    "legnn.interrupt": ("Interrupted",),
     "legnn.nn": ("LEGNN", "ModelSettings", "lift", "lifted", "register_backbone"),
     "legnn.runs": ("Run", "RunFolder", "predict", "resume", "train", "train_seeds"),
-    "legnn.settings": ("Settings", "resolve"),
     "legnn.training": ("ASTrain", "TrainSettings"),
 }
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
 
 if TYPE_CHECKING:
-    from legnn.data import CATALOG, DataSettings, load, prepare_folder, statistics
-    from legnn.errors import InputError
+    from legnn.config import DataSettings
+    from legnn.config.settings import Settings, resolve
+    from legnn.data import statistics
+    from legnn.datasets import CATALOG, load, prepare_folder
+    from legnn.errors import InputError, Interrupted
     from legnn.graph import Adjacency, LabelGraph, select_training_nodes
-    from legnn.interrupt import Interrupted
     from legnn.nn import LEGNN, ModelSettings, lift, lifted, register_backbone
     from legnn.runs import Run, RunFolder, predict, resume, train, train_seeds
-    from legnn.settings import Settings, resolve
     from legnn.training import ASTrain, TrainSettings
 
 __all__ = [

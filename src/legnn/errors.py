@@ -1,4 +1,10 @@
-"""The one exception a user's mistake raises."""
+"""What goes wrong, in the words a user reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from pathlib import Path
 
 
 class InputError(ValueError):
@@ -7,3 +13,29 @@ class InputError(ValueError):
     The message is one sentence that names the file, column, row or node and says what would have been right.
     The command line prints it alone and exits with code 2.
     """
+
+
+class Interrupted(Exception):  # noqa: N818 (not an error: the user asked)
+    """The run was asked to stop; its checkpoint is written."""
+
+    def __init__(self, epoch: int, folder: Path | None) -> None:
+        super().__init__(f"interrupted after epoch {epoch}")
+        self.epoch, self.folder = epoch, folder
+
+
+def did_you_mean(word: str, choices: Iterable[str]) -> str:
+    """Returns `" (did you mean 'cora'?)"` if a choice is close to `word`, else an empty string."""
+    by_lower = {choice.lower(): choice for choice in choices}
+    close = get_close_matches(word.lower(), by_lower, n=1)
+    return f" (did you mean {by_lower[close[0]]!r}?)" if close else ""
+
+
+def plural(count: int, noun: str) -> str:
+    """Returns `"1 node"`, `"2 nodes"`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def first_line(error: BaseException) -> str:
+    """Returns the first line of an error's message, to put inside one sentence of ours."""
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(".") if lines else type(error).__name__

@@ -18,7 +18,7 @@ def remove_partial(folder: Path) -> None:
 
 
 @contextmanager
-def whole_or_nothing(path: Path) -> Iterator[BinaryIO]:
+def atomic_write(path: Path) -> Iterator[BinaryIO]:
     """A file to write that takes the place of `path` once it is complete, and leaves no trace if it never is."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}{PARTIAL}")
@@ -35,7 +35,7 @@ def whole_or_nothing(path: Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def whole_folder_or_nothing(path: Path) -> Iterator[Path]:
+def atomic_folder(path: Path) -> Iterator[Path]:
     """A folder to fill that takes the place of `path`, nothing or an empty folder, once it is complete."""
     path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -51,5 +51,5 @@ def whole_folder_or_nothing(path: Path) -> Iterator[Path]:
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file, whole or not at all."""
-    with whole_or_nothing(path) as file:
+    with atomic_write(path) as file:
         file.write(text.encode())

@@ -7,11 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.typed_graphs import small_hetero, with_tags
 
-from legnn.data import embedding, load
-from legnn.data.cache import cached, digest_of
+from legnn.data import embedding
 from legnn.data.embedding import embed, meta_path, metapath2vec, spectral
 from legnn.data.typed_edges import TypedEdges
+from legnn.datasets import load
 from legnn.errors import InputError
+from legnn.io.cache import cached, digest_of
 
 
 @pytest.fixture(autouse=True)

@@ -9,9 +9,10 @@ from tests.typed_graphs import AUTHORS, small_hetero, with_tags
 from torch_geometric.data import HeteroData
 from torch_geometric.utils import to_undirected
 
-from legnn.data import load, statistics
-from legnn.data.heterogeneous import one_type
-from legnn.data.settings import DataSettings
+from legnn.config.data import DataSettings
+from legnn.data import statistics
+from legnn.data.heterogeneous import to_homogeneous
+from legnn.datasets import load
 from legnn.errors import InputError
 
 
@@ -97,7 +98,7 @@ def test_one_type_alone_is_an_ordinary_graph():
 def test_weights_of_some_relations_are_one_in_the_others():
     graph = small_hetero()
     graph["author", "writes", "paper"].edge_weight = torch.full((40,), 2.5)
-    data = one_type(graph, DataSettings(), name="small")
+    data = to_homogeneous(graph, DataSettings(), name="small")
     cites = graph["paper", "cites", "paper"].edge_index.size(1)
     assert data.edge_weight.tolist() == [1.0] * cites + [2.5] * 40
 

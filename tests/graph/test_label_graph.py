@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from tests.strategies import label_graphs
 
 from legnn.graph import Adjacency, LabelGraph
-from legnn.graph.adjacency import LONG_ROW, Pieces
+from legnn.ops.csr.adjacency import LONG_ROW, RowChunks
 
 
 def dense(adjacency: Adjacency) -> torch.Tensor:
@@ -47,7 +47,7 @@ def test_pieces_have_every_edge_of_their_rows_once_and_in_order():
     counts = torch.tensor([0, 1, LONG_ROW, LONG_ROW + 1, 0, 3 * LONG_ROW])
     rowptr = torch.cat([torch.zeros(1), counts.cumsum(0)]).int()
     rows = torch.tensor([3, 5], dtype=torch.int32)
-    pieces = Pieces.cut(rowptr, rows, LONG_ROW, most=8)
+    pieces = RowChunks.cut(rowptr, rows, LONG_ROW, most=8)
     for place, row in enumerate(rows.tolist()):
         mine = range(int(pieces.pointer[place]), int(pieces.pointer[place + 1]))
         edges = [edge for piece in mine for edge in range(int(pieces.first[piece]), int(pieces.last[piece]))]

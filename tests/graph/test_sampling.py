@@ -18,9 +18,12 @@ from scipy.stats import chisquare
 from tests.strategies import label_graphs
 
 from legnn.graph import Adjacency, LabelGraph, SampledLabelGraph, sample_label_graph
-from legnn.graph.sampling import compact, cpu, draw, gpu, kernels_for, plain, walk
-from legnn.graph.sampling import scratch as scratch_module
+from legnn.graph.sampling import compact, draw, kernels_for, walk
 from legnn.nn import GCN, SAGE
+from legnn.ops.sample import numba_kernels as cpu
+from legnn.ops.sample import reference as plain
+from legnn.ops.sample import scratch as scratch_module
+from legnn.ops.sample import triton_kernels as gpu
 
 GPU = torch.cuda.is_available()
 FAST = [

@@ -10,8 +10,8 @@ from legnn.ops import layout
 BACKBONES = ["gcn", "sage", "gat", "gatv2"]
 
 
-def outcome(settings: ModelSettings, x: torch.Tensor, graph, lanes: int, monkeypatch):
-    monkeypatch.setitem(layout.LANES, "cpu", lanes)
+def outcome(settings: ModelSettings, x: torch.Tensor, graph, padded_width: int, monkeypatch):
+    monkeypatch.setitem(layout.LANES, "cpu", padded_width)
     torch.manual_seed(0)
     model = LEGNN(x.size(1), graph.num_classes, settings).train()
     features = model.features(x)
@@ -44,7 +44,7 @@ def check(monkeypatch, **options):
     settings = ModelSettings(
         hidden=15, layers=3, heads=3, dropout=0.4, input_dropout=0.1, label_at_input=True, **options
     )
-    plain, wide = (outcome(settings, x, graph, lanes, monkeypatch) for lanes in (1, 8))
+    plain, wide = (outcome(settings, x, graph, padded_width, monkeypatch) for padded_width in (1, 8))
     assert wide[0].shape == plain[0].shape
     assert wide[2].nodes.shape == plain[2].nodes.shape
     tolerance = {"rtol": 1e-3, "atol": 1e-4}

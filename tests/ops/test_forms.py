@@ -16,8 +16,8 @@ from tests.strategies import label_graphs
 from legnn import ops
 from legnn.graph import LabelGraph
 from legnn.nn.features import SparseFeatures
-from legnn.ops import Heads, Scales, cpu, fused, gpu, reference
-from legnn.ops.layout import lanes, widen
+from legnn.ops import AttentionConfig, Scales, cpu, fused, gpu, reference
+from legnn.ops.runtime.padding import pad_columns, padded_width
 
 GPU = torch.cuda.is_available()
 FORMS = [
@@ -119,13 +119,13 @@ def check_attention(form, graph, width, dtype, *, looks=True, labels=True, class
     kernels, device = form
     channels = 3 * width
     # as wide as a matrix is on the device
-    wide = lanes(channels, torch.empty(0, dtype=dtype, device=device))
+    wide = padded_width(channels, torch.empty(0, dtype=dtype, device=device))
     sent, fast_sent = pair(graph.num_nodes, channels + 8, dtype=dtype, device=device)
     rows, fast_rows = pair(graph.num_classes, channels, dtype=dtype, device=device)
     target, fast_target = pair(graph.num_classes, 3, dtype=dtype, device=device)
     add, fast_add = pair(graph.num_nodes, channels, dtype=dtype, device=device)
     scales, fast_scales = random_scales(graph.num_nodes, device, given=scaled)
-    kind = Heads(channels, 3, looks, 0.2)
+    kind = AttentionConfig(channels, 3, looks, 0.2)
     plain = reference.attend(
         graph,
         sent,
@@ -138,7 +138,7 @@ def check_attention(form, graph, width, dtype, *, looks=True, labels=True, class
     )
     fast = fused.attend(
         kernels, to(graph, device), fast_sent, fast_rows if labels else None, fast_target if looks else None,
-        widen(fast_add, wide) if added else None, fast_scales, kind, classes=classes,
+        pad_columns(fast_add, wide) if added else None, fast_scales, kind, classes=classes,
     )  # fmt: skip
     assert not fast.nodes[:, channels:].any()
     fast = fast._replace(nodes=fast.nodes[:, :channels])
@@ -185,7 +185,7 @@ def test_attention_over_very_many_neighbors(form):
 def test_attention_of_very_large_scores_does_not_overflow(form):
     graph = LabelGraph.without_labels(hub(50, torch.float32, weighted=False), 2)
     sent = torch.cat([torch.randn(50, 4), torch.full((50, 1), 1e4)], 1).to(form[1])
-    kind = Heads(4, 1, False, 0.2)
+    kind = AttentionConfig(4, 1, False, 0.2)
     attended = fused.attend(form[0], to(graph, form[1]), sent, None, None, None, Scales(), kind, classes=False)
     assert torch.isfinite(attended.nodes).all()
     assert torch.isfinite(attended.log_denominator).all()
@@ -256,7 +256,7 @@ def test_what_follows_a_layer(form, nodes, channels, zeros, kind, dtype):
     x, fast_x = pair(nodes, channels, dtype=dtype, device=device)
     seed = torch.tensor([3, 2**32 - 5])
     plain = reference.finish(x, norm, 0.3, seed)
-    fast = fused.finish(kernels, widen(fast_x, channels + zeros), fast_norm, 0.3, seed.to(device))
+    fast = fused.finish(kernels, pad_columns(fast_x, channels + zeros), fast_norm, 0.3, seed.to(device))
     assert not fast[:, channels:].any(), "columns that fill up stay zero"
     assert_equal([fast[:, :channels]], [plain], dtype)
     plain_wrt = [x, *([] if norm is None else norm.parameters())]
@@ -274,7 +274,7 @@ def test_what_follows_a_layer(form, nodes, channels, zeros, kind, dtype):
         fast_norm.eval()
     with torch.no_grad():
         plain = reference.finish(x, norm, 0.3, None)
-        fast = fused.finish(kernels, widen(fast_x, channels + zeros), fast_norm, 0.3, None)
+        fast = fused.finish(kernels, pad_columns(fast_x, channels + zeros), fast_norm, 0.3, None)
     assert not fast[:, channels:].any()
     assert_equal([fast[:, :channels]], [plain], dtype)
 
@@ -295,7 +295,7 @@ def test_the_same_input_gives_the_same_bits(form):
     sent = torch.randn(graph.num_nodes, 20, device=device, requires_grad=True)
     rows = torch.randn(5, 12, device=device, requires_grad=True)
     target = torch.randn(5, 3, device=device, requires_grad=True)
-    kind = Heads(12, 3, True, 0.2)
+    kind = AttentionConfig(12, 3, True, 0.2)
 
     def once():
         out = fused.attend(kernels, graph, sent, rows, target, None, Scales(), kind, classes=True)

@@ -10,7 +10,7 @@ from tests.strategies import label_graphs
 
 from legnn.graph import Adjacency, LabelGraph
 from legnn.nn.features import SparseFeatures
-from legnn.ops import Heads, Scales, reference
+from legnn.ops import AttentionConfig, Scales, reference
 
 
 def one_hot(graph: LabelGraph) -> torch.Tensor:
@@ -79,7 +79,14 @@ def test_labels_attend_over_the_nodes_that_show_them(graph, looks):
     label_target = torch.randn(classes, heads, dtype=torch.float64) if looks else None
     scale = torch.rand(nodes, dtype=torch.float64)
     attended = reference.attend(
-        graph, sent, None, label_target, None, Scales(classes=scale), Heads(values, heads, True, 0.2), classes=True
+        graph,
+        sent,
+        None,
+        label_target,
+        None,
+        Scales(classes=scale),
+        AttentionConfig(values, heads, True, 0.2),
+        classes=True,
     )
     by_head = (scale[:, None] * sent[:, :values]).unflatten(1, (heads, -1))
     expected, expected_log = dense_attention(

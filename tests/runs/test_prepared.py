@@ -7,8 +7,7 @@ from tests.graphs import small_data, table_folder
 from tests.typed_graphs import small_hetero, typed_folder, with_tags
 
 import legnn
-from legnn.errors import InputError
-from legnn.interrupt import Interrupted
+from legnn.errors import InputError, Interrupted
 from legnn.runs import RunFolder
 
 QUICK = {"epochs": 5, "hidden": 8, "device": "cpu"}

@@ -7,11 +7,11 @@ import torch
 from tests.graphs import small_data
 
 import legnn
-from legnn.data import load
+from legnn.config.settings import Settings, resolve
+from legnn.datasets import load
 from legnn.errors import InputError
 from legnn.runs import resources
-from legnn.runs.resources import choose_batch, memory_named, storage_device
-from legnn.settings import Settings, resolve
+from legnn.runs.resources import choose_batch, explain_out_of_memory, storage_device
 from legnn.training.memory import Size, free_bytes, in_gib, total_bytes
 
 CPU = torch.device("cpu")
@@ -69,12 +69,12 @@ def test_a_batch_that_cannot_be_meant_is_refused_before_a_folder_is_made(tmp_pat
 @pytest.mark.parametrize(("batch", "advice"), [("full", "--batch 1024"), (64, "--batch 32")])
 def test_running_out_of_memory_is_one_sentence_with_what_to_try(error, batch, advice):
     settings, _ = resolved(batch=batch)
-    with pytest.raises(InputError, match=f"out of memory .*{advice}"), memory_named(settings):
+    with pytest.raises(InputError, match=f"out of memory .*{advice}"), explain_out_of_memory(settings):
         raise error
 
 
 def test_other_errors_are_not_taken_for_it():
-    with pytest.raises(RuntimeError, match="shape"), memory_named(Settings()):
+    with pytest.raises(RuntimeError, match="shape"), explain_out_of_memory(Settings()):
         raise RuntimeError("shape mismatch")
 
 

@@ -13,11 +13,12 @@ from safetensors.torch import load_file
 from tests.graphs import small_data, table_folder
 
 import legnn
-from legnn.data import load, read_predictions
+from legnn.config.settings import Settings
+from legnn.datasets import load
 from legnn.errors import InputError
 from legnn.graph import LabelGraph
+from legnn.io import read_predictions
 from legnn.nn import ModelSettings
-from legnn.settings import Settings
 from legnn.training import Task, TrainSettings, fold_of, predict_without_own_label
 
 QUICK = {"epochs": 4, "hidden": 8}

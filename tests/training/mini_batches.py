@@ -6,7 +6,7 @@ import torch
 from tests.graphs import small_data
 from torch_geometric.data import HeteroData
 
-from legnn.data import load
+from legnn.datasets import load
 from legnn.nn import LEGNN, ModelSettings
 from legnn.training import ASTrain, FullBatch, MiniBatch, Ranks, Task
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.graphs import small_data
 
 import legnn
-from legnn.data import load
+from legnn.datasets import load
 from legnn.graph import select_training_nodes
 from legnn.nn import LEGNN, ModelSettings
 from legnn.training import (

@@ -9,7 +9,7 @@ import pytest
 import torch
 from tests.graphs import small_data
 
-from legnn.data import load
+from legnn.datasets import load
 from legnn.errors import InputError
 from legnn.nn import LEGNN, ModelSettings
 from legnn.training import ASTrain, EpochLog, FullBatch, Task, Trainer, full_batch, make_adam

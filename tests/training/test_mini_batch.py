@@ -11,11 +11,11 @@ from tests.training.mini_batches import full_batch, make, mini_batch
 from tests.training.test_no_leak import models, relabel, tasks
 from tests.typed_graphs import small_hetero, with_tags
 
+from legnn.config.training import fanouts_for, parse_fanout
 from legnn.graph import sample_label_graph
 from legnn.nn import LEGNN
 from legnn.training import ASTrain, LayerWise, Task
 from legnn.training.as_train import select_pseudo_labels
-from legnn.training.settings import fanouts_for, parse_fanout
 
 CPU = torch.device("cpu")
 BACKBONES = ["gcn", "sage", "gat", "gatv2"]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from legnn.errors import InputError
-from legnn.files import whole_or_nothing
+from legnn.files import atomic_write
 from legnn.runs import RunFolder
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def draw_curves(run: RunFolder, path: Path) -> None:
         if best is not None:
             axis.axvline(best, color=MARK, linewidth=0.8, linestyle=":")
     figure.suptitle(_title(run), fontsize=11)
-    with whole_or_nothing(path) as file:
+    with atomic_write(path) as file:
         figure.savefig(file, format=path.suffix[1:], dpi=120)
     pyplot.close(figure)
 

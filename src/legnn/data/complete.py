@@ -25,7 +25,7 @@ def complete(data: Data, *, name: str, split: int | None, draw: bool = True) -> 
     Args:
         data: at least `x`, `y` and `edge_index`. Optional: masks, `edge_weight` [E], `node_id`, `class_names`,
             `feature_names`, `notes`, `text_features`; prior knowledge of the labels, `label_x` [C, F'] and
-            `label_adjacency` [C, C]; of several node types, what `heterogeneous.one_type` adds.
+            `label_adjacency` [C, C]; of several node types, what `heterogeneous.to_homogeneous` adds.
         name: what to call the graph.
         split: which of the fixed splits, or the seed of the drawn one.
         draw: whether a missing split is drawn; otherwise no node is in any part.

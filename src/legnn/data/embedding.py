@@ -10,10 +10,10 @@ from torch import Tensor
 from torch_geometric.nn import MetaPath2Vec
 from torch_geometric.utils import remove_self_loops, to_undirected
 
-from legnn.data.cache import cached
-from legnn.data.settings import MissingFeatures
+from legnn.config.data import MissingFeatures
 from legnn.data.typed_edges import Relation, TypedEdges
 from legnn.errors import InputError
+from legnn.io.cache import cached
 
 SEED = 0
 SPARE_COLUMNS = 16

@@ -13,15 +13,14 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
-from legnn.data.cache import cached
+from legnn.config.data import DataSettings
 from legnn.data.complete import MASKS, class_indices, dense_floats, node_ids, whole_numbers
 from legnn.data.embedding import SEED, embed
 from legnn.data.fingerprint import digest_of
-from legnn.data.settings import DataSettings
 from legnn.data.typed_edges import TypedEdges
 from legnn.data.validate import check_finite
-from legnn.errors import InputError
-from legnn.wording import plural
+from legnn.errors import InputError, plural
+from legnn.io.cache import cached
 
 MOST_OWN_CHANNELS = 512
 """The labeled type keeps its features as they are up to this many columns."""
@@ -29,7 +28,7 @@ SPARSE_BELOW = 0.2
 """A matrix with a smaller fraction of entries is reduced as a sparse one."""
 
 
-def one_type(
+def to_homogeneous(
     graph: HeteroData, settings: DataSettings, *, name: str, training: bool = True, target_type: str | None = None
 ) -> Data:
     """The graph as a plain `Data`, for `complete` to go on with.

@@ -8,8 +8,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import add_remaining_self_loops
 
-from legnn.edge_order import CompressedRows, compressed_rows
-from legnn.jit import compiled
+from legnn.ops.csr.build import CSR, coo_to_csr
+from legnn.ops.runtime.jit import compiled
 
 
 def prepare(data: Data, *, undirected: bool = True, remove_duplicates: bool = True, self_loops: bool = True) -> Data:
@@ -44,9 +44,7 @@ def _merged(
 ) -> tuple[Tensor, Tensor | None]:
     """Each edge once, ascending; with `self_loops`, one for each node after them."""
     source, target = edge_index.numpy()
-    rows = compressed_rows(
-        source, target, None if weight is None else weight.numpy(), nodes, nodes, both_ways=both_ways
-    )
+    rows = coo_to_csr(source, target, None if weight is None else weight.numpy(), nodes, nodes, both_ways=both_ways)
     rows = _without_doubles(rows)
     edges = len(rows.col) + (nodes - _count_loops(rows.rowptr, rows.col) if self_loops else 0)
     prepared = np.empty((2, edges), np.int64)
@@ -56,11 +54,11 @@ def _merged(
     return torch.from_numpy(prepared), None if weight is None else torch.from_numpy(weights)
 
 
-def _without_doubles(rows: CompressedRows) -> CompressedRows:
+def _without_doubles(rows: CSR) -> CSR:
     """The same arrays, cut short where doubles were merged."""
     given = np.empty(0, np.float32) if rows.weight is None else rows.weight
     kept = _merge(rows.rowptr, rows.col, given)
-    return CompressedRows(rows.rowptr, rows.col[:kept], None if rows.weight is None else rows.weight[:kept])
+    return CSR(rows.rowptr, rows.col[:kept], None if rows.weight is None else rows.weight[:kept])
 
 
 @compiled

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from legnn.errors import InputError
-from legnn.wording import plural
+from legnn.errors import InputError, plural
 
 PARTS = {"train_mask": "training", "val_mask": "validation", "test_mask": "test"}
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from legnn.graph.adjacency import Adjacency, Pieces, Transposition
+from legnn.ops.csr.adjacency import Adjacency, RowChunks, Transposition
 
 T = TypeVar("T")
 
@@ -138,7 +138,7 @@ class LabelGraph:
         """`M`: how many nodes receive."""
         return self.adjacency.num_rows
 
-    def once(self, key: object, make: Callable[[], T]) -> T:
+    def cached(self, key: object, make: Callable[[], T]) -> T:
         """What a layer derives from the graph alone, made for the first layer that asks and kept for the others."""
         kept = self.__dict__.setdefault("_kept", {})
         if key not in kept:
@@ -219,10 +219,10 @@ class _ClassRows(Adjacency):
     """A few rows, every one of them long."""
 
     @cached_property
-    def pieces(self) -> Pieces:
+    def pieces(self) -> RowChunks:
         rows = torch.arange(self.num_rows, dtype=self.rowptr.dtype, device=self.rowptr.device)
         # how many there are depends on the classes shown in this epoch; asking would make the host wait
-        return Pieces.cut(self.rowptr, rows, PIECE, self.num_edges // PIECE + self.num_rows)
+        return RowChunks.cut(self.rowptr, rows, PIECE, self.num_edges // PIECE + self.num_rows)
 
     @property
     def all_rows_in_pieces(self) -> bool:

@@ -1,12 +1,12 @@
 """The layers, the lift of any PyG convolution, and the model."""
 
+from legnn.config.model import ModelSettings
 from legnn.nn.backbones import BACKBONES, lifted, register_backbone
 from legnn.nn.gat import GAT
 from legnn.nn.gcn import GCN
 from legnn.nn.lift import Lift, lift
 from legnn.nn.model import LEGNN, Representations, predict_proba
 from legnn.nn.sage import SAGE
-from legnn.nn.settings import ModelSettings
 
 __all__ = [
     "BACKBONES",

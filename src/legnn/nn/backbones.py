@@ -15,7 +15,7 @@ from legnn.nn.lift import lift
 from legnn.nn.sage import SAGE
 
 if TYPE_CHECKING:
-    from legnn.nn.settings import ModelSettings
+    from legnn.config.model import ModelSettings
 
 Backbone = Callable[["ModelSettings", int, bool, bool], nn.Module]
 """Makes one layer from the settings, its channels, whether it is label-enhanced, and whether labels go on from it."""

@@ -8,13 +8,13 @@ from types import EllipsisType
 import torch
 from torch import Tensor, nn
 
+from legnn.config.model import LabelFeatures, LabelUsage
 from legnn.errors import InputError
 from legnn.graph import LabelGraph, SampledLabelGraph
 from legnn.nn.features import Features
 from legnn.nn.layer import column, glorot, typed_linear
-from legnn.nn.settings import LabelFeatures, LabelUsage
 from legnn.ops import add_labels_, class_sum, drop
-from legnn.ops.layout import widen
+from legnn.ops.runtime.padding import pad_columns
 
 ENTRIES = 1 << 24
 """Entries of the features whose statistics are taken together."""
@@ -171,5 +171,5 @@ class Encoder(nn.Module):
         elif self.label_at_input:
             at_input = labels
         if at_input is not None:
-            nodes = add_labels_(graph.at_input, nodes, widen(at_input.to(nodes.dtype), nodes.size(1)))
+            nodes = add_labels_(graph.at_input, nodes, pad_columns(at_input.to(nodes.dtype), nodes.size(1)))
         return nodes, labels

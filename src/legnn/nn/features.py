@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from legnn.graph.adjacency import Adjacency
 from legnn.nn.product import product
 from legnn.ops import drop, project_entries
-from legnn.ops.layout import lanes, widen
+from legnn.ops.csr.adjacency import Adjacency
+from legnn.ops.runtime.padding import pad_columns, padded_width
 
 SPARSE_BELOW = 0.2
 """Features with a smaller fraction of entries are kept sparse: on CiteSeer (0.9 %) an epoch is then several times
@@ -42,7 +42,7 @@ class SparseFeatures:
         assert values is not None
         values = drop(values[None], dropout, training=training)[0]
         out = project_entries(self.rows, values, weight).to(self.dtype)
-        return widen(out, lanes(out.size(1), out))
+        return pad_columns(out, padded_width(out.size(1), out))
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +112,6 @@ def compact(x: Tensor, dtype: torch.dtype | None = None) -> Tensor | SparseFeatu
 
 
 def dense(x: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-    """`x` `[M, F]` in the precision asked for, as wide as `lanes` says."""
+    """`x` `[M, F]` in the precision asked for, as wide as `padded_width` says."""
     x = x.to(dtype or x.dtype)
-    return widen(x, lanes(x.size(1), x))
+    return pad_columns(x, padded_width(x.size(1), x))

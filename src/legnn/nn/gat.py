@@ -9,15 +9,15 @@ from torch import Tensor, nn
 from legnn.graph import LabelGraph
 from legnn.nn.layer import Normalize, biased, channels_per_head, glorot, inverse, scale_dtype, typed_linear
 from legnn.nn.product import product
-from legnn.ops import Attended, Heads, Scales, attend, label_gather
-from legnn.ops.layout import widen
+from legnn.ops import Attended, AttentionConfig, Scales, attend, label_gather
+from legnn.ops.runtime.padding import pad_columns
 
 
 class GAT(nn.Module):
     r"""`h_i' = Σ_j α_ij W_φ(j) h_j + b_φ(i)`, `α_ij = softmax_j LeakyReLU(s_φ(j) · W h_j + t_φ(i) · W h_i)`.
 
     `φ` is the type of a node, N or L: each type has its own matrix and its own attention vectors, one for a node as the
-    source of a message and one as its target (the two halves of the paper's `a_φ`). Heads are concatenated.
+    source of a message and one as its target (the two halves of the paper's `a_φ`). AttentionConfig are concatenated.
 
     With `normalize="joint"` the softmax is over all that come in along `A'`; with `"relation"` one softmax is taken
     within each kind of edge, and the kinds a node really has are averaged. An edge of weight `w` counts as `w` edges.
@@ -73,7 +73,7 @@ class GAT(nn.Module):
         enhanced = labels is not None and self.enhanced
         kind = self.normalize if enhanced else "vanilla"
         dtype = scale_dtype(x)
-        scales = graph.once(
+        scales = graph.cached(
             ("gat", kind, self.symmetric_norm, dtype), lambda: _scales(graph, kind, self.symmetric_norm, dtype)
         )
         sent = product(x, self._node_weight())
@@ -91,7 +91,7 @@ class GAT(nn.Module):
             # jointly, the label's edge has to join what comes from the neighbors first
             None if kind == "joint" else add,
             scales,
-            Heads(self.out_channels, self.heads, self.target is not None, self.negative_slope),
+            AttentionConfig(self.out_channels, self.heads, self.target is not None, self.negative_slope),
             classes=enhanced and self.update_labels,
         )
         nodes = attended.nodes
@@ -128,7 +128,7 @@ class GAT(nn.Module):
         log_denominator = _counted(attended.log_denominator, graph.multiplicity).index_select(0, shown).to(score.dtype)
         share = torch.sigmoid(score - log_denominator).repeat_interleave(self.out_channels // self.heads, 1)
         change = share * (label_gather(graph, message) - nodes.index_select(0, shown)[:, : self.out_channels])
-        nodes = nodes.index_add(0, shown, widen(change, nodes.size(1)))
+        nodes = nodes.index_add(0, shown, pad_columns(change, nodes.size(1)))
         return nodes * _root(graph.node_degree, nodes) if self.symmetric_norm else nodes
 
     def _labels(

@@ -48,7 +48,7 @@ class GCN(nn.Module):
         dtype = scale_dtype(x)
         from_labels = self.label(labels) if labels is not None and self.enhanced else None
         kind = "vanilla" if from_labels is None else self.normalize
-        scales, label_scale = graph.once(("gcn", kind, dtype), lambda: _scales(graph, kind, dtype))
+        scales, label_scale = graph.cached(("gcn", kind, dtype), lambda: _scales(graph, kind, dtype))
         add = None if add is None else add[: graph.num_nodes]
         if from_labels is not None:
             from_labels = column(label_scale, x) * from_labels

@@ -14,31 +14,26 @@ Features carry the precision: matrices are taken in that of `x`. On a GPU nodes 
 
 from __future__ import annotations
 
-from typing import Literal
-
 import torch
 from torch import Tensor, nn
 
+from legnn.config.model import Normalize as Normalize
 from legnn.errors import InputError
 from legnn.nn.product import product
-from legnn.ops.layout import widen
-
-Normalize = Literal["relation", "joint"]
-"""How the weights of `A'` are normalized: over all edges at once, as in the paper's equations (`joint`), or within
-each kind of edge and averaged over the kinds that a node really has (`relation`)."""
+from legnn.ops.runtime.padding import pad_columns
 
 
 class Linear(nn.Linear):
     """`x Wᵀ + b` in the precision of `x`."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Shapes: `x` `[n, in]`; gives `[n, out]`, as wide as `lanes` says."""
+        """Shapes: `x` `[n, in]`; gives `[n, out]`, as wide as `padded_width` says."""
         return biased(product(x, self.weight), self.bias)
 
 
 def biased(x: Tensor, bias: Tensor | None) -> Tensor:
     """`x + b`."""
-    return x if bias is None else x + widen(bias, x.size(1)).to(x.dtype)
+    return x if bias is None else x + pad_columns(bias, x.size(1)).to(x.dtype)
 
 
 def glorot(*shape: int) -> nn.Parameter:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from legnn.errors import InputError
 from legnn.graph import LabelGraph
 from legnn.nn.layer import Normalize, column
-from legnn.ops.layout import lanes, widen
+from legnn.ops.runtime.padding import pad_columns, padded_width
 
 MakeConvolution = Callable[[tuple[int, int], int], nn.Module]
 """Makes one bipartite convolution from `(source channels, target channels)` and the output channels."""
@@ -55,7 +55,7 @@ class Lift(nn.Module):
         # PyG's convolutions do not take matrices in the precision of the features by themselves
         with torch.autocast(x.device.type, torch.bfloat16, enabled=x.dtype == torch.bfloat16):
             nodes, new_labels = self._convolve(x[:, : self.in_channels], labels, graph)
-        nodes = widen(nodes.to(x.dtype), lanes(nodes.size(1), x))
+        nodes = pad_columns(nodes.to(x.dtype), padded_width(nodes.size(1), x))
         if add is not None:
             nodes = nodes + add[: graph.num_nodes]
         return nodes, None if new_labels is None else new_labels.to(x.dtype)

@@ -8,7 +8,7 @@ from legnn.graph import LabelGraph
 from legnn.nn.layer import column
 from legnn.nn.product import product
 from legnn.ops import Scales, label_gather, propagate
-from legnn.ops.layout import widen
+from legnn.ops.runtime.padding import pad_columns
 
 FEWER = 2
 """How many times as many nodes must send as receive before summing first pays for the passes it adds."""
@@ -37,5 +37,5 @@ def propagate_product(
         message = label_gather(graph, labels)
         if scales.label is not None:
             message = message * column(scales.label.index_select(0, graph.shown), message)
-        nodes = nodes.index_add(0, graph.shown, widen(message, nodes.size(1)))
+        nodes = nodes.index_add(0, graph.shown, pad_columns(message, nodes.size(1)))
     return nodes, None if sums is None else product(sums, weight)

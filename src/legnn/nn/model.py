@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from legnn.config.model import ModelSettings
 from legnn.errors import InputError
 from legnn.graph import LabelGraph, SampledLabelGraph
 from legnn.nn.backbones import BACKBONES
@@ -14,7 +15,6 @@ from legnn.nn.encoder import Encoder, FeatureScale
 from legnn.nn.features import Features, TypedFeatures, compact, dense, spread
 from legnn.nn.layer import Linear, typed_linear
 from legnn.nn.product import product_and_pass
-from legnn.nn.settings import ModelSettings
 from legnn.ops import finish
 
 
@@ -76,7 +76,7 @@ class LEGNN(nn.Module):
 
     `H⁰ = encoder(X, Y)`; `H^{k+1} = dropout(σ(norm(layer(H^k) + residual(H^k))))`; `Ŷ = softmax(Z_N W_pred + b_pred)`,
     of which `forward` gives the logits. Settings left open must have been chosen from the data first
-    (`legnn.settings.resolve`). With `num_types` above 1, each node type has a projection of its own.
+    (`legnn.config.settings.resolve`). With `num_types` above 1, each node type has a projection of its own.
     """
 
     def __init__(

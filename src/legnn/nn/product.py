@@ -7,11 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from legnn.ops.layout import lanes
+from legnn.ops.runtime.padding import padded_width
 
 
 def product(x: Tensor, weight: Tensor, add: Tensor | None = None) -> Tensor:
-    """`x Wᵀ`, or `add + x Wᵀ`, in the precision of `x` and as wide as `lanes` says.
+    """`x Wᵀ`, or `add + x Wᵀ`, in the precision of `x` and as wide as `padded_width` says.
 
     Shapes: `x` `[n, in]` or wider, `weight` `[out, in]`, `add` as the result.
     """
@@ -37,7 +37,7 @@ class _Product(torch.autograd.Function):
         ctx: Any, x: Tensor, weight: Tensor, add: Tensor | None, rows: int | None = None
     ) -> tuple[Tensor, Tensor]:
         ctx.shape, ctx.kind, ctx.rows = weight.shape, weight.dtype, x.size(0)
-        wide = lanes(weight.size(0), x), x.size(1)
+        wide = padded_width(weight.size(0), x), x.size(1)
         if weight.dtype != x.dtype or weight.shape != wide:
             filled = x.new_zeros(wide)
             filled[: weight.size(0), : weight.size(1)] = weight

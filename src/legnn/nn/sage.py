@@ -48,7 +48,7 @@ class SAGE(nn.Module):
         dtype = scale_dtype(x)
         from_labels = self.label(labels) if labels is not None and self.enhanced else None
         kind = "vanilla" if from_labels is None else self.normalize
-        scales = graph.once(("sage", kind, dtype), lambda: _scales(graph, kind, dtype))
+        scales = graph.cached(("sage", kind, dtype), lambda: _scales(graph, kind, dtype))
         root = self.root.weight
         if add is x:
             # x + x Rᵀ = x (1 + R)ᵀ: nothing to add to [M, out]

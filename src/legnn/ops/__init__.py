@@ -18,20 +18,23 @@ from __future__ import annotations
 
 import warnings
 from functools import lru_cache, partial
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor
 
-from legnn.graph import Adjacency, LabelEdges, LabelGraph
 from legnn.ops import fused, reference
 from legnn.ops.kernels import Kernels
-from legnn.ops.messages import Attended, Heads, Scales
 from legnn.ops.reference import Norm
+from legnn.ops.types import Attended, AttentionConfig, Scales
+
+if TYPE_CHECKING:
+    from legnn.graph import Adjacency, LabelEdges, LabelGraph
+
 
 __all__ = [
     "Attended",
-    "Heads",
+    "AttentionConfig",
     "Scales",
     "add_labels_",
     "attend",
@@ -83,7 +86,7 @@ def attend(
     label_target: Tensor | None,
     add: Tensor | None,
     scales: Scales,
-    kind: Heads,
+    kind: AttentionConfig,
     *,
     classes: bool,
 ) -> Attended:

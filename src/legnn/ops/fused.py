@@ -7,15 +7,17 @@ gradient travels along the transpose, and since that of a label graph is a label
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from legnn.graph import Adjacency, LabelEdges, LabelGraph
 from legnn.ops.kernels import Kernels
-from legnn.ops.messages import Attended, Attention, Heads, LabelMessage, Scales
 from legnn.ops.reference import Norm, normed, scores
+from legnn.ops.types import Attended, Attention, AttentionConfig, LabelMessage, Scales
+
+if TYPE_CHECKING:
+    from legnn.graph import Adjacency, LabelEdges, LabelGraph
 
 
 class _Propagate(torch.autograd.Function):
@@ -96,7 +98,7 @@ class _Attend(torch.autograd.Function):
         add: Tensor | None,
         graph: LabelGraph,
         scales: Scales,
-        kind: Heads,
+        kind: AttentionConfig,
         classes: bool,
         kernels: Kernels,
     ) -> tuple[Tensor | None, ...]:
@@ -170,7 +172,7 @@ def attend(
     label_target: Tensor | None,
     add: Tensor | None,
     scales: Scales,
-    kind: Heads,
+    kind: AttentionConfig,
     *,
     classes: bool,
 ) -> Attended:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from torch import Tensor
 
-from legnn.graph import Adjacency
-from legnn.ops.messages import Attention, LabelMessage
+from legnn.ops.types import Attention, LabelMessage
+
+if TYPE_CHECKING:
+    from legnn.graph import Adjacency
 
 
 class Kernels(Protocol):
@@ -42,7 +44,7 @@ class Kernels(Protocol):
         label: LabelMessage | None = None,
         add: Tensor | None = None,
     ) -> Tensor:
-        """`t_i Σ_j α_ij s_j values_j + label + add` `[rows, channels]`, as wide as `lanes` says."""
+        """`t_i Σ_j α_ij s_j values_j + label + add` `[rows, channels]`, as wide as `padded_width` says."""
         ...
 
     def attention_dot(

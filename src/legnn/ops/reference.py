@@ -5,14 +5,19 @@ Rows are taken with `index_select`, not with brackets: its gradient is one `inde
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from legnn.graph import Adjacency, LabelEdges, LabelGraph
-from legnn.graph.hashing import WORD, hashed
-from legnn.ops.layout import lanes, widen
-from legnn.ops.messages import Attended, Heads, Scales
+from legnn.ops.runtime.hashing import WORD, hashed
+from legnn.ops.runtime.padding import pad_columns, padded_width
+from legnn.ops.types import Attended, AttentionConfig, Scales
+
+if TYPE_CHECKING:
+    from legnn.graph import Adjacency, LabelEdges, LabelGraph
+
 
 Norm = nn.BatchNorm1d | nn.LayerNorm
 
@@ -45,7 +50,7 @@ def attend(
     label_target: Tensor | None,
     add: Tensor | None,
     scales: Scales,
-    kind: Heads,
+    kind: AttentionConfig,
     *,
     classes: bool,
 ) -> Attended:
@@ -63,7 +68,7 @@ def attend(
     source, target = scores(sent, kind)
     slope = kind.negative_slope
     nodes, log_denominator = attention(graph.adjacency, _scaled(values, scales.source), source, target, slope)
-    nodes = widen(_scaled(nodes, scales.target).flatten(1), lanes(kind.channels, sent))
+    nodes = pad_columns(_scaled(nodes, scales.target).flatten(1), padded_width(kind.channels, sent))
     nodes = _with_labels(graph, nodes, labels, add, scales.label)
     if not classes:
         return Attended(nodes, log_denominator, None, None)
@@ -73,10 +78,10 @@ def attend(
     return Attended(nodes, log_denominator, new_labels.flatten(1), label_log_denominator)
 
 
-def scores(sent: Tensor, kind: Heads) -> tuple[Tensor, Tensor | None]:
+def scores(sent: Tensor, kind: AttentionConfig) -> tuple[Tensor, Tensor | None]:
     """The scores within `sent` as sources and, if attention looks at the target, as targets, `[M, heads]` each."""
     first, second = kind.channels, kind.channels + kind.heads
-    return sent[:, first:second], sent[:, second : second + kind.heads] if kind.looks_at_target else None
+    return sent[:, first:second], sent[:, second : second + kind.heads] if kind.use_target_score else None
 
 
 def attention(
@@ -113,7 +118,7 @@ def _with_labels(
     graph: LabelGraph, nodes: Tensor, labels: Tensor | None, add: Tensor | None, scale: Tensor | None
 ) -> Tensor:
     if labels is not None:
-        message = widen(labels.index_select(0, graph.y), nodes.size(1))
+        message = pad_columns(labels.index_select(0, graph.y), nodes.size(1))
         scale = None if scale is None else scale.index_select(0, graph.shown)
         nodes = nodes.index_add(0, graph.shown, _scaled(message, scale))
     return nodes if add is None else nodes + add
@@ -146,7 +151,7 @@ def normed(norm: Norm, x: Tensor) -> Tensor:
         mine = F.layer_norm(mine, norm.normalized_shape, weight, bias, norm.eps)
     else:
         mine = norm(mine)
-    return widen(mine, x.size(1))
+    return pad_columns(mine, x.size(1))
 
 
 def dropped(x: Tensor, dropout: float, seed: Tensor) -> Tensor:

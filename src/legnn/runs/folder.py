@@ -24,11 +24,12 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from legnn.data import TextFeatures, edge_count, fingerprint, read_predictions, write_predictions
+from legnn.config.settings import Settings
+from legnn.data import edge_count, fingerprint
 from legnn.errors import InputError
 from legnn.files import remove_partial, write_text
+from legnn.io import TextFeatures, read_predictions, write_predictions
 from legnn.runs.tensors import load_tensors, save_tensors
-from legnn.settings import Settings
 from legnn.training import EpochLog
 
 

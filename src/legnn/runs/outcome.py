@@ -13,7 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from legnn import __version__
-from legnn.settings import Settings
+from legnn.config.settings import Settings
 from legnn.training import Trainer, score
 
 

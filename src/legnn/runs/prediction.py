@@ -11,12 +11,13 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
-from legnn.data import DataSettings, load
+from legnn.config import DataSettings
+from legnn.datasets import load
 from legnn.errors import InputError
 from legnn.runs.folder import DataCard, RunFolder
 from legnn.runs.node_types import fit_types
 from legnn.runs.outcome import predictions_table
-from legnn.runs.resources import memory_named, select_device, storage_device
+from legnn.runs.resources import explain_out_of_memory, select_device, storage_device
 from legnn.runs.session import reload, restore, shows_labels
 from legnn.training import LayerWise, Task, fold_of, matrix_products, predict_without_own_label, prediction_precision
 
@@ -50,7 +51,7 @@ def predict(
     precision = prediction_precision(settings.train.precision, where)
     inference = LayerWise(model, task, where, precision.dtype)
     shown = task.train if shows_labels(settings) else task.train[:0]
-    with memory_named(settings), matrix_products(precision.products):
+    with explain_out_of_memory(settings), matrix_products(precision.products):
         predicted = predict_without_own_label(
             inference.predict, shown, fold_of(loaded.node_id, settings.train.folds), task.targets
         ).cpu()

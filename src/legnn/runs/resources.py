@@ -10,12 +10,12 @@ from dataclasses import replace
 import torch
 from torch_geometric.data import Data
 
+from legnn.config.settings import Settings
+from legnn.config.training import fanouts_for
 from legnn.data import edge_count
 from legnn.errors import InputError
-from legnn.settings import Settings
 from legnn.training.memory import USABLE, Size, free_bytes, in_gib
 from legnn.training.ranks import under_torchrun
-from legnn.training.settings import fanouts_for
 
 DEFAULT_BATCH = 1024
 """Nodes in a step where `batch = auto` takes mini-batches: enough to keep a GPU busy, few enough for a laptop."""
@@ -80,7 +80,7 @@ def storage_device(settings: Settings, data: Data, device: torch.device) -> torc
 
 
 @contextmanager
-def memory_named(settings: Settings) -> Iterator[None]:
+def explain_out_of_memory(settings: Settings) -> Iterator[None]:
     """Within it, running out of memory is one sentence that says what to try."""
     try:
         yield

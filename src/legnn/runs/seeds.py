@@ -12,12 +12,11 @@ from typing import Any
 
 from torch_geometric.data import Data, HeteroData
 
-from legnn.errors import InputError
+from legnn.config.settings import Settings, resolve
+from legnn.errors import InputError, Interrupted
 from legnn.files import write_text
-from legnn.interrupt import Interrupted
 from legnn.runs.folder import RunFolder, check_free
 from legnn.runs.session import OnEpoch, Run, begin, check_settings, finished, go_on, load_for, reload
-from legnn.settings import Settings, resolve
 from legnn.training import under_torchrun
 
 OnSeed = Callable[[int], None]

@@ -14,16 +14,15 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
-from legnn.data import CATALOG, load
-from legnn.errors import InputError
+from legnn.config.settings import Settings, resolve
+from legnn.datasets import CATALOG, load
+from legnn.errors import InputError, Interrupted
 from legnn.graph.selection import check_selection
-from legnn.interrupt import Interrupted
 from legnn.nn import LEGNN, Lift
 from legnn.nn.lift import check_liftable
 from legnn.runs.folder import RunFolder
 from legnn.runs.outcome import predictions_table, result_of
-from legnn.runs.resources import choose_batch, memory_named, select_device, storage_device
-from legnn.settings import Settings, resolve
+from legnn.runs.resources import choose_batch, explain_out_of_memory, select_device, storage_device
 from legnn.training import (
     Batching,
     EpochLog,
@@ -235,7 +234,7 @@ def _run(
     # all processes read, the first one writes
     keeps = folder if ranks.is_first else None
     with (
-        memory_named(settings),
+        explain_out_of_memory(settings),
         _seeded(settings.train.seed, device),
         matrix_products(precision.products),
     ):

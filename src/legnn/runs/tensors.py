@@ -13,9 +13,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from legnn.errors import InputError
-from legnn.files import whole_or_nothing
-from legnn.wording import first_line
+from legnn.errors import InputError, first_line
+from legnn.files import atomic_write
 
 _META = "legnn"
 
@@ -24,7 +23,7 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], meta: Mapping[str, A
     """Write `tensors` and the JSON-able `meta` to `path`, atomically and with a digest of the contents."""
     held = {name: tensor.detach().to("cpu").contiguous() for name, tensor in tensors.items()}
     header = json.dumps({"meta": dict(meta or {}), "digest": _digest(held)})
-    with whole_or_nothing(path) as file:
+    with atomic_write(path) as file:
         file.write(save(held, metadata={_META: header}))
 
 

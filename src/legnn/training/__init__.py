@@ -1,5 +1,6 @@
 """Training: the loop, full batch, AS-Train, evaluation. No files are read or written here."""
 
+from legnn.config.training import ASTrain, TrainSettings, fanouts_for
 from legnn.training.as_train import (
     PseudoLabels,
     pseudo_label_accuracy,
@@ -17,7 +18,6 @@ from legnn.training.mini_batch import MiniBatch
 from legnn.training.optimizer import make_adam
 from legnn.training.precision import Precision, matrix_products, prediction_precision, training_precision
 from legnn.training.ranks import Ranks, join_ranks, restarted, under_torchrun
-from legnn.training.settings import ASTrain, TrainSettings, fanouts_for
 from legnn.training.task import Task
 
 __all__ = [

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from legnn.training.settings import ASTrain
+from legnn.config.training import ASTrain
 
 
 class PseudoLabels(NamedTuple):

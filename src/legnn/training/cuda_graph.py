@@ -14,7 +14,7 @@ from contextlib import suppress
 import torch
 from torch import Tensor
 
-from legnn.wording import first_line
+from legnn.errors import first_line
 
 RunStep = Callable[[], Tensor]
 """A step: it reads tensors that stay where they are, and gives one tensor, of the same shape every time."""

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Generator, Tensor
 from torch.optim import Optimizer
 
+from legnn.config.training import ASTrain
 from legnn.graph import LabelGraph, TrainingNodeSelection, select_training_nodes
 from legnn.nn import LEGNN
 from legnn.training.as_train import (
@@ -22,7 +23,6 @@ from legnn.training.batching import Step, Validation, class_and_confidence
 from legnn.training.cuda_graph import CudaGraphs, Replay
 from legnn.training.metrics import measure
 from legnn.training.optimizer import reads_lr_from_device
-from legnn.training.settings import ASTrain
 from legnn.training.task import Task
 
 

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Generator, Tensor
 from torch.optim import Optimizer
 
+from legnn.config.training import ASTrain
 from legnn.graph import LabelGraph, SampledLabelGraph, TrainingNodeSelection, sample_label_graph, select_training_nodes
 from legnn.graph.sampling import Fanout
 from legnn.nn import LEGNN
@@ -19,7 +20,6 @@ from legnn.training.layer_wise import LayerWise
 from legnn.training.metrics import measure
 from legnn.training.prefetch import prefetch
 from legnn.training.ranks import ALONE, Ranks
-from legnn.training.settings import ASTrain
 from legnn.training.task import Task
 
 EPOCH_SEEDS = 1_000_003

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from legnn.config.training import ASTrain
 from legnn.graph import Adjacency, LabelGraph
-from legnn.training.settings import ASTrain
 
 
 @dataclass(frozen=True, eq=False)

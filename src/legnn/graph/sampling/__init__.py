@@ -20,11 +20,12 @@ from torch import Tensor
 
 from legnn.graph.blocks import LabelBlock, SampledLabelGraph
 from legnn.graph.label_graph import LabelGraph
-from legnn.graph.sampling import everybody, plain, walk
-from legnn.graph.sampling.everybody import all_senders
-from legnn.graph.sampling.fanout import Fanout
-from legnn.graph.sampling.plain import Drawn, compact, draw
+from legnn.graph.sampling import full_neighbors, walk
+from legnn.graph.sampling.full_neighbors import all_senders
 from legnn.graph.sampling.walk import Kernels
+from legnn.ops.sample import reference as plain
+from legnn.ops.sample.fanout import Fanout
+from legnn.ops.sample.reference import Drawn, compact, draw
 
 __all__ = [
     "Drawn",
@@ -55,15 +56,15 @@ def sample_label_graph(
 
 
 def all_neighbors(graph: LabelGraph, targets: Tensor) -> LabelBlock:
-    """`everybody.all_neighbors`."""
-    return everybody.all_neighbors(kernels_for(targets.device), graph, targets)
+    """`full_neighbors.all_neighbors`."""
+    return full_neighbors.all_neighbors(kernels_for(targets.device), graph, targets)
 
 
 def kernels_for(device: torch.device) -> Kernels | None:
     """The kernels of a device; None for the plain form."""
     if device.type == "cpu":
         # compiled on their first call: importing them takes a moment that not every command needs
-        from legnn.graph.sampling import cpu
+        from legnn.ops.sample import numba_kernels as cpu
 
         return cast(Kernels, cpu)
     return _gpu() if device.type == "cuda" else None
@@ -72,7 +73,7 @@ def kernels_for(device: torch.device) -> Kernels | None:
 @lru_cache(1)
 def _gpu() -> Kernels | None:
     try:
-        from legnn.graph.sampling import gpu
+        from legnn.ops.sample import triton_kernels as gpu
     except ImportError as error:
         warnings.warn(f"no Triton here ({error}): sampling on this GPU takes the slow, plain form", stacklevel=2)
         return None

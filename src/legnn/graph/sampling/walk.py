@@ -14,11 +14,11 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from legnn.graph.adjacency import DrawnRows
 from legnn.graph.blocks import LabelBlock, SampledLabelGraph
 from legnn.graph.label_graph import LabelEdges, LabelGraph
-from legnn.graph.sampling.fanout import Fanout
-from legnn.graph.sampling.scratch import places
+from legnn.ops.csr.adjacency import DrawnRows
+from legnn.ops.sample.fanout import Fanout
+from legnn.ops.sample.scratch import places
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from legnn.graph.adjacency import Adjacency
-from legnn.ops.messages import LabelMessage
+from legnn.ops.csr.adjacency import Adjacency
+from legnn.ops.types import LabelMessage
 
 ROWS = 256
 """Rows over which one part of a pass over a matrix goes; a fixed number, so that column sums do not depend on the

@@ -7,12 +7,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from legnn.graph.adjacency import Adjacency
 from legnn.ops.cpu.arrays import NO_MATRIX, array, blank, cuts_of, edge_arrays, label_arrays
 from legnn.ops.cpu.sums import add_to, end_row
-from legnn.ops.layout import lanes
-from legnn.ops.messages import Attention, LabelMessage
-from legnn.threads import kernel, run
+from legnn.ops.csr.adjacency import Adjacency
+from legnn.ops.runtime.padding import padded_width
+from legnn.ops.runtime.threads import kernel, run
+from legnn.ops.types import Attention, LabelMessage
 
 
 @kernel
@@ -154,7 +154,7 @@ def attention_sum(
 ) -> Tensor:
     """See `fused.Kernels`."""
     sent, channels = attention.sent, attention.channels
-    out = blank(adjacency.num_rows, lanes(channels, sent), channels)
+    out = blank(adjacency.num_rows, padded_width(channels, sent), channels)
     run(
         _attention_sum, adjacency.cuts, adjacency.num_edges * channels, *edge_arrays(adjacency), *_attention(attention),
         array(source_scale), array(target_scale), *label_arrays(label), array(add, NO_MATRIX), out.numpy(),

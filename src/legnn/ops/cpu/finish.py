@@ -7,12 +7,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from legnn.graph.hashing import GOLDEN
-from legnn.graph.hashing_cpu import mixed
 from legnn.ops.cpu.arrays import ROWS, array, blank, cuts_of
-from legnn.ops.layout import widen
 from legnn.ops.reference import threshold
-from legnn.threads import kernel, run
+from legnn.ops.runtime.hashing import GOLDEN
+from legnn.ops.runtime.hashing_numba import mixed
+from legnn.ops.runtime.padding import pad_columns
+from legnn.ops.runtime.threads import kernel, run
 
 
 @kernel
@@ -108,7 +108,7 @@ def batch_norm(
 def activate(x: Tensor, scale: Tensor | None, shift: Tensor | None, dropout: float, seed: Tensor | None) -> Tensor:
     """See `fused.Kernels`."""
     if scale is not None and shift is not None:
-        scale, shift = widen(scale, x.size(1)), widen(shift, x.size(1))
+        scale, shift = pad_columns(scale, x.size(1)), pad_columns(shift, x.size(1))
     return _elementwise(x, scale, shift, dropout, seed, relu=True)
 
 

@@ -7,10 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from legnn.graph.adjacency import Adjacency
 from legnn.ops.cpu.arrays import NO_MATRIX, NOTHING, array, cuts_of, edge_arrays, label_arrays
-from legnn.ops.messages import LabelMessage
-from legnn.threads import kernel, run
+from legnn.ops.csr.adjacency import Adjacency
+from legnn.ops.runtime.threads import kernel, run
+from legnn.ops.types import LabelMessage
 
 
 @kernel

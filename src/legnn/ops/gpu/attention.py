@@ -7,10 +7,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from legnn.graph.adjacency import Adjacency
+from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.gpu.sums import NO_LIMIT, leaky, sum_into, sum_pieces, whole_rows
-from legnn.ops.layout import lanes
-from legnn.ops.messages import Attention, LabelMessage
+from legnn.ops.runtime.padding import padded_width
+from legnn.ops.types import Attention, LabelMessage
 
 EDGES = 2
 """Edges in flight at once in a program of the gradient, which holds whole heads in registers."""
@@ -177,7 +177,7 @@ def attention_sum(
 ) -> Tensor:
     """See `fused.Kernels`."""
     sent, channels = attention.sent, attention.channels
-    out = sent.new_empty(adjacency.num_rows, lanes(channels, sent))
+    out = sent.new_empty(adjacency.num_rows, padded_width(channels, sent))
     out[:, channels:] = 0
     return sum_into(
         adjacency, sent, channels, out, source_scale=source_scale, target_scale=target_scale, label=label, add=add,

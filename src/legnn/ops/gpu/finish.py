@@ -7,8 +7,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from legnn.graph.hashing_gpu import mixed
 from legnn.ops.reference import threshold
+from legnn.ops.runtime.hashing_triton import mixed
 
 BLOCK = 128
 """Columns of a tile."""

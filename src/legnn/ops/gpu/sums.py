@@ -7,8 +7,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from legnn.graph.adjacency import LONG_ROW, Adjacency, Pieces
-from legnn.ops.messages import Attention, LabelMessage
+from legnn.ops.csr.adjacency import LONG_ROW, Adjacency, RowChunks
+from legnn.ops.types import Attention, LabelMessage
 
 EDGES = 2
 """Edges in flight at once in a program."""
@@ -216,7 +216,7 @@ def sum_edges(adjacency: Adjacency, x: Tensor, place: Tensor) -> Tensor:
     return sum_into(adjacency, x, x.size(1), x.new_empty(adjacency.num_rows, x.size(1)), place=place)
 
 
-def sum_pieces(pieces: Pieces, partial: Tensor, into: Tensor) -> None:
+def sum_pieces(pieces: RowChunks, partial: Tensor, into: Tensor) -> None:
     """Add up the pieces of every long row, `partial` `[P, D]`, into its row of `into`."""
     columns = partial.size(1)
     blocks, width, block, tail = _columns(columns)

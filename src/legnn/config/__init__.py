@@ -1,0 +1,5 @@
+"""Every setting: its name, type, default, range and help."""
+
+from legnn.config.data import DataSettings
+
+__all__ = ["DataSettings"]

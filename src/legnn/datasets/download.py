@@ -1,0 +1,89 @@
+"""Files of the named data sets: found under `LEGNN_DATA`, or downloaded there whole or not at all."""
+
+import http.client
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+from urllib.request import Request, urlopen
+
+from legnn.errors import InputError, first_line
+from legnn.files import atomic_write
+from legnn.io.cache import cache_folder
+from legnn.io.progress import bar
+
+CHUNK = 1 << 20
+TIMEOUT_SECONDS = 30
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A file of a named data set."""
+
+    path: str
+    """Where it lies under the data folder."""
+
+    url: str | None
+    """Where it is published; None if it has no such place."""
+
+
+def data_folder() -> Path:
+    """`LEGNN_DATA`, or `legnn` in the user's cache folder."""
+    if chosen := os.environ.get("LEGNN_DATA"):
+        return Path(chosen).expanduser()
+    return cache_folder()
+
+
+_may_download: ContextVar[bool] = ContextVar("may_download", default=True)
+
+
+@contextmanager
+def without_downloads() -> Iterator[None]:
+    """Within it a file that is not on disk is an `InputError`, and nothing is fetched."""
+    token = _may_download.set(False)
+    try:
+        yield
+    finally:
+        _may_download.reset(token)
+
+
+def fetch(file: RemoteFile) -> Path:
+    """The file on disk, downloaded if it is not there."""
+    place = data_folder() / file.path
+    if place.is_file():
+        return place
+    if not _may_download.get():
+        raise InputError(f"{place} is not there")
+    if file.url is None:
+        raise InputError(f"{place} is missing and is published nowhere; put it there, or set LEGNN_DATA to its folder")
+    try:
+        _download(file.url, place)
+    except (OSError, http.client.HTTPException) as error:
+        raise InputError(
+            f"{file.url} could not be downloaded ({first_line(error)}); put the file at {place} by hand, "
+            f"or set LEGNN_DATA to a folder that holds {file.path}"
+        ) from error
+    return place
+
+
+def _download(url: str, place: Path) -> None:
+    request = Request(url, headers={"User-Agent": "legnn"})  # some hosts refuse urllib's own name
+    with urlopen(request, timeout=TIMEOUT_SECONDS) as response, atomic_write(place) as file:
+        length = response.headers.get("Content-Length")
+        expected = int(length) if length else None
+        received = _copy(response, file, expected, place.name)
+        if expected is not None and received != expected:
+            raise OSError(f"the connection ended after {received} of {expected} bytes")
+
+
+def _copy(response: BinaryIO, file: BinaryIO, expected: int | None, name: str) -> int:
+    received = 0
+    with bar(f"downloading {name}", expected) as done:
+        while chunk := response.read(CHUNK):
+            file.write(chunk)
+            received += len(chunk)
+            done(received)
+    return received

@@ -1,0 +1,300 @@
+"""How each published format is read into a plain `Data`; what is missing there `complete` adds.
+
+PyG's data sets write a `processed` folder beside the raw files, trust one they find there, and download what is
+missing. Here they run in a temporary folder of links, so the data folder may be read-only and nothing is fetched,
+stored or unpickled behind the user's back.
+"""
+
+import contextlib
+import gzip
+import io
+import tempfile
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+from torch_geometric.data import Data, HeteroData
+from torch_geometric.datasets import DBLP, Actor, Amazon, Coauthor, HeterophilousGraphDataset, Planetoid
+from torch_geometric.utils import index_to_mask, to_undirected
+
+from legnn.config.data import DataSettings
+from legnn.data.complete import MASKS
+from legnn.data.splits import draw_split
+from legnn.datasets.download import RemoteFile, data_folder, fetch
+from legnn.datasets.pickles import refuse_harmful_pickle
+from legnn.errors import InputError, first_line
+from legnn.io.typed_tables import has_types, read_typed_folder
+
+GEOM_GCN_SPLITS = 10
+DIGITS_NEIGHBORS, DIGITS_TRAIN_PER_CLASS, DIGITS_VAL_PER_CLASS = 10, 10, 30
+ARXIV_CHANNELS = 128
+MAG_RELATIONS = (
+    ("author", "affiliated_with", "institution"),
+    ("author", "writes", "paper"),
+    ("paper", "cites", "paper"),
+    ("paper", "has_topic", "field_of_study"),
+)
+MAG_EMBEDDING = "mag_metapath2vec_emb.pt"
+
+
+def read_digits(split: int | None) -> Data:
+    """Scikit-learn's 8x8 digits, each joined to the ten nearest; 10 training and 30 validation nodes a class."""
+    # importing scikit-learn takes seconds, which other data need not wait for
+    from sklearn.datasets import load_digits
+    from sklearn.neighbors import kneighbors_graph
+
+    digits = load_digits()
+    x = torch.from_numpy(digits.data / 16).float()
+    y = torch.from_numpy(digits.target).long()
+    neighbors = kneighbors_graph(digits.data, DIGITS_NEIGHBORS).tocoo()
+    edge_index = torch.from_numpy(np.stack([neighbors.col, neighbors.row])).long()  # a node hears its neighbors
+    train = np.full(10, DIGITS_TRAIN_PER_CLASS)
+    val = np.full(10, DIGITS_VAL_PER_CLASS)
+    masks = draw_split(y, train, val, seed=split or 0)
+    return Data(
+        x=x, y=y, edge_index=edge_index, feature_names=digits.feature_names, **dict(zip(MASKS, masks, strict=True))
+    )
+
+
+def read_planetoid(
+    folder: str, common: tuple[RemoteFile, ...], splits: tuple[RemoteFile, ...], split: int | None
+) -> Data:
+    """Cora, CiteSeer or PubMed: the public split, or with an int one of geom-gcn's ten."""
+    files = [fetch(file) for file in common]
+    for file in files:
+        if file.suffix != ".index":
+            refuse_harmful_pickle(file)
+    if split is None:
+        return _read_with_pyg(
+            lambda root: Planetoid(root, folder), {f"{folder}/raw/{file.name}": file for file in files}
+        )
+    files += [fetch(file) for file in splits]
+    places = {f"{folder}/geom-gcn/raw/{file.name}": file for file in files}
+    return _read_with_pyg(lambda root: Planetoid(root, folder, split="geom-gcn"), places)
+
+
+def read_amazon(folder: str, file: RemoteFile, split_file: str) -> Data:
+    """Photo or Computers, with the 60/20/20 split if its file is there."""
+    place = {f"{folder}/raw/{Path(file.path).name}": fetch(file)}
+    return _with_split_file(_read_with_pyg(lambda root: Amazon(root, folder), place), split_file)
+
+
+def read_coauthor(folder: str, file: RemoteFile, split_file: str) -> Data:
+    """CS, with the 60/20/20 split if its file is there."""
+    place = {f"{folder}/raw/{Path(file.path).name}": fetch(file)}
+    return _with_split_file(_read_with_pyg(lambda root: Coauthor(root, folder), place), split_file)
+
+
+def read_actor(files: tuple[RemoteFile, ...]) -> Data:
+    """Actor with geom-gcn's ten splits."""
+    return _read_with_pyg(Actor, {f"raw/{Path(file.path).name}": fetch(file) for file in files})
+
+
+def read_heterophilous(name: str, file: RemoteFile) -> Data:
+    """Tolokers or minesweeper with their ten splits."""
+    place = {f"{name}/raw/{name}.npz": fetch(file)}
+    return _read_with_pyg(lambda root: HeterophilousGraphDataset(root, name), place)
+
+
+def read_filtered(file: RemoteFile) -> Data:
+    """Filtered chameleon or squirrel: the published arrays, or the same with sparse features and edges both ways."""
+    path = fetch(file)
+    with as_input_error(path), np.load(path, allow_pickle=False) as arrays:
+        if "node_features" in arrays:
+            y = torch.from_numpy(arrays["node_labels"])
+            edge_index = to_undirected(torch.from_numpy(arrays["edges"].T).long().contiguous(), num_nodes=len(y))
+            masks = {mask: torch.from_numpy(arrays[f"{mask}s"].T) for mask in MASKS}
+            return Data(x=torch.from_numpy(arrays["node_features"]), y=y, edge_index=edge_index, **masks)
+        sparse = (arrays["x_data"], arrays["x_indices"], arrays["x_indptr"])
+        x = torch.from_numpy(sp.csr_matrix(sparse, arrays["x_shape"]).toarray())
+        masks = {mask: torch.from_numpy(arrays[mask]) for mask in MASKS}
+        edge_index = torch.from_numpy(arrays["edge_index"])
+        return Data(x=x, y=torch.from_numpy(arrays["y"]), edge_index=edge_index, **masks)
+
+
+def read_arxiv(archive: RemoteFile) -> Data:
+    """OGB's own archive of ogbn-arxiv, zipped or not, with its split by year; edges go from the citing paper."""
+    open_member = _ogb_opener("arxiv", archive)
+    x = _csv_numbers(open_member("raw/node-feat.csv.gz"), pa.float32())
+    y = _csv_numbers(open_member("raw/node-label.csv.gz"), pa.int64()).flatten()
+    edges = _csv_numbers(open_member("raw/edge.csv.gz"), pa.int64())
+    masks = {}
+    for mask, part in zip(MASKS, ("train", "valid", "test"), strict=True):
+        index = _csv_numbers(open_member(f"split/time/{part}.csv.gz"), pa.int64()).flatten()
+        masks[mask] = index_to_mask(torch.from_numpy(index), size=len(y))
+    categories = _csv_rows(open_member("mapping/labelidx2arxivcategeory.csv.gz"))
+    papers = _csv_rows(open_member("mapping/nodeidx2paperid.csv.gz"))
+    data = Data(
+        x=torch.from_numpy(x),
+        y=torch.from_numpy(y),
+        edge_index=torch.from_numpy(np.ascontiguousarray(edges.T)),
+        class_names=categories.sort_by("label idx")["arxiv category"].to_pylist(),
+        node_id=papers.sort_by("node idx")["paper id"].to_numpy(),
+        notes=[],
+        **masks,
+    )
+    if x.shape[1] != ARXIV_CHANNELS:
+        data.notes.append(
+            f"The features of ogbn-arxiv found here have {x.shape[1]} columns: they are not the published word vectors "
+            f"({ARXIV_CHANNELS} columns), so figures must not be set beside published ones."
+        )
+    return data
+
+
+def read_mag(archive: RemoteFile, embedding: RemoteFile) -> HeteroData:
+    """OGB's own archive of ogbn-mag, zipped or not, or as PyG unpacks it, with its split by year.
+
+    Papers have word vectors; authors, institutions and fields the metapath2vec embedding that PyG publishes, or no
+    features where that is not to be had.
+    """
+    open_member = _ogb_opener("mag", archive)
+    graph = HeteroData()
+    sizes = _csv_rows(open_member("raw/num-node-dict.csv.gz")).to_pylist()[0]
+    for kind, size in sizes.items():
+        graph[kind].num_nodes = int(size)
+    graph["paper"].x = torch.from_numpy(_csv_numbers(open_member("raw/node-feat/paper/node-feat.csv.gz"), pa.float32()))
+    y = _csv_numbers(open_member("raw/node-label/paper/node-label.csv.gz"), pa.int64()).flatten()
+    graph["paper"].y = torch.from_numpy(y)
+    for relation in MAG_RELATIONS:
+        edges = _csv_numbers(open_member(f"raw/relations/{'___'.join(relation)}/edge.csv.gz"), pa.int64())
+        graph[relation].edge_index = torch.from_numpy(np.ascontiguousarray(edges.T))
+    for mask, part in zip(MASKS, ("train", "valid", "test"), strict=True):
+        member = f"split/time/paper/{part}.csv.gz"
+        index = _csv_numbers(open_member(member, f"raw/{member}"), pa.int64())
+        graph["paper"][mask] = index_to_mask(torch.from_numpy(index.flatten()), size=len(y))
+    for kind, rows in _mag_embedding(embedding).items():
+        if kind != "paper":
+            graph[kind].x = rows
+    return graph
+
+
+def _mag_embedding(embedding: RemoteFile) -> dict[str, Tensor]:
+    """The published rows of each type; nothing where they are neither here nor to be downloaded."""
+    folders = ("ogb", *(f"{place}/raw" for place in _ogb_places("mag")))
+    unzipped = [data_folder() / folder / MAG_EMBEDDING for folder in folders]
+    found = next((place for place in unzipped if place.is_file()), None)
+    if found is None:
+        try:
+            found = fetch(embedding)
+        except InputError:  # the note on computed features says what was used in their place
+            return {}
+    with as_input_error(found):
+        content = found.read_bytes()
+        if found.suffix == ".zip":
+            with zipfile.ZipFile(io.BytesIO(content)) as zipped:
+                content = zipped.read(MAG_EMBEDDING)
+        # tensors alone: anything else in the file is refused unopened
+        rows = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+        if not isinstance(rows, dict) or not all(isinstance(one, Tensor) for one in rows.values()):
+            raise ValueError("it does not hold a tensor for each node type")
+        return rows
+
+
+def read_dblp(files: tuple[RemoteFile, ...], archive: RemoteFile) -> HeteroData:
+    """DBLP with MAGNN's split, from its files or from the archive of them."""
+    there = [data_folder() / file.path for file in files]
+    if all(place.is_file() for place in there):
+        return _read_with_pyg(DBLP, {f"raw/{place.name}": place for place in there})
+    zip_file = fetch(archive)
+    with tempfile.TemporaryDirectory(prefix="legnn-") as folder:
+        unzipped = {f"raw/{place.name}": Path(folder) / place.name for place in there}
+        with as_input_error(zip_file), zipfile.ZipFile(zip_file) as zipped:
+            for place in unzipped.values():
+                place.write_bytes(zipped.read(place.name))
+        return _read_with_pyg(DBLP, unzipped)
+
+
+def read_oag_venue(folder: str) -> HeteroData:
+    """A folder of typed tables, which the user makes of the published graph."""
+    place = data_folder() / folder
+    if not has_types(place):
+        raise InputError(
+            f"{place} has no tables of {folder}; make them of the published graph as docs/guide.md says, or set "
+            f"LEGNN_DATA to the folder that holds {folder}"
+        )
+    return read_typed_folder(place, DataSettings(), None)
+
+
+def _read_with_pyg(dataset: Callable[[str], Any], files: Mapping[str, Path]) -> Any:
+    """Read with a data set class of PyG from a folder that holds nothing but links to the raw `files`."""
+    first = next(iter(files.values()))
+    read_from = first if len(files) == 1 else first.parent
+    with tempfile.TemporaryDirectory(prefix="legnn-") as root:
+        for place, file in files.items():
+            link = Path(root) / place
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(file.resolve())
+        # PyG prints as it goes, and old pickles of arrays make NumPy warn: neither is for the user
+        with as_input_error(read_from), contextlib.redirect_stderr(io.StringIO()), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return dataset(root)[0]
+
+
+@contextlib.contextmanager
+def as_input_error(path: Path) -> Iterator[None]:
+    """Raises `InputError` for a file that cannot be read, naming it."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:  # a parser fails on a damaged file with whatever it stumbles over
+        raise InputError(
+            f"{path} could not be read ({first_line(error)}); if it is damaged, delete it and get it again"
+        ) from error
+
+
+def _with_split_file(data: Data, split_file: str) -> Data:
+    path = data_folder() / split_file
+    if not path.is_file():
+        return data
+    with as_input_error(path), np.load(path, allow_pickle=False) as parts:
+        for mask, part in zip(MASKS, ("train", "valid", "test"), strict=True):
+            data[mask] = index_to_mask(torch.from_numpy(parts[part]), size=len(data.y))
+    return data
+
+
+def _ogb_places(name: str) -> tuple[str, ...]:
+    """Where a set of OGB's may lie under the data folder, unzipped."""
+    return f"ogb/ogbn_{name}", f"ogb/{name}", f"ogbn_{name}", name
+
+
+def _ogb_opener(name: str, archive: RemoteFile) -> Callable[..., bytes]:
+    """A function from a member's name to its unzipped bytes; of several names, the first that is there."""
+    places = (*_ogb_places(name), f"ogb/{name}.zip", f"{name}.zip")
+    found = next((place for one in places if (place := data_folder() / one).exists()), None)
+    place = found or fetch(archive)
+
+    def open_member(*members: str) -> bytes:
+        with as_input_error(place / members[0]):
+            if place.is_dir():
+                there = next((member for member in members if (place / member).is_file()), members[0])
+                return gzip.decompress((place / there).read_bytes())
+            with zipfile.ZipFile(place) as zipped:
+                return gzip.decompress(zipped.read(f"{name}/{members[0]}"))
+
+    return open_member
+
+
+def _csv_numbers(text: bytes, kind: pa.DataType) -> np.ndarray:
+    """Numbers [rows, columns] of a table without a header."""
+    columns = [str(i) for i in range(text[: text.find(b"\n")].count(b",") + 1)]
+    with as_input_error(Path("a table of OGB's")):
+        table = pacsv.read_csv(
+            pa.BufferReader(text),
+            read_options=pacsv.ReadOptions(column_names=columns),
+            convert_options=pacsv.ConvertOptions(column_types=dict.fromkeys(columns, kind)),
+        )
+        return np.column_stack([column.to_numpy() for column in table.columns])
+
+
+def _csv_rows(text: bytes) -> pa.Table:
+    with as_input_error(Path("a mapping of OGB's")):
+        return pacsv.read_csv(pa.BufferReader(text))

@@ -1,0 +1,277 @@
+"""An edge table of any size: read part by part, ids looked up on the way, nothing kept but positions and weights."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from legnn.config.data import DataSettings
+from legnn.errors import InputError, plural
+from legnn.io.columns import join_keys, parse_numbers, single_precision
+from legnn.io.node_index import NodeIndex
+from legnn.io.progress import bar
+from legnn.io.table_files import (
+    UNREADABLE,
+    check_names,
+    csv_options,
+    has_column,
+    read_keys,
+    require_column,
+    row_name,
+    unreadable,
+)
+
+ROWS = 1 << 20
+"""Rows of Parquet that are read together."""
+
+BLOCK = 1 << 22
+"""Bytes of CSV that are read together."""
+
+LARGE = 1 << 26
+"""A file of so many bytes takes seconds, and gets a bar."""
+
+
+class Edges(NamedTuple):
+    """What an edge table says."""
+
+    edge_index: np.ndarray
+    """Int64 `[2, E]`: positions of the source and of the target of each edge in their ids."""
+    weight: np.ndarray | None
+    """Float32 `[E]`, finite and above 0; None where the table has none."""
+    ignored: list[str]
+    """Columns that say something else."""
+
+
+def read_edges(
+    path: Path,
+    source_ids: pa.Array,
+    target_ids: pa.Array,
+    settings: DataSettings,
+    *,
+    what: str | tuple[str, str] = "node",
+    weight_may_be_missing: bool = False,
+) -> Edges:
+    """The edges of a `.parquet` or `.csv` file, in the order of its rows.
+
+    There is never more in memory than one part of the file beside what is given back, and the index of the ids.
+
+    Args:
+        path: of the table.
+        source_ids: the ids that sources may have, all different.
+        target_ids: the ids that targets may have; the same object where they are the same nodes.
+        settings: which columns are source, target and weight.
+        what: what the ids are of, `node` or `class`; of sources and of targets where these differ.
+        weight_may_be_missing: whether the weight column need not be there, even one with a name of the user's own.
+
+    Raises:
+        InputError: for the first row that names an id that is not there or has a weight that is none.
+    """
+    try:
+        names = check_names(path, _column_names(path))
+        require_column(path, names, settings.source_column, "source_column")
+        require_column(path, names, settings.target_column, "target_column")
+        weighted = settings.weight_column in names
+        if not weight_may_be_missing:
+            weighted = has_column(path, names, settings.weight_column, "weight_column")
+        sources = NodeIndex(source_ids)
+        targets = sources if target_ids is source_ids else NodeIndex(target_ids)
+        most = _most_rows(path)
+        of_source, of_target = (what, what) if isinstance(what, str) else what
+        ends = np.empty(2 * most, np.int64)
+        weight = np.empty(most, np.float32) if weighted else None
+        columns: list[_Ends | _Weights] = [
+            _Ends(path, settings.source_column, ends[:most], sources, of_source),
+            _Ends(path, settings.target_column, ends[most:], targets, of_target),
+        ]
+        if weight is not None:
+            columns.append(_Weights(path, settings.weight_column, weight))
+        for batch in _batches(path, [column.name for column in columns]):
+            for column in columns:
+                column.add(batch.column(column.name))
+    except InputError:
+        raise
+    except UNREADABLE as error:
+        raise unreadable(path, error) from error
+    for column in columns:
+        column.check()
+    rows = columns[0].rows
+    if rows < most:
+        # targets follow the sources without a gap: both are one array, and it need not be copied to be in one piece
+        ends[rows : 2 * rows] = ends[most : most + rows]
+    used = [column.name for column in columns]
+    return Edges(
+        ends[: 2 * rows].reshape(2, rows),
+        None if weight is None else weight[:rows],
+        [name for name in names if name not in used],
+    )
+
+
+def read_end_ids(path: Path, column: str, setting: str) -> pa.Array:
+    """The different ids that one end of the edges has, as int64 or text, in no particular order.
+
+    Args:
+        path: of the table.
+        column: the end.
+        setting: that says which column it is.
+
+    Raises:
+        InputError: for the first row that has no id there.
+    """
+    found: list[pa.Array] = []
+    rows = 0
+    try:
+        require_column(path, check_names(path, _column_names(path)), column, setting)
+        for batch in _batches(path, [column]):
+            keys = read_keys(path, pa.chunked_array([batch.column(column)]), column)
+            if keys.null_count:
+                row = rows + int(pc.index(keys.is_null(), True).as_py())
+                raise InputError(
+                    f"{path}, {row_name(path, row)}, has no id in column {column!r}; every edge has two ends"
+                )
+            found.append(pc.unique(keys))
+            rows += len(keys)
+    except InputError:
+        raise
+    except UNREADABLE as error:
+        raise unreadable(path, error) from error
+    return pc.unique(join_keys(found))
+
+
+@dataclass
+class _Column:
+    """A column that is being read: the place for its values, and the first cell that cannot be used."""
+
+    path: Path
+    name: str
+    out: np.ndarray
+    rows: int = field(default=0, init=False)
+    bad: int = field(default=0, init=False)
+    first_bad: tuple[int, object] | None = field(default=None, init=False)
+
+    def keep(self, values: np.ndarray, wrong: np.ndarray, cell: Callable[[int], object]) -> None:
+        """Add the next values, of which some are `wrong`; `cell` is what stands in the file at a place of theirs."""
+        if wrong.any():
+            place = int(np.argmax(wrong))
+            self.first_bad = self.first_bad or (self.rows + place, cell(place))
+            self.bad += int(wrong.sum())
+        self.out[self.rows : self.rows + len(values)] = values
+        self.rows += len(values)
+
+
+@dataclass
+class _Ends(_Column):
+    """One end of each edge, as positions in the index."""
+
+    index: NodeIndex
+    what: str
+
+    def add(self, column: pa.Array) -> None:
+        keys = read_keys(self.path, pa.chunked_array([column]), self.name)
+        position = self.index.find(keys)
+        self.keep(position, position < 0, lambda place: keys[place].as_py())
+
+    def check(self) -> None:
+        if self.first_bad is None:
+            return
+        row, value = self.first_bad
+        named = f"no {self.what}" if value is None else f"{self.what} {value!r}"
+        raise InputError(
+            f"{self.path}, {row_name(self.path, row)}, column {self.name!r} names {named}, which is not in the node "
+            f"table ({plural(self.bad, 'such edge')}); every end of an edge must be "
+            f"{'a label of some node' if self.what == 'class' else 'an id of a node'}"
+        )
+
+
+@dataclass
+class _Weights(_Column):
+    """The weight of each edge."""
+
+    def add(self, column: pa.Array) -> None:
+        weights = single_precision(self._numbers(column))
+        self.keep(weights, ~(np.isfinite(weights) & (weights > 0)), lambda place: column[place].as_py())
+
+    def _numbers(self, column: pa.Array) -> np.ndarray:
+        if pa.types.is_string(column.type):
+            try:
+                # most columns are numbers throughout, which this reads many times faster
+                return column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+            except pa.ArrowInvalid:
+                pass
+        numbers = parse_numbers(pa.chunked_array([column]))
+        if numbers is None:
+            raise InputError(
+                f"column {self.name!r} of {self.path} is of the type {column.type}; weights must be numbers"
+            )
+        return numbers.values
+
+    def check(self) -> None:
+        if self.first_bad is None:
+            return
+        row, value = self.first_bad
+        shown = "nothing" if value is None else str(value) if _is_number(value) else repr(value)
+        raise InputError(
+            f"{self.path}, {row_name(self.path, row)}, column {self.name!r} has {shown}; "
+            f"a weight must be a finite number above 0"
+        )
+
+
+def _is_number(value: object) -> bool:
+    try:
+        float(str(value))
+    except ValueError:
+        return False
+    return True
+
+
+def _column_names(path: Path) -> list[str]:
+    if path.suffix == ".parquet":
+        names: list[str] = pq.read_schema(path).names
+        return names
+    with pacsv.open_csv(path, **csv_options([])) as reader:
+        return list(reader.schema.names)
+
+
+def _most_rows(path: Path) -> int:
+    """How many rows there are; in CSV, how many there are at most: empty lines and quoted line breaks are none."""
+    if path.suffix == ".parquet":
+        rows: int = pq.read_metadata(path).num_rows
+        return rows
+    lines, last = 0, b""
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            # a line may end with either, or with both, one after the other
+            lines += block.count(b"\n") + block.count(b"\r") - (last + block).count(b"\r\n")
+            last = block[-1:]
+    # the header is the line that is no row, or the last line has no end
+    return lines - 1 if last in (b"\n", b"\r") else lines
+
+
+def _batches(path: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    """The rows of these columns, part by part."""
+    size = path.stat().st_size
+    with bar(f"reading {path.name}", size, wanted=size >= LARGE) as done:
+        yield from (_parquet_batches if path.suffix == ".parquet" else _csv_batches)(path, columns, done)
+
+
+def _parquet_batches(path: Path, columns: list[str], done: Callable[[float], None]) -> Iterator[pa.RecordBatch]:
+    # without buffering ahead, which would hold whole row groups, and a file may be a single one
+    with pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
+        size, rows = path.stat().st_size, 0
+        for batch in file.iter_batches(ROWS, columns=columns):
+            yield batch
+            rows += batch.num_rows
+            done(size * rows / file.metadata.num_rows)
+
+
+def _csv_batches(path: Path, columns: list[str], done: Callable[[float], None]) -> Iterator[pa.RecordBatch]:
+    options = csv_options(columns, only=columns)
+    with path.open("rb") as file, pacsv.open_csv(file, pacsv.ReadOptions(block_size=BLOCK), **options) as reader:
+        for batch in reader:
+            yield batch
+            done(file.tell())

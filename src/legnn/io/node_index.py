@@ -1,0 +1,42 @@
+"""Where ids stand in the node table: an index that is made once and asked as often as there are edges."""
+
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from legnn.io.columns import as_text
+
+
+class NodeIndex:
+    """Finds ids among `ids` `[M]`, which are all different and none of them null."""
+
+    def __init__(self, ids: pa.Array) -> None:
+        self._ids = ids
+        self._is_whole = pa.types.is_int64(ids.type)
+        self._is_counted = self._is_whole and np.array_equal(ids.to_numpy(zero_copy_only=False), np.arange(len(ids)))
+
+    def find(self, keys: pa.Array) -> np.ndarray:
+        """Position of each key, int64 `[len(keys)]`; -1 where it is not there or null.
+
+        Numbers are found by their value, and keys of another kind than the ids by how they are written.
+        """
+        if not self._is_whole or not pa.types.is_int64(keys.type):
+            return self._texts.get_indexer(as_text(keys).to_numpy(zero_copy_only=False)).astype(np.int64)
+        numbers = keys.fill_null(-1).to_numpy(zero_copy_only=False)
+        if self._is_counted:
+            # seen as unsigned, a number below 0 is above them all
+            return np.where(numbers.view(np.uint64) < len(self._ids), numbers, -1)
+        position = self._values.get_indexer(numbers).astype(np.int64)
+        if keys.null_count:
+            position[keys.is_null().to_numpy(zero_copy_only=False)] = -1
+        return position
+
+    @cached_property
+    def _values(self) -> pd.Index:
+        return pd.Index(self._ids.to_numpy(zero_copy_only=False))
+
+    @cached_property
+    def _texts(self) -> pd.Index:
+        return pd.Index(as_text(self._ids).to_numpy(zero_copy_only=False), dtype=object)

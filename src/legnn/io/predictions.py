@@ -1,0 +1,57 @@
+"""Predictions as a table the user can join with their own."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from legnn.errors import InputError
+from legnn.files import atomic_write
+from legnn.io.columns import as_keys
+from legnn.io.table_files import read_columns
+
+COLUMNS = ("id", "prediction", "confidence", "split")
+
+
+def write_predictions(path: str | Path, table: pd.DataFrame) -> None:
+    """Write `id`, `prediction`, `confidence` and `split` to a `.parquet` or `.csv` file, whole or not at all.
+
+    Ids and predictions keep the kind the user gave them, so that the table joins with theirs.
+    """
+    path = _table_path(path)
+    with atomic_write(path) as file:
+        if path.suffix == ".parquet":
+            pq.write_table(pa.table({name: _array(table[name].to_numpy()) for name in COLUMNS}), file)
+        else:
+            table.to_csv(file, columns=list(COLUMNS), index=False)
+
+
+def read_predictions(path: str | Path) -> pd.DataFrame:
+    """Read what `write_predictions` wrote: columns `id`, `prediction`, `confidence` and `split`."""
+    path = _table_path(path)
+    table = read_columns(path, keys=["id", "prediction", "split"])
+    missing = [name for name in COLUMNS if name not in table.column_names]
+    if missing:
+        raise InputError(f"{path} has no column {missing[0]!r}; predictions have {', '.join(COLUMNS)}")
+    from_text = path.suffix == ".csv"
+    return pd.DataFrame(
+        {
+            "id": as_keys(table["id"], from_text).to_numpy(zero_copy_only=False),
+            "prediction": as_keys(table["prediction"], from_text).to_numpy(zero_copy_only=False),
+            "confidence": table["confidence"].to_numpy(),
+            "split": table["split"].fill_null("").to_numpy(),
+        }
+    )
+
+
+def _table_path(path: str | Path) -> Path:
+    path = Path(path)
+    if path.suffix not in (".parquet", ".csv"):
+        raise InputError(f"predictions go to a .parquet or a .csv file, not to {path}")
+    return path
+
+
+def _array(values: np.ndarray) -> pa.Array:
+    return pa.array(values.tolist() if values.dtype == object else values)

@@ -1,0 +1,148 @@
+"""A table on disk, as CSV or Parquet: its columns, its rows as a user finds them, and what is wrong with it."""
+
+import csv
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from legnn.config.data import DataSettings
+from legnn.errors import InputError, did_you_mean, first_line
+from legnn.io.columns import as_keys
+
+ROW_NUMBERS = re.compile(r"|__index_level_\d+__|Unnamed: 0")
+UNREADABLE = (pa.ArrowException, OSError, ValueError)
+"""What pyarrow raises on a file it cannot read."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table and where it came from."""
+
+    path: Path
+    columns: pa.Table
+
+    def column(self, name: str, setting: str) -> pa.ChunkedArray:
+        """The column, or an error that lists the columns there are."""
+        require_column(self.path, self.columns.column_names, name, setting)
+        return self.columns[name]
+
+    def optional_column(self, name: str, setting: str) -> pa.ChunkedArray | None:
+        """The column, or None if it is not there and nobody asked for it by a name of their own."""
+        return self.columns[name] if has_column(self.path, self.columns.column_names, name, setting) else None
+
+    def keys(self, column: pa.ChunkedArray, name: str) -> pa.Array:
+        """A column of ids or classes."""
+        return read_keys(self.path, column, name)
+
+    def row(self, position: int) -> str:
+        """How the user finds the row."""
+        return row_name(self.path, position)
+
+
+def table_path(folder: Path, stem: str) -> Path:
+    """Where the table is that the folder must have."""
+    path = optional_table_path(folder, stem)
+    if path is None:
+        raise InputError(f"{folder} has no {stem}.parquet and no {stem}.csv; a folder of tables needs one of them")
+    return path
+
+
+def optional_table_path(folder: Path, stem: str) -> Path | None:
+    """Where the table is, or None where there is none."""
+    there = [path for path in (folder / f"{stem}.parquet", folder / f"{stem}.csv") if path.is_file()]
+    if len(there) == 2:
+        raise InputError(f"{folder} has both {stem}.parquet and {stem}.csv; remove the one that is not meant")
+    return there[0] if there else None
+
+
+def read_columns(path: Path, keys: Sequence[str]) -> pa.Table:
+    """The columns of a CSV or Parquet file; in CSV the `keys` stay text exactly as written."""
+    try:
+        columns = _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path, keys)
+    except UNREADABLE as error:
+        raise unreadable(path, error) from error
+    return columns.select(check_names(path, columns.column_names))
+
+
+def unreadable(path: Path, error: BaseException) -> InputError:
+    """The error that says why a table could not be read."""
+    return InputError(f"{path} could not be read: {first_line(error)}")
+
+
+def check_names(path: Path, names: list[str]) -> list[str]:
+    """The columns that are the user's; no two may have one name."""
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"{path} has two columns named {twice!r}; names must differ")
+    # pandas writes its row numbers along; as a feature they would tell the order of the rows
+    return [name for name in names if not ROW_NUMBERS.fullmatch(name)]
+
+
+def require_column(path: Path, names: list[str], name: str, setting: str) -> None:
+    """Refuse a table that does not have the column."""
+    if name not in names:
+        there = ", ".join(map(repr, names))
+        raise InputError(
+            f"{path} has no column {name!r}{did_you_mean(name, names)}; it has {there}, and {setting} says which to use"
+        )
+
+
+def has_column(path: Path, names: list[str], name: str, setting: str) -> bool:
+    """Whether the column is there; it may be missing only if nobody asked for it by a name of their own."""
+    if name == getattr(DataSettings, setting) and name not in names:
+        return False
+    require_column(path, names, name, setting)
+    return True
+
+
+def read_keys(path: Path, column: pa.ChunkedArray, name: str) -> pa.Array:
+    """A column of ids or classes as int64, float64 or string, null where the cell is empty."""
+    try:
+        return as_keys(column, from_text=path.suffix == ".csv")
+    except pa.ArrowException as error:
+        raise InputError(
+            f"column {name!r} of {path} is of the type {column.type}; it must hold text or numbers"
+        ) from error
+
+
+def row_name(path: Path, position: int) -> str:
+    """How the user finds the row: the line of a CSV file, the row of a Parquet file."""
+    if path.suffix != ".csv":
+        return f"row {position} (counting from 0)"
+    # quoted line breaks and empty lines make the line more than the position: count as an editor does
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        reader = csv.reader(file)
+        try:
+            row = next(islice(filter(None, reader), position + 1, None))
+        except csv.Error:  # a cell longer than the csv module reads
+            return f"row {position + 1} below the header"
+        return f"line {reader.line_num - sum(cell.count(chr(10)) for cell in row)}"
+
+
+def csv_options(texts: Sequence[str], only: Sequence[str] | None = None) -> dict[str, object]:
+    """How a CSV file is read: columns `texts` as they are written, `only` these columns or all."""
+    return {
+        "parse_options": pacsv.ParseOptions(newlines_in_values=True),
+        # only the empty cell is missing: a class may be called NA
+        "convert_options": pacsv.ConvertOptions(
+            column_types=dict.fromkeys(texts, pa.string()),
+            null_values=[""],
+            strings_can_be_null=True,
+            include_columns=only,
+        ),
+    }
+
+
+def _read_parquet(path: Path) -> pa.Table:
+    # without partitioning: a folder called year=2020 is not a column
+    return pq.read_table(path, partitioning=None)
+
+
+def _read_csv(path: Path, keys: Sequence[str]) -> pa.Table:
+    return pacsv.read_csv(path, **csv_options(keys))

@@ -1,0 +1,1 @@
+"""What the kernels run on: threads, compilation, hashing, padding."""

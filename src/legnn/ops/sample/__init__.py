@@ -1,0 +1,1 @@
+"""Neighbor sampling: drawing edges of some rows."""

@@ -1,0 +1,431 @@
+"""The command line: what it prints, what it leaves behind, and how it answers a mistake."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.graphs import small_data, table_folder
+from tests.typed_graphs import small_hetero, typed_folder, with_tags
+from typer.testing import CliRunner
+
+import legnn
+from legnn import cli
+from legnn.io import read_predictions
+
+QUICK = ("--epochs", "3", "--hidden", "8")
+
+
+class Done:
+    """What a command did."""
+
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+
+@pytest.fixture
+def command(monkeypatch, capsys, tmp_path):
+    """Run `legnn` as a shell would, in an empty folder, without the seconds that a new process takes to begin."""
+    place = tmp_path / "here"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments: object) -> Done:
+        monkeypatch.setattr(sys, "argv", ["legnn", *map(str, arguments)])
+        capsys.readouterr()
+        code = 0
+        try:
+            cli.main()
+        except SystemExit as stop:
+            code = 0 if stop.code is None else int(stop.code)
+        captured = capsys.readouterr()
+        return Done(code, captured.out, captured.err)
+
+    return run
+
+
+def refused(done: Done, *words: str) -> None:
+    """Exit code 2, one line on standard error that says these words, and nothing on standard output."""
+    assert done.code == 2, (done.out, done.err)
+    assert done.out == ""
+    assert done.err.count("\n") == 1, done.err
+    assert done.err.startswith("legnn: ")
+    for word in words:
+        assert word in done.err
+
+
+@pytest.fixture
+def tables(tmp_path) -> Path:
+    return table_folder(tmp_path / "tables", small_data())
+
+
+def edit(path: Path, change) -> None:
+    table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    change(table).to_csv(path, index=False)
+
+
+# --- what works ------------------------------------------------------------------------------------------------------
+
+
+def test_train_prints_a_table_and_the_folder(command):
+    done = command("train", "digits", *QUICK, "--out", "run")
+    assert done.code == 0, done.err
+    result = json.loads(Path("run/result.json").read_text())
+    for name, split in (("test", "test"), ("validation", "val"), ("training, out of fold", "train_out_of_fold")):
+        assert re.search(rf"{name} .*{result[split]['accuracy']:.4f} .*{result[split]['macro_f1']:.4f}", done.out)
+    assert f"best epoch {result['best_epoch']} of 3, {result['parameters']:,} parameters" in done.out
+    assert done.out.endswith("\nrun\n")
+    assert done.err == ""
+
+
+def test_without_out_the_folder_is_named_after_the_run_and_numbered(command, tables):
+    assert command("train", tables, *QUICK).out.endswith("\nruns/tables-gcn-enhanced\n")
+    assert command("train", tables, *QUICK).out.endswith("\nruns/tables-gcn-enhanced-2\n")
+    options = ("--as-train", "--labels", "concat", "--backbone", "sage")
+    assert command("train", tables, *QUICK, *options).out.endswith("\nruns/tables-sage-concat-as-train\n")
+
+
+def test_options_become_settings(command, tables):
+    options = ("--backbone", "gat", "--labels", "addition", "--heads", "2", "--residual", "identity", "--norm", "layer")
+    more = ("--as-train", "--threshold", "0.4", "--no-tc", "--no-selection", "--seed", "7", "--no-self-loops")
+    more = (*more, "--device", "cpu", "--precision", "fp32")
+    done = command("train", tables, *QUICK, *options, *more, "--out", "run")
+    assert done.code == 0, done.err
+    settings = legnn.RunFolder.open(Path("run")).settings
+    model, train = settings.model, settings.train
+    assert (model.backbone, model.labels, model.heads, model.residual, model.norm) == (
+        "gat",
+        "addition",
+        2,
+        "identity",
+        "layer",
+    )
+    assert (train.selection, train.seed, train.epochs) == (False, 7, 3)
+    assert (train.device, train.precision) == ("cpu", "fp32")
+    assert settings.as_train == legnn.ASTrain(threshold=0.4, use_tc=False)
+    assert settings.data.self_loops is False
+
+
+def test_config_repeats_a_run_and_options_beside_it_win(command, tables):
+    command("train", tables, *QUICK, "--backbone", "sage", "--out", "first")
+    assert command("train", "--config", "first/settings.yaml", "--out", "second").code == 0
+    assert Path("first/predictions.parquet").read_bytes() == Path("second/predictions.parquet").read_bytes()
+    assert Path("first/weights.safetensors").read_bytes() == Path("second/weights.safetensors").read_bytes()
+    assert command("train", "--config", "first/settings.yaml", "--seed", "9", "--out", "third").code == 0
+    settings = legnn.RunFolder.open(Path("third")).settings
+    assert (settings.train.seed, settings.model.backbone) == (9, "sage")
+
+
+def test_seeds_print_mean_and_deviation(command, tables):
+    done = command("train", tables, *QUICK, "--seeds", "2", "--out", "runs")
+    assert done.code == 0, done.err
+    summary = json.loads(Path("runs/summary.json").read_text())
+    accuracy = summary["test"]["accuracy"]
+    assert f"{accuracy['mean']:.4f} ± {accuracy['std']:.4f}" in done.out
+    again = command("train", "--resume", "runs")
+    assert again.code == 0
+    assert f"{accuracy['mean']:.4f} ± {accuracy['std']:.4f}" in again.out
+
+
+def test_resume_of_a_finished_run_shows_its_result(command, tables):
+    first = command("train", tables, *QUICK, "--out", "run")
+    assert command("train", "--resume", "run").out == first.out
+
+
+def test_predict_writes_a_table_and_says_where(command, tables):
+    command("train", tables, *QUICK, "--out", "run")
+    before = Path("run/predictions.parquet").read_bytes()
+    assert command("predict", "run").out.endswith("\nrun/predictions.parquet\n")
+    assert Path("run/predictions.parquet").read_bytes() == before
+    done = command("predict", "run", "--data", tables, "--out", "p.csv")
+    assert done.code == 0, done.err
+    assert "40 predictions" in done.out
+    assert read_predictions("p.csv")["id"].tolist() == [f"n{i}" for i in range(40)]
+    assert command("predict", "run", "--data", tables).out.endswith("\npredictions.parquet\n")
+
+
+def test_plot_draws_a_picture_and_says_where(command, tables):
+    command("train", tables, *QUICK, "--out", "run")
+    assert command("plot", "run").out == "run/curves.png\n"
+    assert command("plot", "run", "--out", "new/c.svg").out == "new/c.svg\n"
+    assert Path("new/c.svg").is_file()
+
+
+def test_datasets_shows_one(command, real_data):
+    done = command("datasets", "cora")
+    assert done.code == 0, done.err
+    for word in ("2,708", "1,433", "7", "0.8100"):
+        assert word in done.out
+
+
+def test_datasets_shows_a_folder_of_tables(command, tables):
+    done = command("datasets", tables)
+    assert done.code == 0, done.err
+    assert "tables" in done.out
+    assert "40" in done.out
+
+
+def test_prepare_writes_a_folder_that_the_other_commands_take(command, tables):
+    done = command("prepare", tables, "--out", "prepared", "--no-undirected")
+    assert done.code == 0, done.err
+    assert "tables" in done.out
+    assert done.out.rstrip().endswith("prepared")
+    assert json.loads(Path("prepared/graph.json").read_text())["settings"]["undirected"] is False
+    assert command("datasets", "prepared").out == command("datasets", tables).out
+    assert command("train", "prepared", *QUICK, "--out", "mapped").code == 0
+    assert command("train", tables, "--no-undirected", *QUICK, "--out", "plain").code == 0
+    assert Path("mapped/metrics.jsonl").read_bytes() == Path("plain/metrics.jsonl").read_bytes()
+    assert Path("mapped/weights.safetensors").read_bytes() == Path("plain/weights.safetensors").read_bytes()
+    assert command("predict", "mapped").code == 0
+    assert command("train", "--resume", "mapped").code == 0
+
+
+def test_prepare_takes_several_node_types(command, tmp_path):
+    folder = typed_folder(tmp_path / "typed", with_tags(small_hetero()))
+    options = ("--type-channels", 6, "--missing-features", "metapath2vec")
+    assert command("prepare", folder, "--out", "prepared", *options).code == 0
+    said = json.loads(Path("prepared/graph.json").read_text())
+    assert (said["settings"]["type_channels"], said["settings"]["missing_features"]) == (6, "metapath2vec")
+    assert said["type_names"] == ["author", "paper", "tag"]
+    assert command("train", "prepared", *QUICK, "--out", "mapped").code == 0
+    assert command("train", folder, *options, *QUICK, "--out", "plain").code == 0
+    assert Path("mapped/weights.safetensors").read_bytes() == Path("plain/weights.safetensors").read_bytes()
+
+
+def test_prepare_answers_a_mistake_with_one_sentence_and_leaves_nothing_behind(command, tables):
+    refused(command("prepare", "nowhere", "--out", "here"), "unknown data set 'nowhere'")
+    refused(command("prepare", tables, "--out", "here", "--label-column", "topic"), "has no column 'topic'")
+    assert not Path("here").exists()
+    assert list(Path().iterdir()) == []
+    refused(command("prepare", "digits", "--out", tables), "is already there; give another --out")
+    command("prepare", tables, "--out", "here")
+    Path("here/col.npy").unlink()
+    refused(command("train", "here"), "here has no col.npy")
+    Path("here/graph.json").write_text("{}")
+    refused(command("datasets", "here"), "of version None")
+
+
+def test_datasets_lists_all_names_and_downloads_nothing(command, monkeypatch, tmp_path):
+    monkeypatch.setenv("LEGNN_DATA", str(tmp_path / "nothing"))
+    monkeypatch.setattr("urllib.request.urlopen", lambda *_, **__: pytest.fail("nothing may be downloaded"))
+    done = command("datasets")
+    assert done.code == 0, done.err
+    assert all(name in done.out for name in legnn.CATALOG)
+    assert done.out.count("not here") >= 5
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_a_bracket_in_a_name_is_printed_as_it_is(command, tables):
+    place = "run [red] :car:"
+    assert command("train", tables, *QUICK, "--out", place).out.endswith(f"\n{place}\n")
+
+
+@pytest.mark.parametrize("name", ["train", "predict", "datasets", "plot"])
+def test_help_shows_every_default(name):
+    done = CliRunner().invoke(cli.app, [name, "--help"], env={"COLUMNS": "250", "TERM": "dumb", "NO_COLOR": "1"})
+    assert done.exit_code == 0
+    if name == "train":
+        for default in ("[digits]", "[by labels]", "[gcn]", "[0.7]", "[runs/…]"):
+            assert default in done.output
+
+
+def test_every_setting_that_has_an_option_has_it_under_its_own_name():
+    from dataclasses import fields
+    from inspect import signature
+
+    sections = (legnn.DataSettings, legnn.ModelSettings, legnn.TrainSettings, legnn.ASTrain)
+    known = {field.name for section in sections for field in fields(section)}
+    options = set(signature(cli.train).parameters) - {"data", "out", "resume", "config", "seeds", "as_train"}
+    assert options <= known
+
+
+# --- what does not ---------------------------------------------------------------------------------------------------
+
+
+def bad_edge(tables: Path) -> None:
+    edit(tables / "edges.csv", lambda t: pd.concat([t, pd.DataFrame({"source": ["n0"], "target": ["nobody"]})]))
+
+
+def same_id(tables: Path) -> None:
+    edit(tables / "nodes.csv", lambda t: t.assign(id=["n1", *t["id"][1:]]))
+
+
+def bad_feature(value: str):
+    def change(tables: Path) -> None:
+        edit(tables / "nodes.csv", lambda t: t.assign(f1=[*t["f1"][:3], value, value, *t["f1"][5:]]))
+
+    return change
+
+
+def set_column(name: str, make):
+    return lambda tables: edit(tables / "nodes.csv", lambda t: t.assign(**{name: make(t)}))
+
+
+def no_edges(tables: Path) -> None:
+    (tables / "edges.csv").write_text("source,target\n")
+
+
+def no_nodes(tables: Path) -> None:
+    (tables / "nodes.csv").write_text("id,label,split,f0\n")
+
+
+def short_features(tables: Path) -> None:
+    np.save(tables / "features.npy", np.zeros((39, 4), dtype=np.float32))
+
+
+def only_in_test(t: pd.DataFrame) -> list[str]:
+    return ["unseen" if split == "test" else label for label, split in zip(t["label"], t["split"], strict=True)]
+
+
+BAD_DATA = [
+    (bad_edge, ["edges.csv", "'target'", "'nobody'", "every end of an edge must be an id of a node"]),
+    (same_id, ["nodes.csv", "'n1'", "twice", "line 2 and line 3", "ids must differ"]),
+    (bad_feature("nan"), ["2 features", "node 'n3'", "column 'f1'", "must be a finite number"]),
+    (bad_feature("inf"), ["2 features", "node 'n3'", "column 'f1'", "must be a finite number"]),
+    (bad_feature("much"), ["nodes.csv", "line 5", "'f1'", "'much'", "2 such cells"]),
+    (
+        set_column("split", lambda t: t["split"].replace("train", "")),
+        ["for training", "mark some labeled nodes 'train'"],
+    ),
+    (set_column("label", lambda t: ["only" if x else "" for x in t["label"]]), ["'only'", "two classes or more"]),
+    (set_column("label", lambda t: [""] * len(t)), ["no node of", "has a label"]),
+    (set_column("label", only_in_test), ["test nodes but no training node of class 'unseen'"]),
+    (set_column("split", lambda t: t["split"].replace("val", "vall")), ["nodes.csv", "'vall'", "did you mean 'val'"]),
+    (
+        lambda tables: edit(tables / "nodes.csv", lambda t: t.rename(columns={"label": "lable"})),
+        ["no column 'label'", "'lable'"],
+    ),
+    (no_edges, ["edges.csv", "at least one edge"]),
+    (no_nodes, ["nodes.csv", "has no rows"]),
+    (short_features, ["features.npy", "39 rows", "40"]),
+    (lambda tables: (tables / "edges.csv").unlink(), ["no edges.parquet and no edges.csv"]),
+]
+
+
+@pytest.mark.parametrize(("damage", "words"), BAD_DATA)
+@pytest.mark.parametrize("seeds", [(), ("--seeds", "2")])
+def test_bad_data_get_one_sentence_and_leave_nothing_behind(command, tables, damage, words, seeds):
+    damage(tables)
+    refused(command("train", tables, *QUICK, *seeds, "--out", "run"), *words)
+    refused(command("train", tables, *QUICK, *seeds), *words)
+    assert list(Path().iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["train", "corra"], ["unknown data set 'corra'", "did you mean 'cora'"]),
+        (["train", "digits", "--backbone", "gcnn"], ["backbone must be one of", "did you mean 'gcn'"]),
+        (["train", "digits", "--threshold", "0.5"], ["belongs to AS-Train", "--as-train"]),
+        (["train", "digits", "--lr", "-1"], ["lr must be above 0"]),
+        (["train", "digits", "--alpha", "1.5"], ["alpha must be above 0 and at most 1"]),
+        (["train", "digits", "--alpha", "0.0001"], ["leaves none to predict"]),
+        (["train", "digits", "--backbone", "gatv2", "--hidden", "30"], ["hidden = 30", "heads = 4"]),
+        (["train", "digits", "--backbone", "gin", "--normalize", "joint"], ["needs gcn, sage or gat"]),
+        (["train", "digits", "--label-features", "given"], ["a row for each class"]),
+        (["train", "digits", "--device", "cpu", "--precision", "tf32"], ["tf32 needs a GPU", "precision = fp32"]),
+        (["train", "digits", "--seeds", "0"], ["seeds must be at least 1"]),
+        (["train", "digits", "--seeds", "2", "--seed", "1"], ["--seed for one run or --seeds for several"]),
+        (["train", "digits", "--resume", "x"], ["--resume goes on with a run as it was begun"]),
+        (["train", "--resume", "nowhere"], ["there is no run folder nowhere"]),
+        (["train", "--config", "nowhere.yaml"], ["cannot read the settings file nowhere.yaml"]),
+        (["train", "digits", "--text", "words"], ["leave text out"]),
+        (["predict", "nowhere"], ["there is no run folder nowhere"]),
+        (["plot", "nowhere"], ["there is no run folder nowhere"]),
+        (["datasets", "nosuch"], ["unknown data set 'nosuch'"]),
+    ],
+)
+def test_a_mistaken_command_gets_one_sentence_and_leaves_nothing_behind(command, arguments, words):
+    refused(command(*arguments), *words)
+    assert list(Path().iterdir()) == []
+
+
+def test_a_settings_file_with_an_unknown_key_is_refused(command):
+    Path("settings.yaml").write_text("model:\n  hiden: 8\n")
+    done = command("train", "digits", "--config", "settings.yaml", "--out", "run")
+    refused(done, "settings.yaml", "'model.hiden'", "did you mean 'hidden'")
+    assert [path.name for path in Path().iterdir()] == ["settings.yaml"]
+
+
+def test_a_folder_that_is_there_is_refused(command, tables):
+    command("train", tables, *QUICK, "--out", "run")
+    before = {path.name: path.read_bytes() for path in Path("run").iterdir()}
+    refused(command("train", tables, *QUICK, "--out", "run"), "run is already there", "legnn train --resume run")
+    assert {path.name: path.read_bytes() for path in Path("run").iterdir()} == before
+
+
+def test_a_damaged_run_is_refused(command, tables):
+    command("train", tables, *QUICK, "--out", "run")
+    weights = Path("run/weights.safetensors")
+    weights.write_bytes(weights.read_bytes()[:-10])
+    refused(command("predict", "run", "--out", "p.csv"), "weights.safetensors", "damaged", "restore it from a copy")
+    assert not Path("p.csv").exists()
+
+
+def test_a_truncated_checkpoint_is_refused(command, tables):
+    with pytest.raises(legnn.Interrupted):
+        legnn.train(tables, out="run", epochs=3, hidden=8, should_stop=lambda: True)
+    checkpoint = Path("run/checkpoint.safetensors")
+    checkpoint.write_bytes(checkpoint.read_bytes()[:100])
+    refused(command("train", "--resume", "run"), "checkpoint.safetensors", "damaged")
+
+
+def test_a_run_of_other_data_is_refused(command, tables):
+    command("train", tables, *QUICK, "--out", "run")
+    refused(command("predict", "run", "--data", "digits"), "the feature columns of digits are not those of run")
+    with pytest.raises(legnn.Interrupted):
+        legnn.train(tables, out="cut", epochs=3, hidden=8, should_stop=lambda: True)
+    edit(tables / "nodes.csv", lambda t: t.assign(f0=["7", *t["f0"][1:]]))
+    refused(command("train", "--resume", "cut"), "cut is a run on other data", "restore the data")
+    refused(command("predict", "run"), "run is a run on other data", "give --data")
+
+
+def test_a_run_whose_data_are_gone_says_so(command, tables):
+    command("train", tables, *QUICK, "--out", "run")
+    shutil.rmtree(tables)
+    refused(command("predict", "run"), f"there is no folder {tables}")
+
+
+def test_predictions_go_to_a_table_or_nowhere(command, tables):
+    command("train", tables, *QUICK, "--out", "run")
+    refused(command("predict", "run", "--out", "p.txt"), ".parquet or a .csv file, not to p.txt")
+    refused(command("plot", "run", "--out", "p.txt"), "not to p.txt")
+    assert [path.name for path in Path().iterdir()] == ["run"]
+
+
+# --- as a process ----------------------------------------------------------------------------------------------------
+
+
+def as_process(*arguments: str, cwd: Path) -> subprocess.CompletedProcess:
+    source = str(Path(legnn.__file__).resolve().parents[1])
+    environment = {**os.environ, "PYTHONPATH": source, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        [sys.executable, "-m", "legnn", *arguments], cwd=cwd, env=environment, capture_output=True, timeout=120
+    )
+
+
+def test_piped_output_has_no_progress_and_no_control_characters(tmp_path):
+    done = as_process("train", "digits", *QUICK, "--out", "run", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == b""
+    text = done.stdout.decode()
+    assert [character for character in text if ord(character) < 32 and character != "\n"] == []
+    assert "accuracy" in text
+    assert text.endswith("\nrun\n")
+
+
+def test_a_mistake_in_a_real_process_is_one_line_and_code_2(tmp_path, tables):
+    bad_edge(tables)
+    done = as_process("train", str(tables), "--out", "run", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == b""
+    assert done.stderr.count(b"\n") == 1
+    assert b"Traceback" not in done.stderr
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,102 @@
+"""A file is there whole or not at all, and without a network the user is told where to put it."""
+
+from pathlib import Path
+from urllib.error import URLError
+
+import pytest
+
+from legnn.datasets import data_folder, download, load
+from legnn.datasets.download import RemoteFile, fetch
+from legnn.errors import InputError
+from legnn.files import atomic_write
+
+
+@pytest.fixture
+def empty_folder(tmp_path, monkeypatch) -> Path:
+    folder = tmp_path / "data"
+    monkeypatch.setenv("LEGNN_DATA", str(folder))
+    return folder
+
+
+@pytest.fixture
+def no_network(monkeypatch):
+    def fail(*args, **kwargs):
+        raise URLError("no route to host")
+
+    monkeypatch.setattr(download, "urlopen", fail)
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("cora", "planetoid/Cora/raw/ind.cora.x"),
+        ("amazon-photo", "amazon/Photo/raw/amazon_electronics_photo.npz"),
+        ("coauthor-cs", "coauthor/CS/raw/ms_academic_cs.npz"),
+        ("actor", "actor/raw/out1_node_feature_label.txt"),
+        ("tolokers", "heterophilous/tolokers/raw/tolokers.npz"),
+        ("squirrel-filtered", "filtered/squirrel_filtered.npz"),
+        ("ogbn-arxiv", "ogb/arxiv.zip"),
+    ],
+)
+def test_without_a_network_the_error_says_what_was_tried_and_where_to_put_it(name, place, empty_folder, no_network):
+    with pytest.raises(InputError) as error:
+        load(name)
+    message = str(error.value)
+    assert "https://" in message
+    assert "no route to host" in message
+    assert str(empty_folder / place) in message
+    assert "\n" not in message
+
+
+def test_a_download_lands_in_the_data_folder_and_is_not_repeated(tmp_path, empty_folder):
+    published = tmp_path / "published.npz"
+    published.write_bytes(b"content")
+    file = RemoteFile("some/where/it.npz", published.as_uri())
+    assert fetch(file).read_bytes() == b"content"
+    published.unlink()
+    assert fetch(file) == empty_folder / "some/where/it.npz"
+    assert [path.name for path in (empty_folder / "some/where").iterdir()] == ["it.npz"]
+
+
+def test_a_download_cut_short_leaves_nothing(tmp_path, empty_folder, monkeypatch):
+    published = tmp_path / "published.npz"
+    published.write_bytes(b"content")
+    opened = download.urlopen
+
+    def promise_more(*args, **kwargs):
+        response = opened(*args, **kwargs)
+        response.headers.replace_header("Content-Length", "100")
+        return response
+
+    monkeypatch.setattr(download, "urlopen", promise_more)
+    with pytest.raises(InputError, match="ended after 7 of 100 bytes"):
+        fetch(RemoteFile("it.npz", published.as_uri()))
+    assert list(empty_folder.iterdir()) == []
+
+
+def test_a_file_published_nowhere_must_be_put_there(empty_folder):
+    with pytest.raises(InputError, match="is missing and is published nowhere; put it there"):
+        fetch(RemoteFile("it.npz", None))
+
+
+def test_a_write_that_fails_keeps_the_old_file(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("old")
+
+    def write_half():
+        with atomic_write(path) as file:
+            file.write(b"ne")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_half()
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_data_folder_is_the_users_cache_unless_chosen(monkeypatch, tmp_path):
+    monkeypatch.delenv("LEGNN_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert data_folder() == tmp_path / "legnn"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert data_folder() == Path.home() / ".cache" / "legnn"
