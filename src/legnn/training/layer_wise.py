@@ -16,8 +16,8 @@ from torch import Tensor
 from legnn.graph import LabelBlock, LabelEdges, LabelGraph, SampledLabelGraph
 from legnn.graph.sampling import all_neighbors, all_senders, draw
 from legnn.nn import LEGNN
+from legnn.nn.block import Block
 from legnn.nn.features import Features
-from legnn.nn.model import Block
 from legnn.ops import class_sum
 from legnn.training.batching import class_and_confidence
 from legnn.training.memory import SINGLE, Size, total_bytes

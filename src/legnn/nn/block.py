@@ -1,0 +1,55 @@
+"""One layer of a network and what follows it."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from legnn.config.model import ModelSettings
+from legnn.graph import LabelGraph
+from legnn.nn.backbones import BACKBONES
+from legnn.nn.layer import Linear, typed_linear
+from legnn.nn.product import product_and_pass
+from legnn.ops import finish
+
+
+class Block(nn.Module):
+    """One layer and what follows it: residual, normalization, activation, dropout."""
+
+    def __init__(self, settings: ModelSettings, channels: int, *, enhanced: bool, update_labels: bool) -> None:
+        super().__init__()
+        self.layer = BACKBONES[settings.backbone](settings, channels, enhanced, update_labels)
+        self.dropout = settings.dropout or 0.0
+        self.residual = _residual(settings.residual, channels)
+        norms = {"none": None, "batch": nn.BatchNorm1d, "layer": nn.LayerNorm}
+        norm = norms[settings.norm or "none"]
+        self.norm = None if norm is None else norm(channels)
+        if enhanced and update_labels:
+            # a handful of labels is no batch to take statistics of: theirs is a layer norm wherever there is a norm
+            self.label_norm = None if norm is None else nn.LayerNorm(channels)
+            self.label_residual = _residual(settings.residual, channels)
+
+    def forward(self, x: Tensor, labels: Tensor | None, graph: LabelGraph) -> tuple[Tensor, Tensor | None]:
+        """Shapes: `x` `[N, D]`, `labels` `[C, D]` or None; `[M, D]` and the labels come out, None after the last block.
+
+        In a whole graph `N = M`; in a part of one the `M` nodes that receive are the first of the `N` that send.
+        """
+        add: Tensor | None = None
+        if isinstance(self.residual, Linear) and getattr(self.layer, "reads_by_products", False):
+            add, x = product_and_pass(x, self.residual.weight, rows=graph.num_nodes)
+        elif isinstance(self.residual, Linear):
+            add = self.residual(x[: graph.num_nodes])
+        elif self.residual is not None:
+            add = x
+        x, new_labels = self.layer(x, labels, graph, add)
+        x = finish(x, self.norm, self.dropout, training=self.training)
+        if new_labels is None or labels is None:
+            return x, None
+        if self.label_residual is not None:
+            new_labels = new_labels + self.label_residual(labels)[:, : new_labels.size(1)]
+        return x, finish(new_labels, self.label_norm, self.dropout, training=self.training)
+
+
+def _residual(kind: str | None, channels: int) -> nn.Module | None:
+    if kind == "linear":
+        return typed_linear(channels, channels)
+    return nn.Identity() if kind == "identity" else None
