@@ -5,13 +5,13 @@ import torch
 from tests.ops.graphs import random_graph, with_labels
 
 from legnn.nn import LEGNN, ModelSettings
-from legnn.ops import layout
+from legnn.ops.runtime import padding
 
 BACKBONES = ["gcn", "sage", "gat", "gatv2"]
 
 
 def outcome(settings: ModelSettings, x: torch.Tensor, graph, padded_width: int, monkeypatch):
-    monkeypatch.setitem(layout.LANES, "cpu", padded_width)
+    monkeypatch.setitem(padding.LANES, "cpu", padded_width)
     torch.manual_seed(0)
     model = LEGNN(x.size(1), graph.num_classes, settings).train()
     features = model.features(x)
