@@ -7,7 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from legnn.ops.runtime.threads import kernel, run
+from legnn.ops.runtime.jit import kernel
+from legnn.ops.runtime.threads import run_parallel
 
 
 @kernel
@@ -58,9 +59,9 @@ def turned(rowptr: Tensor, col: Tensor, num_cols: int) -> tuple[Tensor, Tensor, 
     row_cuts = np.array([0, *row_cuts, ends.size - 1])
     kind = np.int32 if edges < 2**31 else np.int64
     counts = np.empty((parts, num_cols), kind)
-    run(_count, range(parts + 1), edges, ends[row_cuts].astype(np.int64), col.numpy(), counts)
+    run_parallel(_count, range(parts + 1), edges, ends[row_cuts].astype(np.int64), col.numpy(), counts)
     turned_rowptr = torch.empty(num_cols + 1, dtype=torch.int64)
     _begin(counts, turned_rowptr.numpy())
     row, place = torch.empty_like(col), torch.from_numpy(np.empty(edges, kind))
-    run(_put, range(parts + 1), edges, row_cuts, ends, col.numpy(), counts, row.numpy(), place.numpy())
+    run_parallel(_put, range(parts + 1), edges, row_cuts, ends, col.numpy(), counts, row.numpy(), place.numpy())
     return turned_rowptr, row, place

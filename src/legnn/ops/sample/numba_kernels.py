@@ -15,8 +15,8 @@ from torch import Tensor
 
 from legnn.graph.sampling.walk import Found, Rows, Step
 from legnn.ops.runtime.hashing import GOLDEN, LABELS
-from legnn.ops.runtime.hashing_numba import mixed
-from legnn.ops.runtime.threads import kernel, prefetch
+from legnn.ops.runtime.hashing_numba import mix
+from legnn.ops.runtime.jit import kernel, prefetch
 from legnn.ops.sample.fanout import Fanout
 
 NO_LIMIT = 2**62
@@ -58,10 +58,10 @@ def _pick(row, degree, count, low, high, into):
         for i in range(count):
             into[i] = i
         return
-    key = np.uint32(mixed(np.uint32(np.uint32(row) ^ low)) ^ high)
+    key = np.uint32(mix(np.uint32(np.uint32(row) ^ low)) ^ high)
     for i in range(count):
         last = degree - count + i
-        word = mixed(np.uint32(key + np.uint32(np.uint32(i) * np.uint32(GOLDEN))))
+        word = mix(np.uint32(key + np.uint32(np.uint32(i) * np.uint32(GOLDEN))))
         pick = np.int64((np.uint64(word) * np.uint64(last + 1)) >> np.uint64(32))
         # to the end, though the first that is equal would do: without a way out the loop goes by vectors
         again = False

@@ -11,7 +11,7 @@ from torch import Tensor
 from legnn.graph.blocks import LabelBlock, SampledLabelGraph
 from legnn.graph.label_graph import LabelEdges, LabelGraph
 from legnn.ops.csr.adjacency import Adjacency, DrawnRows
-from legnn.ops.runtime.hashing import LABELS, hashed
+from legnn.ops.runtime.hashing import LABELS, random_words
 from legnn.ops.sample.fanout import Fanout
 
 
@@ -105,7 +105,7 @@ def draw(adjacency: Adjacency, rows: Tensor, fanout: Fanout, key: tuple[int, int
     taken = torch.empty(rows.numel(), fanout, dtype=torch.long, device=rows.device)
     for i in range(fanout):
         last = degree - fanout + i
-        pick = (hashed(rows, i, key) * (last + 1).clamp(min=1)) >> 32
+        pick = (random_words(rows, i, key) * (last + 1).clamp(min=1)) >> 32
         again = (taken[:, :i] == pick[:, None]).any(1)
         taken[:, i] = torch.where(again, last, pick)
     # a row with no more edges than may be drawn gives all of them

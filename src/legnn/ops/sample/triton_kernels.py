@@ -15,7 +15,7 @@ from torch import Tensor
 
 from legnn.graph.sampling.walk import Found, Rows, Step
 from legnn.ops.runtime.hashing import LABELS
-from legnn.ops.runtime.hashing_triton import mixed
+from legnn.ops.runtime.hashing_triton import mix
 from legnn.ops.sample.fanout import Fanout
 
 NOT_READ = 2**30
@@ -102,13 +102,13 @@ def _draw(
     row = tl.where(is_node, tl.load(targets + r, mask=is_node, other=0), (r - num_targets).to(tl.int64))
     degree = tl.load(edges_of + r, mask=inside, other=0)
     key = tl.where(is_node, low.to(tl.uint32), label_low.to(tl.uint32))
-    key = mixed(row.to(tl.uint32) ^ key) ^ high.to(tl.uint32)
+    key = mix(row.to(tl.uint32) ^ key) ^ high.to(tl.uint32)
     # Floyd's method, as in plain.draw
     column = tl.arange(0, WIDTH)
     taken = tl.full([ROWS, WIDTH], -1, tl.int64)
     last = degree - FANOUT
     for i in range(FANOUT):
-        pick = (mixed(key).to(tl.int64) * (last + 1)) >> 32
+        pick = (mix(key).to(tl.int64) * (last + 1)) >> 32
         again = tl.max((taken == pick[:, None]).to(tl.int32), 1) > 0
         taken = tl.where((column == i)[None, :], tl.where(again, last, pick)[:, None], taken)
         last += 1
