@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from tests.strategies import label_graphs
 
 from legnn.graph import Adjacency, LabelGraph
-from legnn.ops.csr.adjacency import LONG_ROW, RowChunks
+from legnn.ops.csr.row_chunks import LONG_ROW, RowChunks
 
 
 def dense(adjacency: Adjacency) -> torch.Tensor:
@@ -27,36 +27,36 @@ def test_the_classes_are_y_transposed_and_y_is_their_transpose(graph):
     assert torch.equal(dense(graph.to_labels.classes), Y.T)
     assert torch.equal(dense(graph.to_labels.classes.transpose), Y)
     assert torch.equal(graph.to_nodes.label_of, torch.where(Y.any(1), Y.argmax(1), -1).int())
-    assert sorted(graph.to_labels.classes.transpose.occupied.tolist()) == sorted(graph.shown.tolist())
+    assert sorted(graph.to_labels.classes.transpose.nonempty_rows.tolist()) == sorted(graph.shown.tolist())
 
 
 @given(label_graphs(max_nodes=12))
 @settings(deadline=None)
 def test_an_edge_is_found_again_in_the_transpose(graph):
     for adjacency in (graph.adjacency, shown_in_any_order(graph).to_labels.classes):
-        turn = adjacency.transposition
-        there = turn.place.long()
-        assert torch.equal(turn.adjacency.row[there], adjacency.col)
-        assert torch.equal(turn.adjacency.col[there], adjacency.row)
-        assert torch.equal(turn.origin[there].long(), torch.arange(adjacency.num_edges))
+        transposition = adjacency.transposition
+        there = transposition.place.long()
+        assert torch.equal(transposition.adjacency.row[there], adjacency.col)
+        assert torch.equal(transposition.adjacency.col[there], adjacency.row)
+        assert torch.equal(transposition.origin[there].long(), torch.arange(adjacency.num_edges))
         if adjacency.weight is not None:
-            assert torch.equal(turn.adjacency.weight[there], adjacency.weight)
+            assert torch.equal(transposition.adjacency.weight[there], adjacency.weight)
 
 
-def test_pieces_have_every_edge_of_their_rows_once_and_in_order():
+def test_chunks_have_every_edge_of_their_rows_once_and_in_order():
     counts = torch.tensor([0, 1, LONG_ROW, LONG_ROW + 1, 0, 3 * LONG_ROW])
     rowptr = torch.cat([torch.zeros(1), counts.cumsum(0)]).int()
     rows = torch.tensor([3, 5], dtype=torch.int32)
-    pieces = RowChunks.cut(rowptr, rows, LONG_ROW, most=8)
+    chunks = RowChunks.split(rowptr, rows, LONG_ROW, max_chunks=8)
     for place, row in enumerate(rows.tolist()):
-        mine = range(int(pieces.pointer[place]), int(pieces.pointer[place + 1]))
-        edges = [edge for piece in mine for edge in range(int(pieces.first[piece]), int(pieces.last[piece]))]
+        mine = range(int(chunks.pointer[place]), int(chunks.pointer[place + 1]))
+        edges = [edge for chunk in mine for edge in range(int(chunks.first[chunk]), int(chunks.last[chunk]))]
         assert edges == list(range(int(rowptr[row]), int(rowptr[row + 1])))
-        assert {int(pieces.owner[piece]) for piece in mine} == {row}
-    unused = slice(int(pieces.pointer[-1]), None)
-    assert torch.equal(pieces.first[unused], pieces.last[unused]), "what is not needed is empty"
+        assert {int(chunks.owner[chunk]) for chunk in mine} == {row}
+    unused = slice(int(chunks.pointer[-1]), None)
+    assert torch.equal(chunks.first[unused], chunks.last[unused]), "what is not needed is empty"
 
 
-def test_a_row_of_ordinary_length_is_not_cut():
+def test_a_row_of_ordinary_length_is_not_split():
     adjacency = Adjacency.from_edge_index(torch.tensor([[0, 1, 1], [1, 0, 1]]), 2)
-    assert adjacency.pieces is None
+    assert adjacency.row_chunks is None

@@ -4,6 +4,7 @@ Without a GPU its kernels run in Triton's interpreter: the same code, slowly.
 """
 
 import math
+import sys
 import threading
 from collections import Counter
 from functools import partial
@@ -15,26 +16,29 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
+from tests.graph.plain_sampling import sample_block_by_block
 from tests.strategies import label_graphs
 
-from legnn.graph import Adjacency, LabelGraph, SampledLabelGraph, sample_label_graph
-from legnn.graph.sampling import compact, draw, kernels_for, walk
+from legnn.graph import Adjacency, LabelEdges, LabelGraph, SampledLabelGraph, sample_label_graph, sampling
+from legnn.graph.sampling import all_neighbors, sample_with
 from legnn.nn import GCN, SAGE
-from legnn.ops.sample import numba_kernels as cpu
-from legnn.ops.sample import reference as plain
+from legnn.ops.sample import numba_kernels, sampling_kernels
 from legnn.ops.sample import scratch as scratch_module
-from legnn.ops.sample import triton_kernels as gpu
+from legnn.ops.sample.numba_kernels import NumbaSampler
+from legnn.ops.sample.reference import ReferenceSampler, draw_edges
+from legnn.ops.sample.triton_kernels import TritonSampler
 
 GPU = torch.cuda.is_available()
-FAST = [
-    pytest.param((partial(walk.sample, cpu), "cpu"), id="cpu"),
+KERNELS = [
+    pytest.param((partial(sample_with, ReferenceSampler), "cpu"), id="reference"),
+    pytest.param((partial(sample_with, NumbaSampler), "cpu"), id="numba"),
     pytest.param(
-        (partial(walk.sample, gpu), "cuda" if GPU else "cpu"),
-        id="gpu" if GPU else "gpu-interpreted",
+        (partial(sample_with, TritonSampler), "cuda" if GPU else "cpu"),
+        id="triton" if GPU else "triton-interpreted",
         marks=[pytest.mark.gpu] * GPU,
     ),
 ]
-FORMS = [pytest.param((plain.sample, "cpu"), id="plain"), *FAST]
+FORMS = [pytest.param((sample_block_by_block, "cpu"), id="plain"), *KERNELS]
 FANOUTS = st.lists(st.sampled_from([1, 2, 3, 10, None]), min_size=1, max_size=3)
 WORD = st.integers(0, 2**32 - 1)
 
@@ -89,17 +93,24 @@ def contents(sample: SampledLabelGraph) -> list:
                 zip(edge[mine].tolist(), col[mine].tolist(), weight[mine].tolist(), strict=True)
             )
         shown, senders = block.shown.cpu(), block.senders.shown.cpu()
+        # the block takes it from `source_labels`; here it is computed from the edges
+        label_of = LabelEdges(block.shown, block.y, receives, block.num_classes).label_of
+        assert torch.equal(block.to_nodes.label_of, label_of)
         found.append(
             {
                 "edges": entries,
-                "all": None if block.edges_of is None else dict(zip(entries, block.edges_of.tolist(), strict=True)),
+                "all": None if block.edge_count is None else dict(zip(entries, block.edge_count.tolist(), strict=True)),
                 "nodes": sorted(
-                    zip(ids.tolist(), map(Close, block.degrees.tolist()), block.labels_of.tolist(), strict=True)
+                    zip(
+                        ids.tolist(),
+                        map(Close, block.source_degrees.tolist()),
+                        block.source_labels.tolist(),
+                        strict=True,
+                    )
                 ),
                 "shown": sorted(zip(ids[shown].tolist(), block.y.tolist(), strict=True)),
                 "senders": list(zip(ids[senders].tolist(), block.senders.y.tolist(), strict=True)),
-                "counts": block.shown_by.tolist(),
-                "label_of": block.to_nodes.label_of.tolist() == block.labels_of[:receives].tolist(),
+                "counts": block.shown_count.tolist(),
             }
         )
     at_input = sample.at_input
@@ -110,33 +121,33 @@ def contents(sample: SampledLabelGraph) -> list:
 # every form draws the same
 
 
-@pytest.mark.parametrize("form", FAST)
+@pytest.mark.parametrize("form", KERNELS)
 @given(graph=label_graphs(max_nodes=12), fanouts=FANOUTS, key=st.tuples(WORD, WORD), data=st.data())
 @settings(max_examples=25, deadline=None)
 def test_every_form_draws_the_same_of_random_label_graphs(form, graph, fanouts, key, data):
     order = data.draw(st.permutations(range(graph.num_nodes)))
     seeds = torch.tensor(order[: data.draw(st.integers(0, len(order)))], dtype=torch.long)
     fast = sampled(form, graph, seeds, fanouts, key, edges=True)
-    assert contents(fast) == contents(plain.sample(graph, seeds, fanouts, key, edges=True))
+    assert contents(fast) == contents(sample_block_by_block(graph, seeds, fanouts, key, edges=True))
     assert fast.blocks[-1].nodes[: seeds.numel()].tolist() == seeds.tolist(), "the seeds come first, as they are"
 
 
-@pytest.mark.parametrize("form", FAST)
+@pytest.mark.parametrize("form", KERNELS)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("fanouts", [(15, 10, 5), (33, 3), (None, 4), (2, None)])
 def test_every_form_draws_the_same_of_a_larger_graph(form, weighted, fanouts):
     graph = random_graph(300, 6000, 7, weighted=weighted)
     seeds = torch.randperm(300)[:50]
     fast = sampled(form, graph, seeds, fanouts, (2**32 - 1, 2**31), edges=True)
-    assert contents(fast) == contents(plain.sample(graph, seeds, fanouts, (2**32 - 1, 2**31), edges=True))
+    assert contents(fast) == contents(sample_block_by_block(graph, seeds, fanouts, (2**32 - 1, 2**31), edges=True))
 
 
-@pytest.mark.parametrize("form", FAST)
+@pytest.mark.parametrize("form", KERNELS)
 def test_a_node_with_very_many_neighbors_is_drawn_for_as_in_the_plain_form(form):
     graph = star(100_000, 60_000)
     seeds = torch.tensor([0, 99_999])
     fast = sampled(form, graph, seeds, (20, 50), (7, 8), edges=True)
-    assert contents(fast) == contents(plain.sample(graph, seeds, (20, 50), (7, 8), edges=True))
+    assert contents(fast) == contents(sample_block_by_block(graph, seeds, (20, 50), (7, 8), edges=True))
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -148,19 +159,41 @@ def test_indices_of_64_bits_give_the_same_sample(form):
     )
     seeds = torch.arange(10)
     found = sampled(form, wide, seeds, (4, 3), (1, 2), edges=True)
-    assert contents(found) == contents(plain.sample(graph, seeds, (4, 3), (1, 2), edges=True))
+    assert contents(found) == contents(sample_block_by_block(graph, seeds, (4, 3), (1, 2), edges=True))
 
 
-def test_compact_numbers_the_first_as_they_are_and_everybody_once():
-    nodes, place = compact(torch.tensor([5, 2]), torch.tensor([7, 2, 0, 7, 5]), 9)
-    assert nodes[:2].tolist() == [5, 2]
-    assert sorted(nodes.tolist()) == [0, 2, 5, 7]
-    assert nodes[place.long()].tolist() == [7, 2, 0, 7, 5]
+@pytest.mark.parametrize("form", FORMS)
+def test_seeds_are_numbered_as_they_are_given_and_every_other_node_once_after_them(form):
+    graph, seeds = random_graph(), torch.tensor([5, 2, 30])
+    for block in sampled(form, graph, seeds, (3, 2), (1, 2)).blocks:
+        assert block.nodes[:3].tolist() == seeds.tolist()
+        assert block.nodes.unique().numel() == block.nodes.numel()
 
 
-def test_the_cpu_takes_its_kernels_and_a_device_that_has_none_the_plain_form():
-    assert kernels_for(torch.device("cpu")) is cpu
-    assert kernels_for(torch.device("meta")) is None
+@pytest.mark.parametrize("sampler", [ReferenceSampler, NumbaSampler])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_block_of_all_neighbors_has_all_edges_of_its_targets(sampler, weighted, monkeypatch):
+    monkeypatch.setattr(sampling, "sampling_kernels", lambda device: sampler)
+    graph, targets = random_graph(weighted=weighted), torch.tensor([7, 3, 39])
+    block, whole = all_neighbors(graph, targets), graph.adjacency
+    assert block.multiplicity is None
+    assert block.nodes[:3].tolist() == targets.tolist()
+    for row, node in enumerate(targets.tolist()):
+        here = slice(*block.adjacency.rowptr[row : row + 2].tolist())
+        there = slice(*whole.rowptr[node : node + 2].tolist())
+        assert torch.equal(block.nodes[block.adjacency.col[here].long()], whole.col[there].long())
+        assert not weighted or torch.equal(block.adjacency.weight[here], whole.weight[there])
+
+
+def test_the_cpu_has_kernels_and_a_device_that_has_none_takes_the_reference():
+    assert sampling_kernels(torch.device("cpu")) is NumbaSampler
+    assert sampling_kernels(torch.device("meta")) is ReferenceSampler
+
+
+def test_a_gpu_without_triton_takes_the_reference_and_says_so(monkeypatch):
+    monkeypatch.setitem(sys.modules, "legnn.ops.sample.triton_kernels", None)
+    with pytest.warns(UserWarning, match="sampling on this GPU is slow"):
+        assert sampling_kernels.__wrapped__(torch.device("cuda")) is ReferenceSampler
 
 
 # what is drawn
@@ -215,11 +248,11 @@ def test_no_seed_shows_its_label_nor_sends_to_it(form, graph, key, count, fanout
     visible[seeds] = -1
     for block in sample.blocks:
         ids = block.nodes.cpu()
-        assert (block.labels_of.cpu() == visible[ids]).all()
+        assert (block.source_labels.cpu() == visible[ids]).all()
         for edges in (block.to_nodes, block.senders):
             assert (visible[ids[edges.shown.cpu()]] == edges.y.cpu()).all(), "who shows a label is no seed and has it"
         counts = torch.bincount(visible[visible >= 0].long(), minlength=graph.num_classes)
-        assert torch.equal(block.shown_by.cpu(), counts)
+        assert torch.equal(block.shown_count.cpu(), counts)
     assert (visible[sample.nodes.cpu()[sample.at_input.shown.cpu()]] >= 0).all()
 
 
@@ -233,7 +266,7 @@ def test_a_label_that_a_later_layer_reads_draws_as_many_as_there_are_to_draw(for
         read = torch.cat([one.y for one in later]).unique()
         sent = torch.bincount(block.senders.y, minlength=5).cpu()
         expected = torch.zeros(5, dtype=torch.long)
-        expected[read.cpu()] = block.shown_by.cpu()[read.cpu()].clamp(max=6 if block is first else 5)
+        expected[read.cpu()] = block.shown_count.cpu()[read.cpu()].clamp(max=6 if block is first else 5)
         assert torch.equal(sent, expected)
 
 
@@ -253,7 +286,7 @@ def test_every_neighbor_and_every_pair_of_them_is_as_likely(degree, fanout):
     )
     ones, pairs = Counter(), Counter()
     for key in range(20):
-        drawn = draw(adjacency, torch.arange(rows), fanout, (key, 3 * key))
+        drawn = draw_edges(adjacency.rowptr, torch.arange(rows), fanout, (key, 3 * key))
         for row in (drawn.edge % degree).view(rows, fanout).tolist():
             ones.update(row)
             pairs.update(combinations(sorted(row), 2))
@@ -342,7 +375,7 @@ def test_two_threads_at_once_draw_what_one_draws():
     assert [contents(sample) for sample in together] == alone
 
 
-@pytest.mark.parametrize("form", FAST)
+@pytest.mark.parametrize("form", KERNELS)
 def test_the_scratch_memory_is_kept_and_clean_and_goes_with_the_graph(form):
     graph = to(random_graph(), form[1])
     before = len(scratch_module._kept)
@@ -360,7 +393,7 @@ def test_scratch_memory_is_not_kept_where_something_went_wrong(monkeypatch):
         raise ZeroDivisionError
 
     graph = random_graph()
-    monkeypatch.setattr(cpu, "_number", fail)
+    monkeypatch.setattr(numba_kernels, "_number_sources", fail)
     with pytest.raises(ZeroDivisionError):
         sample_label_graph(graph, torch.arange(5), (3, 2), (1, 2))
     assert not any(scratch_module._kept[graph.adjacency].values())
@@ -377,31 +410,31 @@ def test_arrays_on_disk_are_sampled_where_they_are(tmp_path):
     there = LabelGraph(on_disk, graph.shown, graph.y, graph.num_classes)
     found = sample_label_graph(there, torch.arange(9), (4, 3), (1, 2), edges=True)
     assert contents(found) == contents(sample_label_graph(graph, torch.arange(9), (4, 3), (1, 2), edges=True))
-    assert walk.Rows.of(there, torch.arange(9)).col.data_ptr() == mapped["col"].ctypes.data
+    assert sampling._rows_without(there, torch.arange(9)).col.data_ptr() == mapped["col"].ctypes.data
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not GPU, reason="needs a CUDA device")
-def test_on_a_gpu_the_host_waits_once_for_each_layer():
+def test_on_a_gpu_each_layer_synchronizes_once():
     graph = to(random_graph(500, 8000, 5), "cuda")
     seeds = torch.arange(64, device="cuda")
     sample_label_graph(graph, seeds, (5, 4, 3), (1, 2))
-    waits = []
+    synchronized = []
     with pytest.MonkeyPatch.context() as patch:
-        number = gpu._Walk._number
+        number = TritonSampler._number_new_nodes
 
         def counted(self, *arguments):
-            waits.append(1)
+            synchronized.append(1)
             torch.cuda.set_sync_debug_mode("default")
             try:
                 return number(self, *arguments)
             finally:
                 torch.cuda.set_sync_debug_mode("error")
 
-        patch.setattr(gpu._Walk, "_number", counted)
+        patch.setattr(TritonSampler, "_number_new_nodes", counted)
         torch.cuda.set_sync_debug_mode("error")
         try:
             sample_label_graph(graph, seeds, (5, 4, 3), (1, 3))
         finally:
             torch.cuda.set_sync_debug_mode("default")
-    assert len(waits) == 3
+    assert len(synchronized) == 3

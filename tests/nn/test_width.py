@@ -11,7 +11,7 @@ BACKBONES = ["gcn", "sage", "gat", "gatv2"]
 
 
 def outcome(settings: ModelSettings, x: torch.Tensor, graph, padded_width: int, monkeypatch):
-    monkeypatch.setitem(padding.LANES, "cpu", padded_width)
+    monkeypatch.setitem(padding.COLUMN_MULTIPLE, "cpu", padded_width)
     torch.manual_seed(0)
     model = LEGNN(x.size(1), graph.num_classes, settings).train()
     features = model.features(x)

@@ -37,7 +37,7 @@ class Pretended(CudaGraphs):
 
     def __init__(self, *, refuses: bool = False) -> None:
         super().__init__(CPU)
-        self.on, self.refuses, self.watched, self.captured = True, refuses, [], 0
+        self.enabled, self.refuses, self.watched, self.captured = True, refuses, [], 0
 
     def warm_up(self, step, *, watch):
         self.watched.append(watch)
@@ -102,7 +102,7 @@ def test_once_given_up_nothing_that_was_captured_is_replayed():
 
 
 def test_on_the_cpu_there_are_none():
-    assert not CudaGraphs(CPU).on
+    assert not CudaGraphs(CPU).enabled
 
 
 def make(
@@ -226,7 +226,7 @@ def test_a_run_is_the_same_to_the_bit_with_graphs_and_without(backbone, kind, as
 @gpu
 @pytest.mark.parametrize("cuda_graphs", [False, True])
 @pytest.mark.parametrize("as_train", [False, True])
-def test_an_epoch_never_waits_for_the_gpu_before_its_numbers_are_read(as_train, cuda_graphs):
+def test_an_epoch_never_synchronizes_before_its_numbers_are_read(as_train, cuda_graphs):
     trainer = make(CUDA, as_train=as_train, cuda_graphs=cuda_graphs)
 
     def epochs(first: int, last: int) -> None:
@@ -235,7 +235,7 @@ def test_an_epoch_never_waits_for_the_gpu_before_its_numbers_are_read(as_train, 
             trainer.batching.train_epoch(epoch)
             trainer.batching.validate(trainer.shown_at_inference)
 
-    # what is made once may wait, and so may the capture
+    # what is created once may synchronize, and so may the capture
     epochs(1, WARM_UP + 1)
     torch.cuda.set_sync_debug_mode("error")
     try:
@@ -245,10 +245,10 @@ def test_an_epoch_never_waits_for_the_gpu_before_its_numbers_are_read(as_train, 
 
 
 @gpu
-def test_a_step_that_waits_for_the_gpu_is_run_without_graphs_and_says_so():
+def test_a_step_that_synchronizes_is_run_without_graphs_and_says_so():
     trainer = make(CUDA)
     trainer.model.register_forward_hook(lambda module, inputs, out: float(out.sum()) and None)
-    with pytest.warns(RuntimeWarning, match="because it makes the host wait for the GPU"):
+    with pytest.warns(RuntimeWarning, match="because it synchronizes with the GPU"):
         one = begin(trainer)
     other = begin(make(CUDA, cuda_graphs=False))
     assert one.logs == other.logs

@@ -44,7 +44,7 @@ def _merged(
 ) -> tuple[Tensor, Tensor | None]:
     """Each edge once, ascending; with `self_loops`, one for each node after them."""
     source, target = edge_index.numpy()
-    rows = coo_to_csr(source, target, None if weight is None else weight.numpy(), nodes, nodes, both_ways=both_ways)
+    rows = coo_to_csr(source, target, None if weight is None else weight.numpy(), nodes, nodes, undirected=both_ways)
     rows = _without_doubles(rows)
     edges = len(rows.col) + (nodes - _count_loops(rows.rowptr, rows.col) if self_loops else 0)
     prepared = np.empty((2, edges), np.int64)

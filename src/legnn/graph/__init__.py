@@ -1,10 +1,11 @@
-"""What messages travel on: the adjacency, the label graph, and the choice of who shows a label."""
+"""What messages are passed on: the adjacency, the label graph and its blocks, and the selection of training nodes."""
 
 from legnn.graph.blocks import LabelBlock, SampledLabelGraph
-from legnn.graph.label_graph import LabelEdges, LabelGraph
+from legnn.graph.label_graph import LabelGraph
 from legnn.graph.sampling import sample_label_graph
 from legnn.graph.selection import TrainingNodeSelection, select_training_nodes
 from legnn.ops.csr.adjacency import Adjacency
+from legnn.ops.csr.label_edges import LabelEdges
 
 __all__ = [
     "Adjacency",

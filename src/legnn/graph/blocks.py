@@ -1,4 +1,4 @@
-"""Parts of a label graph: what each layer reads when the model is computed for some nodes only."""
+"""Blocks of a label graph: what each layer reads when the model computes some nodes only."""
 
 from __future__ import annotations
 
@@ -9,91 +9,92 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from legnn.graph.label_graph import LabelEdges, LabelGraph
+from legnn.graph.label_graph import LabelGraph
+from legnn.ops.csr.label_edges import LabelEdges
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LabelBlock(LabelGraph):
-    """What one layer reads to compute `M` nodes from `N`, the first `M` of which are they themselves.
+    """What one layer reads to compute `M` target nodes from `N` source nodes, the first `M` of which are the targets.
 
     `adjacency` `[M, N]` has some or all of their edges, `senders` some or all of the nodes that show each label.
-    Degrees and counts are those of the whole graph, and where not all edges are here each stands for several: a sum
-    over a uniform sample of `s` of `d` terms, times `d / s`, is right on average, and exact when all are sampled.
+    Degrees and counts are those of the whole graph. Where edges are sampled, each represents several: a sum over a
+    uniform sample of `s` of `d` terms, times `d / s`, is an unbiased estimate, and exact if `s = d`.
     """
 
     nodes: Tensor
-    """`[N]` which nodes of the whole graph they are."""
+    """`[N]` the source nodes, by their index in the whole graph."""
     senders: LabelEdges
-    """Over the `N` nodes: which of them send to their label."""
-    degrees: Tensor
+    """Over the `N` source nodes: those that send to their label."""
+    source_degrees: Tensor
     """`[N]` float: degrees in `A`."""
-    labels_of: Tensor
-    """`[N]` the class each node shows, -1 for none."""
-    edges_of: Tensor | None
-    """`[M]` how many edges each node that receives has in the whole graph; None where all of them are here."""
-    shown_by: Tensor
+    source_labels: Tensor
+    """`[N]` the class that each source node shows, -1 for none."""
+    edge_count: Tensor | None
+    """`[M]` how many edges each target has in the whole graph; None if all of them are here."""
+    shown_count: Tensor
     """`[C]` how many nodes show each class in the whole graph."""
 
     @cached_property
     def to_nodes(self) -> LabelEdges:
-        """The labels that the nodes receive."""
+        """`Y` of the target nodes."""
         edges = LabelEdges(self.shown, self.y, self.num_nodes, self.num_classes)
-        edges.__dict__["label_of"] = self.labels_of[: self.num_nodes]
+        edges.__dict__["label_of"] = self.source_labels[: self.num_nodes]
         return edges
 
     @property
     def to_labels(self) -> LabelEdges:
-        """The nodes that send to their label."""
+        """`Y` of the source nodes that send to their label."""
         return self.senders
 
     @property
     def degree(self) -> Tensor:
-        """`[M]` degrees in `A` of the nodes that receive."""
-        return self.degrees[: self.num_nodes]
+        """`[M]` degrees in `A` of the target nodes."""
+        return self.source_degrees[: self.num_nodes]
 
     @property
     def source_degree(self) -> Tensor:
-        """`[N]` degrees in `A` of the nodes that send."""
-        return self.degrees
+        """`[N]` degrees in `A` of the source nodes."""
+        return self.source_degrees
 
     @cached_property
     def multiplicity(self) -> Tensor | None:
-        """`[M]` for how many edges of the whole graph each edge of a node stands."""
-        if self.edges_of is None:
+        """`[M]` how many edges of the whole graph each edge of a target represents."""
+        if self.edge_count is None:
             return None
-        here = self.adjacency.rowptr[1:] - self.adjacency.rowptr[:-1]
-        return self.edges_of.to(self.degrees.dtype) / here.clamp(min=1)
+        sampled = self.adjacency.rowptr[1:] - self.adjacency.rowptr[:-1]
+        return self.edge_count.to(self.source_degrees.dtype) / sampled.clamp(min=1)
 
     @cached_property
     def label_multiplicity(self) -> Tensor | None:
-        """`[C]` for how many nodes each of those that send to a label stands."""
-        return None if self.edges_of is None else self.label_count / self.senders.count.clamp(min=1)
+        """`[C]` how many nodes of the whole graph each sender to a label represents."""
+        return None if self.edge_count is None else self.label_count / self.senders.count.clamp(min=1)
 
     @cached_property
     def label_count(self) -> Tensor:
         """`[C]` float: how many nodes of the whole graph show each class."""
-        return self.shown_by.to(self.degrees.dtype)
+        return self.shown_count.to(self.source_degrees.dtype)
 
     @cached_property
     def node_relations(self) -> Tensor:
-        """`[M]` how many kinds of edges (from nodes, from labels) really come in at each node, at least 1."""
-        shows = self.labels_of[: self.num_nodes] >= 0
-        return ((self.degree > 0).to(self.degrees.dtype) + shows).clamp_(min=1)
+        """`[M]` of how many kinds (from nodes, from labels) the incoming edges of each target are, at least 1."""
+        shows = self.source_labels[: self.num_nodes] >= 0
+        return ((self.degree > 0).to(self.source_degrees.dtype) + shows).clamp_(min=1)
 
     @cached_property
     def source_node_degree(self) -> Tensor:
-        """`[N]` degrees in `A'` of the nodes that send."""
-        return self.degrees + (self.labels_of >= 0)
+        """`[N]` degrees in `A'` of the source nodes."""
+        return self.source_degrees + (self.source_labels >= 0)
 
     def tensors(self) -> Iterator[Tensor]:
-        """All that it is made of."""
+        """Iterate over all tensors of it."""
         adjacency, senders = self.adjacency, self.senders
         found = [adjacency.rowptr, adjacency.col, adjacency.weight, senders.shown, senders.y]
         found += [getattr(self, name) for name in _TENSORS]
         return (tensor for tensor in found if tensor is not None)
 
     def to(self, device: torch.device) -> LabelBlock:
-        """The same block on `device`; from pinned memory without waiting."""
+        """Return the block on `device`; from pinned memory without synchronizing."""
 
         def moved(value: Tensor | None) -> Tensor | None:
             return None if value is None else value.to(device, non_blocking=True)
@@ -107,43 +108,43 @@ class LabelBlock(LabelGraph):
         )
 
 
-_TENSORS = ("shown", "y", "label_adjacency", "nodes", "degrees", "labels_of", "edges_of", "shown_by")
+_TENSORS = ("shown", "y", "label_adjacency", "nodes", "source_degrees", "source_labels", "edge_count", "shown_count")
 
 
 @dataclass(frozen=True, eq=False)
 class SampledLabelGraph:
-    """A block for each layer, each computing the nodes that send in the next; the last computes the seeds."""
+    """A block for each layer. Its targets are the source nodes of the next block; those of the last are the seeds."""
 
     blocks: list[LabelBlock]
     at_input: LabelEdges
     """The labels that the input nodes show."""
     class_mean: Tensor | None = None
-    """`[C, F]` the mean features of all nodes that show each class, for models that begin with it."""
+    """`[C, F]` the mean features of all nodes that show each class, if the model's label embedding starts from them."""
 
     @property
     def nodes(self) -> Tensor:
-        """`[N]` the nodes whose features are put in; the first of them are the seeds."""
+        """`[N]` the input nodes, seeds first."""
         return self.blocks[0].nodes
 
     @property
     def num_edges(self) -> int:
-        """Edges that were drawn, label edges included."""
+        """Number of edges drawn, label edges included."""
         return sum(block.adjacency.num_edges + block.senders.shown.numel() for block in self.blocks)
 
     def to(self, device: torch.device) -> SampledLabelGraph:
-        """The same on `device`."""
+        """Return the sample on `device`; from pinned memory without synchronizing."""
         return replace(self, blocks=[block.to(device) for block in self.blocks], at_input=self.at_input.to(device))
 
     def tensors(self) -> Iterator[Tensor]:
-        """All that it is made of."""
+        """Iterate over all tensors of it."""
         yield from (self.at_input.shown, self.at_input.y)
         for block in self.blocks:
             yield from block.tensors()
 
     def with_class_mean(self, mean: Tensor | None) -> SampledLabelGraph:
-        """The same with the class means of the whole graph."""
+        """Return the sample with the class means of the whole graph."""
         return replace(self, class_mean=mean)
 
     def layer(self, k: int) -> LabelBlock:
-        """What layer `k` (from 0) passes messages on."""
+        """Return what layer `k` (from 0) reads."""
         return self.blocks[k]

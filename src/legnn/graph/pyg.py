@@ -1,4 +1,4 @@
-"""A label graph in PyG's loaders: its sampler, and the graph as PyG's heterogeneous data.
+"""A label graph in PyG's loaders: a sampler, and the graph as `HeteroData`.
 
 >>> data = hetero_data(graph, x, y)
 >>> sampler = LabelGraphSampler(graph, (15, 10, 5))
@@ -29,10 +29,13 @@ SHOWS = (NODE, "shows", LABEL)
 def hetero_data(
     graph: LabelGraph, x: Tensor, y: Tensor | None = None, label_features: Tensor | None = None
 ) -> HeteroData:
-    """The graph as PyG knows graphs of several kinds of nodes, to be handed to a loader with `LabelGraphSampler`.
+    """Return the graph with node types `node` and `label`, for a loader with `LabelGraphSampler`.
 
-    `x` `[M, F]` and `y` `[M]` are those of the nodes; labels have `label_features` `[C, ·]`, or a one in a row of
-    their own. Edges are in the order of `graph.adjacency`.
+    Args:
+        graph: its edges keep their order.
+        x: `[M, F]` features of the nodes.
+        y: `[M]` classes of the nodes.
+        label_features: `[C, ·]` features of the labels; one-hot if not given.
     """
     data = HeteroData()
     data[NODE].x = x
@@ -48,22 +51,22 @@ def hetero_data(
 
 
 class LabelGraphSampler(BaseSampler):
-    """Samples a label graph for PyG's `NodeLoader`, with nothing but PyTorch installed beside PyG.
+    """Samples a label graph for PyG's `NodeLoader`; needs neither `pyg-lib` nor `torch-sparse`.
 
-    `fanouts` are those of `sample_label_graph`, from the input side. A batch has the nodes of all layers, the seeds
-    first; every label; and each edge that any layer drew once. No seed shows its label. Keys come from PyTorch's
-    generator, which a loader seeds anew for each of its workers and epochs.
+    `fanouts` are those of `sample_label_graph`, from the input on. A batch has the nodes of all layers, seeds first;
+    every label; and each edge that any layer drew, once. No seed shows its label. Keys come from PyTorch's default
+    generator, which a loader seeds for each worker and epoch.
     """
 
     def __init__(self, graph: LabelGraph, fanouts: Sequence[Fanout]) -> None:
         if graph.label_adjacency is not None:
-            raise InputError("PyG's data has no place for label–label edges; give a label graph without them")
+            raise InputError("PyG's sampler cannot return label–label edges; give a label graph without them")
         self.graph, self.fanouts = graph, tuple(fanouts)
-        # what is made once is made here, and not in every worker
-        _ = graph.degree, graph.to_labels.slot
+        # computed here once, and not in every worker
+        _ = graph.degree, graph.to_labels.position_in_classes
 
     def sample_from_nodes(self, index: NodeSamplerInput, **_: Any) -> HeteroSamplerOutput:
-        """A batch around `index.node`."""
+        """Return a batch for the seeds `index.node`."""
         if index.input_type not in (None, NODE):
             raise InputError(f"seeds are nodes of the type {NODE!r}, not {index.input_type!r}")
         low, high = torch.randint(2**32, (2,)).tolist()
@@ -72,19 +75,19 @@ class LabelGraphSampler(BaseSampler):
         return _output(sampled, self.graph.num_classes, (index.input_id, index.time))
 
     def sample_from_edges(self, index: object, neg_sampling: object = None) -> NoReturn:
-        """Not offered: what is classified are nodes."""
+        """Raises `NotImplementedError`: nodes are classified, not edges."""
         raise NotImplementedError("LabelGraphSampler samples around nodes")
 
 
 def _output(sampled: SampledLabelGraph, num_classes: int, metadata: tuple[Tensor | None, Tensor | None]) -> Any:
-    """The union of the blocks. What is at a layer's distance from the seeds comes after what is nearer to them."""
+    """The union of the blocks; nodes and edges nearer to the seeds come first."""
     blocks = sampled.blocks[::-1]
-    edge, source, target, num_edges = _first_of_each(
+    edge, source, target, num_edges = _unique_by(
         [block.adjacency.edge for block in blocks],  # type: ignore[attr-defined]
         [block.adjacency.col for block in blocks],
         [block.adjacency.row for block in blocks],
     )
-    _, sender, sent_to, num_sent = _first_of_each(
+    _, sender, sent_to, num_sent = _unique_by(
         [block.senders.shown for block in blocks],
         [block.senders.shown for block in blocks],
         [block.senders.y for block in blocks],
@@ -99,24 +102,28 @@ def _output(sampled: SampledLabelGraph, num_classes: int, metadata: tuple[Tensor
             NODE: _steps([blocks[0].num_nodes, *(block.nodes.numel() for block in blocks)]),
             LABEL: [num_classes, *[0] * len(blocks)],
         },
-        num_sampled_edges={TO: num_edges, LABELS: _steps([block.shown.numel() for block in blocks]), SHOWS: num_sent},
+        num_sampled_edges={
+            TO: num_edges,
+            LABELS: _steps([block.shown.numel() for block in blocks]),
+            SHOWS: num_sent,
+        },
         metadata=metadata,
     )
 
 
-def _first_of_each(
+def _unique_by(
     keys: list[Tensor], first: list[Tensor], second: list[Tensor]
 ) -> tuple[Tensor, Tensor, Tensor, list[int]]:
-    """Of what has the same key the first, with what belongs to it, in order; and how many there are of each part."""
+    """Keep the first entry of each key, in order; also returns how many entries of each part are kept."""
     key = torch.cat(keys).long()
     _, order = torch.sort(key, stable=True)
     again = torch.zeros(key.numel(), dtype=torch.bool, device=key.device)
     again[order[1:]] = key[order[1:]] == key[order[:-1]]
-    stays = ~again
-    counts = [int(part.sum()) for part in stays.split([part.numel() for part in keys])]
-    return key[stays], torch.cat(first).long()[stays], torch.cat(second).long()[stays], counts
+    kept = ~again
+    counts = [int(part.sum()) for part in kept.split([part.numel() for part in keys])]
+    return key[kept], torch.cat(first).long()[kept], torch.cat(second).long()[kept], counts
 
 
 def _steps(sizes: list[int]) -> list[int]:
-    """How much each is larger than the one before."""
+    """The difference of each size to the one before."""
     return [size - before for before, size in zip([0, *sizes], sizes, strict=False)]

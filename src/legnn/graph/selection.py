@@ -22,12 +22,12 @@ class TrainingNodeSelection(NamedTuple):
 
 
 def predicted_count(num_train: int, rate: float) -> int:
-    """`⌊α|L|⌋`, with `α` as it is meant: 0.29 of 100 is 29 and a third of 3 is 1, though not in floating point."""
+    """Return `⌊α|L|⌋` with `α` as written: 0.29 of 100 is 29 and a third of 3 is 1, which floating point misses."""
     return math.floor(Fraction(rate).limit_denominator(1_000_000) * num_train)
 
 
 def check_selection(num_train: int, rate: float) -> None:
-    """Say before training starts if `rate` would leave nothing to predict."""
+    """Raise `InputError` if `rate` leaves no training node to predict."""
     if predicted_count(num_train, rate) == 0:
         raise InputError(
             f"alpha = {rate} of {num_train} training nodes leaves none to predict; "
@@ -38,7 +38,7 @@ def check_selection(num_train: int, rate: float) -> None:
 def select_training_nodes(train_index: Tensor, rate: float, generator: Generator) -> TrainingNodeSelection:
     """Pick `⌊rate · |L|⌋` of the training nodes to predict; the rest show their labels.
 
-    The order is drawn where the generator lies: beside the nodes, so that the host has nothing to wait for.
+    The order is drawn on the generator's device, which should be that of the nodes: then nothing synchronizes.
     """
     order = torch.randperm(train_index.numel(), generator=generator, device=generator.device)
     shuffled = train_index.index_select(0, order.to(train_index.device))

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from legnn.ops.runtime.hashing import WORD, hashed
+from legnn.ops.runtime.hashing import WORD, random_words
 from legnn.ops.runtime.padding import pad_columns, padded_width
 from legnn.ops.types import Attended, AttentionConfig, Scales
 
@@ -167,7 +167,7 @@ def kept(rows: int, columns: int, dropout: float, seed: Tensor) -> Tensor:
     """
     low, high = seed.tolist()
     row, column = torch.arange(rows, device=seed.device), torch.arange(columns, device=seed.device)
-    return hashed(row[:, None], column, (low, high)) >= threshold(dropout)
+    return random_words(row[:, None], column, (low, high)) >= threshold(dropout)
 
 
 def threshold(dropout: float) -> int:

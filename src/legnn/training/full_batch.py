@@ -115,7 +115,7 @@ class FullBatch:
         """Let go of the captured steps and their memory; what follows is captured anew."""
         self.optimizer.zero_grad(set_to_none=True)
         self._graphs = CudaGraphs(self.task.x.device, enabled=self.cuda_graphs)
-        if self._graphs.on and not reads_lr_from_device(self.optimizer):
+        if self._graphs.enabled and not reads_lr_from_device(self.optimizer):
             self._graphs.give_up("its optimizer keeps the learning rate on the host (make_adam's does not)")
         self._training = Replay(self._graphs)
         self._kept: _Kept | None = None

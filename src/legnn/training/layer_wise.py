@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from legnn.graph import LabelBlock, LabelEdges, LabelGraph, SampledLabelGraph
-from legnn.graph.sampling import all_neighbors, all_senders, draw
+from legnn.graph.sampling import all_neighbors, all_senders, neighbors_of
 from legnn.nn import LEGNN
 from legnn.nn.block import Block
 from legnn.nn.features import Features
@@ -123,7 +123,7 @@ class LayerWise:
             return None
         total = torch.zeros(graph.num_classes, self.model.encoder.project.in_features, device=self.device)
         for own in graph.shown.split(self.at_once):
-            edges = LabelEdges.among(graph.to_nodes.label_of[own], graph.num_classes).to(self.device)
+            edges = LabelEdges.from_label_of(graph.to_nodes.label_of[own], graph.num_classes).to(self.device)
             total += class_sum(edges, self.features(own))[:, : total.size(1)]
         return total / graph.label_count.to(total).clamp(min=1)[:, None]
 
@@ -137,7 +137,7 @@ class LayerWise:
         state: Tensor | None = None
         labels: Tensor | None = None
         for own in needed.nonzero().flatten().split(self.at_once):
-            at_input = LabelEdges.among(graph.to_nodes.label_of[own], graph.num_classes).to(self.device)
+            at_input = LabelEdges.from_label_of(graph.to_nodes.label_of[own], graph.num_classes).to(self.device)
             rows, labels = self.model.encoder(self.features(own), SampledLabelGraph([], at_input, mean))
             if state is None:
                 state = rows.new_zeros(graph.num_nodes, rows.size(1), device=graph.shown.device)
@@ -190,7 +190,7 @@ class LayerWise:
             if not bool(mask.all()):
                 rows = mask.nonzero().flatten()
                 for places in _cut(_edges(graph, rows), self.at_once):
-                    mask[adjacency.col[draw(adjacency, rows[places], None, (0, 0)).edge].long()] = True
+                    mask[neighbors_of(adjacency, rows[places])] = True
             if enhanced and k + 1 < len(self.model.layers):
                 # labels are computed in every layer but the last, from all nodes that show them
                 mask[graph.shown] = True

@@ -10,8 +10,9 @@ from torch import Tensor
 from legnn.ops.cpu.arrays import NO_MATRIX, array, blank, cuts_of, edge_arrays, label_arrays
 from legnn.ops.cpu.sums import add_to, end_row
 from legnn.ops.csr.adjacency import Adjacency
+from legnn.ops.runtime.jit import kernel
 from legnn.ops.runtime.padding import padded_width
-from legnn.ops.runtime.threads import kernel, run
+from legnn.ops.runtime.threads import run_parallel
 from legnn.ops.types import Attention, LabelMessage
 
 
@@ -137,7 +138,7 @@ def log_denominator(adjacency: Adjacency, source: Tensor, target: Tensor | None,
     out = torch.empty(adjacency.num_rows, source.size(1))
     # an exponential is about as much work as ten products
     work = 10 * adjacency.num_edges * source.size(1)
-    run(
+    run_parallel(
         _log_denominator, adjacency.cuts, work, *edge_arrays(adjacency), array(source), array(target, NO_MATRIX),
         np.float32(slope), out.numpy(),
     )  # fmt: skip
@@ -155,7 +156,7 @@ def attention_sum(
     """See `fused.Kernels`."""
     sent, channels = attention.sent, attention.channels
     out = blank(adjacency.num_rows, padded_width(channels, sent), channels)
-    run(
+    run_parallel(
         _attention_sum, adjacency.cuts, adjacency.num_edges * channels, *edge_arrays(adjacency), *_attention(attention),
         array(source_scale), array(target_scale), *label_arrays(label), array(add, NO_MATRIX), out.numpy(),
     )  # fmt: skip
@@ -172,7 +173,7 @@ def attention_dot(
 ) -> Tensor:
     """See `fused.Kernels`."""
     out = torch.empty(gradient.size(0), heads)
-    run(
+    run_parallel(
         _attention_dot, cuts_of(gradient.size(0)), gradient.numel(), array(gradient), array(nodes), channels,
         *label_arrays(label), array(add, NO_MATRIX), out.numpy(),
     )  # fmt: skip
@@ -193,7 +194,7 @@ def attention_gradient(
     """See `fused.Kernels`."""
     edge_gradient = None if attention.target is None else torch.empty(turned.num_edges, attention.heads)
     wide = into.float()
-    run(
+    run_parallel(
         _attention_gradient, turned.cuts, turned.num_edges * attention.channels, *edge_arrays(turned),
         *_attention(attention), array(gradient), array(dot), array(source_scale), array(target_scale),
         wide.numpy(), array(edge_gradient, NO_MATRIX), add,

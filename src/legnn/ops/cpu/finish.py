@@ -10,9 +10,10 @@ from torch import Tensor
 from legnn.ops.cpu.arrays import ROWS, array, blank, cuts_of
 from legnn.ops.reference import threshold
 from legnn.ops.runtime.hashing import GOLDEN
-from legnn.ops.runtime.hashing_numba import mixed
+from legnn.ops.runtime.hashing_numba import mix
+from legnn.ops.runtime.jit import kernel
 from legnn.ops.runtime.padding import pad_columns
-from legnn.ops.runtime.threads import kernel, run
+from legnn.ops.runtime.threads import run_parallel
 
 
 @kernel
@@ -30,9 +31,9 @@ def _activate(begin, end, x, scale, shift, low, high, least, factor, relu, drops
             for c in range(columns):
                 line[c] = line[c] if line[c] > 0 else np.float32(0)
         if drops:
-            key = np.uint32(mixed(np.uint32(np.uint32(i) ^ low)) ^ high)
+            key = np.uint32(mix(np.uint32(np.uint32(i) ^ low)) ^ high)
             for c in range(columns):
-                word = mixed(np.uint32(key + np.uint32(np.uint32(c) * golden)))
+                word = mix(np.uint32(key + np.uint32(np.uint32(c) * golden)))
                 line[c] = line[c] * factor if word >= least else np.float32(0)
         for c in range(columns):
             out[i, c] = line[c]
@@ -94,7 +95,7 @@ def batch_norm(
     rows = x.size(0)
     parts = -(-rows // ROWS)
     partial = torch.empty(parts, 2, running_mean.numel())
-    run(_statistics, range(parts + 1), x.numel(), array(x), array(running_mean), partial.numpy(), ROWS)
+    run_parallel(_statistics, range(parts + 1), x.numel(), array(x), array(running_mean), partial.numpy(), ROWS)
     away, squares = partial.double().sum(0) / rows
     variance = (squares - away.square()).clamp(min=0)
     mean = running_mean + away.float()
@@ -122,7 +123,7 @@ def _elementwise(
 ) -> Tensor:
     out = torch.empty(x.shape)
     low, high = (0, 0) if seed is None else seed.tolist()
-    run(
+    run_parallel(
         _activate, cuts_of(x.size(0)), x.numel(), array(x), array(scale), array(shift),
         np.uint32(low), np.uint32(high), np.uint32(threshold(dropout)), np.float32(1 / (1 - dropout)), relu,
         seed is not None, out.numpy(),
@@ -133,7 +134,7 @@ def _elementwise(
 def activate_gradient(gradient: Tensor, out: Tensor, factor: float) -> Tensor:
     """See `fused.Kernels`."""
     into = torch.empty(gradient.shape)
-    run(
+    run_parallel(
         _activate_gradient, cuts_of(out.size(0)), out.numel(), array(gradient), array(out), np.float32(factor),
         into.numpy(),
     )  # fmt: skip
@@ -148,10 +149,10 @@ def batch_norm_gradient(
     parts = -(-rows // ROWS)
     partial = torch.empty(parts, 2, mean.numel())
     matrices = array(gradient), array(out), array(x), array(mean), array(inverse)
-    run(_norm_gradient_sums, range(parts + 1), x.numel(), *matrices, np.float32(factor), partial.numpy(), ROWS)
+    run_parallel(_norm_gradient_sums, range(parts + 1), x.numel(), *matrices, np.float32(factor), partial.numpy(), ROWS)
     d_bias, d_weight = partial.double().sum(0).float()
     into = blank(rows, x.size(1), mean.numel())
-    run(
+    run_parallel(
         _norm_gradient, cuts_of(rows), x.numel(), *matrices, array(weight * inverse), array(d_bias / rows),
         array(d_weight / rows), np.float32(factor), into.numpy(),
     )  # fmt: skip

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from legnn.ops.cpu.arrays import NO_MATRIX, NOTHING, array, cuts_of, edge_arrays, label_arrays
 from legnn.ops.csr.adjacency import Adjacency
-from legnn.ops.runtime.threads import kernel, run
+from legnn.ops.runtime.jit import kernel
+from legnn.ops.runtime.threads import run_parallel
 from legnn.ops.types import LabelMessage
 
 
@@ -72,7 +73,7 @@ def sum_rows(
 ) -> Tensor:
     """See `fused.Kernels`."""
     out = torch.empty(adjacency.num_rows, x.size(1))
-    run(
+    run_parallel(
         _sum_rows, adjacency.cuts, adjacency.num_edges * x.size(1), *edge_arrays(adjacency), array(x),
         array(source_scale), array(target_scale), *label_arrays(label), array(add, NO_MATRIX), out.numpy(),
     )  # fmt: skip
@@ -82,7 +83,7 @@ def sum_rows(
 def sum_edges(adjacency: Adjacency, x: Tensor, place: Tensor) -> Tensor:
     """See `fused.Kernels`."""
     out = torch.empty(adjacency.num_rows, x.size(1))
-    run(
+    run_parallel(
         _sum_rows, adjacency.cuts, x.numel(), adjacency.rowptr.numpy(), place.numpy(), NOTHING, array(x),
         NOTHING, NOTHING, *label_arrays(None), NO_MATRIX, out.numpy(),
     )  # fmt: skip
@@ -93,6 +94,6 @@ def add_label_rows(x: Tensor, shown: Tensor, y: Tensor, rows: Tensor) -> None:
     """See `fused.Kernels`."""
     wide = x.float()
     work = shown.numel() * x.size(1)
-    run(_add_label_rows, cuts_of(shown.numel()), work, wide.numpy(), shown.numpy(), y.numpy(), array(rows))
+    run_parallel(_add_label_rows, cuts_of(shown.numel()), work, wide.numpy(), shown.numpy(), y.numpy(), array(rows))
     if wide is not x:
         x.copy_(wide)

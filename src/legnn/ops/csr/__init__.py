@@ -1,1 +1,1 @@
-"""Compressed sparse rows: construction from edges, and transposition."""
+"""Compressed sparse rows (CSR): construction from edges, transposition, chunks of long rows, label edges."""

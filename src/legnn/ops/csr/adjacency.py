@@ -1,4 +1,4 @@
-"""The adjacency of a graph in compressed rows, prepared once and used by every layer of every epoch."""
+"""The adjacency of a graph as CSR, built once and used by every layer in every epoch."""
 
 from __future__ import annotations
 
@@ -9,75 +9,45 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from legnn.ops.csr.build import coo_to_csr
+from legnn.ops.csr.build import CSR, coo_to_csr
+from legnn.ops.csr.row_chunks import LONG_ROW, RowChunks
 
-LONG_ROW = 256
-"""A row with more edges than this is summed in pieces on a GPU, or one node with a hundred thousand neighbors would
-keep everybody waiting."""
-
-SMALL_PART = 2**16
-"""Below so many edges, not even one row with all of them would keep anybody waiting as long as cutting it up takes."""
+FEW_EDGES = 2**16
+"""With fewer edges than this, summing even one row of all of them takes less time than splitting it."""
 
 PARTS = 32
-"""The rows of an adjacency are cut into so many parts for the threads of a CPU, which may take several at once."""
-
-
-@dataclass(frozen=True, eq=False)
-class RowChunks:
-    """The long rows of an adjacency, cut into pieces that are summed by themselves and then added up in order."""
-
-    rows: Tensor
-    """`[L]` the long rows."""
-    pointer: Tensor
-    """`[L + 1]` where the pieces of each begin."""
-    owner: Tensor
-    """`[P]` the row of each piece."""
-    first: Tensor
-    """`[P]` the first edge of each piece."""
-    last: Tensor
-    """`[P]` one past its last edge; `first` for a piece that is not needed."""
-
-    @classmethod
-    def cut(cls, rowptr: Tensor, rows: Tensor, length: int, most: int) -> RowChunks:
-        """Cut `rows` into pieces of `length`, of which there are at most `most`. Nothing here waits for the device."""
-        begin, end = rowptr[rows], rowptr[rows + 1]
-        pointer = torch.zeros(rows.numel() + 1, dtype=rowptr.dtype, device=rowptr.device)
-        torch.cumsum((end - begin + length - 1) // length, 0, dtype=rowptr.dtype, out=pointer[1:])
-        piece = torch.arange(most, dtype=rowptr.dtype, device=rowptr.device)
-        of = (torch.searchsorted(pointer, piece, right=True) - 1).clamp(max=rows.numel() - 1)
-        first = torch.minimum(begin[of] + (piece - pointer[of]) * length, end[of])
-        last = torch.minimum(first + length, end[of])
-        return cls(rows, pointer, rows[of], first, last)
+"""Parts of the rows with about the same work, among which the threads of a CPU choose."""
 
 
 @dataclass(frozen=True, eq=False)
 class Transposition:
-    """The transpose of an adjacency."""
+    """The transpose of an adjacency, and where its edges are in it."""
 
     adjacency: Adjacency
+    """`Aᵀ`."""
     place: Tensor
-    """`[edges]` where each edge of the adjacency stands in its transpose."""
+    """`[edges]` the position in `Aᵀ` of each edge of `A`."""
 
     @cached_property
     def origin(self) -> Tensor:
-        """`[edges]` where each edge of the transpose stands in the adjacency."""
+        """`[edges]` the position in `A` of each edge of `Aᵀ`."""
         return inverse_permutation(self.place)
 
 
 @dataclass(frozen=True, eq=False)
 class Adjacency:
-    """`A` in compressed rows: row `i` holds the sources `j` of the edges `j → i`, so that `(A x)_i = Σ_j A_ij x_j`.
+    """`A` as CSR: row `i` holds the sources `j` of the edges `j → i`, so that `(A x)_i = Σ_j A_ij x_j`.
 
-    PyG's `edge_index` reads `[source, target]`; targets are the rows here, sources the columns. An edge of weight 2
-    counts as two edges, in every backbone. Parallel edges are kept as they come.
+    PyG's `edge_index` is `[source, target]`; here targets are rows, and sources are columns. An edge of weight 2 counts
+    as two edges, in every backbone. Parallel edges are kept.
     """
 
     rowptr: Tensor
-    """`[rows + 1]`, where each row begins."""
+    """`[rows + 1]`, the position of each row's first edge."""
     col: Tensor
     """`[edges]`, the source of each edge, ascending within a row."""
     weight: Tensor | None
-    """`[edges]`, positive, or None where every edge weighs 1."""
+    """`[edges]`, positive, or None if every edge weighs 1."""
     num_cols: int
 
     @classmethod
@@ -86,40 +56,40 @@ class Adjacency:
         source, target = edge_index
         if edge_index.device.type == "cpu":
             weight = None if edge_weight is None else edge_weight.numpy()
-            rows = coo_to_csr(target.numpy(), source.numpy(), weight, num_nodes, num_nodes)
-            return cls(
-                torch.from_numpy(rows.rowptr),
-                torch.from_numpy(rows.col),
-                None if rows.weight is None else torch.from_numpy(rows.weight),
-                num_nodes,
-            )
+            return cls.from_csr(coo_to_csr(target.numpy(), source.numpy(), weight, num_nodes, num_nodes), num_nodes)
         order = torch.argsort(target * num_nodes + source, stable=True)
         return cls.from_sorted(
             target[order], source[order], None if edge_weight is None else edge_weight[order], num_nodes, num_nodes
         )
 
     @classmethod
+    def from_csr(cls, csr: CSR, num_cols: int) -> Adjacency:
+        """From NumPy arrays, whose memory it shares."""
+        weight = None if csr.weight is None else torch.from_numpy(csr.weight)
+        return cls(torch.from_numpy(csr.rowptr), torch.from_numpy(csr.col), weight, num_cols)
+
+    @classmethod
     def from_data(cls, data: Data) -> Adjacency:
-        """From what `load` returned: an `edge_index`, or the compressed rows of a prepared folder as they lie there."""
+        """From what `load` returned: an `edge_index`, or the CSR of a prepared folder."""
         if data.get("rowptr") is None:
             return cls.from_edge_index(data.edge_index, data.num_nodes, data.get("edge_weight"))
         return cls(data.rowptr, data.col, data.get("edge_weight"), data.num_nodes)
 
     @classmethod
     def from_sorted(cls, row: Tensor, col: Tensor, weight: Tensor | None, num_rows: int, num_cols: int) -> Adjacency:
-        """From edges already ascending by row. Indices are kept in 32 bits where they fit."""
-        # a binary search for each row, not a count, which would make the host wait for the device
+        """From edges that ascend by row. Indices become int32 if they fit. Does not synchronize."""
+        # a binary search for each row, not `bincount`, which synchronizes
         rowptr = torch.searchsorted(row, torch.arange(num_rows + 1, device=row.device, dtype=row.dtype))
         return cls(_narrow(rowptr, col.numel()), _narrow(col, num_cols), weight, num_cols)
 
     @property
     def num_rows(self) -> int:
-        """How many nodes receive."""
+        """Number of targets."""
         return self.rowptr.numel() - 1
 
     @property
     def num_edges(self) -> int:
-        """How many edges there are, self-loops included."""
+        """Number of edges, self-loops included."""
         return self.col.numel()
 
     @cached_property
@@ -135,44 +105,45 @@ class Adjacency:
 
     @cached_property
     def degree(self) -> Tensor:
-        """`[rows]` float: the sum of the weights of the edges that come in."""
+        """`[rows]` float: the sum of the weights of a row."""
         if self.weight is None:
             return (self.rowptr[1:] - self.rowptr[:-1]).to(torch.get_default_dtype())
         return torch.segment_reduce(self.weight, "sum", offsets=self.rowptr.long(), initial=0)
 
+    @property
+    def transpose(self) -> Adjacency:
+        """`Aᵀ`."""
+        return self.transposition.adjacency
+
     @cached_property
     def transposition(self) -> Transposition:
-        """`Aᵀ`, which carries gradients back, and where its edges stand here; a symmetric graph is its own."""
-        turned, place = self._turned_by_counting() if self.col.device.type == "cpu" else self.turned_by_sorting()
-        return Transposition(self if self.may_be_symmetric and self._equals(turned) else turned, place)
+        """`Aᵀ`, along which gradients are passed back; `A` itself if it is symmetric."""
+        on_cpu = self.col.device.type == "cpu"
+        transposed, place = self._transpose_by_counting() if on_cpu else self.transpose_by_sorting()
+        return Transposition(self if self.may_be_symmetric and self._equals(transposed) else transposed, place)
 
-    def turned_by_sorting(self) -> tuple[Adjacency, Tensor]:
-        """The transpose, and where each edge stands in it."""
+    def transpose_by_sorting(self) -> tuple[Adjacency, Tensor]:
+        """Return the transpose, and the position of each edge in it. Does not synchronize."""
         # rows ascend, so that a stable sort by column alone leaves them ascending within a column
         col, order = self.col.sort(stable=True)
         weight = None if self.weight is None else self.weight[order]
-        kind = Adjacency if self.may_be_symmetric else _TurnedRows
-        turned = kind.from_sorted(col, self.row[order], weight, self.num_cols, self.num_rows)
-        return turned, inverse_permutation(_narrow(order, self.num_edges))
+        kind = Adjacency if self.may_be_symmetric else _TransposedSample
+        transposed = kind.from_sorted(col, self.row[order], weight, self.num_cols, self.num_rows)
+        return transposed, inverse_permutation(_narrow(order, self.num_edges))
 
-    def _turned_by_counting(self) -> tuple[Adjacency, Tensor]:
-        # numba is compiled code that not every command needs
-        from legnn.ops.csr.transpose import turned
+    def _transpose_by_counting(self) -> tuple[Adjacency, Tensor]:
+        # not every command needs numba, which takes a moment to import
+        from legnn.ops.csr.transpose import transpose_csr
 
-        rowptr, row, place = turned(self.rowptr, self.col, self.num_cols)
+        rowptr, row, place = transpose_csr(self.rowptr, self.col, self.num_cols)
         weight = None if self.weight is None else torch.empty_like(self.weight).index_copy(0, place.long(), self.weight)
         rowptr, row = _narrow(rowptr, self.num_edges), _narrow(row, self.num_rows)
         return Adjacency(rowptr, row, weight, self.num_rows), _narrow(place, self.num_edges)
 
     @property
     def may_be_symmetric(self) -> bool:
-        """Whether it is worth the while to compare it with its transpose."""
+        """Whether to compare it with its transpose."""
         return self.num_rows == self.num_cols
-
-    @property
-    def transpose(self) -> Adjacency:
-        """`Aᵀ`."""
-        return self.transposition.adjacency
 
     def _equals(self, other: Adjacency) -> bool:
         return (
@@ -183,91 +154,91 @@ class Adjacency:
         )
 
     @cached_property
-    def pieces(self) -> RowChunks | None:
-        """The long rows in pieces; None where there are none."""
+    def row_chunks(self) -> RowChunks | None:
+        """The rows longer than `LONG_ROW` in chunks; None if there are none."""
         count = self.rowptr[1:] - self.rowptr[:-1]
         rows = (count > LONG_ROW).nonzero().flatten().to(self.rowptr.dtype)
         if rows.numel() == 0:
             return None
-        return RowChunks.cut(self.rowptr, rows, LONG_ROW, int(((count[rows] + LONG_ROW - 1) // LONG_ROW).sum()))
-
-    @cached_property
-    def occupied(self) -> Tensor | None:
-        """The rows that have an edge, where it is worth the while to visit no others; None where it is not."""
-        return None
+        return RowChunks.split(self.rowptr, rows, LONG_ROW, int(((count[rows] + LONG_ROW - 1) // LONG_ROW).sum()))
 
     @property
-    def all_rows_in_pieces(self) -> bool:
-        """Whether `pieces` has every row, not the long ones alone."""
+    def all_rows_chunked(self) -> bool:
+        """Whether `row_chunks` holds every row, and not the long ones only."""
         return False
 
     @cached_property
+    def nonempty_rows(self) -> Tensor | None:
+        """The rows that have an edge, if most rows have none and kernels should skip these; else None."""
+        return None
+
+    @cached_property
     def cuts(self) -> list[int]:
-        """`PARTS + 1` rows at which to cut so that each part has about as much to do (a row counts as an edge)."""
+        """`PARTS + 1` rows between which the parts have about the same work, counting a row as one more edge."""
         work = self.rowptr.long() + torch.arange(self.num_rows + 1, device=self.rowptr.device)
         goal = torch.arange(PARTS + 1, device=self.rowptr.device) * work[-1] // PARTS
         return [0, *torch.searchsorted(work, goal).tolist()[1:-1], self.num_rows]
 
     def with_weight(self, weight: Tensor) -> Adjacency:
-        """The same edges with other weights `[edges]`."""
+        """Return the same edges with other weights `[edges]`."""
         other = replace(self, weight=weight)
-        # how the rows are cut does not depend on the weights
-        other.__dict__.update(pieces=self.pieces, cuts=self.cuts, row=self.row)
+        # none of these depends on the weights
+        other.__dict__.update(row_chunks=self.row_chunks, cuts=self.cuts, row=self.row)
         return other
 
     def to(self, device: torch.device | str) -> Adjacency:
-        """The same adjacency on `device`; from pinned memory without waiting."""
+        """Return the adjacency on `device`; from pinned memory without synchronizing."""
         weight = None if self.weight is None else self.weight.to(device, non_blocking=True)
         rowptr, col = self.rowptr.to(device, non_blocking=True), self.col.to(device, non_blocking=True)
         return Adjacency(rowptr, col, weight, self.num_cols)
 
 
 @dataclass(frozen=True, eq=False)
-class DrawnRows(Adjacency):
+class SampledAdjacency(Adjacency):
     """Some of the edges of some rows of an adjacency, within a row in the order in which they were drawn."""
 
     fanout: int | None = None
-    """How many edges a row has at most; None where all of a row's are here."""
+    """The largest number of edges in a row; None if all edges of the rows are here."""
     edge: Tensor | None = None
-    """`[edges]` which edges of the whole adjacency they are; None where nobody asked."""
+    """`[edges]` the position of each edge in the whole adjacency; None if not asked for."""
 
     @property
     def may_be_symmetric(self) -> bool:
-        """Hardly ever: on a GPU, asking would make the host wait."""
+        """False: a sample hardly ever is, and comparing would synchronize."""
         return False
 
     @cached_property
-    def pieces(self) -> RowChunks | None:
-        """None without asking where no row can be long."""
-        return None if self.fanout is not None and self.fanout <= LONG_ROW else super().pieces
+    def row_chunks(self) -> RowChunks | None:
+        """None, without synchronizing, if no row can be long."""
+        return None if self.fanout is not None and self.fanout <= LONG_ROW else super().row_chunks
 
     def to(self, device: torch.device | str) -> Adjacency:
-        """The same rows on `device`; from pinned memory without waiting."""
+        """Return the same rows on `device`; from pinned memory without synchronizing."""
         moved = super().to(device)
         edge = None if self.edge is None else self.edge.to(device, non_blocking=True)
-        return DrawnRows(moved.rowptr, moved.col, moved.weight, moved.num_cols, self.fanout, edge)
+        return SampledAdjacency(moved.rowptr, moved.col, moved.weight, moved.num_cols, self.fanout, edge)
 
 
-class _TurnedRows(Adjacency):
-    """The transpose of a part of a graph, which is used once: how many rows are long is not worth waiting for."""
+class _TransposedSample(Adjacency):
+    """The transpose of a sample, which is used once: not worth synchronizing to count its long rows."""
 
     @cached_property
-    def pieces(self) -> RowChunks | None:
-        """As many rows as may be long, the longest of all; those among them that are not are summed twice alike."""
-        most = min(self.num_edges // LONG_ROW, self.num_rows)
-        if self.num_edges < SMALL_PART:
+    def row_chunks(self) -> RowChunks | None:
+        """The longest rows, as many as may be long; a row among them that is not is summed twice, to the same sum."""
+        if self.num_edges < FEW_EDGES:
             return None
+        most = min(self.num_edges // LONG_ROW, self.num_rows)
         count = self.rowptr[1:] - self.rowptr[:-1]
         rows = count.topk(most, sorted=False).indices.to(self.rowptr.dtype)
-        return RowChunks.cut(self.rowptr, rows, LONG_ROW, self.num_edges // LONG_ROW + most)
+        return RowChunks.split(self.rowptr, rows, LONG_ROW, self.num_edges // LONG_ROW + most)
 
 
 def inverse_permutation(order: Tensor) -> Tensor:
-    """Where each number stands in `order` `[n]`, which has every number below `n` once."""
-    places = torch.arange(order.numel(), dtype=order.dtype, device=order.device)
-    return torch.empty_like(order).index_copy(0, order.long(), places)
+    """Return the position of each number in `order` `[n]`, a permutation of the numbers below `n`."""
+    positions = torch.arange(order.numel(), dtype=order.dtype, device=order.device)
+    return torch.empty_like(order).index_copy(0, order.long(), positions)
 
 
 def _narrow(index: Tensor, size: int) -> Tensor:
-    """`index` in 32 bits where everything below and at `size` fits."""
+    """`index` as int32 if everything up to `size` fits."""
     return index.int() if size < 2**31 else index.long()

@@ -153,7 +153,7 @@ def log_denominator(adjacency: Adjacency, source: Tensor, target: Tensor | None,
     heads = source.size(1)
     out = source.new_empty(adjacency.num_rows, heads)
     launches = [(*rows, 16) for rows in whole_rows(adjacency)]
-    pieces = adjacency.pieces
+    pieces = adjacency.row_chunks
     if pieces is not None:
         # a score is one number: long rows are read in wide blocks, and need not be cut
         begin, end = adjacency.rowptr[pieces.rows], adjacency.rowptr[pieces.rows + 1]
@@ -239,7 +239,7 @@ def attention_gradient(
 
     for first, last, owner, count, limit in whole_rows(turned, occupied=add):
         launch(first, last, owner, count, limit, into, partial=False)
-    pieces = turned.pieces
+    pieces = turned.row_chunks
     if pieces is not None:
         partial = torch.empty(pieces.owner.numel(), channels + heads, dtype=torch.float32, device=sent.device)
         launch(pieces.first, pieces.last, pieces.owner, pieces.owner.numel(), NO_LIMIT, partial, partial=True)

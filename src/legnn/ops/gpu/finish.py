@@ -8,7 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 from legnn.ops.reference import threshold
-from legnn.ops.runtime.hashing_triton import mixed
+from legnn.ops.runtime.hashing_triton import mix
 
 BLOCK = 128
 """Columns of a tile."""
@@ -22,8 +22,8 @@ ROWS_OF_PROGRAM = 512
 def _kept(seed, row, column, least):
     low = tl.load(seed).to(tl.uint32)
     high = tl.load(seed + 1).to(tl.uint32)
-    key = mixed(row.to(tl.uint32) ^ low) ^ high
-    return mixed(key + column.to(tl.uint32) * 0x9E3779B9) >= least.to(tl.uint32)
+    key = mix(row.to(tl.uint32) ^ low) ^ high
+    return mix(key + column.to(tl.uint32) * 0x9E3779B9) >= least.to(tl.uint32)
 
 
 @triton.jit

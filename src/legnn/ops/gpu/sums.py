@@ -7,7 +7,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from legnn.ops.csr.adjacency import LONG_ROW, Adjacency, RowChunks
+from legnn.ops.csr.adjacency import Adjacency
+from legnn.ops.csr.row_chunks import LONG_ROW, RowChunks
 from legnn.ops.types import Attention, LabelMessage
 
 EDGES = 2
@@ -116,12 +117,12 @@ def whole_rows(adjacency: Adjacency, *, occupied: bool = False) -> list[tuple[Te
     With `occupied`, rows without an edge may be left out.
     """
     rowptr = adjacency.rowptr
-    if adjacency.all_rows_in_pieces or adjacency.num_rows == 0:
+    if adjacency.all_rows_chunked or adjacency.num_rows == 0:
         return []
-    if occupied and adjacency.occupied is not None:
-        rows = adjacency.occupied
+    if occupied and adjacency.nonempty_rows is not None:
+        rows = adjacency.nonempty_rows
         return [(rowptr[rows], rowptr[rows + 1], rows, rows.numel(), NO_LIMIT)] if rows.numel() else []
-    return [(rowptr, rowptr[1:], None, adjacency.num_rows, LONG_ROW if adjacency.pieces is not None else NO_LIMIT)]
+    return [(rowptr, rowptr[1:], None, adjacency.num_rows, LONG_ROW if adjacency.row_chunks is not None else NO_LIMIT)]
 
 
 def _power_of_2_at_most(columns: int) -> int:
@@ -186,7 +187,7 @@ def sum_into(
         return out
     for first, last, owner, count, limit in whole_rows(adjacency):
         launch(first, last, owner, count, limit, x, out, merge=False, partial=False)
-    pieces = adjacency.pieces
+    pieces = adjacency.row_chunks
     if pieces is not None:
         count = pieces.owner.numel()
         partial = torch.empty(count, channels, dtype=torch.float32, device=x.device)

@@ -1,1 +1,1 @@
-"""What the kernels run on: threads, compilation, hashing, padding."""
+"""What the kernels need at run time: threads, compilation, hashing, padding."""

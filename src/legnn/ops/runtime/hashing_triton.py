@@ -1,4 +1,4 @@
-"""`hashing.mix` in Triton's kernels."""
+"""`hashing.mix` for Triton's kernels."""
 
 # mypy: disable-error-code="no-untyped-def"
 import triton
@@ -6,8 +6,8 @@ import triton.language as tl
 
 
 @triton.jit
-def mixed(word):
-    """`hashing.mix` of 32-bit words."""
+def mix(word):
+    """Return `hashing.mix` of 32-bit words."""
     word = word.to(tl.uint32)
     word = (word ^ (word >> 16)) * 0x7FEB352D
     word = (word ^ (word >> 15)) * 0x846CA68B

@@ -1,22 +1,50 @@
-"""Python functions compiled by numba, kept on disk where there is a place for them."""
+"""Functions compiled by numba, cached on disk where that is possible."""
 
 from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
 import numba
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
 
 
 def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """`function`, compiled on its first call, without Python's lock while it runs.
+    """Return `function` compiled on its first call; it releases the GIL while it runs.
 
     Args:
-        function: of arrays and numbers; nothing checks that its indices lie within the arrays.
+        function: of arrays and numbers; compiled code does not check that indices are within the arrays.
         **options: of `numba.njit`.
     """
-    compile_it = partial(numba.njit, nogil=True, **options)
+    njit = partial(numba.njit, nogil=True, **options)
     try:
-        return cast(Callable[..., Any], compile_it(cache=True)(function))
+        return cast(Callable[..., Any], njit(cache=True)(function))
     except RuntimeError:
-        # there is nowhere to keep it: neither beside the source nor in a home may be written to
-        return cast(Callable[..., Any], compile_it()(function))
+        # there is no folder to cache it in: neither that of the source nor the home folder is writable
+        return cast(Callable[..., Any], njit()(function))
+
+
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `function` compiled so that its sums may be reordered and vectorized."""
+    return compiled(function, fastmath={"contract", "reassoc", "nsz", "arcp"}, error_model="numpy")
+
+
+@intrinsic
+def prefetch(context: Any, array: Any, index: Any) -> Any:
+    """Load `array[index]` into the cache without waiting for it; call it in a kernel some entries ahead."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = signature.args[0]
+        of = context.make_array(kind)(context, builder, arguments[0])
+        position = context.cast(builder, arguments[1], signature.args[1], types.intp)
+        pointer = cgutils.get_item_pointer(context, builder, kind, of, [position], wraparound=False)
+        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        call = builder.module.declare_intrinsic(
+            "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        )
+        # to be read, to be kept in all levels of the cache, data and not instructions
+        builder.call(call, [builder.bitcast(pointer, byte), *(word(flag) for flag in (0, 3, 1))])
+        return context.get_dummy_value()
+
+    return types.void(array, index), generate

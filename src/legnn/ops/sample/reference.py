@@ -1,125 +1,103 @@
-"""Sampling in plain PyTorch, as a reader would check it: a graph without the seeds' labels, then block after block."""
+"""Neighbor sampling in plain PyTorch."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from legnn.graph.blocks import LabelBlock, SampledLabelGraph
-from legnn.graph.label_graph import LabelEdges, LabelGraph
-from legnn.ops.csr.adjacency import Adjacency, DrawnRows
-from legnn.ops.runtime.hashing import LABELS, hashed
-from legnn.ops.sample.fanout import Fanout
+from legnn.ops.runtime.hashing import LABELS, random_words
+from legnn.ops.sample.types import DrawnLayer, Fanout, SampledNodes, SamplingRows
 
 
 class Drawn(NamedTuple):
-    """Edges drawn for some rows of an adjacency."""
+    """Edges drawn from some rows."""
 
     rowptr: Tensor
-    """`[R + 1]` where the edges of each row begin."""
+    """`[R + 1]` the position of each row's first edge in `edge`."""
     edge: Tensor
-    """`[E]` which edges of the adjacency."""
+    """`[E]` which edges they are."""
 
 
-def sample(
-    graph: LabelGraph, seeds: Tensor, fanouts: Sequence[Fanout], key: tuple[int, int], *, edges: bool = False
-) -> SampledLabelGraph:
-    """`legnn.graph.sample_label_graph`."""
-    if seeds.numel() and bool((graph.to_nodes.label_of[seeds] >= 0).any()):
-        graph = graph.hide(seeds)
-    blocks: list[LabelBlock] = []
-    nodes = seeds
-    # the labels a later layer reads; none reads those that the last layer would compute
-    read = torch.zeros(graph.num_classes, dtype=torch.bool, device=seeds.device)
-    for k in reversed(range(len(fanouts))):
-        block = _block(graph, nodes, fanouts[k], read, (key[0], key[1] ^ k), edges)
-        read = _reads(block, read)
-        blocks.insert(0, block)
-        nodes = block.nodes
-    return SampledLabelGraph(blocks, LabelEdges.among(blocks[0].labels_of, graph.num_classes))
+def draw_edges(rowptr: Tensor, rows: Tensor, fanout: Fanout, key: tuple[int, int]) -> Drawn:
+    """Draw `fanout` of the edges of each of `rows` `[R]` by Floyd's method: every subset is equally likely.
 
-
-def _block(
-    graph: LabelGraph, targets: Tensor, fanout: Fanout, read: Tensor, key: tuple[int, int], edges: bool
-) -> LabelBlock:
-    adjacency, classes = graph.adjacency, graph.to_labels.classes
-    drawn = draw(adjacency, targets, fanout, key)
-    sources = adjacency.col[drawn.edge]
-    every_class = torch.arange(graph.num_classes, device=targets.device)
-    to_labels = draw(classes, every_class[read], fanout, (key[0] ^ LABELS, key[1]))
-    senders = classes.col[to_labels.edge]
-    nodes, place = compact(targets, torch.cat([sources, senders]), graph.num_nodes)
-    col, sender_place = place.split([sources.numel(), senders.numel()])
-    labels_of = graph.to_nodes.label_of[nodes]
-    shown = LabelEdges.among(labels_of[: targets.numel()], graph.num_classes)
-    return LabelBlock(
-        adjacency=DrawnRows(
-            drawn.rowptr,
-            col,
-            None if adjacency.weight is None else adjacency.weight[drawn.edge],
-            nodes.numel(),
-            fanout,
-            drawn.edge if edges else None,
-        ),
-        shown=shown.shown,
-        y=shown.y,
-        num_classes=graph.num_classes,
-        label_adjacency=graph.label_adjacency,
-        nodes=nodes,
-        senders=LabelEdges(
-            sender_place.long(), graph.to_nodes.label_of[senders].long(), nodes.numel(), graph.num_classes
-        ),
-        degrees=graph.degree[nodes],
-        labels_of=labels_of,
-        edges_of=None if fanout is None else adjacency.rowptr[targets + 1] - adjacency.rowptr[targets],
-        shown_by=graph.to_labels.count,
-    )
-
-
-def _reads(block: LabelBlock, read: Tensor) -> Tensor:
-    """`[C]` bool: the labels that this layer or a later one reads."""
-    if block.label_adjacency is not None:
-        return torch.ones_like(read)
-    return read.index_fill(0, block.y, True)
-
-
-def draw(adjacency: Adjacency, rows: Tensor, fanout: Fanout, key: tuple[int, int]) -> Drawn:
-    """Draw `fanout` of the edges of each of `rows` `[R]` by Floyd's method: any subset is as likely as any other.
-
-    For `j` from `d - f` to `d - 1`, take a random one of the first `j + 1` edges, or the edge `j` itself if that one
-    was taken before.
+    For `j` from `d - f` to `d - 1`, take a random one of the first `j + 1` edges, or edge `j` if that one was taken
+    before.
     """
     rows = rows.long()
-    begin = adjacency.rowptr[rows].long()
-    degree = adjacency.rowptr[rows + 1].long() - begin
+    begin = rowptr[rows].long()
+    degree = rowptr[rows + 1].long() - begin
     count = degree if fanout is None else degree.clamp(max=fanout)
-    rowptr = torch.zeros(rows.numel() + 1, dtype=adjacency.rowptr.dtype, device=rows.device)
-    torch.cumsum(count, 0, out=rowptr[1:])
+    drawn_rowptr = torch.zeros(rows.numel() + 1, dtype=rowptr.dtype, device=rows.device)
+    torch.cumsum(count, 0, out=drawn_rowptr[1:])
     owner = torch.repeat_interleave(count)
-    place = torch.arange(owner.numel(), device=rows.device) - rowptr[owner]
+    position = torch.arange(owner.numel(), device=rows.device) - drawn_rowptr[owner]
     if fanout is None:
-        return Drawn(rowptr, begin[owner] + place)
+        return Drawn(drawn_rowptr, begin[owner] + position)
     taken = torch.empty(rows.numel(), fanout, dtype=torch.long, device=rows.device)
     for i in range(fanout):
         last = degree - fanout + i
-        pick = (hashed(rows, i, key) * (last + 1).clamp(min=1)) >> 32
+        pick = (random_words(rows, i, key) * (last + 1).clamp(min=1)) >> 32
         again = (taken[:, :i] == pick[:, None]).any(1)
         taken[:, i] = torch.where(again, last, pick)
-    # a row with no more edges than may be drawn gives all of them
-    chosen = torch.where((degree <= fanout)[owner], place, taken[owner, place])
-    return Drawn(rowptr, begin[owner] + chosen)
+    # a row with `fanout` edges or fewer gives all of them
+    chosen = torch.where((degree <= fanout)[owner], position, taken[owner, position])
+    return Drawn(drawn_rowptr, begin[owner] + chosen)
 
 
-def compact(first: Tensor, others: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
-    """Number the nodes that come up: `first` `[M]` as they are, then those of `others` `[E]` that are not among them.
+class ReferenceSampler:
+    """`Sampler` for any device."""
 
-    Gives the nodes `[N]` and the number of each of `others`.
-    """
-    place = torch.full((num_nodes,), -1, dtype=torch.int32, device=first.device)
-    place[first] = torch.arange(first.numel(), dtype=torch.int32, device=first.device)
-    new = others[place[others] < 0].unique().to(first.dtype)
-    place[new] = torch.arange(first.numel(), first.numel() + new.numel(), dtype=torch.int32, device=first.device)
-    return torch.cat([first, new]), place[others]
+    def __init__(self, rows: SamplingRows, seeds: Tensor, number: Tensor) -> None:
+        self._rows, self._num_seeds, self._number = rows, seeds.numel(), number
+        self._is_read = torch.zeros(rows.num_classes, dtype=torch.bool, device=seeds.device)
+        self._targets: list[int] = []
+        self._nodes = seeds[:0]
+        self._append(seeds)
+
+    def draw_layer(self, fanout: Fanout, key: tuple[int, int], *, edges: bool) -> DrawnLayer:
+        """See `Sampler`."""
+        rows, targets = self._rows, self._nodes
+        of_nodes = draw_edges(rows.rowptr, targets, fanout, key)
+        read = self._is_read.nonzero().flatten()
+        of_labels = draw_edges(rows.class_rowptr, read, fanout, (key[0] ^ LABELS, key[1]))
+        count = of_nodes.rowptr.new_zeros(targets.numel() + rows.num_classes + 1)
+        count[1 : targets.numel() + 1] = of_nodes.rowptr.diff()
+        count[targets.numel() + 1 + read] = of_labels.rowptr.diff().to(count.dtype)
+        label_edge = of_labels.edge + torch.searchsorted(rows.gaps, of_labels.edge, right=True)
+        source = torch.cat([rows.col[of_nodes.edge].long(), rows.class_col[label_edge].long()])
+        self._append(source[self._number[source] == 0].unique())
+        self._targets.append(targets.numel())
+        if rows.reads_all_labels:
+            self._is_read.fill_(True)
+        shown = self._label_of(targets)
+        self._is_read[shown[shown >= 0].long()] = True
+        return DrawnLayer(
+            count.cumsum(0, dtype=count.dtype),
+            self._number[source] - 1,
+            torch.cat([of_nodes.edge, label_edge]) if edges else None,
+            rows.rowptr[targets + 1] - rows.rowptr[targets],
+            of_nodes.edge.numel(),
+            targets.numel(),
+        )
+
+    def finish(self) -> SampledNodes:
+        """See `Sampler`."""
+        self._number[self._nodes] = 0
+        label_of = self._label_of(self._nodes)
+        shown = (label_of >= 0).nonzero().flatten()
+        shown_by_targets = [int((shown < targets).sum()) for targets in self._targets]
+        degree = self._rows.degree[self._nodes]
+        return SampledNodes(self._nodes, label_of, degree, shown, label_of[shown].long(), shown_by_targets)
+
+    def _append(self, nodes: Tensor) -> None:
+        self._nodes = torch.cat([self._nodes, nodes])
+        numbers = torch.arange(1, self._nodes.numel() + 1, dtype=self._number.dtype, device=nodes.device)
+        self._number[self._nodes] = numbers
+
+    def _label_of(self, nodes: Tensor) -> Tensor:
+        label_of = self._rows.label_of[nodes]
+        label_of[: self._num_seeds] = -1
+        return label_of

@@ -1,4 +1,4 @@
-"""Memory of the size of the graph, lent to one sample at a time and kept for the next."""
+"""Scratch memory of the size of the graph, lent to one sample at a time and kept for the next."""
 
 from __future__ import annotations
 
@@ -18,26 +18,24 @@ _kept: WeakKeyDictionary[Adjacency, dict[int, list[Tensor]]] = WeakKeyDictionary
 
 
 @contextmanager
-def places(adjacency: Adjacency) -> Iterator[Tensor]:
-    """`[nodes]` int32, all zero, to be handed back all zero.
+def borrow_zeros(adjacency: Adjacency) -> Iterator[Tensor]:
+    """Lend int32 zeros `[cols]`, one tensor to each thread; it must be all zeros again at the end.
 
-    Each thread that samples at the same time gets one of its own. Where something went wrong it is not kept.
+    After an error it is not kept.
     """
     device = adjacency.col.device
-    # on a GPU the next to take it must come after the last on the same stream: what that one has queued may still run
+    # by stream: on another one the next sample could begin before the last one's kernels have run
     stream = torch.cuda.current_stream(device).cuda_stream if device.type == "cuda" else 0
     with _lock:
         free = _kept.setdefault(adjacency, {}).setdefault(stream, [])
-        place = free.pop() if free else None
-    if place is None:
+        zeros = free.pop() if free else None
+    if zeros is None:
         size = adjacency.num_cols
-        # NumPy's zeros are pages that come into being when they are first written to
-        on_cpu = device.type == "cpu"
-        place = (
-            torch.from_numpy(np.zeros(size, np.int32))
-            if on_cpu
-            else torch.zeros(size, dtype=torch.int32, device=device)
-        )
-    yield place
+        if device.type == "cpu":
+            # NumPy's zeros take memory only where they are written to
+            zeros = torch.from_numpy(np.zeros(size, np.int32))
+        else:
+            zeros = torch.zeros(size, dtype=torch.int32, device=device)
+    yield zeros
     with _lock:
-        free.append(place)
+        free.append(zeros)

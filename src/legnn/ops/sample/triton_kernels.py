@@ -1,9 +1,9 @@
-"""The kernels of a GPU, in Triton.
+"""Neighbor sampling on a GPU, in Triton.
 
-What is drawn goes where it belongs at once: there are at most `fanout` edges a row, so that memory can be had before
-their number is known, and the host asks for all numbers of a step together, once. New nodes are marked in an array over
-all nodes and numbered by a running sum over it, in the order of their ids: that takes less time than sorting the edges,
-and gives the same numbers every time, which counting them as they come would not.
+A row has at most `fanout` edges, so that memory is allocated before their number is known, and a layer synchronizes
+once, to read all of its sizes. New nodes are marked in an array over all nodes and numbered by a cumulative sum over
+it, in the order of their ids: that takes less time than sorting the edges, and is deterministic, which an atomic
+counter is not.
 """
 
 # Kernels take many arguments, and Triton reads annotations at run time.
@@ -13,29 +13,28 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from legnn.graph.sampling.walk import Found, Rows, Step
 from legnn.ops.runtime.hashing import LABELS
-from legnn.ops.runtime.hashing_triton import mixed
-from legnn.ops.sample.fanout import Fanout
+from legnn.ops.runtime.hashing_triton import mix
+from legnn.ops.sample.types import DrawnLayer, Fanout, SampledNodes, SamplingRows
 
 NOT_READ = 2**30
 BLOCK = 1024
-"""Entries of one program where each stands for itself."""
+"""Entries of a program that handles each entry by itself."""
 TILE = 1024
-"""Entries of one program that draws: rows times places in a row."""
+"""Entries of a program that draws: rows times edges of a row."""
 
 
 @triton.jit
-def _enter(nodes, place, count, BLOCK: tl.constexpr):
+def _number_seeds(nodes, number, count, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = i < count
-    tl.store(place + tl.load(nodes + i, mask=inside, other=0), i + 1, mask=inside)
+    tl.store(number + tl.load(nodes + i, mask=inside, other=0), i + 1, mask=inside)
 
 
 @triton.jit(do_not_specialize=["num_targets", "total", "seeds", "step", "fanout"])
 def _count(
-    rowptr, targets, class_rowptr, label_of, read, first, edges_of, count, num_targets, total, seeds, step, fanout,
-    EVERY: tl.constexpr, LIMITED: tl.constexpr, BLOCK: tl.constexpr,
+    rowptr, targets, class_rowptr, label_of, read, first, edge_count, count, num_targets, total, seeds, step, fanout,
+    ALL_LABELS: tl.constexpr, LIMITED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     r = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = r < total
@@ -45,29 +44,29 @@ def _count(
     begin = tl.load(rowptr + node, mask=is_node, other=0).to(tl.int64)
     degree = tl.load(rowptr + node + 1, mask=is_node, other=0).to(tl.int64) - begin
     label = r - num_targets
-    # a label that this very step reads is not drawn for: a mark made meanwhile says `step`, and that changes nothing
-    drawn = is_label & ((tl.load(read + label, mask=is_label, other=0) < step) | EVERY)
+    # a label that this very layer reads is not drawn for: another program may mark it with `step`, which is no less
+    drawn = is_label & ((tl.load(read + label, mask=is_label, other=0) < step) | ALL_LABELS)
     label_begin = tl.load(class_rowptr + label, mask=is_label, other=0).to(tl.int64)
     label_end = tl.load(class_rowptr + label + 1, mask=drawn, other=0).to(tl.int64)
     degree = tl.where(drawn, label_end - label_begin, degree)
     tl.store(first + r, tl.where(is_label, label_begin, begin), mask=inside)
-    tl.store(edges_of + r, degree, mask=inside)
+    tl.store(edge_count + r, degree, mask=inside)
     drawn_edges = degree
     if LIMITED:
         drawn_edges = tl.minimum(degree, fanout)
     tl.store(count + r, drawn_edges.to(count.dtype.element_ty), mask=inside)
     y = tl.load(label_of + node, mask=is_node & (r >= seeds), other=-1)
     unread = tl.load(read + y, mask=y >= 0, other=-1) > step
-    # all who write the same place write the same number
+    # all programs that write to the same address write the same number
     tl.store(read + y, step + tl.zeros_like(y), mask=unread)
 
 
 @triton.jit
 def _take(
-    at, to, there, is_node, labels, col, class_col, gaps, num_gaps, place, source, edge,
+    at, to, there, is_node, labels, col, class_col, gaps, num_gaps, number, source, edge,
     GAP_STEPS: tl.constexpr, EDGE: tl.constexpr,
 ):  # fmt: skip
-    """Write the entries `at` of the rows to the places `to`, and mark their nodes as wanted where they are new."""
+    """Copy the entries `at` of the rows to the positions `to`, and mark those of their nodes that are new with -1."""
     node = tl.load(col + at, mask=there & is_node, other=0)
     if labels:
         is_label = there & (is_node == 0)
@@ -85,14 +84,14 @@ def _take(
     tl.store(source + to, node, mask=there)
     if EDGE:
         tl.store(edge + to, at, mask=there)
-    # all who write the same place write the same number
-    new = there & (tl.load(place + node, mask=there, other=1) == 0)
-    tl.store(place + node, tl.full(node.shape, -1, tl.int32), mask=new)
+    # all programs that write to the same address write the same number
+    new = there & (tl.load(number + node, mask=there, other=1) == 0)
+    tl.store(number + node, tl.full(node.shape, -1, tl.int32), mask=new)
 
 
 @triton.jit(do_not_specialize=["num_targets", "total", "num_gaps", "low", "label_low", "high"])
 def _draw(
-    targets, first, edges_of, pointer, col, class_col, gaps, place, source, edge, num_targets, total, num_gaps,
+    targets, first, edge_count, pointer, col, class_col, gaps, number, source, edge, num_targets, total, num_gaps,
     low, label_low, high,
     FANOUT: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, GAP_STEPS: tl.constexpr, EDGE: tl.constexpr,
 ):  # fmt: skip
@@ -100,31 +99,33 @@ def _draw(
     inside = r < total
     is_node = r < num_targets
     row = tl.where(is_node, tl.load(targets + r, mask=is_node, other=0), (r - num_targets).to(tl.int64))
-    degree = tl.load(edges_of + r, mask=inside, other=0)
+    degree = tl.load(edge_count + r, mask=inside, other=0)
     key = tl.where(is_node, low.to(tl.uint32), label_low.to(tl.uint32))
-    key = mixed(row.to(tl.uint32) ^ key) ^ high.to(tl.uint32)
-    # Floyd's method, as in plain.draw
+    key = mix(row.to(tl.uint32) ^ key) ^ high.to(tl.uint32)
+    # Floyd's method, as in reference.draw_edges
     column = tl.arange(0, WIDTH)
     taken = tl.full([ROWS, WIDTH], -1, tl.int64)
     last = degree - FANOUT
     for i in range(FANOUT):
-        pick = (mixed(key).to(tl.int64) * (last + 1)) >> 32
+        pick = (mix(key).to(tl.int64) * (last + 1)) >> 32
         again = tl.max((taken == pick[:, None]).to(tl.int32), 1) > 0
         taken = tl.where((column == i)[None, :], tl.where(again, last, pick)[:, None], taken)
         last += 1
         key += 0x9E3779B9
-    # a row with no more edges than may be drawn gives all of them
+    # a row with `FANOUT` edges or fewer gives all of them
     taken = tl.where((degree <= FANOUT)[:, None], column[None, :].to(tl.int64), taken)
     there = (column[None, :] < FANOUT) & (column[None, :] < degree[:, None])
     at = tl.load(first + r, mask=inside, other=0)[:, None] + taken
     to = tl.load(pointer + r, mask=inside, other=0).to(tl.int64)[:, None] + column[None, :]
     labels = (tl.program_id(0) + 1) * ROWS > num_targets
-    _take(at, to, there, is_node[:, None], labels, col, class_col, gaps, num_gaps, place, source, edge, GAP_STEPS, EDGE)
+    _take(
+        at, to, there, is_node[:, None], labels, col, class_col, gaps, num_gaps, number, source, edge, GAP_STEPS, EDGE
+    )
 
 
 @triton.jit(do_not_specialize=["num_targets", "drawn", "num_gaps"])
 def _copy(
-    owner, first, pointer, col, class_col, gaps, place, source, edge, num_targets, drawn, num_gaps,
+    owner, first, pointer, col, class_col, gaps, number, source, edge, num_targets, drawn, num_gaps,
     GAP_STEPS: tl.constexpr, EDGE: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     to = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -132,101 +133,105 @@ def _copy(
     r = tl.load(owner + to, mask=there, other=0)
     at = tl.load(first + r, mask=there, other=0) + to - tl.load(pointer + r, mask=there, other=0).to(tl.int64)
     labels = tl.max(r, 0) >= num_targets
-    _take(at, to, there, r < num_targets, labels, col, class_col, gaps, num_gaps, place, source, edge, GAP_STEPS, EDGE)
+    _take(at, to, there, r < num_targets, labels, col, class_col, gaps, num_gaps, number, source, edge, GAP_STEPS, EDGE)
 
 
 @triton.jit
-def _pack(place, label_of, packed, size, BLOCK: tl.constexpr):
-    """1 for a node that is wanted, and 2³² more if it shows a label: one sum numbers both."""
+def _pack(number, label_of, packed, size, BLOCK: tl.constexpr):
+    """Write 1 for a new node, and 2³² more if it shows a label: one cumulative sum numbers both."""
     node = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = node < size
-    wanted = tl.load(place + node, mask=inside, other=0) == -1
-    shows = wanted & (tl.load(label_of + node, mask=inside, other=-1) >= 0)
-    tl.store(packed + node, wanted.to(tl.int64) + (shows.to(tl.int64) << 32), mask=inside)
+    is_new = tl.load(number + node, mask=inside, other=0) == -1
+    shows = is_new & (tl.load(label_of + node, mask=inside, other=-1) >= 0)
+    tl.store(packed + node, is_new.to(tl.int64) + (shows.to(tl.int64) << 32), mask=inside)
 
 
 @triton.jit(do_not_specialize=["known", "num_targets", "total"])
 def _assign(
-    place, label_of, running, pointer, sizes, nodes, shown, y, known, num_targets, total, size, BLOCK: tl.constexpr
+    number, label_of, running, pointer, sizes, nodes, shown, y, known, num_targets, total, size, BLOCK: tl.constexpr
 ):
     node = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    wanted = tl.load(place + node, mask=node < size, other=0) == -1
-    count = tl.load(running + node, mask=wanted, other=1)
+    is_new = tl.load(number + node, mask=node < size, other=0) == -1
+    count = tl.load(running + node, mask=is_new, other=1)
     new = (count & 0xFFFFFFFF) - 1
-    tl.store(nodes + new, node, mask=wanted)
-    tl.store(place + node, (known + new + 1).to(tl.int32), mask=wanted)
-    label = tl.load(label_of + node, mask=wanted, other=-1)
-    shows = wanted & (label >= 0)
+    tl.store(nodes + new, node, mask=is_new)
+    tl.store(number + node, (known + new + 1).to(tl.int32), mask=is_new)
+    label = tl.load(label_of + node, mask=is_new, other=-1)
+    shows = is_new & (label >= 0)
     tl.store(shown + (count >> 32) - 1, known + new, mask=shows)
     tl.store(y + (count >> 32) - 1, label.to(tl.int64), mask=shows)
     if tl.program_id(0) == 0:
-        # what the host has to know, in one place
+        # all sizes side by side, to be read in one copy
         tl.store(sizes, tl.load(running + size - 1))
         tl.store(sizes + 1, tl.load(pointer + num_targets).to(tl.int64))
         tl.store(sizes + 2, tl.load(pointer + total).to(tl.int64))
 
 
 @triton.jit(do_not_specialize=["count"])
-def _places(source, place, col, count, BLOCK: tl.constexpr):
+def _look_up_numbers(source, number, col, count, BLOCK: tl.constexpr):
     e = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = e < count
     node = tl.load(source + e, mask=inside, other=0)
-    tl.store(col + e, tl.load(place + node, mask=inside, other=1) - 1, mask=inside)
+    tl.store(col + e, tl.load(number + node, mask=inside, other=1) - 1, mask=inside)
 
 
 @triton.jit(do_not_specialize=["seeds", "count"])
-def _look_up(nodes, label_of, degree, labels_of, degrees, place, seeds, count, BLOCK: tl.constexpr):
+def _look_up(nodes, label_of, degree, node_labels, node_degrees, number, seeds, count, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = i < count
     node = tl.load(nodes + i, mask=inside, other=0)
-    tl.store(labels_of + i, tl.load(label_of + node, mask=inside & (i >= seeds), other=-1), mask=inside)
-    tl.store(degrees + i, tl.load(degree + node, mask=inside, other=0.0), mask=inside)
-    tl.store(place + node, tl.zeros_like(i), mask=inside)
+    tl.store(node_labels + i, tl.load(label_of + node, mask=inside & (i >= seeds), other=-1), mask=inside)
+    tl.store(node_degrees + i, tl.load(degree + node, mask=inside, other=0.0), mask=inside)
+    tl.store(number + node, tl.zeros_like(i), mask=inside)
 
 
 def _signed(word: int) -> int:
-    """A 32-bit word as a signed number: Triton compiles anew for a number that does not fit in one."""
+    """A 32-bit word as a signed number: for a larger one Triton would compile another kernel."""
     word &= 0xFFFFFFFF
     return word - 2**32 if word >= 2**31 else word
 
 
 def _grid(count: int) -> tuple[int]:
-    # the first program is always needed: in some kernels it does more than its share
+    # at least one: in some kernels the first program does more than its share
     return (max(triton.cdiv(count, BLOCK), 1),)
 
 
-class _Walk:
-    def __init__(self, rows: Rows, seeds: Tensor, place: Tensor) -> None:
-        self._rows, self._num_seeds, self._place = rows, seeds.numel(), place
-        # the step in which a label was first read
-        self._read = torch.full((rows.num_classes,), NOT_READ, dtype=torch.int32, device=place.device)
+class TritonSampler:
+    """`Sampler` for a CUDA device."""
+
+    def __init__(self, rows: SamplingRows, seeds: Tensor, number: Tensor) -> None:
+        self._rows, self._num_seeds, self._number = rows, seeds.numel(), number
+        # the layer, in the order drawn, that is the first to read a label
+        self._read = torch.full((rows.num_classes,), NOT_READ, dtype=torch.int32, device=number.device)
         self._nodes = seeds.contiguous()
         self._shown: list[Tensor] = []
         self._y: list[Tensor] = []
-        self._showing: list[int] = []
-        _enter[_grid(seeds.numel())](self._nodes, place, seeds.numel(), BLOCK=BLOCK)
+        self._shown_by_targets: list[int] = []
+        _number_seeds[_grid(seeds.numel())](self._nodes, number, seeds.numel(), BLOCK=BLOCK)
 
     def _empty(self, size: int, dtype: torch.dtype) -> Tensor:
-        return torch.empty(size, dtype=dtype, device=self._place.device)
+        return torch.empty(size, dtype=dtype, device=self._number.device)
 
-    def step(self, fanout: Fanout, key: tuple[int, int], *, edges: bool) -> Step:
+    def draw_layer(self, fanout: Fanout, key: tuple[int, int], *, edges: bool) -> DrawnLayer:
+        """See `Sampler`."""
         rows, targets = self._rows, self._nodes.numel()
         total = targets + rows.num_classes
         most = rows.col.numel() + rows.class_col.numel() if fanout is None else total * fanout
-        first, edges_of = self._empty(total, torch.int64), self._empty(total, torch.int64)
-        pointer = torch.zeros(total + 1, dtype=torch.int32 if most < 2**31 else torch.int64, device=self._place.device)
+        first, edge_count = self._empty(total, torch.int64), self._empty(total, torch.int64)
+        index_type = torch.int32 if most < 2**31 else torch.int64
+        pointer = torch.zeros(total + 1, dtype=index_type, device=self._number.device)
         count = torch.empty_like(pointer[1:])
         _count[_grid(total)](
-            rows.rowptr, self._nodes, rows.class_rowptr, rows.label_of, self._read, first, edges_of, count,
-            targets, total, self._num_seeds, len(self._showing), 0 if fanout is None else fanout,
-            EVERY=rows.every_label and bool(self._showing), LIMITED=fanout is not None, BLOCK=BLOCK,
+            rows.rowptr, self._nodes, rows.class_rowptr, rows.label_of, self._read, first, edge_count, count,
+            targets, total, self._num_seeds, len(self._shown_by_targets), 0 if fanout is None else fanout,
+            ALL_LABELS=rows.reads_all_labels and bool(self._shown_by_targets), LIMITED=fanout is not None, BLOCK=BLOCK,
         )  # fmt: skip
         torch.cumsum(count, 0, dtype=pointer.dtype, out=pointer[1:])
         if fanout is None:
             most = int(pointer[-1])
         source = self._empty(most, rows.col.dtype)
         edge = self._empty(most if edges else 0, torch.int64)
-        common = (rows.col, rows.class_col, rows.gaps, self._place, source, edge)
+        common = (rows.col, rows.class_col, rows.gaps, self._number, source, edge)
         gap_steps = rows.gaps.numel().bit_length()
         if fanout is None and most:
             owner = torch.repeat_interleave(count, output_size=most)
@@ -239,47 +244,44 @@ class _Walk:
             many = max(TILE // width, 1)
             low, high = key
             _draw[(triton.cdiv(total, many),)](
-                self._nodes, first, edges_of, pointer, *common, targets, total, rows.gaps.numel(),
+                self._nodes, first, edge_count, pointer, *common, targets, total, rows.gaps.numel(),
                 _signed(low), _signed(low ^ LABELS), _signed(high),
                 FANOUT=fanout, WIDTH=width, ROWS=many, GAP_STEPS=gap_steps, EDGE=edges,
             )  # fmt: skip
-        drawn, num_edges = self._number(pointer, most, targets, total)
+        drawn, num_edges = self._number_new_nodes(pointer, most, targets, total)
         col = self._empty(drawn, torch.int32)
-        _places[_grid(drawn)](source, self._place, col, drawn, BLOCK=BLOCK)
-        return Step(pointer, col, edge[:drawn] if edges else None, edges_of[:targets], num_edges, targets)
+        _look_up_numbers[_grid(drawn)](source, self._number, col, drawn, BLOCK=BLOCK)
+        return DrawnLayer(pointer, col, edge[:drawn] if edges else None, edge_count[:targets], num_edges, targets)
 
-    def _number(self, pointer: Tensor, most: int, targets: int, total: int) -> tuple[int, int]:
-        """Number the nodes that are wanted. How many edges were drawn, and how many of them for nodes."""
-        size = self._place.numel()
+    def _number_new_nodes(self, pointer: Tensor, most: int, targets: int, total: int) -> tuple[int, int]:
+        """Number the nodes marked as new; returns how many edges were drawn, and how many of them for nodes."""
+        size = self._number.numel()
         packed = self._empty(size, torch.int64)
-        _pack[_grid(size)](self._place, self._rows.label_of, packed, size, BLOCK=BLOCK)
+        _pack[_grid(size)](self._number, self._rows.label_of, packed, size, BLOCK=BLOCK)
         running = torch.cumsum(packed, 0)
         most = min(most, size)
         nodes, shown, y = (self._empty(most, torch.int64) for _ in range(3))
         sizes = self._empty(3, torch.int64)
         _assign[_grid(size)](
-            self._place, self._rows.label_of, running, pointer, sizes, nodes, shown, y, targets, targets, total, size,
+            self._number, self._rows.label_of, running, pointer, sizes, nodes, shown, y, targets, targets, total, size,
             BLOCK=BLOCK,
         )  # fmt: skip
-        # the one thing the host waits for
+        # the one synchronization of a layer
         counted, num_edges, drawn = sizes.tolist()
         new, showing = counted & 0xFFFFFFFF, counted >> 32
         self._nodes = torch.cat([self._nodes, nodes[:new]])
-        self._showing.append(sum(part.numel() for part in self._shown))
+        self._shown_by_targets.append(sum(part.numel() for part in self._shown))
         self._shown.append(shown[:showing])
         self._y.append(y[:showing])
         return drawn, num_edges
 
-    def end(self) -> Found:
+    def finish(self) -> SampledNodes:
+        """See `Sampler`."""
         count, degree = self._nodes.numel(), self._rows.degree
-        labels_of, degrees = self._empty(count, torch.int32), self._empty(count, degree.dtype)
+        node_labels, node_degrees = self._empty(count, torch.int32), self._empty(count, degree.dtype)
         _look_up[_grid(count)](
-            self._nodes, self._rows.label_of, degree, labels_of, degrees, self._place, self._num_seeds, count,
+            self._nodes, self._rows.label_of, degree, node_labels, node_degrees, self._number, self._num_seeds, count,
             BLOCK=BLOCK,
         )  # fmt: skip
-        return Found(self._nodes, labels_of, degrees, torch.cat(self._shown), torch.cat(self._y), self._showing)
-
-
-def start(rows: Rows, seeds: Tensor, place: Tensor) -> _Walk:
-    """See `walk.Kernels`."""
-    return _Walk(rows, seeds, place)
+        shown, y = torch.cat(self._shown), torch.cat(self._y)
+        return SampledNodes(self._nodes, node_labels, node_degrees, shown, y, self._shown_by_targets)

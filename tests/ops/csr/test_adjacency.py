@@ -83,11 +83,11 @@ def test_the_transpose_is_the_transpose(graph):
 @settings(deadline=None)
 def test_counting_gives_the_transpose_that_sorting_gives(graph):
     adjacency = Adjacency.from_edge_index(*graph[:2], graph[2])
-    turned, place = adjacency.turned_by_sorting()
+    transposed, place = adjacency.transpose_by_sorting()
     counted = adjacency.transposition
     assert torch.equal(counted.place, place)
     for name in ("rowptr", "col", "weight"):
-        ours, theirs = getattr(counted.adjacency, name), getattr(turned, name)
+        ours, theirs = getattr(counted.adjacency, name), getattr(transposed, name)
         assert ours is theirs or (torch.equal(ours, theirs) and ours.dtype == theirs.dtype)
 
 
@@ -98,7 +98,7 @@ def test_the_transpose_does_not_depend_on_the_number_of_threads(count, wide):
     adjacency = Adjacency.from_edge_index(edge_index, 40)
     if wide:
         adjacency = Adjacency(adjacency.rowptr.long(), adjacency.col.long(), None, 40)
-    turned, place = adjacency.turned_by_sorting()
+    transposed, place = adjacency.transpose_by_sorting()
     threads = torch.get_num_threads()
     torch.set_num_threads(count)
     try:
@@ -106,8 +106,8 @@ def test_the_transpose_does_not_depend_on_the_number_of_threads(count, wide):
     finally:
         torch.set_num_threads(threads)
     assert torch.equal(counted.place, place)
-    assert torch.equal(counted.adjacency.rowptr, turned.rowptr)
-    assert torch.equal(counted.adjacency.col, turned.col)
+    assert torch.equal(counted.adjacency.rowptr, transposed.rowptr)
+    assert torch.equal(counted.adjacency.col, transposed.col)
 
 
 @given(edge_lists(symmetric=True))

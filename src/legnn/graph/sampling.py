@@ -1,0 +1,174 @@
+"""Blocks of a label graph: from a sample of the neighbors for mini-batches, from all of them for layer-wise inference.
+
+`ops.sample` draws the edges; here they become blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from legnn.graph.blocks import LabelBlock, SampledLabelGraph
+from legnn.graph.label_graph import LabelGraph
+from legnn.ops.csr.adjacency import Adjacency, SampledAdjacency
+from legnn.ops.csr.label_edges import LabelEdges
+from legnn.ops.sample import Fanout, Sampler, sampling_kernels
+from legnn.ops.sample.reference import draw_edges
+from legnn.ops.sample.scratch import borrow_zeros
+from legnn.ops.sample.types import DrawnLayer, SampledNodes, SamplingRows
+
+__all__ = ["Fanout", "all_neighbors", "all_senders", "neighbors_of", "sample_label_graph"]
+
+
+def sample_label_graph(
+    graph: LabelGraph, seeds: Tensor, fanouts: Sequence[Fanout], key: tuple[int, int], *, edges: bool = False
+) -> SampledLabelGraph:
+    """Return the blocks from which the layers compute `seeds`.
+
+    In layer `k` every node that is computed draws `fanouts[k]` of its incoming edges, and every label that a later
+    layer reads draws as many of the nodes that show it. No seed shows its label, neither to itself nor to any other
+    node: what the label receives from a seed would come back to it.
+
+    Args:
+        graph: the whole graph.
+        seeds: `[B]` nodes, each once.
+        fanouts: one for each layer, from the input on, as the paper gives them: `(15, 10, 5)`.
+        key: two 32-bit words, which determine what is drawn.
+        edges: whether the adjacency of each block has `edge`, the position of its edges in the whole graph.
+    """
+    return sample_with(sampling_kernels(seeds.device), graph, seeds, fanouts, key, edges=edges)
+
+
+def sample_with(
+    kernels: type[Sampler],
+    graph: LabelGraph,
+    seeds: Tensor,
+    fanouts: Sequence[Fanout],
+    key: tuple[int, int],
+    *,
+    edges: bool = False,
+) -> SampledLabelGraph:
+    """`sample_label_graph` with the given kernels."""
+    seeds = seeds.long()
+    rows = _rows_without(graph, seeds)
+    needs_edges = edges or graph.adjacency.weight is not None
+    with borrow_zeros(graph.adjacency) as scratch:
+        sampler = kernels(rows, seeds, scratch)
+        layers = [
+            sampler.draw_layer(fanouts[k], (key[0], key[1] ^ k), edges=needs_edges)
+            for k in reversed(range(len(fanouts)))
+        ]
+        nodes = sampler.finish()
+    # a block reads the nodes that the block before it computes, the first one all nodes
+    sizes = [nodes.nodes.numel(), *(layer.num_targets for layer in layers[:0:-1])]
+    label_count = rows.class_rowptr.diff().long()
+    blocks = [
+        _sampled_block(graph, layer, nodes, size, shown, fanout, label_count, edges=edges)
+        for layer, size, shown, fanout in zip(layers[::-1], sizes, nodes.shown_by_targets[::-1], fanouts, strict=True)
+    ]
+    return SampledLabelGraph(blocks, LabelEdges(nodes.shown, nodes.y, nodes.nodes.numel(), graph.num_classes))
+
+
+def all_neighbors(graph: LabelGraph, targets: Tensor) -> LabelBlock:
+    """Return the block from which a layer computes the nodes `targets` `[R]`, each once; it computes no labels."""
+    adjacency = graph.adjacency
+    with borrow_zeros(adjacency) as scratch:
+        sampler = sampling_kernels(targets.device)(_rows_without(graph, targets[:0]), targets.long(), scratch)
+        layer = sampler.draw_layer(None, (0, 0), edges=adjacency.weight is not None)
+        nodes = sampler.finish().nodes
+    # the first layer to be drawn draws for no label: every edge is one of the targets
+    rowptr = layer.rowptr[: targets.numel() + 1]
+    weight = None if adjacency.weight is None or layer.edge is None else adjacency.weight[layer.edge]
+    senders = LabelEdges(nodes[:0], nodes[:0], nodes.numel(), graph.num_classes)
+    return _full_block(graph, Adjacency(rowptr, layer.col, weight, nodes.numel()), nodes, senders)
+
+
+def all_senders(graph: LabelGraph, classes: Tensor) -> LabelBlock:
+    """Return the block from which a layer computes the labels `classes`; it computes no nodes."""
+    rows = graph.to_labels.classes
+    nodes = neighbors_of(rows, classes)
+    senders = LabelEdges.from_label_of(graph.to_nodes.label_of[nodes], graph.num_classes)
+    adjacency = Adjacency(torch.zeros_like(rows.rowptr[:1]), rows.col[:0], None, nodes.numel())
+    return _full_block(graph, adjacency, nodes, senders)
+
+
+def neighbors_of(adjacency: Adjacency, rows: Tensor) -> Tensor:
+    """Return the columns of all edges of `rows`, row after row."""
+    return adjacency.col[draw_edges(adjacency.rowptr, rows, None, (0, 0)).edge].long()
+
+
+def _rows_without(graph: LabelGraph, seeds: Tensor) -> SamplingRows:
+    """The rows of `graph` when `seeds` show no label."""
+    adjacency, labels = graph.adjacency, graph.to_labels
+    classes = labels.classes
+    rowptr, gaps = classes.rowptr, classes.rowptr[:0]
+    if graph.shown.numel():
+        hidden = labels.position_in_classes[seeds]
+        if hidden.device.type == "cpu":
+            # selecting them on a GPU would synchronize; positions past the end do no harm
+            hidden = hidden[hidden < graph.shown.numel()]
+        hidden = hidden.sort().values
+        gaps = hidden - torch.arange(hidden.numel(), dtype=hidden.dtype, device=hidden.device)
+        rowptr = rowptr - torch.searchsorted(hidden, rowptr, out_int32=True)
+    return SamplingRows(
+        rowptr=adjacency.rowptr,
+        col=adjacency.col,
+        degree=graph.degree,
+        label_of=labels.label_of,
+        class_rowptr=rowptr,
+        class_col=classes.col,
+        gaps=gaps,
+        reads_all_labels=graph.label_adjacency is not None,
+    )
+
+
+def _sampled_block(
+    graph: LabelGraph,
+    layer: DrawnLayer,
+    nodes: SampledNodes,
+    size: int,
+    shown: int,
+    fanout: Fanout,
+    label_count: Tensor,
+    *,
+    edges: bool,
+) -> LabelBlock:
+    """The block of one layer, which reads the first `size` nodes; `shown` of its targets show a label."""
+    col, sender = layer.col[: layer.num_edges], layer.col[layer.num_edges :].long()
+    edge = None if layer.edge is None else layer.edge[: layer.num_edges]
+    weight = None if graph.adjacency.weight is None or edge is None else graph.adjacency.weight[edge]
+    rowptr = layer.rowptr[: layer.num_targets + 1]
+    return LabelBlock(
+        adjacency=SampledAdjacency(rowptr, col, weight, size, fanout, edge if edges else None),
+        shown=nodes.shown[:shown],
+        y=nodes.y[:shown],
+        num_classes=graph.num_classes,
+        label_adjacency=graph.label_adjacency,
+        nodes=nodes.nodes[:size],
+        senders=LabelEdges(sender, nodes.label_of[sender].long(), size, graph.num_classes),
+        source_degrees=nodes.degree[:size],
+        source_labels=nodes.label_of[:size],
+        edge_count=None if fanout is None else layer.edge_count,
+        shown_count=label_count,
+    )
+
+
+def _full_block(graph: LabelGraph, adjacency: Adjacency, nodes: Tensor, senders: LabelEdges) -> LabelBlock:
+    """A block with all edges, in which every node shows its label that shows it in the graph."""
+    labels = graph.to_nodes.label_of[nodes]
+    to_nodes = LabelEdges.from_label_of(labels[: adjacency.num_rows], graph.num_classes)
+    return LabelBlock(
+        adjacency=adjacency,
+        shown=to_nodes.shown,
+        y=to_nodes.y,
+        num_classes=graph.num_classes,
+        label_adjacency=graph.label_adjacency,
+        nodes=nodes,
+        senders=senders,
+        source_degrees=graph.degree[nodes],
+        source_labels=labels,
+        edge_count=None,
+        shown_count=graph.to_labels.count,
+    )

@@ -1,0 +1,62 @@
+"""What capturing a CUDA graph needs of PyTorch that PyTorch does not promise: private calls, and texts of warnings.
+
+If a version of PyTorch renames or rewords any of it, a run still gives the same results, launch by launch:
+
+- `run_watched` does not notice that a step synchronizes, and its capture fails instead;
+- `recover_from_failed_capture` does not end the failed capture for PyTorch's allocator, which then refuses to free
+  memory for the rest of the process;
+- `ignoring_uncaptured_steps` does not hide a warning of PyTorch's optimizers.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TypeVar
+
+import torch
+
+T = TypeVar("T")
+
+UNCAPTURED = r".*step\(\) is running without .* graph capture"
+"""PyTorch's optimizers warn so if they run outside of a capture."""
+SYNCHRONIZED = "called a synchronizing CUDA operation"
+"""PyTorch warns so of a synchronizing operation, if asked to."""
+
+_FAILED: list[torch.cuda.CUDAGraph] = []
+"""Graphs whose capture failed, never freed: the allocator of pinned memory may still ask them about their streams."""
+
+
+@contextmanager
+def ignoring_uncaptured_steps() -> Iterator[None]:
+    """Hide that an optimizer made for captured steps runs without a capture: it does so only before the capture."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=UNCAPTURED)
+        yield
+
+
+def run_watched(step: Callable[[], T]) -> tuple[T, bool]:
+    """Return `step()`, and whether it synchronized with the GPU. Other warnings are dropped."""
+    before = torch.cuda.get_sync_debug_mode()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        torch.cuda.set_sync_debug_mode("warn")
+        try:
+            out = step()
+        finally:
+            torch.cuda.set_sync_debug_mode(before)
+    return out, any(SYNCHRONIZED in str(warning.message) for warning in caught)
+
+
+def recover_from_failed_capture(graph: torch.cuda.CUDAGraph, pool: tuple[int, int], device: int) -> None:
+    """End a capture that failed, in the allocator and the generator of PyTorch, which do not notice."""
+    graph.reset()
+    _FAILED.append(graph)
+    # AttributeError and TypeError: another version of PyTorch; RuntimeError: the capture was ended, or never begun
+    with suppress(AttributeError, TypeError, RuntimeError):
+        torch._C._cuda_endAllocateToPool(device, pool)
+        torch._C._cuda_releasePool(device, pool)
+    generator = torch.cuda.default_generators[device]
+    # a state of its own again: the one that the capture registered refuses to draw
+    generator.graphsafe_set_state(generator.clone_state())
