@@ -1,4 +1,4 @@
-"""Files and folders that are written whole or not at all."""
+"""Atomic writes: files and folders that are written completely or not at all."""
 
 import os
 import secrets
@@ -12,20 +12,20 @@ PARTIAL = ".partial"
 
 
 def remove_partial(folder: Path) -> None:
-    """Take away what a process that was killed while writing left behind."""
+    """Remove what a process that was killed while writing has left in `folder`."""
     for path in folder.glob(f".*{PARTIAL}"):
         path.unlink(missing_ok=True)
 
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[BinaryIO]:
-    """A file to write that takes the place of `path` once it is complete, and leaves no trace if it never is."""
+    """Open a file that replaces `path` at the end of the `with` block, and is removed after an error."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}{PARTIAL}")
     try:
         with partial.open("xb") as file:
             yield file
-            # the bytes must be on the disk before the name points at them
+            # the bytes must be on disk before the name refers to them
             file.flush()
             os.fsync(file.fileno())
         os.replace(partial, path)
@@ -36,7 +36,7 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """A folder to fill that takes the place of `path`, nothing or an empty folder, once it is complete."""
+    """Create a folder that becomes `path`, which must be missing or empty, at the end of the `with` block."""
     path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}{PARTIAL}")
@@ -50,6 +50,6 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file, whole or not at all."""
+    """Write a text file atomically."""
     with atomic_write(path) as file:
         file.write(text.encode())

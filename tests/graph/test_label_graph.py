@@ -2,61 +2,45 @@
 
 import torch
 from hypothesis import given, settings
+from tests.nn.dense import dense_blocks
 from tests.strategies import label_graphs
 
-from legnn.graph import Adjacency, LabelGraph
-from legnn.ops.csr.row_chunks import LONG_ROW, RowChunks
 
-
-def dense(adjacency: Adjacency) -> torch.Tensor:
-    matrix = torch.zeros(adjacency.num_rows, adjacency.num_cols)
-    return matrix.index_put((adjacency.row.long(), adjacency.col.long()), torch.ones(()), accumulate=True)
-
-
-def shown_in_any_order(graph: LabelGraph) -> LabelGraph:
-    order = torch.randperm(graph.shown.numel(), generator=torch.Generator().manual_seed(graph.num_nodes))
-    return graph.show(graph.shown[order], graph.y[order])
-
-
-@given(label_graphs(max_nodes=12))
+@given(label_graphs())
 @settings(deadline=None)
-def test_the_classes_are_y_transposed_and_y_is_their_transpose(graph):
-    graph = shown_in_any_order(graph)
-    Y = torch.zeros(graph.num_nodes, graph.num_classes)
-    Y[graph.shown, graph.y] = 1
-    assert torch.equal(dense(graph.to_labels.classes), Y.T)
-    assert torch.equal(dense(graph.to_labels.classes.transpose), Y)
-    assert torch.equal(graph.to_nodes.label_of, torch.where(Y.any(1), Y.argmax(1), -1).int())
-    assert sorted(graph.to_labels.classes.transpose.nonempty_rows.tolist()) == sorted(graph.shown.tolist())
+def test_degrees_in_the_label_graph_are_row_sums_of_the_whole_matrix(graph):
+    A, Y, S = dense_blocks(graph, torch.zeros(0, dtype=torch.float64))
+    torch.testing.assert_close(graph.node_degree.double(), A.sum(1) + Y.sum(1))
+    torch.testing.assert_close(graph.label_degree.double(), Y.T.sum(1) + S.sum(1))
+    torch.testing.assert_close(graph.label_count.double(), Y.sum(0))
+    torch.testing.assert_close(graph.shows.double(), Y.sum(1))
 
 
-@given(label_graphs(max_nodes=12))
+@given(label_graphs())
 @settings(deadline=None)
-def test_an_edge_is_found_again_in_the_transpose(graph):
-    for adjacency in (graph.adjacency, shown_in_any_order(graph).to_labels.classes):
-        transposition = adjacency.transposition
-        there = transposition.place.long()
-        assert torch.equal(transposition.adjacency.row[there], adjacency.col)
-        assert torch.equal(transposition.adjacency.col[there], adjacency.row)
-        assert torch.equal(transposition.origin[there].long(), torch.arange(adjacency.num_edges))
-        if adjacency.weight is not None:
-            assert torch.equal(transposition.adjacency.weight[there], adjacency.weight)
+def test_relations_count_the_blocks_that_really_come_in(graph):
+    A, Y, S = dense_blocks(graph, torch.zeros(0, dtype=torch.float64))
+    at_nodes = (A.sum(1) > 0).long() + (Y.sum(1) > 0).long()
+    at_labels = (Y.T.sum(1) > 0).long() + (S.sum(1) > 0).long()
+    assert graph.node_relations.tolist() == at_nodes.clamp(min=1).tolist()
+    assert graph.label_relations.tolist() == at_labels.clamp(min=1).tolist()
 
 
-def test_chunks_have_every_edge_of_their_rows_once_and_in_order():
-    counts = torch.tensor([0, 1, LONG_ROW, LONG_ROW + 1, 0, 3 * LONG_ROW])
-    rowptr = torch.cat([torch.zeros(1), counts.cumsum(0)]).int()
-    rows = torch.tensor([3, 5], dtype=torch.int32)
-    chunks = RowChunks.split(rowptr, rows, LONG_ROW, max_chunks=8)
-    for place, row in enumerate(rows.tolist()):
-        mine = range(int(chunks.pointer[place]), int(chunks.pointer[place + 1]))
-        edges = [edge for chunk in mine for edge in range(int(chunks.first[chunk]), int(chunks.last[chunk]))]
-        assert edges == list(range(int(rowptr[row]), int(rowptr[row + 1])))
-        assert {int(chunks.owner[chunk]) for chunk in mine} == {row}
-    unused = slice(int(chunks.pointer[-1]), None)
-    assert torch.equal(chunks.first[unused], chunks.last[unused]), "what is not needed is empty"
+@given(label_graphs())
+@settings(deadline=None)
+def test_showing_other_labels_changes_the_label_edges_alone(graph):
+    other = graph.show(graph.shown[:1], graph.y[:1])
+    assert other.adjacency is graph.adjacency
+    assert other.label_adjacency is graph.label_adjacency
+    assert int(other.shows.sum()) == min(1, graph.shown.numel())
+    assert torch.equal(other.shown, graph.shown[:1])
 
 
-def test_a_row_of_ordinary_length_is_not_split():
-    adjacency = Adjacency.from_edge_index(torch.tensor([[0, 1, 1], [1, 0, 1]]), 2)
-    assert adjacency.row_chunks is None
+@given(label_graphs())
+@settings(deadline=None)
+def test_what_layers_derive_from_a_graph_is_computed_once_for_each_key(graph):
+    made = []
+    for key in ("a", "b", "a"):
+        assert graph.cached(key, lambda key=key: made.append(key) or key) == key
+    assert made == ["a", "b"]
+    assert graph.show(graph.shown, graph.y).cached("a", lambda: "another graph") == "another graph"

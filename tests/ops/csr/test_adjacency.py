@@ -4,8 +4,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.nn.dense import dense_blocks
-from tests.strategies import label_graphs
 
 from legnn.graph import Adjacency
 
@@ -151,33 +149,3 @@ def test_an_adjacency_moves_to_a_device_whole(weight):
 def test_an_adjacency_on_the_gpu_is_the_same():
     adjacency = Adjacency.from_edge_index(torch.randint(0, 30, (2, 200)), 30)
     assert torch.equal(dense(adjacency.to("cuda").to("cpu")), dense(adjacency))
-
-
-@given(label_graphs())
-@settings(deadline=None)
-def test_degrees_in_the_label_graph_are_row_sums_of_the_whole_matrix(graph):
-    A, Y, S = dense_blocks(graph, torch.zeros(0, dtype=torch.float64))
-    torch.testing.assert_close(graph.node_degree.double(), A.sum(1) + Y.sum(1))
-    torch.testing.assert_close(graph.label_degree.double(), Y.T.sum(1) + S.sum(1))
-    torch.testing.assert_close(graph.label_count.double(), Y.sum(0))
-    torch.testing.assert_close(graph.shows.double(), Y.sum(1))
-
-
-@given(label_graphs())
-@settings(deadline=None)
-def test_relations_count_the_blocks_that_really_come_in(graph):
-    A, Y, S = dense_blocks(graph, torch.zeros(0, dtype=torch.float64))
-    at_nodes = (A.sum(1) > 0).long() + (Y.sum(1) > 0).long()
-    at_labels = (Y.T.sum(1) > 0).long() + (S.sum(1) > 0).long()
-    assert graph.node_relations.tolist() == at_nodes.clamp(min=1).tolist()
-    assert graph.label_relations.tolist() == at_labels.clamp(min=1).tolist()
-
-
-@given(label_graphs())
-@settings(deadline=None)
-def test_showing_other_labels_changes_the_label_edges_alone(graph):
-    other = graph.show(graph.shown[:1], graph.y[:1])
-    assert other.adjacency is graph.adjacency
-    assert other.label_adjacency is graph.label_adjacency
-    assert int(other.shows.sum()) == min(1, graph.shown.numel())
-    assert torch.equal(other.shown, graph.shown[:1])

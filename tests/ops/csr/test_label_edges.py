@@ -1,0 +1,42 @@
+"""The label edges are the matrix `Y` and its transpose."""
+
+import torch
+from hypothesis import given, settings
+from tests.strategies import label_graphs
+
+from legnn.graph import Adjacency, LabelGraph
+
+
+def dense(adjacency: Adjacency) -> torch.Tensor:
+    matrix = torch.zeros(adjacency.num_rows, adjacency.num_cols)
+    return matrix.index_put((adjacency.row.long(), adjacency.col.long()), torch.ones(()), accumulate=True)
+
+
+def shown_in_any_order(graph: LabelGraph) -> LabelGraph:
+    order = torch.randperm(graph.shown.numel(), generator=torch.Generator().manual_seed(graph.num_nodes))
+    return graph.show(graph.shown[order], graph.y[order])
+
+
+@given(label_graphs(max_nodes=12))
+@settings(deadline=None)
+def test_the_classes_are_y_transposed_and_y_is_their_transpose(graph):
+    graph = shown_in_any_order(graph)
+    Y = torch.zeros(graph.num_nodes, graph.num_classes)
+    Y[graph.shown, graph.y] = 1
+    assert torch.equal(dense(graph.to_labels.classes), Y.T)
+    assert torch.equal(dense(graph.to_labels.classes.transpose), Y)
+    assert torch.equal(graph.to_nodes.label_of, torch.where(Y.any(1), Y.argmax(1), -1).int())
+    assert sorted(graph.to_labels.classes.transpose.nonempty_rows.tolist()) == sorted(graph.shown.tolist())
+
+
+@given(label_graphs(max_nodes=12))
+@settings(deadline=None)
+def test_an_edge_is_found_again_in_the_transpose(graph):
+    for adjacency in (graph.adjacency, shown_in_any_order(graph).to_labels.classes):
+        transposition = adjacency.transposition
+        there = transposition.place.long()
+        assert torch.equal(transposition.adjacency.row[there], adjacency.col)
+        assert torch.equal(transposition.adjacency.col[there], adjacency.row)
+        assert torch.equal(transposition.origin[there].long(), torch.arange(adjacency.num_edges))
+        if adjacency.weight is not None:
+            assert torch.equal(transposition.adjacency.weight[there], adjacency.weight)
