@@ -46,10 +46,13 @@ class LEGNN(nn.Module):
         if settings.hidden is None or settings.layers is None:
             raise InputError("hidden and layers of the model are not chosen yet; legnn.resolve(settings, data) does it")
         enhanced = settings.labels == "enhanced"
-        self.num_types = num_types
+        self.uses_labels, self.has_label_nodes = settings.labels != "vanilla", enhanced
+        self.uses_class_mean = enhanced and settings.label_features == "class-mean"
+        self.num_types, self.in_channels = num_types, num_types * in_channels
+        self.channels, self.num_stages = settings.hidden, settings.layers
         self.scale = FeatureScale(settings.scale or "none", in_channels, num_types)
         self.encoder = Encoder(
-            num_types * in_channels,
+            self.in_channels,
             num_classes,
             settings.hidden,
             labels=settings.labels,
@@ -63,36 +66,6 @@ class LEGNN(nn.Module):
             for k in range(settings.layers)
         )
         self.classifier = Linear(settings.hidden, num_classes)
-
-    @property
-    def uses_labels(self) -> bool:
-        """Whether shown labels reach the logits."""
-        return self.encoder.labels != "vanilla"
-
-    @property
-    def has_label_nodes(self) -> bool:
-        """Whether labels are nodes that the layers update."""
-        return self.encoder.labels == "enhanced"
-
-    @property
-    def uses_class_mean(self) -> bool:
-        """Whether `H_L⁰` is computed from the mean features of the nodes that show each class."""
-        return self.has_label_nodes and self.encoder.label_embedding.kind == "class-mean"
-
-    @property
-    def num_stages(self) -> int:
-        """`K`, the number of layers."""
-        return len(self.layers)
-
-    @property
-    def in_channels(self) -> int:
-        """Columns of the features of all node types together."""
-        return self.encoder.project.in_features
-
-    @property
-    def channels(self) -> int:
-        """`D`."""
-        return self.encoder.channels
 
     def fit_inputs(self, x: Tensor, node_type: Tensor | None = None) -> None:
         """Take the statistics of the features `[M, F]` that `inputs` scales by."""
@@ -116,15 +89,11 @@ class LEGNN(nn.Module):
 
     def encode(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> tuple[Tensor, Tensor | None]:
         """`H_N⁰` `[M, D]` and, label-enhanced, `H_L⁰` `[C, D]`."""
-        out: tuple[Tensor, Tensor | None] = self.encoder(x, graph)
-        return out
+        return self.encoder(x, graph)
 
-    def stage(
-        self, k: int, nodes: Tensor, labels: Tensor | None, graph: LabelGraph
-    ) -> tuple[Tensor, Tensor | None]:
+    def stage(self, k: int, nodes: Tensor, labels: Tensor | None, graph: LabelGraph) -> tuple[Tensor, Tensor | None]:
         """`H_N^{k+1}` and `H_L^{k+1}` from `H_N^k` and `H_L^k`; the last layer gives no labels."""
-        out: tuple[Tensor, Tensor | None] = self.layers[k](nodes, labels, graph)
-        return out
+        return self.layers[k](nodes, labels, graph)
 
     def classify(self, nodes: Tensor) -> Tensor:
         """Logits `[n, C]`, in single precision at least, from the output of the last layer for `n` nodes."""

@@ -13,7 +13,7 @@ from legnn.graph import LabelGraph, TrainingNodeSelection
 from legnn.training.cuda_graph import CudaGraphs, Replay
 from legnn.training.inference import class_and_confidence, to_probabilities
 from legnn.training.metrics import accuracy_and_macro_f1
-from legnn.training.objective import Losses, Objective
+from legnn.training.objective import Objective
 from legnn.training.optimizer import reads_lr_from_device
 from legnn.training.protocols import Model, TrainMetrics, ValMetrics
 from legnn.training.task import Task
@@ -63,16 +63,7 @@ class FullBatch:
         confidence = self.objective.confidence(epoch)
         if confidence is not None:
             self._confidence.fill_(confidence)
-        losses = Losses(*self._training.run(self._step).unbind())
-        has_rule = self.objective.rule is not None
-        return TrainMetrics(
-            supervised_loss=losses.supervised,
-            pseudo_loss=losses.pseudo,
-            train_accuracy=None if self.objective.shows_predicted else losses.accuracy,
-            training_confidence=confidence,
-            pseudo_labels=losses.pseudo_labels if has_rule else None,
-            pseudo_label_accuracy=losses.pseudo_label_accuracy if has_rule else None,
-        )
+        return TrainMetrics(*self._training.run(self._step).unbind())
 
     def validate(self, shown: Tensor) -> ValMetrics:
         """Score the validation nodes, with the labels of exactly the nodes `shown` in the graph.
@@ -123,7 +114,7 @@ class FullBatch:
             self._same_graph = self.task.show(selected.shown)
 
     def _step(self) -> Tensor:
-        """The `Losses` of one step as one tensor."""
+        """One step; returns its `TrainMetrics` as one tensor."""
         assert self._selected is not None
         predicted, shown = self._selected
         self.model.train()
@@ -131,13 +122,13 @@ class FullBatch:
         self.optimizer.zero_grad(set_to_none=True)
         # where nodes are selected, those that show labels change in place: their graph is built in the step
         graph = self.task.show(shown) if self._same_graph is None else self._same_graph
-        losses = self.objective.losses(self.model(self.inputs, graph), predicted, self.task, self._confidence)
-        loss = losses.supervised + losses.pseudo
+        metrics = self.objective.losses(self.model(self.inputs, graph), predicted, self.task, self._confidence)
+        loss = metrics.supervised_loss + metrics.pseudo_loss
         # a model without parameters has nothing to learn
         if loss.requires_grad:
             loss.backward()
             self.optimizer.step()
-        return torch.stack([value.detach().double() for value in losses])
+        return torch.stack([value.detach().double() for value in metrics])
 
     @torch.no_grad()
     def _logits(self, graph: LabelGraph) -> Tensor:

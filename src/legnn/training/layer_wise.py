@@ -18,7 +18,7 @@ from legnn.graph.sampling import all_neighbors, all_senders, draw
 from legnn.ops import class_sum
 from legnn.training.inference import class_and_confidence, to_probabilities
 from legnn.training.memory import SINGLE, Size, total_bytes
-from legnn.training.protocols import Model, Nodes, StagedModel, is_staged, require_staged
+from legnn.training.protocols import Model, Nodes, StagedModel, require_staged
 from legnn.training.ranks import SINGLE_PROCESS, Ranks
 from legnn.training.task import Task
 
@@ -63,8 +63,8 @@ class LayerWise:
     ) -> None:
         self.model, self.task, self.device, self.dtype, self.ranks = model, task, device, dtype, ranks
         self._kept: list[_Needed] = []
-        self.is_at_once = not is_staged(model)
-        if is_staged(model):
+        self.is_at_once = not isinstance(model, StagedModel)
+        if isinstance(model, StagedModel):
             width = max(model.channels, model.in_channels)
             self.chunk_size = chunk_size or max(CHUNK_BYTES[device.type] // (SINGLE * width), 1)
             self.is_at_once = chunk_size is None and ranks.world_size == 1 and self._fits(model)

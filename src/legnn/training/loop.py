@@ -114,37 +114,21 @@ class Trainer:
         return self._log(trained, self.batching.validate(self.shown_at_inference), lr)
 
     def _log(self, trained: TrainMetrics, validated: ValMetrics, lr: float) -> EpochLog:
-        measured = {**trained._asdict(), **{f"val_{name}": value for name, value in validated._asdict().items()}}
-        tensors = {name: value for name, value in measured.items() if isinstance(value, Tensor)}
+        tensors = {**trained._asdict(), **{f"val_{name}": value for name, value in validated._asdict().items()}}
         # the one synchronization of an epoch: all numbers in one transfer
         numbers = torch.stack([value.double() for value in tensors.values()]).tolist()
-        found: dict[str, float] = dict(zip(tensors, numbers, strict=True))
-        supervised, pseudo, val_loss = found["supervised_loss"], found["pseudo_loss"], found["val_loss"]
-        if not math.isfinite(supervised + pseudo + val_loss):
+        found: dict[str, Any] = {name: None if math.isnan(v) else v for name, v in zip(tensors, numbers, strict=True)}
+        losses = [found[name] for name in ("supervised_loss", "pseudo_loss", "val_loss")]
+        if None in losses or math.isinf(sum(losses)):
             raise InputError(
                 f"the loss is no longer a number in epoch {self.epoch}; a smaller lr (now {self.lr:g}) "
                 "or norm = layer usually helps"
             )
-
-        def known(name: str) -> float | None:
-            value = found.get(name)
-            return None if value is None or math.isnan(value) else value
-
-        return EpochLog(
-            epoch=self.epoch,
-            epochs=self.epochs,
-            lr=lr,
-            loss=supervised + pseudo,
-            supervised_loss=supervised,
-            pseudo_loss=pseudo,
-            train_accuracy=known("train_accuracy"),
-            val_accuracy=found["val_accuracy"],
-            val_macro_f1=found["val_macro_f1"],
-            val_loss=val_loss,
-            training_confidence=trained.training_confidence,
-            pseudo_labels=None if trained.pseudo_labels is None else int(found["pseudo_labels"]),
-            pseudo_label_accuracy=known("pseudo_label_accuracy"),
-        )
+        if found["pseudo_labels"] is not None:
+            found["pseudo_labels"] = int(found["pseudo_labels"])
+        confidence = self.batching.objective.confidence(self.epoch)
+        epochs = {"epoch": self.epoch, "epochs": self.epochs}
+        return EpochLog(**epochs, lr=lr, loss=losses[0] + losses[1], training_confidence=confidence, **found)
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Everything that the rest of the run depends on, as tensors and JSON-able numbers."""

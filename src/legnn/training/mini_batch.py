@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -97,7 +98,8 @@ class MiniBatch:
         y = self.task.y[predicted]
         loss, accuracy = self._train(graph, Seeds(predicted, y, torch.ones_like(y, dtype=torch.float)), 1.0)
         rule, confidence = self.objective.rule, self.objective.confidence(epoch)
-        metrics = TrainMetrics(loss, torch.zeros_like(loss), accuracy, confidence, None, None)
+        nan = torch.full_like(loss, math.nan)
+        metrics = TrainMetrics(loss, torch.zeros_like(loss), accuracy, nan, nan)
         if rule is None or confidence is None:
             return metrics
         pseudo = self._pseudo_labels(rule, shown, confidence)

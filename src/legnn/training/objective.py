@@ -17,7 +17,7 @@ from torch import Generator, Tensor
 
 from legnn.graph import TrainingNodeSelection, select_training_nodes
 from legnn.training.inference import to_probabilities
-from legnn.training.protocols import SelfTrainingRule
+from legnn.training.protocols import SelfTrainingRule, TrainMetrics
 from legnn.training.task import Task
 
 
@@ -84,17 +84,6 @@ class ASTrain:
         return self.weight * confidence
 
 
-class Losses(NamedTuple):
-    """Scalars of one step over the whole graph, on the device."""
-
-    supervised: Tensor
-    pseudo: Tensor
-    accuracy: Tensor
-    """Of the predicted nodes."""
-    pseudo_labels: Tensor
-    pseudo_label_accuracy: Tensor
-
-
 class Objective:
     """What an epoch trains on, for full batches and mini-batches alike.
 
@@ -139,18 +128,18 @@ class Objective:
         """`[n]` the cross-entropy of each of `n` nodes."""
         return F.cross_entropy(logits, y, reduction="none")
 
-    def losses(self, logits: Tensor, predicted: Tensor, task: Task, confidence: Tensor) -> Losses:
-        """Both terms for `logits` `[M, C]`, without synchronization; their sum is the loss."""
+    def losses(self, logits: Tensor, predicted: Tensor, task: Task, confidence: Tensor) -> TrainMetrics:
+        """Both terms of the loss for `logits` `[M, C]`, and what is logged with them, without synchronization."""
         mine, truth = logits.index_select(0, predicted), task.y.index_select(0, predicted)
         supervised = self.node_losses(mine, truth).mean()
-        accuracy = (mine.detach().argmax(-1) == truth).float().mean()
+        nan = torch.full_like(supervised, math.nan)
+        accuracy = nan if self.shows_predicted else (mine.detach().argmax(-1) == truth).float().mean()
         if self.rule is None:
-            zero = torch.zeros_like(supervised)
-            return Losses(supervised, zero, accuracy, zero, torch.full_like(supervised, math.nan))
+            return TrainMetrics(supervised, torch.zeros_like(supervised), accuracy, nan, nan)
         others = logits.index_select(0, task.candidates)
         p, y = to_probabilities(others.detach()).max(-1)
         pseudo = self.rule.choose(task.candidates, y, p, confidence)
         # a predicted class has at least the probability 1 / C: no cross-entropy here is infinite, and 0 times it is 0
         total = (pseudo.evaluating_confidence * self.node_losses(others, y)).sum()
         pseudo_loss = self.rule.loss_weight(confidence) * total / pseudo.number.clamp(min=1)
-        return Losses(supervised, pseudo_loss, accuracy, pseudo.number, pseudo.accuracy(task.y))
+        return TrainMetrics(supervised, pseudo_loss, accuracy, pseudo.number, pseudo.accuracy(task.y))

@@ -7,7 +7,7 @@ an epoch in one transfer, the only synchronization.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeGuard, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +16,7 @@ from legnn.errors import InputError
 from legnn.graph import LabelBlock, LabelGraph, SampledLabelGraph
 
 if TYPE_CHECKING:
-    from legnn.training.objective import PseudoLabels
+    from legnn.training.objective import Objective, PseudoLabels
 
 Nodes = tuple[Tensor, Tensor | None]
 """States of nodes `[n, D]` and, where labels are nodes, of labels `[C, D]`."""
@@ -25,26 +25,20 @@ Nodes = tuple[Tensor, Tensor | None]
 class Model(Protocol):
     """A module that gives logits of all nodes. It sees the labels that a `LabelGraph` shows, and no others."""
 
-    @property
-    def uses_labels(self) -> bool:
-        """Whether shown labels reach the logits."""
-        ...
+    uses_labels: bool
+    """Whether shown labels reach the logits."""
 
     def fit_inputs(self, x: Tensor, node_type: Tensor | None = None) -> None:
         """Take the statistics of the features `[M, F]` that `inputs` scales by."""
-        ...
 
     def inputs(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> Any:
         """Features `[M, F]` in the form that the model takes, prepared once."""
-        ...
 
     def __call__(self, inputs: Any, graph: LabelGraph) -> Tensor:
         """Logits `[M, C]`."""
-        ...
 
     def parameter_groups(self, weight_decay: float) -> list[dict[str, Any]]:
         """Parameters for an optimizer, with `weight_decay` on those that it is meant for."""
-        ...
 
     # of every nn.Module
     def parameters(self) -> Iterator[nn.Parameter]: ...  # noqa: D102
@@ -65,58 +59,36 @@ class StagedModel(Model, Protocol):
     of the seeds.
     """
 
-    @property
-    def num_stages(self) -> int:
-        """`K`."""
-        ...
-
-    @property
-    def in_channels(self) -> int:
-        """Columns of `batch_inputs`."""
-        ...
-
-    @property
-    def channels(self) -> int:
-        """`D`, columns of the states between stages."""
-        ...
-
-    @property
-    def has_label_nodes(self) -> bool:
-        """Whether every stage but the last computes labels from all nodes that show them."""
-        ...
-
-    @property
-    def uses_class_mean(self) -> bool:
-        """Whether `encode` reads the mean of `batch_inputs` over the nodes that show each class."""
-        ...
+    num_stages: int
+    """`K`."""
+    in_channels: int
+    """Columns of `batch_inputs`."""
+    channels: int
+    """`D`, columns of the states between stages."""
+    has_label_nodes: bool
+    """Whether every stage but the last computes labels from all nodes that show them."""
+    uses_class_mean: bool
+    """Whether `encode` reads the mean of `batch_inputs` over the nodes that show each class."""
 
     def batch_inputs(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> Tensor:
         """Features `[n, F]` of some nodes in the form that `encode` takes."""
-        ...
 
     def encode(self, inputs: Any, graph: LabelGraph | SampledLabelGraph) -> Nodes:
         """The states before the first stage."""
-        ...
 
     def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelBlock) -> Nodes:
         """The states after stage `k`, from 0, of the nodes that receive in `block`."""
-        ...
 
     def classify(self, nodes: Tensor) -> Tensor:
         """Logits `[n, C]` from the states after the last stage."""
-        ...
-
-
-def is_staged(model: Model) -> TypeGuard[StagedModel]:
-    """Whether `model` is computed stage by stage."""
-    return isinstance(model, StagedModel)
 
 
 def require_staged(model: Model) -> StagedModel:
     """Returns `model`; raises `InputError` if it cannot be trained on mini-batches."""
-    if is_staged(model):
+    if isinstance(model, StagedModel):
         return model
-    raise InputError(f"{type(model).__name__} trains on the whole graph at once, not on mini-batches; give batch = full")
+    name = type(model).__name__
+    raise InputError(f"{name} trains on the whole graph at once, not on mini-batches; give batch = full")
 
 
 class SelfTrainingRule(Protocol):
@@ -124,19 +96,15 @@ class SelfTrainingRule(Protocol):
 
     def confidence(self, epoch: int) -> float:
         """How far the model is trusted in `epoch`, from 1."""
-        ...
 
     def can_choose(self, confidence: float) -> bool:
         """Whether any candidate can get a pseudo label; where none can, mini-batches need not predict them."""
-        ...
 
     def choose(self, nodes: Tensor, y: Tensor, p: Tensor, confidence: float | Tensor) -> PseudoLabels:
         """The pseudo labels of the candidates `nodes` `[U]`, whose most probable class is `y` `[U]` with `p` `[U]`."""
-        ...
 
     def loss_weight(self, confidence: Any) -> Any:
         """The factor of the mean loss of pseudo labels."""
-        ...
 
 
 class PostProcess(Protocol):
@@ -144,21 +112,19 @@ class PostProcess(Protocol):
 
     def __call__(self, probabilities: Tensor, graph: LabelGraph) -> Tensor:
         """`[M, C]` from `[M, C]`; `graph` shows the labels that may be used, and holds no others."""
-        ...
 
 
 class TrainMetrics(NamedTuple):
-    """Metrics of one epoch of training."""
+    """Metrics of one epoch or step of training, NaN where there are none."""
 
     supervised_loss: Tensor
     pseudo_loss: Tensor
-    train_accuracy: Tensor | None
-    """Of the predicted nodes in the training forward; None where they saw their own labels."""
-    training_confidence: float | None
-    pseudo_labels: Tensor | None
-    """How many there were."""
-    pseudo_label_accuracy: Tensor | None
-    """Where the truth is known, NaN where none is; for the reader, nothing learns from it."""
+    train_accuracy: Tensor
+    """Of the predicted nodes in the training forward; NaN where they saw their own labels."""
+    pseudo_labels: Tensor
+    """How many there were; NaN without self-training."""
+    pseudo_label_accuracy: Tensor
+    """Where the truth is known; for the reader, nothing learns from it."""
 
 
 class ValMetrics(NamedTuple):
@@ -174,26 +140,22 @@ class Predictor(Protocol):
 
     def predict_proba(self, shown: Tensor, nodes: Tensor) -> Tensor:
         """`[n, C]` probabilities."""
-        ...
 
     def predict(self, shown: Tensor, nodes: Tensor) -> Tensor:
         """`[n, 2]` class and confidence, in less memory than all probabilities take."""
-        ...
 
 
 class Batching(Predictor, Protocol):
     """How an epoch goes over the graph."""
 
     device: torch.device
+    objective: Objective
 
     def train_epoch(self, epoch: int) -> TrainMetrics:
         """Train for one epoch."""
-        ...
 
     def validate(self, shown: Tensor) -> ValMetrics:
         """Score the validation nodes in evaluation mode, with the labels of exactly the nodes `shown` in the graph."""
-        ...
 
     def reset(self) -> None:
         """Free what is kept between epochs: training is over, or another state was loaded."""
-        ...
