@@ -30,7 +30,7 @@ from benchmarks.speed_report import Row, machine, print_machine, versions
 from benchmarks.synthetic import SIZES, TRAINED, Size, Workload, synthetic_data
 from legnn.graph import sample_label_graph
 from legnn.nn import LEGNN
-from legnn.training import MiniBatch, Task, fanouts_for, make_adam, matrix_products, training_precision
+from legnn.training import MiniBatch, Objective, Task, fanouts_for, make_adam, matrix_products, training_precision
 
 _out = Console(markup=False, emoji=False, highlight=False, width=140)
 
@@ -57,20 +57,17 @@ def build(work: Workload, case: Case, options: argparse.Namespace) -> MiniBatch:
     settings = settings_for(case, work)
     torch.manual_seed(0)
     model = LEGNN(data.x.size(1), len(data.class_names), settings.model)
-    model.scale.fit(data.x)
+    model.fit_inputs(data.x)
     model.to(device)
     assert settings.train.lr is not None
     return MiniBatch(
         model,
         Task.from_data(data, storage),
-        make_adam(model, settings.train.lr, 0.0),
+        Objective(alpha=0.5, uses_labels=model.uses_labels),
+        make_adam(model.parameter_groups(0.0), settings.train.lr),
         torch.Generator().manual_seed(0),
         batch=options.batch,
-        fanouts=fanouts_for(options.fanout, len(model.layers)),
-        alpha=0.5,
-        selection=True,
-        shows_labels=case.labels != "vanilla",
-        as_train=None,
+        fanouts=fanouts_for(options.fanout, model.num_stages),
         dtype=training_precision(options.precision, device).dtype,
     )
 

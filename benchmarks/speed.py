@@ -39,7 +39,7 @@ from legnn.config.settings import FEW_LABELS, Settings, resolve
 from legnn.errors import InputError
 from legnn.graph.selection import predicted_count
 from legnn.nn import LEGNN
-from legnn.training import FullBatch, Task, make_adam, training_precision
+from legnn.training import FullBatch, Objective, Task, make_adam, training_precision
 
 BACKBONES = ("gcn", "sage", "gat")
 PRECISIONS = ("fp32", "tf32", "bf16")
@@ -58,25 +58,21 @@ class Case:
 
 def build_ours(data: Data, settings: Settings, device: torch.device, precision: str) -> Runner:
     """The library as `legnn.train` runs it. This is the one place that knows how its parts are put together."""
-    enhanced = settings.model.labels != "vanilla"
     assert settings.train.alpha is not None
     assert settings.train.lr is not None
     model = LEGNN(data.x.size(1), len(data.class_names), settings.model)
-    model.scale.fit(data.x)
+    model.fit_inputs(data.x)
     model.to(device)
     task = Task.from_data(data, device)
     batching = FullBatch(
         model,
         task,
-        make_adam(model, settings.train.lr, settings.train.weight_decay or 0.0),
+        Objective(alpha=settings.train.alpha, uses_labels=model.uses_labels),
+        make_adam(model.parameter_groups(settings.train.weight_decay or 0.0), settings.train.lr),
         torch.Generator(device).manual_seed(0),
-        alpha=settings.train.alpha,
-        selection=True,
-        shows_labels=enhanced,
-        as_train=None,
         dtype=training_precision(precision, device).dtype,
     )
-    shown = task.train if enhanced else task.train[:0]
+    shown = task.train if model.uses_labels else task.train[:0]
     return Runner(lambda: batching.train_epoch(1), lambda: batching.logits(shown))
 
 

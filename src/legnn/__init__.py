@@ -14,26 +14,26 @@ __version__ = "0.1.0"
 _HOME = {
     "legnn.config": ("DataSettings",),
     "legnn.config.settings": ("Settings", "resolve"),
+    "legnn.config.training": ("ASTrain", "TrainSettings"),
     "legnn.data": ("statistics",),
     "legnn.datasets": ("CATALOG", "load", "prepare_folder"),
     "legnn.errors": ("InputError", "Interrupted"),
     "legnn.graph": ("Adjacency", "LabelGraph", "select_training_nodes"),
     "legnn.nn": ("LEGNN", "ModelSettings", "lift", "lifted", "register_backbone"),
     "legnn.runs": ("Run", "RunFolder", "predict", "resume", "train", "train_seeds"),
-    "legnn.training": ("ASTrain", "TrainSettings"),
 }
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
 
 if TYPE_CHECKING:
     from legnn.config import DataSettings
     from legnn.config.settings import Settings, resolve
+    from legnn.config.training import ASTrain, TrainSettings
     from legnn.data import statistics
     from legnn.datasets import CATALOG, load, prepare_folder
     from legnn.errors import InputError, Interrupted
     from legnn.graph import Adjacency, LabelGraph, select_training_nodes
     from legnn.nn import LEGNN, ModelSettings, lift, lifted, register_backbone
     from legnn.runs import Run, RunFolder, predict, resume, train, train_seeds
-    from legnn.training import ASTrain, TrainSettings
 
 __all__ = [
     "CATALOG",

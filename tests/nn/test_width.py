@@ -14,7 +14,7 @@ def outcome(settings: ModelSettings, x: torch.Tensor, graph, padded_width: int, 
     monkeypatch.setitem(padding.COLUMN_MULTIPLE, "cpu", padded_width)
     torch.manual_seed(0)
     model = LEGNN(x.size(1), graph.num_classes, settings).train()
-    features = model.features(x)
+    features = model.inputs(x)
     logits = model(features, graph)
     logits.square().sum().backward()
     model.eval()

@@ -47,7 +47,7 @@ def test_edges_in_memory_are_prepared_as_the_runs_were(tmp_path):
 def test_word_counts_that_are_kept_sparse_give_the_runs_predictions_exactly(tmp_path):
     counts = (torch.rand(40, 60, generator=torch.Generator().manual_seed(0)) < 0.05).float()
     run = legnn.train(small_data(x=counts), out=tmp_path / "run", **QUICK)
-    assert isinstance(run.model.features(counts), SparseFeatures)
+    assert isinstance(run.model.inputs(counts), SparseFeatures)
     again = legnn.predict(run.folder, small_data(x=counts))
     pd.testing.assert_frame_equal(again, run.predictions, check_exact=True)
 

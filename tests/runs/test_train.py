@@ -19,7 +19,7 @@ from legnn.errors import InputError
 from legnn.graph import LabelGraph
 from legnn.io import read_predictions
 from legnn.nn import ModelSettings
-from legnn.training import Task, TrainSettings, fold_of, predict_without_own_label
+from legnn.training import Task, TrainSettings, assign_folds, predict_without_own_label
 
 QUICK = {"epochs": 4, "hidden": 8}
 FILES = ["data.json", "metrics.jsonl", "predictions.parquet", "result.json", "settings.yaml", "weights.safetensors"]
@@ -116,7 +116,7 @@ def test_training_rows_are_predicted_out_of_fold():
     x = run.model.scale(task.x)
     with torch.no_grad():
         logits = predict_without_own_label(
-            lambda shown, nodes: run.model(x, task.show(shown))[nodes], task.train, fold_of(np.arange(len(task.y)), 4)
+            lambda shown, nodes: run.model(x, task.show(shown))[nodes], task.train, assign_folds(np.arange(len(task.y)), 4)
         )
         everything = run.model(x, task.show(task.train))
     confidence = torch.softmax(logits, -1).max(-1).values

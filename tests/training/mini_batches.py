@@ -8,7 +8,7 @@ from torch_geometric.data import HeteroData
 
 from legnn.datasets import load
 from legnn.nn import LEGNN, ModelSettings
-from legnn.training import ASTrain, FullBatch, MiniBatch, Ranks, Task
+from legnn.training import FullBatch, MiniBatch, Model, Objective, SelfTrainingRule, Task
 
 CPU = torch.device("cpu")
 CLASSES = 3
@@ -29,7 +29,6 @@ class NoStep(torch.optim.SGD):
 def make(
     labels: str = "enhanced",
     nodes: int = 40,
-    as_train: ASTrain | None = None,
     graph: HeteroData | None = None,
     **options,
 ) -> tuple[LEGNN, Task]:
@@ -38,24 +37,24 @@ def make(
     given = {"hidden": 8, "layers": 2, "norm": "layer", "residual": "linear", "label_at_input": True, "heads": 2}
     settings = ModelSettings(labels=labels, **{**given, **options})
     model = LEGNN(data.x.size(1), CLASSES, settings, num_types=len(data.get("type_names") or [""]))
-    model.scale.fit(data.x, data.get("node_type"))
-    return model, Task.from_data(data, CPU, as_train=as_train)
+    model.fit_inputs(data.x, data.get("node_type"))
+    return model, Task.from_data(data, CPU)
 
 
-def full_batch(model: LEGNN, task: Task, optimizer=None, as_train: ASTrain | None = None) -> FullBatch:
-    return FullBatch(
-        model, task, optimizer or NoStep(model), torch.Generator().manual_seed(1), **_common(model, as_train)
-    )
+def full_batch(model: LEGNN, task: Task, optimizer=None, rule: SelfTrainingRule | None = None) -> FullBatch:
+    generator = torch.Generator().manual_seed(1)
+    return FullBatch(model, task, objective(model, rule=rule), optimizer or NoStep(model), generator)
 
 
 def mini_batch(
-    model: LEGNN, task: Task, batch: int, fanouts, optimizer=None, as_train: ASTrain | None = None, **options
+    model: LEGNN, task: Task, batch: int, fanouts, optimizer=None, rule: SelfTrainingRule | None = None, **options
 ) -> MiniBatch:
     generator = torch.Generator().manual_seed(1)
-    given = {**_common(model, as_train), "ranks": Ranks(), **options}
-    return MiniBatch(model, task, optimizer or NoStep(model), generator, batch=batch, fanouts=fanouts, **given)
+    chosen = objective(model, rule=rule)
+    return MiniBatch(
+        model, task, chosen, optimizer or NoStep(model), generator, batch=batch, fanouts=fanouts, **options
+    )
 
 
-def _common(model: LEGNN, as_train: ASTrain | None) -> dict:
-    shows = model.encoder.labels != "vanilla"
-    return {"alpha": 0.5, "selection": True, "shows_labels": shows, "as_train": as_train}
+def objective(model: Model, **options) -> Objective:
+    return Objective(**{"alpha": 0.5, "uses_labels": model.uses_labels, **options})

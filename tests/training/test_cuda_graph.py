@@ -12,7 +12,7 @@ from tests.graphs import small_data
 from legnn.datasets import load
 from legnn.errors import InputError
 from legnn.nn import LEGNN, ModelSettings
-from legnn.training import ASTrain, EpochLog, FullBatch, Task, Trainer, full_batch, make_adam
+from legnn.training import ASTrain, EpochLog, FullBatch, Objective, Task, Trainer, full_batch, make_adam
 from legnn.training.cuda_graph import WARM_UP, CudaGraphs, Replay
 from legnn.training.optimizer import set_lr
 
@@ -121,23 +121,12 @@ def make(
     settings = ModelSettings(**{**chosen, "label_at_input": True, **options})
     model = LEGNN(data.x.size(1), 3, settings).to(device)
     task = Task.from_data(data, device)
-    optimizer = make_adam(model, 0.01, 0.01)
+    optimizer = make_adam(model.parameter_groups(0.01), 0.01)
     generator = torch.Generator(device).manual_seed(3)
-    shows_labels = settings.labels != "vanilla"
-    batching = FullBatch(
-        model,
-        task,
-        optimizer,
-        generator,
-        alpha=0.5,
-        selection=selection,
-        shows_labels=shows_labels,
-        as_train=ASTrain(threshold=0.3, delta=3.0) if as_train else None,
-        cuda_graphs=cuda_graphs,
-    )
-    return Trainer(
-        model, task, batching, optimizer, generator, lr=0.01, epochs=epochs, patience=100, shows_labels=shows_labels
-    )
+    rule = ASTrain(threshold=0.3, delta=3.0) if as_train else None
+    objective = Objective(alpha=0.5, selection=selection, uses_labels=model.uses_labels, rule=rule)
+    batching = FullBatch(model, task, objective, optimizer, generator, cuda_graphs=cuda_graphs)
+    return Trainer(model, task, batching, optimizer, generator, lr=0.01, epochs=epochs, patience=100)
 
 
 class Course(NamedTuple):
@@ -321,6 +310,6 @@ def test_a_state_of_another_device_is_refused_and_changes_nothing(written, read)
     cut = begin(make(written), upto=2)
     other = make(read)
     before = {name: value.clone() for name, value in other.state()[0].items()}
-    with pytest.raises(InputError, match=rf"not written on this kind of device \({read.type}\).*--device"):
+    with pytest.raises(InputError, match=rf"not written on this kind of device \({read.type}\).*another device"):
         other.load_state(cut.tensors, cut.meta)
     assert all(torch.equal(before[name], value) for name, value in other.state()[0].items())

@@ -7,15 +7,15 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.training.mini_batches import full_batch, make, mini_batch
+from tests.training.mini_batches import full_batch, make, mini_batch, objective
 from tests.training.test_no_leak import models, relabel, tasks
+from tests.training.test_objective import choose
 from tests.typed_graphs import small_hetero, with_tags
 
 from legnn.config.training import fanouts_for, parse_fanout
 from legnn.graph import sample_label_graph
 from legnn.nn import LEGNN
 from legnn.training import ASTrain, LayerWise, Task
-from legnn.training.as_train import select_pseudo_labels
 
 CPU = torch.device("cpu")
 BACKBONES = ["gcn", "sage", "gat", "gatv2"]
@@ -93,38 +93,38 @@ def test_several_types_have_the_gradients_of_the_full_batch(labels, label_featur
         torch.testing.assert_close(one[name], gradient, rtol=1e-4, atol=1e-6, msg=name)
 
 
-@pytest.mark.parametrize("at_once", [1, 7, 1000])
+@pytest.mark.parametrize("chunk_size", [1, 7, 1000])
 @pytest.mark.parametrize(("labels", "label_features"), TYPED)
-def test_several_types_layer_by_layer_equal_the_full_batch(labels, label_features, at_once):
+def test_several_types_layer_by_layer_equal_the_full_batch(labels, label_features, chunk_size):
     model, task = make(labels, graph=with_tags(small_hetero()), label_features=label_features, scale="standard")
     model.eval()
     shown = task.train if labels != "vanilla" else task.train[:0]
     with torch.no_grad():
-        expected = model(model.features(task.x, node_type=task.node_type), task.show(shown))
-    parts = LayerWise(model, task, CPU, torch.float32, at_once=at_once)
+        expected = model(model.inputs(task.x, node_type=task.node_type), task.show(shown))
+    parts = LayerWise(model, task, CPU, torch.float32, chunk_size=chunk_size)
     for nodes in (torch.arange(len(task.x)), task.targets, task.val):
-        found = parts.rows(shown, nodes, lambda logits: logits)
+        found = parts.logits(shown, nodes)
         torch.testing.assert_close(found, expected[nodes], rtol=1e-4, atol=1e-5)
     whole = LayerWise(model, task, CPU, torch.float32)
-    assert whole.whole
-    torch.testing.assert_close(whole.rows(shown, task.targets, lambda logits: logits), expected[task.targets])
+    assert whole.is_at_once
+    torch.testing.assert_close(whole.logits(shown, task.targets), expected[task.targets])
 
 
 # -- AS-Train ------------------------------------------------------------------------------------------------------
 
 
 def test_pseudo_labels_are_those_of_a_forward_pass_with_the_labels_of_the_epoch_shown():
-    as_train = ASTrain(threshold=0.43, delta=0.1)
-    model, task = make(as_train=as_train)
-    parts = mini_batch(model, task, 4, [None, None], as_train=as_train)
+    rule = ASTrain(threshold=0.43, delta=0.1)
+    model, task = make()
+    parts = mini_batch(model, task, 4, [None, None], rule=rule)
     shown = []
     keep = parts._pseudo_labels
-    parts._pseudo_labels = lambda nodes, *rest: shown.append(nodes) or keep(nodes, *rest)
+    parts._pseudo_labels = lambda rule, nodes, *rest: shown.append(nodes) or keep(rule, nodes, *rest)
     step = parts.train_epoch(1)
     model.eval()
     with torch.no_grad():
-        logits = model(model.features(task.x), task.show(shown[0]))
-    expected = select_pseudo_labels(logits, task.candidates, 1 / 1.1, as_train)
+        logits = model(model.inputs(task.x), task.show(shown[0]))
+    expected = choose(rule, logits, task.candidates, 1 / 1.1)
     assert 0 < int(expected.number) < len(task.candidates)
     assert int(step.pseudo_labels) == int(expected.number)
     steps = math.ceil(len(task.train) // 2 / 4) + math.ceil(int(expected.number) / 4)
@@ -132,15 +132,15 @@ def test_pseudo_labels_are_those_of_a_forward_pass_with_the_labels_of_the_epoch_
 
 
 def test_the_step_on_pseudo_labels_is_the_papers_loss():
-    as_train = ASTrain(threshold=0.34, delta=0.1, weight=0.7)
-    model, task = make(as_train=as_train)
-    parts = mini_batch(model, task, 1000, [None, None], as_train=as_train)
+    rule = ASTrain(threshold=0.34, delta=0.1, weight=0.7)
+    model, task = make()
+    parts = mini_batch(model, task, 1000, [None, None], rule=rule)
     shown = []
     keep = parts._pseudo_labels
-    parts._pseudo_labels = lambda nodes, *rest: shown.append(nodes) or keep(nodes, *rest)
+    parts._pseudo_labels = lambda rule, nodes, *rest: shown.append(nodes) or keep(rule, nodes, *rest)
     step = parts.train_epoch(1)
-    logits = model(model.features(task.x), task.show(shown[0]))
-    pseudo = select_pseudo_labels(logits, task.candidates, 1 / 1.1, as_train)
+    logits = model(model.inputs(task.x), task.show(shown[0]))
+    pseudo = choose(rule, logits, task.candidates, 1 / 1.1)
     chosen = pseudo.nodes[pseudo.chosen]
     losses = torch.nn.functional.cross_entropy(logits[chosen], pseudo.y[pseudo.chosen], reduction="none")
     expected = 0.7 / 1.1 * (pseudo.evaluating_confidence[pseudo.chosen] * losses).mean()
@@ -154,12 +154,12 @@ def test_the_step_on_pseudo_labels_is_the_papers_loss():
 @pytest.mark.parametrize("threshold", [0.999, 0.6])
 def test_where_nobody_passes_there_is_no_step_and_no_crash(threshold):
     # above TC nobody can pass, and nobody is asked; below it somebody could
-    as_train = ASTrain(threshold=threshold, delta=0.5)
-    model, task = make(as_train=as_train)
+    rule = ASTrain(threshold=threshold, delta=0.5)
+    model, task = make()
     with torch.no_grad():
         model.classifier.weight.zero_()
         model.classifier.bias.zero_()
-    parts = mini_batch(model, task, 4, [3, 3], as_train=as_train)
+    parts = mini_batch(model, task, 4, [3, 3], rule=rule)
     step = parts.train_epoch(1)
     assert int(step.pseudo_labels) == 0
     assert float(step.pseudo_loss) == 0
@@ -173,7 +173,7 @@ def seed_logits(model: LEGNN, task: Task, selection: bool) -> dict[int, torch.Te
     """What each predicted node gets in one epoch of training, by node."""
     state = {name: value.clone() for name, value in model.state_dict().items()}
     parts = mini_batch(model, task, 2, [2] * len(model.layers), torch.optim.SGD(model.parameters(), lr=0.0))
-    parts.selection, parts.alpha = selection, 1.0 if len(task.train) == 1 else 0.5
+    parts.objective = objective(model, selection=selection, alpha=1.0 if len(task.train) == 1 else 0.5)
     found: dict[int, torch.Tensor] = {}
     batches = parts._batches
 
@@ -216,7 +216,7 @@ def test_other_nodes_labels_do_reach_a_seed_so_the_property_says_something():
     def logits(task: Task) -> torch.Tensor:
         sampled = sample_label_graph(task.show(shown), seeds, [None, None], (0, 0))
         with torch.no_grad():
-            return model(model.dense_features(task.x[sampled.nodes]), sampled)
+            return model(model.batch_inputs(task.x[sampled.nodes]), sampled)
 
     moved = [float((logits(relabel(task, int(node))) - logits(task)).abs().max()) for node in shown]
     assert max(moved) > 1e-4
@@ -226,24 +226,24 @@ def test_other_nodes_labels_do_reach_a_seed_so_the_property_says_something():
 
 
 @pytest.mark.parametrize("labels", USAGES)
-@given(data=st.data(), task=tasks(min_train=1), at_once=st.sampled_from([1, 3, 1000]))
+@given(data=st.data(), task=tasks(min_train=1), chunk_size=st.sampled_from([1, 3, 1000]))
 @settings(max_examples=25, deadline=None)
-def test_layer_by_layer_equals_the_full_batch(labels, data, task, at_once):
+def test_layer_by_layer_equals_the_full_batch(labels, data, task, chunk_size):
     model = data.draw(models(task.graph.num_classes, labels)).eval()
     shown = task.train if labels != "vanilla" else task.train[:0]
     with torch.no_grad():
-        whole = model(model.features(task.x), task.show(shown))
+        whole = model(model.inputs(task.x), task.show(shown))
     nodes = torch.tensor(sorted(data.draw(st.sets(st.integers(0, len(task.x) - 1)))), dtype=torch.long)
-    inference = LayerWise(model, task, CPU, torch.float32, at_once=at_once)
-    torch.testing.assert_close(inference.rows(shown, nodes, lambda logits: logits), whole[nodes], rtol=1e-4, atol=1e-5)
+    inference = LayerWise(model, task, CPU, torch.float32, chunk_size=chunk_size)
+    torch.testing.assert_close(inference.logits(shown, nodes), whole[nodes], rtol=1e-4, atol=1e-5)
 
 
 def test_a_graph_that_fits_is_computed_at_once_with_the_same_outcome():
     model, task = make(nodes=100)
     at_once = LayerWise(model, task, CPU, torch.float32)
-    assert at_once.whole
-    parts = LayerWise(model, task, CPU, torch.float32, at_once=50)
-    assert not parts.whole
+    assert at_once.is_at_once
+    parts = LayerWise(model, task, CPU, torch.float32, chunk_size=50)
+    assert not parts.is_at_once
     nodes = torch.arange(100)
     one, other = (inference.predict(task.train, nodes) for inference in (at_once, parts))
     assert torch.equal(one[:, 0], other[:, 0])
@@ -253,10 +253,10 @@ def test_a_graph_that_fits_is_computed_at_once_with_the_same_outcome():
 def test_what_later_layers_do_not_need_is_not_computed():
     model, task = make(nodes=200, labels="vanilla")
     lonely = replace(task, val=task.val[:1])
-    inference = LayerWise(model, lonely, CPU, torch.float32, at_once=50)
+    inference = LayerWise(model, lonely, CPU, torch.float32, chunk_size=50)
     seen = []
     model.encoder.register_forward_hook(lambda module, inputs, out: seen.append(out[0].size(0)))
-    inference.rows(task.train[:0], lonely.val, lambda logits: logits)
+    inference.logits(task.train[:0], lonely.val)
     assert 0 < sum(seen) < 200
 
 

@@ -9,12 +9,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.strategies import label_graphs
 
+from legnn.baselines import ARCHITECTURES, POSTPROCESS
 from legnn.graph import Adjacency, LabelGraph
 from legnn.nn import LEGNN, ModelSettings
-from legnn.training import ASTrain, FullBatch, Task, predict_without_own_label
-from legnn.training.evaluate import fold_of
+from legnn.training import (
+    ASTrain,
+    FullBatch,
+    Inference,
+    LayerWise,
+    Model,
+    Objective,
+    Task,
+    assign_folds,
+    predict_without_own_label,
+)
 
 IN, HIDDEN = 4, 8
+USAGES = ["vanilla", "concat", "addition", "enhanced"]
+KINDS = [*USAGES, "pyg_gcn", "label_propagation"]
+"""Label usages of our model, and other architectures."""
 
 
 @st.composite
@@ -38,7 +51,7 @@ def tasks(draw, min_train: int = 2) -> Task:
 
 
 @st.composite
-def models(draw, num_classes: int, labels: str, **fixed) -> LEGNN:
+def models(draw, num_classes: int, kind: str, **fixed) -> Model:
     options = {
         "backbone": draw(st.sampled_from(["gcn", "sage", "gat", "gatv2", "gin"])),
         "label_at_input": draw(st.booleans()),
@@ -52,12 +65,12 @@ def models(draw, num_classes: int, labels: str, **fixed) -> LEGNN:
     if options["backbone"] in ("gatv2", "gin"):
         options["normalize"] = "relation"
     torch.manual_seed(draw(st.integers(0, 1000)))
-    return LEGNN(
-        IN,
-        num_classes,
-        ModelSettings(labels=labels, hidden=HIDDEN, heads=2, **options),
-        torch.randn(num_classes, 3),
-    )
+    if kind in ARCHITECTURES:
+        options = {"norm": options["norm"], "layers": options["layers"], "dropout": options.get("dropout")}
+        settings = ModelSettings(hidden=HIDDEN, propagation_steps=draw(st.integers(1, 5)), **options)
+        return ARCHITECTURES[kind](settings, IN, num_classes, None, 1)
+    settings = ModelSettings(labels=kind, hidden=HIDDEN, heads=2, **options)
+    return LEGNN(IN, num_classes, settings, torch.randn(num_classes, 3))
 
 
 def relabel(task: Task, node: int, shift: int = 1) -> Task:
@@ -67,41 +80,27 @@ def relabel(task: Task, node: int, shift: int = 1) -> Task:
     return replace(task, y=y)
 
 
-class Recording(FullBatch):
-    """Full batch that keeps what the forward pass of training gave and who was predicted."""
-
-    def _select(self):
-        self.selected = super()._select()
-        return self.selected
-
-
-def training_forward(model: LEGNN, task: Task, **options) -> tuple[torch.Tensor, torch.Tensor]:
+def training_forward(model: Model, task: Task, **options) -> tuple[torch.Tensor, torch.Tensor]:
     """The logits of one training epoch, as the loss sees them, and the predicted nodes."""
     seen = []
     handle = model.register_forward_hook(lambda module, inputs, out: seen.append(out.detach().clone()))
     state = {name: value.clone() for name, value in model.state_dict().items()}
-    options = {"alpha": 0.5, "selection": True, "as_train": ASTrain(threshold=0.4), **options}
-    batching = Recording(
-        model,
-        task,
-        torch.optim.SGD(model.parameters(), lr=0.0),
-        torch.Generator().manual_seed(7),
-        shows_labels=model.encoder.labels != "vanilla",
-        **options,
-    )
+    objective = Objective(uses_labels=model.uses_labels, rule=ASTrain(threshold=0.4), **options)
+    optimizer = torch.optim.SGD(model.parameter_groups(0.0), lr=0.0)
+    batching = FullBatch(model, task, objective, optimizer, torch.Generator().manual_seed(7))
     torch.manual_seed(0)
     batching.train_epoch(1)
     handle.remove()
     model.load_state_dict(state)
-    return seen[0], batching.selected.predicted
+    return seen[0], batching._selected.predicted
 
 
-@pytest.mark.parametrize("labels", ["vanilla", "concat", "addition", "enhanced"])
+@pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data(), task=tasks())
 @settings(max_examples=25, deadline=None)
-def test_in_training_a_predicted_nodes_logits_do_not_depend_on_its_label(labels, data, task):
+def test_in_training_a_predicted_nodes_logits_do_not_depend_on_its_label(kind, data, task):
     # one node is no batch: batch norm refuses it in training
-    model = data.draw(models(task.graph.num_classes, labels, **({"norm": "none"} if len(task.x) == 1 else {})))
+    model = data.draw(models(task.graph.num_classes, kind, **({"norm": "none"} if len(task.x) == 1 else {})))
     before, predicted = training_forward(model, task, alpha=1.0 if len(task.train) == 1 else 0.5)
     assert len(predicted)
     for node in predicted.tolist():
@@ -110,24 +109,26 @@ def test_in_training_a_predicted_nodes_logits_do_not_depend_on_its_label(labels,
         assert torch.equal(before[node], after[node])
 
 
-@pytest.mark.parametrize("labels", ["vanilla", "concat", "addition", "enhanced"])
+@pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data(), task=tasks())
 @settings(max_examples=20, deadline=None)
-def test_in_training_dropout_does_not_let_the_label_in_either(labels, data, task):
-    model = data.draw(models(task.graph.num_classes, labels, norm="layer", dropout=0.5, input_dropout=0.3))
+def test_in_training_dropout_does_not_let_the_label_in_either(kind, data, task):
+    model = data.draw(models(task.graph.num_classes, kind, norm="layer", dropout=0.5, input_dropout=0.3))
     before, predicted = training_forward(model, task, alpha=1.0 if len(task.train) == 1 else 0.5)
     node = data.draw(st.sampled_from(predicted.tolist()))
     after, _ = training_forward(model, relabel(task, node), alpha=1.0 if len(task.train) == 1 else 0.5)
     assert torch.equal(before[node], after[node])
 
 
-def out_of_fold(model: LEGNN, task: Task, folds: int) -> torch.Tensor:
-    model.eval()
-    shown = task.train if model.encoder.labels != "vanilla" else task.train[:0]
-    with torch.no_grad():
-        return predict_without_own_label(
-            lambda shown, nodes: model(task.x, task.show(shown))[nodes], shown, folds_of(task, folds)
-        )
+def out_of_fold(model: Model, task: Task, folds: int, postprocess: str = "none") -> torch.Tensor:
+    """`[M, C]` the probabilities that a run predicts."""
+    return Inference(
+        LayerWise(model, task, torch.device("cpu"), torch.float32),
+        task,
+        folds_of(task, folds),
+        uses_labels=model.uses_labels,
+        postprocess=POSTPROCESS[postprocess](ModelSettings(propagation_steps=4)),
+    ).predict_proba()
 
 
 def test_only_the_nodes_asked_for_are_predicted_and_as_they_are_among_all():
@@ -146,17 +147,18 @@ def test_only_the_nodes_asked_for_are_predicted_and_as_they_are_among_all():
 
 
 def folds_of(task: Task, folds: int) -> torch.Tensor:
-    return fold_of(np.arange(len(task.y)), folds)
+    return assign_folds(np.arange(len(task.y)), folds)
 
 
-@pytest.mark.parametrize("labels", ["vanilla", "concat", "addition", "enhanced"])
+@pytest.mark.parametrize("postprocess", POSTPROCESS)
+@pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data(), task=tasks(min_train=1), folds=st.integers(2, 10))
-@settings(max_examples=25, deadline=None)
-def test_in_evaluation_no_nodes_prediction_depends_on_its_label(labels, data, task, folds):
-    model = data.draw(models(task.graph.num_classes, labels))
-    before = out_of_fold(model, task, folds)
+@settings(max_examples=20, deadline=None)
+def test_in_evaluation_no_nodes_prediction_depends_on_its_label(kind, postprocess, data, task, folds):
+    model = data.draw(models(task.graph.num_classes, kind))
+    before = out_of_fold(model, task, folds, postprocess)
     for node in range(len(task.y)):
-        assert torch.equal(before[node], out_of_fold(model, relabel(task, node), folds)[node])
+        assert torch.equal(before[node], out_of_fold(model, relabel(task, node), folds, postprocess)[node])
 
 
 def cycle(nodes: int = 12, classes: int = 3) -> Task:
@@ -174,40 +176,53 @@ def cycle(nodes: int = 12, classes: int = 3) -> Task:
     )
 
 
-def model_of(labels: str, classes: int = 3) -> LEGNN:
+def model_of(kind: str, classes: int = 3) -> Model:
     torch.manual_seed(0)
-    return LEGNN(IN, classes, ModelSettings(labels=labels, hidden=HIDDEN, layers=2, label_at_input=True))
+    options = {"hidden": HIDDEN, "layers": 2, "label_at_input": True}
+    if kind in ARCHITECTURES:
+        return ARCHITECTURES[kind](ModelSettings(**options), IN, classes, None, 1)
+    return LEGNN(IN, classes, ModelSettings(labels=kind, **options))
 
 
-@pytest.mark.parametrize("labels", ["concat", "addition", "enhanced"])
-def test_without_selection_a_node_does_see_its_own_label_so_the_property_says_something(labels):
-    task, model = cycle(), model_of(labels)
+SEES_LABELS = [kind for kind in KINDS if kind not in ("vanilla", "pyg_gcn")]
+
+
+def test_the_models_that_see_labels_say_so():
+    assert [kind for kind in KINDS if model_of(kind).uses_labels] == SEES_LABELS
+
+
+@pytest.mark.parametrize("kind", SEES_LABELS)
+def test_without_selection_a_node_does_see_its_own_label_so_the_property_says_something(kind):
+    task, model = cycle(), model_of(kind)
     before, predicted = training_forward(model, task, selection=False)
     assert torch.equal(predicted, task.train)
     after, _ = training_forward(model, relabel(task, 2), selection=False)
     assert (before[2] - after[2]).abs().max() > 1e-4
 
 
-@pytest.mark.parametrize("labels", ["concat", "addition", "enhanced"])
-def test_with_every_label_shown_a_training_node_does_see_its_own_so_folds_are_needed(labels):
-    task, model = cycle(), model_of(labels).eval()
+@pytest.mark.parametrize("kind", SEES_LABELS)
+def test_with_every_label_shown_a_training_node_does_see_its_own_so_folds_are_needed(kind):
+    task, model = cycle(), model_of(kind).eval()
     with torch.no_grad():
         before = model(task.x, task.show(task.train))
         after = model(task.x, relabel(task, 2).show(task.train))
     assert (before[2] - after[2]).abs().max() > 1e-4
 
 
-@pytest.mark.parametrize("labels", ["concat", "addition", "enhanced"])
-def test_other_nodes_labels_do_reach_a_node_in_evaluation(labels):
-    task, model = cycle(), model_of(labels)
-    before, after = out_of_fold(model, task, 6), out_of_fold(model, relabel(task, 2), 6)
+@pytest.mark.parametrize(
+    ("kind", "postprocess"),
+    [*((kind, "none") for kind in SEES_LABELS), *((kind, "correct_and_smooth") for kind in KINDS)],
+)
+def test_other_nodes_labels_do_reach_a_node_in_evaluation(kind, postprocess):
+    task, model = cycle(), model_of(kind)
+    before, after = (out_of_fold(model, one, 6, postprocess) for one in (task, relabel(task, 2)))
     assert (before - after)[[0, 1, 3, 4, 6]].abs().amax(1).gt(1e-6).any()
 
 
 def test_a_node_that_shows_no_label_is_predicted_with_every_training_label_shown():
     task, model = cycle(), model_of("enhanced").eval()
     with torch.no_grad():
-        everything = model(task.x, task.show(task.train))
+        everything = model(task.x, task.show(task.train)).softmax(-1)
     assert torch.equal(out_of_fold(model, task, 3)[task.val], everything[task.val])
 
 
@@ -216,15 +231,15 @@ def test_a_training_node_is_predicted_with_its_fold_hidden_and_the_others_shown(
     found, fold = out_of_fold(model, task, 3), folds_of(task, 3)[task.train]
     for k in range(3):
         with torch.no_grad():
-            expected = model(task.x, task.show(task.train[fold != k]))
+            expected = model(task.x, task.show(task.train[fold != k])).softmax(-1)
         assert torch.equal(found[task.train[fold == k]], expected[task.train[fold == k]])
 
 
 @pytest.mark.parametrize("ids", [np.arange(6000), np.array([f"package-{i}" for i in range(6000)], dtype=object)])
 def test_folds_follow_the_ids_and_are_of_about_equal_size(ids):
-    fold = fold_of(ids, 6)
+    fold = assign_folds(ids, 6)
     order = np.random.default_rng(0).permutation(len(ids))
-    assert torch.equal(fold_of(ids[order], 6), fold[torch.from_numpy(order)])
+    assert torch.equal(assign_folds(ids[order], 6), fold[torch.from_numpy(order)])
     sizes = torch.bincount(fold, minlength=6)
     # five deviations of a binomial around the thousand expected
     assert int((sizes - 1000).abs().max()) < 5 * (1000 * 5 / 6) ** 0.5
@@ -232,9 +247,11 @@ def test_folds_follow_the_ids_and_are_of_about_equal_size(ids):
 
 def test_the_accuracy_of_training_is_not_reported_where_nodes_saw_their_own_labels():
     task, model = cycle(), model_of("enhanced")
-    options = {"alpha": 0.5, "shows_labels": True, "as_train": None}
-    make = lambda selection: FullBatch(  # noqa: E731
-        model, task, torch.optim.SGD(model.parameters(), lr=0.0), torch.Generator(), selection=selection, **options
-    )
-    assert make(False).train_epoch(1).train_accuracy is None
-    assert 0 <= float(make(True).train_epoch(1).train_accuracy) <= 1
+
+    def accuracy(selection: bool) -> float:
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+        batching = FullBatch(model, task, Objective(selection=selection), optimizer, torch.Generator())
+        return float(batching.train_epoch(1).train_accuracy)
+
+    assert np.isnan(accuracy(selection=False))
+    assert 0 <= accuracy(selection=True) <= 1

@@ -33,7 +33,7 @@ def gradients(one: LEGNN, seed: int) -> None:
 
 def test_the_penalty_is_on_the_projection_of_the_features_alone_and_nothing_is_left_out():
     one = model()
-    adam = make_adam(one, 0.01, 0.5)
+    adam = make_adam(one.parameter_groups(0.5), 0.01)
     penalty = {id(p): group["weight_decay"] for group in adam.param_groups for p in group["params"]}
     expected = {name: 0.5 if name == "encoder.project.weight" else 0.0 for name, _ in one.named_parameters()}
     assert {name: penalty[id(p)] for name, p in one.named_parameters()} == expected
@@ -42,7 +42,7 @@ def test_the_penalty_is_on_the_projection_of_the_features_alone_and_nothing_is_l
 @pytest.mark.parametrize("device", DEVICES)
 def test_it_is_adam_with_the_learning_rate_of_each_step(device):
     ours, plain = model().to(device), model()
-    adam = make_adam(ours, 0.01, 0.0)
+    adam = make_adam(ours.parameter_groups(0.0), 0.01)
     reference = torch.optim.Adam(plain.parameters(), lr=0.01, foreach=False)
     for epoch, lr in enumerate((0.01, 0.5, 0.002)):
         set_lr(adam, lr)
@@ -57,7 +57,7 @@ def test_it_is_adam_with_the_learning_rate_of_each_step(device):
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_on_a_gpu_the_learning_rate_changes_in_place(device):
-    adam = make_adam(model().to(device), 0.01, 0.0)
+    adam = make_adam(model().to(device).parameter_groups(0.0), 0.01)
     before = [group["lr"] for group in adam.param_groups]
     set_lr(adam, 0.25)
     assert [float(group["lr"]) for group in adam.param_groups] == [0.25, 0.25]

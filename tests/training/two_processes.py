@@ -19,8 +19,8 @@ CASES = [
 def measured(ranks) -> dict[str, torch.Tensor]:
     found = {}
     for backbone, labels in CASES:
-        model, task = make(labels, nodes=60, as_train=AS_TRAIN, backbone=backbone)
-        parts = mini_batch(model, task, 6, [3, 2], as_train=AS_TRAIN, ranks=ranks, at_once=40)
+        model, task = make(labels, nodes=60, backbone=backbone)
+        parts = mini_batch(model, task, 6, [3, 2], rule=AS_TRAIN, ranks=ranks, chunk_size=40)
         step = parts.train_epoch(1)
         name = f"{backbone} {labels}"
         for k, gradients in enumerate(parts.optimizer.seen):
@@ -28,10 +28,11 @@ def measured(ranks) -> dict[str, torch.Tensor]:
         found |= {f"{name} {key}": torch.as_tensor(value) for key, value in step._asdict().items()}
         found |= {f"{name} {key}": value for key, value in parts.validate(task.train)._asdict().items()}
         found[f"{name} predicted"] = parts.predict(task.train, torch.arange(60))
+        found[f"{name} probabilities"] = parts.predict_proba(task.train, torch.arange(60))
     return found
 
 
 if __name__ == "__main__":
     with join_ranks(CPU) as ranks:
         found = measured(ranks)
-        torch.save(found, Path(sys.argv[1]) / f"rank-{ranks.rank}-of-{ranks.size}.pt")
+        torch.save(found, Path(sys.argv[1]) / f"rank-{ranks.rank}-of-{ranks.world_size}.pt")

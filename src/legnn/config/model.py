@@ -19,6 +19,14 @@ LabelFeatures = Literal["one-hot", "class-mean", "given"]
 class ModelSettings:
     """The model's settings. None means: chosen from the data by `legnn.config.settings`."""
 
+    architecture: str = "legnn"
+    """A name in `legnn.baselines.ARCHITECTURES`: legnn, pyg_gcn, label_propagation."""
+    postprocess: str = "none"
+    """A name in `legnn.baselines.POSTPROCESS`: none, correct_and_smooth."""
+    propagation_steps: int = 50
+    """Steps of label_propagation and correct_and_smooth."""
+    propagation_alpha: float = 0.9
+    """`α` of label_propagation and correct_and_smooth: what comes from neighbors in a step."""
     backbone: str = "gcn"
     """A name in `BACKBONES`: gcn, sage, gat; gatv2, transformer, gin are PyG's, lifted."""
     labels: LabelUsage = "enhanced"
@@ -56,6 +64,10 @@ class ModelSettings:
     def __post_init__(self) -> None:
         from legnn.nn.backbones import BACKBONES
 
+        check_choice("architecture", self.architecture, ("legnn", "pyg_gcn", "label_propagation"))
+        check_choice("postprocess", self.postprocess, ("none", "correct_and_smooth"))
+        check_range("propagation_steps", self.propagation_steps, least=1)
+        check_range("propagation_alpha", self.propagation_alpha, above=0, below=1)
         check_choice("backbone", self.backbone, BACKBONES)
         check_choice("labels", self.labels, ("vanilla", "concat", "addition", "enhanced"))
         check_choice("normalize", self.normalize, ("relation", "joint"))

@@ -5,7 +5,7 @@ from legnn.nn.backbones import BACKBONES, lifted, register_backbone
 from legnn.nn.gat import GAT
 from legnn.nn.gcn import GCN
 from legnn.nn.lift import Lift, lift
-from legnn.nn.model import LEGNN, Representations, predict_proba
+from legnn.nn.model import LEGNN, Representations
 from legnn.nn.sage import SAGE
 
 __all__ = [
@@ -19,6 +19,5 @@ __all__ = [
     "Representations",
     "lift",
     "lifted",
-    "predict_proba",
     "register_backbone",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +17,7 @@ from legnn.nn.layer import Linear
 
 
 class Representations(NamedTuple):
-    """What the last layer leaves."""
+    """The output of the last layer."""
 
     nodes: Tensor
     """`Z_N` `[M, D]`."""
@@ -46,10 +46,13 @@ class LEGNN(nn.Module):
         if settings.hidden is None or settings.layers is None:
             raise InputError("hidden and layers of the model are not chosen yet; legnn.resolve(settings, data) does it")
         enhanced = settings.labels == "enhanced"
-        self.num_types = num_types
+        self.uses_labels, self.has_label_nodes = settings.labels != "vanilla", enhanced
+        self.uses_class_mean = enhanced and settings.label_features == "class-mean"
+        self.num_types, self.in_channels = num_types, num_types * in_channels
+        self.channels, self.num_stages = settings.hidden, settings.layers
         self.scale = FeatureScale(settings.scale or "none", in_channels, num_types)
         self.encoder = Encoder(
-            num_types * in_channels,
+            self.in_channels,
             num_classes,
             settings.hidden,
             labels=settings.labels,
@@ -64,51 +67,72 @@ class LEGNN(nn.Module):
         )
         self.classifier = Linear(settings.hidden, num_classes)
 
-    def features(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> Features:
-        """Features as `forward` takes them, from those of the data `[n, F]`: scaled, and sparse where that pays.
+    def fit_inputs(self, x: Tensor, node_type: Tensor | None = None) -> None:
+        """Take the statistics of the features `[M, F]` that `inputs` scales by."""
+        self.scale.fit(x, node_type)
 
-        Their precision is that of everything the model makes of them. `node_type` `[n]` is needed where there are
-        several types, each of which then has columns of its own among `[n, T F]`.
+    def inputs(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> Features:
+        """Features `[n, F]` in the form that `forward` takes: scaled, and sparse where that is faster.
+
+        The model computes in `dtype`. With several node types, each of `node_type` `[n]` has columns of its own among
+        `[n, T F]`.
         """
         scaled = self.scale(x, node_type)
         if node_type is None:
             return compact(scaled, dtype)
         return TypedFeatures.from_rows(scaled, node_type, self.num_types, dtype)
 
-    def dense_features(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> Tensor:
-        """The same for some rows `[n, F]`, never sparse: asking whether it would pay takes longer than it saves."""
+    def batch_inputs(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> Tensor:
+        """The same for some rows `[n, F]`, never sparse: testing whether that is faster takes longer than it saves."""
         scaled = self.scale(x, node_type)
         return dense(scaled if node_type is None else spread(scaled, node_type, self.num_types), dtype)
 
-    def embed(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> Representations:
-        """Shapes: `x` `[M, F]` from `self.features` (once, not in every epoch); gives `[M, D]`, `[C, D]`."""
-        nodes, labels = self._run(x, graph)
-        return Representations(nodes[:, : self.encoder.channels], labels)
+    def encode(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> tuple[Tensor, Tensor | None]:
+        """`H_N⁰` `[M, D]` and, label-enhanced, `H_L⁰` `[C, D]`."""
+        return self.encoder(x, graph)
 
-    def _run(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> tuple[Tensor, Tensor | None]:
-        nodes, labels = self.encoder(x, graph)
-        for k, block in enumerate(self.layers):
+    def stage(self, k: int, nodes: Tensor, labels: Tensor | None, graph: LabelGraph) -> tuple[Tensor, Tensor | None]:
+        """`H_N^{k+1}` and `H_L^{k+1}` from `H_N^k` and `H_L^k`; the last layer gives no labels."""
+        return self.layers[k](nodes, labels, graph)
+
+    def classify(self, nodes: Tensor) -> Tensor:
+        """Logits `[n, C]`, in single precision at least, from the output of the last layer for `n` nodes."""
+        logits = self.classifier(nodes)[:, : self.classifier.out_features]
+        return logits.to(torch.promote_types(logits.dtype, torch.float32))
+
+    def embed(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> Representations:
+        """`Z_N` `[M, D]` and the labels `[C, D]`, for `x` from `inputs`."""
+        nodes, labels = self._embed(x, graph)
+        return Representations(nodes[:, : self.channels], labels)
+
+    def _embed(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> tuple[Tensor, Tensor | None]:
+        nodes, labels = self.encode(x, graph)
+        for k in range(self.num_stages):
             before = labels
-            nodes, labels = block(nodes, labels, graph.layer(k))
+            nodes, labels = self.stage(k, nodes, labels, graph.layer(k))
         return nodes, before
 
     def forward(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> Tensor:
-        """Shapes: `x` `[M, F]` from `self.features`; gives the logits `[M, C]`, in single precision at least.
+        """Logits `[M, C]`, in single precision at least, for `x` from `inputs`.
 
-        Over a sampled graph `x` holds its input nodes, and the logits are those of its seeds.
+        Over a sampled graph, `x` are the features of its input nodes, and the logits are those of its seeds.
         """
-        return self.classify(self._run(x, graph)[0])
+        return self.classify(self._embed(x, graph)[0])
 
-    def classify(self, nodes: Tensor) -> Tensor:
-        """The logits `[n, C]`, in single precision at least, from what the last layer leaves of `n` nodes."""
-        logits = self.classifier(nodes)[:, : self.classifier.out_features]
-        return logits.to(torch.promote_types(logits.dtype, torch.float32))
+    def parameter_groups(self, weight_decay: float) -> list[dict[str, Any]]:
+        """Parameters for an optimizer, with `weight_decay` on the projection of the features."""
+        return decay_first(self, self.encoder.project, weight_decay)
 
     def num_parameters(self) -> int:
         """How many numbers are trained."""
         return sum(parameter.numel() for parameter in self.parameters() if parameter.requires_grad)
 
 
-def predict_proba(logits: Tensor) -> Tensor:
-    """`Ŷ = softmax(logits)` in single precision."""
-    return torch.softmax(logits.float(), -1)
+def decay_first(model: nn.Module, first: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
+    """Parameter groups of `model` with `weight_decay` on `first` alone.
+
+    As in the published GCN, the penalty is on the first matrix: on all of them it shrinks their product.
+    """
+    mine = set(first.parameters())
+    rest = [parameter for parameter in model.parameters() if parameter not in mine]
+    return [{"params": list(first.parameters()), "weight_decay": weight_decay}, {"params": rest, "weight_decay": 0.0}]

@@ -59,7 +59,7 @@ def result_of(predicted: Tensor, data: Data, settings: Settings, trainer: Traine
         "best_epoch": trainer.stopper.best_epoch,
         "epochs": trainer.epoch,
         "seconds": round(seconds, 3),
-        "parameters": trainer.model.num_parameters(),
+        "parameters": sum(p.numel() for p in trainer.model.parameters() if p.requires_grad),
         "seed": settings.train.seed,
         "device": _device_name(trainer.device),
         "precision": settings.train.precision,

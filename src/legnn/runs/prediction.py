@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
+from legnn.baselines import POSTPROCESS
 from legnn.config import DataSettings
 from legnn.datasets import load
 from legnn.errors import InputError
@@ -18,8 +19,8 @@ from legnn.runs.folder import DataCard, RunFolder
 from legnn.runs.node_types import fit_types
 from legnn.runs.outcome import predictions_table
 from legnn.runs.resources import explain_out_of_memory, select_device, storage_device
-from legnn.runs.session import reload, restore, shows_labels
-from legnn.training import LayerWise, Task, fold_of, matrix_products, predict_without_own_label, prediction_precision
+from legnn.runs.session import reload, restore
+from legnn.training import Inference, LayerWise, Task, assign_folds, matrix_products, prediction_precision
 
 EDGE_SETTINGS = ("undirected", "remove_duplicates", "self_loops")
 """Settings of the data that also hold for a graph in memory."""
@@ -49,12 +50,15 @@ def predict(
     model.to(where)
     task = Task.from_data(loaded, storage_device(settings, loaded, where), label_edges=bool(settings.model.label_edges))
     precision = prediction_precision(settings.train.precision, where)
-    inference = LayerWise(model, task, where, precision.dtype)
-    shown = task.train if shows_labels(settings) else task.train[:0]
+    inference = Inference(
+        LayerWise(model, task, where, precision.dtype),
+        task,
+        assign_folds(loaded.node_id, settings.train.folds),
+        uses_labels=model.uses_labels,
+        postprocess=POSTPROCESS[settings.model.postprocess](settings.model),
+    )
     with explain_out_of_memory(settings), matrix_products(precision.products):
-        predicted = predict_without_own_label(
-            inference.predict, shown, fold_of(loaded.node_id, settings.train.folds), task.targets
-        ).cpu()
+        predicted = inference.predict().cpu()
     return predictions_table(loaded, predicted)
 
 

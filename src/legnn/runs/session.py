@@ -14,30 +14,35 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
+from legnn.baselines import ARCHITECTURES, POSTPROCESS
 from legnn.config.settings import Settings, resolve
 from legnn.datasets import CATALOG, load
 from legnn.errors import InputError, Interrupted
 from legnn.graph.selection import check_selection
-from legnn.nn import LEGNN, Lift
+from legnn.nn import Lift
 from legnn.nn.lift import check_liftable
 from legnn.runs.folder import RunFolder
 from legnn.runs.outcome import predictions_table, result_of
 from legnn.runs.resources import choose_batch, explain_out_of_memory, select_device, storage_device
 from legnn.training import (
+    ASTrain,
     Batching,
     EpochLog,
     FullBatch,
+    Inference,
     MiniBatch,
+    Model,
+    Objective,
     Ranks,
     Task,
     Trainer,
+    assign_folds,
     fanouts_for,
-    fold_of,
+    is_restarted,
     join_ranks,
     make_adam,
     matrix_products,
-    predict_without_own_label,
-    restarted,
+    require_staged,
     training_precision,
 )
 
@@ -51,7 +56,7 @@ MEMORY = "memory"
 class Run:
     """A finished run."""
 
-    model: LEGNN
+    model: Model
     """With the best weights, in evaluation mode."""
     settings: Settings
     """Complete: nothing left to choose."""
@@ -82,7 +87,7 @@ def train(
     Under `torchrun` all its processes train one model together, each on its share of every mini-batch; the first one
     writes, and a run whose processes were started again goes on from its checkpoint.
     """
-    if out is not None and restarted() and (Path(out) / "settings.yaml").is_file():
+    if out is not None and is_restarted() and (Path(out) / "settings.yaml").is_file():
         # torchrun starts all processes again when one dies: the run goes on where it was
         in_memory = data if isinstance(data, Data | HeteroData) else None
         return resume(out, in_memory, on_epoch=on_epoch, should_stop=should_stop)
@@ -104,12 +109,15 @@ def begin(
     check_settings(settings, data)
     device = select_device(settings.train.device)
     settings, note = choose_batch(settings, data, device)
+    if settings.train.batch != "full":
+        with torch.device("meta"):
+            require_staged(make_model(settings, data))
     if note is not None and note not in data.notes:
         data.notes.append(note)
     with join_ranks(device) as ranks:
         folder = None
         if out is not None:
-            folder = RunFolder.create(out, settings, data) if ranks.is_first else RunFolder(out)
+            folder = RunFolder.create(out, settings, data) if ranks.is_rank_zero else RunFolder(out)
         return _run(data, settings, folder, None, on_epoch, should_stop, device, ranks)
 
 
@@ -147,9 +155,9 @@ def go_on(
     settings = resolve(run.settings, data)
     device = select_device(settings.train.device)
     with join_ranks(device) as ranks:
-        if ranks.is_first:
+        if ranks.is_rank_zero:
             run.cut_back()
-        ranks.wait()
+        ranks.barrier()
         return _run(data, settings, run, run.load_checkpoint(), on_epoch, should_stop, device, ranks)
 
 
@@ -189,27 +197,23 @@ def reload(run: RunFolder, data: Data | HeteroData | str | Path | None) -> Data:
 def check_settings(settings: Settings, data: Data) -> None:
     """Refuse what could only fail later, before a folder is made."""
     training_precision(settings.train.precision, select_device(settings.train.device))
-    if settings.model.labels != "vanilla" and settings.train.selection:
-        assert settings.train.alpha is not None
-        check_selection(int(data.train_mask.sum()), settings.train.alpha)
     if settings.model.label_edges and data.get("label_adjacency") is None:
         raise InputError(f"label_edges is on, but {data.name} has no label–label edges; switch it off or give them")
     # building it once on no memory runs the model's own checks
     with torch.device("meta"):
         model = make_model(settings, data)
+    if model.uses_labels and settings.train.selection:
+        assert settings.train.alpha is not None
+        check_selection(int(data.train_mask.sum()), settings.train.alpha)
     if any(isinstance(module, Lift) for module in model.modules()):
         check_liftable(weighted=data.get("edge_weight") is not None, label_edges=bool(settings.model.label_edges))
 
 
-def make_model(settings: Settings, data: Data) -> LEGNN:
+def make_model(settings: Settings, data: Data) -> Model:
     """A new model for these data."""
     num_types = len(data.get("type_names") or [""])
-    return LEGNN(data.x.size(1), len(data.class_names), settings.model, data.get("label_x"), num_types)
-
-
-def shows_labels(settings: Settings) -> bool:
-    """Whether labels enter the model at all."""
-    return settings.model.labels != "vanilla"
+    build = ARCHITECTURES[settings.model.architecture]
+    return build(settings.model, data.x.size(1), len(data.class_names), data.get("label_x"), num_types)
 
 
 @contextmanager
@@ -232,14 +236,14 @@ def _run(
 ) -> Run:
     precision = training_precision(settings.train.precision, device)
     # all processes read, the first one writes
-    keeps = folder if ranks.is_first else None
+    keeps = folder if ranks.is_rank_zero else None
     with (
         explain_out_of_memory(settings),
         _seeded(settings.train.seed, device),
         matrix_products(precision.products),
     ):
         model = make_model(settings, data)
-        model.scale.fit(data.x, data.get("node_type"))
+        model.fit_inputs(data.x, data.get("node_type"))
         model.to(device)
         task = Task.from_data(
             data,
@@ -266,9 +270,9 @@ def _run(
         def after_epoch(log: EpochLog) -> bool:
             nonlocal stopped
             # asked of all processes: one that stopped by itself would leave the others waiting
-            stopped = ranks.agree(should_stop())
+            stopped = ranks.any_rank(should_stop())
             keeper.keep(log, now=stopped)
-            if on_epoch is not None and ranks.is_first:
+            if on_epoch is not None and ranks.is_rank_zero:
                 on_epoch(log)
             return stopped
 
@@ -276,58 +280,54 @@ def _run(
         if stopped:
             raise Interrupted(trainer.epoch, None if folder is None else folder.path)
         model.load_state_dict(trainer.best)
-        predicted = predict_without_own_label(
-            trainer.batching.predict,
-            trainer.shown_at_inference,
-            fold_of(data.node_id, settings.train.folds),
-            task.targets,
-        ).cpu()
+        predicted = (
+            Inference(
+                trainer.batching,
+                task,
+                assign_folds(data.node_id, settings.train.folds),
+                uses_labels=model.uses_labels,
+                postprocess=POSTPROCESS[settings.model.postprocess](settings.model),
+            )
+            .predict()
+            .cpu()
+        )
     result = result_of(predicted, data, settings, trainer, clock.seconds)
     predictions = predictions_table(data, predicted)
     if keeps is not None:
         keeps.finish(trainer.best, predictions, result)
-    ranks.wait()
+    ranks.barrier()
     return Run(model.eval(), settings, predictions, result, None if folder is None else folder.path)
 
 
-def _trainer(model: LEGNN, task: Task, settings: Settings, dtype: torch.dtype, ranks: Ranks) -> Trainer:
+def _trainer(model: Model, task: Task, settings: Settings, dtype: torch.dtype, ranks: Ranks) -> Trainer:
     train = settings.train
     assert train.lr is not None
     assert train.weight_decay is not None
     assert train.alpha is not None
     assert train.epochs is not None
     assert train.patience is not None
-    optimizer = make_adam(model, train.lr, train.weight_decay)
-    options: dict[str, Any] = {
-        "alpha": train.alpha,
-        "selection": train.selection,
-        "shows_labels": shows_labels(settings),
-        "as_train": settings.as_train,
-        "dtype": dtype,
-    }
+    optimizer = make_adam(model.parameter_groups(train.weight_decay), train.lr)
+    chosen = settings.as_train
+    rule = None
+    if chosen is not None:
+        names = ("threshold", "delta", "weight", "use_tc", "use_ec")
+        rule = ASTrain(**{name: getattr(chosen, name) for name in names})
+    objective = Objective(alpha=train.alpha, selection=train.selection, uses_labels=model.uses_labels, rule=rule)
     batching: Batching
     if isinstance(train.batch, str):
         # its own generator: how many numbers dropout draws must not change who is selected
         generator = torch.Generator(task.x.device).manual_seed(train.seed)
-        batching = FullBatch(model, task, optimizer, generator, **options)
+        batching = FullBatch(model, task, objective, optimizer, generator, dtype=dtype)
     else:
         assert train.fanout is not None
         # on the host, so that all processes draw alike wherever their graph lies
         generator = torch.Generator().manual_seed(train.seed)
-        fanouts = fanouts_for(train.fanout, len(model.layers))
+        fanouts = fanouts_for(train.fanout, require_staged(model).num_stages)
         batching = MiniBatch(
-            model, task, optimizer, generator, batch=train.batch, fanouts=fanouts, ranks=ranks, **options
+            model, task, objective, optimizer, generator, batch=train.batch, fanouts=fanouts, dtype=dtype, ranks=ranks
         )
     return Trainer(
-        model,
-        task,
-        batching,
-        optimizer,
-        generator,
-        lr=train.lr,
-        epochs=train.epochs,
-        patience=train.patience,
-        shows_labels=shows_labels(settings),
+        model, task, batching, optimizer, generator, lr=train.lr, epochs=train.epochs, patience=train.patience
     )
 
 
@@ -360,12 +360,13 @@ class _Keeper:
             self.last = seconds
 
 
-def restore(run: RunFolder) -> LEGNN:
+def restore(run: RunFolder) -> Model:
     """The model of a finished run, on the CPU."""
     settings, card = run.settings, run.card
     weights = run.weights()
     given = weights.get("encoder.label_embedding.given")
-    model = LEGNN(card.features, len(card.classes), settings.model, given, len(card.types or [""]))
+    build = ARCHITECTURES[settings.model.architecture]
+    model = build(settings.model, card.features, len(card.classes), given, len(card.types or [""]))
     try:
         model.load_state_dict(weights)
     except RuntimeError:

@@ -1,23 +1,17 @@
-"""Training: the loop, full batch, AS-Train, evaluation. No files are read or written here."""
+"""Training: the loop, full batches and mini-batches, the objective, inference. No files are read or written here."""
 
-from legnn.config.training import ASTrain, TrainSettings, fanouts_for
-from legnn.training.as_train import (
-    PseudoLabels,
-    pseudo_label_accuracy,
-    pseudo_label_loss,
-    select_pseudo_labels,
-    training_confidence,
-)
-from legnn.training.batching import Batching
-from legnn.training.evaluate import fold_of, predict_without_own_label
+from legnn.config.training import TrainSettings, fanouts_for
 from legnn.training.full_batch import FullBatch
+from legnn.training.inference import Inference, assign_folds, predict_without_own_label
 from legnn.training.layer_wise import LayerWise
 from legnn.training.loop import EpochLog, Trainer
 from legnn.training.metrics import Scores, score
 from legnn.training.mini_batch import MiniBatch
+from legnn.training.objective import ASTrain, Objective, PseudoLabels, training_confidence
 from legnn.training.optimizer import make_adam
 from legnn.training.precision import Precision, matrix_products, prediction_precision, training_precision
-from legnn.training.ranks import Ranks, join_ranks, restarted, under_torchrun
+from legnn.training.protocols import Batching, Model, PostProcess, SelfTrainingRule, StagedModel, require_staged
+from legnn.training.ranks import Ranks, is_restarted, join_ranks, under_torchrun
 from legnn.training.task import Task
 
 __all__ = [
@@ -25,27 +19,31 @@ __all__ = [
     "Batching",
     "EpochLog",
     "FullBatch",
+    "Inference",
     "LayerWise",
     "MiniBatch",
+    "Model",
+    "Objective",
+    "PostProcess",
     "Precision",
     "PseudoLabels",
     "Ranks",
     "Scores",
+    "SelfTrainingRule",
+    "StagedModel",
     "Task",
     "TrainSettings",
     "Trainer",
+    "assign_folds",
     "fanouts_for",
-    "fold_of",
+    "is_restarted",
     "join_ranks",
     "make_adam",
     "matrix_products",
     "predict_without_own_label",
     "prediction_precision",
-    "pseudo_label_accuracy",
-    "pseudo_label_loss",
-    "restarted",
+    "require_staged",
     "score",
-    "select_pseudo_labels",
     "training_confidence",
     "training_precision",
     "under_torchrun",

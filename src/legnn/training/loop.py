@@ -12,13 +12,12 @@ from torch import Generator, Tensor
 from torch.optim import Optimizer
 
 from legnn.errors import InputError
-from legnn.nn import LEGNN
-from legnn.training.batching import Batching, Step, Validation
 from legnn.training.optimizer import set_lr
+from legnn.training.protocols import Batching, Model, TrainMetrics, ValMetrics
 from legnn.training.task import Task
 
 FLOOR = 0.01
-"""The learning rate ends at this fraction of where it began, as in the published code."""
+"""The learning rate ends at this fraction of its first value, as in the published code."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,7 @@ class EpochLog:
 
     epoch: int
     epochs: int
-    """The most there can be, so that whoever watches knows how far it is."""
+    """The most there can be."""
     lr: float
     loss: float
     supervised_loss: float
@@ -52,14 +51,14 @@ class EarlyStopping:
     best_loss: float = math.inf
 
     def improves(self, epoch: int, accuracy: float, loss: float) -> bool:
-        """Take note of an epoch; whether it is the best so far."""
+        """Record an epoch; returns whether it is the best so far."""
         better = (accuracy, -loss) > (self.best_accuracy, -self.best_loss)
         if better:
             self.best_epoch, self.best_accuracy, self.best_loss = epoch, accuracy, loss
         return better
 
     def is_over(self, epoch: int) -> bool:
-        """Whether nothing got better for `patience` epochs."""
+        """Whether no epoch was better for `patience` epochs."""
         return epoch - self.best_epoch >= self.patience
 
 
@@ -70,11 +69,11 @@ def cosine_lr(epoch: int, epochs: int, lr: float) -> float:
 
 
 class Trainer:
-    """The state of a training run, and the loop that moves it on."""
+    """The state of a training run, and the loop over epochs."""
 
     def __init__(
         self,
-        model: LEGNN,
+        model: Model,
         task: Task,
         batching: Batching,
         optimizer: Optimizer,
@@ -83,13 +82,12 @@ class Trainer:
         lr: float,
         epochs: int,
         patience: int,
-        shows_labels: bool,
     ) -> None:
-        self.model, self.task, self.batching = model, task, batching
-        self.optimizer, self.generator = optimizer, generator
-        self.device = next(model.parameters()).device
-        self.lr, self.epochs = lr, epochs
-        self.shown_at_inference = task.train if shows_labels else task.train[:0]
+        self.model, self.batching, self.optimizer, self.generator = model, batching, optimizer, generator
+        self.device = batching.device
+        # one epoch scores a model without parameters, and more would change nothing
+        self.lr, self.epochs = lr, epochs if any(True for _ in model.parameters()) else 1
+        self.shown_at_inference = task.train if model.uses_labels else task.train[:0]
         self.epoch = 0
         self.stopper = EarlyStopping(patience)
         self.best = _copy(model.state_dict())
@@ -97,56 +95,43 @@ class Trainer:
     def fit(self, after_epoch: Callable[[EpochLog], bool | None] = lambda log: None) -> None:
         """Train until the epochs are over, validation stops improving, or `after_epoch` returns True.
 
-        Nothing here learns or chooses from test labels; the accuracy of pseudo labels, which is recorded where the
-        truth is known, is for the reader.
+        Nothing here learns or chooses from test labels; the accuracy of pseudo labels, which is logged where the truth
+        is known, is for the reader.
         """
-        while self.epoch < self.epochs and not (self.epoch and self.stopper.is_over(self.epoch)):
+        while self.epoch < self.epochs and not self.stopper.is_over(self.epoch):
             self.epoch += 1
-            lr = cosine_lr(self.epoch, self.epochs, self.lr)
-            set_lr(self.optimizer, lr)
-            step = self.batching.train_epoch(self.epoch)
-            log = self._log(step, self.batching.validate(self.shown_at_inference), lr)
+            log = self._train_epoch()
             if self.stopper.improves(self.epoch, log.val_accuracy, log.val_loss):
                 self.best = _copy(self.model.state_dict())
             if after_epoch(log):
                 break
         self.batching.reset()
 
-    def _log(self, step: Step, validation: Validation, lr: float) -> EpochLog:
-        measured = {**step._asdict(), **{f"val_{name}": value for name, value in validation._asdict().items()}}
-        there = {name: value for name, value in measured.items() if isinstance(value, Tensor)}
-        # the one time in an epoch that the host waits for the device: for all the numbers together
-        numbers = torch.stack([value.double() for value in there.values()]).tolist()
-        found: dict[str, float] = dict(zip(there, numbers, strict=True))
-        supervised, pseudo, val_loss = found["supervised_loss"], found["pseudo_loss"], found["val_loss"]
-        if not math.isfinite(supervised + pseudo + val_loss):
+    def _train_epoch(self) -> EpochLog:
+        lr = cosine_lr(self.epoch, self.epochs, self.lr)
+        set_lr(self.optimizer, lr)
+        trained = self.batching.train_epoch(self.epoch)
+        return self._log(trained, self.batching.validate(self.shown_at_inference), lr)
+
+    def _log(self, trained: TrainMetrics, validated: ValMetrics, lr: float) -> EpochLog:
+        tensors = {**trained._asdict(), **{f"val_{name}": value for name, value in validated._asdict().items()}}
+        # the one synchronization of an epoch: all numbers in one transfer
+        numbers = torch.stack([value.double() for value in tensors.values()]).tolist()
+        found: dict[str, Any] = {name: None if math.isnan(v) else v for name, v in zip(tensors, numbers, strict=True)}
+        losses = [found[name] for name in ("supervised_loss", "pseudo_loss", "val_loss")]
+        if None in losses or math.isinf(sum(losses)):
             raise InputError(
-                f"the loss is no longer a number in epoch {self.epoch}; a smaller --lr (now {self.lr:g}) "
-                "or --norm layer usually mends that"
+                f"the loss is no longer a number in epoch {self.epoch}; a smaller lr (now {self.lr:g}) "
+                "or norm = layer usually helps"
             )
-
-        def known(name: str) -> float | None:
-            value = found.get(name)
-            return None if value is None or math.isnan(value) else value
-
-        return EpochLog(
-            epoch=self.epoch,
-            epochs=self.epochs,
-            lr=lr,
-            loss=supervised + pseudo,
-            supervised_loss=supervised,
-            pseudo_loss=pseudo,
-            train_accuracy=known("train_accuracy"),
-            val_accuracy=found["val_accuracy"],
-            val_macro_f1=found["val_macro_f1"],
-            val_loss=val_loss,
-            training_confidence=step.training_confidence,
-            pseudo_labels=None if step.pseudo_labels is None else int(found["pseudo_labels"]),
-            pseudo_label_accuracy=known("pseudo_label_accuracy"),
-        )
+        if found["pseudo_labels"] is not None:
+            found["pseudo_labels"] = int(found["pseudo_labels"])
+        confidence = self.batching.objective.confidence(self.epoch)
+        epochs = {"epoch": self.epoch, "epochs": self.epochs}
+        return EpochLog(**epochs, lr=lr, loss=losses[0] + losses[1], training_confidence=confidence, **found)
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """All that the rest of the run depends on, as tensors and JSON-able numbers."""
+        """Everything that the rest of the run depends on, as tensors and JSON-able numbers."""
         tensors = {f"model/{name}": value for name, value in self.model.state_dict().items()}
         tensors |= {f"best/{name}": value for name, value in self.best.items()}
         for name, parameter in self.model.named_parameters():
@@ -159,11 +144,11 @@ class Trainer:
         return tensors, {"epoch": self.epoch, "stopper": asdict(self.stopper)}
 
     def load_state(self, tensors: dict[str, Tensor], meta: dict[str, Any]) -> None:
-        """Go back to a state: what follows is what would have followed then."""
+        """Restore `state()`: training continues as it would have from there."""
         if tensors["random/selection"].numel() != self.generator.get_state().numel():
             raise InputError(
                 f"the checkpoint was not written on this kind of device ({self.generator.device.type}), which draws "
-                "other random numbers; go on where the run was begun, or begin a new one with --device"
+                "other random numbers; resume where the run was started, or start a new one with another device"
             )
         self.model.load_state_dict(_under("model/", tensors))
         self.best = {name: value.to(self.device) for name, value in _under("best/", tensors).items()}
@@ -171,7 +156,7 @@ class Trainer:
             for key in ("step", "exp_avg", "exp_avg_sq"):
                 value = tensors.get(f"optimizer/{key}/{name}")
                 if value is not None:
-                    # fused, Adam counts its steps where the parameter is
+                    # fused, Adam counts its steps on the device of the parameter
                     self.optimizer.state[parameter][key] = value.to(parameter.device)
         self.generator.set_state(tensors["random/selection"])
         torch.set_rng_state(tensors["random/cpu"])
@@ -179,7 +164,7 @@ class Trainer:
             torch.cuda.set_rng_state(tensors["random/cuda"], self.device)
         self.epoch = meta["epoch"]
         self.stopper = EarlyStopping(**meta["stopper"])
-        # a step that was captured before would go on with the optimizer's old state
+        # a step that was captured before would continue with the old state of the optimizer
         self.batching.reset()
 
 

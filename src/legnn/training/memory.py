@@ -1,4 +1,4 @@
-"""How much memory a run needs and has, so that `batch = auto` can choose."""
+"""Estimates of the memory that a run needs, and the memory there is: `batch = auto` compares them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import torch
 SINGLE = 4
 
 MATRICES_OF_A_LAYER = 6
-"""`[M, D]` matrices that training keeps or makes for each layer: 5.7 were measured with GAT, 4 with GCN."""
+"""`[M, D]` matrices that training allocates for each layer: 5.7 were measured with GAT, 4 with GCN."""
 
 USABLE = 0.8
-"""The part of the memory that a run may plan with: allocators leave gaps, and others need some."""
+"""The part of the memory that a run may plan with: allocators leave gaps, and other processes need some."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """What the memory of a run depends on."""
+    """The sizes that the memory of a run depends on."""
 
     nodes: int
     edges: int
@@ -30,7 +30,7 @@ class Size:
 
     @property
     def graph_bytes(self) -> int:
-        """Of the data as they lie on a device: features, edges and their transpose."""
+        """Of the data on a device: features, edges and their transpose."""
         return self.nodes * self.features * SINGLE + self.edges * 4 * SINGLE
 
     @property
@@ -46,17 +46,17 @@ class Size:
 
 
 def free_bytes(device: torch.device) -> int:
-    """Memory of `device` that nobody uses at the moment."""
+    """Memory of `device` that is free at the moment."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
-    return min(_meminfo("MemAvailable"), _group_limit())
+    return min(_meminfo("MemAvailable"), _cgroup_limit())
 
 
 def total_bytes(device: torch.device) -> int:
-    """All the memory of `device`, whoever uses it."""
+    """All the memory of `device`, free or not."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[1]
-    return min(_meminfo("MemTotal"), _group_limit())
+    return min(_meminfo("MemTotal"), _cgroup_limit())
 
 
 def in_gib(size: int) -> str:
@@ -65,6 +65,7 @@ def in_gib(size: int) -> str:
 
 
 UNKNOWN = 1 << 62
+"""Stands for a size that the system does not give."""
 
 
 def _meminfo(name: str) -> int:
@@ -80,13 +81,13 @@ def _meminfo(name: str) -> int:
         return UNKNOWN
 
 
-def _group_limit() -> int:
-    """What a container or a scheduler allows this process."""
+def _cgroup_limit() -> int:
+    """The limit that a container or a scheduler sets."""
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         try:
-            said = Path(path).read_text().strip()
+            text = Path(path).read_text().strip()
         except OSError:
             continue
-        if said.isdigit():
-            return int(said)
+        if text.isdigit():
+            return int(text)
     return UNKNOWN

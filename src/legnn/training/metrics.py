@@ -15,11 +15,10 @@ class Scores(NamedTuple):
     macro_f1: float
 
 
-def measure(predicted: Tensor, y: Tensor, num_classes: int) -> Tensor:
-    """`[2]`: accuracy, and the mean of the F1 of every class that is there or was predicted; NaN for no nodes.
+def accuracy_and_macro_f1(predicted: Tensor, y: Tensor, num_classes: int) -> Tensor:
+    """`[2]`: accuracy, and the mean F1 of the classes that occur in `y` or `predicted`, both `[n]`; NaN for `n = 0`.
 
-    Shapes: both `[n]`. The same as scikit-learn's, in double precision, and the host waits for nothing. With `r_c`
-    right, `t_c` there and `g_c` guessed, `F1_c = 2 r_c / (t_c + g_c)`.
+    `F1_c = 2 TP_c / (2 TP_c + FP_c + FN_c)`. Equal to scikit-learn's, in double precision, without synchronization.
     """
 
     def count(classes: Tensor, counted: Tensor) -> Tensor:
@@ -28,11 +27,11 @@ def measure(predicted: Tensor, y: Tensor, num_classes: int) -> Tensor:
 
     hit, each = (predicted == y).long(), torch.ones_like(y)
     right, either = count(y, hit), count(y, each) + count(predicted, each)
-    # a class nobody has and nobody guessed adds 0 / 1 and is not counted
+    # a class that does not occur adds 0 / 1 and is not counted
     f1 = (2 * right).double() / either.clamp(min=1)
     return torch.stack([hit.sum().double() / y.numel(), f1.sum() / (either > 0).sum()])
 
 
 def score(predicted: Tensor, y: Tensor, num_classes: int) -> Scores | None:
-    """What `measure` gives, as numbers; None for no nodes."""
-    return None if y.numel() == 0 else Scores(*measure(predicted, y, num_classes).tolist())
+    """`accuracy_and_macro_f1` as numbers; None for no nodes."""
+    return None if y.numel() == 0 else Scores(*accuracy_and_macro_f1(predicted, y, num_classes).tolist())

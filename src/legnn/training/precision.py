@@ -1,6 +1,6 @@
-"""In which precision a run computes.
+"""The precision in which a run computes.
 
-| precision | features and what follows from them | products of matrices |
+| precision | features and activations | products of matrices |
 |---|---|---|
 | `fp32` | float32 | float32 |
 | `tf32` | float32 | TF32 on a GPU: 10 bits of mantissa in, float32 sums |
@@ -26,16 +26,16 @@ from legnn.errors import InputError
 
 
 class Precision(NamedTuple):
-    """What a name of a precision means on a device."""
+    """The setting `precision` on a device."""
 
     dtype: torch.dtype
-    """Of the features; everything in the model follows it."""
+    """Of the features and activations."""
     products: Literal["highest", "high", "medium"]
     """Of products of float32 matrices, in PyTorch's words: float32, TF32 or bf16."""
 
 
 def training_precision(name: str, device: torch.device) -> Precision:
-    """What `name` means where a run is trained; TF32 is refused where there is none."""
+    """The precision `name` for training on `device`; raises `InputError` for TF32 on a CPU."""
     if name == "tf32" and device.type != "cuda":
         raise InputError("precision = tf32 needs a GPU, and this run is on the CPU; give precision = fp32 or auto")
     if device.type == "cuda":
@@ -44,25 +44,21 @@ def training_precision(name: str, device: torch.device) -> Precision:
 
 
 def prediction_precision(name: str, device: torch.device) -> Precision:
-    """What the `name` a run was trained with means where it predicts.
-
-    A run that was trained in TF32 on a GPU predicts in float32 on the CPU: nobody is refused predictions for want of
-    the machine that trained.
-    """
+    """The precision in which a run trained with `name` predicts on `device`: in float32 for TF32 on a CPU."""
     return training_precision("auto" if name == "tf32" else name, device)
 
 
 @contextmanager
 def matrix_products(precision: str) -> Iterator[None]:
-    """Compute products of float32 matrices in `precision` within, and leave the caller's choice as it was."""
+    """Context in which products of float32 matrices have `precision`; restores the caller's choice."""
     restore = [*_matrix_products(), *_cudnn()]
     torch.set_float32_matmul_precision(precision)
     torch.backends.cudnn.allow_tf32 = precision != "highest"
     try:
         yield
     finally:
-        for put_back in restore:
-            put_back()
+        for restore_one in restore:
+            restore_one()
 
 
 Restore = Callable[[], Any]
@@ -72,7 +68,7 @@ def _matrix_products() -> list[Restore]:
     try:
         return [partial(torch.set_float32_matmul_precision, torch.get_float32_matmul_precision())]
     except RuntimeError:
-        # what a caller set by the names PyTorch has since 2.9 cannot be read by the older ones
+        # what a caller set through the names that PyTorch has since 2.9 cannot be read through the older ones
         return [_newer("cuda.matmul"), _newer("mkldnn.matmul")]
 
 

@@ -1,4 +1,4 @@
-"""Batches made ready in a thread while the one before is trained on, so that the device does not wait."""
+"""Batches prepared in a thread while the one before is trained on, so that the device does not idle."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from torch import Tensor
 T = TypeVar("T")
 
 AHEAD = 2
-"""Batches made ready beforehand: one is being trained on, one lies ready, one is in the making."""
+"""Batches in the queue, beside the one that is trained on and the one that is prepared."""
 
 
 def prefetch(items: Iterable[T], device: torch.device, tensors: Callable[[T], Iterable[Tensor]]) -> Iterator[T]:
-    """`items` in order, made in a thread of their own on a CUDA stream of their own.
+    """Yields `items` in order, prepared in a thread on a CUDA stream of its own; its errors are raised here.
 
-    On a CPU they are made one by one as they are asked for: there are no other cores to make them on. `tensors` names
-    those of an item that the device reads. An error in the making is raised here.
+    On a CPU they are prepared one by one as they are consumed: there are no other cores to prepare them on. `tensors`
+    gives those of an item that the device reads.
     """
     if device.type != "cuda":
         yield from items
         return
     ready: queue.Queue[Any] = queue.Queue(AHEAD)
-    over = threading.Event()
+    stopped = threading.Event()
     stream = torch.cuda.Stream(device)
     stream.wait_stream(torch.cuda.current_stream(device))
 
     def put(item: object) -> bool:
-        while not over.is_set():
+        while not stopped.is_set():
             try:
                 ready.put(item, timeout=0.1)
                 return True
@@ -39,31 +39,31 @@ def prefetch(items: Iterable[T], device: torch.device, tensors: Callable[[T], It
                 continue
         return False
 
-    def make() -> None:
+    def prepare() -> None:
         try:
             with torch.cuda.stream(stream):
                 for item in items:
-                    made = torch.cuda.Event()
-                    made.record(stream)
-                    if not put((item, made)):
+                    done = torch.cuda.Event()
+                    done.record(stream)
+                    if not put((item, done)):
                         return
             put(None)
         except BaseException as error:
             put(error)
 
-    maker = threading.Thread(target=make, name="legnn-prefetch", daemon=True)
-    maker.start()
+    worker = threading.Thread(target=prepare, name="legnn-prefetch", daemon=True)
+    worker.start()
     try:
         while (found := ready.get()) is not None:
             if isinstance(found, BaseException):
                 raise found
-            item, made = found
+            item, done = found
             current = torch.cuda.current_stream(device)
-            current.wait_event(made)
+            current.wait_event(done)
             for tensor in tensors(item):
-                # or its memory would be handed to the next batch while this one is still read
+                # or the allocator would give its memory to the next batch while this one is still read
                 tensor.record_stream(current)
             yield item
     finally:
-        over.set()
-        maker.join()
+        stopped.set()
+        worker.join()

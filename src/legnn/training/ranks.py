@@ -1,16 +1,16 @@
-"""The processes that train together: who this one is, and what they tell each other.
+"""The processes that train together.
 
-PyTorch's `torchrun` starts them and says in the environment who is who; `DistributedDataParallel` averages gradients.
-Alone, a process is the first of one and has nobody to tell.
+PyTorch's `torchrun` starts them and gives each its rank; `DistributedDataParallel` averages gradients. Without it there
+is one process, of rank zero.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import torch
 import torch.distributed as dist
@@ -18,6 +18,8 @@ from torch import Tensor, nn
 from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
+
+from legnn.training.protocols import Model
 
 T = TypeVar("T")
 
@@ -27,71 +29,71 @@ class Ranks:
     """This process among those that train together."""
 
     rank: int = 0
-    size: int = 1
+    world_size: int = 1
 
     @property
-    def is_first(self) -> bool:
-        """Whether this is the one that writes."""
+    def is_rank_zero(self) -> bool:
+        """Whether this process writes files and prints."""
         return self.rank == 0
 
-    def share(self, parts: Sequence[T]) -> Sequence[T]:
-        """This process's part of a list that all have."""
-        return parts[self.rank :: self.size]
+    def shard(self, items: Sequence[T]) -> Sequence[T]:
+        """This process's share of a list that all have."""
+        return items[self.rank :: self.world_size]
 
-    def sum_(self, values: Tensor) -> Tensor:
+    def all_reduce(self, values: Tensor) -> Tensor:
         """`values`, overwritten by their sum over all processes."""
-        if self.size > 1:
+        if self.world_size > 1:
             dist.all_reduce(values)
         return values
 
-    def agree(self, mine: bool) -> bool:
-        """Whether it is so for any process: a decision that all must take alike."""
-        if self.size == 1:
-            return mine
-        return bool(self.sum_(torch.tensor(float(mine))) > 0)
+    def any_rank(self, value: bool) -> bool:
+        """Whether `value` is true in any process."""
+        if self.world_size == 1:
+            return value
+        return bool(self.all_reduce(torch.tensor(float(value))) > 0)
 
-    def wait(self) -> None:
-        """Go on when all have come here."""
-        if self.size > 1:
+    def barrier(self) -> None:
+        """Wait until all processes are here."""
+        if self.world_size > 1:
             dist.barrier()
 
-    def wrap(self, model: nn.Module) -> nn.Module:
+    def data_parallel(self, model: Model) -> Callable[..., Tensor]:
         """`model`, whose gradients are averaged over all processes."""
-        if self.size == 1:
+        if self.world_size == 1:
             return model
-        # every parameter has a gradient in every step, if of zeros: labels that nobody shows are computed all the same
-        return DistributedDataParallel(model)
+        # every parameter has a gradient in every step, if of zeros: labels that no node shows are computed all the same
+        return DistributedDataParallel(cast(nn.Module, model))
 
 
-ALONE = Ranks()
+SINGLE_PROCESS = Ranks()
 
 
 def under_torchrun() -> bool:
     """Whether `torchrun` started this process."""
-    return "TORCHELASTIC_RUN_ID" in os.environ
+    return dist.is_torchelastic_launched()
 
 
-def restarted() -> bool:
+def is_restarted() -> bool:
     """Whether `torchrun` started this process again, after one had died."""
-    return _starts() > 0
+    return _restart_count() > 0
 
 
-def _starts() -> int:
+def _restart_count() -> int:
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
 
 
 @contextmanager
 def join_ranks(device: torch.device) -> Iterator[Ranks]:
-    """Join the processes that `torchrun` started, over NCCL on GPUs and gloo on CPUs; alone without it."""
+    """Join the processes that `torchrun` started, over NCCL on GPUs and gloo on CPUs."""
     if not under_torchrun():
-        yield ALONE
+        yield SINGLE_PROCESS
         return
     if device.type == "cuda":
         torch.cuda.set_device(device)
-    # torchrun keeps one store for all its starts: what a process that died left there must not be found by the next
+    # torchrun keeps one store over restarts: entries of a process that died must not be read by the next
     found, rank, size = next(rendezvous("env://"))
-    store = PrefixStore(f"start-{_starts()}", found)
-    # on GPUs, what lies in the host's memory is exchanged over gloo
+    store = PrefixStore(f"start-{_restart_count()}", found)
+    # on GPUs, tensors in the host's memory are exchanged over gloo
     backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
     dist.init_process_group(backend, store=store, rank=rank, world_size=size)
     try:

@@ -1,4 +1,4 @@
-"""One node classification task on one device: all that an epoch reads and nothing that it changes."""
+"""A node classification task on one device: what an epoch reads and never changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from legnn.graph import Adjacency, LabelGraph
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Features, graph, labels and splits. The graph shows no labels: whoever runs the model says which."""
+    """Features, graph, labels and splits. The graph shows no labels; `show` adds those of given nodes."""
 
     x: Tensor
     """`[M, F]`, as the data has them."""

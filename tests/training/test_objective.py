@@ -1,4 +1,4 @@
-"""AS-Train: the paper's confidences, and plain threshold self-training where both are off."""
+"""The objective: the paper's confidences, plain threshold self-training where both are off, and other rules."""
 
 import json
 import math
@@ -11,19 +11,21 @@ from hypothesis import strategies as st
 from tests.graphs import small_data
 
 import legnn
+from legnn.config.training import ASTrain as ASTrainSettings
 from legnn.datasets import load
-from legnn.graph import select_training_nodes
+from legnn.graph import Adjacency, LabelGraph, select_training_nodes
 from legnn.nn import LEGNN, ModelSettings
 from legnn.training import (
     ASTrain,
     FullBatch,
+    MiniBatch,
+    Objective,
     PseudoLabels,
+    SelfTrainingRule,
     Task,
-    pseudo_label_accuracy,
-    pseudo_label_loss,
-    select_pseudo_labels,
     training_confidence,
 )
+from legnn.training.protocols import TrainMetrics
 
 CPU = torch.device("cpu")
 
@@ -53,11 +55,26 @@ def chosen(pseudo: PseudoLabels) -> list[int]:
     return pseudo.nodes[pseudo.chosen].tolist()
 
 
+def choose(rule: ASTrain, logits: torch.Tensor, candidates: torch.Tensor, confidence) -> PseudoLabels:
+    """The pseudo labels of `candidates` by their logits."""
+    p, y = torch.softmax(logits.detach()[candidates].float(), -1).max(-1)
+    return rule.choose(candidates, y, p, confidence)
+
+
+def losses(rule: ASTrain, logits: torch.Tensor, candidates: torch.Tensor, confidence: float) -> TrainMetrics:
+    """The losses of a step that predicts node 0, whose class is 0, for a graph without edges."""
+    M, C = logits.shape
+    graph = LabelGraph.without_labels(Adjacency.from_edge_index(torch.empty(2, 0, dtype=torch.long), M), C)
+    y, nobody = torch.zeros(M, dtype=torch.long), torch.empty(0, dtype=torch.long)
+    task = Task(torch.zeros(M, 1), graph, y, torch.tensor([0]), nobody, nobody, candidates)
+    return Objective(rule=rule).losses(logits, task.train, task, torch.tensor(confidence, dtype=logits.dtype))
+
+
 def test_a_pseudo_label_needs_more_than_the_threshold():
     logits = torch.zeros(1, 2)  # p is exactly one half
     everyone = torch.tensor([0])
-    assert chosen(select_pseudo_labels(logits, everyone, 1.0, ASTrain(threshold=0.5))) == []
-    assert chosen(select_pseudo_labels(logits, everyone, 1.0, ASTrain(threshold=0.4999))) == [0]
+    assert chosen(choose(ASTrain(threshold=0.5), logits, everyone, 1.0)) == []
+    assert chosen(choose(ASTrain(threshold=0.4999), logits, everyone, 1.0)) == [0]
 
 
 @pytest.mark.parametrize("kind", [float, torch.tensor])
@@ -65,7 +82,7 @@ def test_a_pseudo_label_needs_more_than_the_threshold():
 def test_a_candidate_is_sure_when_its_probability_times_tc_is_over_the_threshold(kind, p, confidence, threshold):
     logits = logits_of(*p).float()
     candidates = torch.arange(0, len(p), 2)
-    pseudo = select_pseudo_labels(logits, candidates, kind(confidence), ASTrain(threshold=threshold))
+    pseudo = choose(ASTrain(threshold=threshold), logits, candidates, kind(confidence))
     largest, predicted = torch.softmax(logits, -1).max(-1)
     expected = [i for i in candidates.tolist() if float(largest[i] * confidence) > threshold]
     # a product that equals the threshold but for rounding may fall on either side
@@ -79,46 +96,49 @@ def test_a_candidate_is_sure_when_its_probability_times_tc_is_over_the_threshold
 
 
 def test_without_ec_every_pseudo_label_counts_one_and_nobody_else_counts():
-    pseudo = select_pseudo_labels(logits_of(0.9, 0.6, 0.99), torch.arange(3), 1.0, ASTrain(use_ec=False))
+    pseudo = choose(ASTrain(use_ec=False), logits_of(0.9, 0.6, 0.99), torch.arange(3), 1.0)
     assert pseudo.evaluating_confidence.tolist() == [1.0, 0.0, 1.0]
 
 
-@pytest.mark.parametrize("kind", [float, lambda value: torch.tensor(value, dtype=torch.float64)])
-def test_the_loss_is_lambda_tc_times_the_mean_of_ec_times_cross_entropy(kind):
-    logits = torch.randn(5, 3, dtype=torch.float64)
-    pseudo = PseudoLabels(
-        nodes=torch.tensor([1, 3, 4]),
-        y=torch.tensor([2, 1, 0]),
-        chosen=torch.tensor([True, False, True]),
-        evaluating_confidence=torch.tensor([0.8, 0.0, 0.6], dtype=torch.float64),
-    )
-    log_p = torch.log_softmax(logits, -1)
-    by_hand = 0.5 * 0.25 * -(0.8 * log_p[1, 2] + 0.6 * log_p[4, 0]) / 2
-    torch.testing.assert_close(pseudo_label_loss(logits, pseudo, kind(0.25), 0.5), by_hand)
+@pytest.mark.parametrize("use_ec", [False, True])
+def test_the_loss_is_lambda_tc_times_the_mean_of_ec_times_cross_entropy(use_ec):
+    logits = logits_of(0.5, 0.9, 0.6, 0.05).requires_grad_()
+    rule = ASTrain(threshold=0.2, weight=0.5, use_ec=use_ec)
+    found = losses(rule, logits, torch.tensor([1, 2, 3]), 0.25)
+    # 0.6 of a quarter is not more than the threshold: nodes 1 and 3 are chosen
+    ec = (0.9, 0.95) if use_ec else (1.0, 1.0)
+    by_hand = 0.5 * 0.25 * -(ec[0] * math.log(0.9) + ec[1] * math.log(0.95)) / 2
+    assert found.pseudo_loss.item() == pytest.approx(by_hand, rel=1e-6)
+    assert found.supervised_loss.item() == pytest.approx(math.log(2))
+    assert int(found.pseudo_labels) == 2
+    assert float(found.pseudo_label_accuracy) == 0.5
 
 
 def test_a_candidate_that_is_not_chosen_gets_no_gradient():
     logits = logits_of(0.9, 0.6, 0.99).float().requires_grad_()
-    pseudo = select_pseudo_labels(logits, torch.arange(3), 1.0, ASTrain(threshold=0.7))
-    pseudo_label_loss(logits, pseudo, 1.0, 1.0).backward()
+    losses(ASTrain(threshold=0.7, weight=1.0), logits, torch.arange(3), 1.0).pseudo_loss.backward()
     assert logits.grad.abs().sum(1).gt(0).tolist() == [True, False, True]
 
 
 def test_no_pseudo_labels_cost_nothing_and_give_no_nan():
     logits = torch.randn(5, 3, requires_grad=True)
-    pseudo = select_pseudo_labels(logits, torch.arange(5), 0.01, ASTrain(threshold=0.99))
-    assert chosen(pseudo) == []
-    loss = pseudo_label_loss(logits, pseudo, 0.01, 0.5)
-    assert loss.item() == 0
-    loss.backward()
+    found = losses(ASTrain(threshold=0.99), logits, torch.arange(5), 0.01)
+    assert (int(found.pseudo_labels), found.pseudo_loss.item()) == (0, 0)
+    found.pseudo_loss.backward()
     assert logits.grad.tolist() == torch.zeros(5, 3).tolist()
 
 
 def test_pseudo_labels_carry_no_gradient_of_their_own():
-    logits = torch.randn(4, 3, requires_grad=True)
-    pseudo = select_pseudo_labels(logits, torch.arange(4), 1.0, ASTrain(threshold=0.01))
-    assert len(chosen(pseudo)) == 4
-    assert not pseudo.evaluating_confidence.requires_grad
+    seen = []
+
+    class Watched(ASTrain):
+        def choose(self, *values) -> PseudoLabels:
+            seen.append(super().choose(*values))
+            return seen[0]
+
+    losses(Watched(threshold=0.01), torch.randn(4, 3, requires_grad=True), torch.arange(4), 1.0)
+    assert int(seen[0].number) == 4
+    assert not seen[0].evaluating_confidence.requires_grad
 
 
 def make(labels: str = "enhanced", **options) -> tuple[LEGNN, Task]:
@@ -128,19 +148,10 @@ def make(labels: str = "enhanced", **options) -> tuple[LEGNN, Task]:
     return LEGNN(data.x.size(1), 3, settings), Task.from_data(data, CPU)
 
 
-def batching(
-    model: LEGNN, task: Task, as_train: ASTrain | None, labels: str = "enhanced", lr: float = 0.01
-) -> FullBatch:
-    return FullBatch(
-        model,
-        task,
-        torch.optim.Adam(model.parameters(), lr=lr),
-        torch.Generator().manual_seed(1),
-        alpha=0.5,
-        selection=True,
-        shows_labels=labels != "vanilla",
-        as_train=as_train,
-    )
+def batching(model: LEGNN, task: Task, rule: SelfTrainingRule | None, lr: float = 0.01) -> FullBatch:
+    objective = Objective(uses_labels=model.uses_labels, rule=rule)
+    optimizer = torch.optim.Adam(model.parameters(), lr=lr)
+    return FullBatch(model, task, objective, optimizer, torch.Generator().manual_seed(1))
 
 
 @pytest.mark.parametrize("labels", ["vanilla", "concat", "addition", "enhanced"])
@@ -148,9 +159,8 @@ def batching(
 @settings(max_examples=10, deadline=None)
 def test_without_tc_and_ec_an_epoch_equals_threshold_self_training_written_out(labels, threshold, weight):
     model, task = make(labels)
-    trainer = batching(
-        model, task, ASTrain(threshold=threshold, weight=weight, use_tc=False, use_ec=False), labels, lr=0.05
-    )
+    rule = ASTrain(threshold=threshold, weight=weight, use_tc=False, use_ec=False)
+    trainer = batching(model, task, rule, lr=0.05)
     torch.manual_seed(5)
     counts = [int(trainer.train_epoch(epoch).pseudo_labels) for epoch in (1, 2, 3)]
 
@@ -201,15 +211,52 @@ def test_with_tc_and_ec_the_step_is_another_one_so_the_ablation_says_something()
 def test_without_as_train_there_are_no_pseudo_labels():
     model, task = make()
     step = batching(model, task, None).train_epoch(1)
-    assert (step.pseudo_labels, step.training_confidence, step.pseudo_label_accuracy) == (None, None, None)
+    assert math.isnan(step.pseudo_labels)
+    assert math.isnan(step.pseudo_label_accuracy)
     assert float(step.pseudo_loss) == 0
+    logs = []
+    legnn.train(small_data(), epochs=1, hidden=8, on_epoch=logs.append)
+    assert (logs[0].pseudo_labels, logs[0].training_confidence, logs[0].pseudo_label_accuracy) == (None, None, None)
+
+
+class MostProbable:
+    """Another rule: a pseudo label for the `count` most probable candidates, all of which count alike."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def confidence(self, epoch: int) -> float:
+        return 1.0
+
+    def can_choose(self, confidence: float) -> bool:
+        return True
+
+    def choose(self, nodes, y, p, confidence) -> PseudoLabels:
+        chosen = torch.zeros_like(p, dtype=torch.bool).index_fill(0, p.topk(self.count).indices, True)
+        return PseudoLabels(nodes, y, chosen, chosen.to(p.dtype))
+
+    def loss_weight(self, confidence):
+        return 0.3
+
+
+def test_another_rule_is_one_class_and_serves_full_batches_and_mini_batches():
+    model, task = make()
+    full = batching(model, task, MostProbable(5)).train_epoch(1)
+    model, task = make()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    objective = Objective(rule=MostProbable(5))
+    generator = torch.Generator().manual_seed(1)
+    mini = MiniBatch(model, task, objective, optimizer, generator, batch=4, fanouts=[3, 3]).train_epoch(1)
+    for metrics in (full, mini):
+        assert int(metrics.pseudo_labels) == 5
+        assert 0 < float(metrics.pseudo_loss) < 0.3 * math.log(3)
 
 
 def test_candidates_are_all_but_the_training_nodes_or_only_those_in_no_split():
     data = load(small_data())
-    unlabeled = Task.from_data(data, CPU, as_train=ASTrain())
+    unlabeled = Task.from_data(data, CPU, as_train=ASTrainSettings())
     assert sorted(unlabeled.candidates.tolist() + unlabeled.train.tolist()) == list(range(40))
-    unsplit = Task.from_data(data, CPU, as_train=ASTrain(candidates="unsplit"))
+    unsplit = Task.from_data(data, CPU, as_train=ASTrainSettings(candidates="unsplit"))
     masks = data.train_mask | data.val_mask | data.test_mask
     assert unsplit.candidates.tolist() == (~masks).nonzero().flatten().tolist()
     assert 0 < len(unsplit.candidates) < len(unlabeled.candidates)
@@ -228,8 +275,8 @@ def test_the_accuracy_of_pseudo_labels_is_over_those_whose_truth_is_known():
     chosen = torch.tensor([True, True, True, True, True, True, False])
     pseudo = PseudoLabels(nodes, guess, chosen, chosen.float())
     # right, right, right, wrong; two unknown; one right that was not chosen
-    assert float(pseudo_label_accuracy(pseudo, y)) == 0.75
-    assert math.isnan(pseudo_label_accuracy(pseudo._replace(chosen=chosen & (y < 0)), y))
+    assert float(pseudo.accuracy(y)) == 0.75
+    assert math.isnan(pseudo._replace(chosen=chosen & (y < 0)).accuracy(y))
 
 
 def test_where_no_truth_is_known_the_accuracy_of_pseudo_labels_is_null_in_the_journal(tmp_path):

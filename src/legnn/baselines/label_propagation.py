@@ -1,0 +1,74 @@
+"""Label propagation (Zhu and Ghahramani, 2002), a model without parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from legnn.graph import LabelGraph
+from legnn.nn.layer import inverse_sqrt
+from legnn.ops import Scales, propagate
+from legnn.ops.runtime.padding import pad_columns, padded_width
+
+
+def clamp_probabilities(x: Tensor) -> Tensor:
+    """`x` with every entry in [0, 1]."""
+    return x.clamp(0, 1)
+
+
+def diffuse(
+    graph: LabelGraph, x: Tensor, steps: int, alpha: float, after_step: Callable[[Tensor], Tensor] = clamp_probabilities
+) -> Tensor:
+    """`X^{k+1} = after_step(α Â X^k + (1 - α) X⁰)`, `Â = D^{-1/2} A D^{-1/2}`; `x` is `X⁰` `[M, C]`."""
+    scale = inverse_sqrt(graph.degree, x.dtype)
+    scales, classes = Scales(scale, scale), x.size(1)
+    x = pad_columns(x, padded_width(classes, x))
+    restart = (1 - alpha) * x
+    for _ in range(steps):
+        x = after_step(alpha * propagate(graph, x, None, None, scales, classes=False)[0] + restart)
+    return x[:, :classes]
+
+
+def shown_one_hot(graph: LabelGraph) -> Tensor:
+    """`Y` `[M, C]`: one-hot rows of the nodes that show their label, zero for the others."""
+    rows = F.one_hot(graph.y, graph.num_classes).float()
+    return rows.new_zeros(graph.num_nodes, graph.num_classes).index_copy(0, graph.shown, rows)
+
+
+def normalize_rows(x: Tensor) -> Tensor:
+    """Non-negative `x` `[n, C]` with rows that sum to 1, uniform where a row is zero."""
+    total = x.sum(1, keepdim=True)
+    return torch.where(total > 0, x / total.clamp(min=torch.finfo(x.dtype).tiny), 1 / x.size(1))
+
+
+class LabelPropagation(nn.Module):
+    """`F^{k+1} = α Â F^k + (1 - α) Y`, `F⁰ = Y`, where `Y` are the shown labels; as in PyG's `LabelPropagation`.
+
+    Features are not used.
+    """
+
+    uses_labels = True
+
+    def __init__(self, steps: int, alpha: float) -> None:
+        super().__init__()
+        self.steps, self.alpha = steps, alpha
+
+    def fit_inputs(self, x: Tensor, node_type: Tensor | None = None) -> None:
+        """Nothing to fit."""
+
+    def inputs(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> None:
+        """None."""
+
+    def forward(self, inputs: None, graph: LabelGraph) -> Tensor:
+        """Logits `[M, C]`: the logarithms of the rows of `F^K`, which sum to 1."""
+        p = normalize_rows(diffuse(graph, shown_one_hot(graph), self.steps, self.alpha))
+        # a logarithm of zero would make the loss infinite
+        return p.clamp(min=torch.finfo(p.dtype).tiny).log()
+
+    def parameter_groups(self, weight_decay: float) -> list[dict[str, Any]]:
+        """One group without parameters."""
+        return [{"params": [], "weight_decay": weight_decay}]

@@ -1,0 +1,59 @@
+"""PyG's own GCN."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import GCN
+
+from legnn.config.model import ModelSettings
+from legnn.graph import LabelGraph
+from legnn.nn.encoder import FeatureScale
+from legnn.nn.features import spread
+from legnn.nn.model import decay_first
+
+NORMS: dict[str | None, dict[str, Any]] = {
+    "batch": {"norm": "BatchNorm"},
+    "layer": {"norm": "LayerNorm", "norm_kwargs": {"mode": "node"}},
+}
+
+
+class PyGGCN(nn.Module):
+    """`torch_geometric.nn.GCN` on the features alone. It computes in single precision, and on the whole graph."""
+
+    uses_labels = False
+
+    def __init__(self, in_channels: int, num_classes: int, settings: ModelSettings, num_types: int = 1) -> None:
+        super().__init__()
+        self.num_types = num_types
+        self.scale = FeatureScale(settings.scale or "none", in_channels, num_types)
+        self.gcn = GCN(
+            num_types * in_channels,
+            settings.hidden,
+            settings.layers,
+            num_classes,
+            dropout=settings.dropout or 0.0,
+            # the graph has its self-loops already, where the settings ask for them
+            add_self_loops=False,
+            **NORMS.get(settings.norm, {}),
+        )
+
+    def fit_inputs(self, x: Tensor, node_type: Tensor | None = None) -> None:
+        """Take the statistics of the features `[M, F]` that `inputs` scales by."""
+        self.scale.fit(x, node_type)
+
+    def inputs(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> Tensor:
+        """Scaled features `[M, F]`; of several node types, each in columns of its own."""
+        scaled: Tensor = self.scale(x, node_type)
+        return scaled if node_type is None else spread(scaled, node_type, self.num_types)
+
+    def forward(self, inputs: Tensor, graph: LabelGraph) -> Tensor:
+        """Logits `[M, C]`."""
+        logits: Tensor = self.gcn(inputs, graph.adjacency.edge_index, graph.adjacency.weight)
+        return logits
+
+    def parameter_groups(self, weight_decay: float) -> list[dict[str, Any]]:
+        """Parameters for an optimizer, with `weight_decay` on the first layer."""
+        return decay_first(self, self.gcn.convs[0], weight_decay)

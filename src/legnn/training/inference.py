@@ -1,0 +1,110 @@
+"""Predictions that never depend on a node's own label, post-processing included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from legnn.training.protocols import PostProcess, Predictor
+from legnn.training.task import Task
+
+Predict = Callable[[Tensor, Tensor], Tensor]
+"""From the nodes that show their labels and the nodes `[n]` to predict, to a row for each of those, `[n, …]`."""
+
+
+def to_probabilities(logits: Tensor) -> Tensor:
+    """`Ŷ = softmax(logits)` in single precision."""
+    return torch.softmax(logits.float(), -1)
+
+
+def class_and_confidence(probabilities: Tensor) -> Tensor:
+    """`[n, 2]` the most probable class of each row of `[n, C]` and its probability, in double precision."""
+    p, y = probabilities.max(-1)
+    return torch.stack([y.double(), p.double()], 1)
+
+
+def assign_folds(node_id: np.ndarray, folds: int) -> Tensor:
+    """`[M]` the fold of each node, from its id alone.
+
+    Not from its position, so that the order of a table does not matter and a node keeps its fold in a graph that grows;
+    and not stratified: a fold that depended on a node's label would let the label reach its prediction.
+    """
+    return torch.from_numpy((pd.util.hash_array(node_id, categorize=False) % folds).astype(np.int64))
+
+
+def predict_without_own_label(predict: Predict, shown: Tensor, fold: Tensor, nodes: Tensor | None = None) -> Tensor:
+    """Rows of `predict` for every node, `[M, …]`, none of which depends on the node's own label. `fold` is `[M]`.
+
+    With `nodes` `[n]`, only those are predicted; they must include all of `shown`, and the rows of the others are zero.
+
+    A node that shows no label is predicted with every label in `shown` in the graph, as the paper does at inference.
+    A node of `shown` is predicted out of fold: the labels of its fold hidden, those of the other folds shown.
+    """
+    if nodes is None:
+        out = predict(shown, torch.arange(fold.numel(), device=shown.device)).clone()
+    else:
+        rows = predict(shown, nodes)
+        out = rows.new_zeros(fold.numel(), *rows.shape[1:]).index_copy_(0, nodes, rows)
+    fold = fold.to(shown.device)[shown]
+    for k in fold.unique().tolist():
+        held = shown[fold == k]
+        out[held] = predict(shown[fold != k], held)
+    return out
+
+
+class Inference:
+    """Predicts all nodes of a task (of several node types, those of the labeled one), each without its own label.
+
+    Args:
+        predictor: predicts with the labels of given nodes shown.
+        fold: `[M]` the fold in which a training node is predicted.
+        uses_labels: whether the model does.
+        postprocess: applied to the probabilities of all nodes; it sees the labels of the same nodes as the model.
+    """
+
+    def __init__(
+        self,
+        predictor: Predictor,
+        task: Task,
+        fold: Tensor,
+        *,
+        uses_labels: bool,
+        postprocess: PostProcess | None = None,
+    ) -> None:
+        self.predictor, self.task, self.fold, self.postprocess = predictor, task, fold, postprocess
+        self.uses_labels = uses_labels
+
+    def predict(self) -> Tensor:
+        """`[M, 2]` class and confidence."""
+        if self.postprocess is None:
+            return self._predict(self.predictor.predict)
+        return self._predict(lambda shown, nodes: class_and_confidence(self._proba(shown, nodes)))
+
+    def predict_proba(self) -> Tensor:
+        """`[M, C]` probabilities."""
+        return self._predict(self._proba)
+
+    def _predict(self, predict: Predict) -> Tensor:
+        train = self.task.train
+        shown = train if self.uses_labels or self.postprocess is not None else train[:0]
+        return predict_without_own_label(predict, shown, self.fold, self.task.targets)
+
+    def _proba(self, shown: Tensor, nodes: Tensor) -> Tensor:
+        if self.postprocess is None:
+            return self.predictor.predict_proba(shown, nodes)
+        p = self.predictor.predict_proba(shown, self._all_nodes) if self.uses_labels else self._without_labels
+        return self.postprocess(p, self.task.show(shown)).index_select(0, nodes)
+
+    @cached_property
+    def _all_nodes(self) -> Tensor:
+        return torch.arange(self.fold.numel(), device=self.task.train.device)
+
+    @cached_property
+    def _without_labels(self) -> Tensor:
+        """`[M, C]` of a model that uses no labels, the same whoever shows one."""
+        return self.predictor.predict_proba(self.task.train[:0], self._all_nodes)

@@ -1,0 +1,113 @@
+"""Other models and post-processing go through the same runs, resume and predictions as ours."""
+
+import json
+
+import pandas as pd
+import pytest
+import torch
+from tests.graphs import small_data
+from tests.typed_graphs import small_hetero
+
+import legnn
+from legnn.baselines import ARCHITECTURES, POSTPROCESS
+from legnn.config.model import ModelSettings
+from legnn.errors import InputError, Interrupted
+from legnn.training import Model, StagedModel, make_adam, require_staged
+
+OTHERS = [name for name in ARCHITECTURES if name != "legnn"]
+QUICK = {"hidden": 8, "epochs": 6, "checkpoint_seconds": 0}
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_every_architecture_is_a_model_and_only_ours_is_staged(name):
+    settings = ModelSettings(hidden=8, layers=2)
+    model = ARCHITECTURES[name](settings, 5, 3, None, 1)
+    members = [*Model.__annotations__, *(member for member in vars(Model) if not member.startswith("_"))]
+    assert [member for member in members if not hasattr(model, member)] == []
+    assert isinstance(model, StagedModel) == (name == "legnn")
+    grouped = [parameter for group in model.parameter_groups(0.5) for parameter in group["params"]]
+    assert {id(parameter) for parameter in grouped} == {id(parameter) for parameter in model.parameters()}
+    make_adam(model.parameter_groups(0.5), 0.01).step()
+
+
+@pytest.mark.parametrize("norm", ["none", "batch", "layer"])
+def test_pygs_gcn_has_the_layers_and_the_norm_of_the_settings(norm):
+    model = ARCHITECTURES["pyg_gcn"](ModelSettings(hidden=8, layers=3, norm=norm, dropout=0.3), 5, 4, None, 2)
+    assert [tuple(conv.lin.weight.shape) for conv in model.gcn.convs] == [(8, 10), (8, 8), (4, 8)]
+    assert type(model.gcn.norms[0]).__name__ == {"none": "Identity", "batch": "BatchNorm", "layer": "LayerNorm"}[norm]
+    assert model.gcn.dropout.p == 0.3
+    decay = {id(p): group["weight_decay"] for group in model.parameter_groups(0.5) for p in group["params"]}
+    assert [decay[id(conv.lin.weight)] for conv in model.gcn.convs] == [0.5, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("postprocess", POSTPROCESS)
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_a_saved_run_predicts_what_it_predicted(tmp_path, name, postprocess):
+    data = small_data(60)
+    run = legnn.train(data, architecture=name, postprocess=postprocess, out=tmp_path / "run", **QUICK)
+    assert run.settings.model.architecture == name
+    again = legnn.predict(tmp_path / "run", data)
+    pd.testing.assert_frame_equal(again, run.predictions, check_exact=True)
+    assert run.result["epochs"] == (1 if name == "label_propagation" else 6)
+    assert run.result["parameters"] == sum(p.numel() for p in run.model.parameters())
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_resumed_run_is_the_one_that_was_not_interrupted(tmp_path, name):
+    data = small_data(60)
+    whole = legnn.train(data, architecture=name, out=tmp_path / "whole", **QUICK)
+    epochs = []
+    stops = {
+        "on_epoch": epochs.append,
+        "should_stop": lambda: len(epochs) == min(2, whole.result["epochs"] - 1),
+    }
+    with pytest.raises(Interrupted):
+        legnn.train(data, architecture=name, out=tmp_path / "cut", **stops, **QUICK)
+    resumed = legnn.resume(tmp_path / "cut", data)
+    pd.testing.assert_frame_equal(resumed.predictions, whole.predictions, check_exact=True)
+    weights = zip(whole.model.state_dict().items(), resumed.model.state_dict().items(), strict=True)
+    assert all(one[0] == other[0] and torch.equal(one[1], other[1]) for one, other in weights)
+    logs = [[json.loads(line) for line in (tmp_path / run / "metrics.jsonl").open()] for run in ("whole", "cut")]
+    assert logs[0] == logs[1]
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_an_interrupted_run_is_finished_and_a_finished_one_is_read(tmp_path, name):
+    run = legnn.train(small_data(), architecture=name, out=tmp_path / "run", **QUICK)
+    pd.testing.assert_frame_equal(legnn.resume(tmp_path / "run").predictions, run.predictions, check_exact=True)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_several_node_types_and_self_training_are_taken(name):
+    run = legnn.train(small_hetero(), architecture=name, as_train=True, threshold=0.4, use_tc=False, **QUICK)
+    assert len(run.predictions) == run.predictions["id"].nunique()
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_model_that_is_not_staged_is_refused_for_mini_batches_before_a_folder_is_made(tmp_path, name):
+    with pytest.raises(InputError, match="trains on the whole graph at once, not on mini-batches; give batch = full"):
+        legnn.train(small_data(), architecture=name, batch=8, fanout="3", out=tmp_path / "run", **QUICK)
+    assert not (tmp_path / "run").exists()
+    model = ARCHITECTURES[name](ModelSettings(hidden=8, layers=2), 5, 3, None, 1)
+    with pytest.raises(InputError, match="give batch = full"):
+        require_staged(model)
+
+
+def test_label_propagation_learns_nothing_and_predicts_well(tmp_path):
+    logs = []
+    run = legnn.train("digits", architecture="label_propagation", on_epoch=logs.append)
+    assert [log.epoch for log in logs] == [1]
+    assert run.result["parameters"] == 0
+    assert run.result["test"]["accuracy"] > 0.9
+
+
+def test_pygs_gcn_learns():
+    run = legnn.train(small_data(120), architecture="pyg_gcn", epochs=60, hidden=16, lr=0.02)
+    assert run.result["test"]["accuracy"] > 0.6
+
+
+def test_correct_and_smooth_changes_what_a_model_without_labels_predicts():
+    plain, smooth = (
+        legnn.train("digits", architecture="pyg_gcn", epochs=5, postprocess=name).result for name in POSTPROCESS
+    )
+    assert smooth["test"]["accuracy"] > plain["test"]["accuracy"]

@@ -1,0 +1,74 @@
+"""Inference: probabilities, their post-processing, and the labels that it may see."""
+
+import pytest
+import torch
+from tests.training.test_no_leak import cycle, folds_of, model_of
+
+from legnn.training import Inference, LayerWise
+from legnn.training.inference import class_and_confidence, to_probabilities
+
+CPU = torch.device("cpu")
+
+
+def test_probabilities_sum_to_one_in_single_precision():
+    p = to_probabilities(torch.tensor([[1e4, 0.0], [0.0, 0.0]], dtype=torch.float64))
+    assert p.dtype == torch.float32
+    assert p.tolist() == [[1.0, 0.0], [0.5, 0.5]]
+
+
+def test_the_class_is_the_most_probable_and_its_probability_the_confidence():
+    found = class_and_confidence(torch.tensor([[0.25, 0.75], [0.5, 0.5]]))
+    assert found.tolist() == [[1.0, 0.75], [0.0, 0.5]]
+
+
+class Counting(LayerWise):
+    """Counts forward passes."""
+
+    passes = 0
+
+    def logits(self, *arguments):
+        self.passes += 1
+        return super().logits(*arguments)
+
+
+def inference(kind: str, **options) -> Inference:
+    torch.manual_seed(0)
+    task, model = cycle(), model_of(kind)
+    predictor = Counting(model, task, CPU, torch.float32)
+    return Inference(predictor, task, folds_of(task, 3), uses_labels=model.uses_labels, **options)
+
+
+@pytest.mark.parametrize("postprocess", [None, lambda p, graph: 1 - p])
+@pytest.mark.parametrize("kind", ["vanilla", "enhanced"])
+def test_classes_are_those_of_the_probabilities_after_post_processing(kind, postprocess):
+    found = inference(kind, postprocess=postprocess)
+    assert torch.equal(found.predict(), class_and_confidence(found.predict_proba()))
+    if postprocess is not None:
+        assert torch.equal(found.predict_proba(), 1 - inference(kind).predict_proba())
+
+
+@pytest.mark.parametrize("kind", ["vanilla", "enhanced"])
+def test_post_processing_sees_all_nodes_and_the_labels_of_other_folds_alone(kind):
+    seen = []
+
+    def postprocess(p, graph):
+        seen.append((p.size(0), graph.shown.tolist(), graph.y.tolist()))
+        return p
+
+    found = inference(kind, postprocess=postprocess)
+    found.predict()
+    train, y = found.task.train, found.task.y
+    fold = found.fold[train]
+    others = [train[fold != k] for k in fold.unique()]
+    assert len(others) > 1
+    expected = [(12, shown.tolist(), y[shown].tolist()) for shown in (train, *others)]
+    assert seen == expected
+
+
+def test_a_model_that_sees_no_labels_is_computed_once_for_all_folds():
+    found = inference("vanilla", postprocess=lambda p, graph: p)
+    found.predict()
+    assert found.predictor.passes == 1
+    plain = inference("vanilla")
+    plain.predict()
+    assert plain.predictor.passes == 1
