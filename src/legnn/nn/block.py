@@ -9,7 +9,7 @@ from legnn.graph import LabelGraph
 from legnn.nn.backbones import BACKBONES
 from legnn.nn.layer import Linear, typed_linear
 from legnn.nn.product import product_and_pass
-from legnn.ops import finish
+from legnn.ops import apply_norm_act_dropout
 
 
 class Block(nn.Module):
@@ -41,12 +41,12 @@ class Block(nn.Module):
         elif self.residual is not None:
             add = x
         x, new_labels = self.layer(x, labels, graph, add)
-        x = finish(x, self.norm, self.dropout, training=self.training)
+        x = apply_norm_act_dropout(x, self.norm, self.dropout, training=self.training)
         if new_labels is None or labels is None:
             return x, None
         if self.label_residual is not None:
             new_labels = new_labels + self.label_residual(labels)[:, : new_labels.size(1)]
-        return x, finish(new_labels, self.label_norm, self.dropout, training=self.training)
+        return x, apply_norm_act_dropout(new_labels, self.label_norm, self.dropout, training=self.training)
 
 
 def _residual(kind: str | None, channels: int) -> nn.Module | None:

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from legnn.errors import InputError
 from legnn.graph import LabelGraph
-from legnn.nn.layer import Normalize, column
+from legnn.nn.layer import column
+from legnn.nn.normalization import Normalize
 from legnn.ops.runtime.padding import pad_columns, padded_width
 
 MakeConvolution = Callable[[tuple[int, int], int], nn.Module]

@@ -11,7 +11,7 @@ from legnn.ops.runtime.padding import padded_width
 
 
 def product(x: Tensor, weight: Tensor, add: Tensor | None = None) -> Tensor:
-    """`x Wᵀ`, or `add + x Wᵀ`, in the precision of `x` and as wide as `padded_width` says.
+    """`x Wᵀ`, or `add + x Wᵀ`, in the precision of `x`, with `padded_width(out)` columns.
 
     Shapes: `x` `[n, in]` or wider, `weight` `[out, in]`, `add` as the result.
     """
@@ -24,9 +24,12 @@ def product_and_pass(
 ) -> tuple[Tensor, Tensor]:
     """`x Wᵀ`, or `add + x Wᵀ`, of the first `rows` of `x` (or all), and all of `x` again for one more product.
 
-    The gradient of that product is added to within the product that gives the gradient of this one, which saves two
-    passes over `[n, in]`. It is overwritten: whoever else reads `x` must not read it from here.
+    The product that computes the gradient of this one accumulates into the gradient of that product, which saves two
+    passes over `[n, in]`. The gradient is changed in place: the returned `x` must have no other reader.
     """
+    if add is x:
+        # x + x Wᵀ = x (1 + W)ᵀ: nothing to add to [n, out]
+        weight, add = weight + torch.eye(weight.size(0), dtype=weight.dtype, device=weight.device), None
     out, passed = _Product.apply(x, weight, add, rows)
     return out, passed
 
