@@ -35,10 +35,7 @@ def check(graph: LabelGraph, backbone: str, labels: str, dtype: torch.dtype = to
     if options.get("label_features") == "class-mean":
         sample = replace(sample, class_mean=class_mean(graph, x))
     found = []
-    for logits in (
-        model(model.features(x), graph)[SEEDS],
-        model(model.features(x[sample.nodes]), sample),
-    ):
+    for logits in (model(model.features(x), graph)[SEEDS], model(model.features(x[sample.nodes]), sample)):
         model.zero_grad()
         logits.square().sum().backward()
         gradients = [torch.zeros_like(p) if p.grad is None else p.grad.clone() for p in model.parameters()]

@@ -108,8 +108,7 @@ def check_attention(
     shown = graph.label_count > 0
     wanted = [(0, slice(None)), (1, reached)] + ([(2, slice(None)), (3, shown)] if update_labels else [])
     ours = gradients(
-        [fast[i][part.to(device) if i % 2 else part] for i, part in wanted],
-        [fast_x, fast_rows, fast_target, fast_add],
+        [fast[i][part.to(device) if i % 2 else part] for i, part in wanted], [fast_x, fast_rows, fast_target, fast_add]
     )
     theirs = gradients([plain[i][part] for i, part in wanted], [x, rows, target, add])
     assert_equal(ours, theirs, dtype)

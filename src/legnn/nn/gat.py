@@ -9,7 +9,7 @@ from legnn.graph import LabelGraph
 from legnn.nn.layer import add_bias, channels_per_head, glorot, typed_linear
 from legnn.nn.message_passing import LabelAttention, pass_attention_messages
 from legnn.nn.normalization import Normalization, Normalize
-from legnn.nn.product import product
+from legnn.nn.products import product
 from legnn.ops import AttentionConfig
 
 

@@ -5,7 +5,7 @@ In a whole graph `N = M`; in a sampled block the `M` target nodes are the first 
 None in a vanilla layer, which passes messages along `A` alone; new labels are None there and in the last layer, whose
 labels nothing reads. `add`, `[M, out]` or `x` itself, is added to the nodes' output.
 
-A layer with `reads_by_products = True` reads `x` by the products of `nn.product` alone: no other tensor shares the
+A layer with `reads_by_products = True` reads `x` by the products of `nn.products` alone: no other tensor shares the
 gradient it returns for `x`, which may therefore be changed in place.
 
 Matrices are used in the precision of `x`. On a GPU nodes have padding columns (`ops.runtime.padding`), which are zero;
@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from legnn.errors import InputError
-from legnn.nn.product import product
+from legnn.nn.products import product
 from legnn.ops.runtime.padding import pad_columns
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from legnn.graph import LabelGraph
 from legnn.nn.normalization import LabelScales, Normalization
-from legnn.nn.product import product
+from legnn.nn.products import product
 from legnn.ops import AttentionConfig, AttentionOutput, Scales, attend, label_gather, propagate_messages
 from legnn.ops.propagate.reference import scale_rows
 from legnn.ops.runtime.padding import pad_columns

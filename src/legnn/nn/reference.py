@@ -18,24 +18,22 @@ from legnn.nn.layer import add_bias
 from legnn.nn.sage import SAGE
 
 
-def dense_adjacency(graph: LabelGraph, dtype: torch.dtype) -> Tensor:
-    """`A' = [[A, Y], [Yᵀ, S]]` `[M + C, M + C]`, with targets as rows."""
+def dense_blocks(graph: LabelGraph, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
+    """`A` `[M, M]`, `Y` `[M, C]` and `S` `[C, C]`, with targets as rows."""
     M, C = graph.num_nodes, graph.num_classes
     A, Y, S = (torch.zeros(shape, dtype=dtype) for shape in ((M, M), (M, C), (C, C)))
-    weight = graph.adjacency.weight
-    weight = torch.ones(graph.adjacency.num_edges) if weight is None else weight
-    source, target = graph.adjacency.edge_index
-    A.index_put_((target, source), weight.to(dtype), accumulate=True)
+    weight = torch.ones(graph.adjacency.num_edges) if graph.adjacency.weight is None else graph.adjacency.weight
+    for source, target, value in zip(*graph.adjacency.edge_index.tolist(), weight.tolist(), strict=True):
+        A[target, source] += value
     Y[graph.shown, graph.y] = 1
-    if graph.label_adjacency is not None:
-        S = graph.label_adjacency.to(dtype)
-    return torch.cat([torch.cat([A, Y], 1), torch.cat([Y.T, S], 1)])
+    return A, Y, S if graph.label_adjacency is None else graph.label_adjacency.to(dtype)
 
 
 def dense_layer(layer: GCN | SAGE | GAT, x: Tensor, labels: Tensor, graph: LabelGraph) -> tuple[Tensor, Tensor]:
     """`H_N'` `[M, out]` and `H_L'` `[C, out]` of a label-enhanced layer: `H' = Â' [H_N W_N; H_L W_L] + …`."""
     assert layer.label is not None
-    A, M = dense_adjacency(graph, x.dtype), graph.num_nodes
+    A, Y, S = dense_blocks(graph, x.dtype)
+    A, M = torch.cat([torch.cat([A, Y], 1), torch.cat([Y.T, S], 1)]), graph.num_nodes  # A'
     values = torch.cat([layer.node(x), layer.label(labels)])
     if layer.normalization.kind == "joint":
         out = _propagate(layer, A, A.sum(1), values, M)

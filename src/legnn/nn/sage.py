@@ -8,7 +8,7 @@ from legnn.graph import LabelGraph
 from legnn.nn.layer import Linear, add_bias, typed_linear
 from legnn.nn.message_passing import pass_linear_messages
 from legnn.nn.normalization import Normalization, Normalize
-from legnn.nn.product import product_and_pass
+from legnn.nn.products import product_and_pass
 
 
 class SAGE(nn.Module):

@@ -28,15 +28,12 @@ class PropagateKernels(Protocol):
         add: Tensor | None = None,
     ) -> Tensor:
         """Returns `t_i Σ_j A_ij s_j x_j + label + add` `[rows, D]` for `x` `[cols, D]`."""
-        ...
 
     def sum_edges(self, adjacency: Adjacency, x: Tensor, place: Tensor) -> Tensor:
         """Returns the sum of `x` `[edges, heads]` over the edges of each row; edge `e` has row `place[e]` of `x`."""
-        ...
 
     def add_label_rows(self, x: Tensor, shown: Tensor, y: Tensor, rows: Tensor) -> None:
         """Adds row `y[s]` of `rows` `[C, D]` to row `shown[s]` of `x` `[M, D]`, in place."""
-        ...
 
 
 class AttentionKernels(Protocol):
@@ -46,7 +43,6 @@ class AttentionKernels(Protocol):
         self, adjacency: Adjacency, source: Tensor, target: Tensor | None, negative_slope: float
     ) -> Tensor:
         """Returns `log Σ_j A_ij exp LeakyReLU(source_j + target_i)` `[rows, heads]`."""
-        ...
 
     def attention_sum(
         self,
@@ -58,19 +54,11 @@ class AttentionKernels(Protocol):
         add: Tensor | None = None,
     ) -> Tensor:
         """Returns `t_i Σ_j α_ij s_j values_j + label + add` `[rows, padded_width(channels)]`."""
-        ...
 
     def attention_dot(
-        self,
-        gradient: Tensor,
-        nodes: Tensor,
-        channels: int,
-        heads: int,
-        label: LabelMessage | None = None,
-        add: Tensor | None = None,
+        self, gradient: Tensor, nodes: Tensor, channels: int, heads: int, label: LabelMessage | None, add: Tensor | None
     ) -> Tensor:
         """Returns `gradient · (nodes - label - add)` within each head, `[rows, heads]`."""
-        ...
 
     def attention_gradient(
         self,
@@ -89,7 +77,6 @@ class AttentionKernels(Protocol):
         The rows of `transposed` are the sources. Returns the gradient of the score of each edge `[edges, heads]` in the
         order of `transposed` if scores depend on the target, otherwise None.
         """
-        ...
 
 
 class NormActDropoutKernels(Protocol):
@@ -112,30 +99,19 @@ class NormActDropoutKernels(Protocol):
 
         Updates the running statistics in place.
         """
-        ...
 
     def scale_act_dropout(
-        self,
-        x: Tensor,
-        scale: Tensor | None,
-        shift: Tensor | None,
-        dropout: float,
-        seed: Tensor | None,
-        *,
-        relu: bool = True,
+        self, x: Tensor, scale: Tensor | None, shift: Tensor | None, dropout: float, seed: Tensor | None, *, relu: bool
     ) -> Tensor:
         """Returns `dropout(relu(scale ∘ x + shift))`, without dropout if `seed` is None."""
-        ...
 
     def act_dropout_gradient(self, gradient: Tensor, out: Tensor, factor: float) -> Tensor:
         """Returns `factor · gradient` where `out` is positive, otherwise 0."""
-        ...
 
     def norm_act_dropout_gradient(
         self, gradient: Tensor, out: Tensor, x: Tensor, mean: Tensor, inverse: Tensor, weight: Tensor, factor: float
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Returns the gradients of `x`, of the weight and of the bias of the batch norm."""
-        ...
 
 
 class SampleKernels(Protocol):
@@ -143,4 +119,3 @@ class SampleKernels(Protocol):
 
     def start(self, rows: Any, seeds: Tensor, place: Tensor) -> Any:
         """Returns a sampler that draws one layer after the other, from the seeds outward."""
-        ...

@@ -20,37 +20,30 @@ class LabelGraphLike(Protocol):
     @property
     def adjacency(self) -> Adjacency:
         """`A` `[M, N]`."""
-        ...
 
     @property
     def shown(self) -> Tensor:
         """`[S]` target nodes that show their label."""
-        ...
 
     @property
     def y(self) -> Tensor:
         """`[S]` their classes."""
-        ...
 
     @property
     def to_nodes(self) -> LabelEdges:
         """`Y` `[M, C]`, along which labels send to nodes."""
-        ...
 
     @property
     def to_labels(self) -> LabelEdges:
         """`Y` `[N, C]`, along whose transpose nodes send to labels."""
-        ...
 
     @property
     def num_nodes(self) -> int:
         """`M`."""
-        ...
 
     @property
     def num_classes(self) -> int:
         """`C`."""
-        ...
 
 
 class Scales(NamedTuple):

@@ -84,7 +84,7 @@ class Attend(torch.autograd.Function):
         d_label_target = None
         if ctx.labels_attend:
             gradient_of_labels = gradients[2].contiguous()
-            dot = ops.attention_dot(gradient_of_labels, new_labels, channels, heads) - gradients[3]
+            dot = ops.attention_dot(gradient_of_labels, new_labels, channels, heads, None, None) - gradients[3]
             attention = attention._replace(target=label_target, log_denominator=label_log)
             transposition = graph.to_labels.classes.transposition
             edges = ops.attention_gradient(

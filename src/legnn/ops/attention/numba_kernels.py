@@ -163,12 +163,7 @@ def attention_sum(
 
 
 def attention_dot(
-    gradient: Tensor,
-    nodes: Tensor,
-    channels: int,
-    heads: int,
-    label: LabelMessage | None = None,
-    add: Tensor | None = None,
+    gradient: Tensor, nodes: Tensor, channels: int, heads: int, label: LabelMessage | None, add: Tensor | None
 ) -> Tensor:
     """See `AttentionKernels`."""
     out = torch.empty(gradient.size(0), heads)

@@ -124,9 +124,7 @@ def _attention_gradient(
             if TARGET:
                 arrives = share * tl.load(target_scale + i, mask=inside, other=0.0).to(tl.float32)
             up = tl.load(
-                gradient + i[:, None] * UP_STRIDE + column[None, :],
-                mask=inside[:, None] & there[None, :],
-                other=0.0,
+                gradient + i[:, None] * UP_STRIDE + column[None, :], mask=inside[:, None] & there[None, :], other=0.0
             ).to(tl.float32)
             total += arrives[:, None] * up
             taken = tl.load(dot + i * HEADS + head, mask=inside, other=0.0)
@@ -186,12 +184,7 @@ def attention_sum(
 
 
 def attention_dot(
-    gradient: Tensor,
-    nodes: Tensor,
-    channels: int,
-    heads: int,
-    label: LabelMessage | None = None,
-    add: Tensor | None = None,
+    gradient: Tensor, nodes: Tensor, channels: int, heads: int, label: LabelMessage | None, add: Tensor | None
 ) -> Tensor:
     """See `AttentionKernels`."""
     rows = gradient.size(0)

@@ -26,7 +26,7 @@ def apply_norm_act_dropout(
             assert norm.running_var is not None
             scale = norm.weight * torch.rsqrt(norm.running_var + norm.eps)
             shift = norm.bias - norm.running_mean * scale
-            return kernels.norm_act_dropout.scale_act_dropout(x, scale, shift, dropout, seed)
+            return kernels.norm_act_dropout.scale_act_dropout(x, scale, shift, dropout, seed, relu=True)
     if norm is not None:
         # PyTorch's layer norm is one good kernel already
         x = apply_norm(norm, x)
@@ -40,7 +40,7 @@ class ActDropout(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, dropout: float, seed: Tensor | None, kernels: Kernels) -> Tensor:
         """Returns `[n, D]`."""
-        out = kernels.norm_act_dropout.scale_act_dropout(x, None, None, dropout, seed)
+        out = kernels.norm_act_dropout.scale_act_dropout(x, None, None, dropout, seed, relu=True)
         # entries that were dropped or negative are zero in the output: it is the mask of the gradient
         ctx.save_for_backward(out)
         ctx.rest = _keep_factor(dropout, seed), kernels
@@ -75,7 +75,7 @@ class BatchNormActDropout(torch.autograd.Function):
         mean, inverse, scale, shift = kernels.norm_act_dropout.batch_norm_statistics(
             x, weight, bias, norm.running_mean, norm.running_var, norm.momentum, norm.eps
         )
-        out = kernels.norm_act_dropout.scale_act_dropout(x, scale, shift, dropout, seed)
+        out = kernels.norm_act_dropout.scale_act_dropout(x, scale, shift, dropout, seed, relu=True)
         ctx.save_for_backward(out, x, mean, inverse, weight)
         ctx.rest = _keep_factor(dropout, seed), kernels
         return out

@@ -85,13 +85,7 @@ def _norm_gradient(begin, end, gradient, out, x, mean, inverse, gain, mean_up, m
 
 
 def batch_norm_statistics(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor,
-    running_mean: Tensor,
-    running_var: Tensor,
-    momentum: float,
-    eps: float,
+    x: Tensor, weight: Tensor, bias: Tensor, running_mean: Tensor, running_var: Tensor, momentum: float, eps: float
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """See `NormActDropoutKernels`."""
     rows = x.size(0)
@@ -109,7 +103,7 @@ def batch_norm_statistics(
 
 
 def scale_act_dropout(
-    x: Tensor, scale: Tensor | None, shift: Tensor | None, dropout: float, seed: Tensor | None, *, relu: bool = True
+    x: Tensor, scale: Tensor | None, shift: Tensor | None, dropout: float, seed: Tensor | None, *, relu: bool
 ) -> Tensor:
     """See `NormActDropoutKernels`."""
     if scale is not None and shift is not None:

@@ -187,13 +187,7 @@ def _tiles(x: Tensor) -> tuple[int, int]:
 
 
 def batch_norm_statistics(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor,
-    running_mean: Tensor,
-    running_var: Tensor,
-    momentum: float,
-    eps: float,
+    x: Tensor, weight: Tensor, bias: Tensor, running_mean: Tensor, running_var: Tensor, momentum: float, eps: float
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """See `NormActDropoutKernels`."""
     rows, norm = x.size(0), running_mean.numel()
@@ -212,7 +206,7 @@ def batch_norm_statistics(
 
 
 def scale_act_dropout(
-    x: Tensor, scale: Tensor | None, shift: Tensor | None, dropout: float, seed: Tensor | None, *, relu: bool = True
+    x: Tensor, scale: Tensor | None, shift: Tensor | None, dropout: float, seed: Tensor | None, *, relu: bool
 ) -> Tensor:
     """See `NormActDropoutKernels`."""
     out = torch.empty_like(x)

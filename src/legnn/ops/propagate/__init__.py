@@ -16,13 +16,7 @@ if TYPE_CHECKING:
 
 
 def propagate_messages(
-    graph: LabelGraphLike,
-    x: Tensor,
-    labels: Tensor | None,
-    add: Tensor | None,
-    scales: Scales,
-    *,
-    update_labels: bool,
+    graph: LabelGraphLike, x: Tensor, labels: Tensor | None, add: Tensor | None, scales: Scales, *, update_labels: bool
 ) -> tuple[Tensor, Tensor | None]:
     """The product with `A'`, scaled: `nodes = t ∘ A (s ∘ x) + l ∘ Y labels + add` and `sums = Yᵀ (c ∘ x)`.
 
