@@ -22,7 +22,7 @@ from tests.strategies import label_graphs
 from legnn.graph import Adjacency, LabelEdges, LabelGraph, SampledLabelGraph, sample_label_graph, sampling
 from legnn.graph.sampling import all_neighbors, sample_with
 from legnn.nn import GCN, SAGE
-from legnn.ops.sample import numba_kernels, sampling_kernels
+from legnn.ops.sample import numba_kernels, sampler_for
 from legnn.ops.sample import scratch as scratch_module
 from legnn.ops.sample.numba_kernels import NumbaSampler
 from legnn.ops.sample.reference import ReferenceSampler, draw_edges
@@ -173,7 +173,7 @@ def test_seeds_are_numbered_as_they_are_given_and_every_other_node_once_after_th
 @pytest.mark.parametrize("sampler", [ReferenceSampler, NumbaSampler])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_block_of_all_neighbors_has_all_edges_of_its_targets(sampler, weighted, monkeypatch):
-    monkeypatch.setattr(sampling, "sampling_kernels", lambda device: sampler)
+    monkeypatch.setattr(sampling, "sampler_for", lambda device: sampler)
     graph, targets = random_graph(weighted=weighted), torch.tensor([7, 3, 39])
     block, whole = all_neighbors(graph, targets), graph.adjacency
     assert block.multiplicity is None
@@ -186,14 +186,14 @@ def test_a_block_of_all_neighbors_has_all_edges_of_its_targets(sampler, weighted
 
 
 def test_the_cpu_has_kernels_and_a_device_that_has_none_takes_the_reference():
-    assert sampling_kernels(torch.device("cpu")) is NumbaSampler
-    assert sampling_kernels(torch.device("meta")) is ReferenceSampler
+    assert sampler_for(torch.device("cpu")) is NumbaSampler
+    assert sampler_for(torch.device("meta")) is ReferenceSampler
 
 
 def test_a_gpu_without_triton_takes_the_reference_and_says_so(monkeypatch):
     monkeypatch.setitem(sys.modules, "legnn.ops.sample.triton_kernels", None)
     with pytest.warns(UserWarning, match="sampling on this GPU is slow"):
-        assert sampling_kernels.__wrapped__(torch.device("cuda")) is ReferenceSampler
+        assert sampler_for.__wrapped__(torch.device("cuda")) is ReferenceSampler
 
 
 # what is drawn

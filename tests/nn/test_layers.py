@@ -5,13 +5,13 @@ from collections.abc import Callable
 import pytest
 import torch
 from hypothesis import given, settings
-from tests.nn.dense import dense_layer
 from tests.strategies import label_graphs
 from torch import Tensor, nn
 
 from legnn.errors import InputError
 from legnn.graph import Adjacency, LabelGraph
 from legnn.nn import GAT, GCN, SAGE
+from legnn.nn.reference import dense_layer
 
 IN, OUT = 5, 6
 

@@ -40,6 +40,12 @@ def dense(adjacency: Adjacency, dtype: torch.dtype) -> torch.Tensor:
     return matrix.index_put((adjacency.row, adjacency.col), weight.to(dtype), accumulate=True)
 
 
+def one_hot(graph: LabelGraph) -> torch.Tensor:
+    Y = torch.zeros(graph.num_nodes, graph.num_classes, dtype=torch.float64)
+    Y[graph.shown, graph.y] = 1
+    return Y
+
+
 def gradients(outputs, wrt):
     """Of a random combination of the outputs, in double precision; zeros for what the outputs do not depend on."""
     generator = torch.Generator().manual_seed(5)

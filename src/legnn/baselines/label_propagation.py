@@ -10,9 +10,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from legnn.graph import LabelGraph
-from legnn.nn.layer import inverse_sqrt
-from legnn.ops import Scales, propagate
+from legnn.nn.normalization import Normalization
+from legnn.ops import propagate_messages
 from legnn.ops.runtime.padding import pad_columns, padded_width
+
+GCN_NORMALIZATION = Normalization("relation", target=-0.5, source=-0.5, zero_degree=0.0)
+"""`D^{-1/2} A D^{-1/2}`."""
 
 
 def clamp_probabilities(x: Tensor) -> Tensor:
@@ -24,12 +27,11 @@ def diffuse(
     graph: LabelGraph, x: Tensor, steps: int, alpha: float, after_step: Callable[[Tensor], Tensor] = clamp_probabilities
 ) -> Tensor:
     """`X^{k+1} = after_step(α Â X^k + (1 - α) X⁰)`, `Â = D^{-1/2} A D^{-1/2}`; `x` is `X⁰` `[M, C]`."""
-    scale = inverse_sqrt(graph.degree, x.dtype)
-    scales, classes = Scales(scale, scale), x.size(1)
+    scales, classes = GCN_NORMALIZATION.scales(graph, x, enhanced=False)[0], x.size(1)
     x = pad_columns(x, padded_width(classes, x))
     restart = (1 - alpha) * x
     for _ in range(steps):
-        x = after_step(alpha * propagate(graph, x, None, None, scales, classes=False)[0] + restart)
+        x = after_step(alpha * propagate_messages(graph, x, None, None, scales, update_labels=False)[0] + restart)
     return x[:, :classes]
 
 

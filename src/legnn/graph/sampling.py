@@ -14,7 +14,7 @@ from legnn.graph.blocks import LabelBlock, SampledLabelGraph
 from legnn.graph.label_graph import LabelGraph
 from legnn.ops.csr.adjacency import Adjacency, SampledAdjacency
 from legnn.ops.csr.label_edges import LabelEdges
-from legnn.ops.sample import Fanout, Sampler, sampling_kernels
+from legnn.ops.sample import Fanout, Sampler, sampler_for
 from legnn.ops.sample.reference import draw_edges
 from legnn.ops.sample.scratch import borrow_zeros
 from legnn.ops.sample.types import DrawnLayer, SampledNodes, SamplingRows
@@ -38,7 +38,7 @@ def sample_label_graph(
         key: two 32-bit words, which determine what is drawn.
         edges: whether the adjacency of each block has `edge`, the position of its edges in the whole graph.
     """
-    return sample_with(sampling_kernels(seeds.device), graph, seeds, fanouts, key, edges=edges)
+    return sample_with(sampler_for(seeds.device), graph, seeds, fanouts, key, edges=edges)
 
 
 def sample_with(
@@ -75,7 +75,7 @@ def all_neighbors(graph: LabelGraph, targets: Tensor) -> LabelBlock:
     """Return the block from which a layer computes the nodes `targets` `[R]`, each once; it computes no labels."""
     adjacency = graph.adjacency
     with borrow_zeros(adjacency) as scratch:
-        sampler = sampling_kernels(targets.device)(_rows_without(graph, targets[:0]), targets.long(), scratch)
+        sampler = sampler_for(targets.device)(_rows_without(graph, targets[:0]), targets.long(), scratch)
         layer = sampler.draw_layer(None, (0, 0), edges=adjacency.weight is not None)
         nodes = sampler.finish().nodes
     # the first layer to be drawn draws for no label: every edge is one of the targets

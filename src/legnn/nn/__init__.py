@@ -4,7 +4,7 @@ from legnn.config.model import ModelSettings
 from legnn.nn.backbones import BACKBONES, lifted, register_backbone
 from legnn.nn.gat import GAT
 from legnn.nn.gcn import GCN
-from legnn.nn.lift import Lift, lift
+from legnn.nn.lifting import Lift, lift
 from legnn.nn.model import LEGNN, Representations
 from legnn.nn.sage import SAGE
 

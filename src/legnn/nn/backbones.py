@@ -11,14 +11,14 @@ from torch_geometric.nn import GATv2Conv, GINConv, TransformerConv
 from legnn.nn.gat import GAT
 from legnn.nn.gcn import GCN
 from legnn.nn.layer import channels_per_head
-from legnn.nn.lift import lift
+from legnn.nn.lifting import lift
 from legnn.nn.sage import SAGE
 
 if TYPE_CHECKING:
     from legnn.config.model import ModelSettings
 
 Backbone = Callable[["ModelSettings", int, bool, bool], nn.Module]
-"""Makes one layer from the settings, its channels, whether it is label-enhanced, and whether labels go on from it."""
+"""Makes one layer from the settings, its channels, whether it is label-enhanced, and whether it updates labels."""
 
 
 def _gcn(settings: ModelSettings, channels: int, enhanced: bool, update_labels: bool) -> nn.Module:
@@ -42,13 +42,13 @@ def _gat(settings: ModelSettings, channels: int, enhanced: bool, update_labels: 
 
 
 def _common(settings: ModelSettings, enhanced: bool, update_labels: bool) -> dict[str, Any]:
-    # a batch norm takes off whatever bias there was
+    # a batch norm would cancel the bias
     bias = settings.norm != "batch"
     return {"enhanced": enhanced, "update_labels": update_labels, "normalize": settings.normalize, "bias": bias}
 
 
 def lifted(make: Callable[[ModelSettings, tuple[int, int], int], nn.Module]) -> Backbone:
-    """A backbone out of a maker of bipartite PyG convolutions `(settings, channels, out_channels) → convolution`."""
+    """Returns a backbone from a maker of bipartite PyG convolutions `(settings, channels, out) → convolution`."""
 
     def backbone(settings: ModelSettings, channels: int, enhanced: bool, update_labels: bool) -> nn.Module:
         layer = lift(lambda both, out: make(settings, both, out))
@@ -77,11 +77,11 @@ BACKBONES: dict[str, Backbone] = {
     "transformer": lifted(_transformer),
     "gin": lifted(_gin),
 }
-"""The first three are written out for a label graph; the others are PyG's own convolutions, lifted."""
+"""The first three are layers of this library; the others are PyG's convolutions, lifted."""
 
 
 def register_backbone(name: str, backbone: Backbone) -> None:
-    """Add a backbone under a name that settings can hold, usually one made by `lifted`."""
+    """Registers a backbone, usually one made by `lifted`, under a name for the setting `backbone`."""
     if name in BACKBONES:
         raise ValueError(f"there is already a backbone named {name!r}")
     BACKBONES[name] = backbone

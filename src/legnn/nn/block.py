@@ -1,4 +1,4 @@
-"""One layer of a network and what follows it."""
+"""A layer with residual, normalization, activation and dropout."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from legnn.config.model import ModelSettings
 from legnn.graph import LabelGraph
 from legnn.nn.backbones import BACKBONES
 from legnn.nn.layer import Linear, typed_linear
-from legnn.nn.product import product_and_pass
-from legnn.ops import finish
+from legnn.nn.products import product_and_pass
+from legnn.ops import apply_norm_act_dropout
 
 
 class Block(nn.Module):
-    """One layer and what follows it: residual, normalization, activation, dropout."""
+    """`H' = dropout(relu(norm(layer(H) + residual(H))))`, for nodes and for labels."""
 
     def __init__(self, settings: ModelSettings, channels: int, *, enhanced: bool, update_labels: bool) -> None:
         super().__init__()
@@ -24,15 +24,12 @@ class Block(nn.Module):
         norm = norms[settings.norm or "none"]
         self.norm = None if norm is None else norm(channels)
         if enhanced and update_labels:
-            # a handful of labels is no batch to take statistics of: theirs is a layer norm wherever there is a norm
+            # a handful of labels is no batch to take statistics of: they have a layer norm instead
             self.label_norm = None if norm is None else nn.LayerNorm(channels)
             self.label_residual = _residual(settings.residual, channels)
 
     def forward(self, x: Tensor, labels: Tensor | None, graph: LabelGraph) -> tuple[Tensor, Tensor | None]:
-        """Shapes: `x` `[N, D]`, `labels` `[C, D]` or None; `[M, D]` and the labels come out, None after the last block.
-
-        In a whole graph `N = M`; in a part of one the `M` nodes that receive are the first of the `N` that send.
-        """
+        """Shapes: `x` `[N, D]`, `labels` `[C, D]` or None; returns `[M, D]`, `[C, D]` or None, see `nn.layer`."""
         add: Tensor | None = None
         if isinstance(self.residual, Linear) and getattr(self.layer, "reads_by_products", False):
             add, x = product_and_pass(x, self.residual.weight, rows=graph.num_nodes)
@@ -41,12 +38,12 @@ class Block(nn.Module):
         elif self.residual is not None:
             add = x
         x, new_labels = self.layer(x, labels, graph, add)
-        x = finish(x, self.norm, self.dropout, training=self.training)
+        x = apply_norm_act_dropout(x, self.norm, self.dropout, training=self.training)
         if new_labels is None or labels is None:
             return x, None
         if self.label_residual is not None:
             new_labels = new_labels + self.label_residual(labels)[:, : new_labels.size(1)]
-        return x, finish(new_labels, self.label_norm, self.dropout, training=self.training)
+        return x, apply_norm_act_dropout(new_labels, self.label_norm, self.dropout, training=self.training)
 
 
 def _residual(kind: str | None, channels: int) -> nn.Module | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from legnn.nn.product import product
+from legnn.nn.products import product
 from legnn.ops import drop, project_entries
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.runtime.padding import pad_columns, padded_width

@@ -1,4 +1,7 @@
-"""What a device must offer for the fused form of the operations."""
+"""The kernels of a device: what the numba and the Triton modules of each operation provide.
+
+Nothing here is differentiable. Sums are taken in single precision or better.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,14 @@ from typing import TYPE_CHECKING, Protocol
 
 from torch import Tensor
 
-from legnn.ops.types import Attention, LabelMessage
+from legnn.ops.types import AttentionInputs, LabelMessage
 
 if TYPE_CHECKING:
-    from legnn.graph import Adjacency
+    from legnn.ops.csr.adjacency import Adjacency
 
 
-class Kernels(Protocol):
-    """What a device offers. Nothing here is differentiable; sums are taken in single precision or better."""
+class PropagateKernels(Protocol):
+    """Sums over the edges of each row."""
 
     def sum_rows(
         self,
@@ -24,45 +27,43 @@ class Kernels(Protocol):
         label: LabelMessage | None = None,
         add: Tensor | None = None,
     ) -> Tensor:
-        """`t_i Σ_j A_ij s_j x_j + label + add`: `x` `[cols, D]` to `[rows, D]`."""
-        ...
+        """Returns `t_i Σ_j A_ij s_j x_j + label + add` `[rows, D]` for `x` `[cols, D]`."""
 
     def sum_edges(self, adjacency: Adjacency, x: Tensor, place: Tensor) -> Tensor:
-        """The sum of `x` `[edges, heads]` over the edges of each row, edge `e` being at `place` `e` of `x`."""
-        ...
+        """Returns the sum of `x` `[edges, heads]` over the edges of each row; edge `e` has row `place[e]` of `x`."""
 
-    def log_denominator(self, adjacency: Adjacency, source: Tensor, target: Tensor | None, slope: float) -> Tensor:
-        """`log Σ_j A_ij exp LeakyReLU(source_j + target_i)` `[rows, heads]`."""
-        ...
+    def add_label_rows(self, x: Tensor, shown: Tensor, y: Tensor, rows: Tensor) -> None:
+        """Adds row `y[s]` of `rows` `[C, D]` to row `shown[s]` of `x` `[M, D]`, in place."""
+
+
+class AttentionKernels(Protocol):
+    """Softmax over the edges of each row, its weighted sum, and the gradient of both."""
+
+    def log_denominator(
+        self, adjacency: Adjacency, source: Tensor, target: Tensor | None, negative_slope: float
+    ) -> Tensor:
+        """Returns `log Σ_j A_ij exp LeakyReLU(source_j + target_i)` `[rows, heads]`."""
 
     def attention_sum(
         self,
         adjacency: Adjacency,
-        attention: Attention,
+        attention: AttentionInputs,
         source_scale: Tensor | None = None,
         target_scale: Tensor | None = None,
         label: LabelMessage | None = None,
         add: Tensor | None = None,
     ) -> Tensor:
-        """`t_i Σ_j α_ij s_j values_j + label + add` `[rows, channels]`, as wide as `padded_width` says."""
-        ...
+        """Returns `t_i Σ_j α_ij s_j values_j + label + add` `[rows, padded_width(channels)]`."""
 
     def attention_dot(
-        self,
-        gradient: Tensor,
-        nodes: Tensor,
-        channels: int,
-        heads: int,
-        label: LabelMessage | None = None,
-        add: Tensor | None = None,
+        self, gradient: Tensor, nodes: Tensor, channels: int, heads: int, label: LabelMessage | None, add: Tensor | None
     ) -> Tensor:
-        """`gradient · (nodes - label - add)` within each head, `[rows, heads]`."""
-        ...
+        """Returns `gradient · (nodes - label - add)` within each head, `[rows, heads]`."""
 
     def attention_gradient(
         self,
-        turned: Adjacency,
-        attention: Attention,
+        transposed: Adjacency,
+        attention: AttentionInputs,
         gradient: Tensor,
         dot: Tensor,
         source_scale: Tensor | None,
@@ -71,18 +72,20 @@ class Kernels(Protocol):
         *,
         add: bool,
     ) -> Tensor | None:
-        """The gradient of the values and source scores, written into the rows of `into`, or added to them.
+        """Writes the gradient of the values and of the source scores into the rows of `into`, or adds it to them.
 
-        `turned` has the sources as rows. Gives, if attention looks at the target, the gradient of each edge's score
-        `[edges, heads]`, in the order of `turned`.
+        The rows of `transposed` are the sources. Returns the gradient of the score of each edge `[edges, heads]` in the
+        order of `transposed` if scores depend on the target, otherwise None.
         """
-        ...
 
-    def add_label_rows(self, x: Tensor, shown: Tensor, y: Tensor, rows: Tensor) -> None:
-        """Add to the row `shown_s` of `x` `[M, D]` the row `y_s` of `rows` `[C, D]`."""
-        ...
 
-    def batch_norm(
+class NormActDropoutKernels(Protocol):
+    """Batch norm, activation and dropout of the rows of a matrix.
+
+    `x` may have more columns than the statistics: they are zero, and stay zero.
+    """
+
+    def batch_norm_statistics(
         self,
         x: Tensor,
         weight: Tensor,
@@ -92,35 +95,20 @@ class Kernels(Protocol):
         momentum: float,
         eps: float,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Of the columns of `x` the mean and the inverse deviation, and the scale and the shift that norm them.
+        """Returns mean and inverse deviation of the columns, and the scale and shift of `norm(x) = scale ∘ x + shift`.
 
-        The running statistics are moved on.
-
-        Here and below `x` may be wider than the statistics: it is zero there, and so is what is made of it.
+        Updates the running statistics in place.
         """
-        ...
 
-    def activate(
-        self,
-        x: Tensor,
-        scale: Tensor | None,
-        shift: Tensor | None,
-        dropout: float,
-        seed: Tensor | None,
+    def scale_act_dropout(
+        self, x: Tensor, scale: Tensor | None, shift: Tensor | None, dropout: float, seed: Tensor | None, *, relu: bool
     ) -> Tensor:
-        """`dropout(relu(scale ∘ x + shift))`."""
-        ...
+        """Returns `dropout(relu(scale ∘ x + shift))`, without dropout if `seed` is None."""
 
-    def activate_gradient(self, gradient: Tensor, out: Tensor, factor: float) -> Tensor:
-        """`factor · gradient` where `out` is positive, else 0."""
-        ...
+    def act_dropout_gradient(self, gradient: Tensor, out: Tensor, factor: float) -> Tensor:
+        """Returns `factor · gradient` where `out` is positive, otherwise 0."""
 
-    def batch_norm_gradient(
+    def norm_act_dropout_gradient(
         self, gradient: Tensor, out: Tensor, x: Tensor, mean: Tensor, inverse: Tensor, weight: Tensor, factor: float
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """The gradients of `x`, of the norm's weight and of its bias."""
-        ...
-
-    def drop(self, x: Tensor, dropout: float, seed: Tensor) -> Tensor:
-        """`x` `[n, D]` with entries dropped."""
-        ...
+        """Returns the gradients of `x`, of the weight and of the bias of the batch norm."""

@@ -1,77 +1,116 @@
-"""The shapes that go into and come out of the operations along edges."""
+"""Inputs and outputs of the operations."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from torch import Tensor
 
+if TYPE_CHECKING:
+    from legnn.ops.csr.adjacency import Adjacency
+    from legnn.ops.csr.label_edges import LabelEdges
+
+
+class LabelGraphLike(Protocol):
+    """The part of a label graph that the operations read.
+
+    A whole graph has `N = M` nodes. In a sampled block, the `M` target nodes are the first of the `N` source nodes.
+    """
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """`A` `[M, N]`."""
+
+    @property
+    def shown(self) -> Tensor:
+        """`[S]` target nodes that show their label."""
+
+    @property
+    def y(self) -> Tensor:
+        """`[S]` their classes."""
+
+    @property
+    def to_nodes(self) -> LabelEdges:
+        """`Y` `[M, C]`, along which labels send to nodes."""
+
+    @property
+    def to_labels(self) -> LabelEdges:
+        """`Y` `[N, C]`, along whose transpose nodes send to labels."""
+
+    @property
+    def num_nodes(self) -> int:
+        """`M`."""
+
+    @property
+    def num_classes(self) -> int:
+        """`C`."""
+
 
 class Scales(NamedTuple):
-    """What messages are multiplied by, `[M]` each; None for 1. Constants to the gradient."""
+    """Factors of the messages of nodes, a number for each node; None for 1. Constants to the gradient."""
 
     source: Tensor | None = None
-    """What a node sends to its neighbors."""
+    """`[N]` of what a node sends to its neighbors."""
     target: Tensor | None = None
-    """What arrives at a node from its neighbors."""
-    label: Tensor | None = None
-    """What arrives at a node from its label."""
-    classes: Tensor | None = None
-    """What a node sends to its label."""
+    """`[M]` of what a node receives from its neighbors."""
+    from_label: Tensor | None = None
+    """`[M]` of what a node receives from its label."""
+    to_label: Tensor | None = None
+    """`[N]` of what a node sends to its label."""
 
 
 class LabelMessage(NamedTuple):
-    """What labels add to the rows of the nodes that show them."""
+    """Messages from labels to the nodes that show them."""
 
     label_of: Tensor
     """`[M]` the class a node shows, -1 for none."""
     rows: Tensor
-    """`[C, D]`."""
+    """`[C, D]` the message of each label."""
     scale: Tensor | None
     """`[M]`, or None for 1."""
 
 
 class AttentionConfig(NamedTuple):
-    """What kind of attention it is, and how a node's values and scores lie side by side in one row."""
+    """The form of attention, and where values and scores are in the columns of `values_and_scores`."""
 
     channels: int
-    """Of the values, over all heads."""
+    """Channels of the values, all heads together."""
     heads: int
     use_target_score: bool
-    """Whether a score depends on the target too."""
+    """Whether the score of an edge depends on its target."""
     negative_slope: float
-    """Of the LeakyReLU."""
+    """Slope of the LeakyReLU below zero."""
 
 
-class Attention(NamedTuple):
-    """All that gives an edge its share `α_ij = A_ij exp(LeakyReLU(source_j + target_i) - log_denominator_i)`."""
+class AttentionInputs(NamedTuple):
+    """All that determines `α_ij = A_ij exp(LeakyReLU(source_j + target_i) - log_denominator_i)` and the values."""
 
-    sent: Tensor
-    """`[cols, W]`, whose first `channels` are the values."""
+    values_and_scores: Tensor
+    """`[cols, W]`, whose first `channels` columns are the values."""
     channels: int
     source: Tensor
-    """`[cols, heads]`, single precision, as are the next two."""
+    """`[cols, heads]` float32, as are `target` and `log_denominator`."""
     target: Tensor | None
-    """`[rows, heads]`, None where attention does not look at the target."""
+    """`[rows, heads]`, or None for scores that do not depend on the target."""
     log_denominator: Tensor
     """`[rows, heads]`."""
-    slope: float
+    negative_slope: float
 
     @property
     def heads(self) -> int:
-        """How many there are."""
+        """Number of heads."""
         return self.source.size(1)
 
 
-class Attended(NamedTuple):
-    """What attention over a label graph gives."""
+class AttentionOutput(NamedTuple):
+    """Result of attention over a label graph."""
 
     nodes: Tensor
     """`[M, D]`."""
     log_denominator: Tensor
-    """`[M, heads]` of each node's softmax over its neighbors, with which one more edge can be merged into it; `-inf`
-    where a node has none."""
+    """`[M, heads]` of each node's softmax over its neighbors, by which one more edge can join it; `-inf` for a node
+    without neighbors."""
     labels: Tensor | None
-    """`[C, D]`, if asked for."""
+    """`[C, D]`, if labels are updated."""
     label_log_denominator: Tensor | None
     """`[C, heads]` of each label's softmax over the nodes that show it."""

@@ -20,7 +20,7 @@ from legnn.datasets import CATALOG, load
 from legnn.errors import InputError, Interrupted
 from legnn.graph.selection import check_selection
 from legnn.nn import Lift
-from legnn.nn.lift import check_liftable
+from legnn.nn.lifting import check_liftable
 from legnn.runs.folder import RunFolder
 from legnn.runs.outcome import predictions_table, result_of
 from legnn.runs.resources import choose_batch, explain_out_of_memory, select_device, storage_device

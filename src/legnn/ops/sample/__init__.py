@@ -8,31 +8,16 @@ the nodes that are not seeds.
 
 from __future__ import annotations
 
-import warnings
-from functools import lru_cache
-
 import torch
 
+from legnn.ops.sample.reference import ReferenceSampler
 from legnn.ops.sample.types import Fanout, Sampler
+from legnn.ops.select import kernels_for_device
 
-__all__ = ["Fanout", "Sampler", "sampling_kernels"]
+__all__ = ["Fanout", "Sampler", "sampler_for"]
 
 
-@lru_cache
-def sampling_kernels(device: torch.device) -> type[Sampler]:
-    """Return the fastest sampler for a device."""
-    # imported here: numba and Triton take a moment to import, and not every command samples
-    if device.type == "cpu":
-        from legnn.ops.sample.numba_kernels import NumbaSampler
-
-        return NumbaSampler
-    from legnn.ops.sample.reference import ReferenceSampler
-
-    if device.type == "cuda":
-        try:
-            from legnn.ops.sample.triton_kernels import TritonSampler
-        except ImportError as error:
-            warnings.warn(f"Triton is missing ({error}): sampling on this GPU is slow", stacklevel=2)
-        else:
-            return TritonSampler
-    return ReferenceSampler
+def sampler_for(device: torch.device) -> type[Sampler]:
+    """Returns the fastest sampler for a device."""
+    kernels = kernels_for_device(device)
+    return ReferenceSampler if kernels is None else kernels.sampler

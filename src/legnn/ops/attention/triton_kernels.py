@@ -1,4 +1,4 @@
-"""Attention: its denominator, its sum, and its gradient along the transpose."""
+"""Attention on a GPU, in Triton: its denominator, its sum, and its gradient along the transpose."""
 
 # Kernels take many arguments, and Triton reads annotations at run time.
 # mypy: disable-error-code="no-untyped-def"
@@ -8,9 +8,9 @@ import triton.language as tl
 from torch import Tensor
 
 from legnn.ops.csr.adjacency import Adjacency
-from legnn.ops.gpu.sums import NO_LIMIT, leaky, sum_into, sum_pieces, whole_rows
+from legnn.ops.propagate.triton_kernels import NO_LIMIT, leaky, sum_chunks, sum_into, whole_rows
 from legnn.ops.runtime.padding import padded_width
-from legnn.ops.types import Attention, LabelMessage
+from legnn.ops.types import AttentionInputs, LabelMessage
 
 EDGES = 2
 """Edges in flight at once in a program of the gradient, which holds whole heads in registers."""
@@ -19,7 +19,7 @@ EDGES = 2
 @triton.jit
 def _log_denominator(
     first, last, owner, col, weight, source, target, out, limit, slope,
-    HEADS: tl.constexpr, OWNED: tl.constexpr, WEIGHT: tl.constexpr, LOOKS: tl.constexpr,
+    HEADS: tl.constexpr, OWNED: tl.constexpr, WEIGHT: tl.constexpr, TARGET_SCORE: tl.constexpr,
     HEADS_BLOCK: tl.constexpr, EDGES: tl.constexpr,
 ):  # fmt: skip
     program = tl.program_id(0).to(tl.int64)
@@ -31,9 +31,9 @@ def _log_denominator(
             row = tl.load(owner + program).to(tl.int64)
         head = tl.arange(0, HEADS_BLOCK)
         there = head < HEADS
-        looked = tl.zeros([HEADS_BLOCK], dtype=tl.float32)
-        if LOOKS:
-            looked = tl.load(target + row * HEADS + head, mask=there, other=0.0)
+        target_score = tl.zeros([HEADS_BLOCK], dtype=tl.float32)
+        if TARGET_SCORE:
+            target_score = tl.load(target + row * HEADS + head, mask=there, other=0.0)
         largest = tl.full([HEADS_BLOCK], float("-inf"), dtype=tl.float32)
         total = tl.zeros([HEADS_BLOCK], dtype=tl.float32)
         for edge in range(begin, end, EDGES):
@@ -42,7 +42,7 @@ def _log_denominator(
             j = tl.load(col + k, mask=inside, other=0).to(tl.int64)
             both = inside[:, None] & there[None, :]
             score = tl.load(source + j[:, None] * HEADS + head[None, :], mask=both, other=0.0)
-            score = leaky(score + looked[None, :], slope)
+            score = leaky(score + target_score[None, :], slope)
             if WEIGHT:
                 score += tl.log(tl.load(weight + k, mask=inside, other=1.0).to(tl.float32))[:, None]
             score = tl.where(inside[:, None], score, float("-inf"))
@@ -81,11 +81,11 @@ def _attention_dot(
 
 @triton.jit
 def _attention_gradient(
-    first, last, owner, col, weight, sent, gradient, source, target, log_denominator, dot,
+    first, last, owner, col, weight, values_and_scores, gradient, source, target, log_denominator, dot,
     source_scale, target_scale, out, edge_gradient, limit, slope,
-    HEADS: tl.constexpr, CHANNELS: tl.constexpr, SENT_STRIDE: tl.constexpr, UP_STRIDE: tl.constexpr,
+    HEADS: tl.constexpr, CHANNELS: tl.constexpr, VALUES_STRIDE: tl.constexpr, UP_STRIDE: tl.constexpr,
     OUT_STRIDE: tl.constexpr, OWNED: tl.constexpr, PARTIAL: tl.constexpr, ADD: tl.constexpr, WEIGHT: tl.constexpr,
-    SOURCE: tl.constexpr, TARGET: tl.constexpr, LOOKS: tl.constexpr, BLOCK: tl.constexpr, EDGES: tl.constexpr,
+    SOURCE: tl.constexpr, TARGET: tl.constexpr, TARGET_SCORE: tl.constexpr, BLOCK: tl.constexpr, EDGES: tl.constexpr,
 ):  # fmt: skip
     # a program has a whole head of one source, since the gradient of a score is a product over all of it
     program = tl.program_id(0).to(tl.int64)
@@ -105,7 +105,7 @@ def _attention_gradient(
         within = tl.arange(0, BLOCK)
         there = within < CHANNELS
         column = head * CHANNELS + within
-        mine = sends * tl.load(sent + row * SENT_STRIDE + column, mask=there, other=0.0).to(tl.float32)
+        mine = sends * tl.load(values_and_scores + row * VALUES_STRIDE + column, mask=there, other=0.0).to(tl.float32)
         own = tl.load(source + row * HEADS + head)
         total = tl.zeros([EDGES, BLOCK], dtype=tl.float32)
         score_total = tl.zeros([EDGES], dtype=tl.float32)
@@ -114,7 +114,7 @@ def _attention_gradient(
             inside = k < end
             i = tl.load(col + k, mask=inside, other=0).to(tl.int64)
             score = own + tl.zeros([EDGES], dtype=tl.float32)
-            if LOOKS:
+            if TARGET_SCORE:
                 score += tl.load(target + i * HEADS + head, mask=inside, other=0.0)
             offset = tl.load(log_denominator + i * HEADS + head, mask=inside, other=0.0)
             share = tl.where(inside, tl.exp(leaky(score, slope) - offset), 0.0)
@@ -124,15 +124,13 @@ def _attention_gradient(
             if TARGET:
                 arrives = share * tl.load(target_scale + i, mask=inside, other=0.0).to(tl.float32)
             up = tl.load(
-                gradient + i[:, None] * UP_STRIDE + column[None, :],
-                mask=inside[:, None] & there[None, :],
-                other=0.0,
+                gradient + i[:, None] * UP_STRIDE + column[None, :], mask=inside[:, None] & there[None, :], other=0.0
             ).to(tl.float32)
             total += arrives[:, None] * up
             taken = tl.load(dot + i * HEADS + head, mask=inside, other=0.0)
             change = (arrives * tl.sum(up * mine[None, :], 1) - share * taken) * tl.where(score > 0, 1.0, slope)
             score_total += change
-            if LOOKS:
+            if TARGET_SCORE:
                 tl.store(edge_gradient + k.to(tl.int64) * HEADS + head, change, mask=inside)
         to = row
         if PARTIAL:
@@ -149,19 +147,19 @@ def _attention_gradient(
 
 
 def log_denominator(adjacency: Adjacency, source: Tensor, target: Tensor | None, slope: float) -> Tensor:
-    """See `fused.Kernels`."""
+    """See `AttentionKernels`."""
     heads = source.size(1)
     out = source.new_empty(adjacency.num_rows, heads)
     launches = [(*rows, 16) for rows in whole_rows(adjacency)]
-    pieces = adjacency.row_chunks
-    if pieces is not None:
+    chunks = adjacency.row_chunks
+    if chunks is not None:
         # a score is one number: long rows are read in wide blocks, and need not be cut
-        begin, end = adjacency.rowptr[pieces.rows], adjacency.rowptr[pieces.rows + 1]
-        launches.append((begin, end, pieces.rows, pieces.rows.numel(), NO_LIMIT, 512))
+        begin, end = adjacency.rowptr[chunks.rows], adjacency.rowptr[chunks.rows + 1]
+        launches.append((begin, end, chunks.rows, chunks.rows.numel(), NO_LIMIT, 512))
     for first, last, owner, count, limit, edges in launches:
         _log_denominator[(count,)](
             first, last, owner, adjacency.col, adjacency.weight, source, target, out, limit, slope,
-            HEADS=heads, OWNED=owner is not None, WEIGHT=adjacency.weight is not None, LOOKS=target is not None,
+            HEADS=heads, OWNED=owner is not None, WEIGHT=adjacency.weight is not None, TARGET_SCORE=target is not None,
             HEADS_BLOCK=triton.next_power_of_2(heads), EDGES=edges, num_warps=1 if edges == 16 else 4,
         )  # fmt: skip
     return out
@@ -169,31 +167,26 @@ def log_denominator(adjacency: Adjacency, source: Tensor, target: Tensor | None,
 
 def attention_sum(
     adjacency: Adjacency,
-    attention: Attention,
+    attention: AttentionInputs,
     source_scale: Tensor | None = None,
     target_scale: Tensor | None = None,
     label: LabelMessage | None = None,
     add: Tensor | None = None,
 ) -> Tensor:
-    """See `fused.Kernels`."""
-    sent, channels = attention.sent, attention.channels
-    out = sent.new_empty(adjacency.num_rows, padded_width(channels, sent))
+    """See `AttentionKernels`."""
+    x, channels = attention.values_and_scores, attention.channels
+    out = x.new_empty(adjacency.num_rows, padded_width(channels, x))
     out[:, channels:] = 0
     return sum_into(
-        adjacency, sent, channels, out, source_scale=source_scale, target_scale=target_scale, label=label, add=add,
+        adjacency, x, channels, out, source_scale=source_scale, target_scale=target_scale, label=label, add=add,
         attention=attention,
     )  # fmt: skip
 
 
 def attention_dot(
-    gradient: Tensor,
-    nodes: Tensor,
-    channels: int,
-    heads: int,
-    label: LabelMessage | None = None,
-    add: Tensor | None = None,
+    gradient: Tensor, nodes: Tensor, channels: int, heads: int, label: LabelMessage | None, add: Tensor | None
 ) -> Tensor:
-    """See `fused.Kernels`."""
+    """See `AttentionKernels`."""
     rows = gradient.size(0)
     out = torch.empty(rows, heads, dtype=torch.float32, device=gradient.device)
     if rows:
@@ -209,8 +202,8 @@ def attention_dot(
 
 
 def attention_gradient(
-    turned: Adjacency,
-    attention: Attention,
+    transposed: Adjacency,
+    attention: AttentionInputs,
     gradient: Tensor,
     dot: Tensor,
     source_scale: Tensor | None,
@@ -219,29 +212,30 @@ def attention_gradient(
     *,
     add: bool,
 ) -> Tensor | None:
-    """See `fused.Kernels`."""
-    sent, channels, heads = attention.sent, attention.channels, attention.heads
-    looks = attention.target is not None
-    edge_gradient = attention.source.new_empty(turned.num_edges, heads) if looks else None
+    """See `AttentionKernels`."""
+    x, channels, heads = attention.values_and_scores, attention.channels, attention.heads
+    use_target = attention.target is not None
+    edge_gradient = attention.source.new_empty(transposed.num_edges, heads) if use_target else None
     block = triton.next_power_of_2(channels // heads)
 
     def launch(
         first: Tensor, last: Tensor, owner: Tensor | None, count: int, limit: int, out: Tensor, *, partial: bool
     ) -> None:
         _attention_gradient[(count, heads)](
-            first, last, owner, turned.col, turned.weight, sent, gradient, attention.source, attention.target,
-            attention.log_denominator, dot, source_scale, target_scale, out, edge_gradient, limit, attention.slope,
-            HEADS=heads, CHANNELS=channels // heads, SENT_STRIDE=sent.stride(0), UP_STRIDE=gradient.stride(0),
+            first, last, owner, transposed.col, transposed.weight, x, gradient, attention.source, attention.target,
+            attention.log_denominator, dot, source_scale, target_scale, out, edge_gradient, limit,
+            attention.negative_slope,
+            HEADS=heads, CHANNELS=channels // heads, VALUES_STRIDE=x.stride(0), UP_STRIDE=gradient.stride(0),
             OUT_STRIDE=out.stride(0), OWNED=owner is not None, PARTIAL=partial, ADD=add,
-            WEIGHT=turned.weight is not None, SOURCE=source_scale is not None, TARGET=target_scale is not None,
-            LOOKS=looks, BLOCK=block, EDGES=EDGES, num_warps=1 if block <= 256 else 4,
+            WEIGHT=transposed.weight is not None, SOURCE=source_scale is not None, TARGET=target_scale is not None,
+            TARGET_SCORE=use_target, BLOCK=block, EDGES=EDGES, num_warps=1 if block <= 256 else 4,
         )  # fmt: skip
 
-    for first, last, owner, count, limit in whole_rows(turned, occupied=add):
+    for first, last, owner, count, limit in whole_rows(transposed, occupied=add):
         launch(first, last, owner, count, limit, into, partial=False)
-    pieces = turned.row_chunks
-    if pieces is not None:
-        partial = torch.empty(pieces.owner.numel(), channels + heads, dtype=torch.float32, device=sent.device)
-        launch(pieces.first, pieces.last, pieces.owner, pieces.owner.numel(), NO_LIMIT, partial, partial=True)
-        sum_pieces(pieces, partial, into)
+    chunks = transposed.row_chunks
+    if chunks is not None:
+        partial = torch.empty(chunks.owner.numel(), channels + heads, dtype=torch.float32, device=x.device)
+        launch(chunks.first, chunks.last, chunks.owner, chunks.owner.numel(), NO_LIMIT, partial, partial=True)
+        sum_chunks(chunks, partial, into)
     return edge_gradient

@@ -1,4 +1,4 @@
-"""The matrix product of every layer."""
+"""The matrix products of the layers, with padding and precision."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from legnn.ops.runtime.padding import padded_width
 
 
 def product(x: Tensor, weight: Tensor, add: Tensor | None = None) -> Tensor:
-    """`x Wᵀ`, or `add + x Wᵀ`, in the precision of `x` and as wide as `padded_width` says.
+    """`x Wᵀ`, or `add + x Wᵀ`, in the precision of `x`, with `padded_width(out)` columns.
 
     Shapes: `x` `[n, in]` or wider, `weight` `[out, in]`, `add` as the result.
     """
@@ -24,9 +24,12 @@ def product_and_pass(
 ) -> tuple[Tensor, Tensor]:
     """`x Wᵀ`, or `add + x Wᵀ`, of the first `rows` of `x` (or all), and all of `x` again for one more product.
 
-    The gradient of that product is added to within the product that gives the gradient of this one, which saves two
-    passes over `[n, in]`. It is overwritten: whoever else reads `x` must not read it from here.
+    The product that computes the gradient of this one accumulates into the gradient of that product, which saves two
+    passes over `[n, in]`. The gradient is changed in place: the returned `x` must have no other reader.
     """
+    if add is x:
+        # x + x Wᵀ = x (1 + W)ᵀ: nothing to add to [n, out]
+        weight, add = weight + torch.eye(weight.size(0), dtype=weight.dtype, device=weight.device), None
     out, passed = _Product.apply(x, weight, add, rows)
     return out, passed
 
@@ -36,16 +39,16 @@ class _Product(torch.autograd.Function):
     def forward(
         ctx: Any, x: Tensor, weight: Tensor, add: Tensor | None, rows: int | None = None
     ) -> tuple[Tensor, Tensor]:
-        ctx.shape, ctx.kind, ctx.rows = weight.shape, weight.dtype, x.size(0)
+        ctx.shape, ctx.dtype, ctx.rows = weight.shape, weight.dtype, x.size(0)
         wide = padded_width(weight.size(0), x), x.size(1)
         if weight.dtype != x.dtype or weight.shape != wide:
-            filled = x.new_zeros(wide)
-            filled[: weight.size(0), : weight.size(1)] = weight
-            weight = filled
-        mine = x if rows is None else x[:rows]
-        ctx.save_for_backward(mine, weight)
+            padded = x.new_zeros(wide)
+            padded[: weight.size(0), : weight.size(1)] = weight
+            weight = padded
+        factor = x if rows is None else x[:rows]
+        ctx.save_for_backward(factor, weight)
         ctx.set_materialize_grads(False)
-        return mine @ weight.T if add is None else torch.addmm(add, mine, weight.T), x.view_as(x)
+        return factor @ weight.T if add is None else torch.addmm(add, factor, weight.T), x.view_as(x)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
@@ -61,5 +64,5 @@ class _Product(torch.autograd.Function):
                 d_x = x.new_zeros(ctx.rows, x.size(1)) if passed is None else passed
                 d_x[: x.size(0)].addmm_(out, weight)
         if ctx.needs_input_grad[1]:
-            d_weight = (out.T @ x)[: ctx.shape[0], : ctx.shape[1]].to(ctx.kind)
+            d_weight = (out.T @ x)[: ctx.shape[0], : ctx.shape[1]].to(ctx.dtype)
         return d_x, d_weight, out if ctx.needs_input_grad[2] else None, None

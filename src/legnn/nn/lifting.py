@@ -1,4 +1,4 @@
-"""A label-enhanced layer out of any PyG convolution that accepts bipartite input."""
+"""A label-enhanced layer from any PyG convolution that accepts bipartite input."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from legnn.errors import InputError
 from legnn.graph import LabelGraph
-from legnn.nn.layer import Normalize, column
+from legnn.nn.layer import column
+from legnn.nn.normalization import Normalize
 from legnn.ops.runtime.padding import pad_columns, padded_width
 
 MakeConvolution = Callable[[tuple[int, int], int], nn.Module]
@@ -17,12 +18,12 @@ MakeConvolution = Callable[[tuple[int, int], int], nn.Module]
 
 
 class Lift(nn.Module):
-    """One convolution for each kind of edge (node–node, label–node, node–label), averaged over the kinds a node has.
+    """One convolution for each relation (node–node, label–node, node–label); a row is the mean of its relations.
 
     The convolution is called as PyG calls it on a bipartite graph, `conv((x_source, x_target), edge_index)`, and must
-    not add self-loops of its own. What it does with a node that has no neighbors is its own affair: the node–node
-    convolution counts for every node, the label–node convolution for the nodes that show a label. Over a sample of the
-    neighbors it is called with the sample: means and attention need nothing else, a sum (gin's) is one over fewer.
+    not add self-loops. The node–node convolution counts for every node, also for one without neighbors; the label–node
+    convolution counts for the nodes that show a label. On sampled neighbors it is called with the sample: that suits
+    means and attention, while a sum (gin) is then one over fewer neighbors.
     """
 
     def __init__(
@@ -50,9 +51,9 @@ class Lift(nn.Module):
     def forward(
         self, x: Tensor, labels: Tensor | None, graph: LabelGraph, add: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """Shapes: `x` `[M, in]`, `labels` `[C, in]` or None; gives `[M, out]`, `[C, out]` or None."""
+        """Shapes: `x` `[N, in]`, `labels` `[C, in]` or None; returns `[M, out]`, `[C, out]` or None, see `nn.layer`."""
         check_liftable(weighted=graph.adjacency.weight is not None, label_edges=graph.label_adjacency is not None)
-        # PyG's convolutions do not take matrices in the precision of the features by themselves
+        # unlike our layers, PyG's convolutions do not convert their matrices to the precision of the features
         with torch.autocast(x.device.type, torch.bfloat16, enabled=x.dtype == torch.bfloat16):
             nodes, new_labels = self._convolve(x[:, : self.in_channels], labels, graph)
         nodes = pad_columns(nodes.to(x.dtype), padded_width(nodes.size(1), x))
@@ -75,7 +76,7 @@ class Lift(nn.Module):
 
 
 def check_liftable(*, weighted: bool, label_edges: bool) -> None:
-    """Refuse a graph that a lifted convolution cannot pass messages on."""
+    """Raises `InputError` for a graph with edge weights or label–label edges, which bipartite convolutions ignore."""
     if weighted:
         raise InputError("a lifted convolution takes no edge weights; use gcn, sage or gat on a weighted graph")
     if label_edges:
@@ -83,7 +84,7 @@ def check_liftable(*, weighted: bool, label_edges: bool) -> None:
 
 
 def lift(make: MakeConvolution) -> Callable[..., Lift]:
-    """Turn a maker of PyG convolutions into a backbone.
+    """Returns a maker of `Lift` layers from a maker of PyG convolutions.
 
     >>> from torch_geometric.nn import GATv2Conv
     >>> backbone = lift(lambda channels, out: GATv2Conv(channels, out, add_self_loops=False))

@@ -1,4 +1,9 @@
-"""Sums over the edges of every row, weighted, scaled, or by attention."""
+"""Sums over the edges of each row on a GPU, in Triton: weighted, scaled, or by attention.
+
+One program sums one row, or a chunk of a long one, for one block of columns. Blocks of columns are the slow axis of the
+grid: while one block is summed over all rows, most of the slice of `x` that is gathered from stays in the cache. Sums
+run in the order of a row's edges, without atomics: the same input gives the same bits.
+"""
 
 # Kernels take many arguments, and Triton reads annotations at run time.
 # mypy: disable-error-code="no-untyped-def"
@@ -9,7 +14,7 @@ from torch import Tensor
 
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.csr.row_chunks import LONG_ROW, RowChunks
-from legnn.ops.types import Attention, LabelMessage
+from legnn.ops.types import AttentionInputs, LabelMessage
 
 EDGES = 2
 """Edges in flight at once in a program."""
@@ -31,7 +36,7 @@ def _sum_rows(
     HEADS: tl.constexpr, CHANNELS: tl.constexpr, BLOCKS: tl.constexpr, WIDTH: tl.constexpr, X_STRIDE: tl.constexpr,
     OUT_STRIDE: tl.constexpr, LABEL_STRIDE: tl.constexpr, ADD: tl.constexpr, OWNED: tl.constexpr, PARTIAL: tl.constexpr,
     INDIRECT: tl.constexpr, WEIGHT: tl.constexpr, SOURCE: tl.constexpr, TARGET: tl.constexpr, LABEL: tl.constexpr,
-    LABEL_SCALE: tl.constexpr, ATTENTION: tl.constexpr, LOOKS: tl.constexpr, BLOCK: tl.constexpr,
+    LABEL_SCALE: tl.constexpr, ATTENTION: tl.constexpr, TARGET_SCORE: tl.constexpr, BLOCK: tl.constexpr,
     TAIL: tl.constexpr, EDGES: tl.constexpr,
 ):  # fmt: skip
     # CHANNELS and BLOCKS are those of one head; a program has WIDTH columns: BLOCK of them, and a TAIL
@@ -53,11 +58,11 @@ def _sum_rows(
             tail_column = head * CHANNELS + tail_within
             tail_total = tl.zeros([EDGES, TAIL], dtype=tl.float32)
         offset = 0.0
-        looked = 0.0
+        target_score = 0.0
         if ATTENTION:
             offset = tl.load(log_denominator + row * HEADS + head)
-            if LOOKS:
-                looked = tl.load(target + row * HEADS + head)
+            if TARGET_SCORE:
+                target_score = tl.load(target + row * HEADS + head)
         total = tl.zeros([EDGES, BLOCK], dtype=tl.float32)
         for edge in range(begin, end, EDGES):
             k = edge + tl.arange(0, EDGES)
@@ -72,7 +77,7 @@ def _sum_rows(
                 share *= tl.load(source_scale + j, mask=inside, other=0.0).to(tl.float32)
             if ATTENTION:
                 score = tl.load(source + j * HEADS + head, mask=inside, other=0.0)
-                share *= tl.where(inside, tl.exp(leaky(score + looked, slope) - offset), 0.0)
+                share *= tl.where(inside, tl.exp(leaky(score + target_score, slope) - offset), 0.0)
             from_row = x + j[:, None] * X_STRIDE
             values = tl.load(from_row + column[None, :], mask=inside[:, None] & there[None, :], other=0.0)
             total += share[:, None] * values.to(tl.float32)
@@ -152,9 +157,9 @@ def sum_into(
     target_scale: Tensor | None = None,
     label: LabelMessage | None = None,
     add: Tensor | None = None,
-    attention: Attention | None = None,
+    attention: AttentionInputs | None = None,
 ) -> Tensor:
-    """Sum the first `channels` columns of `x` over the edges of each row into `out`: long rows by their pieces.
+    """Sum the first `channels` columns of `x` over the edges of each row into `out`: long rows by their chunks.
 
     With `place` `[edges]`, `x` has a row for each edge, and this says where.
     """
@@ -179,7 +184,7 @@ def sum_into(
             OWNED=owner is not None, PARTIAL=partial, INDIRECT=not merge, WEIGHT=not merge and weight is not None,
             SOURCE=not merge and source_scale is not None, TARGET=ends and target_scale is not None,
             LABEL=ends and label is not None, LABEL_SCALE=ends and label is not None and label.scale is not None,
-            ATTENTION=attending, LOOKS=attending and target is not None,
+            ATTENTION=attending, TARGET_SCORE=attending and target is not None,
             BLOCK=block, TAIL=tail, EDGES=EDGES, num_warps=1,
         )  # fmt: skip
 
@@ -187,13 +192,13 @@ def sum_into(
         return out
     for first, last, owner, count, limit in whole_rows(adjacency):
         launch(first, last, owner, count, limit, x, out, merge=False, partial=False)
-    pieces = adjacency.row_chunks
-    if pieces is not None:
-        count = pieces.owner.numel()
+    chunks = adjacency.row_chunks
+    if chunks is not None:
+        count = chunks.owner.numel()
         partial = torch.empty(count, channels, dtype=torch.float32, device=x.device)
-        launch(pieces.first, pieces.last, pieces.owner, count, NO_LIMIT, x, partial, merge=False, partial=True)
-        first, last = pieces.pointer, pieces.pointer[1:]
-        launch(first, last, pieces.rows, pieces.rows.numel(), NO_LIMIT, partial, out, merge=True, partial=False)
+        launch(chunks.first, chunks.last, chunks.owner, count, NO_LIMIT, x, partial, merge=False, partial=True)
+        first, last = chunks.pointer, chunks.pointer[1:]
+        launch(first, last, chunks.rows, chunks.rows.numel(), NO_LIMIT, partial, out, merge=True, partial=False)
     return out
 
 
@@ -205,7 +210,7 @@ def sum_rows(
     label: LabelMessage | None = None,
     add: Tensor | None = None,
 ) -> Tensor:
-    """See `fused.Kernels`."""
+    """See `PropagateKernels`."""
     out = x.new_empty(adjacency.num_rows, x.size(1))
     return sum_into(
         adjacency, x, x.size(1), out, source_scale=source_scale, target_scale=target_scale, label=label, add=add
@@ -213,20 +218,20 @@ def sum_rows(
 
 
 def sum_edges(adjacency: Adjacency, x: Tensor, place: Tensor) -> Tensor:
-    """See `fused.Kernels`."""
+    """See `PropagateKernels`."""
     return sum_into(adjacency, x, x.size(1), x.new_empty(adjacency.num_rows, x.size(1)), place=place)
 
 
-def sum_pieces(pieces: RowChunks, partial: Tensor, into: Tensor) -> None:
-    """Add up the pieces of every long row, `partial` `[P, D]`, into its row of `into`."""
+def sum_chunks(chunks: RowChunks, partial: Tensor, into: Tensor) -> None:
+    """Add up the chunks of every long row, `partial` `[P, D]`, into its row of `into`."""
     columns = partial.size(1)
     blocks, width, block, tail = _columns(columns)
-    _sum_rows[(pieces.rows.numel(), blocks)](
-        pieces.pointer, pieces.pointer[1:], pieces.rows, None, None, partial, None, None, None, None, None,
+    _sum_rows[(chunks.rows.numel(), blocks)](
+        chunks.pointer, chunks.pointer[1:], chunks.rows, None, None, partial, None, None, None, None, None,
         None, None, None, None, into, NO_LIMIT, 0.0,
         HEADS=1, CHANNELS=columns, BLOCKS=blocks, WIDTH=width, X_STRIDE=partial.stride(0),
         OUT_STRIDE=into.stride(0), LABEL_STRIDE=0, ADD=False, OWNED=True, PARTIAL=False, INDIRECT=False, WEIGHT=False,
-        SOURCE=False, TARGET=False, LABEL=False, LABEL_SCALE=False, ATTENTION=False, LOOKS=False,
+        SOURCE=False, TARGET=False, LABEL=False, LABEL_SCALE=False, ATTENTION=False, TARGET_SCORE=False,
         BLOCK=block, TAIL=tail, EDGES=EDGES, num_warps=1,
     )  # fmt: skip
 
@@ -247,7 +252,7 @@ def _add_label_rows(x, shown, y, rows, count, COLUMNS: tl.constexpr, ROWS: tl.co
 
 
 def add_label_rows(x: Tensor, shown: Tensor, y: Tensor, rows: Tensor) -> None:
-    """See `fused.Kernels`."""
+    """See `PropagateKernels`."""
     if shown.numel():
         _add_label_rows[(triton.cdiv(shown.numel(), 4),)](
             x, shown, y, rows, shown.numel(), COLUMNS=x.size(1), ROWS=4, BLOCK=128, num_warps=4

@@ -1,4 +1,4 @@
-"""What follows a layer, in as few passes as there can be: batch norm, activation, dropout."""
+"""Batch norm, activation and dropout on a GPU, in Triton, in the fewest passes."""
 
 # Kernels take many arguments, and Triton reads annotations at run time.
 # mypy: disable-error-code="no-untyped-def"
@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from legnn.ops.reference import threshold
+from legnn.ops.norm_act_dropout.reference import drop_threshold
 from legnn.ops.runtime.hashing_triton import mix
 
 BLOCK = 128
@@ -27,7 +27,7 @@ def _kept(seed, row, column, least):
 
 
 @triton.jit
-def _activate(
+def _scale_act_dropout(
     x, scale, shift, seed, out, num_rows, least, factor,
     COLUMNS: tl.constexpr, NORM: tl.constexpr, AFFINE: tl.constexpr, RELU: tl.constexpr, DROP: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
@@ -50,7 +50,7 @@ def _activate(
 
 
 @triton.jit
-def _activate_gradient(
+def _act_dropout_gradient(
     gradient, out, into, num_rows, factor, COLUMNS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr
 ):
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
@@ -186,16 +186,10 @@ def _tiles(x: Tensor) -> tuple[int, int]:
     return triton.cdiv(x.size(0), TILE), triton.cdiv(x.size(1), BLOCK)
 
 
-def batch_norm(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor,
-    running_mean: Tensor,
-    running_var: Tensor,
-    momentum: float,
-    eps: float,
+def batch_norm_statistics(
+    x: Tensor, weight: Tensor, bias: Tensor, running_mean: Tensor, running_var: Tensor, momentum: float, eps: float
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """See `fused.Kernels`."""
+    """See `NormActDropoutKernels`."""
     rows, norm = x.size(0), running_mean.numel()
     programs, blocks = triton.cdiv(rows, ROWS_OF_PROGRAM), triton.cdiv(norm, BLOCK)
     partial = torch.empty(programs, 2, norm, dtype=torch.float32, device=x.device)
@@ -211,43 +205,34 @@ def batch_norm(
     return mean, inverse, scale, shift
 
 
-def activate(x: Tensor, scale: Tensor | None, shift: Tensor | None, dropout: float, seed: Tensor | None) -> Tensor:
-    """See `fused.Kernels`."""
-    return _elementwise(x, scale, shift, dropout, seed, relu=True)
-
-
-def drop(x: Tensor, dropout: float, seed: Tensor) -> Tensor:
-    """See `fused.Kernels`."""
-    return _elementwise(x, None, None, dropout, seed, relu=False)
-
-
-def _elementwise(
+def scale_act_dropout(
     x: Tensor, scale: Tensor | None, shift: Tensor | None, dropout: float, seed: Tensor | None, *, relu: bool
 ) -> Tensor:
+    """See `NormActDropoutKernels`."""
     out = torch.empty_like(x)
     if x.numel():
-        _activate[_tiles(x)](
-            x, scale, shift, seed, out, x.size(0), threshold(dropout), 1 / (1 - dropout),
+        _scale_act_dropout[_tiles(x)](
+            x, scale, shift, seed, out, x.size(0), drop_threshold(dropout), 1 / (1 - dropout),
             COLUMNS=x.size(1), NORM=0 if scale is None else scale.numel(), AFFINE=scale is not None, RELU=relu,
             DROP=seed is not None, ROWS=TILE, BLOCK=BLOCK, num_warps=4,
         )  # fmt: skip
     return out
 
 
-def activate_gradient(gradient: Tensor, out: Tensor, factor: float) -> Tensor:
-    """See `fused.Kernels`."""
+def act_dropout_gradient(gradient: Tensor, out: Tensor, factor: float) -> Tensor:
+    """See `NormActDropoutKernels`."""
     into = torch.empty_like(gradient)
     if into.numel():
-        _activate_gradient[_tiles(out)](
+        _act_dropout_gradient[_tiles(out)](
             gradient, out, into, out.size(0), factor, COLUMNS=out.size(1), ROWS=TILE, BLOCK=BLOCK, num_warps=4
         )
     return into
 
 
-def batch_norm_gradient(
+def norm_act_dropout_gradient(
     gradient: Tensor, out: Tensor, x: Tensor, mean: Tensor, inverse: Tensor, weight: Tensor, factor: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """See `fused.Kernels`."""
+    """See `NormActDropoutKernels`."""
     rows, norm = x.size(0), mean.numel()
     programs, blocks = triton.cdiv(rows, ROWS_OF_PROGRAM), triton.cdiv(norm, BLOCK)
     partial = torch.empty(programs, 2, norm, dtype=torch.float32, device=x.device)

@@ -1,4 +1,4 @@
-"""Attention: its denominator, its sum, and its gradient along the transpose."""
+"""Attention on a CPU, in numba: its denominator, its sum, and its gradient along the transpose."""
 
 # mypy: disable-error-code="no-untyped-def"
 from __future__ import annotations
@@ -7,13 +7,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from legnn.ops.cpu.arrays import NO_MATRIX, array, blank, cuts_of, edge_arrays, label_arrays
-from legnn.ops.cpu.sums import add_to, end_row
 from legnn.ops.csr.adjacency import Adjacency
+from legnn.ops.propagate.numba_kernels import add_scaled, edge_arrays, label_arrays, write_row
+from legnn.ops.runtime.arrays import NO_MATRIX, as_array, empty_padded, row_cuts
 from legnn.ops.runtime.jit import kernel
 from legnn.ops.runtime.padding import padded_width
 from legnn.ops.runtime.threads import run_parallel
-from legnn.ops.types import Attention, LabelMessage
+from legnn.ops.types import AttentionInputs, LabelMessage
 
 
 @kernel
@@ -25,16 +25,16 @@ def _leaky(score, slope):
 def _log_denominator(begin, end, rowptr, col, weight, source, target, slope, out):
     for i in range(begin, end):
         for h in range(source.shape[1]):
-            looked = target[i, h] if target.size else np.float32(0)
+            target_score = target[i, h] if target.size else np.float32(0)
             largest = np.float32(-np.inf)
             for k in range(rowptr[i], rowptr[i + 1]):
-                score = _leaky(source[col[k], h] + looked, slope)
+                score = _leaky(source[col[k], h] + target_score, slope)
                 if weight.size:
                     score += np.log(weight[k])
                 largest = max(largest, score)
             total = np.float32(0)
             for k in range(rowptr[i], rowptr[i + 1]):
-                score = _leaky(source[col[k], h] + looked, slope)
+                score = _leaky(source[col[k], h] + target_score, slope)
                 if weight.size:
                     score += np.log(weight[k])
                 total += np.exp(score - largest)
@@ -51,8 +51,8 @@ def _dot(a, b):
 
 @kernel
 def _attention_sum(
-    begin, end, rowptr, col, weight, sent, channels, source, target, log_denominator, slope, source_scale, target_scale,
-    label_of, label_rows, label_scale, add, out,
+    begin, end, rowptr, col, weight, values, channels, source, target, log_denominator, slope,
+    source_scale, target_scale, label_of, label_rows, label_scale, add, out,
 ):  # fmt: skip
     heads = source.shape[1]
     width = channels // heads
@@ -62,14 +62,14 @@ def _attention_sum(
         for k in range(rowptr[i], rowptr[i + 1]):
             j = col[k]
             for h in range(heads):
-                looked = target[i, h] if target.size else np.float32(0)
-                share = np.exp(_leaky(source[j, h] + looked, slope) - log_denominator[i, h])
+                target_score = target[i, h] if target.size else np.float32(0)
+                share = np.exp(_leaky(source[j, h] + target_score, slope) - log_denominator[i, h])
                 if weight.size:
                     share *= weight[k]
                 if source_scale.size:
                     share *= source_scale[j]
-                add_to(total[h * width : (h + 1) * width], share, sent[j, h * width : (h + 1) * width])
-        end_row(i, total, target_scale, label_of, label_rows, label_scale, add, out)
+                add_scaled(total[h * width : (h + 1) * width], share, values[j, h * width : (h + 1) * width])
+        write_row(i, total, target_scale, label_of, label_rows, label_scale, add, out)
 
 
 @kernel
@@ -81,16 +81,16 @@ def _attention_dot(begin, end, gradient, nodes, channels, label_of, label_rows, 
             value[c] = nodes[i, c]
         y = label_of[i] if label_of.size else -1
         if y >= 0:
-            add_to(value, -label_scale[i] if label_scale.size else np.float32(-1), label_rows[y])
+            add_scaled(value, -label_scale[i] if label_scale.size else np.float32(-1), label_rows[y])
         if add.size:
-            add_to(value, np.float32(-1), add[i])
+            add_scaled(value, np.float32(-1), add[i])
         for h in range(out.shape[1]):
             out[i, h] = _dot(gradient[i, h * width : (h + 1) * width], value[h * width : (h + 1) * width])
 
 
 @kernel
 def _attention_gradient(
-    begin, end, rowptr, col, weight, sent, channels, source, target, log_denominator, slope, gradient, dot,
+    begin, end, rowptr, col, weight, values, channels, source, target, log_denominator, slope, gradient, dot,
     source_scale, target_scale, into, edge_gradient, add,
 ):  # fmt: skip
     heads = source.shape[1]
@@ -114,8 +114,8 @@ def _attention_gradient(
                     share *= weight[k]
                 arrives = share * target_scale[i] if target_scale.size else share
                 up = gradient[i, h * width : (h + 1) * width]
-                add_to(total[h * width : (h + 1) * width], arrives, up)
-                product = _dot(up, sent[j, h * width : (h + 1) * width])
+                add_scaled(total[h * width : (h + 1) * width], arrives, up)
+                product = _dot(up, values[j, h * width : (h + 1) * width])
                 change = arrives * sends * product - share * dot[i, h]
                 if score <= 0:
                     change *= slope
@@ -124,22 +124,22 @@ def _attention_gradient(
                     edge_gradient[k, h] = change
         if not add:
             into[j, : channels + heads] = 0
-        add_to(into[j, :channels], sends, total)
-        add_to(into[j, channels : channels + heads], np.float32(1), scores)
+        add_scaled(into[j, :channels], sends, total)
+        add_scaled(into[j, channels : channels + heads], np.float32(1), scores)
 
 
-def _attention(attention: Attention) -> tuple[object, ...]:
-    scores = array(attention.source), array(attention.target, NO_MATRIX), array(attention.log_denominator)
-    return array(attention.sent), attention.channels, *scores, np.float32(attention.slope)
+def _attention(attention: AttentionInputs) -> tuple[object, ...]:
+    scores = as_array(attention.source), as_array(attention.target, NO_MATRIX), as_array(attention.log_denominator)
+    return as_array(attention.values_and_scores), attention.channels, *scores, np.float32(attention.negative_slope)
 
 
 def log_denominator(adjacency: Adjacency, source: Tensor, target: Tensor | None, slope: float) -> Tensor:
-    """See `fused.Kernels`."""
+    """See `AttentionKernels`."""
     out = torch.empty(adjacency.num_rows, source.size(1))
     # an exponential is about as much work as ten products
     work = 10 * adjacency.num_edges * source.size(1)
     run_parallel(
-        _log_denominator, adjacency.cuts, work, *edge_arrays(adjacency), array(source), array(target, NO_MATRIX),
+        _log_denominator, adjacency.cuts, work, *edge_arrays(adjacency), as_array(source), as_array(target, NO_MATRIX),
         np.float32(slope), out.numpy(),
     )  # fmt: skip
     return out
@@ -147,42 +147,37 @@ def log_denominator(adjacency: Adjacency, source: Tensor, target: Tensor | None,
 
 def attention_sum(
     adjacency: Adjacency,
-    attention: Attention,
+    attention: AttentionInputs,
     source_scale: Tensor | None = None,
     target_scale: Tensor | None = None,
     label: LabelMessage | None = None,
     add: Tensor | None = None,
 ) -> Tensor:
-    """See `fused.Kernels`."""
-    sent, channels = attention.sent, attention.channels
-    out = blank(adjacency.num_rows, padded_width(channels, sent), channels)
+    """See `AttentionKernels`."""
+    x, channels = attention.values_and_scores, attention.channels
+    out = empty_padded(adjacency.num_rows, padded_width(channels, x), channels)
     run_parallel(
         _attention_sum, adjacency.cuts, adjacency.num_edges * channels, *edge_arrays(adjacency), *_attention(attention),
-        array(source_scale), array(target_scale), *label_arrays(label), array(add, NO_MATRIX), out.numpy(),
+        as_array(source_scale), as_array(target_scale), *label_arrays(label), as_array(add, NO_MATRIX), out.numpy(),
     )  # fmt: skip
-    return out.to(sent.dtype)
+    return out.to(x.dtype)
 
 
 def attention_dot(
-    gradient: Tensor,
-    nodes: Tensor,
-    channels: int,
-    heads: int,
-    label: LabelMessage | None = None,
-    add: Tensor | None = None,
+    gradient: Tensor, nodes: Tensor, channels: int, heads: int, label: LabelMessage | None, add: Tensor | None
 ) -> Tensor:
-    """See `fused.Kernels`."""
+    """See `AttentionKernels`."""
     out = torch.empty(gradient.size(0), heads)
     run_parallel(
-        _attention_dot, cuts_of(gradient.size(0)), gradient.numel(), array(gradient), array(nodes), channels,
-        *label_arrays(label), array(add, NO_MATRIX), out.numpy(),
+        _attention_dot, row_cuts(gradient.size(0)), gradient.numel(), as_array(gradient), as_array(nodes), channels,
+        *label_arrays(label), as_array(add, NO_MATRIX), out.numpy(),
     )  # fmt: skip
     return out
 
 
 def attention_gradient(
-    turned: Adjacency,
-    attention: Attention,
+    transposed: Adjacency,
+    attention: AttentionInputs,
     gradient: Tensor,
     dot: Tensor,
     source_scale: Tensor | None,
@@ -191,13 +186,13 @@ def attention_gradient(
     *,
     add: bool,
 ) -> Tensor | None:
-    """See `fused.Kernels`."""
-    edge_gradient = None if attention.target is None else torch.empty(turned.num_edges, attention.heads)
+    """See `AttentionKernels`."""
+    edge_gradient = None if attention.target is None else torch.empty(transposed.num_edges, attention.heads)
     wide = into.float()
     run_parallel(
-        _attention_gradient, turned.cuts, turned.num_edges * attention.channels, *edge_arrays(turned),
-        *_attention(attention), array(gradient), array(dot), array(source_scale), array(target_scale),
-        wide.numpy(), array(edge_gradient, NO_MATRIX), add,
+        _attention_gradient, transposed.cuts, transposed.num_edges * attention.channels, *edge_arrays(transposed),
+        *_attention(attention), as_array(gradient), as_array(dot), as_array(source_scale), as_array(target_scale),
+        wide.numpy(), as_array(edge_gradient, NO_MATRIX), add,
     )  # fmt: skip
     if wide is not into:
         into.copy_(wide)

@@ -1,0 +1,195 @@
+"""Heterogeneous message passing: `H_N' = Â H_N W_N + Ŷ H_L W_L`, `H_L' = Ŷᵀ H_N W_N + Ŝ H_L W_L`.
+
+The hats are a `Normalization` (GCN, GraphSAGE) or attention (GAT). What is residual or self-connection comes as `add`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from legnn.graph import LabelGraph
+from legnn.nn.normalization import LabelScales, Normalization
+from legnn.nn.products import product
+from legnn.ops import AttentionConfig, AttentionOutput, Scales, attend, label_gather, propagate_messages
+from legnn.ops.propagate.reference import scale_rows
+from legnn.ops.runtime.padding import pad_columns
+
+SUM_FIRST = 2
+"""Times as many source as target nodes from which summing first is worth the passes it adds."""
+
+
+def aggregate_at_labels(from_nodes: Tensor, from_labels: Tensor | None, scales: LabelScales) -> Tensor:
+    """`H_L' = Ŷᵀ H_N W_N + Ŝ H_L W_L` `[C, D]` from what nodes and labels send, not yet scaled at the target."""
+    new_labels = scale_rows(from_nodes, scales.from_nodes)
+    return new_labels if from_labels is None else new_labels + scale_rows(from_labels, scales.from_labels)
+
+
+def pass_linear_messages(
+    graph: LabelGraph,
+    x: Tensor,
+    weight: Tensor,
+    label_values: Tensor | None,
+    add: Tensor | None,
+    normalization: Normalization,
+    *,
+    update_labels: bool,
+) -> tuple[Tensor, Tensor | None]:
+    """`Â x Wᵀ + Ŷ label_values + add` and, if labels are updated, `Ŷᵀ x Wᵀ + Ŝ label_values`.
+
+    Shapes: `x` `[N, in]`, `weight` `[out, in]`, `label_values` (`H_L W_L`) `[C, out]` or None for messages along `A`
+    alone, `add` `[M, out]` or longer or None; returns `[M, out]`, `[C, out]`.
+    """
+    scales, label_scales = normalization.scales(graph, x, enhanced=label_values is not None)
+    add = None if add is None else add[: graph.num_nodes]
+    message = None if label_values is None else scale_rows(label_values, label_scales.to_nodes)
+    update_labels = update_labels and label_values is not None
+    nodes, sums = _propagate_product(graph, x, weight, message, add, scales, update_labels)
+    if sums is None or label_values is None:
+        return nodes, None
+    from_labels = None
+    if graph.label_adjacency is not None:
+        from_labels = graph.label_adjacency.to(x.dtype) @ scale_rows(label_values, label_scales.to_labels)
+    return nodes, aggregate_at_labels(sums, from_labels, label_scales)[:, : weight.size(0)]
+
+
+def _propagate_product(
+    graph: LabelGraph,
+    x: Tensor,
+    weight: Tensor,
+    message: Tensor | None,
+    add: Tensor | None,
+    scales: Scales,
+    update_labels: bool,
+) -> tuple[Tensor, Tensor | None]:
+    """`ops.propagate_messages` of `x Wᵀ`, with the product where there are fewer rows: `A (x Wᵀ) = (A x) Wᵀ`.
+
+    In a whole graph the product comes first, and everything else is one pass. In a sample many more nodes send than
+    receive: there the sums are taken first, and the product has a row for each target node.
+    """
+    if x.size(0) < SUM_FIRST * graph.num_nodes:
+        return propagate_messages(graph, product(x, weight), message, add, scales, update_labels=update_labels)
+    nodes, sums = propagate_messages(graph, x, None, None, scales, update_labels=update_labels)
+    nodes = product(nodes, weight, add)
+    if message is not None:
+        factors = None if scales.from_label is None else scales.from_label.index_select(0, graph.shown)
+        rows = scale_rows(label_gather(graph, message), factors)
+        nodes = nodes.index_add(0, graph.shown, pad_columns(rows, nodes.size(1)))
+    return nodes, None if sums is None else product(sums, weight)
+
+
+class LabelAttention(NamedTuple):
+    """What labels send, and their attention scores."""
+
+    values: Tensor
+    """`H_L W_L` `[C, D]`."""
+    source: Tensor | None
+    """`[C, heads]` scores of the labels as sources; None where no softmax compares them."""
+    target: Tensor | None
+    """`[C, heads]` scores of the labels as targets."""
+
+
+def pass_attention_messages(
+    graph: LabelGraph,
+    values_and_scores: Tensor,
+    labels: LabelAttention | None,
+    add: Tensor | None,
+    normalization: Normalization,
+    config: AttentionConfig,
+    *,
+    update_labels: bool,
+) -> tuple[Tensor, Tensor | None]:
+    """`Â`, `Ŷ` and `Ŝ` by attention: one softmax within each relation, or one over all edges of `A'` (joint).
+
+    Shapes: `values_and_scores` as in `ops.attend`, `add` `[M, out]` or longer or None; returns `[M, out]`, `[C, out]`.
+    """
+    scales, label_scales = normalization.scales(graph, values_and_scores, enhanced=labels is not None)
+    add = None if add is None else add[: graph.num_nodes]
+    if labels is None:
+        output = attend(graph, values_and_scores, None, None, add, scales, config, update_labels=False)
+        return output.nodes, None
+    joint = normalization.kind == "joint"
+    message = scale_rows(labels.values, label_scales.to_nodes)
+    if joint:
+        # the label edge joins the softmax of the neighbors before anything is scaled or added
+        unscaled = scales._replace(target=None, from_label=None)
+        output = attend(
+            graph, values_and_scores, None, labels.target, None, unscaled, config, update_labels=update_labels
+        )
+        nodes = scale_rows(_join_label_edges(graph, output, values_and_scores, message, labels, config), scales.target)
+        nodes = nodes if add is None else nodes + add
+    else:
+        output = attend(
+            graph, values_and_scores, message, labels.target, add, scales, config, update_labels=update_labels
+        )
+        nodes = output.nodes
+    if output.labels is None:
+        return nodes, None
+    if graph.label_adjacency is None:
+        return nodes, aggregate_at_labels(output.labels, None, label_scales)
+    from_labels, log_denominator = _attend_labels(graph.label_adjacency, labels, label_scales, config)
+    if joint:
+        merged = _merge_softmaxes(graph, output, from_labels, log_denominator)
+        return nodes, aggregate_at_labels(merged, None, label_scales)
+    return nodes, aggregate_at_labels(output.labels, from_labels.flatten(1), label_scales)
+
+
+def _join_label_edges(
+    graph: LabelGraph,
+    output: AttentionOutput,
+    values_and_scores: Tensor,
+    message: Tensor,
+    labels: LabelAttention,
+    config: AttentionConfig,
+) -> Tensor:
+    """The nodes after the label edge has joined the softmax of those that show one, by its log-denominator."""
+    assert labels.source is not None
+    nodes, shown = output.nodes, graph.shown
+    score = label_gather(graph, labels.source)
+    if config.use_target_score:
+        begin = config.channels + config.heads
+        score = score + values_and_scores[:, begin : begin + config.heads].index_select(0, shown)
+    score = F.leaky_relu(score, config.negative_slope)
+    log_denominator = _scale_by_multiplicity(output.log_denominator, graph.multiplicity)
+    log_denominator = log_denominator.index_select(0, shown).to(score.dtype)
+    share = torch.sigmoid(score - log_denominator).repeat_interleave(config.channels // config.heads, 1)
+    change = share * (label_gather(graph, message) - nodes.index_select(0, shown)[:, : config.channels])
+    return nodes.index_add(0, shown, pad_columns(change, nodes.size(1)))
+
+
+def _attend_labels(
+    adjacency: Tensor, labels: LabelAttention, scales: LabelScales, config: AttentionConfig
+) -> tuple[Tensor, Tensor]:
+    """Attention along the few label–label edges `[C, C]`: `[C, heads, D / heads]`, log-denominator `[C, heads]`."""
+    if labels.source is None:
+        raise ValueError("the graph has label–label edges; make the layer with label_edges=True")
+    values = scale_rows(labels.values, scales.to_labels).unflatten(1, (config.heads, -1))
+    adjacency = adjacency.to(values.dtype)
+    score = labels.source[None] if labels.target is None else labels.source[None] + labels.target[:, None]
+    score = F.leaky_relu(score, config.negative_slope).expand(*adjacency.shape, -1) + adjacency.log()[..., None]
+    # a label without label–label edges has only -inf scores; its attention is zero, not NaN
+    connected = (adjacency.sum(1) > 0)[:, None, None]
+    score = score.masked_fill(~connected, 0.0)
+    log_denominator = torch.logsumexp(score, 1).masked_fill(~connected[:, 0], -torch.inf)
+    return torch.einsum("cdh,dhf->chf", torch.softmax(score, 1) * connected, values), log_denominator
+
+
+def _merge_softmaxes(
+    graph: LabelGraph, output: AttentionOutput, from_labels: Tensor, log_denominator: Tensor
+) -> Tensor:
+    """One softmax of a label over its nodes and its label–label edges, from those over each of them, `[C, D]`."""
+    assert output.labels is not None
+    assert output.label_log_denominator is not None
+    from_nodes = output.labels.unflatten(1, from_labels.shape[1:])
+    node_log = _scale_by_multiplicity(output.label_log_denominator, graph.label_multiplicity)
+    both = torch.stack([node_log.to(log_denominator.dtype), log_denominator])
+    share = torch.softmax(both.masked_fill(both.isneginf().all(0), 0.0), 0)[..., None]
+    return (share[0] * from_nodes + share[1] * from_labels).flatten(1)
+
+
+def _scale_by_multiplicity(log_denominator: Tensor, multiplicity: Tensor | None) -> Tensor:
+    """The logarithm of a sum `[n, heads]` in which each sampled edge counts for `multiplicity` `[n]` edges."""
+    return log_denominator if multiplicity is None else log_denominator + multiplicity.log()[:, None]

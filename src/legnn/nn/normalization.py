@@ -1,0 +1,93 @@
+"""How a layer normalizes `A'`: the factors of messages, from the degrees of their source and target."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from legnn.config.model import Normalize as Normalize
+from legnn.graph import LabelGraph
+from legnn.ops import Scales
+
+
+class LabelScales(NamedTuple):
+    """Factors of the messages of labels, `[C]` each; None for 1."""
+
+    to_nodes: Tensor | None = None
+    """Of what a label sends to the nodes that show it."""
+    from_nodes: Tensor | None = None
+    """Of what a label receives from the nodes that show it."""
+    to_labels: Tensor | None = None
+    """Of what a label sends along label–label edges."""
+    from_labels: Tensor | None = None
+    """Of what a label receives along label–label edges."""
+
+
+class Normalization(NamedTuple):
+    r"""`Â_ij = d_i^target A_ij d_j^source`, with `d` the degrees of incoming edges.
+
+    | | `target` | `source` |
+    |---|---|---|
+    | GCN | -1/2 | -1/2 |
+    | GraphSAGE | -1 | 0 |
+    | GAT | 0 | 0 |
+    | GAT with `symmetric_norm` | 1/2 | -1/2 |
+
+    With `kind="joint"` degrees are counted in `A'`. With `"relation"` each block of `A' = [[A, Y], [Yᵀ, S]]` is
+    normalized by its own degrees, and a row is the mean of the blocks in which it has edges.
+    """
+
+    kind: Normalize
+    target: float
+    source: float
+    zero_degree: float = 1.0
+    """Factor of a node without incoming edges."""
+    is_softmax: bool = False
+    """Whether edges have attention, which sums to 1, in place of their weight."""
+
+    def scales(self, graph: LabelGraph, x: Tensor, *, enhanced: bool) -> tuple[Scales, LabelScales]:
+        """The factors for messages `x`, computed once for a graph; `enhanced=False` for messages along `A` alone."""
+        # degrees exceed what bf16 can count
+        dtype = torch.promote_types(x.dtype, torch.float32)
+        return graph.cached((self, enhanced, dtype), lambda: self._scales(graph, dtype, enhanced))
+
+    def _scales(self, graph: LabelGraph, dtype: torch.dtype, enhanced: bool) -> tuple[Scales, LabelScales]:
+        def power(degree: Tensor, exponent: float) -> Tensor | None:
+            if exponent == 0:
+                return None
+            degree = degree.to(dtype)
+            return degree.pow(exponent).masked_fill(degree == 0, self.zero_degree)
+
+        # a sampled edge counts for several in a sum, but attention is a mean already
+        multiplicity = None if self.is_softmax else graph.multiplicity
+        label_multiplicity = None if self.is_softmax else graph.label_multiplicity
+        if enhanced and self.kind == "joint":
+            source, target = power(graph.source_node_degree, self.source), power(graph.node_degree, self.target)
+            label_source, label_target = (power(graph.label_degree, one) for one in (self.source, self.target))
+            nodes = Scales(source, _times(target, multiplicity), target, source)
+            return nodes, LabelScales(
+                label_source, _times(label_target, label_multiplicity), label_source, label_target
+            )
+
+        source = power(graph.source_degree, self.source)
+        target = _times(power(graph.degree, self.target), multiplicity)
+        if not enhanced:
+            return Scales(source, target), LabelScales()
+        mean, label_mean = (count.to(dtype).reciprocal() for count in (graph.node_relations, graph.label_relations))
+        # a node has one label edge: in Y only the labels have a degree to divide by
+        count = graph.label_count
+        from_nodes = _times(_times(power(count, self.target), label_multiplicity), label_mean)
+        labels = LabelScales(power(count, self.source), from_nodes)
+        if graph.label_adjacency is not None:
+            degree = graph.label_adjacency.sum(1)
+            from_labels = _times(power(degree, self.target), label_mean)
+            labels = labels._replace(to_labels=power(degree, self.source), from_labels=from_labels)
+        return Scales(source, _times(target, mean), mean), labels
+
+
+def _times(scale: Tensor | None, factor: Tensor | None) -> Tensor | None:
+    if scale is None or factor is None:
+        return factor if scale is None else scale
+    return scale * factor.to(scale.dtype)

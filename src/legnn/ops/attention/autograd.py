@@ -1,0 +1,107 @@
+"""Attention with its gradient written out, over the kernels of one device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from legnn.ops.attention.reference import split_scores
+from legnn.ops.propagate.autograd import label_gradient, label_message
+from legnn.ops.select import Kernels
+from legnn.ops.types import AttentionConfig, AttentionInputs, LabelGraphLike, Scales
+
+
+class Attend(torch.autograd.Function):
+    """`reference.attend`."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        values_and_scores: Tensor,
+        labels: Tensor | None,
+        label_target: Tensor | None,
+        add: Tensor | None,
+        graph: LabelGraphLike,
+        scales: Scales,
+        config: AttentionConfig,
+        update_labels: bool,
+        kernels: Kernels,
+    ) -> tuple[Tensor | None, ...]:
+        """Returns the fields of `AttentionOutput`."""
+        # every edge reads the scores: in a matrix of their own they are small enough to stay in the cache
+        source, target = (_single(score) for score in split_scores(values_and_scores, config))
+        assert source is not None
+        message = label_message(graph, labels, scales)
+        slope = config.negative_slope
+        ops = kernels.attention
+        log = ops.log_denominator(graph.adjacency, source, target, slope)
+        attention = AttentionInputs(values_and_scores, config.channels, source, target, log, slope)
+        nodes = ops.attention_sum(graph.adjacency, attention, scales.source, scales.target, message, add)
+        new_labels = label_log = None
+        ctx.labels_attend = update_labels and not graph.to_labels.is_empty
+        if ctx.labels_attend:
+            classes = graph.to_labels.classes
+            label_target = _single(label_target)
+            label_log = ops.log_denominator(classes, source, label_target, slope)
+            attention = attention._replace(target=label_target, log_denominator=label_log)
+            new_labels = ops.attention_sum(classes, attention, scales.to_label)
+        elif update_labels:
+            new_labels = nodes.new_zeros(graph.num_classes, nodes.size(1))
+            label_log = log.new_full((graph.num_classes, config.heads), -torch.inf)
+        ctx.save_for_backward(
+            values_and_scores, source, target, labels, label_target, add, nodes, log, new_labels, label_log
+        )
+        ctx.rest = graph, scales, config, kernels
+        return nodes, log, new_labels, label_log
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Returns the gradients of `values_and_scores`, `labels`, `label_target` and `add`."""
+        values_and_scores, source, target, labels, label_target, add, nodes, log, new_labels, label_log = (
+            ctx.saved_tensors
+        )
+        graph, scales, config, kernels = ctx.rest
+        channels, heads = config.channels, config.heads
+        ops, sum_edges = kernels.attention, kernels.propagate.sum_edges
+        gradient = gradients[0].contiguous()
+        message = label_message(graph, labels, scales)
+        d_values_and_scores = torch.empty_like(values_and_scores)
+        d_values_and_scores[:, channels + heads :] = 0
+        # Σ_k α_ik (t_i s_k gradient_i · values_k), which softmax subtracts from the gradient of every score
+        dot = ops.attention_dot(gradient, nodes, channels, heads, message, add) - gradients[1]
+        attention = AttentionInputs(values_and_scores, channels, source, target, log, config.negative_slope)
+        transposition = graph.adjacency.transposition
+        edges = ops.attention_gradient(
+            transposition.adjacency, attention, gradient, dot, scales.source, scales.target, d_values_and_scores,
+            add=False,
+        )  # fmt: skip
+        if edges is not None:
+            d_target = sum_edges(graph.adjacency, edges, transposition.place)
+            # in a sampled block the target nodes are the first of the source nodes
+            d_values_and_scores[: d_target.size(0), channels + heads : channels + 2 * heads] = d_target
+        d_label_target = None
+        if ctx.labels_attend:
+            gradient_of_labels = gradients[2].contiguous()
+            dot = ops.attention_dot(gradient_of_labels, new_labels, channels, heads, None, None) - gradients[3]
+            attention = attention._replace(target=label_target, log_denominator=label_log)
+            transposition = graph.to_labels.classes.transposition
+            edges = ops.attention_gradient(
+                transposition.adjacency, attention, gradient_of_labels, dot, scales.to_label, None,
+                d_values_and_scores, add=True,
+            )  # fmt: skip
+            if edges is not None:
+                d_label_target = sum_edges(graph.to_labels.classes, edges, transposition.place)
+                d_label_target = d_label_target.to(values_and_scores.dtype)
+        elif new_labels is not None and label_target is not None:
+            # zeros, not None: distributed training waits for a gradient of every parameter
+            d_label_target = torch.zeros_like(label_target)
+        d_labels = None
+        if labels is not None:
+            d_labels = label_gradient(kernels, graph, gradient, scales, labels.shape)
+        return d_values_and_scores, d_labels, d_label_target, None if add is None else gradient, *[None] * 5
+
+
+def _single(x: Tensor | None) -> Tensor | None:
+    return None if x is None else x.float().contiguous()

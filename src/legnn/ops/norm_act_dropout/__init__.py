@@ -1,0 +1,34 @@
+"""Normalization, activation and dropout, which follow a layer."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from legnn.ops import select
+from legnn.ops.norm_act_dropout import autograd, reference
+from legnn.ops.norm_act_dropout.reference import Norm
+
+
+def apply_norm_act_dropout(x: Tensor, norm: Norm | None, dropout: float, *, training: bool) -> Tensor:
+    """`dropout(relu(norm(x)))` `[n, D]`, with dropout in training only."""
+    seed = _draw_seed(x) if training and dropout > 0 else None
+    kernels = select.kernels_for(x)
+    if kernels is None:
+        return reference.apply_norm_act_dropout(x, norm, dropout, seed)
+    return autograd.apply_norm_act_dropout(kernels, x, norm, dropout, seed)
+
+
+def drop(x: Tensor, dropout: float, *, training: bool) -> Tensor:
+    """`dropout(x)` `[n, D]` in training, otherwise `x`; with no gradient."""
+    if not training or dropout == 0:
+        return x
+    kernels = select.kernels_for(x)
+    if kernels is None:
+        return reference.drop(x, dropout, _draw_seed(x))
+    return kernels.norm_act_dropout.scale_act_dropout(x, None, None, dropout, _draw_seed(x), relu=False)
+
+
+def _draw_seed(x: Tensor) -> Tensor:
+    """Two 32-bit words from PyTorch's generator, drawn on the device of `x`, which does not synchronize."""
+    return torch.randint(2**32, (2,), device=x.device)

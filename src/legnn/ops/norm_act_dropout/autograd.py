@@ -1,0 +1,94 @@
+"""Normalization, activation and dropout with their gradients written out, over the kernels of one device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from legnn.ops.norm_act_dropout.reference import Norm, apply_norm
+from legnn.ops.select import Kernels
+
+
+def apply_norm_act_dropout(
+    kernels: Kernels, x: Tensor, norm: Norm | None, dropout: float, seed: Tensor | None
+) -> Tensor:
+    """`reference.apply_norm_act_dropout`."""
+    x = x.contiguous()
+    out: Tensor
+    if isinstance(norm, torch.nn.BatchNorm1d):
+        if norm.training:
+            out = BatchNormActDropout.apply(x, norm.weight, norm.bias, norm, dropout, seed, kernels)
+            return out
+        if not torch.is_grad_enabled():
+            assert norm.running_mean is not None
+            assert norm.running_var is not None
+            scale = norm.weight * torch.rsqrt(norm.running_var + norm.eps)
+            shift = norm.bias - norm.running_mean * scale
+            return kernels.norm_act_dropout.scale_act_dropout(x, scale, shift, dropout, seed, relu=True)
+    if norm is not None:
+        # PyTorch's layer norm is one good kernel already
+        x = apply_norm(norm, x)
+    out = ActDropout.apply(x, dropout, seed, kernels)
+    return out
+
+
+class ActDropout(torch.autograd.Function):
+    """`dropout(relu(x))`."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, dropout: float, seed: Tensor | None, kernels: Kernels) -> Tensor:
+        """Returns `[n, D]`."""
+        out = kernels.norm_act_dropout.scale_act_dropout(x, None, None, dropout, seed, relu=True)
+        # entries that were dropped or negative are zero in the output: it is the mask of the gradient
+        ctx.save_for_backward(out)
+        ctx.rest = _keep_factor(dropout, seed), kernels
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
+        """Returns the gradient of `x`."""
+        factor, kernels = ctx.rest
+        gradient = gradients[0].contiguous()
+        return kernels.norm_act_dropout.act_dropout_gradient(gradient, *ctx.saved_tensors, factor), None, None, None
+
+
+class BatchNormActDropout(torch.autograd.Function):
+    """`dropout(relu(batch_norm(x)))` in training."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        norm: torch.nn.BatchNorm1d,
+        dropout: float,
+        seed: Tensor | None,
+        kernels: Kernels,
+    ) -> Tensor:
+        """Returns `[n, D]`."""
+        assert norm.running_mean is not None
+        assert norm.running_var is not None
+        assert norm.momentum is not None
+        mean, inverse, scale, shift = kernels.norm_act_dropout.batch_norm_statistics(
+            x, weight, bias, norm.running_mean, norm.running_var, norm.momentum, norm.eps
+        )
+        out = kernels.norm_act_dropout.scale_act_dropout(x, scale, shift, dropout, seed, relu=True)
+        ctx.save_for_backward(out, x, mean, inverse, weight)
+        ctx.rest = _keep_factor(dropout, seed), kernels
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Returns the gradients of `x`, `weight` and `bias`."""
+        factor, kernels = ctx.rest
+        gradient = gradients[0].contiguous()
+        found = kernels.norm_act_dropout.norm_act_dropout_gradient(gradient, *ctx.saved_tensors, factor)
+        return *found, None, None, None, None
+
+
+def _keep_factor(dropout: float, seed: Tensor | None) -> float:
+    """The factor of entries that are not dropped."""
+    return 1.0 if seed is None else 1 / (1 - dropout)

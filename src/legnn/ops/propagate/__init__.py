@@ -1,0 +1,69 @@
+"""Sums over neighbors and over the nodes of a class: the product with `A' = [[A, Y], [Yᵀ, 0]]`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+from legnn.ops import select
+from legnn.ops.propagate import autograd, reference
+from legnn.ops.types import LabelGraphLike, Scales
+
+if TYPE_CHECKING:
+    from legnn.ops.csr.adjacency import Adjacency
+    from legnn.ops.csr.label_edges import LabelEdges
+
+
+def propagate_messages(
+    graph: LabelGraphLike, x: Tensor, labels: Tensor | None, add: Tensor | None, scales: Scales, *, update_labels: bool
+) -> tuple[Tensor, Tensor | None]:
+    """The product with `A'`, scaled: `nodes = t ∘ A (s ∘ x) + l ∘ Y labels + add` and `sums = Yᵀ (c ∘ x)`.
+
+    `s`, `t`, `l` and `c` are `scales.source`, `.target`, `.from_label` and `.to_label`.
+
+    Shapes: `x` `[N, D]`, `labels` `[C, D]` or None, `add` `[M, D]` or None; returns `[M, D]` and, with `update_labels`,
+    `[C, D]`.
+    """
+    kernels = select.kernels_for(x)
+    if kernels is None:
+        return reference.propagate_messages(graph, x, labels, add, scales, update_labels=update_labels)
+    nodes, sums = autograd.PropagateMessages.apply(
+        x.contiguous(), autograd.contiguous(labels), autograd.contiguous(add), graph, scales, update_labels, kernels
+    )
+    return nodes, sums
+
+
+def class_sum(edges: LabelEdges, x: Tensor) -> Tensor:
+    """`Yᵀ x`: the sum of `x` `[N, D]` over the nodes that show each class, `[C, D]`, with no gradient."""
+    kernels = select.kernels_for(x)
+    if kernels is None:
+        return reference.class_sum(edges, x)
+    return kernels.propagate.sum_rows(edges.classes, x.contiguous())
+
+
+def label_gather(graph: LabelGraphLike, labels: Tensor) -> Tensor:
+    """The rows of `labels` `[C, D]` that the nodes `graph.shown` show, `[S, D]`."""
+    kernels = select.kernels_for(labels)
+    if kernels is None:
+        return reference.label_gather(graph, labels)
+    out: Tensor = autograd.LabelGather.apply(labels, graph, kernels)
+    return out
+
+
+def add_labels_(edges: LabelEdges, x: Tensor, labels: Tensor) -> Tensor:
+    """`x + Y labels` for `x` `[M, D]` and `labels` `[C, D]`, in place."""
+    kernels = select.kernels_for(x)
+    if kernels is None:
+        return reference.add_labels_(edges, x, labels)
+    out: Tensor = autograd.AddLabels.apply(x, labels.contiguous(), edges, kernels)
+    return out
+
+
+def project_entries(rows: Adjacency, values: Tensor, weight: Tensor) -> Tensor:
+    """`X P` `[M, D]` for the entries of `X` `[M, F]` in CSR, with `values` `[entries]`; `weight` is `Pᵀ` `[D, F]`."""
+    kernels = select.kernels_for(weight)
+    if kernels is None:
+        return reference.project_entries(rows, values, weight)
+    out: Tensor = autograd.ProjectEntries.apply(weight, rows, values, kernels)
+    return out

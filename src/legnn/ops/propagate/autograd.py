@@ -1,0 +1,136 @@
+"""Sums over neighbors and classes with their gradients written out, over the kernels of one device.
+
+A kernel does in one pass over the rows what plain PyTorch does in many, and stores no tensor of features per edge. A
+gradient moves along the transpose of `A'`, which is a label graph too: the same kernels compute it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from legnn.ops.select import Kernels
+from legnn.ops.types import LabelGraphLike, LabelMessage, Scales
+
+if TYPE_CHECKING:
+    from legnn.ops.csr.adjacency import Adjacency
+    from legnn.ops.csr.label_edges import LabelEdges
+
+
+class PropagateMessages(torch.autograd.Function):
+    """`reference.propagate_messages`."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        labels: Tensor | None,
+        add: Tensor | None,
+        graph: LabelGraphLike,
+        scales: Scales,
+        update_labels: bool,
+        kernels: Kernels,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Returns nodes `[M, D]` and, with `update_labels`, the sums of the classes `[C, D]`."""
+        ctx.rest = graph, scales, update_labels, kernels
+        ctx.labels_shape = None if labels is None else labels.shape
+        sum_rows = kernels.propagate.sum_rows
+        message = label_message(graph, labels, scales)
+        nodes = sum_rows(graph.adjacency, x, scales.source, scales.target, message, add)
+        if not update_labels:
+            return nodes, None
+        if graph.to_labels.is_empty:
+            return nodes, x.new_zeros(graph.num_classes, x.size(1))
+        return nodes, sum_rows(graph.to_labels.classes, x, scales.to_label)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Returns the gradients of `x`, `labels` and `add`."""
+        graph, scales, update_labels, kernels = ctx.rest
+        _, labels, add = ctx.needs_input_grad[:3]
+        nodes = gradients[0].contiguous()
+        message = None
+        if update_labels and not graph.to_labels.is_empty:
+            message = LabelMessage(graph.to_labels.label_of, gradients[1].contiguous(), scales.to_label)
+        transposed = graph.adjacency.transpose
+        d_x = kernels.propagate.sum_rows(transposed, nodes, scales.target, scales.source, message)
+        d_labels = label_gradient(kernels, graph, nodes, scales, ctx.labels_shape) if labels else None
+        return d_x, d_labels, nodes if add else None, None, None, None, None
+
+
+def label_message(graph: LabelGraphLike, labels: Tensor | None, scales: Scales) -> LabelMessage | None:
+    """The messages `l ∘ Y labels` to the nodes, or None if no node shows a label."""
+    if labels is None or graph.to_nodes.is_empty:
+        return None
+    return LabelMessage(graph.to_nodes.label_of, labels, scales.from_label)
+
+
+def label_gradient(
+    kernels: Kernels, graph: LabelGraphLike, gradient: Tensor, scales: Scales, shape: tuple[int, ...]
+) -> Tensor:
+    """The gradient `Yᵀ (l ∘ gradient)` of the labels, of `shape`, for `gradient` `[M, D]`."""
+    if graph.to_nodes.is_empty:
+        return gradient.new_zeros(shape)
+    return kernels.propagate.sum_rows(graph.to_nodes.classes, gradient, scales.from_label)[:, : shape[1]]
+
+
+def contiguous(x: Tensor | None) -> Tensor | None:
+    """`x.contiguous()`, or None."""
+    return None if x is None else x.contiguous()
+
+
+class LabelGather(torch.autograd.Function):
+    """`reference.label_gather`; PyTorch's own gradient would add the rows of a class in no fixed order."""
+
+    @staticmethod
+    def forward(ctx: Any, labels: Tensor, graph: LabelGraphLike, kernels: Kernels) -> Tensor:
+        """Returns `[S, D]`."""
+        ctx.rest = graph, kernels
+        return labels.index_select(0, graph.y)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        """Returns the gradient of `labels`."""
+        graph, kernels = ctx.rest
+        if graph.to_nodes.is_empty:
+            return gradients[0].new_zeros(graph.num_classes, gradients[0].size(1)), None, None
+        nodes = gradients[0].new_zeros(graph.num_nodes, gradients[0].size(1)).index_copy_(0, graph.shown, gradients[0])
+        return kernels.propagate.sum_rows(graph.to_nodes.classes, nodes), None, None
+
+
+class AddLabels(torch.autograd.Function):
+    """`reference.add_labels_`."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, labels: Tensor, edges: LabelEdges, kernels: Kernels) -> Tensor:
+        """Returns `x`, changed in place."""
+        ctx.rest = edges, kernels
+        ctx.mark_dirty(x)
+        kernels.propagate.add_label_rows(x, edges.shown, edges.y, labels)
+        return x
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        """Returns the gradients of `x` and `labels`."""
+        edges, kernels = ctx.rest
+        return gradients[0], kernels.propagate.sum_rows(edges.classes, gradients[0].contiguous()), None, None
+
+
+class ProjectEntries(torch.autograd.Function):
+    """`reference.project_entries`."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, rows: Adjacency, values: Tensor, kernels: Kernels) -> Tensor:
+        """Returns `[M, D]`."""
+        ctx.rest = rows, values, kernels
+        return kernels.propagate.sum_rows(rows.with_weight(values), weight.T.contiguous())
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
+        """Returns the gradient of `weight`."""
+        rows, values, kernels = ctx.rest
+        transposition = rows.transposition
+        transposed = transposition.adjacency.with_weight(values.index_select(0, transposition.origin))
+        return kernels.propagate.sum_rows(transposed, gradients[0].contiguous()).T, None, None, None

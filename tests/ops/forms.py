@@ -1,0 +1,61 @@
+"""The compiled forms of the operations, to be compared with plain PyTorch.
+
+Without a GPU, Triton's kernels run in its interpreter: the same code, slowly.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import torch
+
+from legnn.graph import LabelGraph
+from legnn.ops import Scales, select
+from legnn.ops.select import NUMBA, TRITON, Kernels
+
+GPU = torch.cuda.is_available()
+FORMS = [
+    pytest.param((NUMBA, "cpu"), id="numba"),
+    pytest.param(
+        (TRITON, "cuda" if GPU else "cpu"), id="triton" if GPU else "triton-interpreted", marks=[pytest.mark.gpu] * GPU
+    ),
+]
+TOLERANCE = {torch.float32: {"rtol": 2e-4, "atol": 2e-4}, torch.bfloat16: {"rtol": 2e-2, "atol": 6e-2}}
+
+
+@contextmanager
+def using(kernels: Kernels) -> Iterator[None]:
+    """Within it, the operations use `kernels`, whatever the device."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(select, "kernels_for", lambda x: kernels)
+        yield
+
+
+def many(form) -> int:
+    """As many neighbors as a node may have; in the interpreter, enough for several chunks."""
+    return 100_000 if form[0] is NUMBA or GPU else 300
+
+
+def to(graph: LabelGraph, device: str) -> LabelGraph:
+    return LabelGraph(graph.adjacency.to(device), graph.shown.to(device), graph.y.to(device), graph.num_classes)
+
+
+def pair(*shape, dtype, device):
+    """The same random numbers in double precision on the CPU and in `dtype` on `device`, both with gradients."""
+    fast = torch.randn(*shape).to(device, dtype)
+    return fast.cpu().double().requires_grad_(), fast.requires_grad_()
+
+
+def assert_equal(found, expected, dtype):
+    for ours, plain in zip(found, expected, strict=True):
+        if ours is None or plain is None:
+            assert ours is plain
+            continue
+        torch.testing.assert_close(ours.detach().cpu().double(), plain.detach().double(), **TOLERANCE[dtype])
+
+
+def random_scales(nodes, device, *, given: bool):
+    if not given:
+        return Scales(), Scales()
+    plain = Scales(*torch.rand(4, nodes))
+    return plain, Scales(*(scale.to(device) for scale in plain))

@@ -1,0 +1,90 @@
+"""Norm, activation and dropout: the compiled forms equal plain PyTorch, and dropout keeps what it should."""
+
+import copy
+
+import pytest
+import torch
+from tests.ops.forms import FORMS, TOLERANCE, assert_equal, pair
+from tests.ops.graphs import gradients
+
+from legnn.ops.norm_act_dropout import autograd, reference
+from legnn.ops.runtime.padding import pad_columns
+
+NORMS = {"none": lambda channels: None, "batch": torch.nn.BatchNorm1d, "layer": torch.nn.LayerNorm}
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.1, 0.5, 0.9])
+def test_dropout_keeps_what_it_should_and_no_seed_is_like_another(rate):
+    seeds = [torch.tensor(words) for words in ([0, 0], [1, 0], [0, 1], [2**32 - 1, 12345])]
+    masks = [reference.keep_mask(400, 300, rate, seed) for seed in seeds]
+    for mask in masks:
+        assert abs(float(mask.double().mean()) - (1 - rate)) < 0.005
+        # neither a row nor a column is favored: 6 standard deviations for each of them
+        for axis, size in ((0, 400), (1, 300)):
+            spread = 6 * (rate * (1 - rate) / size) ** 0.5
+            assert float((mask.double().mean(axis) - (1 - rate)).abs().max()) <= spread
+    if rate == 0.5:
+        for one, mask in enumerate(masks):
+            for other in masks[:one]:
+                assert abs(float((mask == other).double().mean()) - 0.5) < 0.01
+            # nor do neighbors in a row or in a column decide together
+            assert abs(float((mask[:, 1:] == mask[:, :-1]).double().mean()) - 0.5) < 0.01
+            assert abs(float((mask[1:] == mask[:-1]).double().mean()) - 0.5) < 0.01
+
+
+def test_dropout_keeps_the_expectation():
+    x = torch.rand(200, 300)
+    out = reference.drop(x, 0.25, torch.tensor([7, 9]))
+    kept = out != 0
+    torch.testing.assert_close(out[kept], x[kept] / 0.75)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_drops_the_same_entries(form):
+    kernels, device = form
+    x = torch.randn(70, 133)
+    seed = torch.tensor([2**32 - 1, 77])
+    found = kernels.norm_act_dropout.scale_act_dropout(x.to(device), None, None, 0.4, seed.to(device), relu=False)
+    torch.testing.assert_close(found.cpu(), reference.drop(x, 0.4, seed))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("kind", NORMS)
+@pytest.mark.parametrize("zeros", [0, 3])
+@pytest.mark.parametrize(("nodes", "channels"), [(2, 1), (63, 60), (300, 7), (20, 139)])
+def test_norm_act_dropout(form, nodes, channels, zeros, kind, dtype):
+    kernels, device = form
+    norm = NORMS[kind](channels)
+    if norm is not None:
+        torch.nn.init.uniform_(norm.weight, 0.5, 1.5)
+        torch.nn.init.uniform_(norm.bias)
+        if kind == "batch":
+            norm.running_mean += 0.1
+    fast_norm = None if norm is None else copy.deepcopy(norm).to(device)
+    norm = None if norm is None else norm.double()
+    x, fast_x = pair(nodes, channels, dtype=dtype, device=device)
+    padded = pad_columns(fast_x, channels + zeros)
+    seed = torch.tensor([3, 2**32 - 5])
+    plain = reference.apply_norm_act_dropout(x, norm, 0.3, seed)
+    fast = autograd.apply_norm_act_dropout(kernels, padded, fast_norm, 0.3, seed.to(device))
+    assert not fast[:, channels:].any(), "padding stays zero"
+    assert_equal([fast[:, :channels]], [plain], dtype)
+    plain_wrt = [x, *([] if norm is None else norm.parameters())]
+    fast_wrt = [fast_x, *([] if fast_norm is None else fast_norm.parameters())]
+    for ours, theirs in zip(gradients([fast[:, :channels]], fast_wrt), gradients([plain], plain_wrt), strict=True):
+        size = max(1.0, float(theirs.abs().max()))
+        away = (ours.cpu().double() - theirs.double()).abs() / size > TOLERANCE[dtype]["atol"]
+        # rounding may take a number across zero, where the activation's gradient jumps
+        assert float(away.double().mean()) <= (0 if dtype == torch.float32 else 0.01)
+    if kind == "batch":
+        for name in ("running_mean", "running_var"):
+            torch.testing.assert_close(getattr(fast_norm, name).cpu().double(), getattr(norm, name), **TOLERANCE[dtype])
+    if norm is not None:
+        norm.eval()
+        fast_norm.eval()
+    with torch.no_grad():
+        plain = reference.apply_norm_act_dropout(x, norm, 0.3, None)
+        fast = autograd.apply_norm_act_dropout(kernels, padded, fast_norm, 0.3, None)
+    assert not fast[:, channels:].any()
+    assert_equal([fast[:, :channels]], [plain], dtype)
