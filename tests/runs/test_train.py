@@ -116,7 +116,9 @@ def test_training_rows_are_predicted_out_of_fold():
     x = run.model.scale(task.x)
     with torch.no_grad():
         logits = predict_without_own_label(
-            lambda shown, nodes: run.model(x, task.show(shown))[nodes], task.train, assign_folds(np.arange(len(task.y)), 4)
+            lambda shown, nodes: run.model(x, task.show(shown))[nodes],
+            task.train,
+            assign_folds(np.arange(len(task.y)), 4),
         )
         everything = run.model(x, task.show(task.train))
     confidence = torch.softmax(logits, -1).max(-1).values
