@@ -19,14 +19,6 @@ LabelFeatures = Literal["one-hot", "class-mean", "given"]
 class ModelSettings:
     """The model's settings. None means: chosen from the data by `legnn.config.settings`."""
 
-    architecture: str = "legnn"
-    """A name in `legnn.baselines.ARCHITECTURES`: legnn, pyg_gcn, label_propagation."""
-    postprocess: str = "none"
-    """A name in `legnn.baselines.POSTPROCESS`: none, correct_and_smooth."""
-    propagation_steps: int = 50
-    """Steps of label_propagation and correct_and_smooth."""
-    propagation_alpha: float = 0.9
-    """`α` of label_propagation and correct_and_smooth: what comes from neighbors in a step."""
     backbone: str = "gcn"
     """A name in `BACKBONES`: gcn, sage, gat; gatv2, transformer, gin are PyG's, lifted."""
     labels: LabelUsage = "enhanced"
@@ -60,6 +52,14 @@ class ModelSettings:
     scale: Literal["none", "row", "entries", "standard"] | None = None
     """Features as they are; each row divided by its sum; all divided by one number, so that the entries that are not
     zero have mean square 1; or each column brought to mean 0 and deviation 1."""
+    architecture: str = "legnn"
+    """A name in `legnn.baselines.ARCHITECTURES`: legnn, pyg_gcn, label_propagation."""
+    postprocess: str = "none"
+    """A name in `legnn.baselines.POSTPROCESS`: none, correct_and_smooth."""
+    propagation_steps: int = 50
+    """Steps of label_propagation and correct_and_smooth."""
+    propagation_alpha: float = 0.9
+    """`α` of label_propagation and correct_and_smooth: what comes from neighbors in a step."""
 
     def __post_init__(self) -> None:
         from legnn.nn.backbones import BACKBONES

@@ -17,14 +17,13 @@ from legnn.ops import add_labels_, class_sum, drop
 from legnn.ops.runtime.padding import pad_columns
 
 ENTRIES = 1 << 24
-"""Entries of the features whose statistics are taken together."""
+"""Entries of the features in one chunk when statistics are computed."""
 
 
 class FeatureScale(nn.Module):
-    """Puts features on a scale the model can use. Its statistics are saved with the weights, so that a graph that has
-    grown is scaled as the graph was on which the model was trained.
+    """Scales features by statistics that are saved with the weights: a graph that has grown is scaled as the first was.
 
-    Where there are several node types, each has statistics of its own, a row of `mean` and `deviation` `[T, F]`.
+    With several node types, each has statistics of its own, a row of `mean` and `deviation` `[T, F]`.
     """
 
     mean: Tensor
@@ -42,7 +41,7 @@ class FeatureScale(nn.Module):
 
     @torch.no_grad()
     def fit(self, x: Tensor, node_type: Tensor | None = None) -> None:
-        """Take the statistics of `x` `[M, F]`, of each type by itself where there are several."""
+        """Compute the statistics of `x` `[M, F]`, separately for each of `node_type` `[M]`."""
         if node_type is None:
             self._fit(x, ...)
             return
@@ -51,9 +50,9 @@ class FeatureScale(nn.Module):
 
     def _fit(self, x: Tensor, place: int | EllipsisType) -> None:
         if self.kind == "entries":
-            # some rows at a time: x in double precision may not fit into memory
-            rows = x.split(max(ENTRIES // max(x.size(1), 1), 1))
-            total = sum(float(part.double().square().sum()) for part in rows)
+            # chunk by chunk: x in double precision may not fit into memory
+            chunks = x.split(max(ENTRIES // max(x.size(1), 1), 1))
+            total = sum(float(chunk.double().square().sum()) for chunk in chunks)
             size = math.sqrt(total / max(int(torch.count_nonzero(x)), 1))
             self.deviation[place] = size or 1.0
         if self.kind == "standard":
@@ -96,7 +95,7 @@ class LabelEmbedding(nn.Module):
             self.project = typed_linear(in_channels, channels)
         else:
             if given is None:
-                raise InputError("label_features = 'given' needs a matrix with a row for each class, and there is none")
+                raise InputError("label_features = given needs a matrix with a row for each class, and there is none")
             if given.dim() != 2 or given.size(0) != num_classes:
                 raise InputError(
                     f"label features must have a row for each of the {num_classes} classes, got {list(given.shape)}"
@@ -105,16 +104,16 @@ class LabelEmbedding(nn.Module):
             self.project = typed_linear(given.size(1), channels)
 
     def forward(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> Tensor:
-        """Shapes: `x` `[M, F]`; gives `[C, D]`."""
+        """`[C, D]` for `x` `[M, F]`."""
         if self.kind == "one-hot":
             return self.rows
         if self.kind == "given":
             return self.project(self.given)
         if isinstance(graph, SampledLabelGraph):
             if graph.class_mean is None:
-                raise ValueError("label_features = 'class-mean' needs the class means of the whole graph in a sample")
+                raise ValueError("label_features = class-mean needs the class means of the whole graph in a sample")
             return self.project(graph.class_mean)
-        # the mean is over shown nodes only: with a predicted node in it, its class could be read off its label
+        # the mean is over shown nodes only: with a predicted node in it, its label would show its class
         return self.project(class_mean(graph, x if isinstance(x, Tensor) else x.dense))
 
 
@@ -127,8 +126,8 @@ class Encoder(nn.Module):
     | concat | `X ‖ Y`, computed as `X P_1 + Y P_2` |
     | addition | `X + Y W_L`, with `W_L` `[C, F]`, computed as `X P_N + Y (W_L P_N)` |
 
-    `Y` holds the shown labels alone. With `label_at_input`, a label-enhanced model adds `Y H_L⁰` to `H_N⁰`: otherwise a
-    label has traveled one hop less after `K` layers than it has with concat or addition.
+    `Y` has the shown labels alone. With `label_at_input`, a label-enhanced model adds `Y H_L⁰` to `H_N⁰`: otherwise a
+    label has traveled one hop less after `K` layers than with concat or addition.
     """
 
     def __init__(
@@ -155,7 +154,7 @@ class Encoder(nn.Module):
             self.label_embedding = LabelEmbedding(label_features, in_channels, num_classes, channels, given)
 
     def forward(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> tuple[Tensor, Tensor | None]:
-        """Shapes: `x` `[M, F]`; gives `[M, D]` and, label-enhanced, `[C, D]`."""
+        """`H_N⁰` `[M, D]` and, label-enhanced, `H_L⁰` `[C, D]`, for `x` `[M, F]`."""
         if isinstance(x, Tensor):
             nodes = self.project(drop(x, self.input_dropout, training=self.training))
         else:

@@ -97,14 +97,12 @@ class Inference:
     def _proba(self, shown: Tensor, nodes: Tensor) -> Tensor:
         if self.postprocess is None:
             return self.predictor.predict_proba(shown, nodes)
-        p = self.predictor.predict_proba(shown, self._all_nodes) if self.uses_labels else self._without_labels
+        p = self._proba_of_all(shown) if self.uses_labels else self._proba_without_labels
         return self.postprocess(p, self.task.show(shown)).index_select(0, nodes)
 
-    @cached_property
-    def _all_nodes(self) -> Tensor:
-        return torch.arange(self.fold.numel(), device=self.task.train.device)
+    def _proba_of_all(self, shown: Tensor) -> Tensor:
+        return self.predictor.predict_proba(shown, torch.arange(self.fold.numel(), device=shown.device))
 
     @cached_property
-    def _without_labels(self) -> Tensor:
-        """`[M, C]` of a model that uses no labels, the same whoever shows one."""
-        return self.predictor.predict_proba(self.task.train[:0], self._all_nodes)
+    def _proba_without_labels(self) -> Tensor:
+        return self._proba_of_all(self.task.train[:0])

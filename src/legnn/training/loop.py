@@ -146,9 +146,10 @@ class Trainer:
     def load_state(self, tensors: dict[str, Tensor], meta: dict[str, Any]) -> None:
         """Restore `state()`: training continues as it would have from there."""
         if tensors["random/selection"].numel() != self.generator.get_state().numel():
+            kind = self.generator.device.type
             raise InputError(
-                f"the checkpoint was not written on this kind of device ({self.generator.device.type}), which draws "
-                "other random numbers; resume where the run was started, or start a new one with another device"
+                f"the checkpoint was not written on this kind of device ({kind}), which draws other random numbers; "
+                f"resume where the run was started, or start a new one with device = {kind}"
             )
         self.model.load_state_dict(_under("model/", tensors))
         self.best = {name: value.to(self.device) for name, value in _under("best/", tensors).items()}
