@@ -35,10 +35,11 @@ from benchmarks.measure import Measured, is_out_of_memory, measure, release
 from benchmarks.peers import HETERO, Runner, build_peer
 from benchmarks.speed_report import Counted, Row, machine, plot, print_machine, print_size, versions
 from benchmarks.synthetic import SIZES, Workload, workload
-from legnn.config.settings import FEW_LABELS, Settings, resolve
+from legnn.config import FEW_LABELS, ResolvedSettings, Settings
 from legnn.errors import InputError
 from legnn.graph.selection import predicted_count
 from legnn.nn import LEGNN
+from legnn.runs.session import facts_of
 from legnn.training import FullBatch, Task, make_adam, training_precision
 
 BACKBONES = ("gcn", "sage", "gat")
@@ -56,11 +57,9 @@ class Case:
     labels: str
 
 
-def build_ours(data: Data, settings: Settings, device: torch.device, precision: str) -> Runner:
+def build_ours(data: Data, settings: ResolvedSettings, device: torch.device, precision: str) -> Runner:
     """The library as `legnn.train` runs it. This is the one place that knows how its parts are put together."""
     enhanced = settings.model.labels != "vanilla"
-    assert settings.train.alpha is not None
-    assert settings.train.lr is not None
     model = LEGNN(data.x.size(1), len(data.class_names), settings.model)
     model.scale.fit(data.x)
     model.to(device)
@@ -68,7 +67,7 @@ def build_ours(data: Data, settings: Settings, device: torch.device, precision: 
     batching = FullBatch(
         model,
         task,
-        make_adam(model, settings.train.lr, settings.train.weight_decay or 0.0),
+        make_adam(model, settings.train.lr, settings.train.weight_decay),
         torch.Generator(device).manual_seed(0),
         alpha=settings.train.alpha,
         selection=True,
@@ -80,7 +79,7 @@ def build_ours(data: Data, settings: Settings, device: torch.device, precision: 
     return Runner(lambda: batching.train_epoch(1), lambda: batching.logits(shown))
 
 
-def settings_for(case: Case, work: Workload) -> Settings:
+def settings_for(case: Case, work: Workload) -> ResolvedSettings:
     """The library's defaults for graphs with many labels, whatever the graph has, so that sizes can be compared."""
     chosen = Settings().override(
         backbone=case.backbone,
@@ -92,7 +91,8 @@ def settings_for(case: Case, work: Workload) -> Settings:
     )
     many = torch.ones(FEW_LABELS * work.classes, dtype=torch.bool)
     # whether features are counts is seen in their first rows, and this is asked for every case
-    return resolve(chosen, Data(x=work.data.x[:10_000], train_mask=many, class_names=work.data.class_names))
+    first = Data(x=work.data.x[:10_000], train_mask=many, class_names=work.data.class_names)
+    return chosen.resolve(facts_of(first))
 
 
 def cases(backbones: list[str], peers: bool) -> list[Case]:

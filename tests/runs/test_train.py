@@ -38,7 +38,7 @@ def test_a_finished_run_has_these_files_and_no_others(tmp_path):
 def test_the_settings_file_is_complete(tmp_path):
     run = legnn.train(small_data(), out=tmp_path / "run", as_train=True, **QUICK)
     content = yaml.safe_load((run.folder / "settings.yaml").read_text())
-    for section, kind in (("model", ModelSettings), ("train", TrainSettings), ("as_train", legnn.ASTrain)):
+    for section, kind in (("model", ModelSettings), ("train", TrainSettings), ("as_train", legnn.SelfTrainingSettings)):
         assert list(content[section]) == [field.name for field in fields(kind)]
         assert [name for name, value in content[section].items() if value is None] == []
     assert Settings.from_yaml(run.folder / "settings.yaml") == run.settings

@@ -8,7 +8,7 @@ from torch_geometric.data import HeteroData
 
 from legnn.datasets import load
 from legnn.nn import LEGNN, ModelSettings
-from legnn.training import ASTrain, FullBatch, MiniBatch, Ranks, Task
+from legnn.training import FullBatch, MiniBatch, Ranks, SelfTrainingSettings, Task
 
 CPU = torch.device("cpu")
 CLASSES = 3
@@ -29,7 +29,7 @@ class NoStep(torch.optim.SGD):
 def make(
     labels: str = "enhanced",
     nodes: int = 40,
-    as_train: ASTrain | None = None,
+    as_train: SelfTrainingSettings | None = None,
     graph: HeteroData | None = None,
     **options,
 ) -> tuple[LEGNN, Task]:
@@ -42,20 +42,26 @@ def make(
     return model, Task.from_data(data, CPU, as_train=as_train)
 
 
-def full_batch(model: LEGNN, task: Task, optimizer=None, as_train: ASTrain | None = None) -> FullBatch:
+def full_batch(model: LEGNN, task: Task, optimizer=None, as_train: SelfTrainingSettings | None = None) -> FullBatch:
     return FullBatch(
         model, task, optimizer or NoStep(model), torch.Generator().manual_seed(1), **_common(model, as_train)
     )
 
 
 def mini_batch(
-    model: LEGNN, task: Task, batch: int, fanouts, optimizer=None, as_train: ASTrain | None = None, **options
+    model: LEGNN,
+    task: Task,
+    batch: int,
+    fanouts,
+    optimizer=None,
+    as_train: SelfTrainingSettings | None = None,
+    **options,
 ) -> MiniBatch:
     generator = torch.Generator().manual_seed(1)
     given = {**_common(model, as_train), "ranks": Ranks(), **options}
     return MiniBatch(model, task, optimizer or NoStep(model), generator, batch=batch, fanouts=fanouts, **given)
 
 
-def _common(model: LEGNN, as_train: ASTrain | None) -> dict:
+def _common(model: LEGNN, as_train: SelfTrainingSettings | None) -> dict:
     shows = model.encoder.labels != "vanilla"
     return {"alpha": 0.5, "selection": True, "shows_labels": shows, "as_train": as_train}

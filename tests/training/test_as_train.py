@@ -15,9 +15,9 @@ from legnn.datasets import load
 from legnn.graph import select_training_nodes
 from legnn.nn import LEGNN, ModelSettings
 from legnn.training import (
-    ASTrain,
     FullBatch,
     PseudoLabels,
+    SelfTrainingSettings,
     Task,
     pseudo_label_accuracy,
     pseudo_label_loss,
@@ -56,8 +56,8 @@ def chosen(pseudo: PseudoLabels) -> list[int]:
 def test_a_pseudo_label_needs_more_than_the_threshold():
     logits = torch.zeros(1, 2)  # p is exactly one half
     everyone = torch.tensor([0])
-    assert chosen(select_pseudo_labels(logits, everyone, 1.0, ASTrain(threshold=0.5))) == []
-    assert chosen(select_pseudo_labels(logits, everyone, 1.0, ASTrain(threshold=0.4999))) == [0]
+    assert chosen(select_pseudo_labels(logits, everyone, 1.0, SelfTrainingSettings(threshold=0.5))) == []
+    assert chosen(select_pseudo_labels(logits, everyone, 1.0, SelfTrainingSettings(threshold=0.4999))) == [0]
 
 
 @pytest.mark.parametrize("kind", [float, torch.tensor])
@@ -65,7 +65,7 @@ def test_a_pseudo_label_needs_more_than_the_threshold():
 def test_a_candidate_is_sure_when_its_probability_times_tc_is_over_the_threshold(kind, p, confidence, threshold):
     logits = logits_of(*p).float()
     candidates = torch.arange(0, len(p), 2)
-    pseudo = select_pseudo_labels(logits, candidates, kind(confidence), ASTrain(threshold=threshold))
+    pseudo = select_pseudo_labels(logits, candidates, kind(confidence), SelfTrainingSettings(threshold=threshold))
     largest, predicted = torch.softmax(logits, -1).max(-1)
     expected = [i for i in candidates.tolist() if float(largest[i] * confidence) > threshold]
     # a product that equals the threshold but for rounding may fall on either side
@@ -79,7 +79,7 @@ def test_a_candidate_is_sure_when_its_probability_times_tc_is_over_the_threshold
 
 
 def test_without_ec_every_pseudo_label_counts_one_and_nobody_else_counts():
-    pseudo = select_pseudo_labels(logits_of(0.9, 0.6, 0.99), torch.arange(3), 1.0, ASTrain(use_ec=False))
+    pseudo = select_pseudo_labels(logits_of(0.9, 0.6, 0.99), torch.arange(3), 1.0, SelfTrainingSettings(use_ec=False))
     assert pseudo.evaluating_confidence.tolist() == [1.0, 0.0, 1.0]
 
 
@@ -99,14 +99,14 @@ def test_the_loss_is_lambda_tc_times_the_mean_of_ec_times_cross_entropy(kind):
 
 def test_a_candidate_that_is_not_chosen_gets_no_gradient():
     logits = logits_of(0.9, 0.6, 0.99).float().requires_grad_()
-    pseudo = select_pseudo_labels(logits, torch.arange(3), 1.0, ASTrain(threshold=0.7))
+    pseudo = select_pseudo_labels(logits, torch.arange(3), 1.0, SelfTrainingSettings(threshold=0.7))
     pseudo_label_loss(logits, pseudo, 1.0, 1.0).backward()
     assert logits.grad.abs().sum(1).gt(0).tolist() == [True, False, True]
 
 
 def test_no_pseudo_labels_cost_nothing_and_give_no_nan():
     logits = torch.randn(5, 3, requires_grad=True)
-    pseudo = select_pseudo_labels(logits, torch.arange(5), 0.01, ASTrain(threshold=0.99))
+    pseudo = select_pseudo_labels(logits, torch.arange(5), 0.01, SelfTrainingSettings(threshold=0.99))
     assert chosen(pseudo) == []
     loss = pseudo_label_loss(logits, pseudo, 0.01, 0.5)
     assert loss.item() == 0
@@ -116,7 +116,7 @@ def test_no_pseudo_labels_cost_nothing_and_give_no_nan():
 
 def test_pseudo_labels_carry_no_gradient_of_their_own():
     logits = torch.randn(4, 3, requires_grad=True)
-    pseudo = select_pseudo_labels(logits, torch.arange(4), 1.0, ASTrain(threshold=0.01))
+    pseudo = select_pseudo_labels(logits, torch.arange(4), 1.0, SelfTrainingSettings(threshold=0.01))
     assert len(chosen(pseudo)) == 4
     assert not pseudo.evaluating_confidence.requires_grad
 
@@ -129,7 +129,7 @@ def make(labels: str = "enhanced", **options) -> tuple[LEGNN, Task]:
 
 
 def batching(
-    model: LEGNN, task: Task, as_train: ASTrain | None, labels: str = "enhanced", lr: float = 0.01
+    model: LEGNN, task: Task, as_train: SelfTrainingSettings | None, labels: str = "enhanced", lr: float = 0.01
 ) -> FullBatch:
     return FullBatch(
         model,
@@ -149,7 +149,11 @@ def batching(
 def test_without_tc_and_ec_an_epoch_equals_threshold_self_training_written_out(labels, threshold, weight):
     model, task = make(labels)
     trainer = batching(
-        model, task, ASTrain(threshold=threshold, weight=weight, use_tc=False, use_ec=False), labels, lr=0.05
+        model,
+        task,
+        SelfTrainingSettings(threshold=threshold, weight=weight, use_tc=False, use_ec=False),
+        labels,
+        lr=0.05,
     )
     torch.manual_seed(5)
     counts = [int(trainer.train_epoch(epoch).pseudo_labels) for epoch in (1, 2, 3)]
@@ -188,7 +192,7 @@ def test_with_tc_and_ec_the_step_is_another_one_so_the_ablation_says_something()
     def after(**options) -> torch.Tensor:
         model, task = make()
         torch.manual_seed(5)
-        step = batching(model, task, ASTrain(threshold=0.01, delta=1.0, **options)).train_epoch(1)
+        step = batching(model, task, SelfTrainingSettings(threshold=0.01, delta=1.0, **options)).train_epoch(1)
         assert step.pseudo_labels == len(task.candidates)
         return step.pseudo_loss
 
@@ -207,9 +211,9 @@ def test_without_as_train_there_are_no_pseudo_labels():
 
 def test_candidates_are_all_but_the_training_nodes_or_only_those_in_no_split():
     data = load(small_data())
-    unlabeled = Task.from_data(data, CPU, as_train=ASTrain())
+    unlabeled = Task.from_data(data, CPU, as_train=SelfTrainingSettings())
     assert sorted(unlabeled.candidates.tolist() + unlabeled.train.tolist()) == list(range(40))
-    unsplit = Task.from_data(data, CPU, as_train=ASTrain(candidates="unsplit"))
+    unsplit = Task.from_data(data, CPU, as_train=SelfTrainingSettings(candidates="unsplit"))
     masks = data.train_mask | data.val_mask | data.test_mask
     assert unsplit.candidates.tolist() == (~masks).nonzero().flatten().tolist()
     assert 0 < len(unsplit.candidates) < len(unlabeled.candidates)
@@ -217,7 +221,7 @@ def test_candidates_are_all_but_the_training_nodes_or_only_those_in_no_split():
 
 def test_a_pseudo_label_is_given_to_candidates_alone():
     model, task = make()
-    trainer = batching(model, task, ASTrain(threshold=0.01, use_tc=False))
+    trainer = batching(model, task, SelfTrainingSettings(threshold=0.01, use_tc=False))
     assert trainer.train_epoch(1).pseudo_labels == len(task.candidates)
 
 

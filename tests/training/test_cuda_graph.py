@@ -12,7 +12,7 @@ from tests.graphs import small_data
 from legnn.datasets import load
 from legnn.errors import InputError
 from legnn.nn import LEGNN, ModelSettings
-from legnn.training import ASTrain, EpochLog, FullBatch, Task, Trainer, full_batch, make_adam
+from legnn.training import EpochLog, FullBatch, SelfTrainingSettings, Task, Trainer, full_batch, make_adam
 from legnn.training.cuda_graph import WARM_UP, CudaGraphs, Replay
 from legnn.training.optimizer import set_lr
 
@@ -132,7 +132,7 @@ def make(
         alpha=0.5,
         selection=selection,
         shows_labels=shows_labels,
-        as_train=ASTrain(threshold=0.3, delta=3.0) if as_train else None,
+        as_train=SelfTrainingSettings(threshold=0.3, delta=3.0) if as_train else None,
         cuda_graphs=cuda_graphs,
     )
     return Trainer(

@@ -14,7 +14,7 @@ from tests.typed_graphs import small_hetero, with_tags
 from legnn.config.training import fanouts_for, parse_fanout
 from legnn.graph import sample_label_graph
 from legnn.nn import LEGNN
-from legnn.training import ASTrain, LayerWise, Task
+from legnn.training import LayerWise, SelfTrainingSettings, Task
 from legnn.training.as_train import select_pseudo_labels
 
 CPU = torch.device("cpu")
@@ -114,7 +114,7 @@ def test_several_types_layer_by_layer_equal_the_full_batch(labels, label_feature
 
 
 def test_pseudo_labels_are_those_of_a_forward_pass_with_the_labels_of_the_epoch_shown():
-    as_train = ASTrain(threshold=0.43, delta=0.1)
+    as_train = SelfTrainingSettings(threshold=0.43, delta=0.1)
     model, task = make(as_train=as_train)
     parts = mini_batch(model, task, 4, [None, None], as_train=as_train)
     shown = []
@@ -132,7 +132,7 @@ def test_pseudo_labels_are_those_of_a_forward_pass_with_the_labels_of_the_epoch_
 
 
 def test_the_step_on_pseudo_labels_is_the_papers_loss():
-    as_train = ASTrain(threshold=0.34, delta=0.1, weight=0.7)
+    as_train = SelfTrainingSettings(threshold=0.34, delta=0.1, weight=0.7)
     model, task = make(as_train=as_train)
     parts = mini_batch(model, task, 1000, [None, None], as_train=as_train)
     shown = []
@@ -154,7 +154,7 @@ def test_the_step_on_pseudo_labels_is_the_papers_loss():
 @pytest.mark.parametrize("threshold", [0.999, 0.6])
 def test_where_nobody_passes_there_is_no_step_and_no_crash(threshold):
     # above TC nobody can pass, and nobody is asked; below it somebody could
-    as_train = ASTrain(threshold=threshold, delta=0.5)
+    as_train = SelfTrainingSettings(threshold=threshold, delta=0.5)
     model, task = make(as_train=as_train)
     with torch.no_grad():
         model.classifier.weight.zero_()

@@ -11,7 +11,7 @@ from tests.strategies import label_graphs
 
 from legnn.graph import Adjacency, LabelGraph
 from legnn.nn import LEGNN, ModelSettings
-from legnn.training import ASTrain, FullBatch, Task, predict_without_own_label
+from legnn.training import FullBatch, SelfTrainingSettings, Task, predict_without_own_label
 from legnn.training.evaluate import fold_of
 
 IN, HIDDEN = 4, 8
@@ -80,7 +80,7 @@ def training_forward(model: LEGNN, task: Task, **options) -> tuple[torch.Tensor,
     seen = []
     handle = model.register_forward_hook(lambda module, inputs, out: seen.append(out.detach().clone()))
     state = {name: value.clone() for name, value in model.state_dict().items()}
-    options = {"alpha": 0.5, "selection": True, "as_train": ASTrain(threshold=0.4), **options}
+    options = {"alpha": 0.5, "selection": True, "as_train": SelfTrainingSettings(threshold=0.4), **options}
     batching = Recording(
         model,
         task,

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 
 from legnn.config.model import ModelSettings
-from legnn.errors import InputError
 from legnn.graph import LabelGraph, SampledLabelGraph
 from legnn.nn.block import Block
 from legnn.nn.encoder import Encoder, FeatureScale
@@ -30,8 +29,8 @@ class LEGNN(nn.Module):
     """A graph neural network over a label graph.
 
     `H⁰ = encoder(X, Y)`; `H^{k+1} = dropout(σ(norm(layer(H^k) + residual(H^k))))`; `Ŷ = softmax(Z_N W_pred + b_pred)`,
-    of which `forward` gives the logits. Settings left open must have been chosen from the data first
-    (`legnn.config.settings.resolve`). With `num_types` above 1, each node type has a projection of its own.
+    of which `forward` gives the logits. With `num_types` above 1, each node type has a
+    projection of its own.
     """
 
     def __init__(
@@ -43,19 +42,17 @@ class LEGNN(nn.Module):
         num_types: int = 1,
     ) -> None:
         super().__init__()
-        if settings.hidden is None or settings.layers is None:
-            raise InputError("hidden and layers of the model are not chosen yet; legnn.resolve(settings, data) does it")
         enhanced = settings.labels == "enhanced"
         self.num_types = num_types
-        self.scale = FeatureScale(settings.scale or "none", in_channels, num_types)
+        self.scale = FeatureScale(settings.scale, in_channels, num_types)
         self.encoder = Encoder(
             num_types * in_channels,
             num_classes,
             settings.hidden,
             labels=settings.labels,
             label_features=settings.label_features,
-            label_at_input=bool(settings.label_at_input),
-            input_dropout=settings.input_dropout or 0.0,
+            label_at_input=settings.label_at_input,
+            input_dropout=settings.input_dropout,
             given=label_features,
         )
         self.layers = nn.ModuleList(

@@ -5,16 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 import torch
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
-from legnn.config.settings import Settings, resolve
+from legnn.config import GraphFacts, ResolvedSettings, Settings
 from legnn.datasets import CATALOG, load
 from legnn.errors import InputError, Interrupted
 from legnn.graph.selection import check_selection
@@ -53,8 +53,7 @@ class Run:
 
     model: LEGNN
     """With the best weights, in evaluation mode."""
-    settings: Settings
-    """Complete: nothing left to choose."""
+    settings: ResolvedSettings
     predictions: pd.DataFrame
     """id, prediction, confidence, split of every node (of several node types, of the one that has labels); training
     nodes are predicted out of fold."""
@@ -88,19 +87,19 @@ def train(
         return resume(out, in_memory, on_epoch=on_epoch, should_stop=should_stop)
     settings = (settings or Settings()).override(**overrides)
     loaded, settings = load_for(settings, data)
-    return begin(loaded, settings, None if out is None else Path(out), on_epoch=on_epoch, should_stop=should_stop)
+    resolved = settings.resolve(facts_of(loaded))
+    return begin(loaded, resolved, None if out is None else Path(out), on_epoch=on_epoch, should_stop=should_stop)
 
 
 def begin(
     data: Data,
-    settings: Settings,
+    settings: ResolvedSettings,
     out: Path | None,
     *,
     on_epoch: OnEpoch | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Run:
     """Train on data that `load` returned."""
-    settings = resolve(settings, data)
     check_settings(settings, data)
     device = select_device(settings.train.device)
     settings, note = choose_batch(settings, data, device)
@@ -144,7 +143,7 @@ def go_on(
 ) -> Run:
     """Go on with a run on data that `load` returned."""
     run.check_data(data, "restore the data, or begin a new run")
-    settings = resolve(run.settings, data)
+    settings = run.settings
     device = select_device(settings.train.device)
     with join_ranks(device) as ranks:
         if ranks.is_first:
@@ -153,27 +152,30 @@ def go_on(
         return _run(data, settings, run, run.load_checkpoint(), on_epoch, should_stop, device, ranks)
 
 
-def load_for(settings: Settings, data: Data | HeteroData | str | Path) -> tuple[Data, Settings]:
+AnySettings = TypeVar("AnySettings", Settings, ResolvedSettings)
+
+
+def load_for(settings: AnySettings, data: Data | HeteroData | str | Path) -> tuple[Data, AnySettings]:
     """The loaded data, and the settings that say where they are from."""
     if isinstance(data, Data | HeteroData):
-        settings = replace(settings, data=replace(settings.data, source=MEMORY))
+        settings = settings.override(source=MEMORY)
         options = {name: value for name, value in vars(settings.data).items() if name != "source"}
         loaded = load(data, **options)
         return loaded, _as_prepared(settings, loaded)
     # a run must find its folder again from anywhere; a name of the catalog wins over a folder that happens to bear it
     is_folder = Path(data).is_dir() and (isinstance(data, Path) or data not in CATALOG)
     source = str(Path(data).resolve()) if is_folder else str(data)
-    settings = replace(settings, data=replace(settings.data, source=source))
+    settings = settings.override(source=source)
     loaded = load(settings.data)
     return loaded, _as_prepared(settings, loaded)
 
 
-def _as_prepared(settings: Settings, data: Data) -> Settings:
+def _as_prepared(settings: AnySettings, data: Data) -> AnySettings:
     """The settings a prepared folder was made with take the place of the run's: with them a run reads other tables."""
     made_with = data.get("prepared_with")
     if made_with is None:
         return settings
-    return replace(settings, data=replace(made_with, source=settings.data.source))
+    return settings.override(**{**asdict(made_with), "source": settings.data.source})
 
 
 def reload(run: RunFolder, data: Data | HeteroData | str | Path | None) -> Data:
@@ -186,11 +188,25 @@ def reload(run: RunFolder, data: Data | HeteroData | str | Path | None) -> Data:
     return load(settings.data, text_features=run.text_features)
 
 
-def check_settings(settings: Settings, data: Data) -> None:
+def facts_of(data: Data) -> GraphFacts:
+    """Returns what the presets decide by. Of several node types, the features of the labeled one count."""
+    x = data.x
+    if data.get("node_type") is not None:
+        target = int(data.node_type[data.target_mask][0])
+        x = x[data.target_mask, : len(data.type_columns[target])]
+    return GraphFacts(
+        num_train=int(data.train_mask.sum()),
+        num_classes=len(data.class_names),
+        # reductions alone: a mark for each entry would be as large as x, which may not fit into memory
+        counts_features=float(x.min()) >= 0 and 2 * int(torch.count_nonzero(x)) < x.numel(),
+        has_label_edges=data.get("label_adjacency") is not None,
+    )
+
+
+def check_settings(settings: ResolvedSettings, data: Data) -> None:
     """Refuse what could only fail later, before a folder is made."""
     training_precision(settings.train.precision, select_device(settings.train.device))
     if settings.model.labels != "vanilla" and settings.train.selection:
-        assert settings.train.alpha is not None
         check_selection(int(data.train_mask.sum()), settings.train.alpha)
     if settings.model.label_edges and data.get("label_adjacency") is None:
         raise InputError(f"label_edges is on, but {data.name} has no label–label edges; switch it off or give them")
@@ -201,13 +217,13 @@ def check_settings(settings: Settings, data: Data) -> None:
         check_liftable(weighted=data.get("edge_weight") is not None, label_edges=bool(settings.model.label_edges))
 
 
-def make_model(settings: Settings, data: Data) -> LEGNN:
+def make_model(settings: ResolvedSettings, data: Data) -> LEGNN:
     """A new model for these data."""
     num_types = len(data.get("type_names") or [""])
     return LEGNN(data.x.size(1), len(data.class_names), settings.model, data.get("label_x"), num_types)
 
 
-def shows_labels(settings: Settings) -> bool:
+def shows_labels(settings: ResolvedSettings) -> bool:
     """Whether labels enter the model at all."""
     return settings.model.labels != "vanilla"
 
@@ -222,7 +238,7 @@ def _seeded(seed: int, device: torch.device) -> Any:
 
 def _run(
     data: Data,
-    settings: Settings,
+    settings: ResolvedSettings,
     folder: RunFolder | None,
     checkpoint: tuple[dict[str, Tensor], dict[str, Any]] | None,
     on_epoch: OnEpoch | None,
@@ -245,7 +261,7 @@ def _run(
             data,
             storage_device(settings, data, device),
             label_edges=bool(settings.model.label_edges),
-            as_train=settings.as_train,
+            as_train=settings.self_training if settings.self_training.as_train else None,
         )
         trainer = _trainer(model, task, settings, precision.dtype, ranks)
         before = 0.0
@@ -290,19 +306,14 @@ def _run(
     return Run(model.eval(), settings, predictions, result, None if folder is None else folder.path)
 
 
-def _trainer(model: LEGNN, task: Task, settings: Settings, dtype: torch.dtype, ranks: Ranks) -> Trainer:
+def _trainer(model: LEGNN, task: Task, settings: ResolvedSettings, dtype: torch.dtype, ranks: Ranks) -> Trainer:
     train = settings.train
-    assert train.lr is not None
-    assert train.weight_decay is not None
-    assert train.alpha is not None
-    assert train.epochs is not None
-    assert train.patience is not None
     optimizer = make_adam(model, train.lr, train.weight_decay)
     options: dict[str, Any] = {
         "alpha": train.alpha,
         "selection": train.selection,
         "shows_labels": shows_labels(settings),
-        "as_train": settings.as_train,
+        "as_train": settings.self_training if settings.self_training.as_train else None,
         "dtype": dtype,
     }
     batching: Batching
@@ -311,7 +322,6 @@ def _trainer(model: LEGNN, task: Task, settings: Settings, dtype: torch.dtype, r
         generator = torch.Generator(task.x.device).manual_seed(train.seed)
         batching = FullBatch(model, task, optimizer, generator, **options)
     else:
-        assert train.fanout is not None
         # on the host, so that all processes draw alike wherever their graph lies
         generator = torch.Generator().manual_seed(train.seed)
         fanouts = fanouts_for(train.fanout, len(model.layers))

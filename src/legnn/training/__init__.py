@@ -1,6 +1,6 @@
 """Training: the loop, full batch, AS-Train, evaluation. No files are read or written here."""
 
-from legnn.config.training import ASTrain, TrainSettings, fanouts_for
+from legnn.config import SelfTrainingSettings, TrainSettings, fanouts_for
 from legnn.training.as_train import (
     PseudoLabels,
     pseudo_label_accuracy,
@@ -21,7 +21,6 @@ from legnn.training.ranks import Ranks, join_ranks, restarted, under_torchrun
 from legnn.training.task import Task
 
 __all__ = [
-    "ASTrain",
     "Batching",
     "EpochLog",
     "FullBatch",
@@ -31,6 +30,7 @@ __all__ = [
     "PseudoLabels",
     "Ranks",
     "Scores",
+    "SelfTrainingSettings",
     "Task",
     "TrainSettings",
     "Trainer",

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from legnn.config.training import ASTrain
+from legnn.config import SelfTrainingSettings
 
 
 class PseudoLabels(NamedTuple):
@@ -40,7 +40,7 @@ def training_confidence(epoch: int, delta: float) -> float:
 
 @torch.no_grad()
 def select_pseudo_labels(
-    logits: Tensor, candidates: Tensor, confidence: float | Tensor, settings: ASTrain
+    logits: Tensor, candidates: Tensor, confidence: float | Tensor, settings: SelfTrainingSettings
 ) -> PseudoLabels:
     """Give a pseudo label to each candidate with `p_i · TC > t`, `p_i` its largest probability.
 
@@ -52,7 +52,7 @@ def select_pseudo_labels(
 
 
 def pseudo_labels_of(
-    candidates: Tensor, y: Tensor, p: Tensor, confidence: float | Tensor, settings: ASTrain
+    candidates: Tensor, y: Tensor, p: Tensor, confidence: float | Tensor, settings: SelfTrainingSettings
 ) -> PseudoLabels:
     """The same from the most probable class `y` `[U]` of each candidate and its probability `p` `[U]`."""
     chosen = p * confidence > settings.threshold

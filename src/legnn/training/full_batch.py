@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Generator, Tensor
 from torch.optim import Optimizer
 
-from legnn.config.training import ASTrain
+from legnn.config import SelfTrainingSettings
 from legnn.graph import LabelGraph, TrainingNodeSelection, select_training_nodes
 from legnn.nn import LEGNN
 from legnn.training.as_train import (
@@ -54,7 +54,7 @@ class FullBatch:
         alpha: float,
         selection: bool,
         shows_labels: bool,
-        as_train: ASTrain | None,
+        as_train: SelfTrainingSettings | None,
         dtype: torch.dtype = torch.float32,
         cuda_graphs: bool = True,
     ) -> None:

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Generator, Tensor
 from torch.optim import Optimizer
 
-from legnn.config.training import ASTrain
+from legnn.config import SelfTrainingSettings
 from legnn.graph import LabelGraph, SampledLabelGraph, TrainingNodeSelection, sample_label_graph, select_training_nodes
 from legnn.graph.sampling import Fanout
 from legnn.nn import LEGNN
@@ -80,7 +80,7 @@ class MiniBatch:
         alpha: float,
         selection: bool,
         shows_labels: bool,
-        as_train: ASTrain | None,
+        as_train: SelfTrainingSettings | None,
         dtype: torch.dtype = torch.float32,
         ranks: Ranks = ALONE,
         at_once: int | None = None,
@@ -187,7 +187,7 @@ class MiniBatch:
                 places.numel(),
             )
 
-    def _pseudo_labels(self, shown: Tensor, confidence: float, settings: ASTrain) -> PseudoLabels:
+    def _pseudo_labels(self, shown: Tensor, confidence: float, settings: SelfTrainingSettings) -> PseudoLabels:
         candidates = self.task.candidates
         if confidence <= settings.threshold:
             # no probability is above 1: nobody can pass
