@@ -351,7 +351,7 @@ def test_a_settings_file_with_an_unknown_key_is_refused(command):
 def test_a_folder_that_is_there_is_refused(command, tables):
     command("train", tables, *QUICK, "--out", "run")
     before = {path.name: path.read_bytes() for path in Path("run").iterdir()}
-    refused(command("train", tables, *QUICK, "--out", "run"), "run is already there", "legnn train --resume run")
+    refused(command("train", tables, *QUICK, "--out", "run"), "run is already there", "--resume run")
     assert {path.name: path.read_bytes() for path in Path("run").iterdir()} == before
 
 

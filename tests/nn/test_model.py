@@ -127,11 +127,6 @@ def test_the_number_of_parameters_is_that_of_the_equations():
     assert enhanced.num_parameters() == model.num_parameters() + 3 * HIDDEN + 2 * HIDDEN * HIDDEN + HIDDEN
 
 
-def test_settings_left_open_are_refused():
-    with pytest.raises(ValueError, match=r"legnn\.resolve"):
-        LEGNN(IN, 3, ModelSettings())
-
-
 def test_probabilities_sum_to_one_in_single_precision():
     p = predict_proba(torch.tensor([[1e4, 0.0], [0.0, 0.0]], dtype=torch.float64))
     assert p.dtype == torch.float32
