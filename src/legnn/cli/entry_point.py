@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 import legnn
-from legnn.cli.display import print_error, print_line
 from legnn.cli.graphs import datasets, prepare
 from legnn.cli.options import with_flags
 from legnn.cli.processes import is_rank_zero, wait_for_rank_zero
@@ -23,7 +22,7 @@ for command in (train, predict, prepare, datasets, plot):
 
 def _print_version(is_asked: bool) -> None:
     if is_asked:
-        print_line(f"legnn {legnn.__version__}")
+        typer.echo(f"legnn {legnn.__version__}")
         raise typer.Exit
 
 
@@ -36,6 +35,13 @@ def _options(
     """Classify the nodes of a partly labeled graph by putting the labels into the graph."""
 
 
+def _print_error(message: str, *, is_red: bool = True) -> None:
+    # Rich is imported when there is something to show: --help answers sooner
+    from legnn.cli.display import print_error
+
+    print_error(message, is_red=is_red)
+
+
 def main() -> None:
     """Runs the command. A mistake of the user's is one sentence and exit code 2, an interruption exit code 130."""
     try:
@@ -43,12 +49,12 @@ def main() -> None:
     except (InputError, OSError) as error:
         # a full disk or a folder that may not be written is no fault of the code, either
         wait_for_rank_zero()
-        print_error(with_flags(str(error)))
+        _print_error(with_flags(str(error)))
         sys.exit(2)
     except Interrupted as stop:
         how = "" if stop.folder is None else f"; continue with: legnn train --resume {stop.folder}"
         if is_rank_zero():
-            print_error(f"interrupted after epoch {stop.epoch}{how}", is_red=False)
+            _print_error(f"interrupted after epoch {stop.epoch}{how}", is_red=False)
         sys.exit(130)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from legnn.cli.display import print_line, print_path, show_notes, show_statistics
 from legnn.cli.options import option, with_settings
 from legnn.errors import InputError
 
@@ -26,6 +25,7 @@ def prepare(
 
     Give the folder to the other commands in the place of a folder of tables.
     """
+    from legnn.cli.display import print_path, show_notes, show_statistics
     from legnn.data import statistics
     from legnn.datasets import prepare_folder
 
@@ -46,6 +46,7 @@ def datasets(
 
     Without a name, nothing is downloaded: sets that are not on this machine are listed without figures.
     """
+    from legnn.cli.display import print_line, show_notes, show_statistics
     from legnn.data import statistics
     from legnn.datasets import CATALOG, data_folder, load, without_downloads
 

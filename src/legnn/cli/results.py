@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from legnn.cli.display import print_path, show_predictions
 from legnn.cli.options import option, with_settings
 
 
@@ -25,6 +24,7 @@ def predict(
     The predictions go to --out; without it to predictions.parquet, in the run's folder for the run's own graph and in
     the current folder for another.
     """
+    from legnn.cli.display import show_predictions
     from legnn.io import write_predictions
     from legnn.runs import predict as predict_nodes
 
@@ -40,6 +40,7 @@ def plot(
 ) -> None:
     """Draw the course of a run: accuracy, loss and, with AS-Train, pseudo labels by epoch."""
     from legnn.analysis import draw_curves
+    from legnn.cli.display import print_path
     from legnn.runs import RunFolder
 
     place = out or run / "curves.png"

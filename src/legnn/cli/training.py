@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from legnn.cli.display import epoch_progress, show_result, show_summary
 from legnn.cli.options import option, plain, with_settings
 from legnn.cli.processes import is_rank_zero, stop_on_signal
 from legnn.config import PRESETS, SECTIONS, SETTINGS, Settings
-from legnn.config.presets import preset_summary
 from legnn.errors import InputError
 
-_PRESET_HELP = "\n\n".join(
-    [
-        "What chooses the settings that are left open [recommended]",
-        *(f"{one}: {preset_summary(one)}" for one in PRESETS),
-    ]
-)
+_PRESET_HELP = "What chooses the settings that are left open [recommended]"
+_PRESET_HELP += "".join(f"\n\n{name}: {(one.__doc__ or '').splitlines()[0]}" for name, one in PRESETS.items())
 
 
 @with_settings(*SECTIONS)
@@ -49,7 +45,7 @@ def train(
     _train(source, settings, out, seeds)
 
 
-# the library is imported when there is work for it: --help answers at once
+# the library and Rich are imported when there is work for them: --help answers at once
 
 
 def _train(source: str, settings: Settings, out: Path | None, seeds: int | None) -> None:
@@ -60,14 +56,8 @@ def _train(source: str, settings: Settings, out: Path | None, seeds: int | None)
     if out is None and seeds is None and under_torchrun():
         raise InputError("give --out under torchrun: a process that is started again finds its run by it")
     folder = out if out is not None else _new_folder(source, settings)
-    with stop_on_signal() as should_stop, epoch_progress() as progress:
-        follow: dict[str, Any] = {"on_epoch": progress.epoch, "should_stop": should_stop}
-        if seeds is None:
-            result = train_run(source, settings, out=folder, **follow).result
-        else:
-            result = train_seeds(source, settings, seeds=seeds, out=folder, on_seed=progress.seed, **follow)
-    if is_rank_zero():
-        (show_result if seeds is None else show_summary)(result, folder)
+    start = train_run if seeds is None else partial(train_seeds, seeds=seeds)
+    _follow(partial(start, source, settings, out=folder), folder, has_seeds=seeds is not None)
 
 
 def _resume(folder: Path) -> None:
@@ -75,14 +65,20 @@ def _resume(folder: Path) -> None:
     from legnn.runs import resume as resume_run
 
     has_seeds = is_seeds_folder(folder)
+    _follow(partial(resume_seeds if has_seeds else resume_run, folder), folder, has_seeds=has_seeds)
+
+
+def _follow(start: Callable[..., Any], folder: Path, *, has_seeds: bool) -> None:
+    """Starts training, shows its progress, and at the end its scores."""
+    from legnn.cli.display import epoch_progress, show_result, show_summary
+
     with stop_on_signal() as should_stop, epoch_progress() as progress:
-        follow: dict[str, Any] = {"on_epoch": progress.epoch, "should_stop": should_stop}
-        if has_seeds:
-            result = resume_seeds(folder, on_seed=progress.seed, **follow)
-        else:
-            result = resume_run(folder, **follow).result
-    if is_rank_zero():
-        (show_summary if has_seeds else show_result)(result, folder)
+        on_seed = {"on_seed": progress.seed} if has_seeds else {}
+        done = start(on_epoch=progress.epoch, should_stop=should_stop, **on_seed)
+    if has_seeds:
+        show_summary(done, folder)
+    elif is_rank_zero():
+        show_result(done.result, folder)
 
 
 def _new_folder(source: str, settings: Settings) -> Path:

@@ -91,8 +91,3 @@ def _fanout(layers: int) -> str:
 
 
 PRESETS: dict[str, Preset] = {"recommended": recommended, "paper": paper}
-
-
-def preset_summary(name: str) -> str:
-    """Returns the first line of a preset's docstring."""
-    return (PRESETS[name].__doc__ or "").partition("\n")[0]

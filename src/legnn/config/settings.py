@@ -36,14 +36,15 @@ class Settings:
         if self.preset not in list(PRESETS):
             close = did_you_mean(str(self.preset), PRESETS)
             raise InputError(f"preset must be one of {', '.join(PRESETS)}, got {self.preset!r}{close}")
-        _check_names(self.given, self.given.get("as_train", False))
-        checked = vars(_build(self.preset, self.given))
+        _check_names(self.given, ["preset", *SETTINGS], self.given.get("as_train", False))
+        checked = _sections(self.given)
         object.__setattr__(self, "given", {n: getattr(checked[SETTINGS[n].section], n) for n in self.given})
 
     @property
     def data(self) -> DataSettings:
         """Settings of the data, which no preset chooses: they are needed before the graph is known."""
-        return _build(self.preset, self.given).data
+        data: DataSettings = _sections(self.given)["data"]
+        return data
 
     def override(self, **values: Any) -> Settings:
         """Returns the settings with some replaced: `override(backbone="gat", epochs=100, preset="paper")`.
@@ -51,17 +52,15 @@ class Settings:
         None leaves a setting open again. `as_train=False` also drops what was given for AS-Train.
         """
         preset = values.pop("preset", self.preset)
-        before = self.given
-        if values.get("as_train") is False:
-            before = {name: value for name, value in before.items() if not _is_of_as_train(name)}
-        given = {
-            name: value for name, value in {**before, **values}.items() if value is not None or name not in SETTINGS
-        }
+        drops = "as_train" in values and not values["as_train"]
+        kept = {name: value for name, value in self.given.items() if not (drops and _is_of_as_train(name))}
+        given = {n: value for n, value in {**kept, **values}.items() if value is not None or n not in SETTINGS}
         return Settings(preset=preset, given=given)
 
     def resolve(self, facts: GraphFacts) -> ResolvedSettings:
         """Returns complete settings: the preset chooses what was left open."""
-        return _build(self.preset, {**PRESETS[self.preset](facts, self.given), **self.given})
+        chosen = PRESETS[self.preset](facts, self.given)
+        return ResolvedSettings(preset=self.preset, **_sections({**chosen, **self.given}))
 
     @classmethod
     def from_yaml(cls, path: Path) -> Settings:
@@ -92,9 +91,9 @@ class ResolvedSettings:
 
     def override(self, **values: Any) -> ResolvedSettings:
         """Returns the settings with some replaced: `override(seed=3)`."""
+        _check_names(values, list(SETTINGS), values.get("as_train", self.self_training.as_train))
         now = {one.name: getattr(getattr(self, one.section), one.name) for one in SETTINGS.values()}
-        _check_names(values, values.get("as_train", self.self_training.as_train))
-        return _build(self.preset, {**now, **values})
+        return ResolvedSettings(preset=self.preset, **_sections({**now, **values}))
 
     def to_yaml(self) -> str:
         """Returns the text of `settings.yaml`. Of AS-Train, only that it is off is written if it is off."""
@@ -113,28 +112,26 @@ class ResolvedSettings:
         for one in SETTINGS.values():
             if one.name not in settings.given and (settings.given.get("as_train") or not _is_of_as_train(one.name)):
                 raise InputError(f"{path}: {one.section}.{one.name} is missing; the settings of a run must be complete")
-        return _build(settings.preset, settings.given)
+        return cls(preset=settings.preset, **_sections(settings.given))
 
 
-def _build(preset: str, values: Mapping[str, Any]) -> ResolvedSettings:
-    """Makes the sections, with defaults for what `values` leaves out; those of AS-Train count if it is on."""
+def _sections(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the sections, with defaults for what `values` leaves out; those of AS-Train count if it is on."""
     parts: dict[str, dict[str, Any]] = {name: {} for name in SECTIONS}
     for name, value in values.items():
         if values.get("as_train") or not _is_of_as_train(name):
             parts[SETTINGS[name].section][name] = value
-    sections: dict[str, Any] = {name: kind(**parts[name]) for name, kind in SECTIONS.items()}
-    return ResolvedSettings(preset=preset, **sections)
+    return {name: kind(**parts[name]) for name, kind in SECTIONS.items()}
 
 
 def _is_of_as_train(name: str) -> bool:
     return name != "as_train" and name in SETTINGS and SETTINGS[name].section == SelfTrainingSettings.name
 
 
-def _check_names(values: Mapping[str, Any], as_train: bool) -> None:
+def _check_names(values: Mapping[str, Any], known: list[str], as_train: bool) -> None:
     """Raises `InputError` for a name that is no setting, or one of AS-Train while it is off."""
     unknown = sorted(set(values) - set(SETTINGS))
     if unknown:
-        known = ["preset", *SETTINGS]
         close = did_you_mean(unknown[0], known)
         raise InputError(f"there is no setting {unknown[0]!r}{close}; choose from {', '.join(known)}")
     idle = sorted(filter(_is_of_as_train, values))
