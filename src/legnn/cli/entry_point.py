@@ -35,26 +35,23 @@ def _options(
     """Classify the nodes of a partly labeled graph by putting the labels into the graph."""
 
 
-def _print_error(message: str, *, is_red: bool = True) -> None:
-    # Rich is imported when there is something to show: --help answers sooner
-    from legnn.cli.display import print_error
-
-    print_error(message, is_red=is_red)
-
-
 def main() -> None:
     """Runs the command. A mistake of the user's is one sentence and exit code 2, an interruption exit code 130."""
     try:
         app()
     except (InputError, OSError) as error:
+        from legnn.cli.display import print_error  # not sooner: --help answers without it
+
         # a full disk or a folder that may not be written is no fault of the code, either
         wait_for_rank_zero()
-        _print_error(with_flags(str(error)))
+        print_error(with_flags(str(error)))
         sys.exit(2)
     except Interrupted as stop:
-        how = "" if stop.folder is None else f"; continue with: legnn train --resume {stop.folder}"
+        from legnn.cli.display import print_error
+
+        how = "" if stop.folder is None else f"; go on with: legnn train --resume {stop.folder}"
         if is_rank_zero():
-            _print_error(f"interrupted after epoch {stop.epoch}{how}", is_red=False)
+            print_error(f"interrupted after epoch {stop.epoch}{how}", is_red=False)
         sys.exit(130)
     except KeyboardInterrupt:
         sys.exit(130)

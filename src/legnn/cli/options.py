@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from legnn.config import SECTIONS, SETTINGS
+from legnn.config.fields import Setting
 
 ARGUMENTS = ("config", "data", "out", "preset", "resume", "seeds")
 """Names in messages of the library that are options and no settings."""
@@ -43,14 +44,9 @@ def with_settings(*names: str, panels: bool = True) -> Callable[[Command], Comma
             given = {one.name: one.parse(value) if isinstance(value, str) else value for one, value in found}
             command(**values, **{name: value for name, value in given.items() if value is not None})
 
-        own = [
-            one.replace(kind=Parameter.KEYWORD_ONLY) for one in signature(command, eval_str=True).parameters.values()
-        ]
-        generated = [
-            Parameter(one.name, Parameter.KEYWORD_ONLY, default=None, annotation=_annotation(one.name, panels))
-            for one in settings
-        ]
-        every = [own[0], *generated, *own[1:-1]]
+        first, *others, _ = signature(command, eval_str=True).parameters.values()
+        every = [first, *(_parameter(one, panels) for one in settings), *others]
+        every = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in every]
         # Typer reads both
         run.__signature__ = Signature(every)  # type: ignore[attr-defined]
         run.__annotations__ = {one.name: one.annotation for one in every}
@@ -59,16 +55,16 @@ def with_settings(*names: str, panels: bool = True) -> Callable[[Command], Comma
     return decorate
 
 
-def _annotation(name: str, panels: bool) -> Any:
-    one = SETTINGS[name]
+def _parameter(one: Setting, panels: bool) -> Parameter:
     # the choices are part of the help: as a column of their own, they would leave a narrow terminal no room for it
     words = f" ({' | '.join(one.choices)})" if one.choices else ""
     about = f"{one.help}{words} [{one.shown_default}]"
     panel = SECTIONS[one.section].title if panels else None
-    if one.is_switch:
-        return Annotated[bool | None, option(about, f"{flag(name)}/{flag(name, 'no-')}", panel=panel)]
     metavar = "TEXT" if one.number is None else one.number.__name__.upper()
-    return Annotated[str | None, option(about, flag(name), panel=panel, metavar=metavar)]
+    kind: Any = Annotated[str | None, option(about, flag(one.name), panel=panel, metavar=metavar)]
+    if one.is_switch:
+        kind = Annotated[bool | None, option(about, f"{flag(one.name)}/{flag(one.name, 'no-')}", panel=panel)]
+    return Parameter(one.name, Parameter.KEYWORD_ONLY, default=None, annotation=kind)
 
 
 def flag(name: str, prefix: str = "") -> str:
