@@ -35,7 +35,7 @@ from benchmarks.measure import Measured, is_out_of_memory, measure, release
 from benchmarks.peers import HETERO, Runner, build_peer
 from benchmarks.speed_report import Counted, Row, machine, plot, print_machine, print_size, versions
 from benchmarks.synthetic import SIZES, Workload, workload
-from legnn.config.settings import FEW_LABELS, Settings, resolve
+from legnn.config import FEW_LABELS, ResolvedSettings, Settings
 from legnn.errors import InputError
 from legnn.graph.selection import predicted_count
 from legnn.nn import LEGNN
@@ -56,7 +56,7 @@ class Case:
     labels: str
 
 
-def build_ours(data: Data, settings: Settings, device: torch.device, precision: str) -> Runner:
+def build_ours(data: Data, settings: ResolvedSettings, device: torch.device, precision: str) -> Runner:
     """The library as `legnn.train` runs it. This is the one place that knows how its parts are put together."""
     assert settings.train.alpha is not None
     assert settings.train.lr is not None
@@ -76,7 +76,7 @@ def build_ours(data: Data, settings: Settings, device: torch.device, precision: 
     return Runner(lambda: batching.train_epoch(1), lambda: batching.logits(shown))
 
 
-def settings_for(case: Case, work: Workload) -> Settings:
+def settings_for(case: Case, work: Workload) -> ResolvedSettings:
     """The library's defaults for graphs with many labels, whatever the graph has, so that sizes can be compared."""
     chosen = Settings().override(
         backbone=case.backbone,
@@ -88,7 +88,8 @@ def settings_for(case: Case, work: Workload) -> Settings:
     )
     many = torch.ones(FEW_LABELS * work.classes, dtype=torch.bool)
     # whether features are counts is seen in their first rows, and this is asked for every case
-    return resolve(chosen, Data(x=work.data.x[:10_000], train_mask=many, class_names=work.data.class_names))
+    first = Data(x=work.data.x[:10_000], train_mask=many, class_names=work.data.class_names)
+    return chosen.resolve(facts_of(first))
 
 
 def cases(backbones: list[str], peers: bool) -> list[Case]:

@@ -34,20 +34,26 @@ def test_another_name_is_an_attribute_error():
         _ = legnn.trian
 
 
+def test_dir_shows_the_public_names():
+    assert set(legnn.__all__) <= set(dir(legnn))
+    assert "__version__" in dir(legnn)
+
+
 def test_the_version_is_that_of_the_project():
     with open(ROOT / "pyproject.toml", "rb") as file:
         assert legnn.__version__ == tomllib.load(file)["project"]["version"]
 
 
-def test_neither_the_package_nor_its_help_imports_pytorch():
+def test_neither_the_package_nor_its_settings_nor_its_help_imports_pytorch():
     code = (
         "import sys\n"
         "from typer.testing import CliRunner\n"
         "import legnn\n"
         "from legnn.cli import app\n"
-        "for command in ([], ['train'], ['predict'], ['datasets'], ['plot']):\n"
+        "import legnn.config\n"
+        "for command in ([], ['train'], ['predict'], ['prepare'], ['datasets'], ['plot']):\n"
         "    assert CliRunner().invoke(app, [*command, '--help']).exit_code == 0\n"
-        "heavy = {'torch', 'torch_geometric', 'pandas', 'sklearn', 'matplotlib'} & set(sys.modules)\n"
+        "heavy = {'torch', 'torch_geometric', 'pandas', 'numba', 'sklearn', 'matplotlib'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)

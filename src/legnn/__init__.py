@@ -10,43 +10,57 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-# PyTorch and PyG take seconds to import: a name is imported when it is first used, and `legnn --help` answers at once
-_HOME = {
-    "legnn.config": ("DataSettings",),
-    "legnn.config.settings": ("Settings", "resolve"),
-    "legnn.config.training": ("ASTrain", "TrainSettings"),
-    "legnn.data": ("statistics",),
-    "legnn.datasets": ("CATALOG", "load", "prepare_folder"),
-    "legnn.errors": ("InputError", "Interrupted"),
-    "legnn.graph": ("Adjacency", "LabelGraph", "select_training_nodes"),
-    "legnn.nn": ("LEGNN", "ModelSettings", "lift", "lifted", "register_backbone"),
-    "legnn.runs": ("Run", "RunFolder", "predict", "resume", "train", "train_seeds"),
-}
-_MODULE = {name: module for module, names in _HOME.items() for name in names}
-
 if TYPE_CHECKING:
-    from legnn.config import DataSettings
-    from legnn.config.settings import Settings, resolve
-    from legnn.config.training import ASTrain, TrainSettings
+    from legnn.config import (
+        DataSettings,
+        GraphFacts,
+        ModelSettings,
+        ResolvedSettings,
+        SelfTrainingSettings,
+        Settings,
+        TrainSettings,
+    )
     from legnn.data import statistics
     from legnn.datasets import CATALOG, load, prepare_folder
     from legnn.errors import InputError, Interrupted
     from legnn.graph import Adjacency, LabelGraph, select_training_nodes
-    from legnn.nn import LEGNN, ModelSettings, lift, lifted, register_backbone
+    from legnn.nn import LEGNN, lift, lifted, register_backbone
     from legnn.runs import Run, RunFolder, predict, resume, train, train_seeds
+
+# PyTorch and PyG take seconds to import: a name is imported when it is first used, and `legnn --help` answers at once
+_HOME = {
+    "legnn.config": (
+        "DataSettings",
+        "GraphFacts",
+        "ModelSettings",
+        "ResolvedSettings",
+        "SelfTrainingSettings",
+        "Settings",
+        "TrainSettings",
+    ),
+    "legnn.data": ("statistics",),
+    "legnn.datasets": ("CATALOG", "load", "prepare_folder"),
+    "legnn.errors": ("InputError", "Interrupted"),
+    "legnn.graph": ("Adjacency", "LabelGraph", "select_training_nodes"),
+    "legnn.nn": ("LEGNN", "lift", "lifted", "register_backbone"),
+    "legnn.runs": ("Run", "RunFolder", "predict", "resume", "train", "train_seeds"),
+}
+_MODULE = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "CATALOG",
     "LEGNN",
-    "ASTrain",
     "Adjacency",
     "DataSettings",
+    "GraphFacts",
     "InputError",
     "Interrupted",
     "LabelGraph",
     "ModelSettings",
+    "ResolvedSettings",
     "Run",
     "RunFolder",
+    "SelfTrainingSettings",
     "Settings",
     "TrainSettings",
     "lift",
@@ -55,7 +69,6 @@ __all__ = [
     "predict",
     "prepare_folder",
     "register_backbone",
-    "resolve",
     "resume",
     "select_training_nodes",
     "statistics",
@@ -68,3 +81,7 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULE:
         raise AttributeError(f"module 'legnn' has no attribute {name!r}")
     return getattr(import_module(_MODULE[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,4 +1,4 @@
-"""What goes wrong, in the words a user reads."""
+"""Errors of the library, and helpers for their messages."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from pathlib import Path
 class InputError(ValueError):
     """What the user gave cannot be used.
 
-    The message is one sentence that names the file, column, row or node and says what would have been right.
-    The command line prints it alone and exits with code 2.
+    The message is one sentence that names the file, column, row or node and says what would have been right. It names
+    settings and arguments as Python has them, in backquotes where the user should give them: "give `batch=1024` or a
+    smaller `hidden`". The command line prints the message alone, with its own options for those names, and exits with
+    code 2.
     """
 
 

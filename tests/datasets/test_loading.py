@@ -44,7 +44,7 @@ def test_settings_and_options_mean_the_same():
     ("options", "message"),
     [
         ({"spilt": 1}, r"unknown option 'spilt' \(did you mean 'split'\?\)"),
-        ({"split": -1}, "split must be a whole number"),
+        ({"split": -1}, "split must be at least 0 or default"),
         ({"split": True}, "split must be a whole number"),
         ({"undirected": "yes"}, "undirected must be true or false"),
         ({"text_channels": 0}, "text_channels must be"),

@@ -156,7 +156,7 @@ def test_who_writes_to_a_mapped_array_changes_nobody_elses(prepared):
 
 
 def test_options_that_were_fixed_in_preparing_are_refused(prepared, tables, tmp_path):
-    with pytest.raises(InputError, match=r"split of .*prepared is None, as it was prepared, and not 2; leave it out"):
+    with pytest.raises(InputError, match=r"split of .*prepared is 'default', as it was prepared, and not 2"):
         load(prepared, split=2)
     prepare_folder(tables, tmp_path / "directed", undirected=False)
     assert load(tmp_path / "directed", undirected=False).num_nodes == 40

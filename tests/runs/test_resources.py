@@ -7,11 +7,12 @@ import torch
 from tests.graphs import small_data
 
 import legnn
-from legnn.config.settings import Settings, resolve
+from legnn.config import ResolvedSettings, Settings
 from legnn.datasets import load
 from legnn.errors import InputError
 from legnn.runs import resources
 from legnn.runs.resources import choose_batch, explain_out_of_memory, storage_device
+from legnn.runs.session import facts_of
 from legnn.training.memory import Size, free_bytes, in_gib, total_bytes
 
 CPU = torch.device("cpu")
@@ -20,7 +21,7 @@ QUICK = {"epochs": 2, "hidden": 8, "layers": 2}
 
 def resolved(**options) -> tuple:
     data = load(small_data())
-    return resolve(Settings().override(**{**QUICK, **options}), data), data
+    return Settings().override(**{**QUICK, **options}).resolve(facts_of(data)), data
 
 
 def test_auto_takes_the_full_batch_where_it_fits():
@@ -36,7 +37,7 @@ def test_auto_takes_mini_batches_where_it_does_not_and_says_so(monkeypatch, tmp_
     (note,) = [note for note in run.result["notes"] if "batch = auto" in note]
     assert "would take about" in note
     # a run that goes on does not choose again
-    assert Settings.from_yaml(tmp_path / "run" / "settings.yaml").train.batch == resources.DEFAULT_BATCH
+    assert ResolvedSettings.from_yaml(tmp_path / "run" / "settings.yaml").train.batch == resources.DEFAULT_BATCH
 
 
 @pytest.mark.parametrize("batch", [7, "full"])
@@ -74,7 +75,7 @@ def test_running_out_of_memory_is_one_sentence_with_what_to_try(error, batch, ad
 
 
 def test_other_errors_are_not_taken_for_it():
-    with pytest.raises(RuntimeError, match="shape"), explain_out_of_memory(Settings()):
+    with pytest.raises(RuntimeError, match="shape"), explain_out_of_memory(resolved()[0]):
         raise RuntimeError("shape mismatch")
 
 

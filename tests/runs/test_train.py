@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from tests.graphs import small_data, table_folder
 
 import legnn
-from legnn.config.settings import Settings
+from legnn.config import ResolvedSettings, Settings
 from legnn.datasets import load
 from legnn.errors import InputError
 from legnn.graph import LabelGraph
@@ -38,10 +38,11 @@ def test_a_finished_run_has_these_files_and_no_others(tmp_path):
 def test_the_settings_file_is_complete(tmp_path):
     run = legnn.train(small_data(), out=tmp_path / "run", as_train=True, **QUICK)
     content = yaml.safe_load((run.folder / "settings.yaml").read_text())
-    for section, kind in (("model", ModelSettings), ("train", TrainSettings), ("as_train", legnn.ASTrain)):
+    kinds = {"model": ModelSettings, "train": TrainSettings, "self_training": legnn.SelfTrainingSettings}
+    for section, kind in kinds.items():
         assert list(content[section]) == [field.name for field in fields(kind)]
         assert [name for name, value in content[section].items() if value is None] == []
-    assert Settings.from_yaml(run.folder / "settings.yaml") == run.settings
+    assert ResolvedSettings.from_yaml(run.folder / "settings.yaml") == run.settings
 
 
 def test_there_is_a_line_for_every_epoch(tmp_path):

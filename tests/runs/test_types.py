@@ -11,7 +11,8 @@ import legnn
 from legnn.datasets import load
 from legnn.errors import InputError
 from legnn.runs import RunFolder
-from legnn.training import ASTrain, Task
+from legnn.runs.session import facts_of
+from legnn.training import SelfTrainingSettings, Task
 
 QUICK = {"epochs": 4, "hidden": 8}
 
@@ -42,7 +43,7 @@ def test_mini_batches_take_several_types(tmp_path, options):
 def test_pseudo_labels_are_for_the_labeled_type_alone():
     data = load(small_hetero())
     for candidates in ("unlabeled", "unsplit"):
-        task = Task.from_data(data, torch.device("cpu"), as_train=ASTrain(candidates=candidates))
+        task = Task.from_data(data, torch.device("cpu"), as_train=SelfTrainingSettings(candidates=candidates))
         assert data.target_mask[task.candidates].all()
         assert len(task.candidates) > 0
 
@@ -182,6 +183,5 @@ def test_several_seeds_take_several_types(tmp_path):
 
 def test_scaling_is_chosen_by_the_labeled_type():
     graph = with_tags(small_hetero(x=(torch.rand(40, 8) < 0.2).float()))
-    settings = legnn.resolve(legnn.Settings(), load(graph))
-    assert settings.model.scale == "entries"
-    assert legnn.resolve(legnn.Settings(), load(small_hetero())).model.scale == "standard"
+    assert legnn.Settings().resolve(facts_of(load(graph))).model.scale == "entries"
+    assert legnn.Settings().resolve(facts_of(load(small_hetero()))).model.scale == "standard"

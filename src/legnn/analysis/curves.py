@@ -50,7 +50,8 @@ def draw_curves(run: RunFolder, path: Path) -> None:
 
 def _title(run: RunFolder) -> str:
     model = run.settings.model
-    title = f"{run.card.name}: {model.backbone}, {model.labels}{', AS-Train' if run.settings.as_train else ''}"
+    as_train = ", AS-Train" if run.settings.self_training.as_train else ""
+    title = f"{run.card.name}: {model.backbone}, {model.labels}{as_train}"
     if run.is_finished and (test := run.result()["test"]) is not None:
         title += f" (test accuracy {test['accuracy']:.4f} at the dotted epoch)"
     return title

@@ -28,13 +28,13 @@ class PyGGCN(nn.Module):
     def __init__(self, in_channels: int, num_classes: int, settings: ModelSettings, num_types: int = 1) -> None:
         super().__init__()
         self.num_types = num_types
-        self.scale = FeatureScale(settings.scale or "none", in_channels, num_types)
+        self.scale = FeatureScale(settings.scale, in_channels, num_types)
         self.gcn = GCN(
             num_types * in_channels,
             settings.hidden,
             settings.layers,
             num_classes,
-            dropout=settings.dropout or 0.0,
+            dropout=settings.dropout,
             # the graph has its self-loops already, where the settings ask for them
             add_self_loops=False,
             **NORMS.get(settings.norm, {}),

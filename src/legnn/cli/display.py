@@ -1,4 +1,4 @@
-"""What the terminal shows: tables, notes, and a line that follows the epochs."""
+"""Output to the terminal: tables, notes, and a progress line over the epochs."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ if TYPE_CHECKING:
     from legnn.data import Statistics
     from legnn.training import EpochLog
 
-# what is printed holds names of the user's, and a bracket in one is no markup
+# names of the user's may hold brackets, which are no markup
 _out = Console(markup=False, emoji=False)
 _err = Console(stderr=True, markup=False, emoji=False)
 
 
 def show_result(result: dict[str, Any], folder: Path) -> None:
-    """The scores of one run."""
+    """Prints the scores of one run."""
     _show_scores(result, "{:.4f}".format, title=None)
     _out.print(
         f"best epoch {result['best_epoch']} of {result['epochs']}, {result['parameters']:,} parameters, "
         f"{result['seconds']:.1f} s on {result['device']}"
     )
     show_notes(result["notes"])
-    say_place(folder)
+    print_path(folder)
 
 
 def show_summary(summary: dict[str, Any], folder: Path) -> None:
-    """The scores of several seeds."""
+    """Prints the scores of several seeds."""
 
     def mean_and_deviation(value: dict[str, float | None]) -> str:
         return f"{value['mean']:.4f}" + ("" if value["std"] is None else f" ± {value['std']:.4f}")
 
     _show_scores(summary, mean_and_deviation, title=f"{len(summary['seeds'])} seeds, mean ± unbiased deviation")
     show_notes(summary["notes"])
-    say_place(folder)
+    print_path(folder)
 
 
 def _show_scores(scores: dict[str, Any], written: Any, title: str | None) -> None:
@@ -58,16 +58,16 @@ def _show_scores(scores: dict[str, Any], written: Any, title: str | None) -> Non
 
 
 def show_predictions(table: pd.DataFrame, place: Path) -> None:
-    """How many nodes of each split were predicted, and how surely."""
+    """Prints the number of predictions of each split and their mean confidence."""
     shown = Table("split", "nodes", "mean confidence", title=f"{len(table):,} predictions")
     for name, part in table.groupby("split", sort=True):
         shown.add_row(str(name) or "none", f"{len(part):,}", f"{part['confidence'].mean():.3f}")
     _out.print(shown)
-    say_place(place)
+    print_path(place)
 
 
 def show_statistics(found: Iterable[Statistics | str], title: str | None = None, caption: str | None = None) -> None:
-    """The paper's table of data sets; a set that could not be read is its name alone."""
+    """Prints the paper's table of data sets; a set that could not be read is its name alone."""
     # narrow enough for a terminal of 80 columns
     table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, padding=0)
     table.add_column("data set", no_wrap=True)
@@ -85,29 +85,29 @@ def show_statistics(found: Iterable[Statistics | str], title: str | None = None,
 
 
 def show_notes(notes: list[str]) -> None:
-    """What a reader should know of the data."""
+    """Prints what a reader should know of the data."""
     for note in notes:
         _out.print(f"note: {note}", highlight=False)
 
 
-def say(words: str) -> None:
-    """A line of plain words."""
-    _out.print(words, highlight=False)
+def print_line(text: str) -> None:
+    """Prints a line as it is."""
+    _out.print(text, highlight=False)
 
 
-def say_place(place: Path) -> None:
-    """Where something was written."""
+def print_path(place: Path) -> None:
+    """Prints where something was written."""
     # soft wrap: a path must stay in one piece to be copied
     _out.print(str(place), soft_wrap=True, highlight=False)
 
 
-def complain(words: str, *, error: bool = True) -> None:
-    """One line on standard error."""
-    _err.print(f"legnn: {words}", style="red" if error else None, soft_wrap=True, highlight=False)
+def print_error(message: str, *, is_red: bool = True) -> None:
+    """Prints one line on standard error."""
+    _err.print(f"legnn: {message}", style="red" if is_red else None, soft_wrap=True, highlight=False)
 
 
 class EpochProgress:
-    """A line that follows the epochs."""
+    """A progress line over the epochs."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -115,11 +115,11 @@ class EpochProgress:
         self._title = "training"
 
     def seed(self, seed: int) -> None:
-        """A new seed gets a line of its own."""
+        """Starts a line for a seed."""
         self._title, self._task = f"seed {seed}", None
 
     def epoch(self, log: EpochLog) -> None:
-        """Move on by an epoch."""
+        """Moves the line by an epoch."""
         if self._task is None:
             self._task = self._progress.add_task(self._title, total=log.epochs, words="")
         words = f"epoch {log.epoch}  loss {log.loss:.3f}  val {log.val_accuracy:.4f}"
@@ -130,7 +130,7 @@ class EpochProgress:
 
 @contextmanager
 def epoch_progress() -> Iterator[EpochProgress]:
-    """A progress line; nothing at all where standard error is not a terminal."""
+    """Shows a progress line; nothing at all where standard error is not a terminal."""
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[words]}"), TimeElapsedColumn())
     with Progress(*columns, console=_err, disable=not sys.stderr.isatty(), transient=True) as progress:
         yield EpochProgress(progress)

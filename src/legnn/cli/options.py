@@ -1,96 +1,87 @@
-"""What the options of the commands may be, and those of the data, which several commands have."""
+"""Options of the commands, generated from the settings, and their names in messages."""
 
 from __future__ import annotations
 
-from enum import Enum
+import re
+from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from typing import Annotated, Any
 
 import typer
 
+from legnn.config import SECTIONS, SETTINGS
+from legnn.config.fields import Setting
 
-class MissingFeatures(str, Enum):  # noqa: UP042 (Typer shows the values of a str Enum)
-    """How features are made for a node type that has none."""
+ARGUMENTS = ("config", "data", "out", "preset", "resume", "seeds")
+"""Names in messages of the library that are options and no settings."""
 
-    spectral = "spectral"
-    metapath2vec = "metapath2vec"
-
-
-class LabelUsage(str, Enum):  # noqa: UP042
-    """How labels enter."""
-
-    vanilla = "vanilla"
-    concat = "concat"
-    addition = "addition"
-    enhanced = "enhanced"
+Command = Callable[..., None]
 
 
-class Normalize(str, Enum):  # noqa: UP042
-    """How the weights of the label graph are normalized."""
-
-    relation = "relation"
-    joint = "joint"
-
-
-class Norm(str, Enum):  # noqa: UP042
-    """What follows a layer."""
-
-    none = "none"
-    batch = "batch"
-    layer = "layer"
-
-
-class Residual(str, Enum):  # noqa: UP042
-    """What a layer adds to its output."""
-
-    none = "none"
-    identity = "identity"
-    linear = "linear"
-
-
-class Device(str, Enum):  # noqa: UP042
-    """Where to compute."""
-
-    auto = "auto"
-    cpu = "cpu"
-    cuda = "cuda"
-
-
-class Precision(str, Enum):  # noqa: UP042
-    """In which precision to compute."""
-
-    auto = "auto"
-    fp32 = "fp32"
-    tf32 = "tf32"
-    bf16 = "bf16"
-
-
-DATA, MODEL, TRAINING, SELF = "Data", "Model", "Training", "AS-Train"
-
-
-def option(panel: str, text: str, *names: str) -> Any:
-    """An option in a panel of the help, which says its default in words."""
-    return typer.Option(*names, help=plain(text), rich_help_panel=panel, show_default=False)
+def option(help: str, *names: str, panel: str | None = None, metavar: str | None = None) -> Any:
+    """Returns an option whose help says its default in brackets."""
+    return typer.Option(*names, help=plain(help), rich_help_panel=panel, metavar=metavar, show_default=False)
 
 
 def plain(text: str) -> str:
-    """Help whose brackets are shown, not read as markup."""
+    """Returns help whose brackets are shown, not read as markup."""
     return text.replace("[", r"\[")
 
 
-# what may be said of the data, to `train` and to `prepare`
-SplitOption = Annotated[int | None, option(DATA, "Which of the fixed splits, or the seed of the drawn one")]
-TextOption = Annotated[str | None, option(DATA, "Text column that becomes the features")]
-TextChannelsOption = Annotated[int | None, option(DATA, "Features made of the text [128]")]
-TypeChannelsOption = Annotated[int | None, option(DATA, "Several node types: features of each [128]")]
-MissingFeaturesOption = Annotated[
-    MissingFeatures | None, option(DATA, "How a node type without features gets some [spectral]")
-]
-IdColumnOption = Annotated[str | None, option(DATA, "Column of node ids [id]")]
-LabelColumnOption = Annotated[str | None, option(DATA, "Column of classes [label]")]
-SplitColumnOption = Annotated[str | None, option(DATA, "Column of train, val, test [split]")]
-SourceColumnOption = Annotated[str | None, option(DATA, "Column of edge sources [source]")]
-TargetColumnOption = Annotated[str | None, option(DATA, "Column of edge targets [target]")]
-WeightColumnOption = Annotated[str | None, option(DATA, "Column of edge weights [weight]")]
-UndirectedOption = Annotated[bool | None, option(DATA, "Add reverse edges [yes]")]
-RemoveDuplicatesOption = Annotated[bool | None, option(DATA, "Merge parallel edges [yes]")]
-SelfLoopsOption = Annotated[bool | None, option(DATA, "Add self-loops [yes]")]
+def with_settings(*names: str, panels: bool = True) -> Callable[[Command], Command]:
+    """Adds an option for each of the settings to a command, which gets those that were given as keywords.
+
+    A name may be that of a section. Values are texts, checked by the settings: the words of a refusal are the same here
+    and in Python. The source of the data has no option, for it is the argument of the commands.
+    """
+    settings = [one for one in SETTINGS.values() if {one.name, one.section} & set(names) and one.name != "source"]
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def run(**values: Any) -> None:
+            found = ((one, values.pop(one.name)) for one in settings)
+            given = {one.name: one.parse(value) if isinstance(value, str) else value for one, value in found}
+            command(**values, **{name: value for name, value in given.items() if value is not None})
+
+        first, *others, _ = signature(command, eval_str=True).parameters.values()
+        every = [first, *(_parameter(one, panels) for one in settings), *others]
+        every = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in every]
+        # Typer reads both
+        run.__signature__ = Signature(every)  # type: ignore[attr-defined]
+        run.__annotations__ = {one.name: one.annotation for one in every}
+        return run
+
+    return decorate
+
+
+def _parameter(one: Setting, panels: bool) -> Parameter:
+    # the choices are part of the help: as a column of their own, they would leave a narrow terminal no room for it
+    words = f" ({' | '.join(one.choices)})" if one.choices else ""
+    about = f"{one.help}{words} [{one.shown_default}]"
+    panel = SECTIONS[one.section].title if panels else None
+    metavar = "TEXT" if one.number is None else one.number.__name__.upper()
+    kind: Any = Annotated[str | None, option(about, flag(one.name), panel=panel, metavar=metavar)]
+    if one.is_switch:
+        kind = Annotated[bool | None, option(about, f"{flag(one.name)}/{flag(one.name, 'no-')}", panel=panel)]
+    return Parameter(one.name, Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+
+
+def flag(name: str, prefix: str = "") -> str:
+    """Returns `"--label-edges"` for `"label_edges"`."""
+    own = SETTINGS[name].flag if name in SETTINGS else None
+    return f"--{prefix}{own or name}".replace("_", "-")
+
+
+def with_flags(message: str) -> str:
+    """Returns a message of the library with options for its names: `--batch 1024` in the place of "`batch=1024`"."""
+
+    def typed(found: re.Match[str]) -> str:
+        name, value = found[1], found[2]
+        if name not in SETTINGS and name not in ARGUMENTS:
+            return found[0]
+        if value in (None, "True", "False"):
+            return flag(name, "no-" if value == "False" else "")
+        return f"{flag(name)} {value}"
+
+    return re.sub(r"`(\w+)(?:=([^`]*))?`", typed, message)

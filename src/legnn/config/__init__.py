@@ -1,5 +1,25 @@
-"""Every setting: its name, type, default, range and help."""
+"""Every setting, declared once: its name, type, default, range, choices and help."""
 
 from legnn.config.data import DataSettings
+from legnn.config.facts import GraphFacts
+from legnn.config.model import ModelSettings
+from legnn.config.presets import FEW_LABELS, PRESETS
+from legnn.config.settings import SECTIONS, SETTINGS, ResolvedSettings, Settings
+from legnn.config.table import settings_table
+from legnn.config.training import SelfTrainingSettings, TrainSettings, fanouts_for
 
-__all__ = ["DataSettings"]
+__all__ = [
+    "FEW_LABELS",
+    "PRESETS",
+    "SECTIONS",
+    "SETTINGS",
+    "DataSettings",
+    "GraphFacts",
+    "ModelSettings",
+    "ResolvedSettings",
+    "SelfTrainingSettings",
+    "Settings",
+    "TrainSettings",
+    "fanouts_for",
+    "settings_table",
+]

@@ -1,11 +1,12 @@
-"""What a model is made of."""
+"""The parts of a model."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-from legnn.config.checks import check_choice, check_range
+from legnn.config.choices import ARCHITECTURES, BACKBONES, POSTPROCESSES
+from legnn.config.fields import Section, setting
 
 Normalize = Literal["relation", "joint"]
 """How the weights of `A'` are normalized: over all edges at once, as in the paper's equations (`joint`), or within
@@ -16,67 +17,43 @@ LabelFeatures = Literal["one-hot", "class-mean", "given"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelSettings:
-    """The model's settings. None means: chosen from the data by `legnn.config.settings`."""
+class ModelSettings(Section):
+    """Settings of the model. Built directly, it is a plain stack of layers: no norm, no residual, no dropout."""
 
-    backbone: str = "gcn"
-    """A name in `BACKBONES`: gcn, sage, gat; gatv2, transformer, gin are PyG's, lifted."""
-    labels: LabelUsage = "enhanced"
-    """How labels enter: not at all, concatenated or added to the features, or as nodes of the graph."""
-    normalize: Normalize = "relation"
-    """Over all of `A'` at once (joint, the paper's equations), or within each relation."""
-    hidden: int | None = None
-    """`D`, over all heads."""
-    layers: int | None = None
-    """`K`."""
-    heads: int = 4
-    """Attention heads of gat, gatv2 and transformer; `hidden` is their total."""
-    target_attention: bool = True
-    """gat: whether the score looks at the target, too."""
-    symmetric_norm: bool = False
-    """gat: whether messages are scaled by degrees as in GCN."""
-    residual: Literal["none", "identity", "linear"] | None = None
-    """What each layer adds to its output: nothing, its input, or its input times a matrix of its own."""
-    norm: Literal["none", "batch", "layer"] | None = None
-    """What follows each layer."""
-    dropout: float | None = None
-    """After each layer."""
-    input_dropout: float | None = None
-    """On the features."""
-    label_features: LabelFeatures = "one-hot"
-    """`E`: a learned row for each class, the mean of the features of the nodes that show it, or a matrix given."""
-    label_edges: bool | None = None
-    """Whether the label–label edges that come with the data are used; by default, where there are any."""
-    label_at_input: bool | None = None
-    """enhanced: whether a node that shows its label also receives the label's embedding at the input layer."""
-    scale: Literal["none", "row", "entries", "standard"] | None = None
-    """Features as they are; each row divided by its sum; all divided by one number, so that the entries that are not
-    zero have mean square 1; or each column brought to mean 0 and deviation 1."""
-    architecture: str = "legnn"
-    """A name in `legnn.baselines.ARCHITECTURES`: legnn, pyg_gcn, label_propagation."""
-    postprocess: str = "none"
-    """A name in `legnn.baselines.POSTPROCESS`: none, correct_and_smooth."""
-    propagation_steps: int = 50
-    """Steps of label_propagation and correct_and_smooth."""
-    propagation_alpha: float = 0.9
-    """`α` of label_propagation and correct_and_smooth: what comes from neighbors in a step."""
+    name = "model"
+    title = "Model"
 
-    def __post_init__(self) -> None:
-        from legnn.nn.backbones import BACKBONES
-
-        check_choice("architecture", self.architecture, ("legnn", "pyg_gcn", "label_propagation"))
-        check_choice("postprocess", self.postprocess, ("none", "correct_and_smooth"))
-        check_range("propagation_steps", self.propagation_steps, least=1)
-        check_range("propagation_alpha", self.propagation_alpha, above=0, below=1)
-        check_choice("backbone", self.backbone, BACKBONES)
-        check_choice("labels", self.labels, ("vanilla", "concat", "addition", "enhanced"))
-        check_choice("normalize", self.normalize, ("relation", "joint"))
-        check_choice("residual", self.residual, ("none", "identity", "linear"), optional=True)
-        check_choice("norm", self.norm, ("none", "batch", "layer"), optional=True)
-        check_choice("label_features", self.label_features, ("one-hot", "class-mean", "given"))
-        check_choice("scale", self.scale, ("none", "row", "entries", "standard"), optional=True)
-        check_range("hidden", self.hidden, least=1)
-        check_range("layers", self.layers, least=1)
-        check_range("heads", self.heads, least=1)
-        check_range("dropout", self.dropout, least=0, below=1)
-        check_range("input_dropout", self.input_dropout, least=0, below=1)
+    architecture: str = setting(
+        "legnn", "Model; settings below that it does not have are ignored", choices=ARCHITECTURES
+    )
+    backbone: str = setting("gcn", "Layer; gatv2, transformer and gin are lifted from PyG", choices=BACKBONES)
+    labels: LabelUsage = setting(
+        "enhanced", "Labels: not used, joined to the features (X ‖ Y), added to them, or nodes of the graph"
+    )
+    normalize: Normalize = setting(
+        "relation", "Edge weights: within each relation, or over all of A' as in the paper's equations"
+    )
+    hidden: int = setting(256, "Hidden channels D, over all heads", least=1, chosen="by labels")
+    layers: int = setting(3, "Layers K", least=1, chosen="by labels")
+    heads: int = setting(4, "Attention heads of gat, gatv2 and transformer", least=1)
+    target_attention: bool = setting(True, "gat: the score includes the target, too")
+    symmetric_norm: bool = setting(False, "gat: scale messages by degrees, as in GCN")
+    residual: Literal["none", "identity", "linear"] = setting(
+        "none", "Added to the output of a layer: nothing, its input, or its input times a matrix", chosen="by labels"
+    )
+    norm: Literal["none", "batch", "layer"] = setting("none", "Normalization after each layer", chosen="by labels")
+    dropout: float = setting(0.0, "Dropout after each layer", least=0, below=1, chosen="0.5")
+    input_dropout: float = setting(0.0, "Dropout of the features", least=0, below=1, chosen="by labels")
+    label_features: LabelFeatures = setting(
+        "one-hot", "E: a learned row for each class, its nodes' mean features, or the table labels"
+    )
+    label_edges: bool = setting(False, "Use the label–label edges of the data", chosen="where there are any")
+    label_at_input: bool = setting(
+        False, "enhanced: a node also gets its own label's embedding at the input, if it shows it", chosen="yes"
+    )
+    scale: Literal["none", "row", "entries", "standard"] = setting(
+        "none", "Features: as they are, rows of sum 1, entries of mean square 1, or standardized", chosen="by features"
+    )
+    postprocess: str = setting("none", "What is done to the probabilities", choices=POSTPROCESSES)
+    propagation_steps: int = setting(50, "Steps of label propagation and of Correct & Smooth", least=1)
+    propagation_alpha: float = setting(0.9, "Weight of the neighbors in such a step", least=0, most=1)

@@ -1,182 +1,164 @@
-"""All settings of a run in one object, their file, and what is chosen from the data."""
+"""All settings of a run: as the user left them, and as resolved for a graph."""
 
 from __future__ import annotations
 
-import types
-import typing
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-import torch
-import yaml
-from torch_geometric.data import Data
-
-from legnn.config import DataSettings
+from legnn.config.data import DataSettings
+from legnn.config.facts import GraphFacts
+from legnn.config.fields import Section, Setting
 from legnn.config.model import ModelSettings
-from legnn.config.training import ASTrain, TrainSettings
+from legnn.config.presets import PRESETS
+from legnn.config.training import SelfTrainingSettings, TrainSettings
 from legnn.errors import InputError, did_you_mean
 
-FEW_LABELS = 50
-"""Below so many training nodes a class, a small model with strong regularization does better than the paper's."""
+SECTIONS: dict[str, type[Section]] = {
+    kind.name: kind for kind in (DataSettings, ModelSettings, TrainSettings, SelfTrainingSettings)
+}
+SETTINGS: dict[str, Setting] = {one.name: one for kind in SECTIONS.values() for one in kind.settings()}
+"""Every setting by its name; a name belongs to one section."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Data, model, training, and AS-Train where it is used. None inside means: chosen from the data."""
+    """Settings as the user left them: what was given, by name, and the preset that chooses the rest.
 
-    data: DataSettings = field(default_factory=DataSettings)
-    model: ModelSettings = field(default_factory=ModelSettings)
-    train: TrainSettings = field(default_factory=TrainSettings)
-    as_train: ASTrain | None = None
+    >>> Settings().override(backbone="gat", preset="paper").resolve(facts).train.lr
+    """
+
+    preset: str = "recommended"
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.preset not in list(PRESETS):
+            close = did_you_mean(str(self.preset), PRESETS)
+            raise InputError(f"preset must be one of {', '.join(PRESETS)}, got {self.preset!r}{close}")
+        _check_names(self.given, ["preset", *SETTINGS], self.given.get("as_train", False))
+        checked = _sections(self.given)
+        object.__setattr__(self, "given", {n: getattr(checked[SETTINGS[n].section], n) for n in self.given})
+
+    @property
+    def data(self) -> DataSettings:
+        """Settings of the data, which no preset chooses: they are needed before the graph is known."""
+        data: DataSettings = _sections(self.given)["data"]
+        return data
 
     def override(self, **values: Any) -> Settings:
-        """The same settings with some replaced, each named by itself: `override(backbone="gat", epochs=100)`.
+        """Returns the settings with some replaced: `override(backbone="gat", epochs=100, preset="paper")`.
 
-        `as_train=True` switches AS-Train on, `False` off. A name belongs to one section, so no section is named.
+        None leaves a setting open again. `as_train=False` also drops what was given for AS-Train.
         """
-        as_train = values.pop("as_train", None)
-        settings = self
-        if isinstance(as_train, ASTrain):
-            settings = replace(settings, as_train=as_train)
-        elif as_train is not None:
-            settings = replace(settings, as_train=(settings.as_train or ASTrain()) if as_train else None)
-        for section, kind in _SECTIONS.items():
-            mine = {f.name: values.pop(f.name) for f in fields(kind) if f.name in values}
-            if not mine:
-                continue
-            current = getattr(settings, section)
-            if current is None:
-                names = ", ".join(sorted(mine))
-                raise InputError(f"{names} belongs to AS-Train, which is off; switch it on with as_train (--as-train)")
-            settings = replace(settings, **{section: replace(current, **mine)})
-        if values:
-            known = [f.name for kind in _SECTIONS.values() for f in fields(kind)]
-            name = sorted(values)[0]
-            raise InputError(f"there is no setting {name!r}{did_you_mean(name, known)}; choose from {', '.join(known)}")
-        return settings
+        preset = values.pop("preset", self.preset)
+        drops = "as_train" in values and not values["as_train"]
+        kept = {name: value for name, value in self.given.items() if not (drops and _is_of_as_train(name))}
+        given = {n: value for n, value in {**kept, **values}.items() if value is not None or n not in SETTINGS}
+        return Settings(preset=preset, given=given)
 
-    def to_yaml(self) -> str:
-        """As the text of `settings.yaml`."""
-        text: str = yaml.safe_dump(asdict(self), sort_keys=False, allow_unicode=True)
-        return text
+    def resolve(self, facts: GraphFacts) -> ResolvedSettings:
+        """Returns complete settings: the preset chooses what was left open."""
+        chosen = PRESETS[self.preset](facts, self.given)
+        return ResolvedSettings(preset=self.preset, **_sections({**chosen, **self.given}))
 
     @classmethod
     def from_yaml(cls, path: Path) -> Settings:
-        """From a settings file; a key it does not know, or a value of the wrong kind, is refused by name."""
+        """Reads a settings file, which may leave settings out. Raises `InputError` that names what is wrong in it."""
+        content = _read(path)
         try:
-            content = yaml.safe_load(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"cannot read the settings file {path}: {error}") from None
-        except yaml.YAMLError as error:
-            place = " ".join(str(error).split())
-            raise InputError(f"the settings file {path} is not YAML: {place}") from None
-        return _build(cls, {} if content is None else content, "", path)
+            sections = _mapping(content, "the file", ["preset", *SECTIONS])
+            given: dict[str, Any] = {}
+            for section, kind in SECTIONS.items():
+                values = _mapping(sections.get(section), section, [one.name for one in kind.settings()])
+                for name, value in values.items():
+                    if value is not None:
+                        given[name] = SETTINGS[name].check(value, f"{section}.{name}")
+            return cls(given=given, preset=sections.get("preset", cls.preset))
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
 
 
-_SECTIONS: dict[str, type] = {"data": DataSettings, "model": ModelSettings, "train": TrainSettings, "as_train": ASTrain}
+@dataclass(frozen=True, kw_only=True)
+class ResolvedSettings:
+    """Settings of a run in which nothing is left open."""
+
+    preset: str
+    data: DataSettings
+    model: ModelSettings
+    train: TrainSettings
+    self_training: SelfTrainingSettings
+
+    def override(self, **values: Any) -> ResolvedSettings:
+        """Returns the settings with some replaced: `override(seed=3)`."""
+        _check_names(values, list(SETTINGS), values.get("as_train", self.self_training.as_train))
+        now = {one.name: getattr(getattr(self, one.section), one.name) for one in SETTINGS.values()}
+        return ResolvedSettings(preset=self.preset, **_sections({**now, **values}))
+
+    def to_yaml(self) -> str:
+        """Returns the text of `settings.yaml`. Of AS-Train, only that it is off is written if it is off."""
+        import yaml
+
+        content = asdict(self)
+        if not self.self_training.as_train:
+            content["self_training"] = {"as_train": False}
+        text: str = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+        return text
+
+    @classmethod
+    def from_yaml(cls, path: Path) -> ResolvedSettings:
+        """Reads the settings file of a run. Raises `InputError` if it is not complete."""
+        settings = Settings.from_yaml(path)
+        for one in SETTINGS.values():
+            if one.name not in settings.given and (settings.given.get("as_train") or not _is_of_as_train(one.name)):
+                raise InputError(f"{path}: {one.section}.{one.name} is missing; the settings of a run must be complete")
+        return cls(preset=settings.preset, **_sections(settings.given))
 
 
-def resolve(settings: Settings, data: Data) -> Settings:
-    """Choose what was left open, by how many labels there are.
-
-    With many: the paper's three layers with batch norm and residuals. With few those overfit, and half of the labels
-    are too many to give away: two narrow layers, no norm, a strong penalty on the projection of the features, and a
-    larger part of the labels predicted. The values come from comparisons on Cora, CiteSeer and PubMed (few) and on
-    debian (many); docs/results.md says how far they can be trusted.
-    """
-    per_class = int(data.train_mask.sum()) / max(len(data.class_names), 1)
-    few = per_class < FEW_LABELS
-    model: dict[str, Any] = {
-        "hidden": 64 if few else 256,
-        "layers": 2 if few else 3,
-        # GraphSAGE's root weight is a linear residual already
-        "residual": "none" if few else "identity" if settings.model.backbone == "sage" else "linear",
-        "norm": "none" if few else "batch",
-        "dropout": 0.5,
-        "input_dropout": 0.5 if few else 0.1,
-        "label_edges": settings.model.labels == "enhanced" and data.get("label_adjacency") is not None,
-        "label_at_input": True,
-        "scale": _scale_for(data),
-    }
-    train: dict[str, Any] = {
-        "epochs": 300 if few else 500,
-        "patience": 100,
-        "lr": 0.003 if few else 0.01,
-        "weight_decay": 0.05 if few else 0.0,
-        "alpha": 0.7 if few else 0.5,
-    }
-    chosen = _fill(settings.model, model)
-    assert chosen.layers is not None
-    # the paper's 15, 10, 5 for its three layers, from the input side
-    train["fanout"] = ",".join(map(str, [15, 10, *[5] * chosen.layers][: chosen.layers]))
-    return replace(settings, model=chosen, train=_fill(settings.train, train))
+def _sections(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the sections, with defaults for what `values` leaves out; those of AS-Train count if it is on."""
+    parts: dict[str, dict[str, Any]] = {name: {} for name in SECTIONS}
+    for name, value in values.items():
+        if values.get("as_train") or not _is_of_as_train(name):
+            parts[SETTINGS[name].section][name] = value
+    return {name: kind(**parts[name]) for name, kind in SECTIONS.items()}
 
 
-def _scale_for(data: Data) -> str:
-    """Word counts keep their zeros and get one scale; other features are standardized.
-
-    Dividing each row by its sum, as is often done with word counts, makes inputs so small that the projection has to
-    grow a hundredfold to be heard; with few labels it grows into noise. Of several node types, the labeled one decides.
-    """
-    x = data.x
-    if data.get("node_type") is not None:
-        target = int(data.node_type[data.target_mask][0])
-        x = x[data.target_mask, : len(data.type_columns[target])]
-    # reductions alone: a mark for each entry would be as large as x, which may not fit into memory
-    counts = float(x.min()) >= 0 and 2 * int(torch.count_nonzero(x)) < x.numel()
-    return "entries" if counts else "standard"
+def _is_of_as_train(name: str) -> bool:
+    return name != "as_train" and name in SETTINGS and SETTINGS[name].section == SelfTrainingSettings.name
 
 
-Section = TypeVar("Section", ModelSettings, TrainSettings)
-
-
-def _fill(section: Section, chosen: Mapping[str, Any]) -> Section:
-    return replace(section, **{name: value for name, value in chosen.items() if getattr(section, name) is None})
-
-
-T = TypeVar("T")
-
-
-def _build(kind: type[T], content: object, where: str, path: Path) -> T:
-    if not isinstance(content, Mapping):
-        raise InputError(f"{path}: {where or 'the file'} must be a mapping of settings, got {content!r}")
-    hints = typing.get_type_hints(kind)
-    unknown = [key for key in content if key not in hints]
+def _check_names(values: Mapping[str, Any], known: list[str], as_train: bool) -> None:
+    """Raises `InputError` for a name that is no setting, or one of AS-Train while it is off."""
+    unknown = sorted(set(values) - set(SETTINGS))
     if unknown:
-        full = f"{where}.{unknown[0]}".lstrip(".")
-        raise InputError(
-            f"{path}: unknown key {full!r}{did_you_mean(str(unknown[0]), hints)}; known: {', '.join(hints)}"
-        )
-    values = {key: _convert(hints[key], value, f"{where}.{key}".lstrip("."), path) for key, value in content.items()}
+        close = did_you_mean(unknown[0], known)
+        raise InputError(f"there is no setting {unknown[0]!r}{close}; choose from {', '.join(known)}")
+    idle = sorted(filter(_is_of_as_train, values))
+    if idle and not as_train:
+        raise InputError(f"{', '.join(idle)} belongs to AS-Train, which is off; switch it on with `as_train`")
+
+
+def _read(path: Path) -> object:
+    import yaml
+
     try:
-        return kind(**values)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read the settings file {path}: {error}") from None
+    except yaml.YAMLError as error:
+        place = " ".join(str(error).split())
+        raise InputError(f"the settings file {path} is not YAML: {place}") from None
 
 
-def _convert(hint: Any, value: object, where: str, path: Path) -> Any:
-    """Check `value` against a field's type: a section, a choice, or one of bool, int, float, str, maybe None."""
-    is_union = typing.get_origin(hint) in (types.UnionType, typing.Union)
-    options = typing.get_args(hint) if is_union else (hint,)
-    if value is None and type(None) in options:
-        return None
-    for option in options:
-        if is_dataclass(option) and isinstance(option, type):
-            return _build(option, value, where, path)
-        if typing.get_origin(option) is typing.Literal and isinstance(value, str):
-            return value
-        if option is float and isinstance(value, str):
-            # YAML reads 1e-3, with no point, as a word
-            try:
-                return float(value)
-            except ValueError:
-                continue
-        if option is float and isinstance(value, int) and not isinstance(value, bool):
-            return float(value)
-        if isinstance(option, type) and type(value) is option:
-            return value
-    words = {bool: "true or false", int: "a whole number", float: "a number", str: "a word", type(None): "null"}
-    expected = " or ".join(words.get(option, "a word") for option in options)
-    raise InputError(f"{path}: {where} must be {expected}, got {value!r}")
+def _mapping(content: object, what: str, known: list[str]) -> Mapping[str, Any]:
+    """Returns `content`. Raises `InputError` if it is no mapping, or has a key that is not known."""
+    if content is None:
+        return {}
+    if not isinstance(content, Mapping):
+        raise InputError(f"{what} must be a mapping of settings, got {content!r}")
+    for key in content:
+        if key not in known:
+            full = f"{what}.{key}" if what in SECTIONS else str(key)
+            raise InputError(f"unknown key {full!r}{did_you_mean(str(key), known)}; known: {', '.join(known)}")
+    return content

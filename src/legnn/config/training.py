@@ -1,16 +1,16 @@
-"""How a model is trained."""
+"""How a model is trained, and AS-Train, the adaptive self-training."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-from legnn.config.checks import check_choice, check_range
+from legnn.config.fields import Section, setting
 from legnn.errors import InputError
 
 
 def parse_fanout(text: str) -> list[int | None]:
-    """`"15,10,5"` to `[15, 10, 5]`, `"all"` to `[None]`."""
+    """Returns `[15, 10, 5]` for `"15,10,5"` and `[None]` for `"all"`."""
     found: list[int | None] = []
     for part in text.split(","):
         word = part.strip()
@@ -21,7 +21,7 @@ def parse_fanout(text: str) -> list[int | None]:
 
 
 def fanouts_for(text: str, layers: int) -> list[int | None]:
-    """The fan-out of each layer; one number stands for all of them."""
+    """Returns the fan-out of each layer; one number holds for all of them."""
     found = parse_fanout(text)
     if len(found) not in (1, layers):
         raise InputError(
@@ -32,74 +32,54 @@ def fanouts_for(text: str, layers: int) -> list[int | None]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainSettings:
-    """The training settings. None means: chosen from the data by `legnn.config.settings`."""
+class TrainSettings(Section):
+    """Settings of the training."""
 
-    seed: int = 0
-    """Of the weights, the dropout and the training node selection."""
-    epochs: int | None = None
-    """The most epochs."""
-    patience: int | None = None
-    """Epochs without a better validation accuracy after which training stops."""
-    lr: float | None = None
-    """Adam's learning rate at the start; it falls along a half cosine to a hundredth."""
-    weight_decay: float | None = None
-    """Adam's L2 penalty on the projection of the features, as the published GCN has it on its first layer."""
-    alpha: float | None = None
-    """Training node selection rate: the fraction of the training nodes predicted in an epoch."""
-    selection: bool = True
-    """Whether training nodes are selected; off, every training node shows its label and is predicted (an ablation)."""
-    device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where to train; auto takes the GPU if there is one."""
-    precision: Literal["auto", "fp32", "tf32", "bf16"] = "auto"
-    """Of the features and of products of matrices (`training.precision`); auto is fp32 on the CPU, tf32 on a GPU."""
-    batch: int | Literal["auto", "full"] = "auto"
-    """Nodes predicted in a step, or the full batch; auto takes that where it fits the memory of the device."""
-    fanout: str | None = None
-    """In mini-batches: the neighbors a node draws in each layer, from the input side, such as 15,10,5; one number for
-    all layers, or all."""
-    folds: int = 10
-    """Training nodes are predicted in so many folds, each with its own labels hidden and the others' shown."""
-    checkpoint_seconds: float = 5.0
-    """Least time between two checkpoints; 0 writes one after every epoch."""
+    name = "train"
+    title = "Training"
+
+    seed: int = setting(0, "Seed of the weights, the dropout and the training node selection", least=0)
+    epochs: int = setting(500, "Most epochs", least=1, chosen="by labels")
+    patience: int = setting(100, "Epochs without a better validation accuracy before training stops", least=1)
+    lr: float = setting(
+        0.01, "Adam's learning rate, which falls along a half cosine to a hundredth", above=0, chosen="by labels"
+    )
+    weight_decay: float = setting(0.0, "L2 penalty on the projection of the features", least=0, chosen="by labels")
+    alpha: float = setting(
+        0.5, "α: fraction of the training nodes predicted in an epoch", above=0, most=1, chosen="by labels"
+    )
+    selection: bool = setting(True, "Training node selection; off: each shows its label and is predicted")
+    device: Literal["auto", "cpu", "cuda"] = setting("auto", "Where to train; auto: on the GPU if there is one")
+    precision: Literal["auto", "fp32", "tf32", "bf16"] = setting(
+        "auto", "Of features and products; auto: fp32 on the CPU, tf32 on a GPU"
+    )
+    batch: int | Literal["auto", "full"] = setting(
+        "auto", "Nodes predicted in a step, or the full batch; auto: full where it fits the memory", least=1
+    )
+    fanout: str = setting(
+        "15,10,5", "Mini-batches: neighbors drawn in each layer, from the input side; one for all layers, or all"
+    )
+    folds: int = setting(10, "Folds in which training nodes are predicted, without their own labels", least=2)
+    checkpoint_seconds: float = setting(5.0, "Least seconds between checkpoints; 0: one after every epoch", least=0)
 
     def __post_init__(self) -> None:
-        check_range("seed", self.seed, least=0)
-        check_range("epochs", self.epochs, least=1)
-        check_range("patience", self.patience, least=1)
-        check_range("lr", self.lr, above=0)
-        check_range("weight_decay", self.weight_decay, least=0)
-        check_range("alpha", self.alpha, above=0, most=1)
-        check_choice("device", self.device, ("auto", "cpu", "cuda"))
-        check_choice("precision", self.precision, ("auto", "fp32", "tf32", "bf16"))
-        if isinstance(self.batch, str):
-            check_choice("batch", self.batch, ("auto", "full"))
-        check_range("batch", None if isinstance(self.batch, str) else self.batch, least=1)
-        if self.fanout is not None:
-            parse_fanout(self.fanout)
-        check_range("folds", self.folds, least=2)
-        check_range("checkpoint_seconds", self.checkpoint_seconds, least=0)
+        super().__post_init__()
+        parse_fanout(self.fanout)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ASTrain:
-    """Adaptive self-training: pseudo labels for unlabeled nodes the model is sure of."""
+class SelfTrainingSettings(Section):
+    """Settings of AS-Train: pseudo labels for unlabeled nodes whose class the model is sure of."""
 
-    threshold: float = 0.7
-    """`t`: the least `p · TC` that makes a pseudo label."""
-    delta: float = 10.0
-    """`δ`: the epoch at which the training confidence is one half."""
-    weight: float = 0.5
-    """`λ`: the weight of the pseudo labels in the loss."""
-    use_tc: bool = True
-    """Whether the training confidence is used; without it `TC = 1`."""
-    use_ec: bool = True
-    """Whether the evaluating confidence is used; without it `EC = 1`."""
-    candidates: Literal["unlabeled", "unsplit"] = "unlabeled"
-    """Who may get a pseudo label: every node but the training nodes, or only nodes in no split at all."""
+    name = "self_training"
+    title = "AS-Train"
 
-    def __post_init__(self) -> None:
-        check_range("threshold", self.threshold, above=0, below=1)
-        check_range("delta", self.delta, above=0)
-        check_range("weight", self.weight, least=0)
-        check_choice("candidates", self.candidates, ("unlabeled", "unsplit"))
+    as_train: bool = setting(False, "Adaptive self-training")
+    threshold: float = setting(0.7, "t: least p·TC of a pseudo label", above=0, below=1)
+    delta: float = setting(10.0, "δ: epoch at which TC is one half", above=0)
+    weight: float = setting(0.5, "λ: weight of pseudo labels in the loss", least=0)
+    use_tc: bool = setting(True, "Training confidence; off: TC = 1", flag="tc")
+    use_ec: bool = setting(True, "Evaluating confidence; off: EC = 1", flag="ec")
+    candidates: Literal["unlabeled", "unsplit"] = setting(
+        "unlabeled", "Nodes that may get a pseudo label: all but training nodes, or those in no split"
+    )

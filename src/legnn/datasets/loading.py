@@ -67,14 +67,14 @@ def load(
         check_options(source.name, settings, source.prepared_with)
         check_target(source.name, source, target_type)
         return copy(source)
-    if text_features is not None and settings.text is None:
+    if text_features is not None and not settings.text:
         raise InputError("text_features are given, but no text column; say which one as text")
     if isinstance(source, Data | HeteroData):
         _refuse_text(settings, f"a {type(source).__name__} in memory")
         name = source.get("name")
         name = name if isinstance(name, str) else "the graph"
         plain = _plain(source, settings, name, training, target_type)
-        data = complete(plain, name=name, split=settings.split, draw=training)
+        data = complete(plain, name=name, split=_split(settings), draw=training)
     elif settings.source in CATALOG and not isinstance(source, Path):
         data = _load_named(CATALOG[settings.source], settings)
     else:
@@ -90,7 +90,7 @@ def load(
         read = read_typed_folder if has_types(folder) else read_table_folder
         found = read(folder, settings, text_features, training=training)
         plain = _plain(found, settings, name, training, target_type)
-        data = complete(plain, name=name, split=settings.split, draw=training)
+        data = complete(plain, name=name, split=_split(settings), draw=training)
     validate(data, training=training)
     data.raw_edges = data.edge_index.shape[1]
     data.homophily = edge_homophily(data.edge_index, data.y)
@@ -149,15 +149,19 @@ def _settings(source: str | Path | Data | HeteroData | DataSettings, options: di
 
 def _load_named(entry: NamedSet, settings: DataSettings) -> Data:
     _refuse_text(settings, f"the named data set {entry.name!r}")
-    data = _plain(entry.read(settings.split), settings, entry.name)
+    data = _plain(entry.read(_split(settings)), settings, entry.name)
     if entry.class_names is not None:
         data.class_names = list(entry.class_names)
     data.notes = [*(data.get("notes") or []), *entry.notes]
-    return complete(data, name=entry.name, split=None if entry.reads_split else settings.split)
+    return complete(data, name=entry.name, split=None if entry.reads_split else _split(settings))
+
+
+def _split(settings: DataSettings) -> int | None:
+    return None if settings.split == "default" else settings.split
 
 
 def _refuse_text(settings: DataSettings, what: str) -> None:
-    if settings.text is not None:
+    if settings.text:
         raise InputError(f"text names a column of a node table, and {what} has none; leave text out")
 
 

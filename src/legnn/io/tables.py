@@ -33,7 +33,7 @@ def read_table_folder(
         `training` the label column may be missing, too.
     """
     node_path, edge_path = table_path(folder, "nodes"), table_path(folder, "edges")
-    keys = [settings.id_column, settings.label_column, settings.split_column, settings.text]
+    keys = [settings.id_column, settings.label_column, settings.split_column, settings.text or None]
     nodes = read_table(node_path, keys)
     if nodes.columns.num_rows == 0:
         raise InputError(f"{nodes.path} has no rows; a graph needs nodes")
@@ -120,7 +120,7 @@ def add_features(
     taken = {settings.id_column, settings.label_column, settings.split_column, settings.text}
     others = [name for name in nodes.columns.column_names if name not in taken]
     has_file = feature_file.is_file()
-    if settings.text is not None:
+    if settings.text:
         _add_text_features(data, nodes, settings, text_features)
         unused = [*others, feature_file.name] if has_file else others
         note_ignored(data, unused, nodes.path, f"the features are the text of column {settings.text!r}")
@@ -132,7 +132,6 @@ def add_features(
 
 
 def _add_text_features(data: Data, nodes: Table, settings: DataSettings, fitted: TextFeatures | None) -> None:
-    assert settings.text is not None
     column = nodes.column(settings.text, "text")
     texts = as_text(nodes.keys(column, settings.text)).fill_null("").to_pylist()
     data.text_features = fitted if fitted is not None else TextFeatures.fit(texts, settings.text_channels)

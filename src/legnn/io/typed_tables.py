@@ -47,7 +47,7 @@ def read_typed_folder(
     for kind in ids:
         graph[kind].node_id = ids[kind].to_numpy(zero_copy_only=False)
     for kind, table in nodes.items():
-        mine = replace(settings, text=settings.text if kind == with_text else None)
+        mine = replace(settings, text=settings.text if kind == with_text else "")
         found = Data(notes=notes)
         if kind == labeled:
             add_labels(found, table, settings, training)
@@ -80,7 +80,7 @@ def _node_tables(folder: Path, settings: DataSettings) -> dict[str, Table]:
                 f"{folder} has {name} beside the folder edges; a graph of one node type has tables nodes and edges, "
                 f"one of several has folders nodes and edges, so remove what is not meant"
             )
-    keys = [settings.id_column, settings.label_column, settings.split_column, settings.text]
+    keys = [settings.id_column, settings.label_column, settings.split_column, settings.text or None]
     tables = {kind: read_table(path, keys) for kind, path in _paths(folder / "nodes").items()}
     if not tables:
         raise InputError(f"{folder / 'nodes'} has no table; at least the type that is to be classified needs one")
@@ -133,7 +133,7 @@ def _labeled(nodes: dict[str, Table], folder: Path, settings: DataSettings, trai
 
 
 def _with_text(nodes: dict[str, Table], folder: Path, settings: DataSettings) -> str | None:
-    if settings.text is None:
+    if not settings.text:
         return None
     found = [kind for kind, table in nodes.items() if settings.text in table.columns.column_names]
     if len(found) != 1:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from torch import nn
 from torch_geometric.nn import GATv2Conv, GINConv, TransformerConv
 
+from legnn.config import choices
+from legnn.config.choices import register_choice
 from legnn.nn.gat import GAT
 from legnn.nn.gcn import GCN
 from legnn.nn.layer import channels_per_head
@@ -36,7 +38,7 @@ def _gat(settings: ModelSettings, channels: int, enhanced: bool, update_labels: 
         heads=settings.heads,
         target_attention=settings.target_attention,
         symmetric_norm=settings.symmetric_norm,
-        label_edges=bool(settings.label_edges),
+        label_edges=settings.label_edges,
         **_common(settings, enhanced, update_labels),
     )
 
@@ -85,3 +87,4 @@ def register_backbone(name: str, backbone: Backbone) -> None:
     if name in BACKBONES:
         raise ValueError(f"there is already a backbone named {name!r}")
     BACKBONES[name] = backbone
+    register_choice(choices.BACKBONES, name)

@@ -18,10 +18,10 @@ class Block(nn.Module):
     def __init__(self, settings: ModelSettings, channels: int, *, enhanced: bool, update_labels: bool) -> None:
         super().__init__()
         self.layer = BACKBONES[settings.backbone](settings, channels, enhanced, update_labels)
-        self.dropout = settings.dropout or 0.0
+        self.dropout = settings.dropout
         self.residual = _residual(settings.residual, channels)
         norms = {"none": None, "batch": nn.BatchNorm1d, "layer": nn.LayerNorm}
-        norm = norms[settings.norm or "none"]
+        norm = norms[settings.norm]
         self.norm = None if norm is None else norm(channels)
         if enhanced and update_labels:
             # a handful of labels is no batch to take statistics of: they have a layer norm instead

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 
 from legnn.config.model import ModelSettings
-from legnn.errors import InputError
 from legnn.graph import LabelGraph, SampledLabelGraph
 from legnn.nn.block import Block
 from legnn.nn.encoder import Encoder, FeatureScale
@@ -30,8 +29,8 @@ class LEGNN(nn.Module):
     """A graph neural network over a label graph.
 
     `H⁰ = encoder(X, Y)`; `H^{k+1} = dropout(σ(norm(layer(H^k) + residual(H^k))))`; `Ŷ = softmax(Z_N W_pred + b_pred)`,
-    of which `forward` gives the logits. Settings left open must have been chosen from the data first
-    (`legnn.config.settings.resolve`). With `num_types` above 1, each node type has a projection of its own.
+    of which `forward` gives the logits. With `num_types` above 1, each node type has a
+    projection of its own.
     """
 
     def __init__(
@@ -43,22 +42,20 @@ class LEGNN(nn.Module):
         num_types: int = 1,
     ) -> None:
         super().__init__()
-        if settings.hidden is None or settings.layers is None:
-            raise InputError("hidden and layers of the model are not chosen yet; legnn.resolve(settings, data) does it")
         enhanced = settings.labels == "enhanced"
         self.uses_labels, self.has_label_nodes = settings.labels != "vanilla", enhanced
         self.uses_class_mean = enhanced and settings.label_features == "class-mean"
         self.num_types, self.in_channels = num_types, num_types * in_channels
         self.channels, self.num_stages = settings.hidden, settings.layers
-        self.scale = FeatureScale(settings.scale or "none", in_channels, num_types)
+        self.scale = FeatureScale(settings.scale, in_channels, num_types)
         self.encoder = Encoder(
             self.in_channels,
             num_classes,
             settings.hidden,
             labels=settings.labels,
             label_features=settings.label_features,
-            label_at_input=bool(settings.label_at_input),
-            input_dropout=settings.input_dropout or 0.0,
+            label_at_input=settings.label_at_input,
+            input_dropout=settings.input_dropout,
             given=label_features,
         )
         self.layers = nn.ModuleList(

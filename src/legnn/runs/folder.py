@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from legnn.config.settings import Settings
+from legnn.config import ResolvedSettings
 from legnn.data import edge_count, fingerprint
 from legnn.errors import InputError
 from legnn.files import remove_partial, write_text
@@ -108,7 +108,7 @@ class RunFolder:
         self._text = path / "text.safetensors"
 
     @classmethod
-    def create(cls, path: Path, settings: Settings, data: Data) -> RunFolder:
+    def create(cls, path: Path, settings: ResolvedSettings, data: Data) -> RunFolder:
         """Begin a run in a new or empty folder."""
         check_free(path)
         path.mkdir(parents=True, exist_ok=True)
@@ -133,9 +133,9 @@ class RunFolder:
         return cls(path)
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> ResolvedSettings:
         """The run's complete settings."""
-        return Settings.from_yaml(self.path / "settings.yaml")
+        return ResolvedSettings.from_yaml(self.path / "settings.yaml")
 
     @property
     def card(self) -> DataCard:

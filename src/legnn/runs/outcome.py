@@ -13,7 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from legnn import __version__
-from legnn.config.settings import Settings
+from legnn.config import ResolvedSettings
 from legnn.training import Trainer, score
 
 
@@ -43,7 +43,9 @@ def split_names(data: Data) -> np.ndarray:
     return names
 
 
-def result_of(predicted: Tensor, data: Data, settings: Settings, trainer: Trainer, seconds: float) -> dict[str, Any]:
+def result_of(
+    predicted: Tensor, data: Data, settings: ResolvedSettings, trainer: Trainer, seconds: float
+) -> dict[str, Any]:
     """What `result.json` holds; `predicted` `[M, 2]` is the class and the confidence of each node of a split."""
     classes = predicted[:, 0].long()
 

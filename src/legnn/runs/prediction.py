@@ -71,7 +71,7 @@ def _load_other(run: RunFolder, data: Data | HeteroData | str | Path) -> Data:
         options = {name: getattr(settings.data, name) for name in (*EDGE_SETTINGS, *TYPE_SETTINGS)}
         loaded = load(data, training=False, target_type=card.target_type, **options)
     else:
-        source = replace(settings.data, source=str(data), split=None)
+        source = replace(settings.data, source=str(data), split="default")
         loaded = load(source, text_features=run.text_features, training=False, target_type=card.target_type)
     _check_preparation(loaded, settings.data, run)
     if card.types is not None or loaded.get("node_type") is not None:

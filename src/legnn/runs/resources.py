@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 import torch
 from torch_geometric.data import Data
 
-from legnn.config.settings import Settings
-from legnn.config.training import fanouts_for
+from legnn.config import ResolvedSettings, fanouts_for
 from legnn.data import edge_count
 from legnn.errors import InputError
 from legnn.training.memory import USABLE, Size, free_bytes, in_gib
@@ -38,21 +36,18 @@ def select_device(name: str) -> torch.device:
     return torch.device("cuda", number)
 
 
-def size_of(data: Data, settings: Settings) -> Size:
+def size_of(data: Data, settings: ResolvedSettings) -> Size:
     """What the memory of a run on `data` depends on."""
     model = settings.model
-    assert model.hidden is not None
-    assert model.layers is not None
     return Size(data.num_nodes, edge_count(data), data.x.size(1), len(data.class_names), model.hidden, model.layers)
 
 
-def choose_batch(settings: Settings, data: Data, device: torch.device) -> tuple[Settings, str | None]:
+def choose_batch(settings: ResolvedSettings, data: Data, device: torch.device) -> tuple[ResolvedSettings, str | None]:
     """Settings whose `batch` is chosen, and a sentence for the user where the choice was not theirs.
 
     Full batch where it fits: it is faster, and has no noise of sampling. Several processes share mini-batches out.
     """
     train, model = settings.train, settings.model
-    assert model.layers is not None
     if train.batch == "full" and under_torchrun():
         raise InputError("batch = full is one step of one process; several processes need --batch N or auto")
     note = None
@@ -66,12 +61,11 @@ def choose_batch(settings: Settings, data: Data, device: torch.device) -> tuple[
                 why = f"the full batch would take about {in_gib(needed)} and {in_gib(free)} are free on {device.type}"
             note = f"batch = auto chose mini-batches of {batch:,} nodes: {why}."
     if batch != "full":
-        assert train.fanout is not None
         fanouts_for(train.fanout, model.layers)
-    return replace(settings, train=replace(train, batch=batch)), note
+    return settings.override(batch=batch), note
 
 
-def storage_device(settings: Settings, data: Data, device: torch.device) -> torch.device:
+def storage_device(settings: ResolvedSettings, data: Data, device: torch.device) -> torch.device:
     """Where the graph lies: on the device, or in the host's memory where it would leave too little room there."""
     if device.type == "cpu" or settings.train.batch == "full":
         return device
@@ -80,7 +74,7 @@ def storage_device(settings: Settings, data: Data, device: torch.device) -> torc
 
 
 @contextmanager
-def explain_out_of_memory(settings: Settings) -> Iterator[None]:
+def explain_out_of_memory(settings: ResolvedSettings) -> Iterator[None]:
     """Within it, running out of memory is one sentence that says what to try."""
     try:
         yield
@@ -93,7 +87,7 @@ def explain_out_of_memory(settings: Settings) -> Iterator[None]:
         raise InputError(_advice(settings)) from error
 
 
-def _advice(settings: Settings) -> str:
+def _advice(settings: ResolvedSettings) -> str:
     batch = settings.train.batch
     if isinstance(batch, str):
         return (

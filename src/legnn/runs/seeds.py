@@ -6,17 +6,16 @@ import json
 import shutil
 import statistics
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from torch_geometric.data import Data, HeteroData
 
-from legnn.config.settings import Settings, resolve
+from legnn.config import ResolvedSettings, Settings
 from legnn.errors import InputError, Interrupted
 from legnn.files import write_text
 from legnn.runs.folder import RunFolder, check_free
-from legnn.runs.session import OnEpoch, Run, begin, check_settings, finished, go_on, load_for, reload
+from legnn.runs.session import OnEpoch, Run, begin, check_settings, facts_of, finished, go_on, load_for, reload
 from legnn.training import under_torchrun
 
 OnSeed = Callable[[int], None]
@@ -42,15 +41,15 @@ def train_seeds(
         raise InputError("several processes train one run together; give --seed for one, not --seeds")
     settings = (settings or Settings()).override(**overrides)
     loaded, settings = load_for(settings, data)
-    settings = resolve(settings, loaded)
-    check_settings(settings, loaded)
-    chosen = _seeds(settings, seeds)
+    resolved = settings.resolve(facts_of(loaded))
+    check_settings(resolved, loaded)
+    chosen = _seeds(resolved, seeds)
     place = None if out is None else Path(out)
     if place is not None:
         check_free(place)
-        write_text(place / "settings.yaml", settings.to_yaml())
+        write_text(place / "settings.yaml", resolved.to_yaml())
         write_text(place / "seeds.json", json.dumps({"seeds": chosen}) + "\n")
-    return _train_each(loaded, settings, chosen, place, on_seed, on_epoch, should_stop)
+    return _train_each(loaded, resolved, chosen, place, on_seed, on_epoch, should_stop)
 
 
 def resume_seeds(
@@ -67,7 +66,7 @@ def resume_seeds(
         seeds: list[int] = json.loads((place / "seeds.json").read_text(encoding="utf-8"))["seeds"]
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(f"{place} is not a folder of several seeds: it has no readable seeds.json") from None
-    settings = Settings.from_yaml(place / "settings.yaml")
+    settings = ResolvedSettings.from_yaml(place / "settings.yaml")
     first = place / f"seed-{seeds[0]}"
     if (first / "settings.yaml").is_file():
         loaded = reload(RunFolder.open(first), data)
@@ -81,7 +80,7 @@ def is_seeds_folder(path: Path) -> bool:
     return (path / "seeds.json").is_file()
 
 
-def _seeds(settings: Settings, count: int) -> list[int]:
+def _seeds(settings: ResolvedSettings, count: int) -> list[int]:
     if count < 1:
         raise InputError(f"seeds must be at least 1, got {count}")
     return list(range(settings.train.seed, settings.train.seed + count))
@@ -89,7 +88,7 @@ def _seeds(settings: Settings, count: int) -> list[int]:
 
 def _train_each(
     data: Data,
-    settings: Settings,
+    settings: ResolvedSettings,
     seeds: list[int],
     out: Path | None,
     on_seed: OnSeed,
@@ -100,7 +99,7 @@ def _train_each(
     for seed in seeds:
         on_seed(seed)
         folder = None if out is None else out / f"seed-{seed}"
-        with_seed = replace(settings, train=replace(settings.train, seed=seed))
+        with_seed = settings.override(seed=seed)
         try:
             if folder is None or not (folder / "settings.yaml").is_file():
                 if folder is not None:

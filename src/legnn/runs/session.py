@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 import torch
@@ -58,8 +58,7 @@ class Run:
 
     model: Model
     """With the best weights, in evaluation mode."""
-    settings: Settings
-    """Complete: nothing left to choose."""
+    settings: ResolvedSettings
     predictions: pd.DataFrame
     """id, prediction, confidence, split of every node (of several node types, of the one that has labels); training
     nodes are predicted out of fold."""
@@ -93,19 +92,19 @@ def train(
         return resume(out, in_memory, on_epoch=on_epoch, should_stop=should_stop)
     settings = (settings or Settings()).override(**overrides)
     loaded, settings = load_for(settings, data)
-    return begin(loaded, settings, None if out is None else Path(out), on_epoch=on_epoch, should_stop=should_stop)
+    resolved = settings.resolve(facts_of(loaded))
+    return begin(loaded, resolved, None if out is None else Path(out), on_epoch=on_epoch, should_stop=should_stop)
 
 
 def begin(
     data: Data,
-    settings: Settings,
+    settings: ResolvedSettings,
     out: Path | None,
     *,
     on_epoch: OnEpoch | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Run:
     """Train on data that `load` returned."""
-    settings = resolve(settings, data)
     check_settings(settings, data)
     device = select_device(settings.train.device)
     settings, note = choose_batch(settings, data, device)
@@ -152,7 +151,7 @@ def go_on(
 ) -> Run:
     """Go on with a run on data that `load` returned."""
     run.check_data(data, "restore the data, or begin a new run")
-    settings = resolve(run.settings, data)
+    settings = run.settings
     device = select_device(settings.train.device)
     with join_ranks(device) as ranks:
         if ranks.is_rank_zero:
@@ -161,27 +160,30 @@ def go_on(
         return _run(data, settings, run, run.load_checkpoint(), on_epoch, should_stop, device, ranks)
 
 
-def load_for(settings: Settings, data: Data | HeteroData | str | Path) -> tuple[Data, Settings]:
+AnySettings = TypeVar("AnySettings", Settings, ResolvedSettings)
+
+
+def load_for(settings: AnySettings, data: Data | HeteroData | str | Path) -> tuple[Data, AnySettings]:
     """The loaded data, and the settings that say where they are from."""
     if isinstance(data, Data | HeteroData):
-        settings = replace(settings, data=replace(settings.data, source=MEMORY))
+        settings = settings.override(source=MEMORY)
         options = {name: value for name, value in vars(settings.data).items() if name != "source"}
         loaded = load(data, **options)
         return loaded, _as_prepared(settings, loaded)
     # a run must find its folder again from anywhere; a name of the catalog wins over a folder that happens to bear it
     is_folder = Path(data).is_dir() and (isinstance(data, Path) or data not in CATALOG)
     source = str(Path(data).resolve()) if is_folder else str(data)
-    settings = replace(settings, data=replace(settings.data, source=source))
+    settings = settings.override(source=source)
     loaded = load(settings.data)
     return loaded, _as_prepared(settings, loaded)
 
 
-def _as_prepared(settings: Settings, data: Data) -> Settings:
+def _as_prepared(settings: AnySettings, data: Data) -> AnySettings:
     """The settings a prepared folder was made with take the place of the run's: with them a run reads other tables."""
     made_with = data.get("prepared_with")
     if made_with is None:
         return settings
-    return replace(settings, data=replace(made_with, source=settings.data.source))
+    return settings.override(**{**asdict(made_with), "source": settings.data.source})
 
 
 def reload(run: RunFolder, data: Data | HeteroData | str | Path | None) -> Data:
@@ -194,7 +196,22 @@ def reload(run: RunFolder, data: Data | HeteroData | str | Path | None) -> Data:
     return load(settings.data, text_features=run.text_features)
 
 
-def check_settings(settings: Settings, data: Data) -> None:
+def facts_of(data: Data) -> GraphFacts:
+    """Returns what the presets decide by. Of several node types, the features of the labeled one count."""
+    x = data.x
+    if data.get("node_type") is not None:
+        target = int(data.node_type[data.target_mask][0])
+        x = x[data.target_mask, : len(data.type_columns[target])]
+    return GraphFacts(
+        num_train=int(data.train_mask.sum()),
+        num_classes=len(data.class_names),
+        # reductions alone: a mark for each entry would be as large as x, which may not fit into memory
+        counts_features=float(x.min()) >= 0 and 2 * int(torch.count_nonzero(x)) < x.numel(),
+        has_label_edges=data.get("label_adjacency") is not None,
+    )
+
+
+def check_settings(settings: ResolvedSettings, data: Data) -> None:
     """Refuse what could only fail later, before a folder is made."""
     training_precision(settings.train.precision, select_device(settings.train.device))
     if settings.model.label_edges and data.get("label_adjacency") is None:
@@ -226,7 +243,7 @@ def _seeded(seed: int, device: torch.device) -> Any:
 
 def _run(
     data: Data,
-    settings: Settings,
+    settings: ResolvedSettings,
     folder: RunFolder | None,
     checkpoint: tuple[dict[str, Tensor], dict[str, Any]] | None,
     on_epoch: OnEpoch | None,
@@ -249,7 +266,7 @@ def _run(
             data,
             storage_device(settings, data, device),
             label_edges=bool(settings.model.label_edges),
-            as_train=settings.as_train,
+            as_train=settings.self_training if settings.self_training.as_train else None,
         )
         trainer = _trainer(model, task, settings, precision.dtype, ranks)
         before = 0.0
@@ -319,7 +336,6 @@ def _trainer(model: Model, task: Task, settings: Settings, dtype: torch.dtype, r
         generator = torch.Generator(task.x.device).manual_seed(train.seed)
         batching = FullBatch(model, task, objective, optimizer, generator, dtype=dtype)
     else:
-        assert train.fanout is not None
         # on the host, so that all processes draw alike wherever their graph lies
         generator = torch.Generator().manual_seed(train.seed)
         fanouts = fanouts_for(train.fanout, require_staged(model).num_stages)

@@ -15,7 +15,6 @@ from legnn.training.ranks import Ranks, is_restarted, join_ranks, under_torchrun
 from legnn.training.task import Task
 
 __all__ = [
-    "ASTrain",
     "Batching",
     "EpochLog",
     "FullBatch",

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from legnn.config.training import ASTrain
+from legnn.config import SelfTrainingSettings
 from legnn.graph import Adjacency, LabelGraph
 
 
@@ -35,7 +35,12 @@ class Task:
 
     @classmethod
     def from_data(
-        cls, data: Data, device: torch.device, *, label_edges: bool = False, as_train: ASTrain | None = None
+        cls,
+        data: Data,
+        device: torch.device,
+        *,
+        label_edges: bool = False,
+        as_train: SelfTrainingSettings | None = None,
     ) -> Task:
         """Lay the data out on `device`, with the label–label edges that come with them if `label_edges`."""
         adjacency = Adjacency.from_data(data).to(device)

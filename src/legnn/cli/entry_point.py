@@ -1,0 +1,57 @@
+"""The program: its commands and exit codes."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+import legnn
+from legnn.cli.graphs import datasets, prepare
+from legnn.cli.options import with_flags
+from legnn.cli.processes import is_rank_zero, wait_for_rank_zero
+from legnn.cli.results import plot, predict
+from legnn.cli.training import train
+from legnn.errors import InputError, Interrupted
+
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False)
+for command in (train, predict, prepare, datasets, plot):
+    app.command()(command)
+
+
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"legnn {legnn.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Classify the nodes of a partly labeled graph by putting the labels into the graph."""
+
+
+def main() -> None:
+    """Runs the command. A mistake of the user's is one sentence and exit code 2, an interruption exit code 130."""
+    try:
+        app()
+    except (InputError, OSError) as error:
+        from legnn.cli.display import print_error  # not sooner: --help answers without it
+
+        # a full disk or a folder that may not be written is no fault of the code, either
+        wait_for_rank_zero()
+        print_error(with_flags(str(error)))
+        sys.exit(2)
+    except Interrupted as stop:
+        from legnn.cli.display import print_error
+
+        how = "" if stop.folder is None else f"; go on with: legnn train --resume {stop.folder}"
+        if is_rank_zero():
+            print_error(f"interrupted after epoch {stop.epoch}{how}", is_red=False)
+        sys.exit(130)
+    except KeyboardInterrupt:
+        sys.exit(130)

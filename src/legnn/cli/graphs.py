@@ -1,0 +1,69 @@
+"""The commands about graphs: `prepare` and `datasets`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from legnn.cli.options import option, with_settings
+from legnn.errors import InputError
+
+if TYPE_CHECKING:
+    from legnn.data import Statistics
+    from legnn.datasets import NamedSet
+
+
+@with_settings("data")
+def prepare(
+    source: Annotated[str, typer.Argument(help="A named data set or a folder of tables", show_default=False)],
+    out: Annotated[Path, option("Folder for the prepared graph, new or empty")],
+    **given: Any,
+) -> None:
+    """Read, check and prepare a graph once, and keep it as arrays that later runs only map into memory.
+
+    Give the folder to the other commands in the place of a folder of tables.
+    """
+    from legnn.cli.display import print_path, show_notes, show_statistics
+    from legnn.data import statistics
+    from legnn.datasets import prepare_folder
+
+    data = prepare_folder(source, out, **given)
+    show_statistics([statistics(data)])
+    show_notes(data.notes)
+    print_path(out)
+
+
+@with_settings("split", panels=False)
+def datasets(
+    name: Annotated[
+        str | None, typer.Argument(help="A named data set or a folder of tables", show_default=False)
+    ] = None,
+    **given: Any,
+) -> None:
+    """Show the named data sets and their statistics, or those of one.
+
+    Without a name, nothing is downloaded: sets that are not on this machine are listed without figures.
+    """
+    from legnn.cli.display import print_line, show_notes, show_statistics
+    from legnn.data import statistics
+    from legnn.datasets import CATALOG, data_folder, load, without_downloads
+
+    if name is not None:
+        data = load(name, **given)
+        show_statistics([statistics(data)])
+        if name in CATALOG:
+            print_line(f"{CATALOG[name].about}; splits: {CATALOG[name].splits}")
+        show_notes(data.notes)
+        return
+
+    def found(entry: NamedSet) -> Statistics | str:
+        try:
+            with without_downloads():
+                return statistics(load(entry.name))
+        except InputError:
+            return entry.name
+
+    caption = "a set that is not here is downloaded when it is first used"
+    show_statistics(map(found, CATALOG.values()), f"under {data_folder()}", caption)

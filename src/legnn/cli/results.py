@@ -1,0 +1,48 @@
+"""The commands that read a run: `predict` and `plot`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from legnn.cli.options import option, with_settings
+
+
+@with_settings("device", panels=False)
+def predict(
+    run: Annotated[Path, typer.Argument(help="Folder of a finished run")],
+    data: Annotated[
+        str | None, option("Another graph with the same features, such as the run's own grown since")
+    ] = None,
+    out: Annotated[Path | None, option("File for the predictions, .parquet or .csv")] = None,
+    **given: Any,
+) -> None:
+    """Predict every node with a finished run, none from its own label.
+
+    The predictions go to --out; without it to predictions.parquet, in the run's folder for the run's own graph and in
+    the current folder for another.
+    """
+    from legnn.cli.display import show_predictions
+    from legnn.io import write_predictions
+    from legnn.runs import predict as predict_nodes
+
+    table = predict_nodes(run, data, **given)
+    place = out or (Path("predictions.parquet") if data is not None else run / "predictions.parquet")
+    write_predictions(place, table)
+    show_predictions(table, place)
+
+
+def plot(
+    run: Annotated[Path, typer.Argument(help="Folder of a run, finished or not")],
+    out: Annotated[Path | None, option("Picture, .png, .svg or .pdf [RUN/curves.png]")] = None,
+) -> None:
+    """Draw the course of a run: accuracy, loss and, with AS-Train, pseudo labels by epoch."""
+    from legnn.analysis import draw_curves
+    from legnn.cli.display import print_path
+    from legnn.runs import RunFolder
+
+    place = out or run / "curves.png"
+    draw_curves(RunFolder.open(run), place)
+    print_path(place)

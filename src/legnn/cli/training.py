@@ -1,0 +1,93 @@
+"""The command `train`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from legnn.cli.options import option, plain, with_settings
+from legnn.cli.processes import is_rank_zero, stop_on_signal
+from legnn.config import PRESETS, SECTIONS, SETTINGS, Settings
+from legnn.errors import InputError
+
+_PRESET_HELP = "What chooses the settings that are left open [recommended]"
+_PRESET_HELP += "".join(f"\n\n{name}: {(one.__doc__ or '').splitlines()[0]}" for name, one in PRESETS.items())
+
+
+@with_settings(*SECTIONS)
+def train(
+    data: Annotated[str | None, typer.Argument(help=plain("A named data set or a folder of tables [digits]"))] = None,
+    seeds: Annotated[int | None, option("Run so many seeds and report mean and deviation", panel="Training")] = None,
+    preset: Annotated[str | None, option(_PRESET_HELP)] = None,
+    config: Annotated[Path | None, option("Settings file; options given beside it win")] = None,
+    out: Annotated[Path | None, option("Run folder [runs/…]")] = None,
+    resume: Annotated[Path | None, option("Continue the run in this folder")] = None,
+    **given: Any,
+) -> None:
+    """Train on a partly labeled graph, score it, and keep the run in a folder.
+
+    Settings marked "by labels" are chosen from how many labels the graph has.
+    """
+    if resume is not None:
+        if given or any(value is not None for value in (data, seeds, preset, config, out)):
+            raise InputError("--resume continues a run as it was started; give no other option beside it")
+        _resume(resume)
+        return
+    settings = Settings() if config is None else Settings.from_yaml(config)
+    settings = settings.override(preset=preset or settings.preset, **given)
+    source = data if data is not None else settings.data.source
+    if seeds is not None and "seed" in given:
+        raise InputError("give --seed for one run or --seeds for several, not both")
+    _train(source, settings, out, seeds)
+
+
+# the library and Rich are imported when there is work for them: --help answers at once
+
+
+def _train(source: str, settings: Settings, out: Path | None, seeds: int | None) -> None:
+    from legnn.runs import train as train_run
+    from legnn.runs import train_seeds
+    from legnn.training import under_torchrun
+
+    if out is None and seeds is None and under_torchrun():
+        raise InputError("give --out under torchrun: a process that is started again finds its run by it")
+    folder = out if out is not None else _new_folder(source, settings)
+    start = train_run if seeds is None else partial(train_seeds, seeds=seeds)
+    _follow(partial(start, source, settings, out=folder), folder, has_seeds=seeds is not None)
+
+
+def _resume(folder: Path) -> None:
+    from legnn.runs import is_seeds_folder, resume_seeds
+    from legnn.runs import resume as resume_run
+
+    has_seeds = is_seeds_folder(folder)
+    _follow(partial(resume_seeds if has_seeds else resume_run, folder), folder, has_seeds=has_seeds)
+
+
+def _follow(start: Callable[..., Any], folder: Path, *, has_seeds: bool) -> None:
+    """Starts training, shows its progress, and at the end its scores."""
+    from legnn.cli.display import epoch_progress, show_result, show_summary
+
+    with stop_on_signal() as should_stop, epoch_progress() as progress:
+        on_seed = {"on_seed": progress.seed} if has_seeds else {}
+        done = start(on_epoch=progress.epoch, should_stop=should_stop, **on_seed)
+    if has_seeds:
+        show_summary(done, folder)
+    elif is_rank_zero():
+        show_result(done.result, folder)
+
+
+def _new_folder(source: str, settings: Settings) -> Path:
+    """Returns `runs/DATA-BACKBONE-LABELS[-as-train]`, with a number where that is taken."""
+    chosen = {name: settings.given.get(name, one.default) for name, one in SETTINGS.items()}
+    model = ["backbone", "labels"] if chosen["architecture"] == "legnn" else ["architecture"]
+    as_train = ["as-train"] if chosen["as_train"] else []
+    name = "-".join([Path(source).resolve().name, *(chosen[part] for part in model), *as_train])
+    place, number = Path("runs") / name, 2
+    while place.exists():
+        place, number = Path("runs") / f"{name}-{number}", number + 1
+    return place

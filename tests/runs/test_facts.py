@@ -1,0 +1,38 @@
+"""What the presets read from a graph."""
+
+import torch
+from tests.graphs import small_data
+
+from legnn.config import GraphFacts
+from legnn.datasets import load
+from legnn.runs.session import facts_of
+
+
+def labeled(per_class: int, classes: int = 3):
+    nodes = 3 * classes * per_class
+    data = small_data(nodes=nodes, classes=classes)
+    train = torch.arange(nodes) < classes * per_class
+    val = ~train & (torch.arange(nodes) < 2 * classes * per_class)
+    data.y = torch.arange(nodes) % classes
+    data.train_mask, data.val_mask, data.test_mask = train, val, ~train & ~val
+    return load(data)
+
+
+def test_facts_count_training_nodes_and_classes():
+    assert facts_of(labeled(5)) == GraphFacts(num_train=15, num_classes=3, counts_features=False, has_label_edges=False)
+
+
+def test_features_are_counts_if_none_is_negative_and_most_are_zero():
+    data = labeled(5)
+    data.x = (torch.rand(data.num_nodes, 50) > 0.9).float()
+    assert facts_of(data).counts_features
+    data.x[0, 0] = -1
+    assert not facts_of(data).counts_features
+    data.x = torch.eye(2).repeat(data.num_nodes, 1)  # half of them zero are not most of them
+    assert not facts_of(data).counts_features
+
+
+def test_label_edges_are_a_fact():
+    data = labeled(5)
+    data.label_adjacency = torch.eye(3)
+    assert facts_of(data).has_label_edges
