@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch_geometric.data import Data
 from torch_geometric.nn import GATConv, GCNConv, HeteroConv, SAGEConv
 
 from legnn.config.model import ModelSettings
 from legnn.config.settings import Settings
+from legnn.data import GraphData
 from legnn.graph.selection import predicted_count
 
 NODE, FROM_LABEL, TO_LABEL = ("node", "to", "node"), ("label", "to", "node"), ("node", "to", "label")
@@ -161,7 +161,7 @@ def _hetero(settings: ModelSettings, *, last: bool) -> nn.Module:
         return HeteroConv(convs, aggr="sum")
 
 
-def build_peer(data: Data, settings: Settings, device: torch.device, *, autocast: bool) -> Runner:
+def build_peer(data: GraphData, settings: Settings, device: torch.device, *, autocast: bool) -> Runner:
     """Full-batch training of `VanillaPyG`, or of `HeteroLEGNN` where labels are to be in the graph."""
     enhanced = settings.model.labels == "enhanced"
     alpha, lr = settings.train.alpha, settings.train.lr
@@ -170,7 +170,7 @@ def build_peer(data: Data, settings: Settings, device: torch.device, *, autocast
     kind = HeteroLEGNN if enhanced else VanillaPyG
     model = kind(data.x.size(1), len(data.class_names), settings.model).to(device)
     optimizer = adam(model.parameters(), lr)
-    x, y, edge_index = data.x.to(device), data.y.to(device), data.edge_index.to(device)
+    x, y, edge_index = data.x.to(device), data.y.to(device), data.adjacency.edge_index.to(device)
     train = data.train_mask.nonzero().flatten().to(device)
     count = predicted_count(train.numel(), alpha)
     every_label = relations(edge_index, train, y[train]) if enhanced else edge_index

@@ -22,20 +22,21 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch_geometric.data import Data
 
 from benchmarks.floors import Shape, floor_ms, measure_ceilings
 from benchmarks.measure import Measured, is_out_of_memory, measure, release
 from benchmarks.peers import HETERO, Runner, build_peer
 from benchmarks.speed_report import Counted, Row, machine, plot, print_machine, print_size, versions
 from benchmarks.synthetic import SIZES, Workload, workload
+from legnn.config.facts import GraphFacts
 from legnn.config.settings import FEW_LABELS, Settings, resolve
+from legnn.data import GraphData
 from legnn.errors import InputError
 from legnn.graph.selection import predicted_count
 from legnn.nn import LEGNN
@@ -56,7 +57,7 @@ class Case:
     labels: str
 
 
-def build_ours(data: Data, settings: Settings, device: torch.device, precision: str) -> Runner:
+def build_ours(data: GraphData, settings: Settings, device: torch.device, precision: str) -> Runner:
     """The library as `legnn.train` runs it. This is the one place that knows how its parts are put together."""
     enhanced = settings.model.labels != "vanilla"
     assert settings.train.alpha is not None
@@ -64,7 +65,7 @@ def build_ours(data: Data, settings: Settings, device: torch.device, precision: 
     model = LEGNN(data.x.size(1), len(data.class_names), settings.model)
     model.scale.fit(data.x)
     model.to(device)
-    task = Task.from_data(data, device)
+    task = Task.from_graph(data, device)
     batching = FullBatch(
         model,
         task,
@@ -90,9 +91,14 @@ def settings_for(case: Case, work: Workload) -> Settings:
         heads=work.heads,
         dropout=DROPOUT,
     )
-    many = torch.ones(FEW_LABELS * work.classes, dtype=torch.bool)
-    # whether features are counts is seen in their first rows, and this is asked for every case
-    return resolve(chosen, Data(x=work.data.x[:10_000], train_mask=many, class_names=work.data.class_names))
+    facts = GraphFacts(
+        num_train=FEW_LABELS * work.classes,
+        num_classes=work.classes,
+        # the first rows are enough to see it, and this is asked for every case
+        counts_features=replace(work.data, x=work.data.x[:10_000]).facts().counts_features,
+        has_label_edges=False,
+    )
+    return resolve(chosen, facts)
 
 
 def cases(backbones: list[str], peers: bool) -> list[Case]:

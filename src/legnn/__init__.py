@@ -14,7 +14,7 @@ __version__ = "0.1.0"
 _HOME = {
     "legnn.config": ("DataSettings",),
     "legnn.config.settings": ("Settings", "resolve"),
-    "legnn.data": ("statistics",),
+    "legnn.data": ("GraphData", "statistics"),
     "legnn.datasets": ("CATALOG", "load", "prepare_folder"),
     "legnn.errors": ("InputError", "Interrupted"),
     "legnn.graph": ("Adjacency", "LabelGraph", "select_training_nodes"),
@@ -27,7 +27,7 @@ _MODULE = {name: module for module, names in _HOME.items() for name in names}
 if TYPE_CHECKING:
     from legnn.config import DataSettings
     from legnn.config.settings import Settings, resolve
-    from legnn.data import statistics
+    from legnn.data import GraphData, statistics
     from legnn.datasets import CATALOG, load, prepare_folder
     from legnn.errors import InputError, Interrupted
     from legnn.graph import Adjacency, LabelGraph, select_training_nodes
@@ -41,6 +41,7 @@ __all__ = [
     "ASTrain",
     "Adjacency",
     "DataSettings",
+    "GraphData",
     "InputError",
     "Interrupted",
     "LabelGraph",

@@ -1,6 +1,6 @@
 """Settings: their file, their names, and what is chosen from the data."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 import torch
@@ -145,7 +145,7 @@ def labeled(per_class: int, classes: int = 3):
     val = ~train & (torch.arange(nodes) < 2 * classes * per_class)
     data.y = torch.arange(nodes) % classes
     data.train_mask, data.val_mask, data.test_mask = train, val, ~train & ~val
-    return load(data)
+    return load(data).facts()
 
 
 def test_nothing_is_left_open_for_few_labels_or_for_many():
@@ -189,20 +189,15 @@ def test_choosing_twice_changes_nothing():
 
 
 def test_word_counts_keep_their_zeros_and_other_features_are_standardized():
-    data = labeled(5)
-    assert resolve(Settings(), data).model.scale == "standard"
-    data.x = (torch.rand(data.num_nodes, 50) > 0.9).float()
-    assert resolve(Settings(), data).model.scale == "entries"
-    data.x[0, 0] = -1
-    assert resolve(Settings(), data).model.scale == "standard"
-    data.x = torch.eye(2).repeat(data.num_nodes, 1)  # half of them zero are not most of them
-    assert resolve(Settings(), data).model.scale == "standard"
+    facts = labeled(5)
+    assert resolve(Settings(), facts).model.scale == "standard"
+    assert resolve(Settings(), replace(facts, counts_features=True)).model.scale == "entries"
 
 
 def test_label_edges_are_used_where_the_data_come_with_them():
     data = labeled(5)
     assert resolve(Settings(), data).model.label_edges is False
-    data.label_adjacency = torch.eye(3)
+    data = replace(data, has_label_edges=True)
     assert resolve(Settings(), data).model.label_edges is True
     assert resolve(Settings().override(labels="concat"), data).model.label_edges is False
 

@@ -20,7 +20,7 @@ QUICK = {"epochs": 2, "hidden": 8, "layers": 2}
 
 def resolved(**options) -> tuple:
     data = load(small_data())
-    return resolve(Settings().override(**{**QUICK, **options}), data), data
+    return resolve(Settings().override(**{**QUICK, **options}), data.facts()), data
 
 
 def test_auto_takes_the_full_batch_where_it_fits():

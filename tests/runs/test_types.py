@@ -42,8 +42,8 @@ def test_mini_batches_take_several_types(tmp_path, options):
 def test_pseudo_labels_are_for_the_labeled_type_alone():
     data = load(small_hetero())
     for candidates in ("unlabeled", "unsplit"):
-        task = Task.from_data(data, torch.device("cpu"), as_train=ASTrain(candidates=candidates))
-        assert data.target_mask[task.candidates].all()
+        task = Task.from_graph(data, torch.device("cpu"), as_train=ASTrain(candidates=candidates))
+        assert data.node_types.target_mask[task.candidates].all()
         assert len(task.candidates) > 0
 
 
@@ -182,6 +182,6 @@ def test_several_seeds_take_several_types(tmp_path):
 
 def test_scaling_is_chosen_by_the_labeled_type():
     graph = with_tags(small_hetero(x=(torch.rand(40, 8) < 0.2).float()))
-    settings = legnn.resolve(legnn.Settings(), load(graph))
+    settings = legnn.resolve(legnn.Settings(), load(graph).facts())
     assert settings.model.scale == "entries"
-    assert legnn.resolve(legnn.Settings(), load(small_hetero())).model.scale == "standard"
+    assert legnn.resolve(legnn.Settings(), load(small_hetero()).facts()).model.scale == "standard"

@@ -37,9 +37,9 @@ def make(
     torch.manual_seed(0)
     given = {"hidden": 8, "layers": 2, "norm": "layer", "residual": "linear", "label_at_input": True, "heads": 2}
     settings = ModelSettings(labels=labels, **{**given, **options})
-    model = LEGNN(data.x.size(1), CLASSES, settings, num_types=len(data.get("type_names") or [""]))
-    model.scale.fit(data.x, data.get("node_type"))
-    return model, Task.from_data(data, CPU, as_train=as_train)
+    model = LEGNN(data.x.size(1), CLASSES, settings, num_types=data.num_types)
+    model.scale.fit(data.x, data.node_type)
+    return model, Task.from_graph(data, CPU, as_train=as_train)
 
 
 def full_batch(model: LEGNN, task: Task, optimizer=None, as_train: ASTrain | None = None) -> FullBatch:

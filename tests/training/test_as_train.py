@@ -125,7 +125,7 @@ def make(labels: str = "enhanced", **options) -> tuple[LEGNN, Task]:
     data = load(small_data())
     torch.manual_seed(0)
     settings = ModelSettings(labels=labels, hidden=8, layers=2, dropout=0.4, input_dropout=0.2, **options)
-    return LEGNN(data.x.size(1), 3, settings), Task.from_data(data, CPU)
+    return LEGNN(data.x.size(1), 3, settings), Task.from_graph(data, CPU)
 
 
 def batching(
@@ -207,9 +207,9 @@ def test_without_as_train_there_are_no_pseudo_labels():
 
 def test_candidates_are_all_but_the_training_nodes_or_only_those_in_no_split():
     data = load(small_data())
-    unlabeled = Task.from_data(data, CPU, as_train=ASTrain())
+    unlabeled = Task.from_graph(data, CPU, as_train=ASTrain())
     assert sorted(unlabeled.candidates.tolist() + unlabeled.train.tolist()) == list(range(40))
-    unsplit = Task.from_data(data, CPU, as_train=ASTrain(candidates="unsplit"))
+    unsplit = Task.from_graph(data, CPU, as_train=ASTrain(candidates="unsplit"))
     masks = data.train_mask | data.val_mask | data.test_mask
     assert unsplit.candidates.tolist() == (~masks).nonzero().flatten().tolist()
     assert 0 < len(unsplit.candidates) < len(unlabeled.candidates)

@@ -9,11 +9,10 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-import torch
 import yaml
-from torch_geometric.data import Data
 
 from legnn.config import DataSettings
+from legnn.config.facts import GraphFacts
 from legnn.config.model import ModelSettings
 from legnn.config.training import ASTrain, TrainSettings
 from legnn.errors import InputError, did_you_mean
@@ -78,7 +77,7 @@ class Settings:
 _SECTIONS: dict[str, type] = {"data": DataSettings, "model": ModelSettings, "train": TrainSettings, "as_train": ASTrain}
 
 
-def resolve(settings: Settings, data: Data) -> Settings:
+def resolve(settings: Settings, facts: GraphFacts) -> Settings:
     """Choose what was left open, by how many labels there are.
 
     With many: the paper's three layers with batch norm and residuals. With few those overfit, and half of the labels
@@ -86,8 +85,7 @@ def resolve(settings: Settings, data: Data) -> Settings:
     larger part of the labels predicted. The values come from comparisons on Cora, CiteSeer and PubMed (few) and on
     debian (many); docs/results.md says how far they can be trusted.
     """
-    per_class = int(data.train_mask.sum()) / max(len(data.class_names), 1)
-    few = per_class < FEW_LABELS
+    few = facts.num_train / max(facts.num_classes, 1) < FEW_LABELS
     model: dict[str, Any] = {
         "hidden": 64 if few else 256,
         "layers": 2 if few else 3,
@@ -96,9 +94,12 @@ def resolve(settings: Settings, data: Data) -> Settings:
         "norm": "none" if few else "batch",
         "dropout": 0.5,
         "input_dropout": 0.5 if few else 0.1,
-        "label_edges": settings.model.labels == "enhanced" and data.get("label_adjacency") is not None,
+        "label_edges": settings.model.labels == "enhanced" and facts.has_label_edges,
         "label_at_input": True,
-        "scale": _scale_for(data),
+        # Word counts keep their zeros and get one scale; other features are standardized. Dividing each row by its sum,
+        # as is often done with word counts, makes inputs so small that the projection has to grow a hundredfold, and
+        # with few labels it grows into noise.
+        "scale": "entries" if facts.counts_features else "standard",
     }
     train: dict[str, Any] = {
         "epochs": 300 if few else 500,
@@ -112,21 +113,6 @@ def resolve(settings: Settings, data: Data) -> Settings:
     # the paper's 15, 10, 5 for its three layers, from the input side
     train["fanout"] = ",".join(map(str, [15, 10, *[5] * chosen.layers][: chosen.layers]))
     return replace(settings, model=chosen, train=_fill(settings.train, train))
-
-
-def _scale_for(data: Data) -> str:
-    """Word counts keep their zeros and get one scale; other features are standardized.
-
-    Dividing each row by its sum, as is often done with word counts, makes inputs so small that the projection has to
-    grow a hundredfold to be heard; with few labels it grows into noise. Of several node types, the labeled one decides.
-    """
-    x = data.x
-    if data.get("node_type") is not None:
-        target = int(data.node_type[data.target_mask][0])
-        x = x[data.target_mask, : len(data.type_columns[target])]
-    # reductions alone: a mark for each entry would be as large as x, which may not fit into memory
-    counts = float(x.min()) >= 0 and 2 * int(torch.count_nonzero(x)) < x.numel()
-    return "entries" if counts else "standard"
 
 
 Section = TypeVar("Section", ModelSettings, TrainSettings)

@@ -22,10 +22,9 @@ from typing import Any
 import pandas as pd
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from legnn.config.settings import Settings
-from legnn.data import edge_count, fingerprint
+from legnn.data import GraphData
 from legnn.errors import InputError
 from legnn.files import remove_partial, write_text
 from legnn.io import TextFeatures, read_predictions, write_predictions
@@ -65,29 +64,23 @@ class DataCard:
         return among
 
     @classmethod
-    def of(cls, data: Data) -> DataCard:
+    def of(cls, data: GraphData) -> DataCard:
         """The card of loaded data."""
+        types = data.node_types
         return cls(
             name=data.name,
-            fingerprint=fingerprint(data),
+            fingerprint=data.fingerprint(),
             nodes=data.num_nodes,
-            edges=edge_count(data),
-            features=data.x.size(1),
+            edges=data.num_edges,
+            features=data.num_features,
             classes=list(data.class_names),
-            feature_names=data.get("feature_names"),
-            label_edges=_edges_of(data.get("label_adjacency")),
-            types=data.get("type_names"),
-            target_type=_target_type(data),
-            type_columns=data.get("type_columns"),
-            computed_features=data.get("computed_features"),
+            feature_names=data.feature_names,
+            label_edges=_edges_of(data.label_adjacency),
+            types=None if types is None else types.names,
+            target_type=None if types is None else types.target,
+            type_columns=None if types is None else types.columns,
+            computed_features=data.provenance.computed_features or None,
         )
-
-
-def _target_type(data: Data) -> str | None:
-    if data.get("node_type") is None:
-        return None
-    name: str = data.type_names[int(data.node_type[data.target_mask][0])]
-    return name
 
 
 def _edges_of(among: Tensor | None) -> list[tuple[int, int, float]] | None:
@@ -108,12 +101,12 @@ class RunFolder:
         self._text = path / "text.safetensors"
 
     @classmethod
-    def create(cls, path: Path, settings: Settings, data: Data) -> RunFolder:
+    def create(cls, path: Path, settings: Settings, data: GraphData) -> RunFolder:
         """Begin a run in a new or empty folder."""
         check_free(path)
         path.mkdir(parents=True, exist_ok=True)
         folder = cls(path)
-        if data.get("text_features") is not None:
+        if data.text_features is not None:
             data.text_features.save(folder._text)
         write_text(path / "data.json", json.dumps(asdict(DataCard.of(data)), indent=1, ensure_ascii=False) + "\n")
         write_text(path / "settings.yaml", settings.to_yaml())
@@ -156,7 +149,7 @@ class RunFolder:
         """Whether the run came to its end."""
         return self._result.is_file()
 
-    def check_data(self, data: Data, advice: str) -> None:
+    def check_data(self, data: GraphData, advice: str) -> None:
         """Refuse data that are not those of this run."""
         card, other = self.card, DataCard.of(data)
         if other.fingerprint != card.fingerprint:

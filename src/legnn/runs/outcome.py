@@ -10,19 +10,19 @@ import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from legnn import __version__
 from legnn.config.settings import Settings
+from legnn.data import GraphData
 from legnn.training import Trainer, score
 
 
-def predictions_table(data: Data, predicted: Tensor) -> pd.DataFrame:
+def predictions_table(data: GraphData, predicted: Tensor) -> pd.DataFrame:
     """id, prediction, confidence, split of every node, from the class and the confidence `[M, 2]`.
 
     Of several node types, only nodes of the labeled one have a row.
     """
-    mine = slice(None) if data.get("target_mask") is None else data.target_mask.numpy()
+    mine = slice(None) if data.node_types is None else data.node_types.target_mask.numpy()
     names = np.empty(len(data.class_names), dtype=object)
     names[:] = data.class_names
     return pd.DataFrame(
@@ -35,20 +35,22 @@ def predictions_table(data: Data, predicted: Tensor) -> pd.DataFrame:
     )
 
 
-def split_names(data: Data) -> np.ndarray:
+def split_names(data: GraphData) -> np.ndarray:
     """`[M]` train, val, test, or empty where a node is in no split."""
     names = np.full(data.num_nodes, "", dtype=object)
     for name in ("train", "val", "test"):
-        names[data[f"{name}_mask"].numpy()] = name
+        names[getattr(data, f"{name}_mask").numpy()] = name
     return names
 
 
-def result_of(predicted: Tensor, data: Data, settings: Settings, trainer: Trainer, seconds: float) -> dict[str, Any]:
+def result_of(
+    predicted: Tensor, data: GraphData, settings: Settings, trainer: Trainer, seconds: float
+) -> dict[str, Any]:
     """What `result.json` holds; `predicted` `[M, 2]` is the class and the confidence of each node of a split."""
     classes = predicted[:, 0].long()
 
     def of(split: str) -> dict[str, float] | None:
-        mask = data[f"{split}_mask"]
+        mask = getattr(data, f"{split}_mask")
         scores = score(classes[mask], data.y[mask], len(data.class_names))
         return None if scores is None else scores._asdict()
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
 from legnn.config import DataSettings
+from legnn.data import GraphData
 from legnn.datasets import load
 from legnn.errors import InputError
 from legnn.runs.folder import DataCard, RunFolder
@@ -29,7 +29,7 @@ TYPE_SETTINGS = ("type_channels", "missing_features")
 
 
 def predict(
-    folder: str | Path, data: Data | HeteroData | str | Path | None = None, *, device: str = "auto"
+    folder: str | Path, data: GraphData | Data | HeteroData | str | Path | None = None, *, device: str = "auto"
 ) -> pd.DataFrame:
     """id, prediction, confidence, split of every node; of several node types, of the one that has labels.
 
@@ -47,7 +47,8 @@ def predict(
     settings = run.settings
     where = select_device(device)
     model.to(where)
-    task = Task.from_data(loaded, storage_device(settings, loaded, where), label_edges=bool(settings.model.label_edges))
+    storage = storage_device(settings, loaded, where)
+    task = Task.from_graph(loaded, storage, label_edges=bool(settings.model.label_edges))
     precision = prediction_precision(settings.train.precision, where)
     inference = LayerWise(model, task, where, precision.dtype)
     shown = task.train if shows_labels(settings) else task.train[:0]
@@ -58,31 +59,28 @@ def predict(
     return predictions_table(loaded, predicted)
 
 
-def _load_other(run: RunFolder, data: Data | HeteroData | str | Path) -> Data:
+def _load_other(run: RunFolder, data: GraphData | Data | HeteroData | str | Path) -> GraphData:
     """Another graph for the run's model: checked to have its features, its labels numbered as in the run."""
     settings, card = run.settings, run.card
     if card.computed_features:
         return _load_same(run, data)
-    if isinstance(data, Data | HeteroData):
+    if not isinstance(data, str | Path):
         options = {name: getattr(settings.data, name) for name in (*EDGE_SETTINGS, *TYPE_SETTINGS)}
         loaded = load(data, training=False, target_type=card.target_type, **options)
     else:
-        source = replace(settings.data, source=str(data), split=None)
+        source = replace(settings.data, source=str(data), split=DataSettings.split)
         loaded = load(source, text_features=run.text_features, training=False, target_type=card.target_type)
     _check_preparation(loaded, settings.data, run)
-    if card.types is not None or loaded.get("node_type") is not None:
-        fit_types(loaded, card, run.path)
+    if card.types is not None or loaded.node_types is not None:
+        loaded = fit_types(loaded, card, run.path)
     _check_features(loaded, card, run)
-    loaded.y = _renumber(loaded, card)
-    _set_splits(loaded, run)
-    if settings.model.label_edges:
-        # as the run knew them: they are numbered like its classes
-        loaded.label_adjacency = card.label_adjacency
-    return loaded
+    loaded = _with_splits(_renumber(loaded, card), run)
+    # label–label edges are numbered like the classes of the run
+    return replace(loaded, label_adjacency=card.label_adjacency if settings.model.label_edges else None)
 
 
-def _check_preparation(data: Data, settings: DataSettings, run: RunFolder) -> None:
-    made_with = data.get("prepared_with")
+def _check_preparation(data: GraphData, settings: DataSettings, run: RunFolder) -> None:
+    made_with = data.provenance.prepared_with
     for name in EDGE_SETTINGS:
         if made_with is not None and getattr(made_with, name) != getattr(settings, name):
             raise InputError(
@@ -91,7 +89,7 @@ def _check_preparation(data: Data, settings: DataSettings, run: RunFolder) -> No
             )
 
 
-def _load_same(run: RunFolder, data: Data | HeteroData | str | Path) -> Data:
+def _load_same(run: RunFolder, data: GraphData | Data | HeteroData | str | Path) -> GraphData:
     """A run whose features were computed from its graph predicts that graph alone, wherever it lies."""
     computed = ", ".join(run.card.computed_features or [])
     refusal = (
@@ -108,7 +106,7 @@ def _load_same(run: RunFolder, data: Data | HeteroData | str | Path) -> Data:
     return loaded
 
 
-def _check_features(data: Data, card: DataCard, run: RunFolder) -> None:
+def _check_features(data: GraphData, card: DataCard, run: RunFolder) -> None:
     if card.feature_names is not None and data.feature_names is not None and data.feature_names != card.feature_names:
         # a few names are enough to see what is wrong
         missing = [name for name in card.feature_names if name not in data.feature_names][:5]
@@ -124,8 +122,8 @@ def _check_features(data: Data, card: DataCard, run: RunFolder) -> None:
         )
 
 
-def _renumber(data: Data, card: DataCard) -> Tensor:
-    """`y` in the run's numbering of the classes."""
+def _renumber(data: GraphData, card: DataCard) -> GraphData:
+    """The same graph with the run's numbering of the classes."""
     number = {str(name): index for index, name in enumerate(card.classes)}
     unknown = [name for name in data.class_names if str(name) not in number]
     if unknown:
@@ -133,11 +131,10 @@ def _renumber(data: Data, card: DataCard) -> Tensor:
         raise InputError(f"{data.name} has the label {unknown[0]!r}, which the run does not know; it knows {known}")
     # one more entry, so that -1 (unlabeled) maps to itself
     table = torch.tensor([number[str(name)] for name in data.class_names] + [-1])
-    data.class_names = list(card.classes)
-    return table[data.y]
+    return replace(data, y=table[data.y], class_names=list(card.classes))
 
 
-def _set_splits(data: Data, run: RunFolder) -> None:
+def _with_splits(data: GraphData, run: RunFolder) -> GraphData:
     """Nodes of the run keep their split; any other node with a label shows it unless it is marked val or test."""
     known = run.predictions().set_index("id")["split"]
     ids = pd.Index(data.node_id)
@@ -146,7 +143,8 @@ def _set_splits(data: Data, run: RunFolder) -> None:
     place = known.index.get_indexer(ids)
     split = np.where(place >= 0, known.to_numpy()[place], "")
     labeled = data.y >= 0
-    for name in ("val", "test"):
-        marked = (split == name) | ((split == "") & data[f"{name}_mask"].numpy())
-        data[f"{name}_mask"] = torch.from_numpy(marked) & labeled
-    data.train_mask = labeled & ~data.val_mask & ~data.test_mask
+    val, test = (
+        torch.from_numpy((split == name) | ((split == "") & mask.numpy())) & labeled
+        for name, mask in (("val", data.val_mask), ("test", data.test_mask))
+    )
+    return replace(data, train_mask=labeled & ~val & ~test, val_mask=val, test_mask=test)

@@ -8,11 +8,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import torch
-from torch_geometric.data import Data
 
 from legnn.config.settings import Settings
 from legnn.config.training import fanouts_for
-from legnn.data import edge_count
+from legnn.data import GraphData
 from legnn.errors import InputError
 from legnn.training.memory import USABLE, Size, free_bytes, in_gib
 from legnn.training.ranks import under_torchrun
@@ -38,15 +37,15 @@ def select_device(name: str) -> torch.device:
     return torch.device("cuda", number)
 
 
-def size_of(data: Data, settings: Settings) -> Size:
+def size_of(data: GraphData, settings: Settings) -> Size:
     """What the memory of a run on `data` depends on."""
     model = settings.model
     assert model.hidden is not None
     assert model.layers is not None
-    return Size(data.num_nodes, edge_count(data), data.x.size(1), len(data.class_names), model.hidden, model.layers)
+    return Size(data.num_nodes, data.num_edges, data.num_features, data.num_classes, model.hidden, model.layers)
 
 
-def choose_batch(settings: Settings, data: Data, device: torch.device) -> tuple[Settings, str | None]:
+def choose_batch(settings: Settings, data: GraphData, device: torch.device) -> tuple[Settings, str | None]:
     """Settings whose `batch` is chosen, and a sentence for the user where the choice was not theirs.
 
     Full batch where it fits: it is faster, and has no noise of sampling. Several processes share mini-batches out.
@@ -71,7 +70,7 @@ def choose_batch(settings: Settings, data: Data, device: torch.device) -> tuple[
     return replace(settings, train=replace(train, batch=batch)), note
 
 
-def storage_device(settings: Settings, data: Data, device: torch.device) -> torch.device:
+def storage_device(settings: Settings, data: GraphData, device: torch.device) -> torch.device:
     """Where the graph lies: on the device, or in the host's memory where it would leave too little room there."""
     if device.type == "cpu" or settings.train.batch == "full":
         return device

@@ -13,6 +13,7 @@ from typing import Any
 from torch_geometric.data import Data, HeteroData
 
 from legnn.config.settings import Settings, resolve
+from legnn.data import GraphData
 from legnn.errors import InputError, Interrupted
 from legnn.files import write_text
 from legnn.runs.folder import RunFolder, check_free
@@ -23,7 +24,7 @@ OnSeed = Callable[[int], None]
 
 
 def train_seeds(
-    data: Data | HeteroData | str | Path = "digits",
+    data: GraphData | Data | HeteroData | str | Path = "digits",
     settings: Settings | None = None,
     *,
     seeds: int,
@@ -42,7 +43,7 @@ def train_seeds(
         raise InputError("several processes train one run together; give --seed for one, not --seeds")
     settings = (settings or Settings()).override(**overrides)
     loaded, settings = load_for(settings, data)
-    settings = resolve(settings, loaded)
+    settings = resolve(settings, loaded.facts())
     check_settings(settings, loaded)
     chosen = _seeds(settings, seeds)
     place = None if out is None else Path(out)
@@ -55,7 +56,7 @@ def train_seeds(
 
 def resume_seeds(
     out: str | Path,
-    data: Data | HeteroData | None = None,
+    data: GraphData | Data | HeteroData | None = None,
     *,
     on_seed: OnSeed = lambda seed: None,
     on_epoch: OnEpoch | None = None,
@@ -88,7 +89,7 @@ def _seeds(settings: Settings, count: int) -> list[int]:
 
 
 def _train_each(
-    data: Data,
+    data: GraphData,
     settings: Settings,
     seeds: list[int],
     out: Path | None,

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
 from legnn.config.settings import Settings, resolve
+from legnn.data import GraphData
 from legnn.datasets import CATALOG, load
 from legnn.errors import InputError, Interrupted
 from legnn.graph.selection import check_selection
@@ -65,7 +66,7 @@ class Run:
 
 
 def train(
-    data: Data | HeteroData | str | Path = "digits",
+    data: GraphData | Data | HeteroData | str | Path = "digits",
     settings: Settings | None = None,
     *,
     out: str | Path | None = None,
@@ -84,7 +85,7 @@ def train(
     """
     if out is not None and restarted() and (Path(out) / "settings.yaml").is_file():
         # torchrun starts all processes again when one dies: the run goes on where it was
-        in_memory = data if isinstance(data, Data | HeteroData) else None
+        in_memory = None if isinstance(data, str | Path) else data
         return resume(out, in_memory, on_epoch=on_epoch, should_stop=should_stop)
     settings = (settings or Settings()).override(**overrides)
     loaded, settings = load_for(settings, data)
@@ -92,7 +93,7 @@ def train(
 
 
 def begin(
-    data: Data,
+    data: GraphData,
     settings: Settings,
     out: Path | None,
     *,
@@ -100,12 +101,12 @@ def begin(
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Run:
     """Train on data that `load` returned."""
-    settings = resolve(settings, data)
+    settings = resolve(settings, data.facts())
     check_settings(settings, data)
     device = select_device(settings.train.device)
     settings, note = choose_batch(settings, data, device)
     if note is not None and note not in data.notes:
-        data.notes.append(note)
+        data = replace(data, notes=[*data.notes, note])
     with join_ranks(device) as ranks:
         folder = None
         if out is not None:
@@ -115,7 +116,7 @@ def begin(
 
 def resume(
     folder: str | Path,
-    data: Data | HeteroData | None = None,
+    data: GraphData | Data | HeteroData | None = None,
     *,
     on_epoch: OnEpoch | None = None,
     should_stop: Callable[[], bool] = lambda: False,
@@ -137,14 +138,14 @@ def finished(run: RunFolder) -> Run:
 
 def go_on(
     run: RunFolder,
-    data: Data,
+    data: GraphData,
     *,
     on_epoch: OnEpoch | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Run:
     """Go on with a run on data that `load` returned."""
     run.check_data(data, "restore the data, or begin a new run")
-    settings = resolve(run.settings, data)
+    settings = resolve(run.settings, data.facts())
     device = select_device(settings.train.device)
     with join_ranks(device) as ranks:
         if ranks.is_first:
@@ -153,9 +154,9 @@ def go_on(
         return _run(data, settings, run, run.load_checkpoint(), on_epoch, should_stop, device, ranks)
 
 
-def load_for(settings: Settings, data: Data | HeteroData | str | Path) -> tuple[Data, Settings]:
+def load_for(settings: Settings, data: GraphData | Data | HeteroData | str | Path) -> tuple[GraphData, Settings]:
     """The loaded data, and the settings that say where they are from."""
-    if isinstance(data, Data | HeteroData):
+    if not isinstance(data, str | Path):
         settings = replace(settings, data=replace(settings.data, source=MEMORY))
         options = {name: value for name, value in vars(settings.data).items() if name != "source"}
         loaded = load(data, **options)
@@ -168,15 +169,15 @@ def load_for(settings: Settings, data: Data | HeteroData | str | Path) -> tuple[
     return loaded, _as_prepared(settings, loaded)
 
 
-def _as_prepared(settings: Settings, data: Data) -> Settings:
+def _as_prepared(settings: Settings, data: GraphData) -> Settings:
     """The settings a prepared folder was made with take the place of the run's: with them a run reads other tables."""
-    made_with = data.get("prepared_with")
+    made_with = data.provenance.prepared_with
     if made_with is None:
         return settings
     return replace(settings, data=replace(made_with, source=settings.data.source))
 
 
-def reload(run: RunFolder, data: Data | HeteroData | str | Path | None) -> Data:
+def reload(run: RunFolder, data: GraphData | Data | HeteroData | str | Path | None) -> GraphData:
     """The data a run names, with features from text made as they were then; or `data`, loaded as the run's own."""
     settings = run.settings
     if data is not None:
@@ -186,25 +187,24 @@ def reload(run: RunFolder, data: Data | HeteroData | str | Path | None) -> Data:
     return load(settings.data, text_features=run.text_features)
 
 
-def check_settings(settings: Settings, data: Data) -> None:
+def check_settings(settings: Settings, data: GraphData) -> None:
     """Refuse what could only fail later, before a folder is made."""
     training_precision(settings.train.precision, select_device(settings.train.device))
     if settings.model.labels != "vanilla" and settings.train.selection:
         assert settings.train.alpha is not None
         check_selection(int(data.train_mask.sum()), settings.train.alpha)
-    if settings.model.label_edges and data.get("label_adjacency") is None:
+    if settings.model.label_edges and data.label_adjacency is None:
         raise InputError(f"label_edges is on, but {data.name} has no label–label edges; switch it off or give them")
     # building it once on no memory runs the model's own checks
     with torch.device("meta"):
         model = make_model(settings, data)
     if any(isinstance(module, Lift) for module in model.modules()):
-        check_liftable(weighted=data.get("edge_weight") is not None, label_edges=bool(settings.model.label_edges))
+        check_liftable(weighted=data.adjacency.weight is not None, label_edges=bool(settings.model.label_edges))
 
 
-def make_model(settings: Settings, data: Data) -> LEGNN:
+def make_model(settings: Settings, data: GraphData) -> LEGNN:
     """A new model for these data."""
-    num_types = len(data.get("type_names") or [""])
-    return LEGNN(data.x.size(1), len(data.class_names), settings.model, data.get("label_x"), num_types)
+    return LEGNN(data.num_features, data.num_classes, settings.model, data.label_x, data.num_types)
 
 
 def shows_labels(settings: Settings) -> bool:
@@ -221,7 +221,7 @@ def _seeded(seed: int, device: torch.device) -> Any:
 
 
 def _run(
-    data: Data,
+    data: GraphData,
     settings: Settings,
     folder: RunFolder | None,
     checkpoint: tuple[dict[str, Tensor], dict[str, Any]] | None,
@@ -239,9 +239,9 @@ def _run(
         matrix_products(precision.products),
     ):
         model = make_model(settings, data)
-        model.scale.fit(data.x, data.get("node_type"))
+        model.scale.fit(data.x, data.node_type)
         model.to(device)
-        task = Task.from_data(
+        task = Task.from_graph(
             data,
             storage_device(settings, data, device),
             label_edges=bool(settings.model.label_edges),

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from legnn.ops.csr.build import coo_to_csr
+from legnn.ops.csr.build import CSR, coo_to_csr
 
 LONG_ROW = 256
 """A row with more edges than this is summed in pieces on a GPU, or one node with a hundred thousand neighbors would
@@ -86,17 +86,17 @@ class Adjacency:
         source, target = edge_index
         if edge_index.device.type == "cpu":
             weight = None if edge_weight is None else edge_weight.numpy()
-            rows = coo_to_csr(target.numpy(), source.numpy(), weight, num_nodes, num_nodes)
-            return cls(
-                torch.from_numpy(rows.rowptr),
-                torch.from_numpy(rows.col),
-                None if rows.weight is None else torch.from_numpy(rows.weight),
-                num_nodes,
-            )
+            return cls.from_csr(coo_to_csr(target.numpy(), source.numpy(), weight, num_nodes, num_nodes), num_nodes)
         order = torch.argsort(target * num_nodes + source, stable=True)
         return cls.from_sorted(
             target[order], source[order], None if edge_weight is None else edge_weight[order], num_nodes, num_nodes
         )
+
+    @classmethod
+    def from_csr(cls, csr: CSR, num_cols: int) -> Adjacency:
+        """From arrays in NumPy, which it shares."""
+        weight = None if csr.weight is None else torch.from_numpy(csr.weight)
+        return cls(torch.from_numpy(csr.rowptr), torch.from_numpy(csr.col), weight, num_cols)
 
     @classmethod
     def from_data(cls, data: Data) -> Adjacency:
