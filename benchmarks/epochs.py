@@ -44,9 +44,12 @@ def scaled(name: str, scale: float) -> Workload:
         wanted = round(TRAINED[name] * scale)
         order = torch.randperm(size.nodes, generator=torch.Generator().manual_seed(1))
         mask = torch.zeros(size.nodes, dtype=torch.bool)
-        data.train_mask = mask.index_fill(0, order[:wanted], True)
-        data.val_mask = mask.index_fill(0, order[wanted : round(1.1 * wanted)], True)
-        data.test_mask = mask
+        data = replace(
+            data,
+            train_mask=mask.index_fill(0, order[:wanted], True),
+            val_mask=mask.index_fill(0, order[wanted : round(1.1 * wanted)], True),
+            test_mask=mask,
+        )
     return Workload(name, data, size.channels, size.heads)
 
 
@@ -62,7 +65,7 @@ def build(work: Workload, case: Case, options: argparse.Namespace) -> MiniBatch:
     assert settings.train.lr is not None
     return MiniBatch(
         model,
-        Task.from_data(data, storage),
+        Task.from_graph(data, storage),
         Objective(alpha=0.5, uses_labels=model.uses_labels),
         make_adam(model.parameter_groups(0.0), settings.train.lr),
         torch.Generator().manual_seed(0),

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch_geometric.data import Data
 from torch_geometric.nn import GATConv, GCNConv, HeteroConv, SAGEConv
 
 from legnn.config import ModelSettings, ResolvedSettings
@@ -169,7 +168,7 @@ def build_peer(data: Data, settings: ResolvedSettings, device: torch.device, *, 
     kind = HeteroLEGNN if enhanced else VanillaPyG
     model = kind(data.x.size(1), len(data.class_names), settings.model).to(device)
     optimizer = adam(model.parameters(), lr)
-    x, y, edge_index = data.x.to(device), data.y.to(device), data.edge_index.to(device)
+    x, y, edge_index = data.x.to(device), data.y.to(device), data.adjacency.edge_index.to(device)
     train = data.train_mask.nonzero().flatten().to(device)
     count = predicted_count(train.numel(), alpha)
     every_label = relations(edge_index, train, y[train]) if enhanced else edge_index

@@ -28,7 +28,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch_geometric.data import Data
 
 from benchmarks.floors import Shape, floor_ms, measure_ceilings
 from benchmarks.measure import Measured, is_out_of_memory, measure, release
@@ -63,7 +62,7 @@ def build_ours(data: Data, settings: ResolvedSettings, device: torch.device, pre
     model = LEGNN(data.x.size(1), len(data.class_names), settings.model)
     model.fit_inputs(data.x)
     model.to(device)
-    task = Task.from_data(data, device)
+    task = Task.from_graph(data, device)
     batching = FullBatch(
         model,
         task,
@@ -89,7 +88,7 @@ def settings_for(case: Case, work: Workload) -> ResolvedSettings:
     many = torch.ones(FEW_LABELS * work.classes, dtype=torch.bool)
     # whether features are counts is seen in their first rows, and this is asked for every case
     first = Data(x=work.data.x[:10_000], train_mask=many, class_names=work.data.class_names)
-    return chosen.resolve(facts_of(first))
+    return chosen.resolve(first.facts())
 
 
 def cases(backbones: list[str], peers: bool) -> list[Case]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 import legnn
-from legnn.data.prepare import prepare
+from legnn.data import GraphData
 
 SEED = 0
 TRAIN, VAL = 0.54, 0.18
@@ -60,22 +60,22 @@ class Workload:
     """A graph in the library's form, on the CPU, and the width of the models that run on it."""
 
     name: str
-    data: Data
+    data: GraphData
     channels: int
     heads: int
 
     @property
     def nodes(self) -> int:
-        return int(self.data.num_nodes)
+        return self.data.num_nodes
 
     @property
     def edges(self) -> int:
         """Self-loops included: what messages travel on."""
-        return int(self.data.edge_index.size(1))
+        return self.data.num_edges
 
     @property
     def features(self) -> int:
-        return int(self.data.x.size(1))
+        return self.data.num_features
 
     @cached_property
     def entries(self) -> int:
@@ -84,7 +84,7 @@ class Workload:
 
     @property
     def classes(self) -> int:
-        return len(self.data.class_names)
+        return self.data.num_classes
 
     @property
     def train(self) -> int:
@@ -97,13 +97,12 @@ def workload(name: str) -> Workload:
         return Workload(name, synthetic_data(SIZES[name]), SIZES[name].channels, SIZES[name].heads)
     data = legnn.load(name.removeprefix("data:"))
     # PyG's SAGEConv and GATConv take no weights, so ours gets none either
-    if data.get("edge_weight") is not None:
-        del data.edge_weight
+    data = replace(data, adjacency=replace(data.adjacency, weight=None))
     return Workload(name, data, CHANNELS, HEADS)
 
 
-def synthetic_data(size: Size, seed: int = SEED) -> Data:
-    """Random features, labels and splits over `skewed_graph`, prepared as `legnn.load` prepares a graph."""
+def synthetic_data(size: Size, seed: int = SEED) -> GraphData:
+    """Random features, labels and splits over `skewed_graph`, as `legnn.load` returns it."""
     generator = torch.Generator().manual_seed(seed)
     # a few large classes and many small ones, about as uneven as ogbn-arxiv's: sums within classes are then no easier
     share = 1.0 / torch.arange(3, size.classes + 3)
@@ -116,15 +115,16 @@ def synthetic_data(size: Size, seed: int = SEED) -> Data:
         val_mask=(draw >= TRAIN) & (draw < TRAIN + VAL),
         test_mask=draw >= TRAIN + VAL,
         class_names=list(range(size.classes)),
+        name="synthetic",
     )
-    # both directions are there and none twice; saying so saves a sort and leaves only the self-loops to add
-    return prepare(data, undirected=False, remove_duplicates=False)
+    # both directions of every edge are there already, once
+    return GraphData.from_pyg(data, training=False, undirected=False, remove_duplicates=False)
 
 
 def skewed_graph(nodes: int, edges: int, seed: int = SEED) -> Tensor:
-    """A symmetric `edge_index` `[2, edges]` without self-loops or doubles, with ogbn-arxiv's degree skew.
+    """Returns a symmetric `edge_index` `[2, edges]` without self-loops or duplicates, with ogbn-arxiv's degree skew.
 
-    Every node gets as many loose ends as it shall have neighbors, and ends are joined at random. A loop or a double is
+    Every node gets as many half-edges as it has neighbors, and they are joined at random. A loop or a duplicate is
     replaced, so that there are exactly `edges` edges, both directions counted.
     """
     if edges % 2 or not nodes <= edges <= nodes * (nodes - 1) // 2:
@@ -137,7 +137,7 @@ def skewed_graph(nodes: int, edges: int, seed: int = SEED) -> Tensor:
     largest_first = np.argsort(-degree, kind="stable")
     lacking = degree - _degrees_of(joined, nodes)
     while missing := edges // 2 - len(joined) - len(added):
-        # nearly all doubles lay between the largest nodes: they get their neighbors back, from anywhere
+        # nearly all duplicates are between the largest nodes: they get other neighbors, from anywhere
         short = np.repeat(largest_first, lacking.clip(min=0)[largest_first])[:missing]
         more = _distinct(nodes, short, rng.integers(0, nodes, missing))
         known = joined[np.searchsorted(joined, more).clip(max=len(joined) - 1)] == more

@@ -2,7 +2,7 @@
 
 >>> import legnn
 >>> run = legnn.train("digits", backbone="gcn", labels="enhanced")
->>> run.result["test"]["accuracy"]
+>>> run.result.test.accuracy
 """
 
 from importlib import import_module
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
         Settings,
         TrainSettings,
     )
-    from legnn.data import statistics
+    from legnn.data import GraphData, statistics
     from legnn.datasets import CATALOG, load, prepare_folder
     from legnn.errors import InputError, Interrupted
     from legnn.graph import Adjacency, LabelGraph, select_training_nodes
     from legnn.nn import LEGNN, lift, lifted, register_backbone
-    from legnn.runs import Run, RunFolder, predict, resume, train, train_seeds
+    from legnn.runs import Result, Run, RunFolder, Summary, resume, train, train_seeds
 
 # PyTorch and PyG take seconds to import: a name is imported when it is first used, and `legnn --help` answers at once
 _HOME = {
@@ -38,12 +38,12 @@ _HOME = {
         "Settings",
         "TrainSettings",
     ),
-    "legnn.data": ("statistics",),
+    "legnn.data": ("GraphData", "statistics"),
     "legnn.datasets": ("CATALOG", "load", "prepare_folder"),
     "legnn.errors": ("InputError", "Interrupted"),
     "legnn.graph": ("Adjacency", "LabelGraph", "select_training_nodes"),
     "legnn.nn": ("LEGNN", "lift", "lifted", "register_backbone"),
-    "legnn.runs": ("Run", "RunFolder", "predict", "resume", "train", "train_seeds"),
+    "legnn.runs": ("Result", "Run", "RunFolder", "Summary", "resume", "train", "train_seeds"),
 }
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
 
@@ -52,21 +52,23 @@ __all__ = [
     "LEGNN",
     "Adjacency",
     "DataSettings",
+    "GraphData",
     "GraphFacts",
     "InputError",
     "Interrupted",
     "LabelGraph",
     "ModelSettings",
     "ResolvedSettings",
+    "Result",
     "Run",
     "RunFolder",
     "SelfTrainingSettings",
     "Settings",
+    "Summary",
     "TrainSettings",
     "lift",
     "lifted",
     "load",
-    "predict",
     "prepare_folder",
     "register_backbone",
     "resume",

@@ -58,7 +58,8 @@ def test_a_graph_that_cannot_be_is_refused(nodes, edges):
 def test_the_small_size_is_prepared_as_the_library_prepares_graphs():
     work = workload("small")
     assert (work.nodes, work.edges, work.features, work.classes) == (8_467, 122_517, 128, 40)
-    loops = work.data.edge_index[0] == work.data.edge_index[1]
+    source, target = work.data.adjacency.edge_index
+    loops = source == target
     assert int(loops.sum()) == work.nodes
     assert work.train / work.nodes == pytest.approx(0.54, abs=0.02)
 
@@ -88,7 +89,7 @@ def test_every_weight_of_a_peer_has_a_finite_gradient(backbone):
     data, settings = work.data, settings_for(Case("peer", backbone, "enhanced"), work)
     model = HeteroLEGNN(work.features, work.classes, settings.model)
     shown = data.train_mask.nonzero().flatten()[::2]
-    out = model(data.x, relations(data.edge_index, shown, data.y[shown]))
+    out = model(data.x, relations(data.adjacency.edge_index, shown, data.y[shown]))
     out.logsumexp(1).sum().backward()
     assert out.shape == (work.nodes, work.classes)
     for name, weight in model.named_parameters():

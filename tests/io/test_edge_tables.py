@@ -55,7 +55,7 @@ def test_many_parts_are_the_edges_in_the_order_of_the_rows(kind, suffix, tmp_pat
     assert edges.edge_index.dtype == np.int64
     assert np.array_equal(edges.edge_index, edge_index)
     assert np.array_equal(edges.weight, weight)
-    assert edges.ignored == ["since"]
+    assert edges.unused == ["since"]
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -64,7 +64,7 @@ def test_source_and_target_may_be_of_different_node_tables(tmp_path):
     edges = read_edges(path, pa.array([2, 1]), pa.array(["cid", "ann", "bob"]), DataSettings())
     assert edges.edge_index.tolist() == [[1, 0, 1], [1, 2, 0]]
     assert edges.weight is None
-    assert edges.ignored == []
+    assert edges.unused == []
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
@@ -167,7 +167,7 @@ def test_a_large_file_gets_a_bar_where_somebody_sees_it(tmp_path, monkeypatch, c
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     read_edges(path, ids, ids, DataSettings())
     assert "reading edges.parquet" in capsys.readouterr().err
-    with progress.bar("small", 1, wanted=False) as done:
+    with progress.progress_bar("small", 1, visible=False) as done:
         done(1)
     assert capsys.readouterr().err == ""
 

@@ -96,8 +96,8 @@ def test_label_edges_that_cannot_be_used_are_named(tables, content, message):
 
 def test_without_such_tables_there_is_no_such_knowledge(tables):
     data = load(tables)
-    assert data.get("label_x") is None
-    assert data.get("label_adjacency") is None
+    assert data.label_x is None
+    assert data.label_adjacency is None
 
 
 @pytest.mark.parametrize("normalize", ["relation", "joint"])

@@ -66,11 +66,11 @@ def test_a_folder_of_csv_tables_is_read(tmp_path):
     assert data.feature_names == ["size", "weight"]
     assert data.x.dtype == torch.float32
     assert data.x[:, 0].tolist() == [1, 2, 3, 4, 5]
-    assert data.edge_index.tolist() == [[0, 1, 2, 3], [1, 2, 3, 4]]
+    assert data.adjacency.edge_index.tolist() == [[0, 1, 2, 3], [1, 2, 3, 4]]
     assert data.train_mask.tolist() == [True, True, False, False, False]
     assert data.val_mask.tolist() == [False, False, True, False, False]
     assert data.test_mask.tolist() == [False, False, False, True, False]
-    assert "edge_weight" not in data
+    assert data.adjacency.weight is None
     assert data.notes == []
 
 
@@ -81,7 +81,7 @@ def test_the_source_may_be_a_string(tmp_path):
 def test_weights_are_read_and_averaged_over_both_directions(tmp_path):
     edges = "source,target,weight\na,b,1\nb,a,3\nb,c,0.5\nc,d,1\nd,e,1\n"
     data = load(write(tmp_path, edges=edges), self_loops=False)
-    assert data.edge_weight[:3].tolist() == [2.0, 2.0, 0.5]
+    assert data.adjacency.weight[:3].tolist() == [2.0, 2.0, 0.5]
 
 
 def test_columns_may_have_other_names(tmp_path):
@@ -91,7 +91,7 @@ def test_columns_may_have_other_names(tmp_path):
     names |= {"source_column": "from", "target_column": "to", "weight_column": "strength"}
     data = load(write(tmp_path, nodes, edges), self_loops=False, **names)
     assert data.class_names == ["blue", "red"]
-    assert set(data.edge_weight.tolist()) == {2.0}
+    assert set(data.adjacency.weight.tolist()) == {2.0}
 
 
 def test_split_names_may_be_written_several_ways(tmp_path):
@@ -106,7 +106,7 @@ def test_without_a_split_column_one_is_drawn_and_the_user_told(tmp_path):
     edges = "source,target\n" + "".join(f"{i},{i + 1}\n" for i in range(19))
     folder = write(tmp_path, nodes, edges)
     data = load(folder)
-    assert [int(data[mask].sum()) for mask in ("train_mask", "val_mask", "test_mask")] == [12, 4, 4]
+    assert [int(mask.sum()) for mask in (data.train_mask, data.val_mask, data.test_mask)] == [12, 4, 4]
     assert "comes without a split" in data.notes[0]
     assert not torch.equal(load(folder, split=1).train_mask, data.train_mask)
 
@@ -129,7 +129,7 @@ def test_codes_with_leading_zeros_stay_text(tmp_path):
     data = load(write(tmp_path, nodes, "source,target\n007,7\n7,8\n8,9\n"))
     assert data.node_id.tolist() == ["007", "7", "8", "9"]
     assert data.class_names == ["01", "1"]
-    assert data.raw_edges == 3
+    assert data.provenance.raw_edges == 3
 
 
 def test_parquet_keeps_text_as_text(tmp_path):
@@ -161,7 +161,7 @@ def test_categorical_columns_are_read(tmp_path):
 def test_ids_of_different_kinds_are_compared_as_text(tmp_path):
     nodes, edges = chain([0, 1, 0, 1])
     data = load(write_parquet(tmp_path, nodes, edges.astype(str)), undirected=False, self_loops=False)
-    assert data.edge_index.tolist() == [[0, 1, 2], [1, 2, 3]]
+    assert data.adjacency.edge_index.tolist() == [[0, 1, 2], [1, 2, 3]]
 
 
 def test_the_row_numbers_pandas_writes_are_no_features(tmp_path):
@@ -210,11 +210,11 @@ def test_the_order_of_rows_only_orders_the_nodes(tmp_path_factory, node_order, e
     plain = load(write(tmp_path_factory.mktemp("plain")))
     order = torch.tensor(node_order)
     for field in ("x", "y", "train_mask", "val_mask", "test_mask"):
-        assert torch.equal(data[field], plain[field][order])
+        assert torch.equal(getattr(data, field), getattr(plain, field)[order])
     assert data.node_id.tolist() == plain.node_id[order.numpy()].tolist()
     assert data.class_names == plain.class_names
-    there = {(int(order[s]), int(order[t])) for s, t in data.edge_index.t()}
-    assert there == set(map(tuple, plain.edge_index.t().tolist()))
+    there = {(int(order[s]), int(order[t])) for s, t in data.adjacency.edge_index.t()}
+    assert there == set(map(tuple, plain.adjacency.edge_index.t().tolist()))
 
 
 @pytest.mark.parametrize(

@@ -23,22 +23,22 @@ def test_tables_give_the_graph_they_were_written_from(tmp_path, suffix):
     graph = with_tags(small_hetero())
     data = load(typed_folder(tmp_path / "tables", graph, suffix=suffix))
     expected = load(graph)
-    assert data.type_names == expected.type_names == ["author", "paper", "tag"]
+    assert data.node_types.names == expected.node_types.names == ["author", "paper", "tag"]
     assert torch.equal(data.node_type, expected.node_type)
     torch.testing.assert_close(data.x, expected.x)
     assert torch.equal(data.y, expected.y)
     assert torch.equal(data.train_mask, expected.train_mask)
-    assert torch.equal(data.edge_index, expected.edge_index)
+    assert torch.equal(data.adjacency.edge_index, expected.adjacency.edge_index)
     assert data.class_names == ["class 0", "class 1", "class 2"]
-    assert data.node_id[data.target_mask.numpy()].tolist() == [f"p{i}" for i in range(40)]
-    assert data.type_columns[:2] == [["f0", "f1", "f2"], ["f0", "f1", "f2", "f3", "f4"]]
+    assert data.node_id[data.node_types.target_mask.numpy()].tolist() == [f"p{i}" for i in range(40)]
+    assert data.node_types.columns[:2] == [["f0", "f1", "f2"], ["f0", "f1", "f2", "f3", "f4"]]
 
 
 def test_features_may_lie_beside_the_table(folder):
     features = np.random.default_rng(0).random((40, 9))
     np.save(folder / "nodes" / "paper.npy", features)
     data = load(folder)
-    np.testing.assert_allclose(data.x[data.target_mask, :9].numpy(), features.astype(np.float32))
+    np.testing.assert_allclose(data.x[data.node_types.target_mask, :9].numpy(), features.astype(np.float32))
     assert "Left aside in paper.csv: f0, f1, f2, f3, f4; paper.npy is the features." in data.notes
 
 
@@ -52,7 +52,7 @@ def test_a_type_without_a_table_is_made_of_the_ids_its_edges_name(folder):
 
 def test_numbers_as_ids_stay_numbers(tmp_path):
     data = load(typed_folder(tmp_path / "tables", with_tags(small_hetero()), ids=[700 + i for i in range(40)]))
-    assert data.node_id[data.target_mask.numpy()].tolist() == [700 + i for i in range(40)]
+    assert data.node_id[data.node_types.target_mask.numpy()].tolist() == [700 + i for i in range(40)]
 
 
 def test_a_folder_is_found_by_its_name_under_the_data_folder(folder, monkeypatch):
@@ -64,7 +64,7 @@ def test_weights_are_read_where_a_table_has_them(folder):
     edges = pd.read_csv(folder / "edges" / "paper__tagged__tag.csv")
     edges["weight"] = 3.0
     edges.to_csv(folder / "edges" / "paper__tagged__tag.csv", index=False)
-    weight = load(folder, undirected=False, self_loops=False).edge_weight
+    weight = load(folder, undirected=False, self_loops=False).adjacency.weight
     assert sorted(set(weight.tolist())) == [1.0, 3.0]
 
 
@@ -72,7 +72,7 @@ def test_a_weight_column_of_ones_own_need_not_be_in_every_table(folder):
     edges = pd.read_csv(folder / "edges" / "paper__tagged__tag.csv")
     edges.assign(times=3.0, since=2020).to_csv(folder / "edges" / "paper__tagged__tag.csv", index=False)
     data = load(folder, undirected=False, self_loops=False, weight_column="times")
-    assert sorted(set(data.edge_weight.tolist())) == [1.0, 3.0]
+    assert sorted(set(data.adjacency.weight.tolist())) == [1.0, 3.0]
     assert "Left aside in paper__tagged__tag.csv: since; edges have ends and a weight alone." in data.notes
 
 
@@ -158,6 +158,6 @@ def test_what_cannot_be_used_is_refused_in_one_sentence(folder, damage, message)
 def test_the_real_packages_have_their_published_size(real_data):
     data = load("debian-hetero")
     assert statistics(data)[:6] == ("debian-hetero", 100451, 560521, 128, 58, 63436)
-    assert data.homophily == pytest.approx(0.495, abs=0.0006)
+    assert data.provenance.homophily == pytest.approx(0.495, abs=0.0006)
     assert [round(share) for share in statistics(data)[6:9]] == [53, 18, 28]
     assert data.node_id[0] == "0ad"

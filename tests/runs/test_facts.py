@@ -5,7 +5,6 @@ from tests.graphs import small_data
 
 from legnn.config import GraphFacts
 from legnn.datasets import load
-from legnn.runs.session import facts_of
 
 
 def labeled(per_class: int, classes: int = 3):
@@ -25,14 +24,14 @@ def test_facts_count_training_nodes_and_classes():
 def test_features_are_counts_if_none_is_negative_and_most_are_zero():
     data = labeled(5)
     data.x = (torch.rand(data.num_nodes, 50) > 0.9).float()
-    assert facts_of(data).counts_features
+    assert data.facts().counts_features
     data.x[0, 0] = -1
-    assert not facts_of(data).counts_features
+    assert not data.facts().counts_features
     data.x = torch.eye(2).repeat(data.num_nodes, 1)  # half of them zero are not most of them
-    assert not facts_of(data).counts_features
+    assert not data.facts().counts_features
 
 
 def test_label_edges_are_a_fact():
     data = labeled(5)
     data.label_adjacency = torch.eye(3)
-    assert facts_of(data).has_label_edges
+    assert data.facts().has_label_edges

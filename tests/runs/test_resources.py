@@ -12,7 +12,6 @@ from legnn.datasets import load
 from legnn.errors import InputError
 from legnn.runs import resources
 from legnn.runs.resources import choose_batch, explain_out_of_memory, storage_device
-from legnn.runs.session import facts_of
 from legnn.training.memory import Size, free_bytes, in_gib, total_bytes
 
 CPU = torch.device("cpu")
@@ -21,7 +20,7 @@ QUICK = {"epochs": 2, "hidden": 8, "layers": 2}
 
 def resolved(**options) -> tuple:
     data = load(small_data())
-    return Settings().override(**{**QUICK, **options}).resolve(facts_of(data)), data
+    return Settings().override(**{**QUICK, **options}).resolve(data.facts()), data
 
 
 def test_auto_takes_the_full_batch_where_it_fits():

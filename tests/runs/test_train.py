@@ -113,7 +113,7 @@ def test_ids_and_labels_keep_their_kind(tmp_path, ids, names):
 def test_training_rows_are_predicted_out_of_fold():
     data = small_data()
     run = legnn.train(data, folds=4, **QUICK)
-    task = Task.from_data(load(data), torch.device("cpu"))
+    task = Task.from_graph(load(data), torch.device("cpu"))
     x = run.model.scale(task.x)
     with torch.no_grad():
         logits = predict_without_own_label(

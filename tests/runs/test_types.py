@@ -11,7 +11,6 @@ import legnn
 from legnn.datasets import load
 from legnn.errors import InputError
 from legnn.runs import RunFolder
-from legnn.runs.session import facts_of
 from legnn.training import SelfTrainingSettings, Task
 
 QUICK = {"epochs": 4, "hidden": 8}
@@ -43,7 +42,7 @@ def test_mini_batches_take_several_types(tmp_path, options):
 def test_pseudo_labels_are_for_the_labeled_type_alone():
     data = load(small_hetero())
     for candidates in ("unlabeled", "unsplit"):
-        task = Task.from_data(data, torch.device("cpu"), as_train=SelfTrainingSettings(candidates=candidates))
+        task = Task.from_graph(data, torch.device("cpu"), as_train=SelfTrainingSettings(candidates=candidates))
         assert data.target_mask[task.candidates].all()
         assert len(task.candidates) > 0
 
@@ -183,5 +182,5 @@ def test_several_seeds_take_several_types(tmp_path):
 
 def test_scaling_is_chosen_by_the_labeled_type():
     graph = with_tags(small_hetero(x=(torch.rand(40, 8) < 0.2).float()))
-    assert legnn.Settings().resolve(facts_of(load(graph))).model.scale == "entries"
-    assert legnn.Settings().resolve(facts_of(load(small_hetero()))).model.scale == "standard"
+    assert legnn.Settings().resolve(load(graph).facts()).model.scale == "entries"
+    assert legnn.Settings().resolve(load(small_hetero()).facts()).model.scale == "standard"

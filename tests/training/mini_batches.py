@@ -38,7 +38,7 @@ def make(
     settings = ModelSettings(labels=labels, **{**given, **options})
     model = LEGNN(data.x.size(1), CLASSES, settings, num_types=len(data.get("type_names") or [""]))
     model.fit_inputs(data.x, data.get("node_type"))
-    return model, Task.from_data(data, CPU)
+    return model, Task.from_graph(data, CPU)
 
 
 def full_batch(model: LEGNN, task: Task, optimizer=None, rule: SelfTrainingRule | None = None) -> FullBatch:

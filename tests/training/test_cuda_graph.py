@@ -120,7 +120,7 @@ def make(
     chosen = {"hidden": 16, "layers": 3, "norm": "batch", "residual": "linear", "dropout": 0.5, "input_dropout": 0.2}
     settings = ModelSettings(**{**chosen, "label_at_input": True, **options})
     model = LEGNN(data.x.size(1), 3, settings).to(device)
-    task = Task.from_data(data, device)
+    task = Task.from_graph(data, device)
     optimizer = make_adam(model.parameter_groups(0.01), 0.01)
     generator = torch.Generator(device).manual_seed(3)
     rule = ASTrain(threshold=0.3, delta=3.0) if as_train else None

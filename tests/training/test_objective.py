@@ -144,7 +144,7 @@ def make(labels: str = "enhanced", **options) -> tuple[LEGNN, Task]:
     data = load(small_data())
     torch.manual_seed(0)
     settings = ModelSettings(labels=labels, hidden=8, layers=2, dropout=0.4, input_dropout=0.2, **options)
-    return LEGNN(data.x.size(1), 3, settings), Task.from_data(data, CPU)
+    return LEGNN(data.x.size(1), 3, settings), Task.from_graph(data, CPU)
 
 
 def batching(model: LEGNN, task: Task, rule: SelfTrainingRule | None, lr: float = 0.01) -> FullBatch:
@@ -253,9 +253,9 @@ def test_another_rule_is_one_class_and_serves_full_batches_and_mini_batches():
 
 def test_candidates_are_all_but_the_training_nodes_or_only_those_in_no_split():
     data = load(small_data())
-    unlabeled = Task.from_data(data, CPU, as_train=ASTrainSettings())
+    unlabeled = Task.from_graph(data, CPU, as_train=ASTrainSettings())
     assert sorted(unlabeled.candidates.tolist() + unlabeled.train.tolist()) == list(range(40))
-    unsplit = Task.from_data(data, CPU, as_train=ASTrainSettings(candidates="unsplit"))
+    unsplit = Task.from_graph(data, CPU, as_train=ASTrainSettings(candidates="unsplit"))
     masks = data.train_mask | data.val_mask | data.test_mask
     assert unsplit.candidates.tolist() == (~masks).nonzero().flatten().tolist()
     assert 0 < len(unsplit.candidates) < len(unlabeled.candidates)

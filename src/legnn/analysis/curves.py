@@ -36,7 +36,7 @@ def draw_curves(run: RunFolder, path: Path) -> None:
     _loss(axes[1], logs)
     if with_pseudo:
         _pseudo_labels(axes[2], logs)
-    best = run.result()["best_epoch"] if run.is_finished else None
+    best = run.result().best_epoch if run.is_finished else None
     for axis in axes:
         axis.set_xlabel("epoch")
         axis.spines[["top", "right"]].set_visible(False)
@@ -52,8 +52,8 @@ def _title(run: RunFolder) -> str:
     model = run.settings.model
     as_train = ", AS-Train" if run.settings.self_training.as_train else ""
     title = f"{run.card.name}: {model.backbone}, {model.labels}{as_train}"
-    if run.is_finished and (test := run.result()["test"]) is not None:
-        title += f" (test accuracy {test['accuracy']:.4f} at the dotted epoch)"
+    if run.is_finished and (test := run.result().test) is not None:
+        title += f" (test accuracy {test.accuracy:.4f} at the dotted epoch)"
     return title
 
 

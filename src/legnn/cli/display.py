@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from legnn.data import Statistics
+    from legnn.runs import MeanStd, Result, Summary
     from legnn.training import EpochLog
 
 # names of the user's may hold brackets, which are no markup
@@ -24,36 +25,36 @@ _out = Console(markup=False, emoji=False)
 _err = Console(stderr=True, markup=False, emoji=False)
 
 
-def show_result(result: dict[str, Any], folder: Path) -> None:
+def show_result(result: Result, folder: Path) -> None:
     """Prints the scores of one run."""
     _show_scores(result, "{:.4f}".format, title=None)
     _out.print(
-        f"best epoch {result['best_epoch']} of {result['epochs']}, {result['parameters']:,} parameters, "
-        f"{result['seconds']:.1f} s on {result['device']}"
+        f"best epoch {result.best_epoch} of {result.epochs}, {result.parameters:,} parameters, "
+        f"{result.seconds:.1f} s on {result.device}"
     )
-    show_notes(result["notes"])
+    show_notes(result.notes)
     print_path(folder)
 
 
-def show_summary(summary: dict[str, Any], folder: Path) -> None:
+def show_summary(summary: Summary, folder: Path) -> None:
     """Prints the scores of several seeds."""
 
-    def mean_and_deviation(value: dict[str, float | None]) -> str:
-        return f"{value['mean']:.4f}" + ("" if value["std"] is None else f" ± {value['std']:.4f}")
+    def mean_and_deviation(value: MeanStd) -> str:
+        return f"{value.mean:.4f}" + ("" if value.std is None else f" ± {value.std:.4f}")
 
-    _show_scores(summary, mean_and_deviation, title=f"{len(summary['seeds'])} seeds, mean ± unbiased deviation")
-    show_notes(summary["notes"])
+    _show_scores(summary, mean_and_deviation, title=f"{len(summary.seeds)} seeds, mean ± unbiased deviation")
+    show_notes(summary.notes)
     print_path(folder)
 
 
-def _show_scores(scores: dict[str, Any], written: Any, title: str | None) -> None:
+def _show_scores(found: Result | Summary, written: Callable[[Any], str], title: str | None) -> None:
     table = Table(title=title)
     for header in ("", "accuracy", "macro-F1"):
         table.add_column(header, justify="right" if header else "left")
-    rows = (("test", "test"), ("val", "validation"), ("train_out_of_fold", "training, out of fold"))
-    for split, name in rows:
-        if scores.get(split) is not None:
-            table.add_row(name, *(written(scores[split][metric]) for metric in ("accuracy", "macro_f1")))
+    rows = {"test": found.test, "validation": found.val, "training, out of fold": found.train_out_of_fold}
+    for name, scores in rows.items():
+        if scores is not None:
+            table.add_row(name, written(scores.accuracy), written(scores.macro_f1))
     _out.print(table)
 
 

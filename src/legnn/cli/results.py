@@ -26,9 +26,9 @@ def predict(
     """
     from legnn.cli.display import show_predictions
     from legnn.io import write_predictions
-    from legnn.runs import predict as predict_nodes
+    from legnn.runs import Run
 
-    table = predict_nodes(run, data, **given)
+    table = Run.open(run).predict(data, **given)
     place = out or (Path("predictions.parquet") if data is not None else run / "predictions.parquet")
     write_predictions(place, table)
     show_predictions(table, place)

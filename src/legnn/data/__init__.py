@@ -1,8 +1,7 @@
-"""The graph the rest of the library sees: its fields, checks, splits and statistics."""
+"""`GraphData`, the graph that the rest of the library sees, and what makes one valid."""
 
-from legnn.data.fingerprint import fingerprint
-from legnn.data.prepare import prepare
-from legnn.data.statistics import Statistics, edge_count, edge_homophily, statistics
-from legnn.data.validate import validate
+from legnn.data.graph_data import GraphData, Provenance
+from legnn.data.node_types import NodeTypes
+from legnn.data.summary import Statistics, edge_homophily, statistics
 
-__all__ = ["Statistics", "edge_count", "edge_homophily", "fingerprint", "prepare", "statistics", "validate"]
+__all__ = ["GraphData", "NodeTypes", "Provenance", "Statistics", "edge_homophily", "statistics"]

@@ -1,4 +1,4 @@
-"""Features for node types that come with none, computed from the edges alone: no label is ever looked at."""
+"""Features for node types without any, computed from the edges alone: labels are not used."""
 
 import warnings
 from collections import deque
@@ -11,59 +11,62 @@ from torch_geometric.nn import MetaPath2Vec
 from torch_geometric.utils import remove_self_loops, to_undirected
 
 from legnn.config.data import MissingFeatures
-from legnn.data.typed_edges import Relation, TypedEdges
+from legnn.data.cache import cached
+from legnn.data.node_types import Relation, TypedEdges
 from legnn.errors import InputError
-from legnn.io.cache import cached
 
 SEED = 0
 SPARE_COLUMNS = 16
-"""Columns beyond those asked for: the last eigenvectors of a subspace are the least exact."""
+"""Additional columns: the last eigenvectors of a subspace are the least exact."""
 STEPS, STEPS_PER_BASIS = 15, 5
-"""Products with the adjacency, and after how many of them the columns are made orthogonal again."""
+"""Products with the adjacency, and the number of them between two orthogonalizations."""
 
 WALK_CYCLES, CONTEXT, WALKS_PER_NODE, EPOCHS, BATCH, LEARNING_RATE = 2, 5, 1, 4, 256, 0.01
-"""Of metapath2vec: how often a walk goes round the meta-path, how far apart two nodes may be and still be drawn to each
-other, and the usual rest."""
+"""Of metapath2vec: rounds of a walk along the meta-path, distance of two nodes in one context, and the usual rest."""
 
 
 def embed(
     edges: TypedEdges, missing: list[str], start: str, method: MissingFeatures, channels: int
 ) -> dict[str, Tensor]:
-    """Features `[n, channels]` for each of the types `missing`, computed once and kept in the user's cache.
+    """Returns features `[n, channels]` for each type of `missing`, computed once and kept in the user's cache.
 
     Args:
         edges: the graph.
         missing: types without features.
-        start: the type that walks start from, the labeled one.
-        method: how.
+        start: the type from which walks start, the labeled one.
+        method: of computing features.
         channels: features of each node.
     """
     methods: dict[str, Callable[[], Tensor]] = {
         "spectral": lambda: spectral(edges.edge_index(), edges.num_nodes, channels, SEED),
         "metapath2vec": lambda: metapath2vec(edges, missing, start, channels, SEED),
     }
-    words = [f"{method} {channels} {SEED} {start}", *missing, *(f"{name} {size}" for name, size in edges.sizes.items())]
+    options = [
+        f"{method} {channels} {SEED} {start}",
+        *missing,
+        *(f"{name} {size}" for name, size in edges.sizes.items()),
+    ]
     relations = [part for relation, index in edges.relations.items() for part in ("__".join(relation), index)]
 
     def compute() -> Tensor:
         x = methods[method]()
         return torch.cat([x[edges.starts[name] :][: edges.sizes[name]] for name in missing])
 
-    rows = cached([*words, *relations], compute)
+    rows = cached([*options, *relations], compute)
     return dict(zip(missing, rows.split([edges.sizes[name] for name in missing]), strict=True))
 
 
 def spectral(edge_index: Tensor, num_nodes: int, channels: int, seed: int) -> Tensor:
-    """Leading eigenvectors of the normalized adjacency, a row of length 1 for each node, `[M, channels]`.
+    """Returns the leading eigenvectors of the normalized adjacency `[M, channels]`, rows scaled to length 1.
 
     `S = D_τ^{-1/2} A D_τ^{-1/2}` with `A` undirected and unweighted, and `D_τ = D + τ I`, `τ` the mean degree: without
     `τ` every tiny component would have an eigenvector of its own, as large as that of the whole graph. The subspace of
-    the largest eigenvalues is found by products of `(S + I) / 2` with random columns, which keeps out the negative end
-    of the spectrum: on a graph of two sides that is the positive end once more, with a sign.
+    the largest eigenvalues is found by products of `(S + I) / 2` with random columns, which leaves out the negative end
+    of the spectrum: on a bipartite graph it mirrors the positive end.
 
-    An entry of an eigenvector grows with the square root of the node's degree, which spans orders of magnitude between
-    a rare node and a hub. Rows are therefore scaled to length 1: what is left says where in the graph a node is, not
-    how many edges it has. A node without edges has a row of zeros.
+    An entry of an eigenvector grows with the square root of the node's degree, which varies by orders of magnitude.
+    Rows of length 1 describe the position of a node in the graph and not its degree. A node without edges has a row of
+    zeros.
     """
     generator = torch.Generator().manual_seed(seed)
     operator, degree = _normalized(edge_index, num_nodes)
@@ -82,14 +85,14 @@ def spectral(edge_index: Tensor, num_nodes: int, channels: int, seed: int) -> Te
 
 
 def _normalized(edge_index: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
-    """`S` `[M, M]` in compressed rows, and the degrees `[M]`."""
+    """Returns `S` `[M, M]` in CSR, and the degrees `[M]`."""
     row, col = to_undirected(remove_self_loops(edge_index)[0], num_nodes=num_nodes)
     degree = torch.bincount(row, minlength=num_nodes)
     scale = (degree + degree.float().mean().clamp(min=1)).rsqrt()
     pointer = torch.cat([degree.new_zeros(1), degree.cumsum(0)])
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
-        # said by some versions of PyTorch even to those who opted out
+        # some versions of PyTorch warn although `check_invariants` is given
         warnings.filterwarnings("ignore", message="Sparse invariant checks are implicitly disabled")
         operator = torch.sparse_csr_tensor(
             pointer, col, scale[row] * scale[col], (num_nodes, num_nodes), check_invariants=False
@@ -98,9 +101,9 @@ def _normalized(edge_index: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
 
 
 def metapath2vec(edges: TypedEdges, missing: list[str], start: str, channels: int, seed: int) -> Tensor:
-    """PyG's metapath2vec, `[M, channels]`: nodes that random walks meet close to each other have similar rows.
+    """Returns PyG's metapath2vec embedding `[M, channels]`: nodes that are close on random walks have similar rows.
 
-    Walks follow `meta_path`. Rows of types it does not visit, and of nodes without edges, are zero.
+    Walks follow `meta_path`. Rows of types that it does not visit, and of nodes without edges, are zero.
     """
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     between = {_relation(*pair): index for pair, index in edges.between().items()}
@@ -135,41 +138,41 @@ def metapath2vec(edges: TypedEdges, missing: list[str], start: str, channels: in
 
 
 def meta_path(edges: TypedEdges, missing: list[str], start: str) -> list[Relation]:
-    """A round trip from `start` to each type of `missing` and back by the same way, one after the other.
+    """Returns round trips from `start` to each type of `missing` and back along the same path, one after the other.
 
-    The way is the shortest along relations in either direction. Types with many edges come first: a walk ends where a
-    node has no edge to go on along, and what follows is lost.
+    Paths are the shortest along relations in either direction. Types with many edges come first: a walk ends at a node
+    without a next edge, and the rest of the meta-path is not visited.
     """
-    ways = _ways_from(edges, start)
+    paths = _paths_from(edges, start)
     others = [name for name in missing if name != start]
-    unreached = next((name for name in others if name not in ways), None)
+    unreached = next((name for name in others if name not in paths), None)
     if unreached is not None:
         raise InputError(
             f"no relation joins the type {unreached!r} to {start!r}, so metapath2vec cannot reach it; "
             f"give it features, or choose missing_features = spectral"
         )
     counts = {pair: index.size(1) for pair, index in edges.between().items()}
-    others.sort(key=lambda name: (len(ways[name]), -counts[ways[name][-2], name]))
-    if not others:  # only the type the walks start from has no features: any step away and back visits it
+    others.sort(key=lambda name: (len(paths[name]), -counts[paths[name][-2], name]))
+    if not others:  # only `start` has no features: any step away and back visits it
         away = next((target for source, target in counts if source == start), None)
         if away is None:
             raise InputError(f"the type {start!r} has neither features nor edges to make them of; give it features")
-        others, ways[away] = [away], [start, away]
-    trips = [[*ways[name], *ways[name][-2::-1]] for name in others]
+        others, paths[away] = [away], [start, away]
+    trips = [[*paths[name], *paths[name][-2::-1]] for name in others]
     return [_relation(*pair) for trip in trips for pair in pairwise(trip)]
 
 
-def _ways_from(edges: TypedEdges, start: str) -> dict[str, list[str]]:
-    """The shortest way of types from `start` to every type there is one to, both ends included."""
+def _paths_from(edges: TypedEdges, start: str) -> dict[str, list[str]]:
+    """Returns the shortest path of types from `start` to every type that can be reached, both ends included."""
     pairs = list(edges.between())
-    ways, queue = {start: [start]}, deque([start])
+    paths, queue = {start: [start]}, deque([start])
     while queue:
         here = queue.popleft()
         for source, target in pairs:
-            if source == here and target not in ways:
-                ways[target] = [*ways[here], target]
+            if source == here and target not in paths:
+                paths[target] = [*paths[here], target]
                 queue.append(target)
-    return ways
+    return paths
 
 
 def _relation(source: str, target: str) -> Relation:

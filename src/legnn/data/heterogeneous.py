@@ -1,8 +1,8 @@
-"""Several node types in one graph: a PyG `HeteroData` to one `Data`.
+"""Several node types in one graph: a PyG `HeteroData` as a homogeneous graph.
 
-As in the paper, types and relations are dropped: nodes are laid out type after type, and every edge is one of the same
-kind. What a node is stays in `node_type`, by which the model projects the features of each type with a matrix of its
-own. One type has labels, the target, and only its nodes are predicted.
+As in the paper, types and relations are dropped: nodes are numbered type after type, and all edges are of one kind. The
+type of each node is kept, and the model projects the features of each type with a matrix of its own. One type has
+labels, the target, and only its nodes are predicted.
 """
 
 from functools import partial
@@ -11,43 +11,46 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch_geometric.data import Data, HeteroData
+from torch_geometric.data import HeteroData
 
 from legnn.config.data import DataSettings
-from legnn.data.complete import MASKS, class_indices, dense_floats, node_ids, whole_numbers
+from legnn.data.cache import cached
+from legnn.data.conversion import (
+    to_class_names,
+    to_classes,
+    to_features,
+    to_floats,
+    to_integers,
+    to_node_ids,
+    to_split,
+)
+from legnn.data.digest import digest_of
 from legnn.data.embedding import SEED, embed
-from legnn.data.fingerprint import digest_of
-from legnn.data.typed_edges import TypedEdges
-from legnn.data.validate import check_finite
+from legnn.data.node_types import NodeTypes, Relation, TypedEdges
+from legnn.data.raw_graph import RawGraph
+from legnn.data.splits import MASKS, Split
+from legnn.data.validation import check_finite
 from legnn.errors import InputError, plural
-from legnn.io.cache import cached
 
-MOST_OWN_CHANNELS = 512
-"""The labeled type keeps its features as they are up to this many columns."""
+MAX_TARGET_CHANNELS = 512
+"""The labeled type keeps its features unchanged up to this many columns."""
 SPARSE_BELOW = 0.2
 """A matrix with a smaller fraction of entries is reduced as a sparse one."""
 
 
 def to_homogeneous(
     graph: HeteroData, settings: DataSettings, *, name: str, training: bool = True, target_type: str | None = None
-) -> Data:
-    """The graph as a plain `Data`, for `complete` to go on with.
+) -> RawGraph:
+    """Returns the graph with all nodes in one numbering; columns of `x` that a narrower type does not have are zero.
 
     Args:
-        graph: each node type may have `x` [n, F] and `node_id`; the labeled one `y` [n] and what a `Data` may have
-            besides (masks, `class_names`, `label_x`, `label_adjacency`). Each relation has `edge_index` and may have
+        graph: each node type may have `x` [n, F], `feature_names` and `node_id`; the labeled one `y` [n] and optionally
+            masks, `class_names`, `label_x` and `label_adjacency`. Each relation has `edge_index` and may have
             `edge_weight`, which is 1 elsewhere.
         settings: `type_channels` and `missing_features`.
-        name: what to call the graph.
+        name: of the graph.
         training: whether a type must have labels.
         target_type: the type to be predicted; None for the one that has labels.
-
-    Returns:
-        `x` [M, W], where W is the width of the widest type, columns that a narrower type does not have are zero;
-        `y` [M], -1 for nodes of other types; masks; `edge_index`; `node_id`; `notes`; `computed_features`, the types
-        whose features were computed from this graph and exist for no other, with `feature_digest` of what they come
-        from. With several types also `node_type` int64 [M], an index into `type_names`; `target_mask` bool [M], nodes
-        of the labeled type; `type_columns`, the names of each type's own columns.
     """
     labeled = _labeled_type(graph, name, training)
     edges = _edges(graph, name)
@@ -55,38 +58,42 @@ def to_homogeneous(
     notes = list(graph.get("notes") or [])
     given = _given_features(graph, edges, name)
     missing = [kind for kind, x in given.items() if x is None]
-    found = {kind: x for kind, x in given.items() if x is not None}
+    features = {kind: x for kind, x in given.items() if x is not None}
     target = target_type or labeled or next(iter(edges.sizes))
     if missing:
-        found |= embed(edges, missing, target, settings.missing_features, settings.type_channels)
+        features |= embed(edges, missing, target, settings.missing_features, settings.type_channels)
         notes.append(
             f"Nodes of {_listed(missing)} come without features: {settings.type_channels} were computed from the "
             f"graph ({settings.missing_features})."
         )
-    reduced = _reduce(found, target, settings.type_channels, notes)
-    width = max(x.size(1) for x in found.values())
-
-    data = Data(edge_index=edges.edge_index(), notes=notes, x=torch.zeros(edges.num_nodes, width))
-    starts, sizes = edges.starts, edges.sizes
-    for kind in sizes:
-        data.x[starts[kind] :][: sizes[kind], : found[kind].size(1)] = found[kind]
-    _add_weights(data, graph, edges, name)
-    data.node_id = _ids(graph, edges, target, name)
-    if labeled is not None:
-        _add_labels(data, graph[labeled], starts[labeled], sizes[labeled], name)
+    reduced = _reduce(features, target, settings.type_channels, notes)
+    x = torch.zeros(edges.num_nodes, max(x.size(1) for x in features.values()))
+    for kind, start in edges.starts.items():
+        x[start : start + edges.sizes[kind], : features[kind].size(1)] = features[kind]
+    weight = _weights(graph, edges, name, notes)
+    y, masks = _labels(graph, labeled, edges, name)
+    store = graph[labeled] if labeled is not None else {}
+    feature_digest = ""
     if missing or reduced:
-        data.computed_features = [*missing, *reduced]
-        sources = [x for x in given.values() if x is not None]
         how = f"{settings.missing_features} {settings.type_channels} {missing} {reduced}"
-        data.feature_digest = digest_of([how, *sources])
-    if len(sizes) > 1:
-        data.type_names = list(sizes)
-        data.node_type = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(list(sizes.values())))
-        data.target_mask = data.node_type == data.type_names.index(target)
-        data.type_columns = [_columns(graph, kind, found[kind].size(1)) for kind in sizes]
-    if graph.get("text_features") is not None:
-        data.text_features = graph.text_features
-    return data
+        feature_digest = digest_of([how, *(x for x in given.values() if x is not None)])
+    return RawGraph(
+        name=name,
+        x=x,
+        y=y,
+        edge_index=edges.edge_index(),
+        edge_weight=weight,
+        masks=masks,
+        class_names=to_class_names(store.get("class_names"), y),
+        node_id=_node_ids(graph, edges, target, name),
+        text_features=graph.get("text_features"),
+        label_x=to_floats(store.get("label_x")),
+        label_adjacency=to_floats(store.get("label_adjacency")),
+        node_types=_node_types(graph, edges, target, features),
+        computed_features=[*missing, *reduced],
+        feature_digest=feature_digest,
+        notes=notes,
+    )
 
 
 def _listed(names: list[str]) -> str:
@@ -123,14 +130,14 @@ def _check_target(target_type: str | None, labeled: str | None, edges: TypedEdge
 
 
 def _edges(graph: HeteroData, name: str) -> TypedEdges:
-    """Sizes and relations, with every end checked: once all nodes are in one numbering nobody could."""
-    relations: dict[tuple[str, str, str], Tensor] = {}
+    """Returns sizes and relations; ends are checked here because in one numbering of all nodes they cannot be."""
+    relations: dict[Relation, Tensor] = {}
     for relation in graph.edge_types:
         what = f"edge_index of {relation} of {name}"
         index = graph[relation].get("edge_index")
         if not isinstance(index, Tensor) or index.dim() != 2 or index.size(0) != 2:
             raise InputError(f"{what} must be a tensor [2, E]")
-        relations[relation] = whole_numbers(index, f"edge_index of {relation}", name)
+        relations[relation] = to_integers(index, f"edge_index of {relation}", name)
     types = dict.fromkeys([*graph.node_types, *(kind for source, _, target in relations for kind in (source, target))])
     sizes = {kind: _size(graph, kind, relations) for kind in types}
     for relation, index in relations.items():
@@ -146,8 +153,8 @@ def _edges(graph: HeteroData, name: str) -> TypedEdges:
     return TypedEdges(sizes, relations)
 
 
-def _size(graph: HeteroData, kind: str, relations: dict[tuple[str, str, str], Tensor]) -> int:
-    """Nodes of a type: as many as it says or has rows, or as its edges name."""
+def _size(graph: HeteroData, kind: str, relations: dict[Relation, Tensor]) -> int:
+    """Returns the nodes of a type: its rows, its `num_nodes`, or the largest number in its edges and one."""
     store = graph[kind] if kind in graph.node_types else {}
     for field in ("x", "y", "node_id", *MASKS):
         if store.get(field) is not None:
@@ -164,7 +171,7 @@ def _size(graph: HeteroData, kind: str, relations: dict[tuple[str, str, str], Te
 
 
 def _given_features(graph: HeteroData, edges: TypedEdges, name: str) -> dict[str, Tensor | None]:
-    """Each type's own `x` [n, F], or None where it has none."""
+    """Returns `x` [n, F] of each type, or None where it has none."""
     given: dict[str, Tensor | None] = dict.fromkeys(edges.sizes)
     for kind in graph.node_types:
         store = graph[kind]
@@ -175,8 +182,8 @@ def _given_features(graph: HeteroData, edges: TypedEdges, name: str) -> dict[str
             raise InputError(f"x of {kind!r} of {name} must be a tensor [n, F], a row for each {kind}")
         if x.size(1) == 0:
             continue
-        dense = dense_floats(x, f"{kind!r} of {name}")
-        ids = node_ids(store.get("node_id"), len(dense)).tolist()
+        dense = to_features(x, f"{kind!r} of {name}")
+        ids = to_node_ids(store.get("node_id"), len(dense)).tolist()
         check_finite(dense, f"{kind!r} of {name}", partial(_named, ids), store.get("feature_names"))
         given[kind] = dense
     return given
@@ -187,12 +194,12 @@ def _named(ids: list[int | str], row: int) -> str:
 
 
 def _reduce(found: dict[str, Tensor], target: str, channels: int, notes: list[str]) -> list[str]:
-    """Bring the types that are too wide to the common width, in place; gives their names.
+    """Reduces, in place, the types that are wider than the others may be; returns their names.
 
-    One type alone has nobody to agree with, and stays as it is.
+    One type alone keeps its width.
     """
     own = found[target].size(1)
-    width = max(channels, own) if own <= MOST_OWN_CHANNELS or len(found) == 1 else channels
+    width = max(channels, own) if own <= MAX_TARGET_CHANNELS or len(found) == 1 else channels
     wide = [kind for kind, x in found.items() if x.size(1) > width]
     for kind in wide:
         x = found[kind]
@@ -202,72 +209,76 @@ def _reduce(found: dict[str, Tensor], target: str, channels: int, notes: list[st
 
 
 def _principal(x: Tensor, width: int) -> Tensor:
-    """`U S` `[n, width]` of the truncated, randomized singular value decomposition of `x` [n, F]."""
-    few = float((x != 0).float().mean()) < SPARSE_BELOW
+    """Returns `U S` `[n, width]` of the truncated, randomized singular value decomposition of `x` [n, F]."""
+    is_sparse = float((x != 0).float().mean()) < SPARSE_BELOW
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(SEED)
-        U, S, _ = torch.svd_lowrank(x.to_sparse() if few else x, q=min(width, *x.shape))
+        U, S, _ = torch.svd_lowrank(x.to_sparse() if is_sparse else x, q=min(width, *x.shape))
     return U * S
 
 
-def _add_weights(data: Data, graph: HeteroData, edges: TypedEdges, name: str) -> None:
+def _weights(graph: HeteroData, edges: TypedEdges, name: str, notes: list[str]) -> Tensor | None:
+    unused = [relation[1] for relation in edges.relations if graph[relation].get("edge_attr") is not None]
+    if unused:
+        notes.append(f"edge_attr of {_listed(unused)} is left aside; a weight for each edge goes into edge_weight.")
     weights = {relation: graph[relation].get("edge_weight") for relation in edges.relations}
-    if any(weight is not None for weight in weights.values()):
-        for relation, weight in weights.items():
-            count = edges.relations[relation].size(1)
-            if weight is not None and list(weight.shape) != [count]:
-                raise InputError(
-                    f"edge_weight of {relation} of {name} has the shape {list(weight.shape)}; it must be [{count}]"
-                )
-        data.edge_weight = torch.cat(
-            [
-                torch.ones(edges.relations[relation].size(1)) if weight is None else weight.detach().cpu().float()
-                for relation, weight in weights.items()
-            ]
-        )
-    left = [relation[1] for relation in edges.relations if graph[relation].get("edge_attr") is not None]
-    if left:
-        data.notes.append(f"edge_attr of {_listed(left)} is left aside; a weight for each edge goes into edge_weight.")
+    if all(weight is None for weight in weights.values()):
+        return None
+    parts = []
+    for relation, weight in weights.items():
+        count = edges.relations[relation].size(1)
+        if weight is not None and list(weight.shape) != [count]:
+            raise InputError(
+                f"edge_weight of {relation} of {name} has the shape {list(weight.shape)}; it must be [{count}]"
+            )
+        parts.append(torch.ones(count) if weight is None else weight.detach().cpu().float())
+    return torch.cat(parts)
 
 
-def _ids(graph: HeteroData, edges: TypedEdges, target: str, name: str) -> np.ndarray:
-    """`[M]` ids, all of the kind the target's are: its own must come out as they went in.
-
-    Ids differ within a type; two types may use the same ones.
-    """
+def _node_ids(graph: HeteroData, edges: TypedEdges, target: str, name: str) -> np.ndarray:
+    """Returns ids `[M]`, numbers or text as those of the target are. Two types may have the same ids."""
     ids: dict[str, np.ndarray] = {}
     for kind, size in edges.sizes.items():
         given = graph[kind].get("node_id") if kind in graph.node_types else None
-        ids[kind] = node_ids(given, size)
+        ids[kind] = to_node_ids(given, size)
         if len(ids[kind]) != size:
             raise InputError(f"{kind!r} of {name} has {plural(size, 'node')} and {len(ids[kind]):,} in node_id")
     if ids[target].dtype == object:
         return np.concatenate([one.astype(str).astype(object) for one in ids.values()])
-    # text among numbers: rows are numbered in place of it
+    # beside numbers, types with text ids are numbered by row
     return np.concatenate([np.arange(len(one)) if one.dtype == object else one for one in ids.values()])
 
 
-def _add_labels(data: Data, store: Any, start: int, size: int, name: str) -> None:
-    """Labels and splits of the target's rows, nothing for the others."""
+def _labels(graph: HeteroData, labeled: str | None, edges: TypedEdges, name: str) -> tuple[Tensor, Split | None]:
+    """Returns `y` `[M]`, -1 for nodes of other types, and the masks, False for them."""
+    if labeled is None:
+        return torch.full((edges.num_nodes,), -1), None
+    store: Any = graph[labeled]
     if not isinstance(store["y"], Tensor):
         raise InputError(f"y of {name} is a {type(store['y']).__name__}; it must be a tensor")
-    fields = {"y": class_indices(store["y"], name)}
+    fields = {"y": to_classes(store["y"], name)}
     fields |= {mask: store[mask].detach().cpu().bool() for mask in MASKS if store.get(mask) is not None}
-    for field, mine in fields.items():
-        if len(mine) != size:
+    start, size = edges.starts[labeled], edges.sizes[labeled]
+    for field, own in fields.items():
+        if len(own) != size:
             raise InputError(
-                f"{field} of {name} has {plural(len(mine), 'row')}, and there are {plural(size, 'node')} of its type"
+                f"{field} of {name} has {plural(len(own), 'row')}, and there are {plural(size, 'node')} of its type"
             )
-        data[field] = mine.new_full((len(data.x), *mine.shape[1:]), -1 if field == "y" else 0)
-        data[field][start : start + size] = mine
-    for field in ("class_names", "label_x", "label_adjacency"):
-        if store.get(field) is not None:
-            data[field] = store[field]
+        fields[field] = own.new_full((edges.num_nodes, *own.shape[1:]), -1 if field == "y" else 0)
+        fields[field][start : start + size] = own
+    y = fields.pop("y")
+    return y, to_split(fields, edges.num_nodes, name)
 
 
-def _columns(graph: HeteroData, kind: str, width: int) -> list[str]:
-    """The names of a type's columns: its own, or numbers where it has none or they were computed."""
-    names = graph[kind].get("feature_names") if kind in graph.node_types else None
-    if names is not None and len(names) == width:
-        return [str(name) for name in names]
-    return [str(number) for number in range(width)]
+def _node_types(graph: HeteroData, edges: TypedEdges, target: str, features: dict[str, Tensor]) -> NodeTypes | None:
+    """Returns the types of the nodes, with numbers for columns without names; None for one type alone."""
+    if len(edges.sizes) == 1:
+        return None
+    columns = []
+    for kind in edges.sizes:
+        names, width = graph[kind].get("feature_names") if kind in graph.node_types else None, features[kind].size(1)
+        # computed features have no names, and those of given features name other columns
+        columns.append([str(name) for name in (names if names and len(names) == width else range(width))])
+    sizes = torch.tensor(list(edges.sizes.values()))
+    node_type = torch.repeat_interleave(torch.arange(len(sizes)), sizes)
+    return NodeTypes(names=list(edges.sizes), node_type=node_type, target=target, columns=columns)

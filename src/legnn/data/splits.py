@@ -1,4 +1,4 @@
-"""Splits: one picked from several, or one drawn."""
+"""Splits: one of several, or one drawn."""
 
 from typing import NamedTuple
 
@@ -8,24 +8,30 @@ from torch import Tensor
 
 from legnn.errors import InputError
 
+MASKS = ("train_mask", "val_mask", "test_mask")
 TRAIN_SHARE, VAL_SHARE = 0.6, 0.2
 
 
 class Split(NamedTuple):
-    """Which nodes are for what; all three are bool [M] and do not overlap."""
+    """Nodes for training, validation and testing; all three are bool [M] and do not overlap."""
 
     train: Tensor
     val: Tensor
     test: Tensor
 
 
+def split_number(split: int | str | None) -> int | None:
+    """Returns the number of a split, or None for the default one."""
+    return split if isinstance(split, int) else None
+
+
 def pick_split(masks: Split, split: int | None, name: str) -> Split:
-    """One split out of masks [M] or [M, K]; None picks the first.
+    """Returns one split of masks [M] or [M, K]; None picks the first.
 
     Args:
-        masks: three masks, [M] where there is one split, else [M, K].
+        masks: [M] for one split, [M, K] for K.
         split: column to pick.
-        name: what the masks belong to, for the error.
+        name: of the graph, for the error.
     """
     column = 0 if split is None else split
     stacked = Split(*(mask.bool().unsqueeze(1) if mask.dim() == 1 else mask.bool() for mask in masks))
@@ -36,8 +42,13 @@ def pick_split(masks: Split, split: int | None, name: str) -> Split:
     return Split(*(mask[:, column].contiguous() for mask in stacked))
 
 
+def empty_split(num_nodes: int) -> Split:
+    """Returns a split that no node is part of."""
+    return Split(*torch.zeros(3, num_nodes, dtype=torch.bool))
+
+
 def stratified_split(y: Tensor, seed: int) -> Split:
-    """60/20/20 of the labeled nodes of every class, at least one of them for training.
+    """Draws 60/20/20 of the labeled nodes of every class, at least one of them for training.
 
     A class of two or more nodes also has one for validation. Unlabeled nodes (-1) are in none of the three.
 
@@ -52,7 +63,7 @@ def stratified_split(y: Tensor, seed: int) -> Split:
 
 
 def draw_split(y: Tensor, train: np.ndarray, val: np.ndarray, seed: int) -> Split:
-    """`train[c]` nodes of each class c for training, then `val[c]` for validation, and the rest for testing.
+    """Draws `train[c]` nodes of each class c for training, then `val[c]` for validation; the rest is for testing.
 
     Args:
         y: int64 [M], -1 is unlabeled.

@@ -1,4 +1,4 @@
-"""The named data sets: what each is, where it comes from, how it is read."""
+"""The catalog of named data sets: description, files and reader of each."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,32 +20,32 @@ DBLP = "https://www.dropbox.com/s/yh4grpeks87ugr2/DBLP_processed.zip?dl=1"
 
 @dataclass(frozen=True, kw_only=True)
 class NamedSet:
-    """A data set the library knows by name."""
+    """A data set that can be loaded by name."""
 
     name: str
-    """What `load` calls it."""
+    """The name to give `load`."""
 
     about: str
-    """What its nodes, edges and classes are."""
+    """Description of nodes, edges and classes."""
 
     splits: str
-    """What `split` may be and what its default is."""
+    """Values of `split`, and the default."""
 
     read: Callable[[int | None], Data | HeteroData]
-    """From `split` to a plain `Data`, or a `HeteroData` where there are several node types; with masks [M] or [M, K],
-    or with none where a split must be drawn."""
+    """From the number of a split (None for the default) to a graph, with masks [M] or [M, K], or without masks where a
+    split has to be drawn."""
 
     reads_split: bool = False
-    """Whether `read` itself has chosen the split it was asked for."""
+    """Whether the masks of `read` are those of the given split."""
 
     files: tuple[RemoteFile, ...] = field(default=(), repr=False)
-    """What it reads, in the order it is fetched."""
+    """Files, in the order of download."""
 
     class_names: tuple[str | int, ...] | None = None
-    """The classes in order; None where they are numbers or stand in the files."""
+    """The classes in order; None where they are numbers or in the files."""
 
     notes: tuple[str, ...] = ()
-    """What a user should know before they trust a figure."""
+    """Sentences that a reader of the scores should know."""
 
 
 def _planetoid(

@@ -1,4 +1,4 @@
-"""Files of the named data sets: found under `LEGNN_DATA`, or downloaded there whole or not at all."""
+"""Files of the named data sets: on disk under `LEGNN_DATA`, or downloaded there."""
 
 import http.client
 import os
@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import BinaryIO
 from urllib.request import Request, urlopen
 
+from legnn.data.cache import cache_folder
 from legnn.errors import InputError, first_line
 from legnn.files import atomic_write
-from legnn.io.cache import cache_folder
-from legnn.io.progress import bar
+from legnn.io.progress import progress_bar
 
 CHUNK = 1 << 20
 TIMEOUT_SECONDS = 30
@@ -24,14 +24,14 @@ class RemoteFile:
     """A file of a named data set."""
 
     path: str
-    """Where it lies under the data folder."""
+    """Under the data folder."""
 
     url: str | None
-    """Where it is published; None if it has no such place."""
+    """None if it is not published."""
 
 
 def data_folder() -> Path:
-    """`LEGNN_DATA`, or `legnn` in the user's cache folder."""
+    """Returns `LEGNN_DATA`, or `legnn` in the user's cache folder."""
     if chosen := os.environ.get("LEGNN_DATA"):
         return Path(chosen).expanduser()
     return cache_folder()
@@ -42,7 +42,7 @@ _may_download: ContextVar[bool] = ContextVar("may_download", default=True)
 
 @contextmanager
 def without_downloads() -> Iterator[None]:
-    """Within it a file that is not on disk is an `InputError`, and nothing is fetched."""
+    """Within this context, `fetch` raises `InputError` for a file that is not on disk."""
     token = _may_download.set(False)
     try:
         yield
@@ -51,7 +51,7 @@ def without_downloads() -> Iterator[None]:
 
 
 def fetch(file: RemoteFile) -> Path:
-    """The file on disk, downloaded if it is not there."""
+    """Returns the path of the file, after downloading it if it is not on disk."""
     place = data_folder() / file.path
     if place.is_file():
         return place
@@ -70,7 +70,7 @@ def fetch(file: RemoteFile) -> Path:
 
 
 def _download(url: str, place: Path) -> None:
-    request = Request(url, headers={"User-Agent": "legnn"})  # some hosts refuse urllib's own name
+    request = Request(url, headers={"User-Agent": "legnn"})  # some hosts refuse the default of urllib
     with urlopen(request, timeout=TIMEOUT_SECONDS) as response, atomic_write(place) as file:
         length = response.headers.get("Content-Length")
         expected = int(length) if length else None
@@ -81,7 +81,7 @@ def _download(url: str, place: Path) -> None:
 
 def _copy(response: BinaryIO, file: BinaryIO, expected: int | None, name: str) -> int:
     received = 0
-    with bar(f"downloading {name}", expected) as done:
+    with progress_bar(f"downloading {name}", expected) as done:
         while chunk := response.read(CHUNK):
             file.write(chunk)
             received += len(chunk)

@@ -1,11 +1,11 @@
-"""A look inside pickles before they are opened: Planetoid is published as pickles, and a pickle can run anything."""
+"""A check of pickles before they are loaded: Planetoid is published as pickles, and loading one can run any code."""
 
 import pickletools
 from pathlib import Path
 
 from legnn.errors import InputError
 
-# all that the published Planetoid files name: arrays, sparse matrices and a dict of lists
+# all globals in the published Planetoid files: arrays, sparse matrices and a dict of lists
 HARMLESS = frozenset(
     {
         "numpy ndarray",
@@ -16,14 +16,14 @@ HARMLESS = frozenset(
         "__builtin__ list",
     }
 )
-# the ways of naming a global that hide which one it is; the published files use none of them
+# opcodes that hide the name of a global; the published files use none of them
 HIDDEN = frozenset({"STACK_GLOBAL", "INST", "EXT1", "EXT2", "EXT4"})
 
 
 def refuse_harmful_pickle(path: Path) -> None:
-    """Raise `InputError` unless the pickle names nothing but arrays, sparse matrices and dicts of lists.
+    """Raises `InputError` if a pickle has globals other than arrays, sparse matrices and dicts of lists.
 
-    The opcodes are read, never run.
+    The opcodes are read, never executed.
     """
     try:
         with path.open("rb") as file:
@@ -35,5 +35,5 @@ def refuse_harmful_pickle(path: Path) -> None:
                     )
     except InputError:
         raise
-    except Exception as error:  # genops fails on a damaged pickle with whatever its decoder raises
+    except Exception as error:  # genops raises errors of any type for a damaged pickle
         raise InputError(f"{path} is damaged: it is not a whole pickle; delete it and get it again") from error

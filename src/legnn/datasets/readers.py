@@ -1,8 +1,8 @@
-"""How each published format is read into a plain `Data`; what is missing there `complete` adds.
+"""Readers of the published formats, to a PyG `Data` or `HeteroData`.
 
-PyG's data sets write a `processed` folder beside the raw files, trust one they find there, and download what is
-missing. Here they run in a temporary folder of links, so the data folder may be read-only and nothing is fetched,
-stored or unpickled behind the user's back.
+PyG's data sets write a `processed` folder beside the raw files, trust one that is there already, and download missing
+files. They run here in a temporary folder of links, so that the data folder may be read-only and nothing is downloaded,
+stored or unpickled without the user's knowledge.
 """
 
 import contextlib
@@ -26,8 +26,7 @@ from torch_geometric.datasets import DBLP, Actor, Amazon, Coauthor, Heterophilou
 from torch_geometric.utils import index_to_mask, to_undirected
 
 from legnn.config.data import DataSettings
-from legnn.data.complete import MASKS
-from legnn.data.splits import draw_split
+from legnn.data.splits import MASKS, draw_split
 from legnn.datasets.download import RemoteFile, data_folder, fetch
 from legnn.datasets.pickles import refuse_harmful_pickle
 from legnn.errors import InputError, first_line
@@ -46,8 +45,8 @@ MAG_EMBEDDING = "mag_metapath2vec_emb.pt"
 
 
 def read_digits(split: int | None) -> Data:
-    """Scikit-learn's 8x8 digits, each joined to the ten nearest; 10 training and 30 validation nodes a class."""
-    # importing scikit-learn takes seconds, which other data need not wait for
+    """Returns scikit-learn's 8x8 digits, with edges from the ten nearest; 10 training, 30 validation nodes a class."""
+    # importing scikit-learn takes seconds, which other data do not need
     from sklearn.datasets import load_digits
     from sklearn.neighbors import kneighbors_graph
 
@@ -55,7 +54,7 @@ def read_digits(split: int | None) -> Data:
     x = torch.from_numpy(digits.data / 16).float()
     y = torch.from_numpy(digits.target).long()
     neighbors = kneighbors_graph(digits.data, DIGITS_NEIGHBORS).tocoo()
-    edge_index = torch.from_numpy(np.stack([neighbors.col, neighbors.row])).long()  # a node hears its neighbors
+    edge_index = torch.from_numpy(np.stack([neighbors.col, neighbors.row])).long()  # from its neighbors to a node
     train = np.full(10, DIGITS_TRAIN_PER_CLASS)
     val = np.full(10, DIGITS_VAL_PER_CLASS)
     masks = draw_split(y, train, val, seed=split or 0)
@@ -67,7 +66,7 @@ def read_digits(split: int | None) -> Data:
 def read_planetoid(
     folder: str, common: tuple[RemoteFile, ...], splits: tuple[RemoteFile, ...], split: int | None
 ) -> Data:
-    """Cora, CiteSeer or PubMed: the public split, or with an int one of geom-gcn's ten."""
+    """Returns Cora, CiteSeer or PubMed with the public split, or geom-gcn's ten if `split` is given."""
     files = [fetch(file) for file in common]
     for file in files:
         if file.suffix != ".index":
@@ -82,30 +81,30 @@ def read_planetoid(
 
 
 def read_amazon(folder: str, file: RemoteFile, split_file: str) -> Data:
-    """Photo or Computers, with the 60/20/20 split if its file is there."""
+    """Returns Photo or Computers, with the 60/20/20 split if its file is there."""
     place = {f"{folder}/raw/{Path(file.path).name}": fetch(file)}
     return _with_split_file(_read_with_pyg(lambda root: Amazon(root, folder), place), split_file)
 
 
 def read_coauthor(folder: str, file: RemoteFile, split_file: str) -> Data:
-    """CS, with the 60/20/20 split if its file is there."""
+    """Returns CS, with the 60/20/20 split if its file is there."""
     place = {f"{folder}/raw/{Path(file.path).name}": fetch(file)}
     return _with_split_file(_read_with_pyg(lambda root: Coauthor(root, folder), place), split_file)
 
 
 def read_actor(files: tuple[RemoteFile, ...]) -> Data:
-    """Actor with geom-gcn's ten splits."""
+    """Returns Actor with geom-gcn's ten splits."""
     return _read_with_pyg(Actor, {f"raw/{Path(file.path).name}": fetch(file) for file in files})
 
 
 def read_heterophilous(name: str, file: RemoteFile) -> Data:
-    """Tolokers or minesweeper with their ten splits."""
+    """Returns tolokers or minesweeper with their ten splits."""
     place = {f"{name}/raw/{name}.npz": fetch(file)}
     return _read_with_pyg(lambda root: HeterophilousGraphDataset(root, name), place)
 
 
 def read_filtered(file: RemoteFile) -> Data:
-    """Filtered chameleon or squirrel: the published arrays, or the same with sparse features and edges both ways."""
+    """Returns filtered chameleon or squirrel, published or with sparse features and edges in both directions."""
     path = fetch(file)
     with as_input_error(path), np.load(path, allow_pickle=False) as arrays:
         if "node_features" in arrays:
@@ -121,7 +120,7 @@ def read_filtered(file: RemoteFile) -> Data:
 
 
 def read_arxiv(archive: RemoteFile) -> Data:
-    """OGB's own archive of ogbn-arxiv, zipped or not, with its split by year; edges go from the citing paper."""
+    """Returns ogbn-arxiv from OGB's archive, zipped or not, split by year; edges go from the citing paper."""
     open_member = _ogb_opener("arxiv", archive)
     x = _csv_numbers(open_member("raw/node-feat.csv.gz"), pa.float32())
     y = _csv_numbers(open_member("raw/node-label.csv.gz"), pa.int64()).flatten()
@@ -150,10 +149,10 @@ def read_arxiv(archive: RemoteFile) -> Data:
 
 
 def read_mag(archive: RemoteFile, embedding: RemoteFile) -> HeteroData:
-    """OGB's own archive of ogbn-mag, zipped or not, or as PyG unpacks it, with its split by year.
+    """Returns ogbn-mag from OGB's archive, zipped or not, or as PyG unpacks it, split by year.
 
     Papers have word vectors; authors, institutions and fields the metapath2vec embedding that PyG publishes, or no
-    features where that is not to be had.
+    features where that cannot be downloaded.
     """
     open_member = _ogb_opener("mag", archive)
     graph = HeteroData()
@@ -177,21 +176,21 @@ def read_mag(archive: RemoteFile, embedding: RemoteFile) -> HeteroData:
 
 
 def _mag_embedding(embedding: RemoteFile) -> dict[str, Tensor]:
-    """The published rows of each type; nothing where they are neither here nor to be downloaded."""
+    """Returns the published rows of each type; none where they are neither on disk nor can be downloaded."""
     folders = ("ogb", *(f"{place}/raw" for place in _ogb_places("mag")))
     unzipped = [data_folder() / folder / MAG_EMBEDDING for folder in folders]
     found = next((place for place in unzipped if place.is_file()), None)
     if found is None:
         try:
             found = fetch(embedding)
-        except InputError:  # the note on computed features says what was used in their place
+        except InputError:  # features are computed instead, and a note says so
             return {}
     with as_input_error(found):
         content = found.read_bytes()
         if found.suffix == ".zip":
             with zipfile.ZipFile(io.BytesIO(content)) as zipped:
                 content = zipped.read(MAG_EMBEDDING)
-        # tensors alone: anything else in the file is refused unopened
+        # tensors only: anything else in the file is refused without being executed
         rows = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
         if not isinstance(rows, dict) or not all(isinstance(one, Tensor) for one in rows.values()):
             raise ValueError("it does not hold a tensor for each node type")
@@ -199,7 +198,7 @@ def _mag_embedding(embedding: RemoteFile) -> dict[str, Tensor]:
 
 
 def read_dblp(files: tuple[RemoteFile, ...], archive: RemoteFile) -> HeteroData:
-    """DBLP with MAGNN's split, from its files or from the archive of them."""
+    """Returns DBLP with MAGNN's split, from its files or from their archive."""
     there = [data_folder() / file.path for file in files]
     if all(place.is_file() for place in there):
         return _read_with_pyg(DBLP, {f"raw/{place.name}": place for place in there})
@@ -213,7 +212,7 @@ def read_dblp(files: tuple[RemoteFile, ...], archive: RemoteFile) -> HeteroData:
 
 
 def read_oag_venue(folder: str) -> HeteroData:
-    """A folder of typed tables, which the user makes of the published graph."""
+    """Returns the graph of a folder of typed tables, which the user makes from the published graph."""
     place = data_folder() / folder
     if not has_types(place):
         raise InputError(
@@ -224,7 +223,7 @@ def read_oag_venue(folder: str) -> HeteroData:
 
 
 def _read_with_pyg(dataset: Callable[[str], Any], files: Mapping[str, Path]) -> Any:
-    """Read with a data set class of PyG from a folder that holds nothing but links to the raw `files`."""
+    """Reads with a data set class of PyG, in a temporary folder of links to the raw `files`."""
     first = next(iter(files.values()))
     read_from = first if len(files) == 1 else first.parent
     with tempfile.TemporaryDirectory(prefix="legnn-") as root:
@@ -232,7 +231,7 @@ def _read_with_pyg(dataset: Callable[[str], Any], files: Mapping[str, Path]) -> 
             link = Path(root) / place
             link.parent.mkdir(parents=True, exist_ok=True)
             link.symlink_to(file.resolve())
-        # PyG prints as it goes, and old pickles of arrays make NumPy warn: neither is for the user
+        # PyG prints its progress, and NumPy warns of old pickles: neither helps the user
         with as_input_error(read_from), contextlib.redirect_stderr(io.StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return dataset(root)[0]
@@ -240,12 +239,12 @@ def _read_with_pyg(dataset: Callable[[str], Any], files: Mapping[str, Path]) -> 
 
 @contextlib.contextmanager
 def as_input_error(path: Path) -> Iterator[None]:
-    """Raises `InputError` for a file that cannot be read, naming it."""
+    """Raises `InputError` with the path for any error in reading a file."""
     try:
         yield
     except InputError:
         raise
-    except Exception as error:  # a parser fails on a damaged file with whatever it stumbles over
+    except Exception as error:  # parsers raise errors of any type for a damaged file
         raise InputError(
             f"{path} could not be read ({first_line(error)}); if it is damaged, delete it and get it again"
         ) from error
@@ -262,12 +261,12 @@ def _with_split_file(data: Data, split_file: str) -> Data:
 
 
 def _ogb_places(name: str) -> tuple[str, ...]:
-    """Where a set of OGB's may lie under the data folder, unzipped."""
+    """Returns the folders under the data folder that may hold an unzipped set of OGB's."""
     return f"ogb/ogbn_{name}", f"ogb/{name}", f"ogbn_{name}", name
 
 
 def _ogb_opener(name: str, archive: RemoteFile) -> Callable[..., bytes]:
-    """A function from a member's name to its unzipped bytes; of several names, the first that is there."""
+    """Returns a function from a member's name to its unzipped bytes; of several names, the first that is there."""
     places = (*_ogb_places(name), f"ogb/{name}.zip", f"{name}.zip")
     found = next((place for one in places if (place := data_folder() / one).exists()), None)
     place = found or fetch(archive)
@@ -284,7 +283,7 @@ def _ogb_opener(name: str, archive: RemoteFile) -> Callable[..., bytes]:
 
 
 def _csv_numbers(text: bytes, kind: pa.DataType) -> np.ndarray:
-    """Numbers [rows, columns] of a table without a header."""
+    """Returns the numbers [rows, columns] of a table without a header."""
     columns = [str(i) for i in range(text[: text.find(b"\n")].count(b",") + 1)]
     with as_input_error(Path("a table of OGB's")):
         table = pacsv.read_csv(

@@ -1,4 +1,4 @@
-"""Arrays in `.npy` files: mapped rather than read, written a piece at a time. Opening one executes nothing."""
+"""Arrays in `.npy` files: mapped into memory, written in chunks. Opening a file executes nothing."""
 
 import math
 import mmap
@@ -9,23 +9,23 @@ from typing import BinaryIO
 
 import numpy as np
 
-from legnn.io.progress import bar
+from legnn.io.progress import progress_bar
 
-PIECE = 1 << 26
-"""Bytes that are written together."""
+CHUNK = 1 << 26
+"""Bytes that are written at a time."""
 
 LARGE = 1 << 28
-"""An array of so many bytes takes seconds to write, and gets a bar."""
+"""An array of so many bytes takes seconds to write, and a progress bar is shown."""
 
 
 def map_array(path: Path) -> np.ndarray:
-    """The array of a file, in whose place it stays: its pages are read when they are looked at and may be let go again.
+    """Returns the array of a file, mapped: its pages are read on first use, and the system may drop them again.
 
-    All processes that map a file share one copy of it. Who writes to the array changes a copy of their own.
+    All processes that map a file share one copy of it. Writing to the array changes a private copy of the page.
 
     Raises:
-        OSError: where the file cannot be opened.
-        ValueError: where it holds no array, only a part of one, or Python objects.
+        OSError: if the file cannot be opened.
+        ValueError: if it holds no array, only a part of one, or Python objects.
     """
     with path.open("rb") as file:
         version = np.lib.format.read_magic(file)
@@ -47,15 +47,18 @@ _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.r
 def _map(file: BinaryIO, size: int) -> mmap.mmap:
     if sys.platform != "linux":
         return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY)
-    # Linux would set memory aside for the pages that may be written to, and refuse a file larger than there is
-    no_reserve = getattr(mmap, "MAP_NORESERVE", 0x4000)  # Python knows its name from 3.13 on
+    # Linux would reserve memory for the pages that may be written to, and refuse a file larger than the memory
+    no_reserve = getattr(mmap, "MAP_NORESERVE", 0x4000)  # the name is in Python from 3.13 on
     return mmap.mmap(file.fileno(), size, flags=mmap.MAP_PRIVATE | no_reserve, prot=mmap.PROT_READ | mmap.PROT_WRITE)
 
 
 def write_array(path: Path, array: np.ndarray) -> None:
-    """Write `array` as a new file, in order of its rows and without a copy of more than a piece of it."""
-    rows = max(PIECE // max(array[:1].nbytes, 1), 1)
-    with path.open("xb") as file, bar(f"writing {path.name}", len(array), wanted=array.nbytes >= LARGE) as done:
+    """Writes `array` as a new file, in order of its rows, without a copy of more than one chunk."""
+    rows = max(CHUNK // max(array[:1].nbytes, 1), 1)
+    with (
+        path.open("xb") as file,
+        progress_bar(f"writing {path.name}", len(array), visible=array.nbytes >= LARGE) as done,
+    ):
         header = {"descr": np.lib.format.dtype_to_descr(array.dtype), "fortran_order": False, "shape": array.shape}
         np.lib.format.write_array_header_1_0(file, header)
         for begin in range(0, len(array), rows):

@@ -1,4 +1,4 @@
-"""Cells of a table: ids and classes of any kind, split names, numbers."""
+"""Cells of a table: ids and classes of any type, split names, numbers."""
 
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ class ParsedNumbers(NamedTuple):
 
 
 def as_keys(column: pa.ChunkedArray, from_text: bool) -> pa.Array:
-    """Ids or classes as int64, float64 or string, null where the cell is empty.
+    """Returns ids or classes as int64, float64 or string, null where the cell is empty.
 
     Args:
         column: of any flat type.
@@ -45,12 +45,12 @@ def as_keys(column: pa.ChunkedArray, from_text: bool) -> pa.Array:
 
 
 def as_text(keys: pa.Array) -> pa.Array:
-    """The keys as strings, which keys of different kinds are compared by."""
+    """Returns the keys as strings, by which keys of different types are compared."""
     return keys.cast(pa.string())
 
 
 def join_keys(parts: list[pa.Array]) -> pa.Array:
-    """The keys of several columns as one: numbers if all of them are whole, otherwise text."""
+    """Returns the keys of several columns as one: int64 if all of them are, otherwise text."""
     filled = [part for part in parts if len(part)]
     if not all(pa.types.is_int64(part.type) for part in filled):
         filled = [as_text(part) for part in filled]
@@ -58,21 +58,21 @@ def join_keys(parts: list[pa.Array]) -> pa.Array:
 
 
 def find(keys: pa.Array, among: pa.Array) -> np.ndarray:
-    """Position of each key in `among`, int64 [len(keys)]; -1 where it is not there or null."""
+    """Returns the position of each key in `among`, int64 [len(keys)]; -1 where it is not there or null."""
     if keys.type != among.type:
         keys, among = as_text(keys), as_text(among)
     positions = pc.index_in(keys, value_set=among, skip_nulls=True)
     return positions.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
-def in_order(keys: pa.Array) -> pa.Array:
-    """The different keys that are not null: numbers by size, text by its characters."""
+def sorted_unique(keys: pa.Array) -> pa.Array:
+    """Returns the distinct keys that are not null: numbers by size, text by its characters."""
     different = pc.unique(keys).drop_null()
     return different.take(pc.sort_indices(different))
 
 
 def parse_numbers(column: pa.ChunkedArray) -> ParsedNumbers | None:
-    """The column as numbers, or None if it is of a kind that never is (dates, lists)."""
+    """Returns the column as numbers, or None for a type that holds none (dates, lists)."""
     values = _plain(column)
     if pa.types.is_boolean(values.type):
         values = values.cast(pa.int8())
@@ -90,13 +90,13 @@ def parse_numbers(column: pa.ChunkedArray) -> ParsedNumbers | None:
 
 
 def single_precision(numbers: np.ndarray) -> np.ndarray:
-    """The numbers as float32, the same array where they are that already."""
+    """Returns the numbers as contiguous float32, without a copy where they are that already."""
     with np.errstate(over="ignore"):  # what overflows becomes infinite, and validation names the node
         return np.ascontiguousarray(numbers, dtype=np.float32)
 
 
 def _plain(column: pa.ChunkedArray) -> pa.Array:
-    """One array without chunks or dictionary."""
+    """Returns one array without chunks or dictionary."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     values = column.cast(kind).combine_chunks()
     return values if isinstance(values, pa.Array) else pa.concat_arrays(values.chunks)

@@ -1,4 +1,4 @@
-"""An edge table of any size: read part by part, ids looked up on the way, nothing kept but positions and weights."""
+"""Edge tables of any size, read in batches: ids are looked up at once, and only positions and weights are kept."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from legnn.config.data import DataSettings
 from legnn.errors import InputError, plural
 from legnn.io.columns import join_keys, parse_numbers, single_precision
 from legnn.io.node_index import NodeIndex
-from legnn.io.progress import bar
+from legnn.io.progress import progress_bar
 from legnn.io.table_files import (
     UNREADABLE,
     check_names,
@@ -28,24 +28,24 @@ from legnn.io.table_files import (
 )
 
 ROWS = 1 << 20
-"""Rows of Parquet that are read together."""
+"""Rows of a batch of Parquet."""
 
 BLOCK = 1 << 22
-"""Bytes of CSV that are read together."""
+"""Bytes of a batch of CSV."""
 
 LARGE = 1 << 26
-"""A file of so many bytes takes seconds, and gets a bar."""
+"""A file of so many bytes takes seconds to read, and a progress bar is shown."""
 
 
 class Edges(NamedTuple):
-    """What an edge table says."""
+    """The edges of a table."""
 
     edge_index: np.ndarray
-    """Int64 `[2, E]`: positions of the source and of the target of each edge in their ids."""
+    """Int64 `[2, E]`: positions of the source and of the target among their ids."""
     weight: np.ndarray | None
     """Float32 `[E]`, finite and above 0; None where the table has none."""
-    ignored: list[str]
-    """Columns that say something else."""
+    unused: list[str]
+    """Columns that are neither ends nor weights."""
 
 
 def read_edges(
@@ -55,33 +55,33 @@ def read_edges(
     settings: DataSettings,
     *,
     what: str | tuple[str, str] = "node",
-    weight_may_be_missing: bool = False,
+    is_weight_optional: bool = False,
 ) -> Edges:
-    """The edges of a `.parquet` or `.csv` file, in the order of its rows.
+    """Returns the edges of a `.parquet` or `.csv` file, in the order of its rows.
 
-    There is never more in memory than one part of the file beside what is given back, and the index of the ids.
+    Memory holds one batch of the file, the index of the ids, and the result.
 
     Args:
         path: of the table.
-        source_ids: the ids that sources may have, all different.
-        target_ids: the ids that targets may have; the same object where they are the same nodes.
-        settings: which columns are source, target and weight.
-        what: what the ids are of, `node` or `class`; of sources and of targets where these differ.
-        weight_may_be_missing: whether the weight column need not be there, even one with a name of the user's own.
+        source_ids: the ids of possible sources, all different.
+        target_ids: the ids of possible targets; the same object where these are the same nodes.
+        settings: the columns of source, target and weight.
+        what: for errors, `node` or `class`; of sources and of targets where these differ.
+        is_weight_optional: whether the weight column may be missing even if the user named it.
 
     Raises:
-        InputError: for the first row that names an id that is not there or has a weight that is none.
+        InputError: for the first row with an unknown id or a weight that is not a positive number.
     """
     try:
         names = check_names(path, _column_names(path))
         require_column(path, names, settings.source_column, "source_column")
         require_column(path, names, settings.target_column, "target_column")
         weighted = settings.weight_column in names
-        if not weight_may_be_missing:
+        if not is_weight_optional:
             weighted = has_column(path, names, settings.weight_column, "weight_column")
         sources = NodeIndex(source_ids)
         targets = sources if target_ids is source_ids else NodeIndex(target_ids)
-        most = _most_rows(path)
+        most = _max_rows(path)
         of_source, of_target = (what, what) if isinstance(what, str) else what
         ends = np.empty(2 * most, np.int64)
         weight = np.empty(most, np.float32) if weighted else None
@@ -102,7 +102,7 @@ def read_edges(
         column.check()
     rows = columns[0].rows
     if rows < most:
-        # targets follow the sources without a gap: both are one array, and it need not be copied to be in one piece
+        # targets are moved next to the sources, so that both are one contiguous array without a copy
         ends[rows : 2 * rows] = ends[most : most + rows]
     used = [column.name for column in columns]
     return Edges(
@@ -113,15 +113,15 @@ def read_edges(
 
 
 def read_end_ids(path: Path, column: str, setting: str) -> pa.Array:
-    """The different ids that one end of the edges has, as int64 or text, in no particular order.
+    """Returns the distinct ids of one end of the edges, as int64 or text, in no particular order.
 
     Args:
         path: of the table.
-        column: the end.
-        setting: that says which column it is.
+        column: of the end.
+        setting: that names the column, for errors.
 
     Raises:
-        InputError: for the first row that has no id there.
+        InputError: for the first row without an id.
     """
     found: list[pa.Array] = []
     rows = 0
@@ -145,7 +145,7 @@ def read_end_ids(path: Path, column: str, setting: str) -> pa.Array:
 
 @dataclass
 class _Column:
-    """A column that is being read: the place for its values, and the first cell that cannot be used."""
+    """A column that is being read: an array for its values, and the first cell that cannot be used."""
 
     path: Path
     name: str
@@ -154,11 +154,11 @@ class _Column:
     bad: int = field(default=0, init=False)
     first_bad: tuple[int, object] | None = field(default=None, init=False)
 
-    def keep(self, values: np.ndarray, wrong: np.ndarray, cell: Callable[[int], object]) -> None:
-        """Add the next values, of which some are `wrong`; `cell` is what stands in the file at a place of theirs."""
+    def append(self, values: np.ndarray, wrong: np.ndarray, cell: Callable[[int], object]) -> None:
+        """Adds the next values, of which some are `wrong`; `cell` returns the content of the file at a position."""
         if wrong.any():
-            place = int(np.argmax(wrong))
-            self.first_bad = self.first_bad or (self.rows + place, cell(place))
+            position = int(np.argmax(wrong))
+            self.first_bad = self.first_bad or (self.rows + position, cell(position))
             self.bad += int(wrong.sum())
         self.out[self.rows : self.rows + len(values)] = values
         self.rows += len(values)
@@ -166,7 +166,7 @@ class _Column:
 
 @dataclass
 class _Ends(_Column):
-    """One end of each edge, as positions in the index."""
+    """One end of each edge, as a position in the index."""
 
     index: NodeIndex
     what: str
@@ -174,7 +174,7 @@ class _Ends(_Column):
     def add(self, column: pa.Array) -> None:
         keys = read_keys(self.path, pa.chunked_array([column]), self.name)
         position = self.index.find(keys)
-        self.keep(position, position < 0, lambda place: keys[place].as_py())
+        self.append(position, position < 0, lambda cell: keys[cell].as_py())
 
     def check(self) -> None:
         if self.first_bad is None:
@@ -194,12 +194,12 @@ class _Weights(_Column):
 
     def add(self, column: pa.Array) -> None:
         weights = single_precision(self._numbers(column))
-        self.keep(weights, ~(np.isfinite(weights) & (weights > 0)), lambda place: column[place].as_py())
+        self.append(weights, ~(np.isfinite(weights) & (weights > 0)), lambda cell: column[cell].as_py())
 
     def _numbers(self, column: pa.Array) -> np.ndarray:
         if pa.types.is_string(column.type):
             try:
-                # most columns are numbers throughout, which this reads many times faster
+                # many times faster, and most columns hold numbers only
                 return column.cast(pa.float64()).to_numpy(zero_copy_only=False)
             except pa.ArrowInvalid:
                 pass
@@ -237,8 +237,8 @@ def _column_names(path: Path) -> list[str]:
         return list(reader.schema.names)
 
 
-def _most_rows(path: Path) -> int:
-    """How many rows there are; in CSV, how many there are at most: empty lines and quoted line breaks are none."""
+def _max_rows(path: Path) -> int:
+    """Returns the number of rows; of CSV an upper bound, which counts empty lines and quoted line breaks."""
     if path.suffix == ".parquet":
         rows: int = pq.read_metadata(path).num_rows
         return rows
@@ -248,14 +248,14 @@ def _most_rows(path: Path) -> int:
             # a line may end with either, or with both, one after the other
             lines += block.count(b"\n") + block.count(b"\r") - (last + block).count(b"\r\n")
             last = block[-1:]
-    # the header is the line that is no row, or the last line has no end
+    # without a line end after the last row, the header makes up for it
     return lines - 1 if last in (b"\n", b"\r") else lines
 
 
 def _batches(path: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
-    """The rows of these columns, part by part."""
+    """Yields the rows of these columns in batches."""
     size = path.stat().st_size
-    with bar(f"reading {path.name}", size, wanted=size >= LARGE) as done:
+    with progress_bar(f"reading {path.name}", size, visible=size >= LARGE) as done:
         yield from (_parquet_batches if path.suffix == ".parquet" else _csv_batches)(path, columns, done)
 
 

@@ -1,4 +1,4 @@
-"""Where ids stand in the node table: an index that is made once and asked as often as there are edges."""
+"""An index from ids to positions in the node table."""
 
 from functools import cached_property
 
@@ -10,23 +10,23 @@ from legnn.io.columns import as_text
 
 
 class NodeIndex:
-    """Finds ids among `ids` `[M]`, which are all different and none of them null."""
+    """Finds the positions of keys among `ids` `[M]`, which are all different and not null."""
 
     def __init__(self, ids: pa.Array) -> None:
         self._ids = ids
-        self._is_whole = pa.types.is_int64(ids.type)
-        self._is_counted = self._is_whole and np.array_equal(ids.to_numpy(zero_copy_only=False), np.arange(len(ids)))
+        self._is_int = pa.types.is_int64(ids.type)
+        self._is_range = self._is_int and np.array_equal(ids.to_numpy(zero_copy_only=False), np.arange(len(ids)))
 
     def find(self, keys: pa.Array) -> np.ndarray:
-        """Position of each key, int64 `[len(keys)]`; -1 where it is not there or null.
+        """Returns the position of each key, int64 `[len(keys)]`; -1 where it is missing or null.
 
-        Numbers are found by their value, and keys of another kind than the ids by how they are written.
+        Integers are compared by value, keys of another type than the ids as text.
         """
-        if not self._is_whole or not pa.types.is_int64(keys.type):
+        if not self._is_int or not pa.types.is_int64(keys.type):
             return self._texts.get_indexer(as_text(keys).to_numpy(zero_copy_only=False)).astype(np.int64)
         numbers = keys.fill_null(-1).to_numpy(zero_copy_only=False)
-        if self._is_counted:
-            # seen as unsigned, a number below 0 is above them all
+        if self._is_range:
+            # as unsigned, a negative number is above them all
             return np.where(numbers.view(np.uint64) < len(self._ids), numbers, -1)
         position = self._values.get_indexer(numbers).astype(np.int64)
         if keys.null_count:

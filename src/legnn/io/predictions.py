@@ -1,4 +1,4 @@
-"""Predictions as a table the user can join with their own."""
+"""Predictions as a table that the user can join with their own."""
 
 from pathlib import Path
 
@@ -16,9 +16,9 @@ COLUMNS = ("id", "prediction", "confidence", "split")
 
 
 def write_predictions(path: str | Path, table: pd.DataFrame) -> None:
-    """Write `id`, `prediction`, `confidence` and `split` to a `.parquet` or `.csv` file, whole or not at all.
+    """Writes `id`, `prediction`, `confidence` and `split` to a `.parquet` or `.csv` file, atomically.
 
-    Ids and predictions keep the kind the user gave them, so that the table joins with theirs.
+    Ids and predictions keep the type of the user's tables, so that they can be joined.
     """
     path = _table_path(path)
     with atomic_write(path) as file:
@@ -29,7 +29,7 @@ def write_predictions(path: str | Path, table: pd.DataFrame) -> None:
 
 
 def read_predictions(path: str | Path) -> pd.DataFrame:
-    """Read what `write_predictions` wrote: columns `id`, `prediction`, `confidence` and `split`."""
+    """Reads what `write_predictions` wrote: columns `id`, `prediction`, `confidence` and `split`."""
     path = _table_path(path)
     table = read_columns(path, keys=["id", "prediction", "split"])
     missing = [name for name in COLUMNS if name not in table.column_names]

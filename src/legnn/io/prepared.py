@@ -1,16 +1,16 @@
-"""A prepared folder: a graph that was loaded, checked and prepared once, as plain arrays that are mapped, not read.
+"""A prepared folder: a `GraphData` as plain arrays, which are mapped into memory.
 
-| file | what it holds |
+| file | content |
 |---|---|
-| `graph.json` | name, sizes, classes, notes, fingerprint, the settings it was made with, and which arrays there are |
+| `graph.json` | name, sizes, classes, notes, fingerprint, settings, and the arrays |
 | `x.npy`, `y.npy` | features `[M, F]`, classes `[M]` (-1: unlabeled) |
 | `split.npy` | int8 `[M]`: -1 none, 0 training, 1 validation, 2 test |
-| `rowptr.npy`, `col.npy` | the edges in compressed rows: row `i` holds the ascending sources of the edges into `i` |
-| `weight.npy` | of the edges, in that order, where they have any |
+| `rowptr.npy`, `col.npy` | the adjacency in CSR: row `i` holds the ascending sources of the edges into `i` |
+| `weight.npy` | weights of the edges, in that order, where they have any |
 | `node_id.npy` or `node_id.parquet` | ids that are numbers, or text |
 | `label_x.npy`, `label_adjacency.npy` | prior knowledge of the labels, where there is any |
-| `node_type.npy`, `target_mask.npy` | where there are several node types: that of each node, and who is predicted |
-| `text.safetensors` | where features come from a text column: how they were made |
+| `node_type.npy` | the type of each node, where there are several |
+| `text.safetensors` | `TextFeatures`, where features come from a text column |
 """
 
 import json
@@ -24,25 +24,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from legnn.config.data import DataSettings
-from legnn.data.complete import MASKS, set_or_none
-from legnn.data.fingerprint import fingerprint
+from legnn.data.graph_data import GraphData, Provenance
+from legnn.data.node_types import NodeTypes
+from legnn.data.splits import MASKS
 from legnn.errors import InputError, first_line, plural
 from legnn.files import atomic_folder, write_text
 from legnn.io.arrays import map_array, write_array
 from legnn.io.text_features import TextFeatures
-from legnn.ops.csr.build import coo_to_csr
+from legnn.ops.csr.adjacency import Adjacency
 
-VERSION = 1
+VERSION = 2
 CARD, TEXT_IDS, TEXT_FEATURES = "graph.json", "node_id.parquet", "text.safetensors"
-NEEDED = ("x", "y", "split", "rowptr", "col")
-CARRIED = ("label_x", "label_adjacency", "node_type", "target_mask")
-"""Fields of `Data` that are there or not, and are kept as they are."""
-ARRAYS = (*NEEDED, "weight", "node_id", *CARRIED)
-TYPED = ("type_names", "type_columns", "computed_features", "feature_digest")
-"""What `graph.json` says of several node types, and of features that were computed."""
+REQUIRED = ("x", "y", "split", "rowptr", "col")
+OPTIONAL = ("weight", "node_id", "label_x", "label_adjacency", "node_type")
 
 
 def is_prepared(folder: Path) -> bool:
@@ -51,134 +47,137 @@ def is_prepared(folder: Path) -> bool:
 
 
 def check_place(folder: Path) -> None:
-    """Refuse a place where a prepared graph would overwrite something."""
+    """Raises `InputError` if a prepared graph would overwrite something."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder} is already there; give another --out, or empty it first")
+        raise InputError(f"{folder} is already there; give another folder, or empty it first")
 
 
-def write_prepared(folder: Path, data: Data, settings: DataSettings) -> None:
-    """Write a graph that `load` returned from anything but a prepared folder, whole or not at all.
-
-    Args:
-        folder: new or empty.
-        data: with `edge_index`.
-        settings: what it was loaded with.
-    """
+def write_prepared(folder: Path, graph: GraphData) -> None:
+    """Writes a graph to a new or empty folder, atomically."""
     check_place(folder)
-    if data.get("edge_index") is None:
-        raise InputError(f"{data.name} is prepared already; copy its folder, or prepare what it was made from")
-    # row = target: what a node hears stands together
-    source, target = data.edge_index.numpy()
-    weight = None if data.get("edge_weight") is None else data.edge_weight.numpy()
-    rows = coo_to_csr(target, source, weight, data.num_nodes, data.num_nodes)
-    arrays = {"x": data.x.numpy(), "y": data.y.numpy(), "split": _split(data), "rowptr": rows.rowptr, "col": rows.col}
-    if rows.weight is not None:
-        arrays["weight"] = rows.weight
-    arrays |= {name: data[name].numpy() for name in CARRIED if isinstance(data.get(name), Tensor)}
-    has_text_ids = data.node_id.dtype.kind not in "iu"
+    provenance, types = graph.provenance, graph.node_types
+    if provenance.fingerprint:
+        raise InputError(f"{graph.name} is prepared already; copy its folder, or prepare what it was made from")
+    tensors = {
+        **{name: getattr(graph, name) for name in ("x", "y", "label_x", "label_adjacency", "node_type")},
+        **{name: getattr(graph.adjacency, name) for name in ("rowptr", "col", "weight")},
+    }
+    arrays = {name: tensor.numpy() for name, tensor in tensors.items() if tensor is not None}
+    arrays["split"] = np.full(graph.num_nodes, -1, np.int8)
+    for part, mask in enumerate(MASKS):
+        arrays["split"][getattr(graph, mask).numpy()] = part
+    has_text_ids = graph.node_id.dtype.kind not in "iu"
     if not has_text_ids:
-        arrays["node_id"] = data.node_id
+        arrays["node_id"] = graph.node_id
     card = {
         "version": VERSION,
-        "name": data.name,
-        "nodes": data.num_nodes,
-        "edges": len(rows.col),
-        "features": data.x.shape[1],
-        "class_names": data.class_names,
-        "feature_names": data.get("feature_names"),
-        **{name: data[name] for name in TYPED if data.get(name) is not None},
-        "notes": data.notes,
-        "raw_edges": data.raw_edges,
-        "homophily": None if math.isnan(data.homophily) else data.homophily,
-        "fingerprint": fingerprint(data),
-        "settings": asdict(settings),
+        "name": graph.name,
+        "nodes": graph.num_nodes,
+        "edges": graph.num_edges,
+        "features": graph.num_features,
+        "class_names": graph.class_names,
+        "feature_names": graph.feature_names,
+        "type_names": types and types.names,
+        "target_type": types and types.target,
+        "type_columns": types and types.columns,
+        "notes": graph.notes,
+        "raw_edges": provenance.raw_edges,
+        "homophily": None if math.isnan(provenance.homophily) else provenance.homophily,
+        "computed_features": provenance.computed_features,
+        "feature_digest": provenance.feature_digest,
+        "fingerprint": graph.fingerprint(),
+        "settings": provenance.prepared_with and asdict(provenance.prepared_with),
         "arrays": {name: {"type": array.dtype.name, "shape": list(array.shape)} for name, array in arrays.items()},
     }
     with atomic_folder(folder) as partial:
         for name, array in arrays.items():
             write_array(partial / f"{name}.npy", array)
         if has_text_ids:
-            pq.write_table(pa.table({"id": pa.array(data.node_id.tolist(), pa.string())}), partial / TEXT_IDS)
-        if data.get("text_features") is not None:
-            data.text_features.save(partial / TEXT_FEATURES)
+            pq.write_table(pa.table({"id": pa.array(graph.node_id.tolist(), pa.string())}), partial / TEXT_IDS)
+        if graph.text_features is not None:
+            graph.text_features.save(partial / TEXT_FEATURES)
         write_text(partial / CARD, json.dumps(card, indent=1, ensure_ascii=False) + "\n")
 
 
-def read_prepared(folder: Path) -> Data:
-    """The graph of a prepared folder, its arrays mapped.
-
-    Returns:
-        `Data` as `load` returns it, but with `rowptr` [M + 1] and `col` [E], and `edge_weight` in their order, in place
-        of `edge_index`; with `fingerprint` and `prepared_with`, the settings it was made with.
+def read_prepared(folder: Path) -> GraphData:
+    """Returns the graph of a prepared folder, its arrays mapped into memory.
 
     Raises:
-        InputError: where a file is missing, cut short, or not what `graph.json` says.
+        InputError: if a file is missing, cut short, or not as `graph.json` describes it.
     """
     card = _read_card(folder)
     try:
-        arrays = {name: _open(folder, name, card["arrays"][name]) for name in ARRAYS if name in card["arrays"]}
-        needed = {name: torch.from_numpy(arrays.pop(name)) for name in NEEDED}
-        split = needed.pop("split")
-        data = Data(**needed)
-        for part, mask in enumerate(MASKS):
-            data[mask] = split == part
-        if "weight" in arrays:
-            data.edge_weight = torch.from_numpy(arrays.pop("weight"))
-        data.node_id = arrays.pop("node_id") if "node_id" in arrays else _read_text_ids(folder)
-        for name, array in arrays.items():
-            data[name] = torch.from_numpy(array)
-        for name in ("name", "class_names", "notes", "raw_edges", "fingerprint"):
-            data[name] = card[name]
-        data.homophily = math.nan if card["homophily"] is None else card["homophily"]
-        data.prepared_with = DataSettings(**card["settings"])
-        for name in TYPED:
-            if card.get(name) is not None:
-                data[name] = card[name]
-        set_or_none(data, "feature_names", card["feature_names"])
+        there = [name for name in (*REQUIRED, *OPTIONAL) if name in REQUIRED or name in card["arrays"]]
+        arrays = {name: _open(folder, name, card["arrays"][name]) for name in there}
+        node_id = arrays.pop("node_id") if "node_id" in arrays else _read_text_ids(folder)
+        _check(folder, card, {**arrays, "node_id": node_id})
+        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        split = tensors["split"]
         text = folder / TEXT_FEATURES
-        set_or_none(data, "text_features", TextFeatures.load(text) if text.is_file() else None)
-        sizes = {"nodes": card["nodes"], "edges": card["edges"], "features": card["features"]}
+        return GraphData(
+            name=card["name"],
+            adjacency=Adjacency(tensors["rowptr"], tensors["col"], tensors.get("weight"), num_cols=card["nodes"]),
+            x=tensors["x"],
+            y=tensors["y"],
+            train_mask=split == 0,
+            val_mask=split == 1,
+            test_mask=split == 2,
+            class_names=card["class_names"],
+            node_id=node_id,
+            feature_names=card["feature_names"],
+            text_features=TextFeatures.load(text) if text.is_file() else None,
+            label_x=tensors.get("label_x"),
+            label_adjacency=tensors.get("label_adjacency"),
+            node_types=_node_types(card, tensors.get("node_type")),
+            provenance=Provenance(
+                raw_edges=card["raw_edges"],
+                homophily=math.nan if card["homophily"] is None else card["homophily"],
+                prepared_with=card["settings"] and DataSettings(**card["settings"]),
+                computed_features=card["computed_features"],
+                feature_digest=card["feature_digest"],
+                fingerprint=card["fingerprint"],
+            ),
+            notes=card["notes"],
+        )
     except (KeyError, TypeError, AttributeError) as error:
         raise _damaged(folder / CARD, f"{type(error).__name__}: {first_line(error)}") from None
-    _check(folder, data, split, sizes)
-    return data
 
 
-def check_options(folder: str | Path, wanted: DataSettings, made_with: DataSettings) -> None:
-    """Refuse settings that a graph was not prepared with; those left at their defaults ask for nothing."""
+def _node_types(card: dict[str, Any], node_type: Tensor | None) -> NodeTypes | None:
+    if node_type is None:
+        return None
+    names, target, columns = card["type_names"], card["target_type"], card["type_columns"]
+    return NodeTypes(names=names, node_type=node_type, target=target, columns=columns)
+
+
+def check_loaded(
+    where: str | Path, graph: GraphData, wanted: DataSettings, target: str | None, text_features: TextFeatures | None
+) -> None:
+    """Raises `InputError` if a graph was loaded with other settings than `wanted`, or for another use.
+
+    Args:
+        where: its folder or name, for errors.
+        graph: the graph.
+        wanted: settings, of which those with the default value are not compared.
+        target: the node type to be predicted; None for that of the graph.
+        text_features: those its features must come from; None for any.
+    """
+    used = graph.provenance.prepared_with or wanted
     for field in fields(DataSettings):
-        value, fixed = getattr(wanted, field.name), getattr(made_with, field.name)
+        value, fixed = getattr(wanted, field.name), getattr(used, field.name)
         if field.name != "source" and value not in (field.default, fixed):
             raise InputError(
-                f"{field.name} of {folder} is {fixed!r}, as it was prepared, and not {value!r}; leave it out, "
+                f"{field.name} of {where} is {fixed!r}, as it was prepared, and not {value!r}; leave it out, "
                 f"or prepare the graph again"
             )
-
-
-def check_target(folder: str | Path, data: Data, wanted: str | None) -> None:
-    """Refuse a graph of several node types that was prepared to predict another one than `wanted`."""
-    if wanted is None or data.get("node_type") is None:
-        return
-    fixed = data.type_names[int(data.node_type[data.target_mask][0])]
-    if fixed != wanted:
-        raise InputError(f"{folder} was prepared to predict {fixed!r}, but {wanted!r} is to be predicted")
-
-
-def check_text(folder: str | Path, data: Data, wanted: TextFeatures) -> None:
-    """Refuse a graph whose texts were made features in another way than `wanted`."""
-    made = data.get("text_features")
-    same = made is not None and made.terms == wanted.terms and np.array_equal(made.components, wanted.components)
-    if not (same and np.array_equal(made.idf, wanted.idf)):
+    if target is not None and graph.node_types is not None and graph.node_types.target != target:
         raise InputError(
-            f"the features of {folder} were made of other texts than those of the run; give the tables it was made from"
+            f"{where} was prepared to predict {graph.node_types.target!r}, but {target!r} is to be predicted"
         )
-
-
-def _split(data: Data) -> np.ndarray:
-    part = np.full(data.num_nodes, -1, np.int8)
-    for number, mask in enumerate(MASKS):
-        part[data[mask].numpy()] = number
-    return part
+    if text_features is not None and graph.text_features != text_features:
+        raise InputError(
+            f"the features of {where} were made of other texts than those of the run; give the tables it was made from"
+        )
 
 
 def _damaged(path: Path, how: str) -> InputError:
@@ -226,32 +225,25 @@ def _read_text_ids(folder: Path) -> np.ndarray:
     return ids
 
 
-def _check(folder: Path, data: Data, split: Tensor, sizes: dict[str, int]) -> None:
-    """Refuse arrays that do not fit together: kernels follow their numbers without looking."""
-    nodes, edges, features = sizes["nodes"], sizes["edges"], sizes["features"]
-    shapes: dict[str, list[int]] = {
-        "x": [nodes, features],
-        "y": [nodes],
-        "rowptr": [nodes + 1],
-        "col": [edges],
-        "edge_weight": [edges],
-        "node_id": [nodes],
-        "node_type": [nodes],
-        "target_mask": [nodes],
+def _check(folder: Path, card: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """Raises `InputError` for arrays that do not fit together: kernels do not check bounds."""
+    nodes, edges, classes = card["nodes"], card["edges"], len(card["class_names"])
+    shapes = {
+        "x": (nodes, card["features"]),
+        **dict.fromkeys(("y", "split", "node_id", "node_type"), (nodes,)),
+        **dict.fromkeys(("col", "weight"), (edges,)),
+        "rowptr": (nodes + 1,),
     }
     for name, shape in shapes.items():
-        value = data.get(name)
-        if value is not None and list(value.shape) != shape:
-            raise _damaged(folder / CARD, f"{name} has the shape {list(value.shape)} with {plural(nodes, 'node')}")
-    if list(split.shape) != [nodes] or int(split.min()) < -1 or int(split.max()) >= len(MASKS):
-        raise _damaged(folder / "split.npy", f"it must hold a number from -1 to 2 for each of {plural(nodes, 'node')}")
-    kind = data.get("node_type")
-    if kind is not None and (int(kind.min()) < 0 or int(kind.max()) >= len(data.type_names)):
-        raise _damaged(folder / "node_type.npy", f"it must hold types from 0 to {len(data.type_names) - 1}")
-    rowptr = data.rowptr
-    if int(rowptr[0]) != 0 or int(rowptr[-1]) != edges or bool((rowptr[1:] < rowptr[:-1]).any()):
+        if name in arrays and arrays[name].shape != shape:
+            found = list(arrays[name].shape)
+            raise _damaged(folder / CARD, f"{name} has the shape {found} with {plural(nodes, 'node')}")
+    rowptr = arrays["rowptr"]
+    if rowptr[0] != 0 or rowptr[-1] != edges or (rowptr[1:] < rowptr[:-1]).any():
         raise _damaged(folder / "rowptr.npy", f"it must ascend from 0 to {edges:,}")
-    if int(data.col.min()) < 0 or int(data.col.max()) >= nodes:
-        raise _damaged(folder / "col.npy", f"it must hold nodes from 0 to {nodes - 1:,}")
-    if int(data.y.min()) < -1 or int(data.y.max()) >= len(data.class_names):
-        raise _damaged(folder / "y.npy", f"it must hold classes from -1 to {len(data.class_names) - 1}")
+    ranges = {"split": ("parts", -1, 2), "col": ("nodes", 0, nodes - 1), "y": ("classes", -1, classes - 1)}
+    if "node_type" in arrays:
+        ranges["node_type"] = ("types", 0, len(card["type_names"]) - 1)
+    for name, (what, least, largest) in ranges.items():
+        if arrays[name].min() < least or arrays[name].max() > largest:
+            raise _damaged(folder / f"{name}.npy", f"it must hold {what} from {least} to {largest:,}")

@@ -1,4 +1,4 @@
-"""A bar for what takes seconds: on standard error, where that is a terminal."""
+"""A progress bar on standard error, where that is a terminal."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -9,16 +9,16 @@ from rich.progress import Progress
 
 
 @contextmanager
-def bar(words: str, total: float | None, *, wanted: bool = True) -> Iterator[Callable[[float], None]]:
-    """A function that says how much of `total` is done; it draws nothing where nobody would see it.
+def progress_bar(title: str, total: float | None, *, visible: bool = True) -> Iterator[Callable[[float], None]]:
+    """Yields a function that sets how much of `total` is done.
 
     Args:
-        words: what is being done.
-        total: when it is finished; None where that is not known.
-        wanted: whether there is so much to do that somebody would wait.
+        title: of the bar.
+        total: None where it is not known.
+        visible: whether to draw the bar, if standard error is a terminal.
     """
-    shown = wanted and sys.stderr.isatty()
-    # a file's name may hold a bracket, which is no markup
+    shown = visible and sys.stderr.isatty()
+    # a bracket in the name of a file is not markup
     with Progress(console=Console(stderr=True, markup=False), transient=True, disable=not shown) as progress:
-        task = progress.add_task(words.replace("[", r"\["), total=total)
+        task = progress.add_task(title.replace("[", r"\["), total=total)
         yield lambda done: progress.update(task, completed=done)

@@ -1,4 +1,4 @@
-"""A table on disk, as CSV or Parquet: its columns, its rows as a user finds them, and what is wrong with it."""
+"""A table on disk, as CSV or Parquet: its columns, and the place of a row for error messages."""
 
 import csv
 import re
@@ -17,36 +17,36 @@ from legnn.io.columns import as_keys
 
 ROW_NUMBERS = re.compile(r"|__index_level_\d+__|Unnamed: 0")
 UNREADABLE = (pa.ArrowException, OSError, ValueError)
-"""What pyarrow raises on a file it cannot read."""
+"""Errors of pyarrow for a file that it cannot read."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table and where it came from."""
+    """A table and its path."""
 
     path: Path
     columns: pa.Table
 
     def column(self, name: str, setting: str) -> pa.ChunkedArray:
-        """The column, or an error that lists the columns there are."""
+        """Returns the column; raises `InputError` with the columns there are."""
         require_column(self.path, self.columns.column_names, name, setting)
         return self.columns[name]
 
     def optional_column(self, name: str, setting: str) -> pa.ChunkedArray | None:
-        """The column, or None if it is not there and nobody asked for it by a name of their own."""
+        """Returns the column, or None if it is missing and has the default name."""
         return self.columns[name] if has_column(self.path, self.columns.column_names, name, setting) else None
 
     def keys(self, column: pa.ChunkedArray, name: str) -> pa.Array:
-        """A column of ids or classes."""
+        """Returns a column of ids or classes."""
         return read_keys(self.path, column, name)
 
     def row(self, position: int) -> str:
-        """How the user finds the row."""
+        """Returns the place of a row."""
         return row_name(self.path, position)
 
 
 def table_path(folder: Path, stem: str) -> Path:
-    """Where the table is that the folder must have."""
+    """Returns the path of a table that the folder must have."""
     path = optional_table_path(folder, stem)
     if path is None:
         raise InputError(f"{folder} has no {stem}.parquet and no {stem}.csv; a folder of tables needs one of them")
@@ -54,7 +54,7 @@ def table_path(folder: Path, stem: str) -> Path:
 
 
 def optional_table_path(folder: Path, stem: str) -> Path | None:
-    """Where the table is, or None where there is none."""
+    """Returns the path of a table, or None where there is none."""
     there = [path for path in (folder / f"{stem}.parquet", folder / f"{stem}.csv") if path.is_file()]
     if len(there) == 2:
         raise InputError(f"{folder} has both {stem}.parquet and {stem}.csv; remove the one that is not meant")
@@ -62,7 +62,7 @@ def optional_table_path(folder: Path, stem: str) -> Path | None:
 
 
 def read_columns(path: Path, keys: Sequence[str]) -> pa.Table:
-    """The columns of a CSV or Parquet file; in CSV the `keys` stay text exactly as written."""
+    """Returns the columns of a CSV or Parquet file; in CSV the `keys` stay text as written."""
     try:
         columns = _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path, keys)
     except UNREADABLE as error:
@@ -71,21 +71,21 @@ def read_columns(path: Path, keys: Sequence[str]) -> pa.Table:
 
 
 def unreadable(path: Path, error: BaseException) -> InputError:
-    """The error that says why a table could not be read."""
+    """Returns the error for a table that could not be read."""
     return InputError(f"{path} could not be read: {first_line(error)}")
 
 
 def check_names(path: Path, names: list[str]) -> list[str]:
-    """The columns that are the user's; no two may have one name."""
+    """Returns the names without row numbers; raises `InputError` for two columns of one name."""
     if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"{path} has two columns named {twice!r}; names must differ")
-    # pandas writes its row numbers along; as a feature they would tell the order of the rows
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"{path} has two columns named {repeated!r}; names must differ")
+    # pandas also writes its row numbers; as a feature they would give away the order of the rows
     return [name for name in names if not ROW_NUMBERS.fullmatch(name)]
 
 
 def require_column(path: Path, names: list[str], name: str, setting: str) -> None:
-    """Refuse a table that does not have the column."""
+    """Raises `InputError` if the column is missing."""
     if name not in names:
         there = ", ".join(map(repr, names))
         raise InputError(
@@ -94,7 +94,7 @@ def require_column(path: Path, names: list[str], name: str, setting: str) -> Non
 
 
 def has_column(path: Path, names: list[str], name: str, setting: str) -> bool:
-    """Whether the column is there; it may be missing only if nobody asked for it by a name of their own."""
+    """Whether the column is there; raises `InputError` if a column that the user named is missing."""
     if name == getattr(DataSettings, setting) and name not in names:
         return False
     require_column(path, names, name, setting)
@@ -102,7 +102,7 @@ def has_column(path: Path, names: list[str], name: str, setting: str) -> bool:
 
 
 def read_keys(path: Path, column: pa.ChunkedArray, name: str) -> pa.Array:
-    """A column of ids or classes as int64, float64 or string, null where the cell is empty."""
+    """Returns a column of ids or classes as int64, float64 or string, null where the cell is empty."""
     try:
         return as_keys(column, from_text=path.suffix == ".csv")
     except pa.ArrowException as error:
@@ -112,10 +112,10 @@ def read_keys(path: Path, column: pa.ChunkedArray, name: str) -> pa.Array:
 
 
 def row_name(path: Path, position: int) -> str:
-    """How the user finds the row: the line of a CSV file, the row of a Parquet file."""
+    """Returns the place of a row: the line of a CSV file, the row of a Parquet file."""
     if path.suffix != ".csv":
         return f"row {position} (counting from 0)"
-    # quoted line breaks and empty lines make the line more than the position: count as an editor does
+    # counted as an editor does: quoted line breaks and empty lines are lines too
     with path.open(newline="", encoding="utf-8-sig") as file:
         reader = csv.reader(file)
         try:
@@ -126,7 +126,7 @@ def row_name(path: Path, position: int) -> str:
 
 
 def csv_options(texts: Sequence[str], only: Sequence[str] | None = None) -> dict[str, object]:
-    """How a CSV file is read: columns `texts` as they are written, `only` these columns or all."""
+    """Returns the options to read a CSV file: columns `texts` as written, `only` these columns or all."""
     return {
         "parse_options": pacsv.ParseOptions(newlines_in_values=True),
         # only the empty cell is missing: a class may be called NA

@@ -1,4 +1,4 @@
-"""Features from a text column: TF-IDF, then truncated SVD, kept so that new texts get the same features."""
+"""Features from a text column: TF-IDF, then truncated SVD, saved to transform new texts alike."""
 
 from __future__ import annotations
 
@@ -17,18 +17,16 @@ from legnn.files import atomic_write
 if TYPE_CHECKING:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-MOST_TERMS = 100_000  # bounds the components at 100,000 x channels; rarer words say little
-LEAST_DOCUMENTS = 2  # a word of one text alone joins nothing
+MAX_TERMS = 100_000  # bounds the components at 100,000 x channels; rarer words say little
+MIN_DOCUMENTS = 2  # a word of a single text relates it to no other
 
 
 class TextFeatures:
-    """The words, their weights and the directions that turn a text into features.
-
-    `fit` learns them from texts; `save` and `load` carry them, without pickle, beside a trained model.
+    """TF-IDF and truncated SVD: `fit` learns them from texts; `save` and `load` store them without pickle.
 
     Args:
         terms: the V words, in the order of the columns.
-        idf: float32 [V], inverse document frequency of each word.
+        idf: float32 [V], inverse document frequencies.
         components: float32 [F, V], the directions of the truncated SVD.
     """
 
@@ -46,27 +44,27 @@ class TextFeatures:
 
     @property
     def channels(self) -> int:
-        """Number of features F of each text."""
+        """`F`, features of each text."""
         return self.components.shape[0]
 
     @classmethod
     def fit(cls, texts: Sequence[str], channels: int, seed: int = 0) -> TextFeatures:
-        """Learn words and directions from the texts; as many channels as asked, or as the texts allow.
+        """Learns words and directions from the texts.
 
         Args:
-            texts: a text for each node; an empty one is fine.
-            channels: most features.
+            texts: a text for each node, which may be empty.
+            channels: features; fewer where the texts do not have that many words.
             seed: of the randomized SVD.
         """
         vectorizer = _fitted_vectorizer(texts)
         counts = vectorizer.transform(texts)
         if counts.shape[1] < 2:
             raise InputError("the text column holds one word alone; features need at least two different words")
-        most = min(channels, *counts.shape)
-        with np.errstate(invalid="ignore"):  # equal texts have no variance to explain, and none is asked for
+        components = min(channels, *counts.shape)
+        with np.errstate(invalid="ignore"):  # equal texts have no variance, and its ratio is not used
             from sklearn.decomposition import TruncatedSVD
 
-            svd = TruncatedSVD(n_components=most, random_state=seed).fit(counts)
+            svd = TruncatedSVD(n_components=components, random_state=seed).fit(counts)
         return cls(
             vectorizer.get_feature_names_out().tolist(),
             vectorizer.idf_.astype(np.float32),
@@ -74,21 +72,32 @@ class TextFeatures:
         )
 
     def transform(self, texts: Sequence[str]) -> np.ndarray:
-        """Features of the texts, float32 [len(texts), F]; words never seen in fitting count for nothing."""
+        """Returns features float32 [len(texts), F]; words that were not in the fitted texts are ignored."""
         if len(texts) == 0:
             return np.zeros((0, self.channels), dtype=np.float32)
         weights = self._vectorizer.transform(texts)
         return np.ascontiguousarray(weights @ self.components.T, dtype=np.float32)
 
+    def __eq__(self, other: object) -> bool:
+        """Whether both compute the same features."""
+        return (
+            isinstance(other, TextFeatures)
+            and self.terms == other.terms
+            and np.array_equal(self.idf, other.idf)
+            and np.array_equal(self.components, other.components)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
     def save(self, path: str | Path) -> None:
-        """Write a safetensors file, whole or not at all."""
+        """Writes a safetensors file, atomically."""
         terms = np.frombuffer(json.dumps(self.terms).encode(), dtype=np.uint8)
         with atomic_write(Path(path)) as file:
             file.write(save({"terms": terms, "idf": self.idf, "components": self.components}))
 
     @classmethod
     def load(cls, path: str | Path) -> TextFeatures:
-        """Read what `save` wrote; nothing in the file is executed."""
+        """Reads what `save` wrote; nothing in the file is executed."""
         try:
             tensors = load_file(path)
             terms = json.loads(tensors["terms"].tobytes().decode())
@@ -98,18 +107,18 @@ class TextFeatures:
 
 
 def _vectorizer(**options: object) -> TfidfVectorizer:
-    # importing scikit-learn takes seconds, which data without texts need not wait for
+    # importing scikit-learn takes seconds, which only data with texts need
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    # sublinear: a word said ten times is not ten times the topic
+    # sublinear: ten times a word is not ten times the topic
     return TfidfVectorizer(sublinear_tf=True, dtype=np.float32, **options)
 
 
 def _fitted_vectorizer(texts: Sequence[str]) -> TfidfVectorizer:
     try:
-        return _vectorizer(min_df=LEAST_DOCUMENTS, max_features=MOST_TERMS).fit(texts)
-    except ValueError:  # so few texts that no word comes twice
+        return _vectorizer(min_df=MIN_DOCUMENTS, max_features=MAX_TERMS).fit(texts)
+    except ValueError:  # so few texts that no word is in two of them
         try:
-            return _vectorizer(max_features=MOST_TERMS).fit(texts)
+            return _vectorizer(max_features=MAX_TERMS).fit(texts)
         except ValueError as error:
             raise InputError("the text column holds no words to make features of") from error

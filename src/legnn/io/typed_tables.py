@@ -2,22 +2,24 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import torch
-from torch_geometric.data import Data, HeteroData
+from torch_geometric.data import HeteroData
 
 from legnn.config.data import DataSettings
-from legnn.data.typed_edges import Relation
+from legnn.data.node_types import Relation
+from legnn.data.splits import MASKS
 from legnn.errors import InputError
-from legnn.io.columns import in_order, join_keys
+from legnn.io.columns import join_keys, sorted_unique
 from legnn.io.edge_tables import read_edges, read_end_ids
 from legnn.io.table_files import Table, table_path
-from legnn.io.tables import add_features, add_labels, add_split, node_ids, note_ignored, read_table
+from legnn.io.tables import note_unused, read_features, read_ids, read_labels, read_node_table, read_split
 from legnn.io.text_features import TextFeatures
 
-TABLES = (".parquet", ".csv")
-BETWEEN = "__"
+SUFFIXES = (".parquet", ".csv")
+SEPARATOR = "__"
 
 
 def has_types(folder: Path) -> bool:
@@ -28,48 +30,55 @@ def has_types(folder: Path) -> bool:
 def read_typed_folder(
     folder: Path, settings: DataSettings, text_features: TextFeatures | None, *, training: bool = True
 ) -> HeteroData:
-    """The graph of a folder with a table in `nodes` for each type and one in `edges` for each relation.
+    """Returns the graph of a folder with a table in `nodes` for each type and one in `edges` for each relation.
 
-    `nodes/<type>.npy` beside a node table holds its features, a row for each node. A type that has no node table is
-    made of the ids that its edges name. One node table has labels, and one the text column, if there is any.
+    `nodes/<type>.npy` beside a node table holds its features, a row for each node. The nodes of a type without a node
+    table are the ids in its edges. One node table has labels, and at most one has the text column.
 
     Returns:
-        A `HeteroData` whose types have `node_id` and, where they are known, `x` and `feature_names`; the labeled one
-        has `y`, `class_names` and, with a split column, masks.
+        A `HeteroData` as `to_homogeneous` describes, with `notes` and `text_features`.
     """
     nodes = _node_tables(folder, settings)
     edges = _edge_paths(folder)
-    labeled = _labeled(nodes, folder, settings, training)
-    with_text = _with_text(nodes, folder, settings)
+    labeled = _labeled_type(nodes, folder, settings, training)
+    text_type = _text_type(nodes, folder, settings)
+    ids = {kind: read_ids(table, settings) for kind, table in nodes.items()}
+    ids |= _ids_in_edges(edges, set(nodes), settings)
     graph, notes = HeteroData(), list[str]()
-    ids = {kind: node_ids(table, settings) for kind, table in nodes.items()}
-    ids |= _ids_of_edges(edges, set(nodes), settings)
     for kind in ids:
         graph[kind].node_id = ids[kind].to_numpy(zero_copy_only=False)
     for kind, table in nodes.items():
-        mine = replace(settings, text=settings.text if kind == with_text else "")
-        found = Data(notes=notes)
+        fields: dict[str, Any] = {}
         if kind == labeled:
-            add_labels(found, table, settings, training)
-            add_split(found, table, settings)
-        add_features(found, folder / "nodes" / f"{kind}.npy", table, mine, text_features)
-        if found.get("text_features") is not None:
-            graph.text_features = found.text_features
-        for field in ("x", "feature_names", "y", "class_names", "train_mask", "val_mask", "test_mask"):
-            if found.get(field) is not None:
-                graph[kind][field] = found[field]
-    graph.notes = notes
+            fields["y"], fields["class_names"] = read_labels(table, settings, training)
+            if (masks := read_split(table, settings)) is not None:
+                fields |= dict(zip(MASKS, masks, strict=True))
+        own = settings if kind == text_type else replace(settings, text=DataSettings.text)
+        features = read_features(folder / "nodes" / f"{kind}.npy", table, own, text_features, notes)
+        if features is not None:
+            fields |= {"x": features.x, "feature_names": features.names}
+            if kind == text_type:
+                graph.text_features = features.text_features
+        for field, value in fields.items():
+            graph[kind][field] = value
     for relation, path in edges.items():
-        _add_relation(graph, relation, path, ids, settings)
+        source, _, target = relation
+        what = (f"{source} node", f"{target} node")
+        found = read_edges(path, ids[source], ids[target], settings, what=what, is_weight_optional=True)
+        graph[relation].edge_index = torch.from_numpy(found.edge_index)
+        if found.weight is not None:
+            graph[relation].edge_weight = torch.from_numpy(found.weight)
+        note_unused(notes, found.unused, path, "edges have ends and a weight alone")
     if not any(graph[relation].edge_index.numel() for relation in edges):
         raise InputError(f"{folder / 'edges'} has no edges; a graph needs at least one")
+    graph.notes = notes
     return graph
 
 
 def _paths(folder: Path) -> dict[str, Path]:
-    """Where the tables of a folder are, by their stems in alphabetical order."""
+    """Returns the tables of a folder by their stems, in alphabetical order."""
     files = folder.iterdir() if folder.is_dir() else ()
-    stems = {path.stem for path in files if path.suffix in TABLES and not path.name.startswith(".")}
+    stems = {path.stem for path in files if path.suffix in SUFFIXES and not path.name.startswith(".")}
     return {stem: table_path(folder, stem) for stem in sorted(stems)}
 
 
@@ -80,8 +89,7 @@ def _node_tables(folder: Path, settings: DataSettings) -> dict[str, Table]:
                 f"{folder} has {name} beside the folder edges; a graph of one node type has tables nodes and edges, "
                 f"one of several has folders nodes and edges, so remove what is not meant"
             )
-    keys = [settings.id_column, settings.label_column, settings.split_column, settings.text or None]
-    tables = {kind: read_table(path, keys) for kind, path in _paths(folder / "nodes").items()}
+    tables = {kind: read_node_table(path, settings) for kind, path in _paths(folder / "nodes").items()}
     if not tables:
         raise InputError(f"{folder / 'nodes'} has no table; at least the type that is to be classified needs one")
     empty = next((table for table in tables.values() if table.columns.num_rows == 0), None)
@@ -99,18 +107,18 @@ def _node_tables(folder: Path, settings: DataSettings) -> dict[str, Table]:
 def _edge_paths(folder: Path) -> dict[Relation, Path]:
     found: dict[Relation, Path] = {}
     for stem, path in _paths(folder / "edges").items():
-        parts = stem.split(BETWEEN)
+        parts = stem.split(SEPARATOR)
         if len(parts) != 3 or not all(parts):
             raise InputError(
                 f"{path} does not say what it joins; a table of edges is called "
-                f"<type>{BETWEEN}<relation>{BETWEEN}<type>, such as author{BETWEEN}writes{BETWEEN}paper.parquet"
+                f"<type>{SEPARATOR}<relation>{SEPARATOR}<type>, such as author{SEPARATOR}writes{SEPARATOR}paper.parquet"
             )
         found[parts[0], parts[1], parts[2]] = path
     return found
 
 
-def _labeled(nodes: dict[str, Table], folder: Path, settings: DataSettings, training: bool) -> str | None:
-    """The one type whose table has labels; without training there may be none."""
+def _labeled_type(nodes: dict[str, Table], folder: Path, settings: DataSettings, training: bool) -> str | None:
+    """Returns the one type whose table has labels; if not `training`, there may be none."""
     name = settings.label_column
     with_column = {kind: table for kind, table in nodes.items() if name in table.columns.column_names}
     labeled = [
@@ -132,7 +140,7 @@ def _labeled(nodes: dict[str, Table], folder: Path, settings: DataSettings, trai
     )
 
 
-def _with_text(nodes: dict[str, Table], folder: Path, settings: DataSettings) -> str | None:
+def _text_type(nodes: dict[str, Table], folder: Path, settings: DataSettings) -> str | None:
     if not settings.text:
         return None
     found = [kind for kind, table in nodes.items() if settings.text in table.columns.column_names]
@@ -142,24 +150,12 @@ def _with_text(nodes: dict[str, Table], folder: Path, settings: DataSettings) ->
     return found[0]
 
 
-def _ids_of_edges(edges: dict[Relation, Path], known: set[str], settings: DataSettings) -> dict[str, pa.Array]:
-    """Ids of the types that have no node table: those their edges name, in order."""
+def _ids_in_edges(edges: dict[Relation, Path], known: set[str], settings: DataSettings) -> dict[str, pa.Array]:
+    """Returns the sorted ids of the types without a node table."""
     named: dict[str, list[pa.Array]] = {}
     for (source, _, target), path in edges.items():
         ends = ((source, settings.source_column, "source_column"), (target, settings.target_column, "target_column"))
         for kind, column, setting in ends:
             if kind not in known:
                 named.setdefault(kind, []).append(read_end_ids(path, column, setting))
-    return {kind: in_order(join_keys(parts)) for kind, parts in named.items()}
-
-
-def _add_relation(
-    graph: HeteroData, relation: Relation, path: Path, ids: dict[str, pa.Array], settings: DataSettings
-) -> None:
-    source, _, target = relation
-    what = (f"{source} node", f"{target} node")
-    edges = read_edges(path, ids[source], ids[target], settings, what=what, weight_may_be_missing=True)
-    graph[relation].edge_index = torch.from_numpy(edges.edge_index)
-    if edges.weight is not None:
-        graph[relation].edge_weight = torch.from_numpy(edges.weight)
-    note_ignored(graph, edges.ignored, path, "edges have ends and a weight alone")
+    return {kind: sorted_unique(join_keys(parts)) for kind, parts in named.items()}

@@ -1,17 +1,20 @@
-"""Runs: a folder for each, begun, resumed, repeated over seeds, and predicted from."""
+"""Runs: started, resumed, repeated over seeds, and predicted from."""
 
 from legnn.runs.folder import DataCard, RunFolder
-from legnn.runs.prediction import predict
-from legnn.runs.seeds import is_seeds_folder, resume_seeds, summarize, train_seeds
-from legnn.runs.session import Run, restore, resume, train
+from legnn.runs.result import MeanScores, MeanStd, Result, Summary, summarize
+from legnn.runs.run import Run
+from legnn.runs.seeds import is_seeds_folder, resume_seeds, train_seeds
+from legnn.runs.session import resume, train
 
 __all__ = [
     "DataCard",
+    "MeanScores",
+    "MeanStd",
+    "Result",
     "Run",
     "RunFolder",
+    "Summary",
     "is_seeds_folder",
-    "predict",
-    "restore",
     "resume",
     "resume_seeds",
     "summarize",

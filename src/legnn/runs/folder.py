@@ -1,12 +1,12 @@
-"""A run is a folder. This module knows its files; nobody else does.
+"""A run is a folder. This module knows its files; nothing else does.
 
 | file | what it holds |
 |---|---|
 | `settings.yaml` | every setting; `legnn train --config` repeats the run |
-| `data.json` | what the data was: classes, features, and a fingerprint |
+| `data.json` | the data: classes, features, and a fingerprint |
 | `metrics.jsonl` | a line for each epoch |
-| `checkpoint.safetensors` | while training: all that the rest of the run depends on |
-| `text.safetensors` | where features come from a text column: how they were made |
+| `checkpoint.safetensors` | while training: the state that the rest of the run depends on |
+| `text.safetensors` | features from a text column: the fitted vocabulary |
 | `weights.safetensors` | the best weights |
 | `predictions.parquet` | id, prediction, confidence, split of every node |
 | `result.json` | the scores; written last, so a folder that has it is finished |
@@ -22,106 +22,103 @@ from typing import Any
 import pandas as pd
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from legnn.config import ResolvedSettings
-from legnn.data import edge_count, fingerprint
+from legnn.data import GraphData
 from legnn.errors import InputError
 from legnn.files import remove_partial, write_text
 from legnn.io import TextFeatures, read_predictions, write_predictions
+from legnn.runs.result import Result
 from legnn.runs.tensors import load_tensors, save_tensors
 from legnn.training import EpochLog
+from legnn.typed_json import read_json, write_json
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataCard:
-    """What a run remembers of its data."""
+    """The data a run was trained on, without the data."""
 
     name: str
     fingerprint: str
-    """Of features, labels, edges and splits: equal only for the same data."""
+    """Digest of features, labels, edges and splits: equal only for the same data."""
     nodes: int
     edges: int
     features: int
     classes: list[str | int | float]
     feature_names: list[str] | None
-    label_edges: list[tuple[int, int, float]] | None = None
-    """Target, source and weight of each label–label edge, where the data came with them."""
-    types: list[str] | None = None
-    """The node types, where there are several, in the order of the model's projections."""
-    target_type: str | None = None
-    """The one of them that has labels."""
-    type_columns: list[list[str]] | None = None
-    """The features of each of them."""
-    computed_features: list[str] | None = None
+    label_edges: list[tuple[int, int, float]]
+    """Target, source and weight of each label–label edge."""
+    types: list[str]
+    """Node types in the order of the model's projections; empty for a homogeneous graph."""
+    target_type: str | None
+    """The type that has labels."""
+    type_columns: list[list[str]]
+    """The features of each type."""
+    computed_features: list[str]
     """Types whose features were computed from the graph, and exist for no other."""
 
     @property
     def label_adjacency(self) -> Tensor:
         """`[C, C]` the weights of the label–label edges, row = target."""
-        among = torch.zeros(len(self.classes), len(self.classes))
-        for target, source, weight in self.label_edges or []:
-            among[target, source] = weight
-        return among
+        weights = torch.zeros(len(self.classes), len(self.classes))
+        for target, source, weight in self.label_edges:
+            weights[target, source] = weight
+        return weights
+
+    @property
+    def num_types(self) -> int:
+        """How many node types there are, at least 1."""
+        return max(len(self.types), 1)
 
     @classmethod
-    def of(cls, data: Data) -> DataCard:
-        """The card of loaded data."""
+    def of(cls, graph: GraphData) -> DataCard:
+        """Returns the card of a graph."""
+        types, between = graph.node_types, graph.label_adjacency
         return cls(
-            name=data.name,
-            fingerprint=fingerprint(data),
-            nodes=data.num_nodes,
-            edges=edge_count(data),
-            features=data.x.size(1),
-            classes=list(data.class_names),
-            feature_names=data.get("feature_names"),
-            label_edges=_edges_of(data.get("label_adjacency")),
-            types=data.get("type_names"),
-            target_type=_target_type(data),
-            type_columns=data.get("type_columns"),
-            computed_features=data.get("computed_features"),
+            name=graph.name,
+            fingerprint=graph.fingerprint(),
+            nodes=graph.num_nodes,
+            edges=graph.num_edges,
+            features=graph.num_features,
+            classes=list(graph.class_names),
+            feature_names=graph.feature_names,
+            label_edges=[]
+            if between is None
+            else [(i, j, float(between[i, j])) for i, j in between.nonzero().tolist()],
+            types=[] if types is None else types.names,
+            target_type=None if types is None else types.target,
+            type_columns=[] if types is None else types.columns,
+            computed_features=graph.provenance.computed_features,
         )
 
 
-def _target_type(data: Data) -> str | None:
-    if data.get("node_type") is None:
-        return None
-    name: str = data.type_names[int(data.node_type[data.target_mask][0])]
-    return name
-
-
-def _edges_of(among: Tensor | None) -> list[tuple[int, int, float]] | None:
-    if among is None:
-        return None
-    return [(target, source, float(among[target, source])) for target, source in among.nonzero().tolist()]
-
-
 class RunFolder:
-    """Reads and writes one run folder, each file whole or not at all."""
+    """Reads and writes one run folder, each file atomically."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._journal = path / "metrics.jsonl"
+        self._metrics = path / "metrics.jsonl"
         self._checkpoint = path / "checkpoint.safetensors"
         self._weights = path / "weights.safetensors"
         self._result = path / "result.json"
         self._text = path / "text.safetensors"
 
     @classmethod
-    def create(cls, path: Path, settings: ResolvedSettings, data: Data) -> RunFolder:
-        """Begin a run in a new or empty folder."""
+    def create(cls, path: Path, settings: ResolvedSettings, graph: GraphData) -> RunFolder:
+        """Write the files a run starts with to a new or empty folder."""
         check_free(path)
         path.mkdir(parents=True, exist_ok=True)
         folder = cls(path)
-        if data.get("text_features") is not None:
-            data.text_features.save(folder._text)
-        write_text(path / "data.json", json.dumps(asdict(DataCard.of(data)), indent=1, ensure_ascii=False) + "\n")
+        if graph.text_features is not None:
+            graph.text_features.save(folder._text)
+        write_json(path / "data.json", DataCard.of(graph))
+        # last: a folder without settings is one whose creation was cut short
         write_text(path / "settings.yaml", settings.to_yaml())
         return folder
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
-        """A folder that a run began in."""
+        """Returns the folder of a run that was started; raises `InputError` for any other."""
         if not path.is_dir():
             raise InputError(f"there is no run folder {path}")
         seeds = sorted(child.name for child in path.glob("seed-*") if child.is_dir())
@@ -134,21 +131,17 @@ class RunFolder:
 
     @property
     def settings(self) -> ResolvedSettings:
-        """The run's complete settings."""
+        """The run's settings."""
         return ResolvedSettings.from_yaml(self.path / "settings.yaml")
 
     @property
     def card(self) -> DataCard:
-        """What the run was trained on."""
-        path = self.path / "data.json"
-        try:
-            return DataCard(**json.loads(path.read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError) as error:
-            raise InputError(f"{path} is damaged ({error}); restore it from a copy") from None
+        """The data the run is trained on."""
+        return read_json(self.path / "data.json", DataCard)
 
     @property
     def text_features(self) -> TextFeatures | None:
-        """How features were made from text, where they were."""
+        """The fitted features of a text column, where there are any."""
         return TextFeatures.load(self._text) if self._text.is_file() else None
 
     @property
@@ -156,81 +149,69 @@ class RunFolder:
         """Whether the run came to its end."""
         return self._result.is_file()
 
-    def check_data(self, data: Data, advice: str) -> None:
-        """Refuse data that are not those of this run."""
-        card, other = self.card, DataCard.of(data)
-        if other.fingerprint != card.fingerprint:
-            raise InputError(
-                f"{self.path} is a run on other data: it was trained on {card.name!r} with {card.nodes} nodes and "
-                f"{card.edges} edges, and {other.name!r} ({other.nodes} nodes, {other.edges} edges) is not the same; "
-                f"{advice}"
-            )
-
     def append(self, log: EpochLog) -> None:
-        """Add an epoch's line."""
-        with open(self._journal, "a", encoding="utf-8") as file:
+        """Add an epoch's line to the metrics."""
+        with open(self._metrics, "a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(log)) + "\n")
 
     def logs(self) -> list[dict[str, Any]]:
-        """The lines of all epochs so far; a last line cut short by a crash is left out."""
-        if not self._journal.is_file():
+        """Returns the lines of all epochs so far, without a last line that a crash cut short."""
+        if not self._metrics.is_file():
             return []
-        lines = self._journal.read_text(encoding="utf-8").splitlines(keepends=True)
+        lines = self._metrics.read_text(encoding="utf-8").splitlines(keepends=True)
         try:
             return [json.loads(line) for line in lines if line.endswith("\n")]
         except ValueError as error:
-            raise InputError(f"{self._journal} is damaged ({error}); restore it from a copy") from None
+            raise InputError(f"{self._metrics} is damaged ({error}); restore it from a copy") from None
 
     def save_checkpoint(self, tensors: dict[str, Tensor], meta: dict[str, Any]) -> None:
-        """Keep the state of the run."""
+        """Write the state of the run."""
         save_tensors(self._checkpoint, tensors, meta)
 
     def load_checkpoint(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """The last state kept; None where none was kept yet."""
+        """Returns the last state written; None before the first."""
         if not self._checkpoint.is_file():
             return None
         tensors, meta = load_tensors(self._checkpoint)
         if "epoch" not in meta:
-            raise InputError(f"{self._checkpoint} is not a checkpoint; restore it from a copy, or begin a new run")
+            raise InputError(f"{self._checkpoint} is not a checkpoint; restore it from a copy, or start a new run")
         return tensors, meta
 
-    def cut_back(self) -> None:
-        """Take away what was written after the last state kept: half files, and the lines of later epochs."""
+    def rollback_to_checkpoint(self) -> None:
+        """Remove what was written after the last checkpoint: partial files, and the lines of later epochs."""
         remove_partial(self.path)
         checkpoint = self.load_checkpoint()
         if checkpoint is None:
-            self._journal.unlink(missing_ok=True)
+            self._metrics.unlink(missing_ok=True)
             return
         kept = [json.dumps(log) for log in self.logs() if log["epoch"] <= checkpoint[1]["epoch"]]
-        write_text(self._journal, "".join(line + "\n" for line in kept))
+        write_text(self._metrics, "".join(line + "\n" for line in kept))
 
-    def finish(self, weights: dict[str, Tensor], predictions: pd.DataFrame, result: dict[str, Any]) -> None:
-        """Write what the run came to, the result last, and drop the checkpoint it no longer needs."""
+    def finish(self, weights: dict[str, Tensor], predictions: pd.DataFrame, result: Result) -> None:
+        """Write what the run came to, the result last, and remove the checkpoint."""
         save_tensors(self._weights, weights)
         write_predictions(self.path / "predictions.parquet", predictions)
-        write_text(self._result, json.dumps(result, indent=1) + "\n")
+        write_json(self._result, result)
         self._checkpoint.unlink(missing_ok=True)
 
     def weights(self) -> dict[str, Tensor]:
-        """The best weights of a finished run."""
+        """Returns the best weights of a finished run."""
         if not self.is_finished:
-            raise InputError(f"{self.path} is not finished; finish it with: legnn train --resume {self.path}")
+            raise InputError(f"{self.path} is not finished; continue it with `resume={self.path}`")
         return load_tensors(self._weights)[0]
 
     def predictions(self) -> pd.DataFrame:
-        """The predictions of a finished run: id, prediction, confidence, split."""
+        """Returns the predictions of a finished run: id, prediction, confidence, split."""
         return read_predictions(self.path / "predictions.parquet")
 
-    def result(self) -> dict[str, Any]:
-        """The scores of a finished run."""
-        try:
-            loaded: dict[str, Any] = json.loads(self._result.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise InputError(f"cannot read {self._result}: {error}") from None
-        return loaded
+    def result(self) -> Result:
+        """Returns the scores of a finished run."""
+        return read_json(self._result, Result)
 
 
 def check_free(path: Path) -> None:
-    """Refuse a place where a new run would overwrite something."""
+    """Raises `InputError` for a place where a new run would overwrite something."""
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise InputError(f"{path} is already there; give another --out, or go on with it: legnn train --resume {path}")
+        raise InputError(
+            f"{path} is already there; give another folder as `out`, or continue the run in it with `resume={path}`"
+        )

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
-from torch_geometric.data import Data
 
 from legnn.config import ResolvedSettings, fanouts_for
-from legnn.data import edge_count
+from legnn.data import GraphData
 from legnn.errors import InputError
 from legnn.training.memory import USABLE, Size, free_bytes, in_gib
 from legnn.training.ranks import under_torchrun
@@ -36,52 +35,52 @@ def select_device(name: str) -> torch.device:
     return torch.device("cuda", number)
 
 
-def size_of(data: Data, settings: ResolvedSettings) -> Size:
-    """What the memory of a run on `data` depends on."""
+def size_of(graph: GraphData, settings: ResolvedSettings) -> Size:
+    """Returns the numbers that the memory of a run on `graph` depends on."""
     model = settings.model
-    return Size(data.num_nodes, edge_count(data), data.x.size(1), len(data.class_names), model.hidden, model.layers)
+    return Size(graph.num_nodes, graph.num_edges, graph.num_features, graph.num_classes, model.hidden, model.layers)
 
 
-def choose_batch(settings: ResolvedSettings, data: Data, device: torch.device) -> tuple[ResolvedSettings, str | None]:
-    """Settings whose `batch` is chosen, and a sentence for the user where the choice was not theirs.
+def choose_batch(
+    settings: ResolvedSettings, graph: GraphData, device: torch.device
+) -> tuple[ResolvedSettings, str | None]:
+    """Returns settings in which `batch = auto` is decided, and a note where mini-batches were chosen.
 
-    Full batch where it fits: it is faster, and has no noise of sampling. Several processes share mini-batches out.
+    Full batch where it fits: it is faster, and has no sampling noise. Several processes share mini-batches.
     """
-    train, model = settings.train, settings.model
-    if train.batch == "full" and under_torchrun():
-        raise InputError("batch = full is one step of one process; several processes need --batch N or auto")
-    note = None
-    batch = train.batch
+    batch, note = settings.train.batch, None
+    if batch == "full" and under_torchrun():
+        raise InputError("`batch=full` is one step of one process; several processes need a number as `batch`, or auto")
     if batch == "auto":
-        needed, free = size_of(data, settings).training_bytes, free_bytes(device)
+        needed, free = size_of(graph, settings).training_bytes, free_bytes(device)
         batch = "full" if needed <= USABLE * free and not under_torchrun() else DEFAULT_BATCH
         if batch != "full":
-            why = "several processes share them out"
+            why = "several processes share them"
             if not under_torchrun():
                 why = f"the full batch would take about {in_gib(needed)} and {in_gib(free)} are free on {device.type}"
             note = f"batch = auto chose mini-batches of {batch:,} nodes: {why}."
     if batch != "full":
-        fanouts_for(train.fanout, model.layers)
+        fanouts_for(settings.train.fanout, settings.model.layers)
     return settings.override(batch=batch), note
 
 
-def storage_device(settings: ResolvedSettings, data: Data, device: torch.device) -> torch.device:
-    """Where the graph lies: on the device, or in the host's memory where it would leave too little room there."""
+def storage_device(settings: ResolvedSettings, graph: GraphData, device: torch.device) -> torch.device:
+    """Returns where the graph is kept: on the device, or on the host where it would leave too little memory."""
     if device.type == "cpu" or settings.train.batch == "full":
         return device
-    fits = size_of(data, settings).graph_bytes <= RESIDENT * free_bytes(device)
+    fits = size_of(graph, settings).graph_bytes <= RESIDENT * free_bytes(device)
     return device if fits else torch.device("cpu")
 
 
 @contextmanager
 def explain_out_of_memory(settings: ResolvedSettings) -> Iterator[None]:
-    """Within it, running out of memory is one sentence that says what to try."""
+    """Within it, running out of memory raises an `InputError` that says which settings to change."""
     try:
         yield
     except (torch.OutOfMemoryError, MemoryError) as error:
         raise InputError(_advice(settings)) from error
     except RuntimeError as error:
-        # what PyTorch says where the host's memory is over
+        # PyTorch's words where the host has no more memory
         if "can't allocate memory" not in str(error) and "not enough memory" not in str(error):
             raise
         raise InputError(_advice(settings)) from error
@@ -91,10 +90,9 @@ def _advice(settings: ResolvedSettings) -> str:
     batch = settings.train.batch
     if isinstance(batch, str):
         return (
-            f"out of memory with batch = {batch}; give --batch {DEFAULT_BATCH} for mini-batches, or a smaller --hidden"
+            f"out of memory with batch = {batch}; try `batch={DEFAULT_BATCH}` for mini-batches, or a smaller `hidden`"
         )
-    smaller = f"--batch {max(batch // 2, 1)}"
     return (
         f"out of memory with batch = {batch} and fanout = {settings.train.fanout}; "
-        f"give {smaller}, a smaller --fanout or a smaller --hidden"
+        f"try `batch={max(batch // 2, 1)}`, a smaller `fanout` or a smaller `hidden`"
     )

@@ -2,141 +2,126 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-import statistics
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torch_geometric.data import Data, HeteroData
-
 from legnn.config import ResolvedSettings, Settings
+from legnn.data import GraphData
+from legnn.datasets import Source
 from legnn.errors import InputError, Interrupted
 from legnn.files import write_text
+from legnn.runs.build import check_settings
 from legnn.runs.folder import RunFolder, check_free
-from legnn.runs.session import OnEpoch, Run, begin, check_settings, facts_of, finished, go_on, load_for, reload
-from legnn.training import under_torchrun
+from legnn.runs.graphs import load_graph, load_new, reload_graph
+from legnn.runs.result import Summary, summarize
+from legnn.runs.run import Run
+from legnn.runs.session import Callbacks, continue_run, start_run
+from legnn.training import EpochLog, under_torchrun
+from legnn.typed_json import read_json, write_json
 
-OnSeed = Callable[[int], None]
+SEEDS = "seeds.json"
+
+
+@dataclass(frozen=True)
+class SeedList:
+    """What `seeds.json` holds."""
+
+    seeds: list[int]
 
 
 def train_seeds(
-    data: Data | HeteroData | str | Path = "digits",
+    data: Source = "digits",
     settings: Settings | None = None,
     *,
     seeds: int,
     out: str | Path | None = None,
-    on_seed: OnSeed = lambda seed: None,
-    on_epoch: OnEpoch | None = None,
+    on_seed: Callable[[int], None] = lambda seed: None,
+    on_epoch: Callable[[EpochLog], None] = lambda log: None,
     should_stop: Callable[[], bool] = lambda: False,
     **overrides: Any,
-) -> dict[str, Any]:
-    """Train with the seeds `seed, seed + 1, …` and give their summary: mean and unbiased deviation of every score.
+) -> Summary:
+    """Trains with the seeds `seed, seed + 1, …` and returns mean and unbiased deviation of every score.
 
-    With `out`, run `k` is the folder `out/seed-k`, and `out/summary.json` the summary. A call on a folder in which some
-    of the runs are there already (`resume_seeds`) finishes what is missing.
+    With `out`, run `k` is the folder `out/seed-k`, and `out/summary.json` the summary. `resume_seeds(out)` finishes
+    what is missing. The other arguments are those of `train`.
     """
     if under_torchrun():
-        raise InputError("several processes train one run together; give --seed for one, not --seeds")
-    settings = (settings or Settings()).override(**overrides)
-    loaded, settings = load_for(settings, data)
-    resolved = settings.resolve(facts_of(loaded))
-    check_settings(resolved, loaded)
-    chosen = _seeds(resolved, seeds)
-    place = None if out is None else Path(out)
-    if place is not None:
-        check_free(place)
-        write_text(place / "settings.yaml", resolved.to_yaml())
-        write_text(place / "seeds.json", json.dumps({"seeds": chosen}) + "\n")
-    return _train_each(loaded, resolved, chosen, place, on_seed, on_epoch, should_stop)
+        raise InputError("several processes train one run together; give one seed, not several seeds")
+    if seeds < 1:
+        raise InputError(f"seeds must be at least 1, got {seeds}")
+    graph, settings = load_new((settings or Settings()).override(**overrides), data)
+    resolved = settings.resolve(graph.facts())
+    check_settings(resolved, graph)
+    chosen = [resolved.train.seed + k for k in range(seeds)]
+    folder = None if out is None else Path(out)
+    if folder is not None:
+        check_free(folder)
+        write_text(folder / "settings.yaml", resolved.to_yaml())
+        write_json(folder / SEEDS, SeedList(chosen))
+    return _train_each(graph, resolved, chosen, folder, on_seed, Callbacks(on_epoch, should_stop))
 
 
 def resume_seeds(
     out: str | Path,
-    data: Data | HeteroData | None = None,
+    data: Source | None = None,
     *,
-    on_seed: OnSeed = lambda seed: None,
-    on_epoch: OnEpoch | None = None,
+    on_seed: Callable[[int], None] = lambda seed: None,
+    on_epoch: Callable[[EpochLog], None] = lambda log: None,
     should_stop: Callable[[], bool] = lambda: False,
-) -> dict[str, Any]:
-    """Finish a run over several seeds that was cut off: finished seeds are kept, a half-done one goes on."""
-    place = Path(out)
-    try:
-        seeds: list[int] = json.loads((place / "seeds.json").read_text(encoding="utf-8"))["seeds"]
-    except (OSError, ValueError, KeyError, TypeError):
-        raise InputError(f"{place} is not a folder of several seeds: it has no readable seeds.json") from None
-    settings = ResolvedSettings.from_yaml(place / "settings.yaml")
-    first = place / f"seed-{seeds[0]}"
+) -> Summary:
+    """Finishes an interrupted run over several seeds: finished seeds are kept, a half-done one continues."""
+    folder = Path(out)
+    if not is_seeds_folder(folder):
+        raise InputError(f"{folder} is not a folder of several seeds: it has no {SEEDS}")
+    seeds = read_json(folder / SEEDS, SeedList).seeds
+    settings = ResolvedSettings.from_yaml(folder / "settings.yaml")
+    first = folder / f"seed-{seeds[0]}"
     if (first / "settings.yaml").is_file():
-        loaded = reload(RunFolder.open(first), data)
+        run = RunFolder.open(first)
+        graph = reload_graph(run.settings, run.card, run.text_features, data, name=str(folder))
     else:
-        loaded, settings = load_for(settings, data if data is not None else settings.data.source)
-    return _train_each(loaded, settings, seeds, place, on_seed, on_epoch, should_stop)
+        graph = load_graph(settings.data, data if data is not None else settings.data.source)
+    return _train_each(graph, settings, seeds, folder, on_seed, Callbacks(on_epoch, should_stop))
 
 
 def is_seeds_folder(path: Path) -> bool:
     """Whether a folder holds runs with several seeds."""
-    return (path / "seeds.json").is_file()
-
-
-def _seeds(settings: ResolvedSettings, count: int) -> list[int]:
-    if count < 1:
-        raise InputError(f"seeds must be at least 1, got {count}")
-    return list(range(settings.train.seed, settings.train.seed + count))
+    return (path / SEEDS).is_file()
 
 
 def _train_each(
-    data: Data,
+    graph: GraphData,
     settings: ResolvedSettings,
     seeds: list[int],
     out: Path | None,
-    on_seed: OnSeed,
-    on_epoch: OnEpoch | None,
-    should_stop: Callable[[], bool],
-) -> dict[str, Any]:
-    runs: list[Run] = []
+    on_seed: Callable[[int], None],
+    callbacks: Callbacks,
+) -> Summary:
+    results = []
     for seed in seeds:
         on_seed(seed)
-        folder = None if out is None else out / f"seed-{seed}"
-        with_seed = settings.override(seed=seed)
         try:
-            if folder is None or not (folder / "settings.yaml").is_file():
-                if folder is not None:
-                    # a kill may have come while the folder was being made: its settings are written last
-                    shutil.rmtree(folder, ignore_errors=True)
-                runs.append(begin(data, with_seed, folder, on_epoch=on_epoch, should_stop=should_stop))
-                continue
-            run = RunFolder.open(folder)
-            if run.is_finished:
-                runs.append(finished(run))
-            else:
-                runs.append(go_on(run, data, on_epoch=on_epoch, should_stop=should_stop))
+            run = _train_one(
+                graph, settings.override(seed=seed), None if out is None else out / f"seed-{seed}", callbacks
+            )
         except Interrupted as stop:
-            # what goes on later is the whole, not the one seed
+            # what continues later is all of them, not this one seed
             raise Interrupted(stop.epoch, out) from None
-    summary = summarize([run.result for run in runs])
+        results.append(run.result)
+    summary = summarize(results)
     if out is not None:
-        write_text(out / "summary.json", json.dumps(summary, indent=1) + "\n")
+        write_json(out / "summary.json", summary)
     return summary
 
 
-def summarize(results: list[dict[str, Any]]) -> dict[str, Any]:
-    """Mean and unbiased deviation of every score; a deviation of one run is null."""
-
-    def over(split: str, metric: str) -> dict[str, float | None]:
-        values = [result[split][metric] for result in results]
-        return {
-            "mean": statistics.fmean(values),
-            "std": statistics.stdev(values) if len(values) > 1 else None,
-        }
-
-    scored = [split for split in ("val", "test", "train_out_of_fold") if results[0][split] is not None]
-    return {
-        **{split: {metric: over(split, metric) for metric in ("accuracy", "macro_f1")} for split in scored},
-        "seeds": [result["seed"] for result in results],
-        "seconds": round(sum(result["seconds"] for result in results), 3),
-        "parameters": results[0]["parameters"],
-        "versions": results[0]["versions"],
-        "notes": results[0]["notes"],
-    }
+def _train_one(graph: GraphData, settings: ResolvedSettings, folder: Path | None, callbacks: Callbacks) -> Run:
+    if folder is None or not (folder / "settings.yaml").is_file():
+        if folder is not None:
+            # the process may have been killed while it made the folder, of which the settings are written last
+            shutil.rmtree(folder, ignore_errors=True)
+        return start_run(graph, settings, folder, callbacks)
+    run = RunFolder.open(folder)
+    return Run.open(folder) if run.is_finished else continue_run(run, graph, callbacks)

@@ -10,11 +10,20 @@ from legnn.training.mini_batch import MiniBatch
 from legnn.training.objective import ASTrain, Objective, PseudoLabels, training_confidence
 from legnn.training.optimizer import make_adam
 from legnn.training.precision import Precision, matrix_products, prediction_precision, training_precision
-from legnn.training.protocols import Batching, Model, PostProcess, SelfTrainingRule, StagedModel, require_staged
+from legnn.training.protocols import (
+    Batching,
+    Model,
+    PostProcess,
+    Predictor,
+    SelfTrainingRule,
+    StagedModel,
+    require_staged,
+)
 from legnn.training.ranks import Ranks, is_restarted, join_ranks, under_torchrun
 from legnn.training.task import Task
 
 __all__ = [
+    "ASTrain",
     "Batching",
     "EpochLog",
     "FullBatch",
@@ -25,6 +34,7 @@ __all__ = [
     "Objective",
     "PostProcess",
     "Precision",
+    "Predictor",
     "PseudoLabels",
     "Ranks",
     "Scores",

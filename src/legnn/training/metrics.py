@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 
-class Scores(NamedTuple):
+@dataclass(frozen=True)
+class Scores:
     """How well a set of nodes is predicted."""
 
     accuracy: float

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
-from legnn.config import SelfTrainingSettings
-from legnn.graph import Adjacency, LabelGraph
+from legnn.data import GraphData
+from legnn.graph import LabelGraph
+
+Candidates = Literal["unlabeled", "unsplit"]
+"""Nodes that may get a pseudo label: every node but the training nodes, or only nodes in no split."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,36 +37,30 @@ class Task:
     """`[n]` nodes of the one of these types that is predicted."""
 
     @classmethod
-    def from_data(
-        cls,
-        data: Data,
-        device: torch.device,
-        *,
-        label_edges: bool = False,
-        as_train: SelfTrainingSettings | None = None,
+    def from_graph(
+        cls, graph: GraphData, device: torch.device, *, label_edges: bool = False, candidates: Candidates = "unlabeled"
     ) -> Task:
-        """Lay the data out on `device`, with the label–label edges that come with them if `label_edges`."""
-        adjacency = Adjacency.from_data(data).to(device)
-        label_adjacency = data.label_adjacency.to(device) if label_edges else None
-        if as_train is not None and as_train.candidates == "unsplit":
-            candidates = ~(data.train_mask | data.val_mask | data.test_mask)
-        else:
-            candidates = ~data.train_mask
-        node_type, targets = data.get("node_type"), None
-        if node_type is not None:
-            targets = data.target_mask.nonzero().flatten().to(device)
+        """Returns the task of a graph on `device`, with the graph's label–label edges if `label_edges`."""
+        labels = graph.label_adjacency if label_edges else None
+        may_be_chosen = ~graph.train_mask
+        if candidates == "unsplit":
+            may_be_chosen = may_be_chosen & ~graph.val_mask & ~graph.test_mask
+        if graph.node_types is not None:
             # a node of another type has no class, so it can have no pseudo label
-            candidates = candidates & data.target_mask
+            may_be_chosen = may_be_chosen & graph.node_types.target_mask
+        node_type, targets = graph.node_type, graph.target_index
         return cls(
-            x=data.x.to(device),
-            graph=LabelGraph.without_labels(adjacency, len(data.class_names), label_adjacency),
-            y=data.y.to(device),
-            train=data.train_mask.nonzero().flatten().to(device),
-            val=data.val_mask.nonzero().flatten().to(device),
-            test=data.test_mask.nonzero().flatten().to(device),
-            candidates=candidates.nonzero().flatten().to(device),
+            x=graph.x.to(device),
+            graph=LabelGraph.without_labels(
+                graph.adjacency.to(device), graph.num_classes, None if labels is None else labels.to(device)
+            ),
+            y=graph.y.to(device),
+            train=graph.train_mask.nonzero().flatten().to(device),
+            val=graph.val_mask.nonzero().flatten().to(device),
+            test=graph.test_mask.nonzero().flatten().to(device),
+            candidates=may_be_chosen.nonzero().flatten().to(device),
             node_type=None if node_type is None else node_type.to(device),
-            targets=targets,
+            targets=None if targets is None else targets.to(device),
         )
 
     @cached_property

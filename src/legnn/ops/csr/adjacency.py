@@ -7,7 +7,6 @@ from functools import cached_property
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from legnn.ops.csr.build import CSR, coo_to_csr
 from legnn.ops.csr.row_chunks import LONG_ROW, RowChunks
@@ -67,13 +66,6 @@ class Adjacency:
         """From NumPy arrays, whose memory it shares."""
         weight = None if csr.weight is None else torch.from_numpy(csr.weight)
         return cls(torch.from_numpy(csr.rowptr), torch.from_numpy(csr.col), weight, num_cols)
-
-    @classmethod
-    def from_data(cls, data: Data) -> Adjacency:
-        """From what `load` returned: an `edge_index`, or the CSR of a prepared folder."""
-        if data.get("rowptr") is None:
-            return cls.from_edge_index(data.edge_index, data.num_nodes, data.get("edge_weight"))
-        return cls(data.rowptr, data.col, data.get("edge_weight"), data.num_nodes)
 
     @classmethod
     def from_sorted(cls, row: Tensor, col: Tensor, weight: Tensor | None, num_rows: int, num_cols: int) -> Adjacency:

@@ -1,4 +1,4 @@
-"""What takes long to compute from the data, kept in the user's cache folder."""
+"""Tensors that take long to compute from the data, kept in the user's cache folder."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -9,12 +9,12 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from legnn.data.fingerprint import digest_of
+from legnn.data.digest import digest_of
 from legnn.files import atomic_write
 
 
 def cached(parts: Iterable[str | Tensor], compute: Callable[[], Tensor]) -> Tensor:
-    """What `compute` gives, from the cache if it was computed before from the same `parts`.
+    """Returns `compute()`, from the cache if it was computed before from the same `parts`.
 
     A cache that cannot be read or written is no error: the tensor is computed again.
     """
@@ -29,7 +29,7 @@ def cached(parts: Iterable[str | Tensor], compute: Callable[[], Tensor]) -> Tens
 
 
 def cache_folder() -> Path:
-    """`legnn` in the user's cache folder."""
+    """Returns the folder `legnn` in the user's cache folder."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "legnn"
 
 

@@ -1,12 +1,30 @@
-"""Relations between nodes of several types, and the same edges in one numbering of all nodes."""
+"""Node types of a heterogeneous graph, and the edges between them."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
 Relation = tuple[str, str, str]
-"""Type of the source, name, type of the target."""
+"""Source type, name, target type."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NodeTypes:
+    """The types of the nodes of a graph. Only nodes of the type `target` have labels and are predicted."""
+
+    names: list[str]
+    node_type: Tensor
+    """`[M]` int64, an index into `names`."""
+    target: str
+    columns: list[list[str]]
+    """The names of the features of each type, of which a node has no others: the rest of its row is zero."""
+
+    @cached_property
+    def target_mask(self) -> Tensor:
+        """`[M]` bool, nodes of the type `target`."""
+        return self.node_type == self.names.index(self.target)
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +51,7 @@ class TypedEdges:
         return sum(self.sizes.values())
 
     def edge_index(self) -> Tensor:
-        """`[2, E]` all edges, relation after relation, in the numbering of all nodes."""
+        """Returns all edges `[2, E]`, relation after relation, in the numbering of all nodes."""
         starts = self.starts
         parts = [
             edges + torch.tensor([[starts[source]], [starts[target]]])
@@ -42,7 +60,7 @@ class TypedEdges:
         return torch.cat(parts, 1) if parts else torch.empty(2, 0, dtype=torch.int64)
 
     def between(self) -> dict[tuple[str, str], Tensor]:
-        """`[2, E]` for each pair of types with edges between them: those of every relation, there and back."""
+        """Returns the edges `[2, E]` between each pair of types, of every relation and in both directions."""
         found: dict[tuple[str, str], list[Tensor]] = {}
         for (source, _, target), edges in self.relations.items():
             if edges.size(1):

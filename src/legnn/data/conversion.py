@@ -1,0 +1,87 @@
+"""Tensors of any type and layout, converted to the library's own."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from legnn.data.splits import MASKS, Split
+from legnn.errors import InputError
+
+
+def to_features(x: Tensor, name: str) -> Tensor:
+    """Returns contiguous float32 on the CPU, from numbers of any type and layout."""
+    x = x.detach().cpu()
+    if x.is_complex():
+        raise InputError(f"x of {name} is complex; features must be real numbers")
+    dense = x if x.layout == torch.strided else x.to_dense()
+    return dense.to(torch.float32).contiguous()
+
+
+def to_classes(y: Tensor, name: str) -> Tensor:
+    """Returns int64 [M] from integers, or from floats where NaN is unlabeled; [M, 1] is read as [M]."""
+    y = y.detach().cpu()
+    if y.dim() == 2 and y.shape[1] == 1:
+        y = y.squeeze(1)
+    if y.dim() != 1:
+        raise InputError(f"y of {name} has the shape {list(y.shape)}; it must be [M], one class index for each node")
+    if y.is_floating_point():
+        y = torch.where(y.isnan(), -1.0, y)
+    y = to_integers(y, "y", name)
+    if len(y) and int(y.max()) >= len(y):
+        raise InputError(
+            f"y of {name} goes up to {int(y.max())} with {len(y)} nodes; it must hold class indices from 0 up"
+        )
+    return y
+
+
+def to_integers(values: Tensor, field: str, name: str) -> Tensor:
+    """Returns int64 on the CPU, from integers or from floats without a fraction."""
+    values = values.detach().cpu()
+    if values.is_floating_point() or values.is_complex():
+        whole = values.real.to(torch.int64)
+        if not torch.equal(whole.to(values.dtype), values):
+            raise InputError(f"{field} of {name} holds numbers that are not whole; it must hold int64 indices")
+        return whole
+    return values.to(torch.int64)
+
+
+def to_node_ids(given: Any, num_nodes: int) -> np.ndarray:
+    """Returns ids [M] as int64 or text; numbers from 0 up where none are given."""
+    if given is None:
+        return np.arange(num_nodes)
+    ids = given.detach().cpu().numpy() if isinstance(given, Tensor) else np.asarray(given)
+    return ids.astype(np.int64) if ids.dtype.kind in "iu" else ids.astype(str).astype(object)
+
+
+def to_class_names(given: Any, y: Tensor) -> list[str | int | float]:
+    """Returns the classes in order; numbers from 0 up where none are given."""
+    if given is None:
+        return list(range(int(y.max()) + 1)) if len(y) else []
+    return [name.item() if isinstance(name, np.generic) else name for name in given]
+
+
+def to_floats(values: Any) -> Tensor | None:
+    """Returns float32 on the CPU, or None for None."""
+    return None if values is None else torch.as_tensor(values).detach().cpu().to(torch.float32)
+
+
+def to_split(masks: Mapping[str, Tensor | None], num_nodes: int, name: str) -> Split | None:
+    """Returns the three masks [M] or [M, K] by name; None where none of them is given."""
+    missing = [mask for mask in MASKS if masks.get(mask) is None]
+    if len(missing) == len(MASKS):
+        return None
+    if missing:
+        raise InputError(
+            f"{name} has no {' and no '.join(missing)}; give train_mask, val_mask and test_mask, or none to draw them"
+        )
+    given = {mask: values for mask in MASKS if (values := masks.get(mask)) is not None}
+    for mask, values in given.items():
+        if values.dim() not in (1, 2) or len(values) != num_nodes:
+            raise InputError(
+                f"{mask} of {name} has the shape {list(values.shape)}; it must be [{num_nodes}], a bool for each "
+                f"node, or [{num_nodes}, K] for K splits"
+            )
+    return Split(*(values.detach().cpu() for values in given.values()))

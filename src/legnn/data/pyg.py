@@ -1,0 +1,97 @@
+"""PyG's `Data` and `HeteroData` as a `RawGraph`."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data, HeteroData
+
+from legnn.config.data import DataSettings
+from legnn.data.conversion import (
+    to_class_names,
+    to_classes,
+    to_features,
+    to_floats,
+    to_integers,
+    to_node_ids,
+    to_split,
+)
+from legnn.data.heterogeneous import to_homogeneous
+from legnn.data.node_types import NodeTypes
+from legnn.data.raw_graph import RawGraph
+from legnn.data.splits import MASKS
+from legnn.errors import InputError, plural
+
+TYPES = ("node_type", "type_names", "target_type", "type_columns")
+"""Fields that `GraphData.to_pyg` gives a graph of several node types."""
+
+
+def raw_from_pyg(
+    graph: Data | HeteroData,
+    settings: DataSettings,
+    *,
+    name: str | None = None,
+    training: bool = True,
+    target_type: str | None = None,
+) -> RawGraph:
+    """Returns a graph of PyG's in the library's types; `graph` is left unchanged.
+
+    Args:
+        graph: a `HeteroData` as `to_homogeneous` describes, or a `Data` with `x`, `y` and `edge_index`. Optional: masks
+            [M] or [M, K], `edge_weight` [E], `node_id`, `class_names`, `feature_names`, `notes`, `label_x` [C, F'],
+            `label_adjacency` [C, C], and what `GraphData.to_pyg` adds.
+        settings: how the features of several node types are made alike.
+        name: of the graph; None for its own field `name`.
+        training: whether it must have labels.
+        target_type: of several node types, the one to be predicted; None for the one that has labels.
+    """
+    if name is None:
+        own = graph.get("name")
+        name = own if isinstance(own, str) else "the graph"
+    if isinstance(graph, HeteroData):
+        return to_homogeneous(graph, settings, name=name, training=training, target_type=target_type)
+    fields: dict[str, Any] = {field: graph.get(field) for field in ("x", "y", "edge_index")}
+    if fields["y"] is None and not training and isinstance(fields["x"], Tensor):
+        fields["y"] = torch.full((len(fields["x"]),), -1)
+    for field, value in fields.items():
+        if value is None:
+            raise InputError(f"{name} has no {field}; a Data must have x [M, F], y [M] and edge_index [2, E]")
+        if not isinstance(value, Tensor):
+            raise InputError(f"{field} of {name} is a {type(value).__name__}; it must be a tensor")
+    y = to_classes(fields["y"], name)
+    notes = list(graph.get("notes") or [])
+    if graph.get("edge_attr") is not None and graph.get("edge_weight") is None:
+        notes.append(f"edge_attr of {name} is left aside; a weight for each edge goes into edge_weight.")
+    return RawGraph(
+        name=name,
+        x=to_features(fields["x"], name),
+        y=y,
+        edge_index=to_integers(fields["edge_index"], "edge_index", name).contiguous(),
+        edge_weight=to_floats(graph.get("edge_weight")),
+        masks=to_split({mask: graph.get(mask) for mask in MASKS}, len(y), name),
+        class_names=to_class_names(graph.get("class_names"), y),
+        node_id=to_node_ids(graph.get("node_id"), len(y)),
+        feature_names=graph.get("feature_names"),
+        text_features=graph.get("text_features"),
+        label_x=to_floats(graph.get("label_x")),
+        label_adjacency=to_floats(graph.get("label_adjacency")),
+        node_types=_node_types(graph, len(y), name),
+        computed_features=list(graph.get("computed_features") or []),
+        feature_digest=graph.get("feature_digest") or "",
+        notes=notes,
+    )
+
+
+def _node_types(graph: Data, nodes: int, name: str) -> NodeTypes | None:
+    # a Data may have a node_type of its own, without names; one of `to_pyg` has all of these fields
+    if any(graph.get(field) is None for field in TYPES):
+        return None
+    node_type, names, target, columns = (graph[field] for field in TYPES)
+    inside = isinstance(node_type, Tensor) and ((node_type >= 0) & (node_type < len(names)))
+    if isinstance(inside, bool) or list(inside.shape) != [nodes] or not inside.all():
+        raise InputError(
+            f"node_type of {name} must be an int64 from 0 to {len(names) - 1} for each of the {plural(nodes, 'node')}"
+        )
+    if target not in names:
+        raise InputError(f"target_type of {name} is {target!r}; it must be one of type_names, {', '.join(names)}")
+    return NodeTypes(names=list(names), node_type=node_type.detach().cpu().long(), target=target, columns=list(columns))

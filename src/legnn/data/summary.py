@@ -1,0 +1,70 @@
+"""The columns of the paper's table of data sets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from legnn.data.graph_data import GraphData
+
+CHUNK = 1 << 22
+"""Edges whose classes are gathered together: a copy for all of them would be as large as the graph."""
+
+
+class Statistics(NamedTuple):
+    """Size, split and homophily of a graph before reverse edges and self-loops were added.
+
+    Of several node types, splits are parts of the labeled one, and homophily is over the edges among its nodes.
+    """
+
+    name: str
+    nodes: int
+    edges: int
+    features: int
+    classes: int
+    labeled: int
+    train_percent: float
+    val_percent: float
+    test_percent: float
+    homophily: float
+
+
+def statistics(graph: GraphData) -> Statistics:
+    """Returns size, split and homophily of a graph."""
+    targets = graph.num_nodes if graph.node_types is None else int(graph.node_types.target_mask.sum())
+
+    def percent(mask: Tensor) -> float:
+        return 100 * int(mask.sum()) / targets
+
+    return Statistics(
+        name=graph.name,
+        nodes=graph.num_nodes,
+        edges=graph.provenance.raw_edges,
+        features=graph.num_features,
+        classes=graph.num_classes,
+        labeled=int((graph.y >= 0).sum()),
+        train_percent=percent(graph.train_mask),
+        val_percent=percent(graph.val_mask),
+        test_percent=percent(graph.test_mask),
+        homophily=graph.provenance.homophily,
+    )
+
+
+def edge_homophily(edge_index: Tensor, y: Tensor) -> float:
+    """Returns the fraction of edges whose ends share a class, over the edges with both ends labeled.
+
+    NaN if there are no such edges.
+
+    Args:
+        edge_index: int64 [2, E].
+        y: int64 [M], -1 is unlabeled.
+    """
+    labeled, alike = 0, 0
+    for source, target in zip(edge_index[0].split(CHUNK), edge_index[1].split(CHUNK), strict=True):
+        of_source, of_target = y[source], y[target]
+        both_labeled = (of_source >= 0) & (of_target >= 0)
+        labeled += int(both_labeled.sum())
+        alike += int((both_labeled & (of_source == of_target)).sum())
+    return alike / labeled if labeled else float("nan")

@@ -1,0 +1,195 @@
+"""Checks of a graph; an error names the place in one sentence and says what would have been right."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from legnn.data.raw_graph import RawGraph
+from legnn.data.splits import Split
+from legnn.errors import InputError, plural
+
+PARTS = ("training", "validation", "test")
+
+ROWS = 1 << 14
+"""Rows of features that are checked together where each entry is marked."""
+
+
+def validate(graph: RawGraph, split: Split, *, training: bool = True) -> None:
+    """Raises `InputError` if a model could not be trained on `graph`, or its scores would mean nothing.
+
+    Args:
+        graph: as a reader found it.
+        split: the chosen one.
+        training: False to check only what prediction needs.
+    """
+    _check_nodes(graph)
+    _check_features(graph)
+    _check_edges(graph)
+    if training:
+        _check_labels(graph)
+        _check_split(graph, split)
+        _check_label_graph(graph)
+
+
+def _check_nodes(graph: RawGraph) -> None:
+    if graph.x.dim() != 2:
+        raise InputError(
+            f"x of {graph.name} has the shape {list(graph.x.shape)}; it must be [M, F], a row for each node"
+        )
+    nodes = graph.x.shape[0]
+    if nodes == 0:
+        raise InputError(f"{graph.name} has no nodes; there must be at least one of each class")
+    for field, values in (("y", graph.y), ("node_id", graph.node_id)):
+        if len(values) != nodes:
+            raise InputError(f"{graph.name} has {plural(nodes, 'row')} in x and {len(values):,} in {field}")
+    keys = pd.DataFrame({"id": graph.node_id})
+    if graph.node_types is not None:
+        keys["type"] = graph.node_types.node_type.numpy()  # nodes of different types may have the same id
+        if bool((graph.y[~graph.node_types.target_mask] >= 0).any()):
+            raise InputError(f"{graph.name} has labels of other types than {graph.node_types.target!r}; take them out")
+    duplicated = keys.duplicated(keep=False).to_numpy()
+    if duplicated.any():
+        first = int(np.argmax(duplicated))
+        rows = np.flatnonzero((keys == keys.iloc[first]).all(axis=1))[:2]
+        raise InputError(
+            f"node id {_id(graph, first)} of {graph.name} is in rows {rows[0]} and {rows[1]}; ids must differ"
+        )
+
+
+def _check_features(graph: RawGraph) -> None:
+    if graph.x.shape[1] == 0:
+        raise InputError(f"x of {graph.name} has no columns; every node needs at least one feature")
+    check_finite(graph.x, graph.name, lambda node: _id(graph, node), graph.feature_names)
+
+
+def check_finite(x: Tensor, name: str, node_name: Callable[[int], str], columns: list[str] | None) -> None:
+    """Raises `InputError` if features `x` [n, F] are not finite, naming the node and column of the first."""
+    # a sum is finite if all its terms are: one cheap pass for the usual case; an overflow only costs a second pass
+    if torch.isfinite(x.sum()):
+        return
+    count, first = 0, 0
+    for begin in range(0, len(x), ROWS):
+        bad = ~torch.isfinite(x[begin : begin + ROWS])
+        if count == 0 and bad.any():
+            first = begin * x.shape[1] + _first(bad.flatten())
+        count += int(bad.sum())
+    if count == 0:
+        return
+    node, column = divmod(first, x.shape[1])
+    column_name = repr(columns[column]) if columns else str(column)
+    raise InputError(
+        f"{plural(count, 'feature')} of {name} {'is' if count == 1 else 'are'} missing, not a number or infinite, "
+        f"the first at node {node_name(node)}, column {column_name}; every feature must be a finite number"
+    )
+
+
+def _check_edges(graph: RawGraph) -> None:
+    edge_index, nodes = graph.edge_index, graph.x.shape[0]
+    if edge_index.dim() != 2 or edge_index.shape[0] != 2:
+        raise InputError(f"edge_index of {graph.name} has the shape {list(edge_index.shape)}; it must be [2, E]")
+    if edge_index.shape[1] == 0:
+        raise InputError(f"{graph.name} has no edges; a graph needs at least one")
+    # the least and the largest decide: a mask over all edges is made only where there is an edge to name
+    if int(edge_index.min()) < 0 or int(edge_index.max()) >= nodes:
+        outside = ((edge_index < 0) | (edge_index >= nodes)).any(dim=0)
+        edge = _first(outside)
+        source, target = edge_index[:, edge].tolist()
+        raise InputError(
+            f"{plural(int(outside.sum()), 'edge')} of {graph.name} name a node that does not exist, the first is edge "
+            f"{edge} ({source} to {target}); nodes go from 0 to {nodes - 1}"
+        )
+    if graph.edge_weight is not None:
+        _check_weights(graph.edge_weight, edge_index.shape[1], graph.name)
+
+
+def _check_weights(weight: Tensor, edges: int, name: str) -> None:
+    if list(weight.shape) != [edges]:
+        raise InputError(f"edge_weight of {name} has the shape {list(weight.shape)}; it must be [{edges}]")
+    # NaN is the least and the largest of everything, and neither above 0 nor below infinity
+    if not (float(weight.min()) > 0 and float(weight.max()) < float("inf")):
+        edge = _first(~(torch.isfinite(weight) & (weight > 0)))
+        raise InputError(
+            f"the weight of edge {edge} of {name} is {float(weight[edge])}; a weight must be finite and above 0"
+        )
+
+
+def _check_labels(graph: RawGraph) -> None:
+    y, classes = graph.y, len(graph.class_names)
+    outside = (y < -1) | (y >= classes)
+    if outside.any():
+        node = _first(outside)
+        raise InputError(
+            f"node {_id(graph, node)} of {graph.name} has the class {int(y[node])}; "
+            f"classes go from 0 to {classes - 1}, and -1 is unlabeled"
+        )
+    present = torch.unique(y[y >= 0])
+    if len(present) == 0:
+        raise InputError(f"no node of {graph.name} has a label; at least two classes must be labeled")
+    if len(present) == 1:
+        raise InputError(
+            f"every label of {graph.name} is {graph.class_names[int(present[0])]!r}; there must be two classes or more"
+        )
+
+
+def _check_split(graph: RawGraph, split: Split) -> None:
+    for mask, part in zip(split, PARTS, strict=True):
+        unlabeled = mask & (graph.y < 0)
+        if unlabeled.any():
+            raise InputError(
+                f"{plural(int(unlabeled.sum()), f'{part} node')} of {graph.name} without a label, the first is "
+                f"{_id(graph, _first(unlabeled))}; label it, or leave it out of the split"
+            )
+    shared = split.train.int() + split.val.int() + split.test.int() > 1
+    if shared.any():
+        node = _first(shared)
+        parts = [part for mask, part in zip(split, PARTS, strict=True) if mask[node]]
+        raise InputError(
+            f"node {_id(graph, node)} of {graph.name} is in both the {' and the '.join(parts)} set; choose one"
+        )
+    if not split.train.any():
+        raise InputError(f"no node of {graph.name} is for training; mark some labeled nodes 'train'")
+    if not split.val.any():
+        raise InputError(
+            f"no node of {graph.name} is for validation; mark some 'val', or drop the split column and one is drawn"
+        )
+    classes = len(graph.class_names)
+    counts = [torch.bincount(graph.y[mask], minlength=classes) for mask in split]
+    for count, part in zip(counts[1:], PARTS[1:], strict=True):
+        untrained = (count > 0) & (counts[0] == 0)
+        if untrained.any():
+            names = ", ".join(repr(graph.class_names[c]) for c in untrained.nonzero().flatten()[:5].tolist())
+            more = "" if int(untrained.sum()) <= 5 else f" and {int(untrained.sum()) - 5} more"
+            raise InputError(
+                f"{graph.name} has {part} nodes but no training node of class {names}{more}; "
+                f"mark at least one of each class 'train'"
+            )
+
+
+def _check_label_graph(graph: RawGraph) -> None:
+    """Checks the features of labels `[C, F']` and the weights of label–label edges `[C, C]`."""
+    classes = len(graph.class_names)
+    label_x, among = graph.label_x, graph.label_adjacency
+    if label_x is not None and (label_x.dim() != 2 or label_x.shape[0] != classes or label_x.shape[1] == 0):
+        raise InputError(
+            f"label_x of {graph.name} has the shape {list(label_x.shape)}; it must have a row for each of the "
+            f"{classes} classes"
+        )
+    if label_x is not None and not torch.isfinite(label_x).all():
+        raise InputError(f"label_x of {graph.name} holds numbers that are not finite; every label feature must be")
+    if among is not None and list(among.shape) != [classes, classes]:
+        raise InputError(
+            f"label_adjacency of {graph.name} has the shape {list(among.shape)}; it must be [{classes}, {classes}]"
+        )
+    if among is not None and not (torch.isfinite(among).all() and (among >= 0).all()):
+        raise InputError(f"label_adjacency of {graph.name} must hold weights that are finite and not negative")
+
+
+def _first(mask: Tensor) -> int:
+    return int(mask.to(torch.uint8).argmax())
+
+
+def _id(graph: RawGraph, node: int) -> str:
+    return repr(graph.node_id[node].item() if isinstance(graph.node_id[node], np.generic) else graph.node_id[node])

@@ -1,0 +1,128 @@
+"""A graph that a run was not trained on, in the terms of that run: its classes, node types and splits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from legnn.data import GraphData
+from legnn.errors import InputError
+from legnn.runs.folder import DataCard
+
+EDGE_SETTINGS = ("undirected", "remove_duplicates", "self_loops")
+"""Settings of the edges, which must be those of the run."""
+
+
+def adopt_graph(
+    graph: GraphData, card: DataCard, known: pd.DataFrame, edge_settings: dict[str, Any], label_edges: bool, run: str
+) -> GraphData:
+    """Returns `graph` with the classes and node types numbered as in the run, and the run's splits.
+
+    Args:
+        graph: loaded for prediction.
+        card: the data of the run.
+        known: `id` and `split` of the run's nodes.
+        edge_settings: the run's, by name.
+        label_edges: whether the run uses label–label edges; then it is given its own.
+        run: what the run is called in a message.
+    """
+    _check_edges(graph, edge_settings, run)
+    if card.types or graph.node_types is not None:
+        graph = _adopt_types(graph, card, run)
+    _check_features(graph, card, run)
+    graph = _adopt_splits(_adopt_classes(graph, card), known)
+    # label–label edges are numbered like the run's classes
+    return replace(graph, label_adjacency=card.label_adjacency) if label_edges else graph
+
+
+def _check_edges(graph: GraphData, edge_settings: dict[str, Any], run: str) -> None:
+    made_with = graph.provenance.prepared_with
+    for name, value in edge_settings.items():
+        if made_with is not None and getattr(made_with, name) != value:
+            raise InputError(
+                f"{graph.name} was prepared with {name} = {getattr(made_with, name)} and {run} trained with "
+                f"{value}; prepare it as the run's own graph was"
+            )
+
+
+def _check_features(graph: GraphData, card: DataCard, run: str) -> None:
+    mine, expected = graph.feature_names, card.feature_names
+    if mine is not None and expected is not None and mine != expected:
+        # a few names are enough to see what is wrong
+        missing = [name for name in expected if name not in mine][:5]
+        extra = [name for name in mine if name not in expected][:5]
+        raise InputError(
+            f"the feature columns of {graph.name} are not those of {run}: "
+            f"missing {missing or 'none'}, not known {extra or 'none'}; they must be the same, in the same order"
+        )
+    if graph.num_features != card.features:
+        raise InputError(
+            f"{graph.name} has {graph.num_features} features and {run} was trained on {card.features}; "
+            "a run of other data cannot predict it"
+        )
+
+
+def _adopt_classes(graph: GraphData, card: DataCard) -> GraphData:
+    """Number the classes as the run does."""
+    number = {str(name): index for index, name in enumerate(card.classes)}
+    unknown = [name for name in graph.class_names if str(name) not in number]
+    if unknown:
+        names = ", ".join(str(name) for name in card.classes[:20])
+        raise InputError(f"{graph.name} has the label {unknown[0]!r}, which the run does not know; it knows {names}")
+    # one more entry, so that -1 (unlabeled) maps to itself
+    table = torch.tensor([number[str(name)] for name in graph.class_names] + [-1])
+    return replace(graph, y=table[graph.y], class_names=list(card.classes))
+
+
+def _adopt_splits(graph: GraphData, known: pd.DataFrame) -> GraphData:
+    """Nodes of the run keep their split; any other node with a label shows it unless it is marked val or test."""
+    split_of = known.set_index("id")["split"]
+    ids = pd.Index(graph.node_id)
+    if ids.dtype != split_of.index.dtype:
+        ids, split_of.index = ids.astype(str), split_of.index.astype(str)
+    position = split_of.index.get_indexer(ids)
+    split = np.where(position >= 0, split_of.to_numpy()[position], "")
+    labeled = graph.y >= 0
+
+    def marked(name: str, own: Tensor) -> Tensor:
+        return torch.from_numpy((split == name) | ((split == "") & own.numpy())) & labeled
+
+    val, test = marked("val", graph.val_mask), marked("test", graph.test_mask)
+    return replace(graph, train_mask=labeled & ~val & ~test, val_mask=val, test_mask=test)
+
+
+def _adopt_types(graph: GraphData, card: DataCard, run: str) -> GraphData:
+    """Number the node types as the run does, and pad `x` to its width. A type of the run may be missing, none new."""
+    types = graph.node_types
+    if not card.types or types is None:
+        mine, theirs = ("several node types", "one") if card.types else ("one node type", "several")
+        raise InputError(
+            f"{run} was trained on {mine} and {graph.name} has {theirs}; a run of other data cannot predict it"
+        )
+    if graph.provenance.computed_features:
+        raise InputError(
+            f"nodes of {', '.join(graph.provenance.computed_features)} in {graph.name} come without the features that "
+            f"{run} was trained on; give them the same ones"
+        )
+    for name, columns in zip(types.names, types.columns, strict=True):
+        if name not in card.types:
+            raise InputError(
+                f"{graph.name} has the node type {name!r}, which the run does not know; "
+                f"it knows {', '.join(card.types)}"
+            )
+        expected = card.type_columns[card.types.index(name)]
+        if columns != expected:
+            raise InputError(
+                f"{name!r} of {graph.name} has {len(columns)} features that are not the {len(expected)} that {run} was "
+                f"trained on; they must be the same, in the same order"
+            )
+    number = torch.tensor([card.types.index(name) for name in types.names])
+    types = replace(types, names=card.types, columns=card.type_columns, node_type=number[types.node_type])
+    # without its widest type a graph is narrower
+    missing = max(card.features - graph.num_features, 0)
+    return replace(graph, node_types=types, x=torch.nn.functional.pad(graph.x, (0, missing)) if missing else graph.x)

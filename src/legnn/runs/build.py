@@ -1,0 +1,139 @@
+"""From settings and a graph to the parts of a run: model, task, objective, trainer, inference."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from legnn.baselines import ARCHITECTURES, POSTPROCESS
+from legnn.config import ResolvedSettings, fanouts_for
+from legnn.data import GraphData
+from legnn.errors import InputError
+from legnn.graph.selection import check_selection
+from legnn.nn import Lift
+from legnn.nn.lifting import check_liftable
+from legnn.runs.folder import DataCard, RunFolder
+from legnn.runs.resources import select_device, storage_device
+from legnn.training import (
+    ASTrain,
+    Batching,
+    FullBatch,
+    Inference,
+    MiniBatch,
+    Model,
+    Objective,
+    Predictor,
+    Ranks,
+    Task,
+    Trainer,
+    assign_folds,
+    make_adam,
+    training_precision,
+)
+
+
+def make_model(settings: ResolvedSettings, card: DataCard | GraphData, label_x: Tensor | None) -> Model:
+    """Returns a new model for the data."""
+    if isinstance(card, GraphData):
+        sizes = card.num_features, card.num_classes, card.num_types
+    else:
+        sizes = card.features, len(card.classes), card.num_types
+    in_channels, num_classes, num_types = sizes
+    build = ARCHITECTURES[settings.model.architecture]
+    return build(settings.model, in_channels, num_classes, label_x, num_types)
+
+
+def restore_model(folder: RunFolder) -> Model:
+    """Returns the model of a finished run with its best weights, on the CPU and in evaluation mode."""
+    weights = folder.weights()
+    # label features that were given to the model are saved with its weights
+    model = make_model(folder.settings, folder.card, weights.get("encoder.label_embedding.given"))
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError:
+        raise InputError(
+            f"the weights in {folder.path} do not fit its settings.yaml; restore both from a copy"
+        ) from None
+    model.eval()
+    return model
+
+
+def check_settings(settings: ResolvedSettings, graph: GraphData) -> None:
+    """Raises `InputError` for settings that could only fail later, before a folder is made."""
+    training_precision(settings.train.precision, select_device(settings.train.device))
+    if settings.model.label_edges and graph.label_adjacency is None:
+        raise InputError(f"label_edges is on, but {graph.name} has no label–label edges; switch it off or give them")
+    # on the meta device a model takes no memory, and building it runs its own checks
+    with torch.device("meta"):
+        model = make_model(settings, graph, graph.label_x)
+    if isinstance(model, nn.Module) and any(isinstance(module, Lift) for module in model.modules()):
+        check_liftable(weighted=graph.adjacency.weight is not None, label_edges=settings.model.label_edges)
+    if model.uses_labels and settings.train.selection:
+        check_selection(int(graph.train_mask.sum()), settings.train.alpha)
+
+
+def make_task(settings: ResolvedSettings, graph: GraphData, device: torch.device) -> Task:
+    """Returns the task on the device where the graph is kept."""
+    return Task.from_graph(
+        graph,
+        storage_device(settings, graph, device),
+        label_edges=settings.model.label_edges,
+        candidates=settings.self_training.candidates,
+    )
+
+
+def make_objective(settings: ResolvedSettings, model: Model) -> Objective:
+    """Returns what an epoch trains on."""
+    rule, chosen = None, settings.self_training
+    if chosen.as_train:
+        rule = ASTrain(
+            threshold=chosen.threshold,
+            delta=chosen.delta,
+            weight=chosen.weight,
+            use_tc=chosen.use_tc,
+            use_ec=chosen.use_ec,
+        )
+    train = settings.train
+    return Objective(alpha=train.alpha, selection=train.selection, uses_labels=model.uses_labels, rule=rule)
+
+
+def make_trainer(model: Model, task: Task, settings: ResolvedSettings, dtype: torch.dtype, ranks: Ranks) -> Trainer:
+    """Returns the trainer of a run, before its first epoch."""
+    train = settings.train
+    objective = make_objective(settings, model)
+    optimizer = make_adam(model.parameter_groups(train.weight_decay), train.lr)
+    batching: Batching
+    if isinstance(train.batch, str):
+        # a generator of its own: how many numbers dropout draws must not change which nodes are selected
+        generator = torch.Generator(task.x.device).manual_seed(train.seed)
+        batching = FullBatch(model, task, objective, optimizer, generator, dtype=dtype)
+    else:
+        # on the host, so that all processes draw alike wherever their graph is kept
+        generator = torch.Generator().manual_seed(train.seed)
+        fanouts = fanouts_for(train.fanout, settings.model.layers)
+        batching = MiniBatch(
+            model, task, objective, optimizer, generator, batch=train.batch, fanouts=fanouts, dtype=dtype, ranks=ranks
+        )
+    return Trainer(
+        model,
+        task,
+        batching,
+        optimizer,
+        generator,
+        lr=train.lr,
+        epochs=train.epochs,
+        patience=train.patience,
+    )
+
+
+def make_inference(
+    predictor: Predictor, model: Model, graph: GraphData, task: Task, settings: ResolvedSettings
+) -> Inference:
+    """Returns what predicts every node without its own label."""
+    return Inference(
+        predictor,
+        task,
+        assign_folds(graph.node_id, settings.train.folds),
+        uses_labels=model.uses_labels,
+        postprocess=POSTPROCESS[settings.model.postprocess](settings.model),
+    )

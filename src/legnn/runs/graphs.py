@@ -1,0 +1,72 @@
+"""The graph a run names in its settings, loaded for the first time or again."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from legnn.config import DataSettings, ResolvedSettings, Settings
+from legnn.data import GraphData
+from legnn.datasets import CATALOG, Source, load
+from legnn.errors import InputError
+from legnn.io import TextFeatures
+from legnn.runs.folder import DataCard
+
+MEMORY = "memory"
+"""The source of data that were given as an object."""
+
+
+def load_new(settings: Settings, data: Source) -> tuple[GraphData, Settings]:
+    """Returns the graph, and the settings that say where it is from.
+
+    The settings of a prepared folder take the place of the run's: with them the run reads other tables, too.
+    """
+    graph = load_graph(settings.data, data)
+    made_with = graph.provenance.prepared_with or settings.data
+    return graph, settings.override(**{**asdict(made_with), "source": _source_name(data)})
+
+
+def load_graph(
+    settings: DataSettings, data: Source, text_features: TextFeatures | None = None, **options: Any
+) -> GraphData:
+    """Loads `data` with a run's settings of the data, and `options` of `legnn.load`."""
+    if isinstance(data, str | Path):
+        return load(replace(settings, source=_source_name(data)), text_features=text_features, **options)
+    # a graph in memory has no text column: its features are there
+    given = {name: value for name, value in asdict(settings).items() if name not in ("source", "text")}
+    return load(data, **given, **options)
+
+
+def reload_graph(
+    settings: ResolvedSettings,
+    card: DataCard,
+    text_features: TextFeatures | None,
+    data: Source | None = None,
+    *,
+    name: str,
+) -> GraphData:
+    """Returns the graph a run was trained on; raises `InputError` if it has changed since.
+
+    Args:
+        data: the same graph again, where the run has it from memory.
+        name: what the run is called in a message.
+    """
+    if data is None and settings.data.source == MEMORY:
+        raise InputError(f"{name} was trained on data in memory; give the same data again")
+    graph = load_graph(settings.data, settings.data.source if data is None else data, text_features)
+    if graph.fingerprint() != card.fingerprint:
+        raise InputError(
+            f"{name} is a run on other data: it was trained on {card.name!r} with {card.nodes} nodes and {card.edges} "
+            f"edges, and {graph.name!r} ({graph.num_nodes} nodes, {graph.num_edges} edges) is not the same; restore "
+            f"the data, or train anew; to predict the data as they are now, give them as `data`"
+        )
+    return graph
+
+
+def _source_name(data: Source) -> str:
+    if not isinstance(data, str | Path):
+        return MEMORY
+    # a run must find its folder again from anywhere; a name of the catalog wins over a folder of the same name
+    is_folder = Path(data).is_dir() and (isinstance(data, Path) or data not in CATALOG)
+    return str(Path(data).resolve()) if is_folder else str(data)

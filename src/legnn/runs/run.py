@@ -1,0 +1,175 @@
+"""A finished run as an object: it predicts and evaluates, in memory and from its folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from legnn.config import DataSettings, ResolvedSettings
+from legnn.data import GraphData
+from legnn.datasets import Source
+from legnn.errors import InputError
+from legnn.io import TextFeatures
+from legnn.runs.adopt import EDGE_SETTINGS, adopt_graph
+from legnn.runs.build import make_inference, make_task, restore_model
+from legnn.runs.folder import DataCard, RunFolder
+from legnn.runs.graphs import load_graph, reload_graph
+from legnn.runs.resources import explain_out_of_memory, select_device
+from legnn.runs.result import Result
+from legnn.training import Inference, LayerWise, Model, Scores, matrix_products, prediction_precision, score
+
+SPLITS = ("train", "val", "test")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run.
+
+    >>> run = legnn.train("cora")       # or legnn.load_run("runs/first")
+    >>> run.predict()                   # its own graph; run.predict(data) for one that has grown
+    """
+
+    model: Model
+    """With the best weights, in evaluation mode."""
+    settings: ResolvedSettings
+    card: DataCard
+    """The data it was trained on."""
+    predictions: pd.DataFrame
+    """id, prediction, confidence, split of every node of the labeled type; training nodes are predicted out of fold."""
+    result: Result
+    folder: Path | None = None
+    """Where it was saved, if it was."""
+    graph: GraphData | None = field(default=None, repr=False)
+    """Its own graph, where it is in memory."""
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Run:
+        """Returns the finished run that a folder holds."""
+        found = RunFolder.open(Path(folder))
+        return cls(
+            restore_model(found),
+            found.settings,
+            found.card,
+            found.predictions(),
+            found.result(),
+            found.path,
+        )
+
+    def predict(self, data: Source | None = None, *, device: str = "auto") -> pd.DataFrame:
+        """Returns id, prediction, confidence and split of every node of the labeled type.
+
+        Args:
+            data: any graph with the features and classes of the run, such as its own grown by nodes and edges. Nodes
+                of the run are recognized by their ids and keep their split; any other node that has a label and is not
+                marked val or test shows it. None for the run's own graph.
+            device: `auto`, `cpu` or `cuda`.
+
+        No prediction depends on the node's own label.
+        """
+        graph = self._graph_of(data)
+        return predictions_table(graph, self._infer(graph, device, Inference.predict))
+
+    def predict_proba(self, data: Source | None = None, *, device: str = "auto") -> pd.DataFrame:
+        """Returns the probability of every class, a column each, by node id; arguments as in `predict`."""
+        graph = self._graph_of(data)
+        rows = _target_rows(graph)
+        probabilities = self._infer(graph, device, Inference.predict_proba)[rows].float().numpy()
+        return pd.DataFrame(probabilities, index=pd.Index(graph.node_id[rows], name="id"), columns=graph.class_names)
+
+    def evaluate(self, data: Source | None = None, *, device: str = "auto") -> dict[str, Scores | None]:
+        """Returns the scores of `train` (out of fold), `val` and `test`, None without nodes; as in `predict`."""
+        graph = self._graph_of(data)
+        return score_splits(graph, self._infer(graph, device, Inference.predict))
+
+    def _infer(self, graph: GraphData, device: str, predict: Any) -> Tensor:
+        where = select_device(device)
+        self.model.to(where)
+        task = make_task(self.settings, graph, where)
+        precision = prediction_precision(self.settings.train.precision, where)
+        layer_wise = LayerWise(self.model, task, where, precision.dtype)
+        with explain_out_of_memory(self.settings), matrix_products(precision.products):
+            out: Tensor = predict(make_inference(layer_wise, self.model, graph, task, self.settings))
+        self.model.to(torch.device("cpu"))
+        return out.cpu()
+
+    def _graph_of(self, data: Source | None) -> GraphData:
+        if data is None:
+            return self.graph or reload_graph(self.settings, self.card, self._text_features, name=self._name)
+        if self.card.computed_features:
+            return self._same_graph(data)
+        settings = self.settings.data
+        # another source has splits of its own, if any
+        graph = load_graph(
+            replace(settings, split=DataSettings().split),
+            data,
+            self._text_features,
+            training=False,
+            target_type=self.card.target_type,
+        )
+        edges = {name: getattr(settings, name) for name in EDGE_SETTINGS}
+        return adopt_graph(graph, self.card, self.predictions, edges, self.settings.model.label_edges, self._name)
+
+    def _same_graph(self, data: Source) -> GraphData:
+        """A run whose features were computed from its graph predicts that graph alone, wherever its files are."""
+        refusal = (
+            f"features of {', '.join(self.card.computed_features)} were computed from the graph that {self._name} was "
+            f"trained on, and do not exist for another; train on the new graph, or on features of your own"
+        )
+        try:
+            graph = load_graph(self.settings.data, data, self._text_features)
+        except InputError as error:
+            # the path may be misspelt as well: say what was found there
+            raise InputError(f"{refusal} ({error})") from None
+        if graph.fingerprint() != self.card.fingerprint:
+            raise InputError(refusal)
+        return graph
+
+    @property
+    def _text_features(self) -> TextFeatures | None:
+        if self.graph is not None:
+            return cast("TextFeatures | None", self.graph.text_features)
+        return None if self.folder is None else RunFolder(self.folder).text_features
+
+    @property
+    def _name(self) -> str:
+        return "the run" if self.folder is None else str(self.folder)
+
+
+def predictions_table(graph: GraphData, predicted: Tensor) -> pd.DataFrame:
+    """Returns id, prediction, confidence, split of every node of the labeled type, from class and confidence `[M, 2]`."""
+    rows = _target_rows(graph)
+    names = np.empty(graph.num_classes, dtype=object)
+    names[:] = graph.class_names
+    return pd.DataFrame(
+        {
+            "id": graph.node_id[rows],
+            "prediction": names[predicted[:, 0].long().numpy()[rows]].tolist(),
+            "confidence": predicted[:, 1].float().numpy()[rows],
+            "split": _split_names(graph)[rows],
+        }
+    )
+
+
+def score_splits(graph: GraphData, predicted: Tensor) -> dict[str, Scores | None]:
+    """Returns the scores of each split, None for one without nodes; `predicted` `[M, 2]` as above."""
+    classes = predicted[:, 0].long()
+    masks = {name: getattr(graph, f"{name}_mask") for name in SPLITS}
+    return {name: score(classes[mask], graph.y[mask], graph.num_classes) for name, mask in masks.items()}
+
+
+def _target_rows(graph: GraphData) -> Any:
+    return slice(None) if graph.node_types is None else graph.node_types.target_mask.numpy()
+
+
+def _split_names(graph: GraphData) -> np.ndarray:
+    """`[M]` train, val, test, or empty where a node is in no split."""
+    names = np.full(graph.num_nodes, "", dtype=object)
+    for name in SPLITS:
+        names[getattr(graph, f"{name}_mask").numpy()] = name
+    return names

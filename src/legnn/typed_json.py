@@ -1,0 +1,61 @@
+"""Dataclasses as JSON files: written atomically, and checked field by field when they are read."""
+
+from __future__ import annotations
+
+import json
+import types
+import typing
+from dataclasses import MISSING, asdict, fields, is_dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from legnn.errors import InputError, first_line
+from legnn.files import write_text
+
+T = TypeVar("T")
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a dataclass to `path`, atomically."""
+    write_text(path, json.dumps(asdict(value), indent=1, ensure_ascii=False) + "\n")
+
+
+def read_json(path: Path, kind: type[T]) -> T:
+    """Returns the dataclass `kind` that `path` holds; raises `InputError` if a key is missing or of another type."""
+    try:
+        return _as_kind(json.loads(path.read_text(encoding="utf-8")), kind, "the file")
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path} is damaged ({first_line(error)}); restore it from a copy") from None
+
+
+def _as_kind(value: Any, kind: Any, where: str) -> Any:
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (types.UnionType, typing.Union):
+        options = [option for option in arguments if option is not type(None)]
+        if value is None and len(options) < len(arguments):
+            return None
+        # plain types tell apart by themselves; there is at most one other in a union
+        plain = next((option for option in options if type(value) is option), options[0])
+        return _as_kind(value, plain, where)
+    if is_dataclass(kind) and isinstance(value, dict):
+        return _as_dataclass(value, kind, where)
+    if origin is list and isinstance(value, list):
+        return [_as_kind(one, arguments[0], where) for one in value]
+    if origin is tuple and isinstance(value, list) and len(value) == len(arguments):
+        return tuple(_as_kind(one, part, where) for one, part in zip(value, arguments, strict=True))
+    if origin is dict and isinstance(value, dict):
+        return {key: _as_kind(one, arguments[1], where) for key, one in value.items()}
+    if kind is float and type(value) is int:
+        return float(value)
+    if type(value) is not kind:
+        raise ValueError(f"{where} is {value!r}"[:200])
+    return value
+
+
+def _as_dataclass(value: dict[str, Any], kind: Any, where: str) -> Any:
+    hints = typing.get_type_hints(kind)
+    known = {one.name for one in fields(kind)}
+    needed = {one.name for one in fields(kind) if one.default is MISSING and one.default_factory is MISSING}
+    for name in sorted((needed - value.keys()) | (value.keys() - known)):
+        raise ValueError(f"{where} {'has an unknown' if name in value else 'lacks the'} key {name!r}")
+    return kind(**{name: _as_kind(one, hints[name], name) for name, one in value.items()})

@@ -1,0 +1,80 @@
+"""A run is an object: it predicts and evaluates alike in memory and from its folder."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from tests.graphs import small_data
+
+import legnn
+from legnn.errors import InputError
+from legnn.runs import Run
+
+QUICK = {"epochs": 4, "hidden": 8, "layers": 2, "folds": 3}
+KINDS = [
+    {"backbone": "gat", "as_train": True},
+    {"labels": "vanilla"},
+    {"labels": "concat", "postprocess": "correct_and_smooth"},
+    {"architecture": "pyg_gcn"},
+    {"architecture": "pyg_gcn", "postprocess": "correct_and_smooth"},
+    {"architecture": "label_propagation"},
+]
+
+
+@pytest.fixture(scope="module", params=KINDS, ids=str)
+def runs(request, tmp_path_factory) -> tuple[Run, Run]:
+    """The run as `train` returned it, and as its folder holds it."""
+    out = tmp_path_factory.mktemp("runs") / "run"
+    run = legnn.train(small_data(), out=out, **QUICK, **request.param)
+    return run, Run.open(out)
+
+
+def test_it_predicts_its_own_graph_in_memory_and_from_its_folder(runs):
+    trained, opened = runs
+    for table in (trained.predict(), trained.predict(small_data()), opened.predict(small_data())):
+        pd.testing.assert_frame_equal(table, trained.predictions, check_exact=True)
+
+
+def test_a_folder_of_a_run_on_data_in_memory_needs_the_data(runs):
+    with pytest.raises(InputError, match="trained on data in memory; give the same data again"):
+        runs[1].predict()
+
+
+def test_probabilities_are_those_of_the_predictions(runs):
+    trained, opened = runs
+    table = opened.predict_proba(small_data())
+    pd.testing.assert_frame_equal(table, trained.predict_proba(), check_exact=True)
+    assert table.index.tolist() == trained.predictions["id"].tolist()
+    assert table.columns.tolist() == [0, 1, 2]
+    assert np.allclose(table.sum(1), 1, atol=1e-5)
+    assert table.idxmax(axis=1).tolist() == trained.predictions["prediction"].tolist()
+    assert np.array_equal(table.max(axis=1).to_numpy(), trained.predictions["confidence"].to_numpy())
+
+
+def test_it_evaluates_to_its_result(runs):
+    trained, opened = runs
+    for scores in (trained.evaluate(), opened.evaluate(small_data())):
+        assert (scores["val"], scores["test"]) == (trained.result.val, trained.result.test)
+        assert scores["train"] == trained.result.train_out_of_fold
+    assert opened.result == trained.result
+
+
+def test_it_evaluates_another_graph_by_the_labels_there(runs):
+    data = small_data()
+    right = runs[0].evaluate(data)["test"].accuracy
+    predicted = torch.tensor(runs[0].predictions["prediction"].tolist())
+    data.y[data.test_mask] = predicted[data.test_mask]
+    assert runs[1].evaluate(data)["test"].accuracy == 1.0 >= right
+
+
+def test_predicting_leaves_the_model_where_it_was(runs):
+    before = {name: value.clone() for name, value in runs[0].model.state_dict().items()}
+    runs[0].predict(small_data())
+    after = runs[0].model.state_dict()
+    assert all(torch.equal(before[name], after[name]) and after[name].device.type == "cpu" for name in before)
+
+
+def test_a_split_without_nodes_has_no_scores(runs):
+    data = small_data()
+    data.y[data.test_mask] = -1
+    assert runs[1].evaluate(data)["test"] is None
