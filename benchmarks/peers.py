@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import GATConv, GCNConv, HeteroConv, SAGEConv
 
 from legnn.config import ModelSettings, ResolvedSettings
+from legnn.data import GraphData
 from legnn.graph.selection import predicted_count
 
 NODE, FROM_LABEL, TO_LABEL = ("node", "to", "node"), ("label", "to", "node"), ("node", "to", "label")
@@ -159,7 +160,7 @@ def _hetero(settings: ModelSettings, *, last: bool) -> nn.Module:
         return HeteroConv(convs, aggr="sum")
 
 
-def build_peer(data: Data, settings: ResolvedSettings, device: torch.device, *, autocast: bool) -> Runner:
+def build_peer(data: GraphData, settings: ResolvedSettings, device: torch.device, *, autocast: bool) -> Runner:
     """Full-batch training of `VanillaPyG`, or of `HeteroLEGNN` where labels are to be in the graph."""
     enhanced = settings.model.labels == "enhanced"
     alpha, lr = settings.train.alpha, settings.train.lr

@@ -22,7 +22,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,8 @@ from benchmarks.measure import Measured, is_out_of_memory, measure, release
 from benchmarks.peers import HETERO, Runner, build_peer
 from benchmarks.speed_report import Counted, Row, machine, plot, print_machine, print_size, versions
 from benchmarks.synthetic import SIZES, Workload, workload
-from legnn.config import FEW_LABELS, ResolvedSettings, Settings
+from legnn.config import FEW_LABELS, GraphFacts, ResolvedSettings, Settings
+from legnn.data import GraphData
 from legnn.errors import InputError
 from legnn.graph.selection import predicted_count
 from legnn.nn import LEGNN
@@ -55,7 +56,7 @@ class Case:
     labels: str
 
 
-def build_ours(data: Data, settings: ResolvedSettings, device: torch.device, precision: str) -> Runner:
+def build_ours(data: GraphData, settings: ResolvedSettings, device: torch.device, precision: str) -> Runner:
     """The library as `legnn.train` runs it. This is the one place that knows how its parts are put together."""
     assert settings.train.alpha is not None
     assert settings.train.lr is not None
@@ -85,10 +86,14 @@ def settings_for(case: Case, work: Workload) -> ResolvedSettings:
         heads=work.heads,
         dropout=DROPOUT,
     )
-    many = torch.ones(FEW_LABELS * work.classes, dtype=torch.bool)
-    # whether features are counts is seen in their first rows, and this is asked for every case
-    first = Data(x=work.data.x[:10_000], train_mask=many, class_names=work.data.class_names)
-    return chosen.resolve(first.facts())
+    facts = GraphFacts(
+        num_train=FEW_LABELS * work.classes,
+        num_classes=work.classes,
+        # the first rows are enough to see it, and this is asked for every case
+        counts_features=replace(work.data, x=work.data.x[:10_000]).facts().counts_features,
+        has_label_edges=False,
+    )
+    return chosen.resolve(facts)
 
 
 def cases(backbones: list[str], peers: bool) -> list[Case]:

@@ -36,8 +36,8 @@ def make(
     torch.manual_seed(0)
     given = {"hidden": 8, "layers": 2, "norm": "layer", "residual": "linear", "label_at_input": True, "heads": 2}
     settings = ModelSettings(labels=labels, **{**given, **options})
-    model = LEGNN(data.x.size(1), CLASSES, settings, num_types=len(data.get("type_names") or [""]))
-    model.fit_inputs(data.x, data.get("node_type"))
+    model = LEGNN(data.x.size(1), CLASSES, settings, num_types=data.num_types)
+    model.fit_inputs(data.x, data.node_type)
     return model, Task.from_graph(data, CPU)
 
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from tests.graphs import small_data
 
 import legnn
-from legnn.config.training import ASTrain as ASTrainSettings
 from legnn.datasets import load
 from legnn.graph import Adjacency, LabelGraph, select_training_nodes
 from legnn.nn import LEGNN, ModelSettings
 from legnn.training import (
+    ASTrain,
     FullBatch,
     MiniBatch,
     Objective,
@@ -197,7 +197,7 @@ def test_with_tc_and_ec_the_step_is_another_one_so_the_ablation_says_something()
     def after(**options) -> torch.Tensor:
         model, task = make()
         torch.manual_seed(5)
-        step = batching(model, task, SelfTrainingSettings(threshold=0.01, delta=1.0, **options)).train_epoch(1)
+        step = batching(model, task, ASTrain(threshold=0.01, delta=1.0, **options)).train_epoch(1)
         assert step.pseudo_labels == len(task.candidates)
         return step.pseudo_loss
 
@@ -253,9 +253,9 @@ def test_another_rule_is_one_class_and_serves_full_batches_and_mini_batches():
 
 def test_candidates_are_all_but_the_training_nodes_or_only_those_in_no_split():
     data = load(small_data())
-    unlabeled = Task.from_graph(data, CPU, as_train=ASTrainSettings())
+    unlabeled = Task.from_graph(data, CPU, candidates="unlabeled")
     assert sorted(unlabeled.candidates.tolist() + unlabeled.train.tolist()) == list(range(40))
-    unsplit = Task.from_graph(data, CPU, as_train=ASTrainSettings(candidates="unsplit"))
+    unsplit = Task.from_graph(data, CPU, candidates="unsplit")
     masks = data.train_mask | data.val_mask | data.test_mask
     assert unsplit.candidates.tolist() == (~masks).nonzero().flatten().tolist()
     assert 0 < len(unsplit.candidates) < len(unlabeled.candidates)
@@ -263,7 +263,7 @@ def test_candidates_are_all_but_the_training_nodes_or_only_those_in_no_split():
 
 def test_a_pseudo_label_is_given_to_candidates_alone():
     model, task = make()
-    trainer = batching(model, task, SelfTrainingSettings(threshold=0.01, use_tc=False))
+    trainer = batching(model, task, ASTrain(threshold=0.01, use_tc=False))
     assert trainer.train_epoch(1).pseudo_labels == len(task.candidates)
 
 

@@ -142,7 +142,7 @@ class Run:
 
 
 def predictions_table(graph: GraphData, predicted: Tensor) -> pd.DataFrame:
-    """Returns id, prediction, confidence, split of every node of the labeled type, from class and confidence `[M, 2]`."""
+    """Returns id, prediction, confidence, split of nodes of the labeled type, from class and confidence `[M, 2]`."""
     rows = _target_rows(graph)
     names = np.empty(graph.num_classes, dtype=object)
     names[:] = graph.class_names

@@ -1,5 +1,7 @@
 """What the presets read from a graph."""
 
+from dataclasses import replace
+
 import torch
 from tests.graphs import small_data
 
@@ -18,20 +20,18 @@ def labeled(per_class: int, classes: int = 3):
 
 
 def test_facts_count_training_nodes_and_classes():
-    assert facts_of(labeled(5)) == GraphFacts(num_train=15, num_classes=3, counts_features=False, has_label_edges=False)
+    assert labeled(5).facts() == GraphFacts(num_train=15, num_classes=3, counts_features=False, has_label_edges=False)
 
 
 def test_features_are_counts_if_none_is_negative_and_most_are_zero():
-    data = labeled(5)
-    data.x = (torch.rand(data.num_nodes, 50) > 0.9).float()
-    assert data.facts().counts_features
-    data.x[0, 0] = -1
-    assert not data.facts().counts_features
-    data.x = torch.eye(2).repeat(data.num_nodes, 1)  # half of them zero are not most of them
-    assert not data.facts().counts_features
+    graph = labeled(5)
+    counts = (torch.rand(graph.num_nodes, 50) > 0.9).float()
+    assert replace(graph, x=counts).facts().counts_features
+    counts[0, 0] = -1
+    assert not replace(graph, x=counts).facts().counts_features
+    # half of them zero are not most of them
+    assert not replace(graph, x=torch.eye(2).repeat(graph.num_nodes, 1)).facts().counts_features
 
 
 def test_label_edges_are_a_fact():
-    data = labeled(5)
-    data.label_adjacency = torch.eye(3)
-    assert data.facts().has_label_edges
+    assert replace(labeled(5), label_adjacency=torch.eye(3)).facts().has_label_edges
