@@ -57,7 +57,7 @@ class Case:
 
 
 def build_ours(data: Data, settings: Settings, device: torch.device, precision: str) -> Runner:
-    """The library as `legnn.train` runs it. This is the one place that knows how its parts are put together."""
+    """The library as `legnn.train` runs it."""
     assert settings.train.alpha is not None
     assert settings.train.lr is not None
     model = LEGNN(data.x.size(1), len(data.class_names), settings.model)
@@ -87,7 +87,7 @@ def settings_for(case: Case, work: Workload) -> Settings:
         dropout=DROPOUT,
     )
     many = torch.ones(FEW_LABELS * work.classes, dtype=torch.bool)
-    # whether features are counts is seen in their first rows, and this is asked for every case
+    # the first rows show whether features are counts, and every case needs the answer
     return resolve(chosen, Data(x=work.data.x[:10_000], train_mask=many, class_names=work.data.class_names))
 
 
@@ -206,7 +206,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: list[str] | None = None) -> list[Row]:
-    """Measure, print, and give the rows."""
+    """Measure and print; returns the rows."""
     options = parse(arguments)
     rows: list[Row] = []
     for name in options.size:
@@ -225,7 +225,7 @@ def main(arguments: list[str] | None = None) -> list[Row]:
                     counted.append(one)
                     continue
                 here.append(one)
-                _say(one)
+                _print_progress(one)
                 if options.json:
                     # a run cut short keeps what it has
                     options.json.write_text(json.dumps(rows + here, indent=1) + "\n")
@@ -242,8 +242,8 @@ def main(arguments: list[str] | None = None) -> list[Row]:
     return rows
 
 
-def _say(row: Row) -> None:
-    """Progress, where it does not get into the tables."""
+def _print_progress(row: Row) -> None:
+    """Print a row to stderr."""
     words = [row[key] for key in ("size", "precision", "implementation", "backbone", "labels", "phase")]
     time = row["note"] if row["milliseconds"] is None else f"{row['milliseconds']:.2f} ms"
     print(*words, time, file=sys.stderr, flush=True)
