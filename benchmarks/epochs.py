@@ -62,7 +62,6 @@ def build(work: Workload, case: Case, options: argparse.Namespace) -> MiniBatch:
     model = LEGNN(data.x.size(1), len(data.class_names), settings.model)
     model.fit_inputs(data.x)
     model.to(device)
-    assert settings.train.lr is not None
     return MiniBatch(
         model,
         Task.from_graph(data, storage),
@@ -76,7 +75,7 @@ def build(work: Workload, case: Case, options: argparse.Namespace) -> MiniBatch:
 
 
 def seconds(run: Callable[[], object], device: torch.device) -> float:
-    """The time of one call, of which the device has finished all."""
+    """The time of one call, until the device has finished it."""
     if device.type == "cuda":
         torch.cuda.synchronize()
     begin = time.perf_counter()
@@ -87,7 +86,7 @@ def seconds(run: Callable[[], object], device: torch.device) -> float:
 
 
 def sample_epoch(parts: MiniBatch) -> int:
-    """Sample the batches of an epoch and do nothing with them; gives the edges drawn."""
+    """Sample the batches of an epoch and do nothing with them; returns the number of edges drawn."""
     predicted, shown = parts._select()
     graph = parts.task.show(shown)
     drawn = 0
@@ -115,7 +114,7 @@ def measured(work: Workload, case: Case, options: argparse.Namespace) -> Row:
         "predicted": predicted,
     }
     with matrix_products(training_precision(options.precision, device).products):
-        # kernels are compiled, and what is kept with the graph is made, before the clock runs
+        # kernels are compiled, and what the graph caches is computed, before the clock runs
         few = parts.task.train[: 8 * parts.batch]
         task, parts.task = parts.task, replace(parts.task, train=few)
         parts.train_epoch(1)
@@ -179,7 +178,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--size", choices=tuple(SIZES), default="small")
     parser.add_argument("--scales", type=float, nargs="+", default=[1.0], help="parts of that size")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--graph-on", choices=("cpu", "cuda"), help="where the graph lies, if not on the device")
+    parser.add_argument("--graph-on", choices=("cpu", "cuda"), help="where the graph is stored, if not on the device")
     parser.add_argument("--backbones", nargs="+", default=["sage"], choices=("gcn", "sage", "gat"))
     parser.add_argument("--labels", nargs="+", default=["enhanced"], choices=("vanilla", "enhanced"))
     parser.add_argument("--precision", default="auto", choices=("auto", "fp32", "tf32", "bf16"))
@@ -192,7 +191,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: list[str] | None = None) -> list[Row]:
-    """Measure, print, and give the rows."""
+    """Measure and print; returns the rows."""
     options = parse(arguments)
     rows: list[Row] = []
     for path in options.from_json or []:

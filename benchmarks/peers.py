@@ -39,7 +39,7 @@ def adam(parameters: Any, lr: float) -> torch.optim.Optimizer:
     return torch.optim.Adam(parameters, lr=lr, fused=True)
 
 
-class Finish(nn.Module):
+class NormActDropout(nn.Module):
     """What follows each layer: residual, norm, ReLU, dropout."""
 
     def __init__(self, settings: ModelSettings, norm: type[nn.Module] | None) -> None:
@@ -71,13 +71,13 @@ class VanillaPyG(nn.Module):
         self.input_dropout = settings.input_dropout or 0.0
         self.project = nn.Linear(in_channels, channels, bias=False)
         self.convs = nn.ModuleList(_vanilla(settings) for _ in layers)
-        self.finish = nn.ModuleList(Finish(settings, NORMS.get(settings.norm)) for _ in layers)
+        self.after_convs = nn.ModuleList(NormActDropout(settings, NORMS.get(settings.norm)) for _ in layers)
         self.classifier = nn.Linear(channels, num_classes)
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         x = self.project(F.dropout(x, self.input_dropout, self.training))
-        for conv, finish in zip(self.convs, self.finish, strict=True):
-            x = finish(conv(x, edge_index), x)
+        for conv, after_conv in zip(self.convs, self.after_convs, strict=True):
+            x = after_conv(conv(x, edge_index), x)
         return self.classifier(x)
 
 
@@ -107,10 +107,10 @@ class HeteroLEGNN(nn.Module):
         self.labels = nn.Parameter(torch.empty(num_classes, channels))
         nn.init.xavier_uniform_(self.labels)
         self.convs = nn.ModuleList(_hetero(settings, last=k + 1 == layers) for k in range(layers))
-        self.finish = nn.ModuleList(Finish(settings, NORMS.get(settings.norm)) for _ in range(layers))
+        self.after_convs = nn.ModuleList(NormActDropout(settings, NORMS.get(settings.norm)) for _ in range(layers))
         # as in our model: a handful of labels is no batch
         label_norm = None if NORMS.get(settings.norm) is None else nn.LayerNorm
-        self.finish_labels = nn.ModuleList(Finish(settings, label_norm) for _ in range(layers - 1))
+        self.after_label_convs = nn.ModuleList(NormActDropout(settings, label_norm) for _ in range(layers - 1))
         self.classifier = nn.Linear(channels, num_classes)
 
     def forward(self, x: Tensor, edges: dict[tuple[str, str, str], Tensor]) -> Tensor:
@@ -120,11 +120,13 @@ class HeteroLEGNN(nn.Module):
             y, shown = edges[FROM_LABEL]
             nodes = nodes.index_add(0, shown, self.labels.index_select(0, y).to(nodes.dtype))
         both = {"node": nodes, "label": self.labels}
-        for conv, finish, finish_labels in zip(self.convs, self.finish, [*self.finish_labels, None], strict=True):
+        for conv, after_conv, after_label_conv in zip(
+            self.convs, self.after_convs, [*self.after_label_convs, None], strict=True
+        ):
             new = conv(both, edges)
-            nodes = finish(new["node"], both["node"])
-            if finish_labels is not None:
-                both = {"node": nodes, "label": finish_labels(new["label"], both["label"])}
+            nodes = after_conv(new["node"], both["node"])
+            if after_label_conv is not None:
+                both = {"node": nodes, "label": after_label_conv(new["label"], both["label"])}
         return self.classifier(nodes)
 
 

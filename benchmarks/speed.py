@@ -58,8 +58,6 @@ class Case:
 
 def build_ours(data: GraphData, settings: ResolvedSettings, device: torch.device, precision: str) -> Runner:
     """The library as `legnn.train` runs it. This is the one place that knows how its parts are put together."""
-    assert settings.train.alpha is not None
-    assert settings.train.lr is not None
     model = LEGNN(data.x.size(1), len(data.class_names), settings.model)
     model.fit_inputs(data.x)
     model.to(device)
@@ -68,7 +66,7 @@ def build_ours(data: GraphData, settings: ResolvedSettings, device: torch.device
         model,
         task,
         Objective(alpha=settings.train.alpha, uses_labels=model.uses_labels),
-        make_adam(model.parameter_groups(settings.train.weight_decay or 0.0), settings.train.lr),
+        make_adam(model.parameter_groups(settings.train.weight_decay), settings.train.lr),
         torch.Generator(device).manual_seed(0),
         dtype=training_precision(precision, device).dtype,
     )
@@ -133,7 +131,6 @@ def measure_case(make: Callable[[], Runner], device: torch.device, repeats: int)
 def shape_of(case: Case, work: Workload, precision: str, device: torch.device) -> Shape:
     """What the floor of a case is counted from."""
     settings = settings_for(case, work)
-    assert settings.train.alpha is not None
     enhanced = case.labels == "enhanced"
     return Shape(
         backbone=case.backbone,
@@ -211,7 +208,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: list[str] | None = None) -> list[Row]:
-    """Measure, print, and give the rows."""
+    """Measure and print; returns the rows."""
     options = parse(arguments)
     rows: list[Row] = []
     for name in options.size:
@@ -230,7 +227,7 @@ def main(arguments: list[str] | None = None) -> list[Row]:
                     counted.append(one)
                     continue
                 here.append(one)
-                _say(one)
+                _print_progress(one)
                 if options.json:
                     # a run cut short keeps what it has
                     options.json.write_text(json.dumps(rows + here, indent=1) + "\n")
@@ -247,8 +244,8 @@ def main(arguments: list[str] | None = None) -> list[Row]:
     return rows
 
 
-def _say(row: Row) -> None:
-    """Progress, where it does not get into the tables."""
+def _print_progress(row: Row) -> None:
+    """Print a row to stderr."""
     words = [row[key] for key in ("size", "precision", "implementation", "backbone", "labels", "phase")]
     time = row["note"] if row["milliseconds"] is None else f"{row['milliseconds']:.2f} ms"
     print(*words, time, file=sys.stderr, flush=True)
