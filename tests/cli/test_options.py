@@ -39,6 +39,12 @@ def test_help_shows_flag_help_choices_and_default_of_every_setting():
         assert any(line.startswith(f"╭─ {section.title} ") for line in lines)
 
 
+def test_brackets_in_help_are_shown_as_they_are():
+    for command in ("train", "predict", "prepare", "datasets", "plot"):
+        assert "\\" not in shown(command, "--help")
+        assert "[default: None]" not in shown(command, "--help")
+
+
 def test_help_lists_the_presets_in_a_line_each():
     text = shown("train", "--help")
     for name, preset in PRESETS.items():

@@ -15,7 +15,7 @@ from legnn.cli.results import plot, predict
 from legnn.cli.training import train
 from legnn.errors import InputError, Interrupted
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False)
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False, rich_markup_mode="rich")
 for command in (train, predict, prepare, datasets, plot):
     app.command()(command)
 

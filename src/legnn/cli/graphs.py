@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from legnn.cli.options import option, with_settings
+from legnn.cli.options import argument, option, with_settings
 from legnn.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
 
 @with_settings("data")
 def prepare(
-    source: Annotated[str, typer.Argument(help="A named data set or a folder of tables", show_default=False)],
+    source: Annotated[str, argument("A named data set or a folder of tables")],
     out: Annotated[Path, option("Folder for the prepared graph, new or empty")],
     **given: Any,
 ) -> None:
@@ -37,9 +35,7 @@ def prepare(
 
 @with_settings("split", panels=False)
 def datasets(
-    name: Annotated[
-        str | None, typer.Argument(help="A named data set or a folder of tables", show_default=False)
-    ] = None,
+    name: Annotated[str | None, argument("A named data set or a folder of tables")] = None,
     **given: Any,
 ) -> None:
     """Show the named data sets and their statistics, or those of one.

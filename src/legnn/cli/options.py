@@ -21,10 +21,15 @@ Command = Callable[..., None]
 
 def option(help: str, *names: str, panel: str | None = None, metavar: str | None = None) -> Any:
     """Returns an option whose help says its default in brackets."""
-    return typer.Option(*names, help=plain(help), rich_help_panel=panel, metavar=metavar, show_default=False)
+    return typer.Option(*names, help=_plain(help), rich_help_panel=panel, metavar=metavar, show_default=False)
 
 
-def plain(text: str) -> str:
+def argument(help: str) -> Any:
+    """Returns an argument whose help says its default in brackets."""
+    return typer.Argument(help=_plain(help), show_default=False)
+
+
+def _plain(text: str) -> str:
     """Returns help whose brackets are shown, not read as markup."""
     return text.replace("[", r"\[")
 

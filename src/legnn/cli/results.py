@@ -5,14 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-from legnn.cli.options import option, with_settings
+from legnn.cli.options import argument, option, with_settings
 
 
 @with_settings("device", panels=False)
 def predict(
-    run: Annotated[Path, typer.Argument(help="Folder of a finished run")],
+    run: Annotated[Path, argument("Folder of a finished run")],
     data: Annotated[
         str | None, option("Another graph with the same features, such as the run's own grown since")
     ] = None,
@@ -35,7 +33,7 @@ def predict(
 
 
 def plot(
-    run: Annotated[Path, typer.Argument(help="Folder of a run, finished or not")],
+    run: Annotated[Path, argument("Folder of a run, finished or not")],
     out: Annotated[Path | None, option("Picture, .png, .svg or .pdf [RUN/curves.png]")] = None,
 ) -> None:
     """Draw the course of a run: accuracy, loss and, with AS-Train, pseudo labels by epoch."""

@@ -7,9 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-from legnn.cli.options import option, plain, with_settings
+from legnn.cli.options import argument, option, with_settings
 from legnn.cli.processes import is_rank_zero, stop_on_signal
 from legnn.config import PRESETS, SECTIONS, SETTINGS, Settings
 from legnn.errors import InputError
@@ -20,7 +18,7 @@ _PRESET_HELP += "".join(f"\n\n{name}: {(one.__doc__ or '').splitlines()[0]}" for
 
 @with_settings(*SECTIONS)
 def train(
-    data: Annotated[str | None, typer.Argument(help=plain("A named data set or a folder of tables [digits]"))] = None,
+    data: Annotated[str | None, argument("A named data set or a folder of tables [digits]")] = None,
     seeds: Annotated[int | None, option("Run so many seeds and report mean and deviation", panel="Training")] = None,
     preset: Annotated[str | None, option(_PRESET_HELP)] = None,
     config: Annotated[Path | None, option("Settings file; options given beside it win")] = None,
