@@ -41,7 +41,7 @@ def embed(
         "spectral": lambda: spectral(edges.edge_index(), edges.num_nodes, channels, SEED),
         "metapath2vec": lambda: metapath2vec(edges, missing, start, channels, SEED),
     }
-    options = [
+    how = [
         f"{method} {channels} {SEED} {start}",
         *missing,
         *(f"{name} {size}" for name, size in edges.sizes.items()),
@@ -52,7 +52,7 @@ def embed(
         x = methods[method]()
         return torch.cat([x[edges.starts[name] :][: edges.sizes[name]] for name in missing])
 
-    rows = cached([*options, *relations], compute)
+    rows = cached([*how, *relations], compute)
     return dict(zip(missing, rows.split([edges.sizes[name] for name in missing]), strict=True))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from legnn.data.digest import digest_of
 from legnn.data.node_types import NodeTypes
 from legnn.data.pyg import raw_from_pyg
 from legnn.data.raw_graph import RawGraph, TextTransform
-from legnn.data.splits import MASKS, Split, empty_split, pick_split, split_number, stratified_split
+from legnn.data.splits import MASKS, Split, pick_split, split_number, stratified_split
 from legnn.data.summary import edge_homophily
 from legnn.data.validation import validate
 from legnn.ops.csr.adjacency import Adjacency
@@ -108,41 +109,31 @@ class GraphData:
         return None if self.node_types is None else self.node_types.target_mask.nonzero().flatten()
 
     def facts(self) -> GraphFacts:
-        """Returns the numbers that presets decide by."""
+        """Returns the numbers that presets decide by; of several node types, features of the target decide."""
+        x, types = self.x, self.node_types
+        if types is not None:
+            x = x[types.target_mask, : len(types.columns[types.names.index(types.target)])]
         return GraphFacts(
             num_train=int(self.train_mask.sum()),
             num_classes=self.num_classes,
-            counts_features=self._counts_features(),
+            # reductions alone: a mask would be as large as x, which may not fit into memory
+            counts_features=float(x.min()) >= 0 and 2 * int(torch.count_nonzero(x)) < x.numel(),
             has_label_edges=self.label_adjacency is not None,
         )
-
-    def _counts_features(self) -> bool:
-        """Whether no feature is negative and more than half are zero; of several node types, the target decides."""
-        x = self.x
-        if self.node_types is not None:
-            columns = self.node_types.columns[self.node_types.names.index(self.node_types.target)]
-            x = x[self.node_types.target_mask, : len(columns)]
-        # reductions alone: a mask would be as large as x, which may not fit into memory
-        return float(x.min()) >= 0 and 2 * int(torch.count_nonzero(x)) < x.numel()
 
     def fingerprint(self) -> str:
         """Returns a digest of features, labels, edges and splits, equal only for the same graph on any machine."""
         if self.provenance.fingerprint:
             return self.provenance.fingerprint
         # computed features may differ in the last bit from machine to machine; what they are computed from does not
-        source = self.provenance.feature_digest
-        fields = {
+        source, types = self.provenance.feature_digest, self.node_types
+        tensors = {
+            **{name: getattr(self, name) for name in ("y", *MASKS, "label_x", "label_adjacency", "node_type")},
+            **{name: getattr(self.adjacency, name) for name in ("rowptr", "col", "weight")},
             "x": None if source else self.x,
-            "y": self.y,
-            **{field: getattr(self.adjacency, field) for field in ("rowptr", "col", "weight")},
-            **{mask: getattr(self, mask) for mask in MASKS},
-            "label_x": self.label_x,
-            "label_adjacency": self.label_adjacency,
-            "node_type": self.node_type,
-            "target_mask": None if self.node_types is None else self.node_types.target_mask,
         }
-        there = [(name, value) for name, value in fields.items() if value is not None]
-        return digest_of([source, *(part for pair in there for part in pair)])
+        parts = [source, "" if types is None else types.target]
+        return digest_of([*parts, *chain(*((name, one) for name, one in tensors.items() if one is not None))])
 
     @classmethod
     def from_pyg(
@@ -165,31 +156,17 @@ class GraphData:
         """Returns the graph with its split chosen or drawn, checked, and its edges built into rows."""
         split, notes = _choose_split(raw, split_number(settings.split), training)
         validate(raw, split, training=training)
+        weight = None if raw.edge_weight is None else raw.edge_weight.numpy()
+        options = {name: getattr(settings, name) for name in ("undirected", "remove_duplicates", "self_loops")}
         source, target = raw.edge_index.numpy()
-        rows = edges_to_csr(
-            source,
-            target,
-            None if raw.edge_weight is None else raw.edge_weight.numpy(),
-            len(raw.x),
-            undirected=settings.undirected,
-            remove_duplicates=settings.remove_duplicates,
-            self_loops=settings.self_loops,
-        )
+        rows = edges_to_csr(source, target, weight, len(raw.x), **options)
+        unchanged = {field.name for field in fields(RawGraph)} & {field.name for field in fields(cls)} - {"notes"}
         return cls(
-            name=raw.name,
+            **{name: getattr(raw, name) for name in unchanged},
             adjacency=Adjacency.from_csr(rows, len(raw.x)),
-            x=raw.x,
-            y=raw.y,
             train_mask=split.train,
             val_mask=split.val,
             test_mask=split.test,
-            class_names=raw.class_names,
-            node_id=raw.node_id,
-            feature_names=raw.feature_names,
-            text_features=raw.text_features,
-            label_x=raw.label_x,
-            label_adjacency=raw.label_adjacency,
-            node_types=raw.node_types,
             provenance=Provenance(
                 raw_edges=raw.edge_index.size(1),
                 homophily=edge_homophily(raw.edge_index, raw.y),
@@ -202,9 +179,9 @@ class GraphData:
 
     def to_pyg(self) -> Data:
         """Returns the graph as a PyG `Data`, with `edge_index` `[2, E]` in PyG's order (source, target)."""
-        fields: dict[str, Any] = {
-            **{name: getattr(self, name) for name in ("name", "x", "y", *MASKS, "class_names", "node_id", "notes")},
-            **{name: getattr(self, name) for name in ("feature_names", "text_features", "label_x", "label_adjacency")},
+        typed = ("adjacency", "node_types", "provenance")
+        content: dict[str, Any] = {
+            **{one.name: getattr(self, one.name) for one in fields(self) if one.name not in typed},
             "edge_index": self.adjacency.edge_index,
             "edge_weight": self.adjacency.weight,
             "computed_features": self.provenance.computed_features or None,
@@ -212,9 +189,9 @@ class GraphData:
         }
         if self.node_types is not None:
             types = self.node_types
-            fields |= {"node_type": types.node_type, "target_mask": types.target_mask, "target_type": types.target}
-            fields |= {"type_names": types.names, "type_columns": types.columns}
-        return Data(**{name: value for name, value in fields.items() if value is not None})
+            content |= {"node_type": types.node_type, "target_mask": types.target_mask, "target_type": types.target}
+            content |= {"type_names": types.names, "type_columns": types.columns}
+        return Data(**{name: value for name, value in content.items() if value is not None})
 
 
 def _choose_split(raw: RawGraph, split: int | None, training: bool) -> tuple[Split, list[str]]:
@@ -222,7 +199,7 @@ def _choose_split(raw: RawGraph, split: int | None, training: bool) -> tuple[Spl
     if raw.masks is not None:
         return pick_split(raw.masks, None if raw.is_split_chosen else split, raw.name), raw.notes
     if not training:
-        return empty_split(len(raw.y)), raw.notes
+        return Split(*torch.zeros(3, len(raw.y), dtype=torch.bool)), raw.notes
     seed = split or 0
     note = f"{raw.name} comes without a split: 60/20/20 of the labeled nodes were drawn, class by class (seed {seed})."
     return stratified_split(raw.y, seed), [*raw.notes, note]

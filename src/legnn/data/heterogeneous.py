@@ -14,16 +14,8 @@ from torch import Tensor
 from torch_geometric.data import HeteroData
 
 from legnn.config.data import DataSettings
+from legnn.data import conversion
 from legnn.data.cache import cached
-from legnn.data.conversion import (
-    to_class_names,
-    to_classes,
-    to_features,
-    to_floats,
-    to_integers,
-    to_node_ids,
-    to_split,
-)
 from legnn.data.digest import digest_of
 from legnn.data.embedding import SEED, embed
 from legnn.data.node_types import NodeTypes, Relation, TypedEdges
@@ -84,11 +76,11 @@ def to_homogeneous(
         edge_index=edges.edge_index(),
         edge_weight=weight,
         masks=masks,
-        class_names=to_class_names(store.get("class_names"), y),
+        class_names=conversion.to_class_names(store.get("class_names"), y),
         node_id=_node_ids(graph, edges, target, name),
         text_features=graph.get("text_features"),
-        label_x=to_floats(store.get("label_x")),
-        label_adjacency=to_floats(store.get("label_adjacency")),
+        label_x=conversion.to_floats(store.get("label_x")),
+        label_adjacency=conversion.to_floats(store.get("label_adjacency")),
         node_types=_node_types(graph, edges, target, features),
         computed_features=[*missing, *reduced],
         feature_digest=feature_digest,
@@ -133,11 +125,10 @@ def _edges(graph: HeteroData, name: str) -> TypedEdges:
     """Returns sizes and relations; ends are checked here because in one numbering of all nodes they cannot be."""
     relations: dict[Relation, Tensor] = {}
     for relation in graph.edge_types:
-        what = f"edge_index of {relation} of {name}"
         index = graph[relation].get("edge_index")
         if not isinstance(index, Tensor) or index.dim() != 2 or index.size(0) != 2:
-            raise InputError(f"{what} must be a tensor [2, E]")
-        relations[relation] = to_integers(index, f"edge_index of {relation}", name)
+            raise InputError(f"edge_index of {relation} of {name} must be a tensor [2, E]")
+        relations[relation] = conversion.to_integers(index, f"edge_index of {relation}", name)
     types = dict.fromkeys([*graph.node_types, *(kind for source, _, target in relations for kind in (source, target))])
     sizes = {kind: _size(graph, kind, relations) for kind in types}
     for relation, index in relations.items():
@@ -182,22 +173,15 @@ def _given_features(graph: HeteroData, edges: TypedEdges, name: str) -> dict[str
             raise InputError(f"x of {kind!r} of {name} must be a tensor [n, F], a row for each {kind}")
         if x.size(1) == 0:
             continue
-        dense = to_features(x, f"{kind!r} of {name}")
-        ids = to_node_ids(store.get("node_id"), len(dense)).tolist()
-        check_finite(dense, f"{kind!r} of {name}", partial(_named, ids), store.get("feature_names"))
+        dense = conversion.to_features(x, f"{kind!r} of {name}")
+        ids = conversion.to_node_ids(store.get("node_id"), len(dense))
+        check_finite(dense, f"{kind!r} of {name}", ids, store.get("feature_names"))
         given[kind] = dense
     return given
 
 
-def _named(ids: list[int | str], row: int) -> str:
-    return repr(ids[row])
-
-
 def _reduce(found: dict[str, Tensor], target: str, channels: int, notes: list[str]) -> list[str]:
-    """Reduces, in place, the types that are wider than the others may be; returns their names.
-
-    One type alone keeps its width.
-    """
+    """Reduces, in place, types that are wider than the others may be; returns their names. One alone is kept."""
     own = found[target].size(1)
     width = max(channels, own) if own <= MAX_TARGET_CHANNELS or len(found) == 1 else channels
     wide = [kind for kind, x in found.items() if x.size(1) > width]
@@ -240,7 +224,7 @@ def _node_ids(graph: HeteroData, edges: TypedEdges, target: str, name: str) -> n
     ids: dict[str, np.ndarray] = {}
     for kind, size in edges.sizes.items():
         given = graph[kind].get("node_id") if kind in graph.node_types else None
-        ids[kind] = to_node_ids(given, size)
+        ids[kind] = conversion.to_node_ids(given, size)
         if len(ids[kind]) != size:
             raise InputError(f"{kind!r} of {name} has {plural(size, 'node')} and {len(ids[kind]):,} in node_id")
     if ids[target].dtype == object:
@@ -256,7 +240,7 @@ def _labels(graph: HeteroData, labeled: str | None, edges: TypedEdges, name: str
     store: Any = graph[labeled]
     if not isinstance(store["y"], Tensor):
         raise InputError(f"y of {name} is a {type(store['y']).__name__}; it must be a tensor")
-    fields = {"y": to_classes(store["y"], name)}
+    fields = {"y": conversion.to_classes(store["y"], name)}
     fields |= {mask: store[mask].detach().cpu().bool() for mask in MASKS if store.get(mask) is not None}
     start, size = edges.starts[labeled], edges.sizes[labeled]
     for field, own in fields.items():
@@ -267,7 +251,7 @@ def _labels(graph: HeteroData, labeled: str | None, edges: TypedEdges, name: str
         fields[field] = own.new_full((edges.num_nodes, *own.shape[1:]), -1 if field == "y" else 0)
         fields[field][start : start + size] = own
     y = fields.pop("y")
-    return y, to_split(fields, edges.num_nodes, name)
+    return y, conversion.to_split(fields, edges.num_nodes, name)
 
 
 def _node_types(graph: HeteroData, edges: TypedEdges, target: str, features: dict[str, Tensor]) -> NodeTypes | None:

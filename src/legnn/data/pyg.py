@@ -7,15 +7,7 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
 from legnn.config.data import DataSettings
-from legnn.data.conversion import (
-    to_class_names,
-    to_classes,
-    to_features,
-    to_floats,
-    to_integers,
-    to_node_ids,
-    to_split,
-)
+from legnn.data import conversion
 from legnn.data.heterogeneous import to_homogeneous
 from legnn.data.node_types import NodeTypes
 from legnn.data.raw_graph import RawGraph
@@ -58,23 +50,23 @@ def raw_from_pyg(
             raise InputError(f"{name} has no {field}; a Data must have x [M, F], y [M] and edge_index [2, E]")
         if not isinstance(value, Tensor):
             raise InputError(f"{field} of {name} is a {type(value).__name__}; it must be a tensor")
-    y = to_classes(fields["y"], name)
+    y = conversion.to_classes(fields["y"], name)
     notes = list(graph.get("notes") or [])
     if graph.get("edge_attr") is not None and graph.get("edge_weight") is None:
         notes.append(f"edge_attr of {name} is left aside; a weight for each edge goes into edge_weight.")
     return RawGraph(
         name=name,
-        x=to_features(fields["x"], name),
+        x=conversion.to_features(fields["x"], name),
         y=y,
-        edge_index=to_integers(fields["edge_index"], "edge_index", name).contiguous(),
-        edge_weight=to_floats(graph.get("edge_weight")),
-        masks=to_split({mask: graph.get(mask) for mask in MASKS}, len(y), name),
-        class_names=to_class_names(graph.get("class_names"), y),
-        node_id=to_node_ids(graph.get("node_id"), len(y)),
+        edge_index=conversion.to_integers(fields["edge_index"], "edge_index", name).contiguous(),
+        edge_weight=conversion.to_floats(graph.get("edge_weight")),
+        masks=conversion.to_split({mask: graph.get(mask) for mask in MASKS}, len(y), name),
+        class_names=conversion.to_class_names(graph.get("class_names"), y),
+        node_id=conversion.to_node_ids(graph.get("node_id"), len(y)),
         feature_names=graph.get("feature_names"),
         text_features=graph.get("text_features"),
-        label_x=to_floats(graph.get("label_x")),
-        label_adjacency=to_floats(graph.get("label_adjacency")),
+        label_x=conversion.to_floats(graph.get("label_x")),
+        label_adjacency=conversion.to_floats(graph.get("label_adjacency")),
         node_types=_node_types(graph, len(y), name),
         computed_features=list(graph.get("computed_features") or []),
         feature_digest=graph.get("feature_digest") or "",

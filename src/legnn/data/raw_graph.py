@@ -24,13 +24,11 @@ class TextTransform(Protocol):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RawGraph:
-    """What a reader found, in the library's types, before a split is chosen and edges are built into rows."""
+    """What a reader found, before a split is chosen and edges are built into rows. Other fields as in `GraphData`."""
 
     name: str
     x: Tensor
-    """`[M, F]` float32."""
     y: Tensor
-    """`[M]` int64, -1 is unlabeled."""
     edge_index: Tensor
     """`[2, E]` int64, source and target of each edge."""
     edge_weight: Tensor | None = None
@@ -41,7 +39,6 @@ class RawGraph:
     """Whether `masks` are those of the split that the settings name."""
     class_names: list[str | int | float]
     node_id: np.ndarray
-    """`[M]` int64 or text."""
     feature_names: list[str] | None = None
     text_features: TextTransform | None = None
     label_x: Tensor | None = None

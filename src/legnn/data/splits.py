@@ -42,11 +42,6 @@ def pick_split(masks: Split, split: int | None, name: str) -> Split:
     return Split(*(mask[:, column].contiguous() for mask in stacked))
 
 
-def empty_split(num_nodes: int) -> Split:
-    """Returns a split that no node is part of."""
-    return Split(*torch.zeros(3, num_nodes, dtype=torch.bool))
-
-
 def stratified_split(y: Tensor, seed: int) -> Split:
     """Draws 60/20/20 of the labeled nodes of every class, at least one of them for training.
 

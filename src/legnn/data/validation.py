@@ -1,7 +1,5 @@
 """Checks of a graph; an error names the place in one sentence and says what would have been right."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 import torch
@@ -26,7 +24,9 @@ def validate(graph: RawGraph, split: Split, *, training: bool = True) -> None:
         training: False to check only what prediction needs.
     """
     _check_nodes(graph)
-    _check_features(graph)
+    if graph.x.shape[1] == 0:
+        raise InputError(f"x of {graph.name} has no columns; every node needs at least one feature")
+    check_finite(graph.x, graph.name, graph.node_id, graph.feature_names)
     _check_edges(graph)
     if training:
         _check_labels(graph)
@@ -55,17 +55,11 @@ def _check_nodes(graph: RawGraph) -> None:
         first = int(np.argmax(duplicated))
         rows = np.flatnonzero((keys == keys.iloc[first]).all(axis=1))[:2]
         raise InputError(
-            f"node id {_id(graph, first)} of {graph.name} is in rows {rows[0]} and {rows[1]}; ids must differ"
+            f"node id {_id(graph.node_id, first)} of {graph.name} is in rows {rows[0]} and {rows[1]}; ids must differ"
         )
 
 
-def _check_features(graph: RawGraph) -> None:
-    if graph.x.shape[1] == 0:
-        raise InputError(f"x of {graph.name} has no columns; every node needs at least one feature")
-    check_finite(graph.x, graph.name, lambda node: _id(graph, node), graph.feature_names)
-
-
-def check_finite(x: Tensor, name: str, node_name: Callable[[int], str], columns: list[str] | None) -> None:
+def check_finite(x: Tensor, name: str, ids: np.ndarray, columns: list[str] | None) -> None:
     """Raises `InputError` if features `x` [n, F] are not finite, naming the node and column of the first."""
     # a sum is finite if all its terms are: one cheap pass for the usual case; an overflow only costs a second pass
     if torch.isfinite(x.sum()):
@@ -82,7 +76,7 @@ def check_finite(x: Tensor, name: str, node_name: Callable[[int], str], columns:
     column_name = repr(columns[column]) if columns else str(column)
     raise InputError(
         f"{plural(count, 'feature')} of {name} {'is' if count == 1 else 'are'} missing, not a number or infinite, "
-        f"the first at node {node_name(node)}, column {column_name}; every feature must be a finite number"
+        f"the first at node {_id(ids, node)}, column {column_name}; every feature must be a finite number"
     )
 
 
@@ -101,18 +95,16 @@ def _check_edges(graph: RawGraph) -> None:
             f"{plural(int(outside.sum()), 'edge')} of {graph.name} name a node that does not exist, the first is edge "
             f"{edge} ({source} to {target}); nodes go from 0 to {nodes - 1}"
         )
-    if graph.edge_weight is not None:
-        _check_weights(graph.edge_weight, edge_index.shape[1], graph.name)
-
-
-def _check_weights(weight: Tensor, edges: int, name: str) -> None:
-    if list(weight.shape) != [edges]:
-        raise InputError(f"edge_weight of {name} has the shape {list(weight.shape)}; it must be [{edges}]")
+    weight = graph.edge_weight
+    if weight is not None and list(weight.shape) != [edge_index.shape[1]]:
+        raise InputError(
+            f"edge_weight of {graph.name} has the shape {list(weight.shape)}; it must be [{edge_index.shape[1]}]"
+        )
     # NaN is the least and the largest of everything, and neither above 0 nor below infinity
-    if not (float(weight.min()) > 0 and float(weight.max()) < float("inf")):
+    if weight is not None and not (float(weight.min()) > 0 and float(weight.max()) < float("inf")):
         edge = _first(~(torch.isfinite(weight) & (weight > 0)))
         raise InputError(
-            f"the weight of edge {edge} of {name} is {float(weight[edge])}; a weight must be finite and above 0"
+            f"the weight of edge {edge} of {graph.name} is {float(weight[edge])}; a weight must be finite and above 0"
         )
 
 
@@ -122,7 +114,7 @@ def _check_labels(graph: RawGraph) -> None:
     if outside.any():
         node = _first(outside)
         raise InputError(
-            f"node {_id(graph, node)} of {graph.name} has the class {int(y[node])}; "
+            f"node {_id(graph.node_id, node)} of {graph.name} has the class {int(y[node])}; "
             f"classes go from 0 to {classes - 1}, and -1 is unlabeled"
         )
     present = torch.unique(y[y >= 0])
@@ -140,14 +132,14 @@ def _check_split(graph: RawGraph, split: Split) -> None:
         if unlabeled.any():
             raise InputError(
                 f"{plural(int(unlabeled.sum()), f'{part} node')} of {graph.name} without a label, the first is "
-                f"{_id(graph, _first(unlabeled))}; label it, or leave it out of the split"
+                f"{_id(graph.node_id, _first(unlabeled))}; label it, or leave it out of the split"
             )
     shared = split.train.int() + split.val.int() + split.test.int() > 1
     if shared.any():
         node = _first(shared)
         parts = [part for mask, part in zip(split, PARTS, strict=True) if mask[node]]
         raise InputError(
-            f"node {_id(graph, node)} of {graph.name} is in both the {' and the '.join(parts)} set; choose one"
+            f"node {_id(graph.node_id, node)} of {graph.name} is in both the {' and the '.join(parts)} set; choose one"
         )
     if not split.train.any():
         raise InputError(f"no node of {graph.name} is for training; mark some labeled nodes 'train'")
@@ -191,5 +183,5 @@ def _first(mask: Tensor) -> int:
     return int(mask.to(torch.uint8).argmax())
 
 
-def _id(graph: RawGraph, node: int) -> str:
-    return repr(graph.node_id[node].item() if isinstance(graph.node_id[node], np.generic) else graph.node_id[node])
+def _id(node_id: np.ndarray, node: int) -> str:
+    return repr(node_id[node : node + 1].tolist()[0])

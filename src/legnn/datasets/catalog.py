@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from torch_geometric.data import Data, HeteroData
+from torch_geometric.datasets import Amazon, Coauthor
 
 from legnn.datasets import readers
 from legnn.datasets.download import RemoteFile
@@ -24,26 +25,19 @@ class NamedSet:
 
     name: str
     """The name to give `load`."""
-
     about: str
     """Description of nodes, edges and classes."""
-
     splits: str
     """Values of `split`, and the default."""
-
     read: Callable[[int | None], Data | HeteroData]
     """From the number of a split (None for the default) to a graph, with masks [M] or [M, K], or without masks where a
     split has to be drawn."""
-
     reads_split: bool = False
     """Whether the masks of `read` are those of the given split."""
-
     files: tuple[RemoteFile, ...] = field(default=(), repr=False)
     """Files, in the order of download."""
-
     class_names: tuple[str | int, ...] | None = None
     """The classes in order; None where they are numbers or in the files."""
-
     notes: tuple[str, ...] = ()
     """Sentences that a reader of the scores should know."""
 
@@ -70,15 +64,15 @@ def _planetoid(
     )
 
 
-def _amazon(name: str, folder: str) -> NamedSet:
-    npz = f"amazon_electronics_{folder.lower()}.npz"
-    file = RemoteFile(f"amazon/{folder}/raw/{npz}", f"{GNN_BENCHMARK}/{npz}")
-    split_file = f"splits/amazon_{folder.lower()}_60_20_20.npz"
+def _gnn_benchmark(name: str, about: str, dataset: type[Amazon] | type[Coauthor], folder: str, npz: str) -> NamedSet:
+    collection = dataset.__name__.lower()
+    file = RemoteFile(f"{collection}/{folder}/raw/{npz}", f"{GNN_BENCHMARK}/{npz}")
+    split_file = f"splits/{collection}_{folder.lower()}_60_20_20.npz"
     return NamedSet(
         name=name,
-        about=f"Amazon {folder.lower()} products bought together, by category",
+        about=about,
         splits=f"60/20/20 from {split_file}, or drawn if that is not there",
-        read=lambda split: readers.read_amazon(folder, file, split_file),
+        read=lambda split: readers.read_gnn_benchmark(lambda root: dataset(root, folder), folder, file, split_file),
         files=(file,),
     )
 
@@ -106,29 +100,6 @@ def _filtered(animal: str) -> NamedSet:
     )
 
 
-def _digits() -> NamedSet:
-    return NamedSet(
-        name="digits",
-        about="scikit-learn's handwritten digits, each joined to its ten nearest, by digit; nothing to download",
-        splits="10 training and 30 validation nodes a class, drawn with the seed 0 or the one given",
-        read=readers.read_digits,
-        reads_split=True,
-    )
-
-
-def _coauthor_cs() -> NamedSet:
-    npz = "ms_academic_cs.npz"
-    file = RemoteFile(f"coauthor/CS/raw/{npz}", f"{GNN_BENCHMARK}/{npz}")
-    split_file = "splits/coauthor_cs_60_20_20.npz"
-    return NamedSet(
-        name="coauthor-cs",
-        about="computer scientists who wrote together, by field of study",
-        splits=f"60/20/20 from {split_file}, or drawn if that is not there",
-        read=lambda split: readers.read_coauthor("CS", file, split_file),
-        files=(file,),
-    )
-
-
 def _actor() -> NamedSet:
     tables = ("out1_node_feature_label.txt", "out1_graph_edges.txt")
     split_names = [f"film_split_0.6_0.2_{i}.npz" for i in range(readers.GEOM_GCN_SPLITS)]
@@ -142,38 +113,6 @@ def _actor() -> NamedSet:
         splits="0 to 9 (48/32/20), 0 by default",
         read=lambda split: readers.read_actor(files),
         files=files,
-    )
-
-
-def _ogbn_arxiv() -> NamedSet:
-    archive = RemoteFile("ogb/arxiv.zip", f"{OGB}/arxiv.zip")
-    return NamedSet(
-        name="ogbn-arxiv",
-        about="computer science papers on arXiv that cite each other, by subject area",
-        splits="OGB's, by year: to 2017, 2018, from 2019",
-        read=lambda split: readers.read_arxiv(archive),
-        files=(archive,),
-    )
-
-
-def _ogbn_mag() -> NamedSet:
-    archive = RemoteFile("ogb/mag.zip", f"{OGB}/mag.zip")
-    embedding = RemoteFile("ogb/mag_metapath2vec_emb.zip", f"{PYG}/mag_metapath2vec_emb.zip")
-    return NamedSet(
-        name="ogbn-mag",
-        about="papers with their authors, institutions and fields, papers by venue",
-        splits="OGB's, by year: to 2017, 2018, 2019",
-        read=lambda split: readers.read_mag(archive, embedding),
-        files=(archive, embedding),
-    )
-
-
-def _oag_venue() -> NamedSet:
-    return NamedSet(
-        name="oag-venue",
-        about="computer science papers with their authors, institutions and fields, papers by venue",
-        splits="its authors', by year, from the table of papers",
-        read=lambda split: readers.read_oag_venue("oag-venue"),
     )
 
 
@@ -191,16 +130,15 @@ def _dblp() -> NamedSet:
     )
 
 
+ARXIV = RemoteFile("ogb/arxiv.zip", f"{OGB}/arxiv.zip")
+MAG = RemoteFile("ogb/mag.zip", f"{OGB}/mag.zip")
+MAG_EMBEDDING = RemoteFile("ogb/mag_metapath2vec_emb.zip", f"{PYG}/mag_metapath2vec_emb.zip")
+
 # The files hold numbers. The names of Cora and CiteSeer follow from the sizes of their classes, which all differ;
 # of PubMed public sources name types 1 and 2 in either order, so its classes stay numbers.
 CORA_CLASSES = (
-    "Theory",
-    "Reinforcement_Learning",
-    "Genetic_Algorithms",
-    "Neural_Networks",
-    "Probabilistic_Methods",
-    "Case_Based",
-    "Rule_Learning",
+    *("Theory", "Reinforcement_Learning", "Genetic_Algorithms", "Neural_Networks"),
+    *("Probabilistic_Methods", "Case_Based", "Rule_Learning"),
 )
 CITESEER_CLASSES = ("AI", "ML", "IR", "DB", "Agents", "HCI")
 
@@ -212,7 +150,13 @@ CITESEER_NOTE = (
 CATALOG: dict[str, NamedSet] = {
     entry.name: entry
     for entry in (
-        _digits(),
+        NamedSet(
+            name="digits",
+            about="scikit-learn's handwritten digits, each joined to its ten nearest, by digit; nothing to download",
+            splits="10 training and 30 validation nodes a class, drawn with the seed 0 or the one given",
+            read=readers.read_digits,
+            reads_split=True,
+        ),
         _planetoid("cora", "Cora", "machine learning papers that cite each other, by topic", CORA_CLASSES),
         _planetoid(
             "citeseer",
@@ -222,18 +166,49 @@ CATALOG: dict[str, NamedSet] = {
             (CITESEER_NOTE,),
         ),
         _planetoid("pubmed", "PubMed", "papers on diabetes that cite each other, by type", None),
-        _amazon("amazon-photo", "Photo"),
-        _amazon("amazon-computers", "Computers"),
-        _coauthor_cs(),
+        *(
+            _gnn_benchmark(
+                f"amazon-{kind.lower()}",
+                f"Amazon {kind.lower()} products bought together, by category",
+                Amazon,
+                kind,
+                f"amazon_electronics_{kind.lower()}.npz",
+            )
+            for kind in ("Photo", "Computers")
+        ),
+        _gnn_benchmark(
+            "coauthor-cs",
+            "computer scientists who wrote together, by field of study",
+            Coauthor,
+            "CS",
+            "ms_academic_cs.npz",
+        ),
         _actor(),
         _heterophilous("tolokers", "crowd workers who did the same tasks, by whether they were banned"),
         _heterophilous("minesweeper", "cells of a minefield beside each other, by whether there is a mine"),
         _filtered("chameleon"),
         _filtered("squirrel"),
-        _ogbn_arxiv(),
+        NamedSet(
+            name="ogbn-arxiv",
+            about="computer science papers on arXiv that cite each other, by subject area",
+            splits="OGB's, by year: to 2017, 2018, from 2019",
+            read=lambda split: readers.read_arxiv(ARXIV),
+            files=(ARXIV,),
+        ),
         _dblp(),
-        _ogbn_mag(),
-        _oag_venue(),
+        NamedSet(
+            name="ogbn-mag",
+            about="papers with their authors, institutions and fields, papers by venue",
+            splits="OGB's, by year: to 2017, 2018, 2019",
+            read=lambda split: readers.read_mag(MAG, MAG_EMBEDDING),
+            files=(MAG, MAG_EMBEDDING),
+        ),
+        NamedSet(
+            name="oag-venue",
+            about="computer science papers with their authors, institutions and fields, papers by venue",
+            splits="its authors', by year, from the table of papers",
+            read=lambda split: readers.read_oag_venue("oag-venue"),
+        ),
     )
 }
 """The named data sets, by name."""

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 from urllib.request import Request, urlopen
 
 from legnn.data.cache import cache_folder
@@ -73,17 +72,11 @@ def _download(url: str, place: Path) -> None:
     request = Request(url, headers={"User-Agent": "legnn"})  # some hosts refuse the default of urllib
     with urlopen(request, timeout=TIMEOUT_SECONDS) as response, atomic_write(place) as file:
         length = response.headers.get("Content-Length")
-        expected = int(length) if length else None
-        received = _copy(response, file, expected, place.name)
+        expected, received = int(length) if length else None, 0
+        with progress_bar(f"downloading {place.name}", expected) as done:
+            while chunk := response.read(CHUNK):
+                file.write(chunk)
+                received += len(chunk)
+                done(received)
         if expected is not None and received != expected:
             raise OSError(f"the connection ended after {received} of {expected} bytes")
-
-
-def _copy(response: BinaryIO, file: BinaryIO, expected: int | None, name: str) -> int:
-    received = 0
-    with progress_bar(f"downloading {name}", expected) as done:
-        while chunk := response.read(CHUNK):
-            file.write(chunk)
-            received += len(chunk)
-            done(received)
-    return received

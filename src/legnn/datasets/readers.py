@@ -22,7 +22,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
-from torch_geometric.datasets import DBLP, Actor, Amazon, Coauthor, HeterophilousGraphDataset, Planetoid
+from torch_geometric.datasets import DBLP, Actor, HeterophilousGraphDataset, Planetoid
 from torch_geometric.utils import index_to_mask, to_undirected
 
 from legnn.config.data import DataSettings
@@ -80,16 +80,15 @@ def read_planetoid(
     return _read_with_pyg(lambda root: Planetoid(root, folder, split="geom-gcn"), places)
 
 
-def read_amazon(folder: str, file: RemoteFile, split_file: str) -> Data:
-    """Returns Photo or Computers, with the 60/20/20 split if its file is there."""
-    place = {f"{folder}/raw/{Path(file.path).name}": fetch(file)}
-    return _with_split_file(_read_with_pyg(lambda root: Amazon(root, folder), place), split_file)
-
-
-def read_coauthor(folder: str, file: RemoteFile, split_file: str) -> Data:
-    """Returns CS, with the 60/20/20 split if its file is there."""
-    place = {f"{folder}/raw/{Path(file.path).name}": fetch(file)}
-    return _with_split_file(_read_with_pyg(lambda root: Coauthor(root, folder), place), split_file)
+def read_gnn_benchmark(dataset: Callable[[str], Any], folder: str, file: RemoteFile, split_file: str) -> Data:
+    """Returns a set of Amazon's or Coauthor's, with the 60/20/20 split if its file is there."""
+    data = _read_with_pyg(dataset, {f"{folder}/raw/{Path(file.path).name}": fetch(file)})
+    path = data_folder() / split_file
+    if path.is_file():
+        with as_input_error(path), np.load(path, allow_pickle=False) as parts:
+            for mask, part in zip(MASKS, ("train", "valid", "test"), strict=True):
+                data[mask] = index_to_mask(torch.from_numpy(parts[part]), size=len(data.y))
+    return data
 
 
 def read_actor(files: tuple[RemoteFile, ...]) -> Data:
@@ -248,16 +247,6 @@ def as_input_error(path: Path) -> Iterator[None]:
         raise InputError(
             f"{path} could not be read ({first_line(error)}); if it is damaged, delete it and get it again"
         ) from error
-
-
-def _with_split_file(data: Data, split_file: str) -> Data:
-    path = data_folder() / split_file
-    if not path.is_file():
-        return data
-    with as_input_error(path), np.load(path, allow_pickle=False) as parts:
-        for mask, part in zip(MASKS, ("train", "valid", "test"), strict=True):
-            data[mask] = index_to_mask(torch.from_numpy(parts[part]), size=len(data.y))
-    return data
 
 
 def _ogb_places(name: str) -> tuple[str, ...]:

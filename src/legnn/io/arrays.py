@@ -55,10 +55,8 @@ def _map(file: BinaryIO, size: int) -> mmap.mmap:
 def write_array(path: Path, array: np.ndarray) -> None:
     """Writes `array` as a new file, in order of its rows, without a copy of more than one chunk."""
     rows = max(CHUNK // max(array[:1].nbytes, 1), 1)
-    with (
-        path.open("xb") as file,
-        progress_bar(f"writing {path.name}", len(array), visible=array.nbytes >= LARGE) as done,
-    ):
+    is_large = array.nbytes >= LARGE
+    with path.open("xb") as file, progress_bar(f"writing {path.name}", len(array), visible=is_large) as done:
         header = {"descr": np.lib.format.dtype_to_descr(array.dtype), "fortran_order": False, "shape": array.shape}
         np.lib.format.write_array_header_1_0(file, header)
         for begin in range(0, len(array), rows):

@@ -17,14 +17,13 @@ from legnn.io.columns import join_keys, parse_numbers, single_precision
 from legnn.io.node_index import NodeIndex
 from legnn.io.progress import progress_bar
 from legnn.io.table_files import (
-    UNREADABLE,
+    as_input_error,
     check_names,
     csv_options,
     has_column,
     read_keys,
     require_column,
     row_name,
-    unreadable,
 )
 
 ROWS = 1 << 20
@@ -72,7 +71,7 @@ def read_edges(
     Raises:
         InputError: for the first row with an unknown id or a weight that is not a positive number.
     """
-    try:
+    with as_input_error(path):
         names = check_names(path, _column_names(path))
         require_column(path, names, settings.source_column, "source_column")
         require_column(path, names, settings.target_column, "target_column")
@@ -94,10 +93,6 @@ def read_edges(
         for batch in _batches(path, [column.name for column in columns]):
             for column in columns:
                 column.add(batch.column(column.name))
-    except InputError:
-        raise
-    except UNREADABLE as error:
-        raise unreadable(path, error) from error
     for column in columns:
         column.check()
     rows = columns[0].rows
@@ -125,7 +120,7 @@ def read_end_ids(path: Path, column: str, setting: str) -> pa.Array:
     """
     found: list[pa.Array] = []
     rows = 0
-    try:
+    with as_input_error(path):
         require_column(path, check_names(path, _column_names(path)), column, setting)
         for batch in _batches(path, [column]):
             keys = read_keys(path, pa.chunked_array([batch.column(column)]), column)
@@ -136,10 +131,6 @@ def read_end_ids(path: Path, column: str, setting: str) -> pa.Array:
                 )
             found.append(pc.unique(keys))
             rows += len(keys)
-    except InputError:
-        raise
-    except UNREADABLE as error:
-        raise unreadable(path, error) from error
     return pc.unique(join_keys(found))
 
 

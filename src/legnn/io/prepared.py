@@ -153,14 +153,9 @@ def _node_types(card: dict[str, Any], node_type: Tensor | None) -> NodeTypes | N
 def check_loaded(
     where: str | Path, graph: GraphData, wanted: DataSettings, target: str | None, text_features: TextFeatures | None
 ) -> None:
-    """Raises `InputError` if a graph was loaded with other settings than `wanted`, or for another use.
+    """Raises `InputError` if the graph at `where` was loaded with other settings, or for another target or text.
 
-    Args:
-        where: its folder or name, for errors.
-        graph: the graph.
-        wanted: settings, of which those with the default value are not compared.
-        target: the node type to be predicted; None for that of the graph.
-        text_features: those its features must come from; None for any.
+    Settings with the default value, and a target or text features of None, are not compared.
     """
     used = graph.provenance.prepared_with or wanted
     for field in fields(DataSettings):

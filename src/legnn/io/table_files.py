@@ -2,7 +2,8 @@
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -16,8 +17,6 @@ from legnn.errors import InputError, did_you_mean, first_line
 from legnn.io.columns import as_keys
 
 ROW_NUMBERS = re.compile(r"|__index_level_\d+__|Unnamed: 0")
-UNREADABLE = (pa.ArrowException, OSError, ValueError)
-"""Errors of pyarrow for a file that it cannot read."""
 
 
 @dataclass(frozen=True)
@@ -63,16 +62,24 @@ def optional_table_path(folder: Path, stem: str) -> Path | None:
 
 def read_columns(path: Path, keys: Sequence[str]) -> pa.Table:
     """Returns the columns of a CSV or Parquet file; in CSV the `keys` stay text as written."""
-    try:
-        columns = _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path, keys)
-    except UNREADABLE as error:
-        raise unreadable(path, error) from error
+    with as_input_error(path):
+        if path.suffix == ".parquet":
+            # without partitioning: a folder called year=2020 is not a column
+            columns = pq.read_table(path, partitioning=None)
+        else:
+            columns = pacsv.read_csv(path, **csv_options(keys))
     return columns.select(check_names(path, columns.column_names))
 
 
-def unreadable(path: Path, error: BaseException) -> InputError:
-    """Returns the error for a table that could not be read."""
-    return InputError(f"{path} could not be read: {first_line(error)}")
+@contextmanager
+def as_input_error(path: Path) -> Iterator[None]:
+    """Raises `InputError` for the errors of pyarrow in reading a table."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise InputError(f"{path} could not be read: {first_line(error)}") from error
 
 
 def check_names(path: Path, names: list[str]) -> list[str]:
@@ -137,12 +144,3 @@ def csv_options(texts: Sequence[str], only: Sequence[str] | None = None) -> dict
             include_columns=only,
         ),
     }
-
-
-def _read_parquet(path: Path) -> pa.Table:
-    # without partitioning: a folder called year=2020 is not a column
-    return pq.read_table(path, partitioning=None)
-
-
-def _read_csv(path: Path, keys: Sequence[str]) -> pa.Table:
-    return pacsv.read_csv(path, **csv_options(keys))

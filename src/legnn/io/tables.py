@@ -160,7 +160,10 @@ def read_features(
 
 def _read_feature_file(path: Path, nodes: Table) -> np.ndarray:
     try:
-        features = _map_or_read(path)
+        try:
+            features = map_array(path)  # it may be larger than the memory
+        except (OSError, ValueError):
+            features = np.load(path, allow_pickle=False)  # its errors say more than those of mapping
     except (OSError, ValueError, EOFError) as error:
         raise InputError(f"{path} could not be read: {first_line(error)}") from error
     rows = nodes.columns.num_rows
@@ -172,15 +175,6 @@ def _read_feature_file(path: Path, nodes: Table) -> np.ndarray:
             f"they must be the same nodes in the same order"
         )
     return single_precision(features)
-
-
-def _map_or_read(path: Path) -> np.ndarray:
-    """Returns the array of the file, mapped where that is possible: it may be larger than the memory."""
-    try:
-        return map_array(path)
-    except (OSError, ValueError):
-        loaded: np.ndarray = np.load(path, allow_pickle=False)  # its errors say more than those of mapping
-        return loaded
 
 
 def _numeric_columns(table: Table, names: list[str]) -> dict[str, np.ndarray]:

@@ -80,14 +80,9 @@ class TextFeatures:
 
     def __eq__(self, other: object) -> bool:
         """Whether both compute the same features."""
-        return (
-            isinstance(other, TextFeatures)
-            and self.terms == other.terms
-            and np.array_equal(self.idf, other.idf)
-            and np.array_equal(self.components, other.components)
-        )
-
-    __hash__ = None  # type: ignore[assignment]
+        if not isinstance(other, TextFeatures) or self.terms != other.terms:
+            return False
+        return np.array_equal(self.idf, other.idf) and np.array_equal(self.components, other.components)
 
     def save(self, path: str | Path) -> None:
         """Writes a safetensors file, atomically."""
