@@ -11,7 +11,7 @@ import legnn
 from legnn.datasets import load
 from legnn.errors import InputError
 from legnn.runs import RunFolder
-from legnn.training import SelfTrainingSettings, Task
+from legnn.training import Task
 
 QUICK = {"epochs": 4, "hidden": 8}
 
@@ -42,8 +42,8 @@ def test_mini_batches_take_several_types(tmp_path, options):
 def test_pseudo_labels_are_for_the_labeled_type_alone():
     data = load(small_hetero())
     for candidates in ("unlabeled", "unsplit"):
-        task = Task.from_graph(data, torch.device("cpu"), as_train=SelfTrainingSettings(candidates=candidates))
-        assert data.target_mask[task.candidates].all()
+        task = Task.from_graph(data, torch.device("cpu"), candidates=candidates)
+        assert data.node_types.target_mask[task.candidates].all()
         assert len(task.candidates) > 0
 
 

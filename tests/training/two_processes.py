@@ -6,9 +6,9 @@ from pathlib import Path
 import torch
 from tests.training.mini_batches import CPU, make, mini_batch
 
-from legnn.training import SelfTrainingSettings, join_ranks
+from legnn.training import ASTrain, join_ranks
 
-AS_TRAIN = SelfTrainingSettings(threshold=0.34, delta=0.1)
+AS_TRAIN = ASTrain(threshold=0.34, delta=0.1)
 CASES = [
     (backbone, labels)
     for backbone in ("gcn", "sage", "gat", "gatv2", "gin", "transformer")
