@@ -46,10 +46,10 @@ def test_a_saved_run_predicts_what_it_predicted(tmp_path, name, postprocess):
     data = small_data(60)
     run = legnn.train(data, architecture=name, postprocess=postprocess, out=tmp_path / "run", **QUICK)
     assert run.settings.model.architecture == name
-    again = legnn.predict(tmp_path / "run", data)
+    again = legnn.Run.open(tmp_path / "run").predict(data)
     pd.testing.assert_frame_equal(again, run.predictions, check_exact=True)
-    assert run.result["epochs"] == (1 if name == "label_propagation" else 6)
-    assert run.result["parameters"] == sum(p.numel() for p in run.model.parameters())
+    assert run.result.epochs == (1 if name == "label_propagation" else 6)
+    assert run.result.parameters == sum(p.numel() for p in run.model.parameters())
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -59,7 +59,7 @@ def test_a_resumed_run_is_the_one_that_was_not_interrupted(tmp_path, name):
     epochs = []
     stops = {
         "on_epoch": epochs.append,
-        "should_stop": lambda: len(epochs) == min(2, whole.result["epochs"] - 1),
+        "should_stop": lambda: len(epochs) == min(2, whole.result.epochs - 1),
     }
     with pytest.raises(Interrupted):
         legnn.train(data, architecture=name, out=tmp_path / "cut", **stops, **QUICK)
@@ -97,13 +97,13 @@ def test_label_propagation_learns_nothing_and_predicts_well(tmp_path):
     logs = []
     run = legnn.train("digits", architecture="label_propagation", on_epoch=logs.append)
     assert [log.epoch for log in logs] == [1]
-    assert run.result["parameters"] == 0
-    assert run.result["test"]["accuracy"] > 0.9
+    assert run.result.parameters == 0
+    assert run.result.test.accuracy > 0.9
 
 
 def test_pygs_gcn_learns():
     run = legnn.train(small_data(120), architecture="pyg_gcn", epochs=60, hidden=16, lr=0.02)
-    assert run.result["test"]["accuracy"] > 0.6
+    assert run.result.test.accuracy > 0.6
 
 
 def test_correct_and_smooth_changes_what_a_model_without_labels_predicts():

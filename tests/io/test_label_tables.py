@@ -109,7 +109,7 @@ def test_a_model_trains_with_given_label_features_and_label_edges(tables, tmp_pa
     run = legnn.train(tables, label_features="given", out=tmp_path / "run", **options)
     assert run.settings.model.label_edges is True
     assert run.model.encoder.label_embedding.given.tolist() == [[1, -1], [3, 2], [5, 0.5]]
-    pd.testing.assert_frame_equal(legnn.predict(run.folder), run.predictions, check_exact=True)
-    pd.testing.assert_frame_equal(legnn.predict(run.folder, tables), run.predictions, check_exact=True)
+    pd.testing.assert_frame_equal(legnn.Run.open(run.folder).predict(), run.predictions, check_exact=True)
+    pd.testing.assert_frame_equal(legnn.Run.open(run.folder).predict(tables), run.predictions, check_exact=True)
     plain = legnn.train(tables, label_edges=False, **options)
     assert not plain.predictions["confidence"].equals(run.predictions["confidence"])

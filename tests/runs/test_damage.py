@@ -97,7 +97,7 @@ def test_a_damaged_checkpoint_is_refused_and_nothing_executed(cut, damage):
 def test_damaged_weights_are_refused_and_nothing_executed(finished, damage):
     damage(finished / "weights.safetensors")
     with pytest.raises(InputError, match=r"weights\.safetensors is damaged.*restore it from a copy"):
-        legnn.predict(finished, small_data())
+        legnn.Run.open(finished).predict(small_data())
     assert not (finished / "executed").exists()
 
 
@@ -114,7 +114,7 @@ def test_weights_or_a_checkpoint_that_do_not_fit_the_settings_are_refused(cut, f
         assert old_and_new[0] in text
         (folder / "settings.yaml").write_text(text.replace(*old_and_new))
     with pytest.raises(InputError, match=r"the weights in .* do not fit its settings\.yaml"):
-        legnn.predict(finished, small_data())
+        legnn.Run.open(finished).predict(small_data())
     with pytest.raises(InputError, match=r"the checkpoint in .* does not fit the settings\.yaml"):
         legnn.resume(cut, small_data())
 
@@ -122,19 +122,19 @@ def test_weights_or_a_checkpoint_that_do_not_fit_the_settings_are_refused(cut, f
 def test_missing_weights_are_named(finished):
     (finished / "weights.safetensors").unlink()
     with pytest.raises(InputError, match=r"there is no file .*weights\.safetensors"):
-        legnn.predict(finished, small_data())
+        legnn.Run.open(finished).predict(small_data())
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"name": "a"}', '{"unknown": 1}'])
 def test_a_damaged_card_of_the_data_is_named(finished, content):
     (finished / "data.json").write_text(content)
     with pytest.raises(InputError, match=r"data\.json is damaged .*restore it from a copy"):
-        legnn.predict(finished, small_data())
+        legnn.Run.open(finished).predict(small_data())
 
 
 def test_a_damaged_result_is_named(finished):
     (finished / "result.json").write_text("{")
-    with pytest.raises(InputError, match=r"cannot read .*result\.json"):
+    with pytest.raises(InputError, match=r"result\.json is damaged"):
         legnn.resume(finished)
 
 
@@ -147,27 +147,27 @@ def test_a_damaged_journal_is_named(finished):
 def test_damaged_predictions_are_named(finished):
     truncate(finished / "predictions.parquet")
     with pytest.raises(InputError, match=r"predictions\.parquet could not be read"):
-        legnn.predict(finished, small_data())
+        legnn.Run.open(finished).predict(small_data())
 
 
 def test_settings_that_would_execute_are_refused(finished):
     place = finished / "executed"
     (finished / "settings.yaml").write_text(f"!!python/object/apply:pathlib.Path.touch ['{place}']\n")
     with pytest.raises(InputError, match="is not YAML"):
-        legnn.predict(finished, small_data())
+        legnn.Run.open(finished).predict(small_data())
     assert not place.exists()
 
 
 def test_an_unfinished_run_does_not_predict(cut):
-    with pytest.raises(InputError, match=r"is not finished; finish it with: legnn train --resume"):
-        legnn.predict(cut, small_data())
+    with pytest.raises(InputError, match=r"is not finished; continue it with .resume="):
+        legnn.Run.open(cut).predict(small_data())
 
 
 @pytest.mark.parametrize("missing", ["settings.yaml", "data.json"])
 def test_a_folder_that_is_no_run_is_named_with_what_it_lacks(finished, missing):
     (finished / missing).unlink()
     with pytest.raises(InputError, match=f"is not a run folder: it has no {missing}"):
-        legnn.predict(finished)
+        legnn.Run.open(finished).predict()
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):
@@ -178,7 +178,7 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
 def test_a_folder_of_seeds_is_answered_with_its_runs(tmp_path):
     legnn.train_seeds(small_data(), seeds=2, out=tmp_path / "runs", **QUICK)
     with pytest.raises(InputError, match="holds a run for each seed; name one of them: seed-0, seed-1"):
-        legnn.predict(tmp_path / "runs")
+        legnn.Run.open(tmp_path / "runs").predict()
 
 
 def test_tensors_and_numbers_come_back_as_they_were(tmp_path):

@@ -20,7 +20,7 @@ from legnn.training import layer_wise
 
 # a machine on which the graph does not fit would compute layer by layer, in parts that are small beside the graph
 layer_wise.AT_ONCE_SHARE = 0.0
-layer_wise.AT_ONCE["cpu"] = 2**23
+layer_wise.CHUNK_BYTES["cpu"] = 2**23
 peak = [0]
 
 def anonymous():

@@ -23,8 +23,8 @@ KNOWLEDGE = {
 def test_predicting_the_runs_own_graph_gives_its_predictions_exactly(tmp_path, labels):
     tables = table_folder(tmp_path / "tables", small_data())
     run = legnn.train(tables, out=tmp_path / "run", labels=labels, seed=4, **QUICK)
-    pd.testing.assert_frame_equal(legnn.predict(run.folder), run.predictions, check_exact=True)
-    pd.testing.assert_frame_equal(legnn.predict(run.folder, tables), run.predictions, check_exact=True)
+    pd.testing.assert_frame_equal(legnn.Run.open(run.folder).predict(), run.predictions, check_exact=True)
+    pd.testing.assert_frame_equal(legnn.Run.open(run.folder).predict(tables), run.predictions, check_exact=True)
 
 
 @pytest.mark.parametrize("backbone", ["gcn", "sage", "gat"])
@@ -33,28 +33,28 @@ def test_label_edges_and_label_features_are_used_in_prediction_too(tmp_path, bac
     options = {**QUICK, "layers": 3, "backbone": backbone, "label_features": "given"}
     run = legnn.train(data, out=tmp_path / "run", **options)
     assert run.settings.model.label_edges is True
-    pd.testing.assert_frame_equal(legnn.predict(run.folder, data), run.predictions, check_exact=True)
+    pd.testing.assert_frame_equal(legnn.Run.open(run.folder).predict(data), run.predictions, check_exact=True)
     del data.label_adjacency, data.label_x
-    pd.testing.assert_frame_equal(legnn.predict(run.folder, data), run.predictions, check_exact=True)
+    pd.testing.assert_frame_equal(legnn.Run.open(run.folder).predict(data), run.predictions, check_exact=True)
 
 
 def test_edges_in_memory_are_prepared_as_the_runs_were(tmp_path):
     data = small_data()
     run = legnn.train(data, out=tmp_path / "run", undirected=False, self_loops=False, **QUICK)
-    pd.testing.assert_frame_equal(legnn.predict(run.folder, data), run.predictions, check_exact=True)
+    pd.testing.assert_frame_equal(legnn.Run.open(run.folder).predict(data), run.predictions, check_exact=True)
 
 
 def test_word_counts_that_are_kept_sparse_give_the_runs_predictions_exactly(tmp_path):
     counts = (torch.rand(40, 60, generator=torch.Generator().manual_seed(0)) < 0.05).float()
     run = legnn.train(small_data(x=counts), out=tmp_path / "run", **QUICK)
     assert isinstance(run.model.inputs(counts), SparseFeatures)
-    again = legnn.predict(run.folder, small_data(x=counts))
+    again = legnn.Run.open(run.folder).predict(small_data(x=counts))
     pd.testing.assert_frame_equal(again, run.predictions, check_exact=True)
 
 
 def test_digits_by_its_name_gives_its_predictions_exactly(tmp_path):
     run = legnn.train("digits", out=tmp_path / "run", **QUICK)
-    pd.testing.assert_frame_equal(legnn.predict(run.folder), run.predictions, check_exact=True)
+    pd.testing.assert_frame_equal(legnn.Run.open(run.folder).predict(), run.predictions, check_exact=True)
 
 
 @pytest.fixture(scope="module")
@@ -72,19 +72,19 @@ def finished(tmp_path_factory):
 @settings(max_examples=15, deadline=None)
 def test_no_prediction_changes_with_the_nodes_own_label(finished, labels, node, label):
     data = small_data()
-    before = legnn.predict(finished[labels], data)
+    before = legnn.Run.open(finished[labels]).predict(data)
     if data.y[node] >= 0:  # an unlabeled node has no label to change
         data.y[node] = label
-    after = legnn.predict(finished[labels], data)
+    after = legnn.Run.open(finished[labels]).predict(data)
     pd.testing.assert_series_equal(before.loc[node], after.loc[node], check_exact=True)
 
 
 def test_other_predictions_do_change_with_a_training_nodes_label(finished):
     data = small_data()
     node = int(data.train_mask.nonzero()[0])
-    before = legnn.predict(finished["enhanced"], data)
+    before = legnn.Run.open(finished["enhanced"]).predict(data)
     data.y[node] = (data.y[node] + 1) % 3
-    after = legnn.predict(finished["enhanced"], data)
+    after = legnn.Run.open(finished["enhanced"]).predict(data)
     assert not before["confidence"].equals(after["confidence"])
     assert before["confidence"][node] == after["confidence"][node]
 
@@ -92,10 +92,10 @@ def test_other_predictions_do_change_with_a_training_nodes_label(finished):
 @pytest.mark.parametrize("split", ["val", "test"])
 def test_the_labels_of_validation_and_test_nodes_are_never_shown(finished, split):
     data = small_data()
-    before = legnn.predict(finished["enhanced"], data)
+    before = legnn.Run.open(finished["enhanced"]).predict(data)
     mask = data[f"{split}_mask"]
     data.y[mask] = (data.y[mask] + 1) % 3
-    assert before.equals(legnn.predict(finished["enhanced"], data))
+    assert before.equals(legnn.Run.open(finished["enhanced"]).predict(data))
 
 
 # --- a graph that has grown ------------------------------------------------------------------------------------------
@@ -123,20 +123,22 @@ def test_a_grown_graph_is_predicted_whole_and_old_nodes_keep_their_split(tmp_pat
     tables = table_folder(tmp_path / "tables", small_data(), ids)
     run = legnn.train(tables, out=tmp_path / "run", **QUICK)
     grow(tables, new, ["", "", ""])
-    table = legnn.predict(run.folder, tables)
+    table = legnn.Run.open(run.folder).predict(tables)
     assert table["id"].tolist() == ids + new
     assert table["split"].tolist()[:40] == run.predictions["split"].tolist()
     assert table["split"].tolist()[40:] == ["", "", ""]
     assert set(table["prediction"]) <= {"class 0", "class 1", "class 2"}
-    with pytest.raises(InputError, match=r"is a run on other data.*give --data to predict the data as they are now"):
-        legnn.predict(run.folder)
+    with pytest.raises(
+        InputError, match=r"is a run on other data.*to predict the data as they are now, give them as `data`"
+    ):
+        legnn.Run.open(run.folder).predict()
 
 
 def test_new_ids_of_another_kind_do_not_hide_the_old(tmp_path):
     tables = table_folder(tmp_path / "tables", small_data(), [100 + i for i in range(40)])
     run = legnn.train(tables, out=tmp_path / "run", **QUICK)
     grow(tables, ["new"], [""])
-    table = legnn.predict(run.folder, tables)
+    table = legnn.Run.open(run.folder).predict(tables)
     assert table["split"].tolist()[:40] == run.predictions["split"].tolist()
 
 
@@ -144,14 +146,14 @@ def test_a_new_node_with_a_label_shows_it_unless_it_is_for_evaluation(tmp_path):
     tables = table_folder(tmp_path / "tables", small_data())
     run = legnn.train(tables, out=tmp_path / "run", **QUICK)
     grow(tables, ["a", "b", "c", "d"], ["class 0", "class 1", "class 2", ""], ["", "val", "test", ""])
-    table = legnn.predict(run.folder, tables)
+    table = legnn.Run.open(run.folder).predict(tables)
     assert table["split"].tolist()[40:] == ["train", "val", "test", ""]
 
     def neighbors_with(label: str, row: int) -> list[float]:
         nodes = pd.read_csv(tables / "nodes.csv", dtype=str, keep_default_na=False)
         nodes.loc[row, "label"] = label
         nodes.to_csv(tables / "nodes.csv", index=False)
-        return legnn.predict(run.folder, tables)["confidence"].tolist()
+        return legnn.Run.open(run.folder).predict(tables)["confidence"].tolist()
 
     shown = neighbors_with("class 2", 40)
     assert shown[:5] != table["confidence"].tolist()[:5], "a label that is shown reaches the neighbors"
@@ -164,7 +166,7 @@ def test_a_graph_without_any_label_is_predicted(tmp_path):
     run = legnn.train(tables, out=tmp_path / "run", **QUICK)
     nodes = pd.read_csv(tables / "nodes.csv").drop(columns=["label", "split"])
     nodes.to_csv(tables / "nodes.csv", index=False)
-    table = legnn.predict(run.folder, tables)
+    table = legnn.Run.open(run.folder).predict(tables)
     assert (table["split"] == "").all()
     assert len(table) == 40
 
@@ -174,7 +176,7 @@ def test_the_order_of_the_rows_does_not_matter(tmp_path):
     run = legnn.train(tables, out=tmp_path / "run", labels="vanilla", **QUICK)
     nodes = pd.read_csv(tables / "nodes.csv", dtype=str, keep_default_na=False)
     nodes.iloc[::-1].to_csv(tables / "nodes.csv", index=False)
-    table = legnn.predict(run.folder, tables).iloc[::-1].reset_index(drop=True)
+    table = legnn.Run.open(run.folder).predict(tables).iloc[::-1].reset_index(drop=True)
     assert table["id"].tolist() == run.predictions["id"].tolist()
     assert table["prediction"].tolist() == run.predictions["prediction"].tolist()
     np.testing.assert_allclose(table["confidence"], run.predictions["confidence"], rtol=1e-4)
@@ -186,7 +188,7 @@ def test_labels_are_known_by_name_and_not_by_number(tmp_path):
     part = pd.read_csv(tables / "nodes.csv", dtype=str, keep_default_na=False)
     part["label"] = part["label"].where(part["label"] != "class 0", "")
     part.to_csv(tables / "nodes.csv", index=False)
-    table = legnn.predict(run.folder, tables)
+    table = legnn.Run.open(run.folder).predict(tables)
     expected = [s if y > 0 or s == "" else "" for s, y in zip(run.predictions["split"], small_data().y, strict=True)]
     assert table["split"].tolist() == expected
 
@@ -214,13 +216,13 @@ def test_a_graph_that_does_not_fit_is_refused(tmp_path, change, message):
         nodes[change["add"]] = "1"
     nodes.to_csv(tables / "nodes.csv", index=False)
     with pytest.raises(InputError, match=message):
-        legnn.predict(run.folder, tables)
+        legnn.Run.open(run.folder).predict(tables)
 
 
 def test_another_number_of_features_is_refused(tmp_path):
     run = legnn.train(small_data(), out=tmp_path / "run", **QUICK)
     with pytest.raises(InputError, match=r"has 4 features and .* was trained on 5"):
-        legnn.predict(run.folder, small_data(channels=4))
+        legnn.Run.open(run.folder).predict(small_data(channels=4))
 
 
 def test_new_texts_get_their_features_from_the_runs_vocabulary(tmp_path):
@@ -231,10 +233,10 @@ def test_new_texts_get_their_features_from_the_runs_vocabulary(tmp_path):
     nodes["about"] = [f"{words[i % 3]} w{i % 4}" for i in range(len(nodes))]
     nodes.to_csv(tables / "nodes.csv", index=False)
     run = legnn.train(tables, out=tmp_path / "run", text="about", **QUICK)
-    pd.testing.assert_frame_equal(legnn.predict(run.folder), run.predictions, check_exact=True)
+    pd.testing.assert_frame_equal(legnn.Run.open(run.folder).predict(), run.predictions, check_exact=True)
     more = pd.DataFrame({"id": ["x"], "label": [""], "split": [""], "about": ["apple zebra unheard"]})
     pd.concat([nodes, more]).to_csv(tables / "nodes.csv", index=False)
-    table = legnn.predict(run.folder, tables)
+    table = legnn.Run.open(run.folder).predict(tables)
     # the new node has no edge to the others: with the same features they are predicted as before
     pd.testing.assert_frame_equal(table.iloc[:40], run.predictions, check_exact=True)
     assert table["id"].tolist()[40] == "x"
@@ -242,6 +244,6 @@ def test_new_texts_get_their_features_from_the_runs_vocabulary(tmp_path):
 
 def test_a_run_in_memory_is_predicted_on_the_same_data_again(tmp_path):
     run = legnn.train(small_data(), out=tmp_path / "run", **QUICK)
-    pd.testing.assert_frame_equal(legnn.predict(run.folder, small_data()), run.predictions, check_exact=True)
+    pd.testing.assert_frame_equal(legnn.Run.open(run.folder).predict(small_data()), run.predictions, check_exact=True)
     with pytest.raises(InputError, match="was trained on data in memory"):
-        legnn.predict(run.folder)
+        legnn.Run.open(run.folder).predict()

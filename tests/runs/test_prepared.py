@@ -31,9 +31,8 @@ def assert_same_run(mapped: RunFolder, plain: RunFolder) -> None:
     assert mapped.card == plain.card
     pd.testing.assert_frame_equal(mapped.predictions(), plain.predictions(), check_exact=True)
     times = ("seconds",)
-    assert {k: v for k, v in mapped.result().items() if k not in times} == {
-        k: v for k, v in plain.result().items() if k not in times
-    }
+    first, second = (vars(run.result()) for run in (mapped, plain))
+    assert {k: v for k, v in first.items() if k not in times} == {k: v for k, v in second.items() if k not in times}
 
 
 @pytest.mark.parametrize("backbone", ["gcn", "gat", "gin"])
@@ -74,7 +73,7 @@ def test_several_node_types_make_the_same_run_too(computed, options, tmp_path):
     assert mapped.settings.data.type_channels == 7
     for run in (tmp_path / "plain", tmp_path / "mapped"):
         for data in (None, tables, place, legnn.load(place)):
-            pd.testing.assert_frame_equal(legnn.predict(run, data), plain.predictions, check_exact=True)
+            pd.testing.assert_frame_equal(legnn.Run.open(run).predict(data), plain.predictions, check_exact=True)
 
 
 def test_a_graph_prepared_to_predict_another_type_is_refused(tmp_path):
@@ -86,7 +85,7 @@ def test_a_graph_prepared_to_predict_another_type_is_refused(tmp_path):
     legnn.prepare_folder(other, tmp_path / "prepared")
     for data in (tmp_path / "prepared", legnn.load(tmp_path / "prepared")):
         with pytest.raises(InputError, match="was prepared to predict 'author', but 'paper' is to be predicted"):
-            legnn.predict(run.folder, data)
+            legnn.Run.open(run.folder).predict(data)
 
 
 def test_a_run_that_was_cut_off_goes_on(tables, prepared, tmp_path):
@@ -102,7 +101,7 @@ def test_a_graph_that_was_loaded_can_be_trained_on(prepared, tmp_path):
     run = legnn.train(legnn.load(prepared), out=tmp_path / "memory", **QUICK)
     other = legnn.train(prepared, out=tmp_path / "mapped", **QUICK)
     pd.testing.assert_frame_equal(run.predictions, other.predictions, check_exact=True)
-    again = legnn.predict(run.folder, legnn.load(prepared))
+    again = legnn.Run.open(run.folder).predict(legnn.load(prepared))
     pd.testing.assert_frame_equal(again, run.predictions, check_exact=True)
 
 
@@ -111,7 +110,7 @@ def test_predictions_go_from_either_to_either(tables, prepared, tmp_path):
     mapped = legnn.train(prepared, out=tmp_path / "mapped", **QUICK)
     for run in (plain, mapped):
         for data in (None, tables, prepared):
-            pd.testing.assert_frame_equal(legnn.predict(run.folder, data), plain.predictions, check_exact=True)
+            pd.testing.assert_frame_equal(legnn.Run.open(run.folder).predict(data), plain.predictions, check_exact=True)
 
 
 def test_a_run_on_a_prepared_folder_knows_the_columns_and_the_words_of_its_tables(tables, tmp_path):
@@ -124,14 +123,14 @@ def test_a_run_on_a_prepared_folder_knows_the_columns_and_the_words_of_its_table
     mapped = legnn.train(tmp_path / "prepared", out=tmp_path / "mapped", **QUICK)
     assert_same_run(RunFolder.open(mapped.folder), RunFolder.open(plain.folder))
     for data in (None, tables, tmp_path / "prepared"):
-        pd.testing.assert_frame_equal(legnn.predict(mapped.folder, data), plain.predictions, check_exact=True)
+        pd.testing.assert_frame_equal(legnn.Run.open(mapped.folder).predict(data), plain.predictions, check_exact=True)
 
 
 def test_a_graph_prepared_in_another_way_than_the_runs_is_not_predicted(tables, tmp_path):
     run = legnn.train(tables, out=tmp_path / "run", **QUICK)
     legnn.prepare_folder(tables, tmp_path / "directed", undirected=False)
     with pytest.raises(InputError, match=r"was prepared with undirected = False and .* trained with True; prepare it"):
-        legnn.predict(run.folder, tmp_path / "directed")
+        legnn.Run.open(run.folder).predict(tmp_path / "directed")
 
 
 def test_a_run_notices_that_its_folder_was_prepared_anew_from_other_data(tables, tmp_path):
@@ -141,4 +140,4 @@ def test_a_run_notices_that_its_folder_was_prepared_anew_from_other_data(tables,
     place.rename(tmp_path / "old")
     legnn.prepare_folder(table_folder(tmp_path / "other", small_data(seed=1)), place)
     with pytest.raises(InputError, match="is a run on other data"):
-        legnn.predict(run.folder)
+        legnn.Run.open(run.folder).predict()

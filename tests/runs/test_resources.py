@@ -33,7 +33,7 @@ def test_auto_takes_mini_batches_where_it_does_not_and_says_so(monkeypatch, tmp_
     monkeypatch.setattr(resources, "free_bytes", lambda device: 1000)
     run = legnn.train(small_data(), out=tmp_path / "run", **QUICK)
     assert run.settings.train.batch == resources.DEFAULT_BATCH
-    (note,) = [note for note in run.result["notes"] if "batch = auto" in note]
+    (note,) = [note for note in run.result.notes if "batch = auto" in note]
     assert "would take about" in note
     # a run that goes on does not choose again
     assert ResolvedSettings.from_yaml(tmp_path / "run" / "settings.yaml").train.batch == resources.DEFAULT_BATCH
@@ -66,7 +66,7 @@ def test_a_batch_that_cannot_be_meant_is_refused_before_a_folder_is_made(tmp_pat
 @pytest.mark.parametrize(
     "error", [torch.OutOfMemoryError("CUDA"), MemoryError(), RuntimeError("can't allocate memory")]
 )
-@pytest.mark.parametrize(("batch", "advice"), [("full", "--batch 1024"), (64, "--batch 32")])
+@pytest.mark.parametrize(("batch", "advice"), [("full", "`batch=1024`"), (64, "`batch=32`")])
 def test_running_out_of_memory_is_one_sentence_with_what_to_try(error, batch, advice):
     settings, _ = resolved(batch=batch)
     with pytest.raises(InputError, match=f"out of memory .*{advice}"), explain_out_of_memory(settings):

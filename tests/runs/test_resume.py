@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -126,7 +127,7 @@ def test_a_finished_run_is_shown_and_not_trained(tmp_path):
 
 def test_a_run_in_memory_needs_its_data_again(tmp_path):
     folder = interrupted(small_data(), tmp_path / "cut", 2)
-    with pytest.raises(InputError, match="was trained on data in memory; give the same Data again"):
+    with pytest.raises(InputError, match="was trained on data in memory; give the same data again"):
         legnn.resume(folder)
 
 
@@ -184,8 +185,7 @@ def test_seeds_cut_off_anywhere_are_finished(tmp_path, after):
     summary = resume_seeds(tmp_path / "cut", data)
     for seed in range(3):
         assert_same_run(tmp_path / "whole" / f"seed-{seed}", tmp_path / "cut" / f"seed-{seed}")
-    summary.pop("seconds"), whole.pop("seconds")
-    assert summary == whole
+    assert replace(summary, seconds=0.0) == replace(whole, seconds=0.0)
 
 
 @pytest.mark.parametrize("left", [[], ["data.json"]])
@@ -196,7 +196,7 @@ def test_seeds_killed_while_a_folder_was_being_made_are_finished(tmp_path, left)
     for path in (tmp_path / "cut" / "seed-1").iterdir():
         if path.name not in left:
             path.unlink()
-    assert resume_seeds(tmp_path / "cut", data)["seeds"] == [0, 1, 2]
+    assert resume_seeds(tmp_path / "cut", data).seeds == [0, 1, 2]
 
 
 def test_seeds_on_a_fixed_split_of_tables_with_text_go_on(tmp_path):
@@ -210,14 +210,14 @@ def test_seeds_on_a_fixed_split_of_tables_with_text_go_on(tmp_path):
     options = {**OPTIONS, "text": "words", "split": 3}
     with pytest.raises(legnn.Interrupted):
         legnn.train_seeds(tables, seeds=2, out=tmp_path / "cut", on_epoch=on_epoch, should_stop=should_stop, **options)
-    assert resume_seeds(tmp_path / "cut")["seeds"] == [0, 1]
+    assert resume_seeds(tmp_path / "cut").seeds == [0, 1]
 
 
 def test_a_folder_that_is_not_one_of_seeds_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"is not a folder of several seeds: it has no readable seeds\.json"):
+    with pytest.raises(InputError, match=r"is not a folder of several seeds: it has no seeds\.json"):
         resume_seeds(tmp_path)
     (tmp_path / "seeds.json").write_text("[1, 2")
-    with pytest.raises(InputError, match="no readable"):
+    with pytest.raises(InputError, match=r"seeds\.json is damaged"):
         resume_seeds(tmp_path)
 
 

@@ -2,13 +2,15 @@
 
 import json
 import statistics
+from dataclasses import asdict, replace
 
 import pytest
 from tests.graphs import small_data
 
 import legnn
 from legnn.errors import InputError
-from legnn.runs import is_seeds_folder, summarize
+from legnn.runs import Result, is_seeds_folder, summarize
+from legnn.training import Scores
 
 QUICK = {"epochs": 4, "hidden": 8}
 
@@ -16,17 +18,18 @@ QUICK = {"epochs": 4, "hidden": 8}
 def test_every_seed_has_its_folder_and_the_summary_its_mean_and_unbiased_deviation(tmp_path):
     told = []
     summary = legnn.train_seeds(small_data(), seeds=3, seed=5, out=tmp_path / "runs", on_seed=told.append, **QUICK)
-    assert told == summary["seeds"] == [5, 6, 7]
+    assert told == summary.seeds == [5, 6, 7]
     names = sorted(path.name for path in (tmp_path / "runs").iterdir())
     assert names == ["seed-5", "seed-6", "seed-7", "seeds.json", "settings.yaml", "summary.json"]
-    assert json.loads((tmp_path / "runs" / "summary.json").read_text()) == summary
+    assert json.loads((tmp_path / "runs" / "summary.json").read_text()) == asdict(summary)
     results = [json.loads((tmp_path / "runs" / f"seed-{s}" / "result.json").read_text()) for s in (5, 6, 7)]
     assert [result["seed"] for result in results] == [5, 6, 7]
     for split in ("val", "test", "train_out_of_fold"):
         for metric in ("accuracy", "macro_f1"):
             values = [result[split][metric] for result in results]
-            assert summary[split][metric]["mean"] == pytest.approx(statistics.mean(values))
-            assert summary[split][metric]["std"] == pytest.approx(statistics.stdev(values))
+            found = getattr(getattr(summary, split), metric)
+            assert found.mean == pytest.approx(statistics.mean(values))
+            assert found.std == pytest.approx(statistics.stdev(values))
     assert len({result["val"]["macro_f1"] for result in results}) > 1
 
 
@@ -39,7 +42,7 @@ def test_a_run_among_seeds_equals_the_same_run_alone(tmp_path):
 
 
 def test_one_seed_has_no_deviation():
-    assert legnn.train_seeds(small_data(), seeds=1, **QUICK)["val"]["accuracy"]["std"] is None
+    assert legnn.train_seeds(small_data(), seeds=1, **QUICK).val.accuracy.std is None
 
 
 def test_no_seeds_are_refused_before_a_folder_is_made(tmp_path):
@@ -57,21 +60,14 @@ def test_an_empty_folder_will_do_and_a_full_one_will_not(tmp_path):
 
 
 def test_the_summary_is_over_the_splits_that_are_scored():
-    def result(accuracy: float) -> dict:
-        scores = {"accuracy": accuracy, "macro_f1": accuracy / 2}
-        return {
-            "val": scores,
-            "test": None,
-            "train_out_of_fold": scores,
-            "seed": 0,
-            "seconds": 1.5,
-            "parameters": 7,
-            "versions": {},
-            "notes": [],
-        }
+    run = legnn.train(small_data(), **QUICK).result
+
+    def result(accuracy: float) -> Result:
+        scores = Scores(accuracy, accuracy / 2)
+        return replace(run, val=scores, test=None, train_out_of_fold=scores, seconds=1.5)
 
     summary = summarize([result(0.5), result(0.7)])
-    assert "test" not in summary
-    assert summary["val"]["accuracy"]["mean"] == pytest.approx(0.6)
-    assert summary["val"]["accuracy"]["std"] == pytest.approx(0.1 * 2**0.5)
-    assert summary["seconds"] == 3.0
+    assert summary.test is None
+    assert summary.val.accuracy.mean == pytest.approx(0.6)
+    assert summary.val.accuracy.std == pytest.approx(0.1 * 2**0.5)
+    assert summary.seconds == 3.0

@@ -2,7 +2,7 @@
 
 import json
 import platform
-from dataclasses import fields
+from dataclasses import asdict, fields
 
 import numpy as np
 import pandas as pd
@@ -57,7 +57,7 @@ def test_there_is_a_line_for_every_epoch(tmp_path):
 def test_the_result_has_what_a_reader_needs(tmp_path):
     run = legnn.train(small_data(), out=tmp_path / "run", seed=3, **QUICK)
     result = json.loads((run.folder / "result.json").read_text())
-    assert result == run.result
+    assert result == asdict(run.result)
     assert {"val", "test", "best_epoch", "epochs", "seconds", "parameters", "seed", "versions"} <= result.keys()
     assert result["val"].keys() == result["test"].keys() == {"accuracy", "macro_f1"}
     assert 1 <= result["best_epoch"] <= result["epochs"] == 4
@@ -76,13 +76,13 @@ def test_the_scores_are_those_of_the_predictions(tmp_path):
     for split, key in (("val", "val"), ("test", "test"), ("train", "train_out_of_fold")):
         mine = (table["split"] == split).to_numpy()
         right = table["prediction"].to_numpy()[mine] == data.y.numpy()[mine]
-        assert run.result[key]["accuracy"] == pytest.approx(right.mean())
+        assert getattr(run.result, key).accuracy == pytest.approx(right.mean())
 
 
 def test_a_run_without_test_nodes_has_no_test_score():
     data = small_data()
     data.test_mask = torch.zeros(40, dtype=torch.bool)
-    assert legnn.train(data, **QUICK).result["test"] is None
+    assert legnn.train(data, **QUICK).result.test is None
 
 
 def test_predictions_have_id_prediction_confidence_and_split(tmp_path):
@@ -134,7 +134,7 @@ def test_training_rows_are_predicted_out_of_fold():
 @pytest.mark.parametrize("backbone", ["gcn", "sage", "gat", "gatv2", "transformer", "gin"])
 def test_every_backbone_trains_with_every_label_usage(backbone, labels):
     run = legnn.train(small_data(), backbone=backbone, labels=labels, **QUICK)
-    assert run.result["epochs"] == 4
+    assert run.result.epochs == 4
     assert not run.model.training
 
 
@@ -171,7 +171,7 @@ def test_the_callers_random_state_is_left_as_it_was(backbone):
 
 def test_a_folder_that_holds_something_is_refused_and_left_alone(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(InputError, match=r"is already there; give another --out, or .*legnn train --resume"):
+    with pytest.raises(InputError, match=r"is already there; give another folder as `out`, or .* `resume="):
         legnn.train(small_data(), out=tmp_path, **QUICK)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
     with pytest.raises(InputError, match="is already there"):
@@ -216,7 +216,7 @@ def test_what_could_only_fail_later_is_refused_before_a_folder_is_made(tmp_path,
 
 
 def test_vanilla_needs_no_node_to_show_a_label():
-    assert legnn.train(small_data(), labels="vanilla", alpha=0.001, **QUICK).result["epochs"] == 4
+    assert legnn.train(small_data(), labels="vanilla", alpha=0.001, **QUICK).result.epochs == 4
 
 
 def test_weights_of_edges_change_a_run():
@@ -238,14 +238,14 @@ def test_label_edges_change_a_run_and_can_be_switched_off():
 
 def test_digits_is_learned_in_a_few_epochs(real_data):
     run = legnn.train("digits", epochs=30, hidden=32, lr=0.01)
-    assert run.result["test"]["accuracy"] > 0.85
+    assert run.result.test.accuracy > 0.85
 
 
 def test_a_run_on_a_real_citation_graph_reads_folds_and_saves(real_data, tmp_path):
     run = legnn.train("cora", out=tmp_path / "run", epochs=40, hidden=32, lr=0.01)
     assert len(run.predictions) == 2708
     assert (run.predictions["split"] == "train").sum() == 140
-    assert run.result["test"]["accuracy"] > 0.6
+    assert run.result.test.accuracy > 0.6
 
 
 def test_no_label_of_another_split_is_ever_shown(monkeypatch):

@@ -24,8 +24,8 @@ def test_predictions_are_of_the_labeled_type_alone(tmp_path, options):
     assert run.predictions["id"].tolist() == ids
     assert run.predictions["id"].dtype == np.int64
     assert run.predictions["split"].isin(["train", "val", "test", ""]).all()
-    assert any("come without features" in note for note in run.result["notes"])
-    pd.testing.assert_frame_equal(legnn.predict(run.folder), run.predictions, check_exact=True)
+    assert any("come without features" in note for note in run.result.notes)
+    pd.testing.assert_frame_equal(legnn.Run.open(run.folder).predict(), run.predictions, check_exact=True)
     card = RunFolder.open(run.folder).card
     assert (card.types, card.target_type, card.computed_features) == (["author", "paper", "tag"], "paper", ["tag"])
 
@@ -36,7 +36,7 @@ def test_mini_batches_take_several_types(tmp_path, options):
     run = legnn.train(graph, out=tmp_path / "run", batch=8, fanout="3", **QUICK, **options)
     assert run.predictions["id"].tolist() == list(range(40))
     assert run.model.num_types == 3
-    pd.testing.assert_frame_equal(legnn.predict(run.folder, graph), run.predictions, check_exact=True)
+    pd.testing.assert_frame_equal(legnn.Run.open(run.folder).predict(graph), run.predictions, check_exact=True)
 
 
 def test_pseudo_labels_are_for_the_labeled_type_alone():
@@ -53,12 +53,12 @@ def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path):
     done: list = []
     with pytest.raises(legnn.Interrupted):
         legnn.train(graph, out=tmp_path / "cut", on_epoch=done.append, should_stop=lambda: len(done) >= 1, **QUICK)
-    resumed = legnn.resume(tmp_path / "cut", graph)
-    pd.testing.assert_frame_equal(resumed.predictions, whole.predictions, check_exact=True)
     other = with_tags(small_hetero())
     other["paper"].x[0] += 1
     with pytest.raises(InputError, match="is a run on other data"):
-        RunFolder.open(tmp_path / "cut").check_data(load(other), "begin a new run")
+        legnn.resume(tmp_path / "cut", other)
+    resumed = legnn.resume(tmp_path / "cut", graph)
+    pd.testing.assert_frame_equal(resumed.predictions, whole.predictions, check_exact=True)
 
 
 @pytest.mark.parametrize("label_features", ["one-hot", "class-mean"])
@@ -66,11 +66,11 @@ def test_no_prediction_depends_on_the_nodes_own_label(tmp_path, label_features):
     graph = with_tags(small_hetero())
     graph["tag"].x = torch.rand(6, 2)
     run = legnn.train(graph, out=tmp_path / "run", label_features=label_features, **QUICK)
-    before = legnn.predict(run.folder, graph)
+    before = legnn.Run.open(run.folder).predict(graph)
     for node in graph["paper"].train_mask.nonzero().flatten()[:6].tolist():
         changed = graph.clone()
         changed["paper"].y[node] = (changed["paper"].y[node] + 1) % 3
-        after = legnn.predict(run.folder, changed)
+        after = legnn.Run.open(run.folder).predict(changed)
         assert after["confidence"][node] == before["confidence"][node]
         assert not after.equals(before)
 
@@ -84,7 +84,7 @@ def test_another_graph_is_numbered_by_the_names_of_its_types(tmp_path):
             turned[kind][field] = value
     for relation in graph.edge_types:
         turned[relation].edge_index = graph[relation].edge_index
-    found = legnn.predict(run.folder, turned)
+    found = legnn.Run.open(run.folder).predict(turned)
     assert found["prediction"].tolist() == run.predictions["prediction"].tolist()
     np.testing.assert_allclose(found["confidence"], run.predictions["confidence"], rtol=1e-4)
 
@@ -95,11 +95,11 @@ def test_a_grown_folder_is_predicted_with_or_without_labels(tmp_path):
     papers = pd.read_csv(tables / "nodes" / "paper.csv")
     new = papers.iloc[[0]].assign(id=999, label=None, split=None)
     pd.concat([papers, new]).to_csv(tables / "nodes" / "paper.csv", index=False)
-    grown = legnn.predict(run.folder, tables)
+    grown = legnn.Run.open(run.folder).predict(tables)
     assert grown["id"].tolist() == [*range(500, 540), 999]
     assert grown["split"].tolist() == [*run.predictions["split"], ""]
     papers.drop(columns=["label", "split"]).to_csv(tables / "nodes" / "paper.csv", index=False)
-    assert legnn.predict(run.folder, tables)["id"].tolist() == list(range(500, 540))
+    assert legnn.Run.open(run.folder).predict(tables)["id"].tolist() == list(range(500, 540))
 
 
 def test_a_type_that_is_gone_leaves_the_others_their_columns(tmp_path):
@@ -110,26 +110,26 @@ def test_a_type_that_is_gone_leaves_the_others_their_columns(tmp_path):
     less = small_hetero()
     del less["author"], less["author", "writes", "paper"]
     less["tag"].x = torch.rand(6, 2)
-    assert len(legnn.predict(run.folder, with_tags(less))) == 40
+    assert len(legnn.Run.open(run.folder).predict(with_tags(less))) == 40
 
 
 def test_computed_features_exist_for_no_other_graph(tmp_path):
     graph = with_tags(small_hetero())
     run = legnn.train(graph, out=tmp_path / "run", **QUICK)
-    pd.testing.assert_frame_equal(legnn.predict(run.folder, graph), run.predictions, check_exact=True)
+    pd.testing.assert_frame_equal(legnn.Run.open(run.folder).predict(graph), run.predictions, check_exact=True)
     other = with_tags(small_hetero(seed=1))
     tables = typed_folder(tmp_path / "tables", other)
     for data in (other, tables):
         with pytest.raises(
             InputError, match=r"features of tag were computed from the graph .* do not exist for another"
         ):
-            legnn.predict(run.folder, data)
+            legnn.Run.open(run.folder).predict(data)
 
 
 def test_computed_features_are_those_of_the_same_tables(tmp_path):
     tables = typed_folder(tmp_path / "tables", with_tags(small_hetero()))
     run = legnn.train(tables, out=tmp_path / "run", **QUICK)
-    pd.testing.assert_frame_equal(legnn.predict(run.folder, tables), run.predictions, check_exact=True)
+    pd.testing.assert_frame_equal(legnn.Run.open(run.folder).predict(tables), run.predictions, check_exact=True)
 
 
 def drop_features(graph):
@@ -163,21 +163,21 @@ def test_a_graph_that_does_not_fit_is_refused(tmp_path, damage, message):
     graph = small_hetero()
     damage(graph)
     with pytest.raises(InputError, match=message):
-        legnn.predict(run.folder, graph)
+        legnn.Run.open(run.folder).predict(graph)
 
 
 def test_one_type_and_several_do_not_fit_each_other(tmp_path):
     several = legnn.train(small_hetero(), out=tmp_path / "several", **QUICK)
     one = legnn.train(small_data(), out=tmp_path / "one", **QUICK)
     with pytest.raises(InputError, match="was trained on several node types and small has one"):
-        legnn.predict(several.folder, small_data())
+        legnn.Run.open(several.folder).predict(small_data())
     with pytest.raises(InputError, match="was trained on one node type and small has several"):
-        legnn.predict(one.folder, small_hetero())
+        legnn.Run.open(one.folder).predict(small_hetero())
 
 
 def test_several_seeds_take_several_types(tmp_path):
     summary = legnn.train_seeds(with_tags(small_hetero()), seeds=2, out=tmp_path / "runs", **QUICK)
-    assert len(summary["seeds"]) == 2
+    assert len(summary.seeds) == 2
 
 
 def test_scaling_is_chosen_by_the_labeled_type():

@@ -79,11 +79,11 @@ def test_every_epoch_is_reported_once_and_in_order():
     logs = []
     run = legnn.train(small_data(), epochs=7, hidden=8, on_epoch=logs.append)
     assert [log.epoch for log in logs] == list(range(1, 8))
-    assert run.result["epochs"] == 7
+    assert run.result.epochs == 7
     assert all(log.loss == log.supervised_loss + log.pseudo_loss for log in logs)
     best = max(logs, key=lambda log: (log.val_accuracy, -log.val_loss))
-    assert run.result["best_epoch"] == best.epoch
-    assert run.result["val"]["accuracy"] == best.val_accuracy, "the best weights are those that are scored"
+    assert run.result.best_epoch == best.epoch
+    assert run.result.val.accuracy == best.val_accuracy, "the best weights are those that are scored"
 
 
 def test_the_graph_of_evaluation_is_made_once_and_not_in_every_epoch(monkeypatch):
@@ -100,7 +100,7 @@ def test_the_graph_of_evaluation_is_made_once_and_not_in_every_epoch(monkeypatch
 
 def test_training_stops_early():
     run = legnn.train(small_data(), epochs=500, patience=5, hidden=8)
-    assert run.result["epochs"] == run.result["best_epoch"] + 5
+    assert run.result.epochs == run.result.best_epoch + 5
 
 
 def test_the_labels_of_test_nodes_do_not_change_a_run():
@@ -110,10 +110,10 @@ def test_the_labels_of_test_nodes_do_not_change_a_run():
     weights = zip(first.model.state_dict().values(), second.model.state_dict().values(), strict=True)
     assert all(torch.equal(a, b) for a, b in weights)
     assert first.predictions.equals(second.predictions)
-    assert first.result["test"] != second.result["test"]
+    assert first.result.test != second.result.test
 
 
 def test_training_learns_something():
     run = legnn.train(small_data(nodes=120), epochs=60, hidden=16, lr=0.02)
-    assert run.result["test"]["accuracy"] > 0.6
-    assert math.isfinite(run.result["seconds"])
+    assert run.result.test.accuracy > 0.6
+    assert math.isfinite(run.result.seconds)

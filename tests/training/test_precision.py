@@ -91,15 +91,15 @@ def test_a_run_computes_in_its_precision_and_leaves_the_callers(tmp_path):
     )
     assert seen == [(False, False)] * 4
     assert torch.get_float32_matmul_precision() == "high"
-    legnn.predict(run.folder, small_data())
+    legnn.Run.open(run.folder).predict(small_data())
     assert torch.get_float32_matmul_precision() == "high"
 
 
 def test_the_precision_asked_for_is_kept_with_the_run(tmp_path):
     run = legnn.train(small_data(), out=tmp_path / "run", precision="fp32", **QUICK)
-    assert run.result["precision"] == "fp32"
+    assert run.result.precision == "fp32"
     assert RunFolder.open(run.folder).settings.train.precision == "fp32"
-    assert legnn.train(small_data(), **QUICK).result["precision"] == "auto"
+    assert legnn.train(small_data(), **QUICK).result.precision == "auto"
 
 
 def test_auto_is_fp32_on_the_cpu():
@@ -112,7 +112,7 @@ def test_a_run_trained_in_tf32_predicts_on_the_cpu(tmp_path):
     # as if it had been trained on a GPU
     settings = replace(run.settings, train=replace(run.settings.train, precision="tf32", device="auto"))
     (run.folder / "settings.yaml").write_text(settings.to_yaml())
-    again = legnn.predict(run.folder, small_data(), device="cpu")
+    again = legnn.Run.open(run.folder).predict(small_data(), device="cpu")
     pd.testing.assert_frame_equal(again, run.predictions, check_exact=True)
 
 
@@ -128,5 +128,7 @@ def test_bf16_trains_and_predicts_close_to_fp32(tmp_path, backbone):
     assert seen == {"medium"}
     plain = legnn.train(data, precision="fp32", **options)
     assert {value.dtype for value in run.model.parameters()} == {FP32}
-    assert abs(run.result["test"]["accuracy"] - plain.result["test"]["accuracy"]) < 0.1
-    pd.testing.assert_frame_equal(legnn.predict(run.folder, data, device="cpu"), run.predictions, check_exact=True)
+    assert abs(run.result.test.accuracy - plain.result.test.accuracy) < 0.1
+    pd.testing.assert_frame_equal(
+        legnn.Run.open(run.folder).predict(data, device="cpu"), run.predictions, check_exact=True
+    )
