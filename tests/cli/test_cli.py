@@ -204,7 +204,7 @@ def test_prepare_answers_a_mistake_with_one_sentence_and_leaves_nothing_behind(c
     refused(command("prepare", tables, "--out", "here", "--label-column", "topic"), "has no column 'topic'")
     assert not Path("here").exists()
     assert list(Path().iterdir()) == []
-    refused(command("prepare", "digits", "--out", tables), "is already there; give another --out")
+    refused(command("prepare", "digits", "--out", tables), "is already there; give another")
     command("prepare", tables, "--out", "here")
     Path("here/col.npy").unlink()
     refused(command("train", "here"), "here has no col.npy")

@@ -136,7 +136,7 @@ def test_features_of_a_text_are_kept_with_how_they_were_made(tables, tmp_path):
     assert mapped.text_features.terms == plain.text_features.terms
     assert load(tmp_path / "prepared", text_features=plain.text_features, text="words").num_nodes == 40
     other = type(plain.text_features).fit(["other words", "other words"], 2)
-    with pytest.raises(InputError, match="were made of other texts than those of the run"):
+    with pytest.raises(InputError, match="were computed from other texts than those of the run"):
         load(tmp_path / "prepared", text_features=other, text="words")
 
 

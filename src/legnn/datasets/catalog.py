@@ -64,12 +64,12 @@ def _planetoid(
     )
 
 
-def _gnn_benchmark(name: str, about: str, dataset: type[Amazon] | type[Coauthor], folder: str, npz: str) -> NamedSet:
+def _gnn_benchmark(dataset: type[Amazon] | type[Coauthor], folder: str, stem: str, about: str) -> NamedSet:
     collection = dataset.__name__.lower()
-    file = RemoteFile(f"{collection}/{folder}/raw/{npz}", f"{GNN_BENCHMARK}/{npz}")
+    file = RemoteFile(f"{collection}/{folder}/raw/{stem}.npz", f"{GNN_BENCHMARK}/{stem}.npz")
     split_file = f"splits/{collection}_{folder.lower()}_60_20_20.npz"
     return NamedSet(
-        name=name,
+        name=f"{collection}-{folder.lower()}",
         about=about,
         splits=f"60/20/20 from {split_file}, or drawn if that is not there",
         read=lambda split: readers.read_gnn_benchmark(lambda root: dataset(root, folder), folder, file, split_file),
@@ -166,23 +166,16 @@ CATALOG: dict[str, NamedSet] = {
             (CITESEER_NOTE,),
         ),
         _planetoid("pubmed", "PubMed", "papers on diabetes that cite each other, by type", None),
-        *(
-            _gnn_benchmark(
-                f"amazon-{kind.lower()}",
-                f"Amazon {kind.lower()} products bought together, by category",
-                Amazon,
-                kind,
-                f"amazon_electronics_{kind.lower()}.npz",
-            )
-            for kind in ("Photo", "Computers")
+        _gnn_benchmark(
+            Amazon, "Photo", "amazon_electronics_photo", "Amazon photo products bought together, by category"
         ),
         _gnn_benchmark(
-            "coauthor-cs",
-            "computer scientists who wrote together, by field of study",
-            Coauthor,
-            "CS",
-            "ms_academic_cs.npz",
+            Amazon,
+            "Computers",
+            "amazon_electronics_computers",
+            "Amazon computers products bought together, by category",
         ),
+        _gnn_benchmark(Coauthor, "CS", "ms_academic_cs", "computer scientists who wrote together, by field of study"),
         _actor(),
         _heterophilous("tolokers", "crowd workers who did the same tasks, by whether they were banned"),
         _heterophilous("minesweeper", "cells of a minefield beside each other, by whether there is a mine"),

@@ -146,8 +146,8 @@ def read_prepared(folder: Path) -> GraphData:
 def _node_types(card: dict[str, Any], node_type: Tensor | None) -> NodeTypes | None:
     if node_type is None:
         return None
-    names, target, columns = card["type_names"], card["target_type"], card["type_columns"]
-    return NodeTypes(names=names, node_type=node_type, target=target, columns=columns)
+    values = {"names": card["type_names"], "target": card["target_type"], "columns": card["type_columns"]}
+    return NodeTypes(node_type=node_type, **values)
 
 
 def check_loaded(
@@ -165,13 +165,12 @@ def check_loaded(
                 f"{field.name} of {where} is {fixed!r}, as it was prepared, and not {value!r}; leave it out, "
                 f"or prepare the graph again"
             )
-    if target is not None and graph.node_types is not None and graph.node_types.target != target:
-        raise InputError(
-            f"{where} was prepared to predict {graph.node_types.target!r}, but {target!r} is to be predicted"
-        )
+    types = graph.node_types
+    if target is not None and types is not None and types.target != target:
+        raise InputError(f"{where} was prepared to predict {types.target!r}, but {target!r} is to be predicted")
     if text_features is not None and graph.text_features != text_features:
         raise InputError(
-            f"the features of {where} were made of other texts than those of the run; give the tables it was made from"
+            f"the features of {where} were computed from other texts than those of the run; give its tables"
         )
 
 
