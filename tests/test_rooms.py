@@ -13,7 +13,7 @@ CONTRACTS = read_configuration(PROJECT)["contracts_options"]
 
 @pytest.mark.parametrize("contract", [contract["id"] for contract in CONTRACTS])
 def test_contracts_of_imports_hold(contract, capfd):
-    failed = lint_imports(PROJECT, limit_to_contracts=(contract,), no_cache=True, no_logo=True)
+    failed = lint_imports(PROJECT, limit_to_contracts=(contract,), no_cache=True)
     assert not failed, capfd.readouterr().out
 
 
