@@ -405,6 +405,7 @@ def as_process(*arguments: str, cwd: Path) -> subprocess.CompletedProcess:
     )
 
 
+@pytest.mark.slow
 def test_piped_output_has_no_progress_and_no_control_characters(tmp_path):
     done = as_process("train", "digits", *QUICK, "--out", "run", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -172,6 +172,7 @@ def test_a_large_file_gets_a_bar_where_somebody_sees_it(tmp_path, monkeypatch, c
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("one_group", [False, True])
 def test_reading_takes_no_more_than_twice_the_memory_of_the_edges(one_group, tmp_path):
     edges, nodes = 20_000_000, 2_000_000

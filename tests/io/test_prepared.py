@@ -332,6 +332,7 @@ print(max(peak) - peak[0])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").is_file(), reason="asks the kernel of Linux")
 def test_a_feature_file_is_prepared_without_being_in_memory(tables, tmp_path):
     big = table_folder(tmp_path / "big", small_data(4000))

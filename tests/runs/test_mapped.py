@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import legnn
 
@@ -57,6 +58,7 @@ def tables(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_training_in_mini_batches_keeps_no_copy_of_mapped_features(tmp_path):
     legnn.prepare_folder(tables(tmp_path / "tables"), tmp_path / "graph")
     command = [sys.executable, "-c", SCRIPT, str(tmp_path / "graph")]

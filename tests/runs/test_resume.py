@@ -264,6 +264,7 @@ def uninterrupted(tmp_path_factory) -> Path:
     return place / "whole"
 
 
+@pytest.mark.slow
 def test_a_run_killed_with_kill_9_goes_on_bit_for_bit(tmp_path, uninterrupted):
     process = start(*TRAIN, "--out", "cut", cwd=tmp_path)
     wait_for_lines(process, tmp_path / "cut" / "metrics.jsonl", 5)
@@ -281,6 +282,7 @@ def test_a_run_killed_with_kill_9_goes_on_bit_for_bit(tmp_path, uninterrupted):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_run_after_its_epoch_and_says_how_to_go_on(tmp_path, uninterrupted, number):
     arguments = [word if word != "0" else "1000" for word in TRAIN]

@@ -42,6 +42,7 @@ def two(tmp_path_factory) -> list[dict[str, torch.Tensor]]:
     return [torch.load(folder / f"rank-{rank}-of-2.pt", weights_only=True) for rank in (0, 1)]
 
 
+@pytest.mark.slow
 def test_two_processes_with_the_same_batch_have_the_gradients_of_one(two):
     alone = measured(Ranks())
     assert two[0].keys() == alone.keys()
@@ -58,6 +59,7 @@ def test_two_processes_with_the_same_batch_have_the_gradients_of_one(two):
         )
 
 
+@pytest.mark.slow
 def test_all_processes_know_the_same(two):
     for name, value in two[0].items():
         assert torch.equal(value, two[1][name]) or (value.isnan().all() and two[1][name].isnan().all()), name
@@ -71,6 +73,7 @@ def train(folder: Path, data: Path, *more: str) -> list[str]:
     return ["-m", "legnn", "train", str(data), "--out", str(folder), "--checkpoint-seconds", "0", *OPTIONS, *more]
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_is_started_again_and_the_run_is_the_same_to_the_bit(tmp_path):
     data = table_folder(tmp_path / "data", small_data(60))
     epochs = ("--epochs", "60", "--patience", "60")
@@ -102,6 +105,7 @@ def wait_for_worker(parent: int, folder: Path) -> int:
     raise AssertionError("the run did not get under way")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -124,6 +128,7 @@ def test_a_mistake_is_one_sentence_of_the_first_process(tmp_path, options, words
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_under_torchrun_the_folder_must_be_named(tmp_path):
     command = torchrun("-m", "legnn", "train", "digits", "--batch", "8", processes=1)
     done = run(command, tmp_path)
