@@ -11,10 +11,10 @@ from tests.graphs import small_data
 
 from legnn.config import DataSettings
 from legnn.config.settings import FEW_LABELS, Settings, resolve
+from legnn.config.training import ASTrain, TrainSettings
 from legnn.datasets import load
 from legnn.errors import InputError
 from legnn.nn import ModelSettings
-from legnn.training import ASTrain, TrainSettings
 
 SECTIONS = (DataSettings, ModelSettings, TrainSettings, ASTrain)
 

@@ -8,10 +8,11 @@ from tests.graphs import small_data
 from tests.typed_graphs import AUTHORS, small_hetero, typed_folder, with_tags
 
 import legnn
+from legnn.config.training import ASTrain
 from legnn.datasets import load
 from legnn.errors import InputError
 from legnn.runs import RunFolder
-from legnn.training import ASTrain, Task
+from legnn.training import Task
 
 QUICK = {"epochs": 4, "hidden": 8}
 
