@@ -8,7 +8,6 @@ from tests.graphs import small_data
 from tests.typed_graphs import AUTHORS, small_hetero, typed_folder, with_tags
 
 import legnn
-from legnn.config.training import ASTrain
 from legnn.datasets import load
 from legnn.errors import InputError
 from legnn.runs import RunFolder
