@@ -110,4 +110,4 @@ def test_correct_and_smooth_changes_what_a_model_without_labels_predicts():
     plain, smooth = (
         legnn.train("digits", architecture="pyg_gcn", epochs=5, postprocess=name).result for name in POSTPROCESS
     )
-    assert smooth["test"]["accuracy"] > plain["test"]["accuracy"]
+    assert smooth.test.accuracy > plain.test.accuracy

@@ -125,8 +125,3 @@ def test_the_number_of_parameters_is_that_of_the_equations():
     enhanced = make(3, "gcn", "enhanced", layers=2, residual="identity")
     # a row a class, W_L in both layers, and a bias of labels in the first: nothing reads those of the last
     assert enhanced.num_parameters() == model.num_parameters() + 3 * HIDDEN + 2 * HIDDEN * HIDDEN + HIDDEN
-
-
-def test_settings_left_open_are_refused():
-    with pytest.raises(ValueError, match=r"legnn\.resolve"):
-        LEGNN(IN, 3, ModelSettings())

@@ -58,8 +58,8 @@ def restore_model(folder: RunFolder) -> Model:
     return model
 
 
-def check_settings(settings: ResolvedSettings, graph: GraphData) -> None:
-    """Raises `InputError` for settings that could only fail later, before a folder is made."""
+def check_settings(settings: ResolvedSettings, graph: GraphData) -> Model:
+    """Returns a model without memory; raises `InputError` for settings that could only fail later."""
     training_precision(settings.train.precision, select_device(settings.train.device))
     if settings.model.label_edges and graph.label_adjacency is None:
         raise InputError(f"label_edges is on, but {graph.name} has no label–label edges; switch it off or give them")
@@ -70,6 +70,7 @@ def check_settings(settings: ResolvedSettings, graph: GraphData) -> None:
         check_liftable(weighted=graph.adjacency.weight is not None, label_edges=settings.model.label_edges)
     if model.uses_labels and settings.train.selection:
         check_selection(int(graph.train_mask.sum()), settings.train.alpha)
+    return model
 
 
 def make_task(settings: ResolvedSettings, graph: GraphData, device: torch.device) -> Task:

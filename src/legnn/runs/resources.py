@@ -42,15 +42,18 @@ def size_of(graph: GraphData, settings: ResolvedSettings) -> Size:
 
 
 def choose_batch(
-    settings: ResolvedSettings, graph: GraphData, device: torch.device
+    settings: ResolvedSettings, graph: GraphData, device: torch.device, *, has_stages: bool = True
 ) -> tuple[ResolvedSettings, str | None]:
     """Returns settings in which `batch = auto` is decided, and a note where mini-batches were chosen.
 
-    Full batch where it fits: it is faster, and has no sampling noise. Several processes share mini-batches.
+    Full batch where it fits: it is faster, and has no sampling noise. Several processes share mini-batches. A model
+    without stages has no other choice than the full batch.
     """
     batch, note = settings.train.batch, None
     if batch == "full" and under_torchrun():
         raise InputError("`batch=full` is one step of one process; several processes need a number as `batch`, or auto")
+    if batch == "auto" and not has_stages and not under_torchrun():
+        batch = "full"
     if batch == "auto":
         needed, free = size_of(graph, settings).training_bytes, free_bytes(device)
         batch = "full" if needed <= USABLE * free and not under_torchrun() else DEFAULT_BATCH

@@ -49,7 +49,7 @@ def train_seeds(
     what is missing. The other arguments are those of `train`.
     """
     if under_torchrun():
-        raise InputError("several processes train one run together; give one seed, not several seeds")
+        raise InputError("several processes train one run together; give `seed` for one run, not `seeds`")
     if seeds < 1:
         raise InputError(f"seeds must be at least 1, got {seeds}")
     graph, settings = load_new((settings or Settings()).override(**overrides), data)

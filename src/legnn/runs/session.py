@@ -32,6 +32,7 @@ from legnn.training import (
     matrix_products,
     training_precision,
 )
+from legnn.training.protocols import StagedModel, require_staged
 
 
 @dataclass(frozen=True)
@@ -93,9 +94,11 @@ def resume(
 
 def start_run(graph: GraphData, settings: ResolvedSettings, out: Path | None, callbacks: Callbacks) -> Run:
     """Trains on a loaded graph, in the new or empty folder `out` if given."""
-    check_settings(settings, graph)
+    model = check_settings(settings, graph)
     device = select_device(settings.train.device)
-    settings, note = choose_batch(settings, graph, device)
+    settings, note = choose_batch(settings, graph, device, has_stages=isinstance(model, StagedModel))
+    if settings.train.batch != "full":
+        require_staged(model)
     if note is not None:
         graph = replace(graph, notes=[*graph.notes, note])
     with join_ranks(device) as ranks:
