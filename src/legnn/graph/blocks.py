@@ -95,17 +95,9 @@ class LabelBlock(LabelGraph):
 
     def to(self, device: torch.device) -> LabelBlock:
         """Return the block on `device`; from pinned memory without synchronizing."""
-
-        def moved(value: Tensor | None) -> Tensor | None:
-            return None if value is None else value.to(device, non_blocking=True)
-
-        fields = {name: moved(getattr(self, name)) for name in _TENSORS}
-        return LabelBlock(
-            adjacency=self.adjacency.to(device),
-            num_classes=self.num_classes,
-            senders=self.senders.to(device),
-            **fields,  # type: ignore[arg-type]
-        )
+        present = [name for name in _TENSORS if getattr(self, name) is not None]
+        moved = {name: getattr(self, name).to(device, non_blocking=True) for name in present}
+        return replace(self, adjacency=self.adjacency.to(device), senders=self.senders.to(device), **moved)
 
 
 _TENSORS = ("shown", "y", "label_adjacency", "nodes", "source_degrees", "source_labels", "edge_count", "shown_count")

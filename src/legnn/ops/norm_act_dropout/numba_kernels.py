@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from legnn.ops.norm_act_dropout.reference import drop_threshold
+from legnn.ops.norm_act_dropout.reference import drop_threshold, running_statistics
 from legnn.ops.runtime.arrays import ROWS_PER_PART, as_array, empty_padded, row_cuts
 from legnn.ops.runtime.hashing import GOLDEN
 from legnn.ops.runtime.hashing_numba import mix
@@ -85,10 +85,9 @@ def _norm_gradient(begin, end, gradient, out, x, mean, inverse, gain, mean_up, m
             into[i, c] = gain[c] * (up - mean_up[c] - value * mean_product[c])
 
 
-def batch_norm_statistics(
-    x: Tensor, weight: Tensor, bias: Tensor, running_mean: Tensor, running_var: Tensor, momentum: float, eps: float
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def batch_norm_statistics(x: Tensor, norm: nn.BatchNorm1d) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """See `NormActDropoutKernels`."""
+    running_mean, running_var, momentum = running_statistics(norm)
     rows = x.size(0)
     parts = -(-rows // ROWS_PER_PART)
     partial = torch.empty(parts, 2, running_mean.numel())
@@ -98,11 +97,11 @@ def batch_norm_statistics(
     away, squares = partial.double().sum(0) / rows
     variance = (squares - away.square()).clamp(min=0)
     mean = running_mean + away.float()
-    inverse = torch.rsqrt(variance + eps).float()
+    inverse = torch.rsqrt(variance + norm.eps).float()
     running_mean += momentum * away.float()
     running_var += momentum * ((variance * (rows / max(rows - 1, 1))).float() - running_var)
-    scale = weight * inverse
-    return mean, inverse, scale, bias - mean * scale
+    scale = norm.weight * inverse
+    return mean, inverse, scale, norm.bias - mean * scale
 
 
 def scale_act_dropout(

@@ -42,12 +42,12 @@ def class_sum(edges: LabelEdges, x: Tensor) -> Tensor:
     return kernels.propagate.sum_rows(edges.classes, x.contiguous())
 
 
-def label_gather(graph: LabelGraphLike, labels: Tensor) -> Tensor:
-    """The rows of `labels` `[C, D]` that the nodes `graph.shown` show, `[S, D]`."""
+def label_gather(edges: LabelEdges, labels: Tensor) -> Tensor:
+    """The rows of `labels` `[C, D]` that the nodes `edges.shown` show, `[S, D]`."""
     kernels = select.kernels_for(labels)
     if kernels is None:
-        return reference.label_gather(graph, labels)
-    out: Tensor = autograd.LabelGather.apply(labels, graph, kernels)
+        return reference.label_gather(edges, labels)
+    out: Tensor = autograd.LabelGather.apply(labels, edges, kernels)
     return out
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.csr.row_chunks import LONG_ROW, RowChunks
-from legnn.ops.types import AttentionInputs, LabelMessage
+from legnn.ops.types import AttentionInputs, RowTerms
 
 EDGES = 2
 """Edges in flight at once in a program."""
@@ -130,8 +130,9 @@ def whole_rows(adjacency: Adjacency, *, occupied: bool = False) -> list[tuple[Te
     return [(rowptr, rowptr[1:], None, adjacency.num_rows, LONG_ROW if adjacency.row_chunks is not None else NO_LIMIT)]
 
 
-def _power_of_2_at_most(columns: int) -> int:
-    return 1 << (columns.bit_length() - 1)
+def row_stride(x: Tensor | None) -> int:
+    """`x.stride(0)`, 0 for None."""
+    return 0 if x is None else x.stride(0)
 
 
 def _columns(columns: int) -> tuple[int, int, int, int]:
@@ -142,7 +143,7 @@ def _columns(columns: int) -> tuple[int, int, int, int]:
     """
     blocks = max(columns // BLOCK, 1)
     width = columns if blocks == 1 else 8 * triton.cdiv(columns, 8 * blocks)
-    block = _power_of_2_at_most(width)
+    block = 1 << (width.bit_length() - 1)
     return blocks, width, block, triton.next_power_of_2(width - block) if width > block else 0
 
 
@@ -151,22 +152,19 @@ def sum_into(
     x: Tensor,
     channels: int,
     out: Tensor,
+    terms: RowTerms,
     *,
     place: Tensor | None = None,
-    source_scale: Tensor | None = None,
-    target_scale: Tensor | None = None,
-    label: LabelMessage | None = None,
-    add: Tensor | None = None,
     attention: AttentionInputs | None = None,
 ) -> Tensor:
     """Sum the first `channels` columns of `x` over the edges of each row into `out`: long rows by their chunks.
 
     With `place` `[edges]`, `x` has a row for each edge, and this says where.
     """
-    heads = 1 if attention is None else attention.heads
+    heads, slope = (1, 0.0) if attention is None else (attention.config.heads, attention.config.negative_slope)
     per_head = channels // heads
     blocks, width, block, tail = _columns(per_head)
-    source, target, log_denominator, slope = (None, None, None, 0.0) if attention is None else attention[2:]
+    scores = (None, None, None) if attention is None else attention[2:]
     weight = adjacency.weight if place is None else None
 
     def launch(
@@ -176,15 +174,14 @@ def sum_into(
         ends = not partial
         attending = not merge and attention is not None
         _sum_rows[(count, heads * blocks)](
-            first, last, owner, adjacency.col if place is None else place, weight, values, source_scale, target_scale,
-            label.label_of if label else None, label.rows if label else None, label.scale if label else None,
-            add, source, target, log_denominator, to, limit, slope,
+            first, last, owner, adjacency.col if place is None else place, weight, values, *terms, *scores,
+            to, limit, slope,
             HEADS=heads, CHANNELS=per_head, BLOCKS=blocks, WIDTH=width, X_STRIDE=values.stride(0),
-            OUT_STRIDE=to.stride(0), LABEL_STRIDE=label.rows.stride(0) if label else 0, ADD=ends and add is not None,
+            OUT_STRIDE=to.stride(0), LABEL_STRIDE=row_stride(terms.label_rows), ADD=ends and terms.add is not None,
             OWNED=owner is not None, PARTIAL=partial, INDIRECT=not merge, WEIGHT=not merge and weight is not None,
-            SOURCE=not merge and source_scale is not None, TARGET=ends and target_scale is not None,
-            LABEL=ends and label is not None, LABEL_SCALE=ends and label is not None and label.scale is not None,
-            ATTENTION=attending, TARGET_SCORE=attending and target is not None,
+            SOURCE=not merge and terms.source_scale is not None, TARGET=ends and terms.target_scale is not None,
+            LABEL=ends and terms.label_of is not None, LABEL_SCALE=ends and terms.label_scale is not None,
+            ATTENTION=attending, TARGET_SCORE=attending and scores[1] is not None,
             BLOCK=block, TAIL=tail, EDGES=EDGES, num_warps=1,
         )  # fmt: skip
 
@@ -202,24 +199,14 @@ def sum_into(
     return out
 
 
-def sum_rows(
-    adjacency: Adjacency,
-    x: Tensor,
-    source_scale: Tensor | None = None,
-    target_scale: Tensor | None = None,
-    label: LabelMessage | None = None,
-    add: Tensor | None = None,
-) -> Tensor:
+def sum_rows(adjacency: Adjacency, x: Tensor, terms: RowTerms = RowTerms()) -> Tensor:
     """See `PropagateKernels`."""
-    out = x.new_empty(adjacency.num_rows, x.size(1))
-    return sum_into(
-        adjacency, x, x.size(1), out, source_scale=source_scale, target_scale=target_scale, label=label, add=add
-    )
+    return sum_into(adjacency, x, x.size(1), x.new_empty(adjacency.num_rows, x.size(1)), terms)
 
 
 def sum_edges(adjacency: Adjacency, x: Tensor, place: Tensor) -> Tensor:
     """See `PropagateKernels`."""
-    return sum_into(adjacency, x, x.size(1), x.new_empty(adjacency.num_rows, x.size(1)), place=place)
+    return sum_into(adjacency, x, x.size(1), x.new_empty(adjacency.num_rows, x.size(1)), RowTerms(), place=place)
 
 
 def sum_chunks(chunks: RowChunks, partial: Tensor, into: Tensor) -> None:
