@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from legnn.graph.label_graph import LabelGraph
+from legnn.ops.csr.adjacency import move_tensors
 from legnn.ops.csr.label_edges import LabelEdges
 
 
@@ -88,19 +89,14 @@ class LabelBlock(LabelGraph):
 
     def tensors(self) -> Iterator[Tensor]:
         """Iterate over all tensors of it."""
-        adjacency, senders = self.adjacency, self.senders
-        found = [adjacency.rowptr, adjacency.col, adjacency.weight, senders.shown, senders.y]
-        found += [getattr(self, name) for name in _TENSORS]
-        return (tensor for tensor in found if tensor is not None)
+        for part in (self, self.adjacency, self.senders):
+            values = (getattr(part, field.name) for field in fields(part))
+            yield from (value for value in values if isinstance(value, Tensor))
 
     def to(self, device: torch.device) -> LabelBlock:
         """Return the block on `device`; from pinned memory without synchronizing."""
-        present = [name for name in _TENSORS if getattr(self, name) is not None]
-        moved = {name: getattr(self, name).to(device, non_blocking=True) for name in present}
-        return replace(self, adjacency=self.adjacency.to(device), senders=self.senders.to(device), **moved)
-
-
-_TENSORS = ("shown", "y", "label_adjacency", "nodes", "source_degrees", "source_labels", "edge_count", "shown_count")
+        moved = move_tensors(self, device)
+        return replace(moved, adjacency=self.adjacency.to(device), senders=self.senders.to(device))
 
 
 @dataclass(frozen=True, eq=False)

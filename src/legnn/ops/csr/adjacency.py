@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from legnn.ops.csr.build import CSR, coo_to_csr
 from legnn.ops.csr.row_chunks import LONG_ROW, RowChunks
+
+T = TypeVar("T", bound=Any)
 
 FEW_EDGES = 2**16
 """With fewer edges than this, summing even one row of all of them takes less time than splitting it."""
@@ -180,9 +183,7 @@ class Adjacency:
 
     def to(self, device: torch.device | str) -> Adjacency:
         """Return the adjacency on `device`; from pinned memory without synchronizing."""
-        weight = None if self.weight is None else self.weight.to(device, non_blocking=True)
-        rowptr, col = self.rowptr.to(device, non_blocking=True), self.col.to(device, non_blocking=True)
-        return Adjacency(rowptr, col, weight, self.num_cols)
+        return move_tensors(self, device)
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,12 +205,6 @@ class SampledAdjacency(Adjacency):
         """None, without synchronizing, if no row can be long."""
         return None if self.fanout is not None and self.fanout <= LONG_ROW else super().row_chunks
 
-    def to(self, device: torch.device | str) -> Adjacency:
-        """Return the same rows on `device`; from pinned memory without synchronizing."""
-        moved = super().to(device)
-        edge = None if self.edge is None else self.edge.to(device, non_blocking=True)
-        return SampledAdjacency(moved.rowptr, moved.col, moved.weight, moved.num_cols, self.fanout, edge)
-
 
 class _TransposedSample(Adjacency):
     """The transpose of a sample, which is used once: not worth synchronizing to count its long rows."""
@@ -223,6 +218,13 @@ class _TransposedSample(Adjacency):
         count = self.rowptr[1:] - self.rowptr[:-1]
         rows = count.topk(most, sorted=False).indices.to(self.rowptr.dtype)
         return RowChunks.split(self.rowptr, rows, LONG_ROW, self.num_edges // LONG_ROW + most)
+
+
+def move_tensors(item: T, device: torch.device | str) -> T:
+    """Return the dataclass `item` with its tensors on `device`; from pinned memory without synchronizing."""
+    values = {field.name: getattr(item, field.name) for field in fields(item)}
+    tensors = {name: value for name, value in values.items() if isinstance(value, Tensor)}
+    return replace(item, **{name: tensor.to(device, non_blocking=True) for name, tensor in tensors.items()})
 
 
 def inverse_permutation(order: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """Random numbers by hashing a key and a position: no state, the same on every device and in any order.
 
-The same in numba's and in Triton's kernels: `hashing_numba.mix`, `hashing_triton.mix`.
+The same in numba's and in Triton's kernels: `jit.mix`, `hashing_triton.mix`.
 """
 
 from __future__ import annotations

@@ -77,12 +77,9 @@ class Sampler(Protocol):
 
     def __init__(self, rows: SamplingRows, seeds: Tensor, number: Tensor) -> None:
         """Start at `seeds` (int64 `[B]`, each once). `number` `[M]` is scratch memory, all zeros."""
-        ...
 
     def draw_layer(self, fanout: Fanout, key: tuple[int, int], *, edges: bool) -> DrawnLayer:
         """Draw for every node so far and for every label that a layer drawn before reads."""
-        ...
 
     def finish(self) -> SampledNodes:
         """Return the nodes of the sample, and leave the scratch memory all zeros."""
-        ...
