@@ -81,7 +81,7 @@ def sample_label_graph(
 
 
 def all_neighbors(graph: LabelGraph, targets: Tensor) -> LabelBlock:
-    """Return the block from which a layer computes the nodes `targets` `[R]`, each once; it computes no labels."""
+    """Returns the block from which a layer computes the nodes `targets` `[R]`, each once; it computes no labels."""
     adjacency = graph.adjacency
     with borrow_zeros(adjacency) as scratch:
         sampler = sampler_for(targets.device)(_rows_without(graph, targets[:0]), targets.long(), scratch)
@@ -95,7 +95,7 @@ def all_neighbors(graph: LabelGraph, targets: Tensor) -> LabelBlock:
 
 
 def all_senders(graph: LabelGraph, classes: Tensor) -> LabelBlock:
-    """Return the block from which a layer computes the labels `classes`; it computes no nodes."""
+    """Returns the block from which a layer computes the labels `classes`; it computes no nodes."""
     rows = graph.to_labels.classes
     nodes = neighbors_of(rows, classes)
     senders = LabelEdges.from_label_of(graph.to_nodes.label_of[nodes], graph.num_classes)
@@ -104,7 +104,7 @@ def all_senders(graph: LabelGraph, classes: Tensor) -> LabelBlock:
 
 
 def neighbors_of(adjacency: Adjacency, rows: Tensor) -> Tensor:
-    """Return the columns of all edges of `rows`, row after row."""
+    """Returns the columns of all edges of `rows`, row after row."""
     return adjacency.col[draw_edges(adjacency.rowptr, rows, None, (0, 0))[1]].long()
 
 

@@ -41,7 +41,7 @@ class FeatureScale(nn.Module):
 
     @torch.no_grad()
     def fit(self, x: Tensor, node_type: Tensor | None = None) -> None:
-        """Compute the statistics of `x` `[M, F]`, separately for each of `node_type` `[M]`."""
+        """Computes the statistics of `x` `[M, F]`, separately for each of `node_type` `[M]`."""
         if node_type is None:
             self._fit(x, ...)
             return

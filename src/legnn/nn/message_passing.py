@@ -1,6 +1,6 @@
 """Heterogeneous message passing: `H_N' = Â H_N W_N + Ŷ H_L W_L`, `H_L' = Ŷᵀ H_N W_N + Ŝ H_L W_L`.
 
-The hats are a `Normalization` (GCN, GraphSAGE) or attention (GAT). What is residual or self-connection comes as `add`.
+The hats are a `Normalization` (GCN, GraphSAGE) or attention (GAT). A residual or self-connection is passed as `add`.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class LEGNN(nn.Module):
         self.classifier = Linear(settings.hidden, num_classes)
 
     def fit_inputs(self, x: Tensor, node_type: Tensor | None = None) -> None:
-        """Take the statistics of the features `[M, F]` that `inputs` scales by."""
+        """Computes the statistics of the features `[M, F]` that `inputs` scales by."""
         self.scale.fit(x, node_type)
 
     def inputs(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> Features:

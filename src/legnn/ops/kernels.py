@@ -38,7 +38,7 @@ class AttentionKernels(Protocol):
         """Returns `Σ_j α_ij values_j` `[rows, padded_width(channels)]`, scaled and added to as `terms` say."""
 
     def attention_dot(self, gradient: Tensor, nodes: Tensor, channels: int, heads: int, terms: RowTerms) -> Tensor:
-        """Returns `gradient · (nodes - label - add)` within each head, `[rows, heads]`, without what `terms` add."""
+        """Returns `gradient · (nodes - l label_rows - add)` within each head, `[rows, heads]`."""
 
     def attention_gradient(
         self, transposed: Adjacency, attention: AttentionInputs, gradient: Tensor, dot: Tensor, terms: RowTerms,

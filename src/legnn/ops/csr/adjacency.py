@@ -118,7 +118,7 @@ class Adjacency:
         return Transposition(self if self.may_be_symmetric and self._equals(transposed) else transposed, place)
 
     def transpose_by_sorting(self) -> tuple[Adjacency, Tensor]:
-        """Return the transpose, and the position of each edge in it. Does not synchronize."""
+        """Returns the transpose, and the position of each edge in it. Does not synchronize."""
         # rows ascend, so that a stable sort by column alone leaves them ascending within a column
         col, order = self.col.sort(stable=True)
         weight = None if self.weight is None else self.weight[order]
@@ -175,14 +175,14 @@ class Adjacency:
         return [0, *torch.searchsorted(work, goal).tolist()[1:-1], self.num_rows]
 
     def with_weight(self, weight: Tensor) -> Adjacency:
-        """Return the same edges with other weights `[edges]`."""
+        """Returns the same edges with other weights `[edges]`."""
         other = replace(self, weight=weight)
         # none of these depends on the weights
         other.__dict__.update(row_chunks=self.row_chunks, cuts=self.cuts, row=self.row)
         return other
 
     def to(self, device: torch.device | str) -> Adjacency:
-        """Return the adjacency on `device`; from pinned memory without synchronizing."""
+        """Returns the adjacency on `device`; from pinned memory without synchronizing."""
         return move_tensors(self, device)
 
 
@@ -193,7 +193,7 @@ class SampledAdjacency(Adjacency):
     fanout: int | None = None
     """The largest number of edges in a row; None if all edges of the rows are here."""
     edge: Tensor | None = None
-    """`[edges]` the position of each edge in the whole adjacency; None if not asked for."""
+    """`[edges]` the position of each edge in the whole adjacency; None if not requested."""
 
     @property
     def may_be_symmetric(self) -> bool:
@@ -221,14 +221,14 @@ class _TransposedSample(Adjacency):
 
 
 def move_tensors(item: T, device: torch.device | str) -> T:
-    """Return the dataclass `item` with its tensors on `device`; from pinned memory without synchronizing."""
+    """Returns the dataclass `item` with its tensors on `device`; from pinned memory without synchronizing."""
     values = {field.name: getattr(item, field.name) for field in fields(item)}
     tensors = {name: value for name, value in values.items() if isinstance(value, Tensor)}
     return replace(item, **{name: tensor.to(device, non_blocking=True) for name, tensor in tensors.items()})
 
 
 def inverse_permutation(order: Tensor) -> Tensor:
-    """Return the position of each number in `order` `[n]`, a permutation of the numbers below `n`."""
+    """Returns the position of each number in `order` `[n]`, a permutation of the numbers below `n`."""
     positions = torch.arange(order.numel(), dtype=order.dtype, device=order.device)
     return torch.empty_like(order).index_copy(0, order.long(), positions)
 

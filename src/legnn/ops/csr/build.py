@@ -29,7 +29,7 @@ def edges_to_csr(
     remove_duplicates: bool,
     self_loops: bool,
 ) -> CSR:
-    """Return the rows on which messages are passed: one row for each target, its sources as columns.
+    """Returns the rows on which messages are passed: one row for each target, its sources as columns.
 
     The weight of merged edges is their mean, so that a graph keeps the scale of its weights whether one or both
     directions were listed.
@@ -148,7 +148,7 @@ def _sort_by_row(by_col, rows, row_weight, position, cols, col_weight):
 
 @compiled
 def _merge_in_place(rowptr, col, weight):
-    """Merge entries of a row that have the same column; returns the number of entries left."""
+    """Merges entries of a row that have the same column; returns the number of entries left."""
     weighted = weight.size > 0
     kept, edge = 0, 0
     for row in range(rowptr.size - 1):
@@ -180,7 +180,7 @@ def _count_loops(rowptr, col):
 
 @compiled
 def _copy_with_loops(rowptr, col, weight, new_rowptr, new_col, new_weight):
-    """Copy the rows, each with one self-loop between the lower and the higher columns."""
+    """Copies the rows, each with one self-loop between the lower and the higher columns."""
     weighted = new_weight.size > 0
     to = 0
     new_rowptr[0] = 0

@@ -79,7 +79,7 @@ class LabelEdges:
         return counts.index_add(0, self.y, torch.ones_like(self.y))
 
     def to(self, device: torch.device) -> LabelEdges:
-        """Return the edges on `device`; from pinned memory without synchronizing."""
+        """Returns the edges on `device`; from pinned memory without synchronizing."""
         return move_tensors(self, device)
 
 

@@ -16,11 +16,9 @@ def apply_norm_act_dropout(
 ) -> Tensor:
     """`reference.apply_norm_act_dropout`."""
     x = x.contiguous()
-    out: Tensor
     if isinstance(norm, torch.nn.BatchNorm1d):
         if norm.training:
-            out = BatchNormActDropout.apply(x, norm.weight, norm.bias, norm, dropout, seed, kernels)
-            return out
+            return BatchNormActDropout.apply(x, norm.weight, norm.bias, norm, dropout, seed, kernels)
         if not torch.is_grad_enabled():
             mean, variance, _ = running_statistics(norm)
             scale = norm.weight * torch.rsqrt(variance + norm.eps)
@@ -30,8 +28,7 @@ def apply_norm_act_dropout(
     if norm is not None:
         # PyTorch's layer norm is one good kernel already
         x = apply_norm(norm, x)
-    out = ActDropout.apply(x, dropout, seed, kernels)
-    return out
+    return ActDropout.apply(x, dropout, seed, kernels)
 
 
 class ActDropout(torch.autograd.Function):

@@ -191,7 +191,7 @@ def sum_into(
 ) -> Tensor:  # fmt: skip
     """Sums the first `channels` columns of `x` over the edges of each row into `out`: long rows by their chunks.
 
-    With `place` `[edges]`, `x` has a row for each edge, and this says where.
+    With `place` `[edges]`, `x` has a row for each edge: row `place[e]` for edge `e`.
     """
     if out.numel() == 0:
         return out

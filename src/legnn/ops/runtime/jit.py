@@ -12,7 +12,7 @@ from numba.extending import intrinsic
 
 
 def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """Return `function` compiled on its first call; it releases the GIL while it runs.
+    """Returns `function` compiled on its first call; it releases the GIL while it runs.
 
     Args:
         function: of arrays and numbers; compiled code does not check that indices are within the arrays.
@@ -27,13 +27,13 @@ def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `function` compiled so that its sums may be reordered and vectorized."""
+    """Returns `function` compiled so that its sums may be reordered and vectorized."""
     return compiled(function, fastmath={"contract", "reassoc", "nsz", "arcp"}, error_model="numpy")
 
 
 @kernel
 def mix(word: Any) -> Any:
-    """Return `hashing.mix` of a 32-bit word."""
+    """Returns `hashing.mix` of a 32-bit word."""
     # numba widens every product to 64 bits; narrowed again, twice as many words fit in a vector
     word = np.uint32(np.uint32(word ^ np.uint32(word >> 16)) * np.uint32(0x7FEB352D))
     word = np.uint32(np.uint32(word ^ np.uint32(word >> 15)) * np.uint32(0x846CA68B))
@@ -42,7 +42,7 @@ def mix(word: Any) -> Any:
 
 @intrinsic
 def prefetch(context: Any, array: Any, index: Any) -> Any:
-    """Load `array[index]` into the cache without waiting for it; call it in a kernel some entries ahead."""
+    """Loads `array[index]` into the cache without waiting for it; kernels call it some entries ahead."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = signature.args[0]

@@ -50,7 +50,7 @@ def _count(
 
 @kernel
 def _pick(row, degree, count, low, high, into):
-    """Write `count` different numbers below `degree`, by Floyd's method as in `reference.draw_edges`."""
+    """Writes `count` different numbers below `degree`, by Floyd's method as in `reference.draw_edges`."""
     if count == degree:
         for i in range(count):
             into[i] = i
@@ -105,7 +105,7 @@ def _draw(targets, first, edge_count, pointer, col, class_col, gaps, low, label_
 
 @kernel
 def _number_sources(source, number, known, nodes, col):
-    """Write the number of each source to `col`; new ones become nodes, of which it returns how many there are."""
+    """Writes the number of each source to `col`, appends new ones to `nodes`, and returns how many nodes there are."""
     for e in range(source.size):
         prefetch(number, source[min(e + AHEAD, source.size - 1)])
         node = source[e]
