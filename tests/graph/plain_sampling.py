@@ -34,23 +34,23 @@ def _block(
     graph: LabelGraph, targets: Tensor, fanout: Fanout, read: Tensor, key: tuple[int, int], edges: bool
 ) -> LabelBlock:
     adjacency, classes = graph.adjacency, graph.to_labels.classes
-    drawn = draw_edges(adjacency.rowptr, targets, fanout, key)
-    sources = adjacency.col[drawn.edge]
+    rowptr, edge = draw_edges(adjacency.rowptr, targets, fanout, key)
+    sources = adjacency.col[edge]
     every_class = torch.arange(graph.num_classes, device=targets.device)
-    to_labels = draw_edges(classes.rowptr, every_class[read], fanout, (key[0] ^ LABELS, key[1]))
-    senders = classes.col[to_labels.edge]
+    _, label_edge = draw_edges(classes.rowptr, every_class[read], fanout, (key[0] ^ LABELS, key[1]))
+    senders = classes.col[label_edge]
     nodes, place = compact(targets, torch.cat([sources, senders]), graph.num_nodes)
     col, sender_place = place.split([sources.numel(), senders.numel()])
     source_labels = graph.to_nodes.label_of[nodes]
     shown = LabelEdges.from_label_of(source_labels[: targets.numel()], graph.num_classes)
     return LabelBlock(
         adjacency=SampledAdjacency(
-            drawn.rowptr,
+            rowptr,
             col,
-            None if adjacency.weight is None else adjacency.weight[drawn.edge],
+            None if adjacency.weight is None else adjacency.weight[edge],
             nodes.numel(),
             fanout,
-            drawn.edge if edges else None,
+            edge if edges else None,
         ),
         shown=shown.shown,
         y=shown.y,

@@ -19,7 +19,7 @@ from tests.graph.plain_sampling import sample_block_by_block
 from tests.strategies import label_graphs
 
 from legnn.graph import Adjacency, LabelEdges, LabelGraph, SampledLabelGraph, sample_label_graph, sampling
-from legnn.graph.sampling import all_neighbors, sample_with
+from legnn.graph.sampling import all_neighbors
 from legnn.nn import GCN, SAGE
 from legnn.ops import select
 from legnn.ops.sample import numba_kernels, sampler_for
@@ -30,10 +30,10 @@ from legnn.ops.sample.triton_kernels import TritonSampler
 
 GPU = torch.cuda.is_available()
 KERNELS = [
-    pytest.param((partial(sample_with, ReferenceSampler), "cpu"), id="reference"),
-    pytest.param((partial(sample_with, NumbaSampler), "cpu"), id="numba"),
+    pytest.param((partial(sample_label_graph, sampler=ReferenceSampler), "cpu"), id="reference"),
+    pytest.param((partial(sample_label_graph, sampler=NumbaSampler), "cpu"), id="numba"),
     pytest.param(
-        (partial(sample_with, TritonSampler), "cuda" if GPU else "cpu"),
+        (partial(sample_label_graph, sampler=TritonSampler), "cuda" if GPU else "cpu"),
         id="triton" if GPU else "triton-interpreted",
         marks=[pytest.mark.gpu] * GPU,
     ),
@@ -285,8 +285,8 @@ def test_every_neighbor_and_every_pair_of_them_is_as_likely(degree, fanout):
     )
     ones, pairs = Counter(), Counter()
     for key in range(20):
-        drawn = draw_edges(adjacency.rowptr, torch.arange(rows), fanout, (key, 3 * key))
-        for row in (drawn.edge % degree).view(rows, fanout).tolist():
+        _, edge = draw_edges(adjacency.rowptr, torch.arange(rows), fanout, (key, 3 * key))
+        for row in (edge % degree).view(rows, fanout).tolist():
             ones.update(row)
             pairs.update(combinations(sorted(row), 2))
     assert_uniform(ones, list(range(degree)))

@@ -7,6 +7,7 @@ from tests.strategies import label_graphs
 
 from legnn.errors import InputError
 from legnn.graph import Adjacency, LabelGraph
+from legnn.nn import ModelSettings
 from legnn.nn.encoder import Encoder, FeatureScale, LabelEmbedding
 from legnn.nn.reference import dense_blocks
 
@@ -15,7 +16,7 @@ IN, OUT = 4, 6
 
 def encoder(graph: LabelGraph, labels: str, **options) -> Encoder:
     torch.manual_seed(0)
-    return Encoder(IN, graph.num_classes, OUT, labels=labels, **options).double()
+    return Encoder(IN, graph.num_classes, ModelSettings(labels=labels, hidden=OUT, **options)).double()
 
 
 def features(graph: LabelGraph) -> torch.Tensor:

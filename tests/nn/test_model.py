@@ -1,5 +1,7 @@
 """The model: every backbone with every label usage, what trains, and what does not depend on the order of nodes."""
 
+from dataclasses import fields
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -125,3 +127,9 @@ def test_the_number_of_parameters_is_that_of_the_equations():
     enhanced = make(3, "gcn", "enhanced", layers=2, residual="identity")
     # a row a class, W_L in both layers, and a bias of labels in the first: nothing reads those of the last
     assert enhanced.num_parameters() == model.num_parameters() + 3 * HIDDEN + 2 * HIDDEN * HIDDEN + HIDDEN
+
+
+def test_the_settings_of_a_model_leave_nothing_open():
+    plain = ModelSettings()
+    assert all(getattr(plain, field.name) is not None for field in fields(plain))
+    assert LEGNN(IN, 3, plain).num_stages == plain.layers

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from legnn.graph.label_graph import LabelGraph
+from legnn.ops.csr.adjacency import move_tensors
 from legnn.ops.csr.label_edges import LabelEdges
 
 
@@ -87,28 +88,15 @@ class LabelBlock(LabelGraph):
         return self.source_degrees + (self.source_labels >= 0)
 
     def tensors(self) -> Iterator[Tensor]:
-        """Iterate over all tensors of it."""
-        adjacency, senders = self.adjacency, self.senders
-        found = [adjacency.rowptr, adjacency.col, adjacency.weight, senders.shown, senders.y]
-        found += [getattr(self, name) for name in _TENSORS]
-        return (tensor for tensor in found if tensor is not None)
+        """Iterates over all of its tensors."""
+        for part in (self, self.adjacency, self.senders):
+            values = (getattr(part, field.name) for field in fields(part))
+            yield from (value for value in values if isinstance(value, Tensor))
 
     def to(self, device: torch.device) -> LabelBlock:
-        """Return the block on `device`; from pinned memory without synchronizing."""
-
-        def moved(value: Tensor | None) -> Tensor | None:
-            return None if value is None else value.to(device, non_blocking=True)
-
-        fields = {name: moved(getattr(self, name)) for name in _TENSORS}
-        return LabelBlock(
-            adjacency=self.adjacency.to(device),
-            num_classes=self.num_classes,
-            senders=self.senders.to(device),
-            **fields,  # type: ignore[arg-type]
-        )
-
-
-_TENSORS = ("shown", "y", "label_adjacency", "nodes", "source_degrees", "source_labels", "edge_count", "shown_count")
+        """Returns the block on `device`; from pinned memory without synchronizing."""
+        moved = move_tensors(self, device)
+        return replace(moved, adjacency=self.adjacency.to(device), senders=self.senders.to(device))
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,19 +120,19 @@ class SampledLabelGraph:
         return sum(block.adjacency.num_edges + block.senders.shown.numel() for block in self.blocks)
 
     def to(self, device: torch.device) -> SampledLabelGraph:
-        """Return the sample on `device`; from pinned memory without synchronizing."""
+        """Returns the sample on `device`; from pinned memory without synchronizing."""
         return replace(self, blocks=[block.to(device) for block in self.blocks], at_input=self.at_input.to(device))
 
     def tensors(self) -> Iterator[Tensor]:
-        """Iterate over all tensors of it."""
+        """Iterates over all of its tensors."""
         yield from (self.at_input.shown, self.at_input.y)
         for block in self.blocks:
             yield from block.tensors()
 
     def with_class_mean(self, mean: Tensor | None) -> SampledLabelGraph:
-        """Return the sample with the class means of the whole graph."""
+        """Returns the sample with the class means of the whole graph."""
         return replace(self, class_mean=mean)
 
     def layer(self, k: int) -> LabelBlock:
-        """Return what layer `k` (from 0) reads."""
+        """Returns what layer `k` (from 0) reads."""
         return self.blocks[k]

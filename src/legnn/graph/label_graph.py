@@ -45,17 +45,17 @@ class LabelGraph:
         return cls(adjacency, empty, empty, num_classes, label_adjacency)
 
     def show(self, shown: Tensor, y: Tensor) -> LabelGraph:
-        """Return the graph in which the nodes `shown` show the classes `y`, and no other node shows its label."""
+        """Returns the graph in which the nodes `shown` show the classes `y`, and no other node shows its label."""
         return replace(self, shown=shown, y=y)
 
     def hide(self, nodes: Tensor) -> LabelGraph:
-        """Return the graph in which none of `nodes` shows its label."""
+        """Returns the graph in which none of `nodes` shows its label."""
         hidden = torch.zeros(self.num_nodes, dtype=torch.bool, device=nodes.device).index_fill(0, nodes, True)
         stays = ~hidden[self.shown]
         return self.show(self.shown[stays], self.y[stays])
 
     def layer(self, k: int) -> LabelGraph:
-        """Return what layer `k` (from 0) reads: this graph."""
+        """Returns what layer `k` (from 0) reads: this graph."""
         return self
 
     @property
@@ -69,12 +69,11 @@ class LabelGraph:
         return self.adjacency.num_rows
 
     def cached(self, key: object, make: Callable[[], T]) -> T:
-        """Return `make()`, called once for each `key`: for what layers derive from the graph alone."""
+        """Returns `make()`, called once for each `key`: for what layers derive from the graph alone."""
         cache = self.__dict__.setdefault("_cache", {})
         if key not in cache:
             cache[key] = make()
-        value: T = cache[key]
-        return value
+        return cache[key]
 
     @cached_property
     def to_nodes(self) -> LabelEdges:

@@ -29,7 +29,7 @@ SHOWS = (NODE, "shows", LABEL)
 def hetero_data(
     graph: LabelGraph, x: Tensor, y: Tensor | None = None, label_features: Tensor | None = None
 ) -> HeteroData:
-    """Return the graph with node types `node` and `label`, for a loader with `LabelGraphSampler`.
+    """Returns the graph with node types `node` and `label`, for a loader with `LabelGraphSampler`.
 
     Args:
         graph: its edges keep their order.
@@ -66,7 +66,7 @@ class LabelGraphSampler(BaseSampler):
         _ = graph.degree, graph.to_labels.position_in_classes
 
     def sample_from_nodes(self, index: NodeSamplerInput, **_: Any) -> HeteroSamplerOutput:
-        """Return a batch for the seeds `index.node`."""
+        """Returns a batch for the seeds `index.node`."""
         if index.input_type not in (None, NODE):
             raise InputError(f"seeds are nodes of the type {NODE!r}, not {index.input_type!r}")
         low, high = torch.randint(2**32, (2,)).tolist()
@@ -114,7 +114,7 @@ def _output(sampled: SampledLabelGraph, num_classes: int, metadata: tuple[Tensor
 def _unique_by(
     keys: list[Tensor], first: list[Tensor], second: list[Tensor]
 ) -> tuple[Tensor, Tensor, Tensor, list[int]]:
-    """Keep the first entry of each key, in order; also returns how many entries of each part are kept."""
+    """Keeps the first entry of each key, in order; also returns how many entries of each part are kept."""
     key = torch.cat(keys).long()
     _, order = torch.sort(key, stable=True)
     again = torch.zeros(key.numel(), dtype=torch.bool, device=key.device)

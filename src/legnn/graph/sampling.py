@@ -17,15 +17,21 @@ from legnn.ops.csr.label_edges import LabelEdges
 from legnn.ops.sample import Fanout, Sampler, sampler_for
 from legnn.ops.sample.reference import draw_edges
 from legnn.ops.sample.scratch import borrow_zeros
-from legnn.ops.sample.types import DrawnLayer, SampledNodes, SamplingRows
+from legnn.ops.sample.types import SamplingRows
 
 __all__ = ["Fanout", "all_neighbors", "all_senders", "neighbors_of", "sample_label_graph"]
 
 
 def sample_label_graph(
-    graph: LabelGraph, seeds: Tensor, fanouts: Sequence[Fanout], key: tuple[int, int], *, edges: bool = False
+    graph: LabelGraph,
+    seeds: Tensor,
+    fanouts: Sequence[Fanout],
+    key: tuple[int, int],
+    *,
+    edges: bool = False,
+    sampler: type[Sampler] | None = None,
 ) -> SampledLabelGraph:
-    """Return the blocks from which the layers compute `seeds`.
+    """Returns the blocks from which the layers compute `seeds`.
 
     In layer `k` every node that is computed draws `fanouts[k]` of its incoming edges, and every label that a later
     layer reads draws as many of the nodes that show it. No seed shows its label, neither to itself nor to any other
@@ -37,42 +43,45 @@ def sample_label_graph(
         fanouts: one for each layer, from the input on, as the paper gives them: `(15, 10, 5)`.
         key: two 32-bit words, which determine what is drawn.
         edges: whether the adjacency of each block has `edge`, the position of its edges in the whole graph.
+        sampler: draws the edges; the fastest for the device if not given.
     """
-    return sample_with(sampler_for(seeds.device), graph, seeds, fanouts, key, edges=edges)
-
-
-def sample_with(
-    kernels: type[Sampler],
-    graph: LabelGraph,
-    seeds: Tensor,
-    fanouts: Sequence[Fanout],
-    key: tuple[int, int],
-    *,
-    edges: bool = False,
-) -> SampledLabelGraph:
-    """`sample_label_graph` with the given kernels."""
     seeds = seeds.long()
     rows = _rows_without(graph, seeds)
     needs_edges = edges or graph.adjacency.weight is not None
     with borrow_zeros(graph.adjacency) as scratch:
-        sampler = kernels(rows, seeds, scratch)
+        draw = (sampler or sampler_for(seeds.device))(rows, seeds, scratch)
         layers = [
-            sampler.draw_layer(fanouts[k], (key[0], key[1] ^ k), edges=needs_edges)
-            for k in reversed(range(len(fanouts)))
+            draw.draw_layer(fanouts[k], (key[0], key[1] ^ k), edges=needs_edges) for k in reversed(range(len(fanouts)))
         ]
-        nodes = sampler.finish()
+        sampled = draw.finish()
     # a block reads the nodes that the block before it computes, the first one all nodes
-    sizes = [nodes.nodes.numel(), *(layer.num_targets for layer in layers[:0:-1])]
-    label_count = rows.class_rowptr.diff().long()
-    blocks = [
-        _sampled_block(graph, layer, nodes, size, shown, fanout, label_count, edges=edges)
-        for layer, size, shown, fanout in zip(layers[::-1], sizes, nodes.shown_by_targets[::-1], fanouts, strict=True)
-    ]
-    return SampledLabelGraph(blocks, LabelEdges(nodes.shown, nodes.y, nodes.nodes.numel(), graph.num_classes))
+    sizes = [sampled.nodes.numel(), *(layer.num_targets for layer in layers[:0:-1])]
+    shown_count = rows.class_rowptr.diff().long()
+    blocks = []
+    for layer, size, shown, fanout in zip(layers[::-1], sizes, sampled.shown_by_targets[::-1], fanouts, strict=True):
+        rowptr, col = layer.rowptr[: layer.num_targets + 1], layer.col[: layer.num_edges]
+        edge = None if layer.edge is None else layer.edge[: layer.num_edges]
+        weight = None if graph.adjacency.weight is None or edge is None else graph.adjacency.weight[edge]
+        sender = layer.col[layer.num_edges :].long()
+        block = LabelBlock(
+            adjacency=SampledAdjacency(rowptr, col, weight, size, fanout, edge if edges else None),
+            shown=sampled.shown[:shown],
+            y=sampled.y[:shown],
+            num_classes=graph.num_classes,
+            label_adjacency=graph.label_adjacency,
+            nodes=sampled.nodes[:size],
+            senders=LabelEdges(sender, sampled.label_of[sender].long(), size, graph.num_classes),
+            source_degrees=sampled.degree[:size],
+            source_labels=sampled.label_of[:size],
+            edge_count=None if fanout is None else layer.edge_count,
+            shown_count=shown_count,
+        )
+        blocks.append(block)
+    return SampledLabelGraph(blocks, LabelEdges(sampled.shown, sampled.y, sizes[0], graph.num_classes))
 
 
 def all_neighbors(graph: LabelGraph, targets: Tensor) -> LabelBlock:
-    """Return the block from which a layer computes the nodes `targets` `[R]`, each once; it computes no labels."""
+    """Returns the block from which a layer computes the nodes `targets` `[R]`, each once; it computes no labels."""
     adjacency = graph.adjacency
     with borrow_zeros(adjacency) as scratch:
         sampler = sampler_for(targets.device)(_rows_without(graph, targets[:0]), targets.long(), scratch)
@@ -86,7 +95,7 @@ def all_neighbors(graph: LabelGraph, targets: Tensor) -> LabelBlock:
 
 
 def all_senders(graph: LabelGraph, classes: Tensor) -> LabelBlock:
-    """Return the block from which a layer computes the labels `classes`; it computes no nodes."""
+    """Returns the block from which a layer computes the labels `classes`; it computes no nodes."""
     rows = graph.to_labels.classes
     nodes = neighbors_of(rows, classes)
     senders = LabelEdges.from_label_of(graph.to_nodes.label_of[nodes], graph.num_classes)
@@ -95,8 +104,8 @@ def all_senders(graph: LabelGraph, classes: Tensor) -> LabelBlock:
 
 
 def neighbors_of(adjacency: Adjacency, rows: Tensor) -> Tensor:
-    """Return the columns of all edges of `rows`, row after row."""
-    return adjacency.col[draw_edges(adjacency.rowptr, rows, None, (0, 0)).edge].long()
+    """Returns the columns of all edges of `rows`, row after row."""
+    return adjacency.col[draw_edges(adjacency.rowptr, rows, None, (0, 0))[1]].long()
 
 
 def _rows_without(graph: LabelGraph, seeds: Tensor) -> SamplingRows:
@@ -121,37 +130,6 @@ def _rows_without(graph: LabelGraph, seeds: Tensor) -> SamplingRows:
         class_col=classes.col,
         gaps=gaps,
         reads_all_labels=graph.label_adjacency is not None,
-    )
-
-
-def _sampled_block(
-    graph: LabelGraph,
-    layer: DrawnLayer,
-    nodes: SampledNodes,
-    size: int,
-    shown: int,
-    fanout: Fanout,
-    label_count: Tensor,
-    *,
-    edges: bool,
-) -> LabelBlock:
-    """The block of one layer, which reads the first `size` nodes; `shown` of its targets show a label."""
-    col, sender = layer.col[: layer.num_edges], layer.col[layer.num_edges :].long()
-    edge = None if layer.edge is None else layer.edge[: layer.num_edges]
-    weight = None if graph.adjacency.weight is None or edge is None else graph.adjacency.weight[edge]
-    rowptr = layer.rowptr[: layer.num_targets + 1]
-    return LabelBlock(
-        adjacency=SampledAdjacency(rowptr, col, weight, size, fanout, edge if edges else None),
-        shown=nodes.shown[:shown],
-        y=nodes.y[:shown],
-        num_classes=graph.num_classes,
-        label_adjacency=graph.label_adjacency,
-        nodes=nodes.nodes[:size],
-        senders=LabelEdges(sender, nodes.label_of[sender].long(), size, graph.num_classes),
-        source_degrees=nodes.degree[:size],
-        source_labels=nodes.label_of[:size],
-        edge_count=None if fanout is None else layer.edge_count,
-        shown_count=label_count,
     )
 
 

@@ -22,12 +22,12 @@ class TrainingNodeSelection(NamedTuple):
 
 
 def predicted_count(num_train: int, rate: float) -> int:
-    """Return `⌊α|L|⌋` with `α` as written: 0.29 of 100 is 29 and a third of 3 is 1, which floating point misses."""
+    """Returns `⌊α|L|⌋` with `α` as written: 0.29 of 100 is 29 and a third of 3 is 1, which floating point misses."""
     return math.floor(Fraction(rate).limit_denominator(1_000_000) * num_train)
 
 
 def check_selection(num_train: int, rate: float) -> None:
-    """Raise `InputError` if `rate` leaves no training node to predict."""
+    """Raises `InputError` if `rate` leaves no training node to predict."""
     if predicted_count(num_train, rate) == 0:
         raise InputError(
             f"alpha = {rate} of {num_train} training nodes leaves none to predict; "
@@ -36,7 +36,7 @@ def check_selection(num_train: int, rate: float) -> None:
 
 
 def select_training_nodes(train_index: Tensor, rate: float, generator: Generator) -> TrainingNodeSelection:
-    """Pick `⌊rate · |L|⌋` of the training nodes to predict; the rest show their labels.
+    """Picks `⌊rate · |L|⌋` of the training nodes to predict; the rest show their labels.
 
     The order is drawn on the generator's device, which should be that of the nodes: then nothing synchronizes.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from torch import nn
 from torch_geometric.nn import GATv2Conv, GINConv, TransformerConv
@@ -23,30 +23,16 @@ Backbone = Callable[["ModelSettings", int, bool, bool], nn.Module]
 """Makes one layer from the settings, its channels, whether it is label-enhanced, and whether it updates labels."""
 
 
-def _gcn(settings: ModelSettings, channels: int, enhanced: bool, update_labels: bool) -> nn.Module:
-    return GCN(channels, channels, **_common(settings, enhanced, update_labels))
+def _own(layer: Callable[..., nn.Module], *names: str) -> Backbone:
+    """A backbone from a layer of this library, which takes the settings `names` besides those that all layers take."""
 
+    def backbone(settings: ModelSettings, channels: int, enhanced: bool, update_labels: bool) -> nn.Module:
+        options = {name: getattr(settings, name) for name in ("normalize", *names)}
+        # a batch norm would cancel the bias
+        bias = settings.norm != "batch"
+        return layer(channels, channels, enhanced=enhanced, update_labels=update_labels, bias=bias, **options)
 
-def _sage(settings: ModelSettings, channels: int, enhanced: bool, update_labels: bool) -> nn.Module:
-    return SAGE(channels, channels, **_common(settings, enhanced, update_labels))
-
-
-def _gat(settings: ModelSettings, channels: int, enhanced: bool, update_labels: bool) -> nn.Module:
-    return GAT(
-        channels,
-        channels,
-        heads=settings.heads,
-        target_attention=settings.target_attention,
-        symmetric_norm=settings.symmetric_norm,
-        label_edges=settings.label_edges,
-        **_common(settings, enhanced, update_labels),
-    )
-
-
-def _common(settings: ModelSettings, enhanced: bool, update_labels: bool) -> dict[str, Any]:
-    # a batch norm would cancel the bias
-    bias = settings.norm != "batch"
-    return {"enhanced": enhanced, "update_labels": update_labels, "normalize": settings.normalize, "bias": bias}
+    return backbone
 
 
 def lifted(make: Callable[[ModelSettings, tuple[int, int], int], nn.Module]) -> Backbone:
@@ -72,9 +58,9 @@ def _gin(settings: ModelSettings, both: tuple[int, int], out: int) -> nn.Module:
 
 
 BACKBONES: dict[str, Backbone] = {
-    "gcn": _gcn,
-    "sage": _sage,
-    "gat": _gat,
+    "gcn": _own(GCN),
+    "sage": _own(SAGE),
+    "gat": _own(GAT, "heads", "target_attention", "symmetric_norm", "label_edges"),
     "gatv2": lifted(_gatv2),
     "transformer": lifted(_transformer),
     "gin": lifted(_gin),

@@ -8,7 +8,7 @@ from types import EllipsisType
 import torch
 from torch import Tensor, nn
 
-from legnn.config.model import LabelFeatures, LabelUsage
+from legnn.config.model import LabelFeatures, ModelSettings
 from legnn.errors import InputError
 from legnn.graph import LabelGraph, SampledLabelGraph
 from legnn.nn.features import Features
@@ -41,7 +41,7 @@ class FeatureScale(nn.Module):
 
     @torch.no_grad()
     def fit(self, x: Tensor, node_type: Tensor | None = None) -> None:
-        """Compute the statistics of `x` `[M, F]`, separately for each of `node_type` `[M]`."""
+        """Computes the statistics of `x` `[M, F]`, separately for each of `node_type` `[M]`."""
         if node_type is None:
             self._fit(x, ...)
             return
@@ -131,27 +131,19 @@ class Encoder(nn.Module):
     """
 
     def __init__(
-        self,
-        in_channels: int,
-        num_classes: int,
-        channels: int,
-        *,
-        labels: LabelUsage,
-        label_features: LabelFeatures = "one-hot",
-        label_at_input: bool = False,
-        input_dropout: float = 0.0,
-        given: Tensor | None = None,
+        self, in_channels: int, num_classes: int, settings: ModelSettings, label_features: Tensor | None = None
     ) -> None:
         super().__init__()
-        self.labels, self.label_at_input, self.input_dropout = labels, label_at_input, input_dropout
-        self.channels = channels
-        self.project = typed_linear(in_channels, channels)
-        if labels == "concat":
-            self.label_rows = glorot(num_classes, channels)
-        elif labels == "addition":
+        self.labels, self.label_at_input = settings.labels, settings.label_at_input
+        self.channels, self.input_dropout = settings.hidden, settings.input_dropout
+        self.project = typed_linear(in_channels, self.channels)
+        if self.labels == "concat":
+            self.label_rows = glorot(num_classes, self.channels)
+        elif self.labels == "addition":
             self.label_rows = glorot(num_classes, in_channels)
-        elif labels == "enhanced":
-            self.label_embedding = LabelEmbedding(label_features, in_channels, num_classes, channels, given)
+        elif self.labels == "enhanced":
+            kind, channels = settings.label_features, self.channels
+            self.label_embedding = LabelEmbedding(kind, in_channels, num_classes, channels, label_features)
 
     def forward(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> tuple[Tensor, Tensor | None]:
         """`H_N⁰` `[M, D]` and, label-enhanced, `H_L⁰` `[C, D]`, for `x` `[M, F]`."""

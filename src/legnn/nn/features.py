@@ -25,6 +25,8 @@ class SparseFeatures:
     """Columns are features, weights their values."""
     dense: Tensor
     """The same as a dense tensor."""
+    dtype: torch.dtype = torch.float32
+    """Of the projection."""
 
     @classmethod
     def from_dense(cls, x: Tensor, dtype: torch.dtype | None = None) -> SparseFeatures:
@@ -32,9 +34,6 @@ class SparseFeatures:
         node, feature = x.nonzero(as_tuple=True)
         rows = Adjacency.from_sorted(node, feature, x[node, feature], x.size(0), x.size(1))
         return cls(rows, x, dtype or x.dtype)
-
-    dtype: torch.dtype = torch.float32
-    """Of the projection."""
 
     def project(self, weight: Tensor, dropout: float, training: bool) -> Tensor:
         """`dropout(X) P` `[M, D]` for `weight` `Pᵀ` `[D, F]`."""
@@ -108,7 +107,7 @@ def spread(x: Tensor, node_type: Tensor, num_types: int) -> Tensor:
 def compact(x: Tensor, dtype: torch.dtype | None = None) -> Tensor | SparseFeatures:
     """`x` `[M, F]` in `dtype`, sparse where that is faster."""
     is_sparse = x.numel() > 0 and float((x != 0).float().mean()) < SPARSE_BELOW
-    return SparseFeatures.from_dense(x, dtype or x.dtype) if is_sparse else dense(x, dtype)
+    return SparseFeatures.from_dense(x, dtype) if is_sparse else dense(x, dtype)
 
 
 def dense(x: Tensor, dtype: torch.dtype | None = None) -> Tensor:

@@ -23,8 +23,8 @@ class GAT(nn.Module):
     own, and a row is the mean of the blocks in which it has edges. An edge of weight `w` counts as `w` edges.
 
     `target_attention=False` drops `t`; `symmetric_norm=True` sends `h_j / √d_j` and receives `√d_i Σ …`, which makes
-    uniform attention equal GCN. Both are the published code's settings for ogbn-arxiv. `label_edges` says that the
-    graph will have label–label edges. `bias=False` leaves out `b_N`, which a batch norm would cancel.
+    uniform attention equal GCN. Both are the published code's settings for ogbn-arxiv. `label_edges` is for graphs
+    with label–label edges. `bias=False` leaves out `b_N`, which a batch norm would cancel.
     """
 
     reads_by_products = True

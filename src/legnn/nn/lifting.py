@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -89,8 +90,4 @@ def lift(make: MakeConvolution) -> Callable[..., Lift]:
     >>> from torch_geometric.nn import GATv2Conv
     >>> backbone = lift(lambda channels, out: GATv2Conv(channels, out, add_self_loops=False))
     """
-
-    def backbone(in_channels: int, out_channels: int, **options: object) -> Lift:
-        return Lift(make, in_channels, out_channels, **options)  # type: ignore[arg-type]
-
-    return backbone
+    return partial(Lift, make)

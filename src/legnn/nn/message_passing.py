@@ -1,6 +1,6 @@
 """Heterogeneous message passing: `H_N' = Â H_N W_N + Ŷ H_L W_L`, `H_L' = Ŷᵀ H_N W_N + Ŝ H_L W_L`.
 
-The hats are a `Normalization` (GCN, GraphSAGE) or attention (GAT). What is residual or self-connection comes as `add`.
+The hats are a `Normalization` (GCN, GraphSAGE) or attention (GAT). A residual or self-connection is passed as `add`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from torch import Tensor
 from legnn.graph import LabelGraph
 from legnn.nn.normalization import LabelScales, Normalization
 from legnn.nn.products import product
-from legnn.ops import AttentionConfig, AttentionOutput, Scales, attend, label_gather, propagate_messages
+from legnn.ops import AttentionConfig, AttentionOutput, attend, label_gather, propagate_messages
+from legnn.ops.attention.reference import split_scores
 from legnn.ops.propagate.reference import scale_rows
 from legnn.ops.runtime.padding import pad_columns
 
@@ -53,38 +54,24 @@ def pass_linear_messages(
     add = _targets_of(add, graph)
     message = None if label_values is None else scale_rows(label_values, label_scales.to_nodes)
     update_labels = update_labels and label_values is not None
-    nodes, sums = _propagate_product(graph, x, weight, message, add, scales, update_labels)
+    if x.size(0) < SUM_FIRST * graph.num_nodes:
+        # in a whole graph the product comes first, and everything else is one pass
+        nodes, sums = propagate_messages(graph, product(x, weight), message, add, scales, update_labels=update_labels)
+    else:
+        # in a sample many more nodes send than receive: `(A x) Wᵀ` has a product for target nodes only
+        nodes, sums = propagate_messages(graph, x, None, None, scales, update_labels=update_labels)
+        nodes = product(nodes, weight, add)
+        if message is not None:
+            factors = None if scales.from_label is None else scales.from_label.index_select(0, graph.shown)
+            rows = scale_rows(label_gather(graph.to_nodes, message), factors)
+            nodes = nodes.index_add(0, graph.shown, pad_columns(rows, nodes.size(1)))
+        sums = None if sums is None else product(sums, weight)
     if sums is None or label_values is None:
         return nodes, None
     from_labels = None
     if graph.label_adjacency is not None:
         from_labels = graph.label_adjacency.to(x.dtype) @ scale_rows(label_values, label_scales.to_labels)
     return nodes, aggregate_at_labels(sums, from_labels, label_scales)[:, : weight.size(0)]
-
-
-def _propagate_product(
-    graph: LabelGraph,
-    x: Tensor,
-    weight: Tensor,
-    message: Tensor | None,
-    add: Tensor | None,
-    scales: Scales,
-    update_labels: bool,
-) -> tuple[Tensor, Tensor | None]:
-    """`ops.propagate_messages` of `x Wᵀ`, with the product where there are fewer rows: `A (x Wᵀ) = (A x) Wᵀ`.
-
-    In a whole graph the product comes first, and everything else is one pass. In a sample many more nodes send than
-    receive: there the sums are taken first, and the product has a row for each target node.
-    """
-    if x.size(0) < SUM_FIRST * graph.num_nodes:
-        return propagate_messages(graph, product(x, weight), message, add, scales, update_labels=update_labels)
-    nodes, sums = propagate_messages(graph, x, None, None, scales, update_labels=update_labels)
-    nodes = product(nodes, weight, add)
-    if message is not None:
-        factors = None if scales.from_label is None else scales.from_label.index_select(0, graph.shown)
-        rows = scale_rows(label_gather(graph, message), factors)
-        nodes = nodes.index_add(0, graph.shown, pad_columns(rows, nodes.size(1)))
-    return nodes, None if sums is None else product(sums, weight)
 
 
 class LabelAttention(NamedTuple):
@@ -154,15 +141,15 @@ def _join_label_edges(
     """The nodes after the label edge has joined the softmax of those that show one, by its log-denominator."""
     assert labels.source is not None
     nodes, shown = output.nodes, graph.shown
-    score = label_gather(graph, labels.source)
-    if config.use_target_score:
-        begin = config.channels + config.heads
-        score = score + values_and_scores[:, begin : begin + config.heads].index_select(0, shown)
+    score = label_gather(graph.to_nodes, labels.source)
+    target = split_scores(values_and_scores, config)[1]
+    if target is not None:
+        score = score + target.index_select(0, shown)
     score = F.leaky_relu(score, config.negative_slope)
     log_denominator = _scale_by_multiplicity(output.log_denominator, graph.multiplicity)
     log_denominator = log_denominator.index_select(0, shown).to(score.dtype)
     share = torch.sigmoid(score - log_denominator).repeat_interleave(config.channels // config.heads, 1)
-    change = share * (label_gather(graph, message) - nodes.index_select(0, shown)[:, : config.channels])
+    change = share * (label_gather(graph.to_nodes, message) - nodes.index_select(0, shown)[:, : config.channels])
     return nodes.index_add(0, shown, pad_columns(change, nodes.size(1)))
 
 

@@ -29,8 +29,7 @@ class LEGNN(nn.Module):
     """A graph neural network over a label graph.
 
     `H⁰ = encoder(X, Y)`; `H^{k+1} = dropout(σ(norm(layer(H^k) + residual(H^k))))`; `Ŷ = softmax(Z_N W_pred + b_pred)`,
-    of which `forward` gives the logits. With `num_types` above 1, each node type has a
-    projection of its own.
+    of which `forward` gives the logits. With `num_types` above 1, each node type has a projection of its own.
     """
 
     def __init__(
@@ -48,16 +47,7 @@ class LEGNN(nn.Module):
         self.num_types, self.in_channels = num_types, num_types * in_channels
         self.channels, self.num_stages = settings.hidden, settings.layers
         self.scale = FeatureScale(settings.scale, in_channels, num_types)
-        self.encoder = Encoder(
-            self.in_channels,
-            num_classes,
-            settings.hidden,
-            labels=settings.labels,
-            label_features=settings.label_features,
-            label_at_input=settings.label_at_input,
-            input_dropout=settings.input_dropout,
-            given=label_features,
-        )
+        self.encoder = Encoder(self.in_channels, num_classes, settings, label_features)
         self.layers = nn.ModuleList(
             Block(settings, settings.hidden, enhanced=enhanced, update_labels=k + 1 < settings.layers)
             for k in range(settings.layers)
@@ -65,7 +55,7 @@ class LEGNN(nn.Module):
         self.classifier = Linear(settings.hidden, num_classes)
 
     def fit_inputs(self, x: Tensor, node_type: Tensor | None = None) -> None:
-        """Take the statistics of the features `[M, F]` that `inputs` scales by."""
+        """Computes the statistics of the features `[M, F]` that `inputs` scales by."""
         self.scale.fit(x, node_type)
 
     def inputs(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> Features:

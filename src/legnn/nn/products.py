@@ -15,8 +15,7 @@ def product(x: Tensor, weight: Tensor, add: Tensor | None = None) -> Tensor:
 
     Shapes: `x` `[n, in]` or wider, `weight` `[out, in]`, `add` as the result.
     """
-    out: Tensor = _Product.apply(x, weight, add)[0]
-    return out
+    return _Product.apply(x, weight, add)[0]
 
 
 def product_and_pass(
@@ -30,8 +29,7 @@ def product_and_pass(
     if add is x:
         # x + x Wᵀ = x (1 + W)ᵀ: nothing to add to [n, out]
         weight, add = weight + torch.eye(weight.size(0), dtype=weight.dtype, device=weight.device), None
-    out, passed = _Product.apply(x, weight, add, rows)
-    return out, passed
+    return _Product.apply(x, weight, add, rows)
 
 
 class _Product(torch.autograd.Function):

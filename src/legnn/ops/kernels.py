@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from torch import Tensor
+from torch import Tensor, nn
 
-from legnn.ops.types import AttentionInputs, LabelMessage
+from legnn.ops.types import AttentionInputs, RowTerms
 
 if TYPE_CHECKING:
     from legnn.ops.csr.adjacency import Adjacency
@@ -18,16 +18,8 @@ if TYPE_CHECKING:
 class PropagateKernels(Protocol):
     """Sums over the edges of each row."""
 
-    def sum_rows(
-        self,
-        adjacency: Adjacency,
-        x: Tensor,
-        source_scale: Tensor | None = None,
-        target_scale: Tensor | None = None,
-        label: LabelMessage | None = None,
-        add: Tensor | None = None,
-    ) -> Tensor:
-        """Returns `t_i Σ_j A_ij s_j x_j + label + add` `[rows, D]` for `x` `[cols, D]`."""
+    def sum_rows(self, adjacency: Adjacency, x: Tensor, terms: RowTerms = RowTerms()) -> Tensor:
+        """Returns `A x` `[rows, D]` for `x` `[cols, D]`, scaled and added to as `terms` say."""
 
     def sum_edges(self, adjacency: Adjacency, x: Tensor, place: Tensor) -> Tensor:
         """Returns the sum of `x` `[edges, heads]` over the edges of each row; edge `e` has row `place[e]` of `x`."""
@@ -39,43 +31,23 @@ class PropagateKernels(Protocol):
 class AttentionKernels(Protocol):
     """Softmax over the edges of each row, its weighted sum, and the gradient of both."""
 
-    def log_denominator(
-        self, adjacency: Adjacency, source: Tensor, target: Tensor | None, negative_slope: float
-    ) -> Tensor:
+    def log_denominator(self, adjacency: Adjacency, source: Tensor, target: Tensor | None, slope: float) -> Tensor:
         """Returns `log Σ_j A_ij exp LeakyReLU(source_j + target_i)` `[rows, heads]`."""
 
-    def attention_sum(
-        self,
-        adjacency: Adjacency,
-        attention: AttentionInputs,
-        source_scale: Tensor | None = None,
-        target_scale: Tensor | None = None,
-        label: LabelMessage | None = None,
-        add: Tensor | None = None,
-    ) -> Tensor:
-        """Returns `t_i Σ_j α_ij s_j values_j + label + add` `[rows, padded_width(channels)]`."""
+    def attention_sum(self, adjacency: Adjacency, attention: AttentionInputs, terms: RowTerms = RowTerms()) -> Tensor:
+        """Returns `Σ_j α_ij values_j` `[rows, padded_width(channels)]`, scaled and added to as `terms` say."""
 
-    def attention_dot(
-        self, gradient: Tensor, nodes: Tensor, channels: int, heads: int, label: LabelMessage | None, add: Tensor | None
-    ) -> Tensor:
-        """Returns `gradient · (nodes - label - add)` within each head, `[rows, heads]`."""
+    def attention_dot(self, gradient: Tensor, nodes: Tensor, channels: int, heads: int, terms: RowTerms) -> Tensor:
+        """Returns `gradient · (nodes - l label_rows - add)` within each head, `[rows, heads]`."""
 
     def attention_gradient(
-        self,
-        transposed: Adjacency,
-        attention: AttentionInputs,
-        gradient: Tensor,
-        dot: Tensor,
-        source_scale: Tensor | None,
-        target_scale: Tensor | None,
-        into: Tensor,
-        *,
-        add: bool,
-    ) -> Tensor | None:
+        self, transposed: Adjacency, attention: AttentionInputs, gradient: Tensor, dot: Tensor, terms: RowTerms,
+        into: Tensor, *, add: bool,
+    ) -> Tensor | None:  # fmt: skip
         """Writes the gradient of the values and of the source scores into the rows of `into`, or adds it to them.
 
-        The rows of `transposed` are the sources. Returns the gradient of the score of each edge `[edges, heads]` in the
-        order of `transposed` if scores depend on the target, otherwise None.
+        The rows of `transposed` are the sources; `terms` are those of the sum. Returns the gradient of the score of
+        each edge `[edges, heads]` in the order of `transposed` if scores depend on the target, otherwise None.
         """
 
 
@@ -85,16 +57,7 @@ class NormActDropoutKernels(Protocol):
     `x` may have more columns than the statistics: they are zero, and stay zero.
     """
 
-    def batch_norm_statistics(
-        self,
-        x: Tensor,
-        weight: Tensor,
-        bias: Tensor,
-        running_mean: Tensor,
-        running_var: Tensor,
-        momentum: float,
-        eps: float,
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def batch_norm_statistics(self, x: Tensor, norm: nn.BatchNorm1d) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Returns mean and inverse deviation of the columns, and the scale and shift of `norm(x) = scale ∘ x + shift`.
 
         Updates the running statistics in place.

@@ -50,8 +50,7 @@ class Kernels:
     @cached_property
     def sampler(self) -> type[Sampler]:
         """`legnn.ops.sample`."""
-        sampler: type[Sampler] = getattr(self._module("sample"), f"{self.compiler.title()}Sampler")
-        return sampler
+        return getattr(self._module("sample"), f"{self.compiler.title()}Sampler")
 
 
 NUMBA = Kernels("numba")

@@ -22,28 +22,12 @@ class LabelGraphLike(Protocol):
         """`A` `[M, N]`."""
 
     @property
-    def shown(self) -> Tensor:
-        """`[S]` target nodes that show their label."""
-
-    @property
-    def y(self) -> Tensor:
-        """`[S]` their classes."""
-
-    @property
     def to_nodes(self) -> LabelEdges:
         """`Y` `[M, C]`, along which labels send to nodes."""
 
     @property
     def to_labels(self) -> LabelEdges:
         """`Y` `[N, C]`, along whose transpose nodes send to labels."""
-
-    @property
-    def num_nodes(self) -> int:
-        """`M`."""
-
-    @property
-    def num_classes(self) -> int:
-        """`C`."""
 
 
 class Scales(NamedTuple):
@@ -59,15 +43,24 @@ class Scales(NamedTuple):
     """`[N]` of what a node sends to its label."""
 
 
-class LabelMessage(NamedTuple):
-    """Messages from labels to the nodes that show them."""
+class RowTerms(NamedTuple):
+    """The terms of `out_i = t_i Σ_j … s_j x_j + l_i label_rows_{y_i} + add_i` besides the edges and `x`.
 
-    label_of: Tensor
-    """`[M]` the class a node shows, -1 for none."""
-    rows: Tensor
+    `s`, `t` and `l` are the scales, 1 where they are None. Without `label_of` or `add`, that term is left out.
+    """
+
+    source_scale: Tensor | None = None
+    """`[cols]`."""
+    target_scale: Tensor | None = None
+    """`[rows]`."""
+    label_of: Tensor | None = None
+    """`[rows]` the class `y_i` that a row shows, -1 for none."""
+    label_rows: Tensor | None = None
     """`[C, D]` the message of each label."""
-    scale: Tensor | None
-    """`[M]`, or None for 1."""
+    label_scale: Tensor | None = None
+    """`[rows]`."""
+    add: Tensor | None = None
+    """`[rows, D]`."""
 
 
 class AttentionConfig(NamedTuple):
@@ -86,20 +79,14 @@ class AttentionInputs(NamedTuple):
     """All that determines `α_ij = A_ij exp(LeakyReLU(source_j + target_i) - log_denominator_i)` and the values."""
 
     values_and_scores: Tensor
-    """`[cols, W]`, whose first `channels` columns are the values."""
-    channels: int
+    """`[cols, W]`, see `AttentionConfig`."""
+    config: AttentionConfig
     source: Tensor
     """`[cols, heads]` float32, as are `target` and `log_denominator`."""
     target: Tensor | None
     """`[rows, heads]`, or None for scores that do not depend on the target."""
     log_denominator: Tensor
     """`[rows, heads]`."""
-    negative_slope: float
-
-    @property
-    def heads(self) -> int:
-        """Number of heads."""
-        return self.source.size(1)
 
 
 class AttentionOutput(NamedTuple):

@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from legnn.ops.csr.adjacency import Adjacency
-from legnn.ops.propagate.numba_kernels import add_scaled, edge_arrays, label_arrays, write_row
+from legnn.ops.propagate.numba_kernels import add_scaled, edge_arrays, term_arrays, write_row
 from legnn.ops.runtime.arrays import NO_MATRIX, as_array, empty_padded, row_cuts
 from legnn.ops.runtime.jit import kernel
 from legnn.ops.runtime.padding import padded_width
 from legnn.ops.runtime.threads import run_parallel
-from legnn.ops.types import AttentionInputs, LabelMessage
+from legnn.ops.types import AttentionInputs, RowTerms
 
 
 @kernel
@@ -130,7 +130,8 @@ def _attention_gradient(
 
 def _attention(attention: AttentionInputs) -> tuple[object, ...]:
     scores = as_array(attention.source), as_array(attention.target, NO_MATRIX), as_array(attention.log_denominator)
-    return as_array(attention.values_and_scores), attention.channels, *scores, np.float32(attention.negative_slope)
+    slope = np.float32(attention.config.negative_slope)
+    return as_array(attention.values_and_scores), attention.config.channels, *scores, slope
 
 
 def log_denominator(adjacency: Adjacency, source: Tensor, target: Tensor | None, slope: float) -> Tensor:
@@ -145,54 +146,39 @@ def log_denominator(adjacency: Adjacency, source: Tensor, target: Tensor | None,
     return out
 
 
-def attention_sum(
-    adjacency: Adjacency,
-    attention: AttentionInputs,
-    source_scale: Tensor | None = None,
-    target_scale: Tensor | None = None,
-    label: LabelMessage | None = None,
-    add: Tensor | None = None,
-) -> Tensor:
+def attention_sum(adjacency: Adjacency, attention: AttentionInputs, terms: RowTerms = RowTerms()) -> Tensor:
     """See `AttentionKernels`."""
-    x, channels = attention.values_and_scores, attention.channels
+    x, channels = attention.values_and_scores, attention.config.channels
     out = empty_padded(adjacency.num_rows, padded_width(channels, x), channels)
     run_parallel(
         _attention_sum, adjacency.cuts, adjacency.num_edges * channels, *edge_arrays(adjacency), *_attention(attention),
-        as_array(source_scale), as_array(target_scale), *label_arrays(label), as_array(add, NO_MATRIX), out.numpy(),
+        *term_arrays(terms), out.numpy(),
     )  # fmt: skip
     return out.to(x.dtype)
 
 
-def attention_dot(
-    gradient: Tensor, nodes: Tensor, channels: int, heads: int, label: LabelMessage | None, add: Tensor | None
-) -> Tensor:
+def attention_dot(gradient: Tensor, nodes: Tensor, channels: int, heads: int, terms: RowTerms) -> Tensor:
     """See `AttentionKernels`."""
     out = torch.empty(gradient.size(0), heads)
     run_parallel(
         _attention_dot, row_cuts(gradient.size(0)), gradient.numel(), as_array(gradient), as_array(nodes), channels,
-        *label_arrays(label), as_array(add, NO_MATRIX), out.numpy(),
+        *term_arrays(terms)[2:], out.numpy(),
     )  # fmt: skip
     return out
 
 
 def attention_gradient(
-    transposed: Adjacency,
-    attention: AttentionInputs,
-    gradient: Tensor,
-    dot: Tensor,
-    source_scale: Tensor | None,
-    target_scale: Tensor | None,
-    into: Tensor,
-    *,
-    add: bool,
-) -> Tensor | None:
+    transposed: Adjacency, attention: AttentionInputs, gradient: Tensor, dot: Tensor, terms: RowTerms,
+    into: Tensor, *, add: bool,
+) -> Tensor | None:  # fmt: skip
     """See `AttentionKernels`."""
-    edge_gradient = None if attention.target is None else torch.empty(transposed.num_edges, attention.heads)
+    edges, heads = transposed.num_edges, attention.config.heads
+    edge_gradient = None if attention.target is None else torch.empty(edges, heads)
     wide = into.float()
     run_parallel(
-        _attention_gradient, transposed.cuts, transposed.num_edges * attention.channels, *edge_arrays(transposed),
-        *_attention(attention), as_array(gradient), as_array(dot), as_array(source_scale), as_array(target_scale),
-        wide.numpy(), as_array(edge_gradient, NO_MATRIX), add,
+        _attention_gradient, transposed.cuts, edges * attention.config.channels, *edge_arrays(transposed),
+        *_attention(attention), as_array(gradient), as_array(dot), as_array(terms.source_scale),
+        as_array(terms.target_scale), wide.numpy(), as_array(edge_gradient, NO_MATRIX), add,
     )  # fmt: skip
     if wide is not into:
         into.copy_(wide)

@@ -17,16 +17,9 @@ if TYPE_CHECKING:
 
 
 def attend(
-    graph: LabelGraphLike,
-    values_and_scores: Tensor,
-    labels: Tensor | None,
-    label_target: Tensor | None,
-    add: Tensor | None,
-    scales: Scales,
-    config: AttentionConfig,
-    *,
-    update_labels: bool,
-) -> AttentionOutput:
+    graph: LabelGraphLike, values_and_scores: Tensor, labels: Tensor | None, label_target: Tensor | None,
+    add: Tensor | None, scales: Scales, config: AttentionConfig, *, update_labels: bool,
+) -> AttentionOutput:  # fmt: skip
     """`nodes_i = t_i Σ_j α_ij s_j values_j + l_i labels_{y_i} + add_i`, and the same for labels."""
     values = values_and_scores[:, : config.channels].unflatten(1, (config.heads, -1))
     source, target = split_scores(values_and_scores, config)

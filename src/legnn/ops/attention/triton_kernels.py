@@ -8,9 +8,17 @@ import triton.language as tl
 from torch import Tensor
 
 from legnn.ops.csr.adjacency import Adjacency
-from legnn.ops.propagate.triton_kernels import NO_LIMIT, leaky, sum_chunks, sum_into, whole_rows
+from legnn.ops.propagate.triton_kernels import (
+    RowSpans,
+    chunk_spans,
+    leaky,
+    row_stride,
+    sum_chunks,
+    sum_into,
+    whole_rows,
+)
 from legnn.ops.runtime.padding import padded_width
-from legnn.ops.types import AttentionInputs, LabelMessage
+from legnn.ops.types import AttentionInputs, RowTerms
 
 EDGES = 2
 """Edges in flight at once in a program of the gradient, which holds whole heads in registers."""
@@ -150,92 +158,71 @@ def log_denominator(adjacency: Adjacency, source: Tensor, target: Tensor | None,
     """See `AttentionKernels`."""
     heads = source.size(1)
     out = source.new_empty(adjacency.num_rows, heads)
-    launches = [(*rows, 16) for rows in whole_rows(adjacency)]
+    launches = [(rows, 16) for rows in whole_rows(adjacency)]
     chunks = adjacency.row_chunks
     if chunks is not None:
         # a score is one number: long rows are read in wide blocks, and need not be cut
         begin, end = adjacency.rowptr[chunks.rows], adjacency.rowptr[chunks.rows + 1]
-        launches.append((begin, end, chunks.rows, chunks.rows.numel(), NO_LIMIT, 512))
-    for first, last, owner, count, limit, edges in launches:
-        _log_denominator[(count,)](
-            first, last, owner, adjacency.col, adjacency.weight, source, target, out, limit, slope,
-            HEADS=heads, OWNED=owner is not None, WEIGHT=adjacency.weight is not None, TARGET_SCORE=target is not None,
-            HEADS_BLOCK=triton.next_power_of_2(heads), EDGES=edges, num_warps=1 if edges == 16 else 4,
+        launches.append((RowSpans(begin, end, chunks.rows, chunks.rows.numel()), 512))
+    for rows, edges in launches:
+        _log_denominator[(rows.size,)](
+            rows.first, rows.last, rows.owner, adjacency.col, adjacency.weight, source, target, out, rows.limit, slope,
+            HEADS=heads, OWNED=rows.owner is not None, WEIGHT=adjacency.weight is not None,
+            TARGET_SCORE=target is not None, HEADS_BLOCK=triton.next_power_of_2(heads), EDGES=edges,
+            num_warps=1 if edges == 16 else 4,
         )  # fmt: skip
     return out
 
 
-def attention_sum(
-    adjacency: Adjacency,
-    attention: AttentionInputs,
-    source_scale: Tensor | None = None,
-    target_scale: Tensor | None = None,
-    label: LabelMessage | None = None,
-    add: Tensor | None = None,
-) -> Tensor:
+def attention_sum(adjacency: Adjacency, attention: AttentionInputs, terms: RowTerms = RowTerms()) -> Tensor:
     """See `AttentionKernels`."""
-    x, channels = attention.values_and_scores, attention.channels
+    x, channels = attention.values_and_scores, attention.config.channels
     out = x.new_empty(adjacency.num_rows, padded_width(channels, x))
     out[:, channels:] = 0
-    return sum_into(
-        adjacency, x, channels, out, source_scale=source_scale, target_scale=target_scale, label=label, add=add,
-        attention=attention,
-    )  # fmt: skip
+    return sum_into(adjacency, x, channels, out, terms, attention=attention)
 
 
-def attention_dot(
-    gradient: Tensor, nodes: Tensor, channels: int, heads: int, label: LabelMessage | None, add: Tensor | None
-) -> Tensor:
+def attention_dot(gradient: Tensor, nodes: Tensor, channels: int, heads: int, terms: RowTerms) -> Tensor:
     """See `AttentionKernels`."""
     rows = gradient.size(0)
     out = torch.empty(rows, heads, dtype=torch.float32, device=gradient.device)
     if rows:
         _attention_dot[(rows,)](
-            gradient, nodes,
-            label.label_of if label else None, label.rows if label else None, label.scale if label else None, add, out,
+            gradient, nodes, terms.label_of, terms.label_rows, terms.label_scale, terms.add, out,
             HEADS=heads, CHANNELS=channels // heads, STRIDE=gradient.stride(0),
-            LABEL_STRIDE=label.rows.stride(0) if label else 0, ADD=add is not None, LABEL=label is not None,
-            LABEL_SCALE=label is not None and label.scale is not None,
+            LABEL_STRIDE=row_stride(terms.label_rows), ADD=terms.add is not None, LABEL=terms.label_of is not None,
+            LABEL_SCALE=terms.label_scale is not None,
             HEADS_BLOCK=triton.next_power_of_2(heads), BLOCK=triton.next_power_of_2(channels // heads), num_warps=2,
         )  # fmt: skip
     return out
 
 
 def attention_gradient(
-    transposed: Adjacency,
-    attention: AttentionInputs,
-    gradient: Tensor,
-    dot: Tensor,
-    source_scale: Tensor | None,
-    target_scale: Tensor | None,
-    into: Tensor,
-    *,
-    add: bool,
-) -> Tensor | None:
+    transposed: Adjacency, attention: AttentionInputs, gradient: Tensor, dot: Tensor, terms: RowTerms,
+    into: Tensor, *, add: bool,
+) -> Tensor | None:  # fmt: skip
     """See `AttentionKernels`."""
-    x, channels, heads = attention.values_and_scores, attention.channels, attention.heads
+    x, (channels, heads, _, slope) = attention.values_and_scores, attention.config
     use_target = attention.target is not None
     edge_gradient = attention.source.new_empty(transposed.num_edges, heads) if use_target else None
     block = triton.next_power_of_2(channels // heads)
 
-    def launch(
-        first: Tensor, last: Tensor, owner: Tensor | None, count: int, limit: int, out: Tensor, *, partial: bool
-    ) -> None:
-        _attention_gradient[(count, heads)](
-            first, last, owner, transposed.col, transposed.weight, x, gradient, attention.source, attention.target,
-            attention.log_denominator, dot, source_scale, target_scale, out, edge_gradient, limit,
-            attention.negative_slope,
+    def launch(rows: RowSpans, out: Tensor, *, partial: bool) -> None:
+        _attention_gradient[(rows.size, heads)](
+            rows.first, rows.last, rows.owner, transposed.col, transposed.weight, x, gradient, *attention[2:], dot,
+            terms.source_scale, terms.target_scale, out, edge_gradient, rows.limit, slope,
             HEADS=heads, CHANNELS=channels // heads, VALUES_STRIDE=x.stride(0), UP_STRIDE=gradient.stride(0),
-            OUT_STRIDE=out.stride(0), OWNED=owner is not None, PARTIAL=partial, ADD=add,
-            WEIGHT=transposed.weight is not None, SOURCE=source_scale is not None, TARGET=target_scale is not None,
-            TARGET_SCORE=use_target, BLOCK=block, EDGES=EDGES, num_warps=1 if block <= 256 else 4,
+            OUT_STRIDE=out.stride(0), OWNED=rows.owner is not None, PARTIAL=partial, ADD=add,
+            WEIGHT=transposed.weight is not None, SOURCE=terms.source_scale is not None,
+            TARGET=terms.target_scale is not None, TARGET_SCORE=use_target,
+            BLOCK=block, EDGES=EDGES, num_warps=1 if block <= 256 else 4,
         )  # fmt: skip
 
-    for first, last, owner, count, limit in whole_rows(transposed, occupied=add):
-        launch(first, last, owner, count, limit, into, partial=False)
+    for rows in whole_rows(transposed, occupied=add):
+        launch(rows, into, partial=False)
     chunks = transposed.row_chunks
     if chunks is not None:
         partial = torch.empty(chunks.owner.numel(), channels + heads, dtype=torch.float32, device=x.device)
-        launch(chunks.first, chunks.last, chunks.owner, chunks.owner.numel(), NO_LIMIT, partial, partial=True)
+        launch(chunk_spans(chunks), partial, partial=True)
         sum_chunks(chunks, partial, into)
     return edge_gradient

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from legnn.ops.csr.build import CSR, coo_to_csr
 from legnn.ops.csr.row_chunks import LONG_ROW, RowChunks
+
+T = TypeVar("T", bound=Any)
 
 FEW_EDGES = 2**16
 """With fewer edges than this, summing even one row of all of them takes less time than splitting it."""
@@ -115,7 +118,7 @@ class Adjacency:
         return Transposition(self if self.may_be_symmetric and self._equals(transposed) else transposed, place)
 
     def transpose_by_sorting(self) -> tuple[Adjacency, Tensor]:
-        """Return the transpose, and the position of each edge in it. Does not synchronize."""
+        """Returns the transpose, and the position of each edge in it. Does not synchronize."""
         # rows ascend, so that a stable sort by column alone leaves them ascending within a column
         col, order = self.col.sort(stable=True)
         weight = None if self.weight is None else self.weight[order]
@@ -172,17 +175,15 @@ class Adjacency:
         return [0, *torch.searchsorted(work, goal).tolist()[1:-1], self.num_rows]
 
     def with_weight(self, weight: Tensor) -> Adjacency:
-        """Return the same edges with other weights `[edges]`."""
+        """Returns the same edges with other weights `[edges]`."""
         other = replace(self, weight=weight)
         # none of these depends on the weights
         other.__dict__.update(row_chunks=self.row_chunks, cuts=self.cuts, row=self.row)
         return other
 
     def to(self, device: torch.device | str) -> Adjacency:
-        """Return the adjacency on `device`; from pinned memory without synchronizing."""
-        weight = None if self.weight is None else self.weight.to(device, non_blocking=True)
-        rowptr, col = self.rowptr.to(device, non_blocking=True), self.col.to(device, non_blocking=True)
-        return Adjacency(rowptr, col, weight, self.num_cols)
+        """Returns the adjacency on `device`; from pinned memory without synchronizing."""
+        return move_tensors(self, device)
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +193,7 @@ class SampledAdjacency(Adjacency):
     fanout: int | None = None
     """The largest number of edges in a row; None if all edges of the rows are here."""
     edge: Tensor | None = None
-    """`[edges]` the position of each edge in the whole adjacency; None if not asked for."""
+    """`[edges]` the position of each edge in the whole adjacency; None if not requested."""
 
     @property
     def may_be_symmetric(self) -> bool:
@@ -203,12 +204,6 @@ class SampledAdjacency(Adjacency):
     def row_chunks(self) -> RowChunks | None:
         """None, without synchronizing, if no row can be long."""
         return None if self.fanout is not None and self.fanout <= LONG_ROW else super().row_chunks
-
-    def to(self, device: torch.device | str) -> Adjacency:
-        """Return the same rows on `device`; from pinned memory without synchronizing."""
-        moved = super().to(device)
-        edge = None if self.edge is None else self.edge.to(device, non_blocking=True)
-        return SampledAdjacency(moved.rowptr, moved.col, moved.weight, moved.num_cols, self.fanout, edge)
 
 
 class _TransposedSample(Adjacency):
@@ -225,8 +220,15 @@ class _TransposedSample(Adjacency):
         return RowChunks.split(self.rowptr, rows, LONG_ROW, self.num_edges // LONG_ROW + most)
 
 
+def move_tensors(item: T, device: torch.device | str) -> T:
+    """Returns the dataclass `item` with its tensors on `device`; from pinned memory without synchronizing."""
+    values = {field.name: getattr(item, field.name) for field in fields(item)}
+    tensors = {name: value for name, value in values.items() if isinstance(value, Tensor)}
+    return replace(item, **{name: tensor.to(device, non_blocking=True) for name, tensor in tensors.items()})
+
+
 def inverse_permutation(order: Tensor) -> Tensor:
-    """Return the position of each number in `order` `[n]`, a permutation of the numbers below `n`."""
+    """Returns the position of each number in `order` `[n]`, a permutation of the numbers below `n`."""
     positions = torch.arange(order.numel(), dtype=order.dtype, device=order.device)
     return torch.empty_like(order).index_copy(0, order.long(), positions)
 

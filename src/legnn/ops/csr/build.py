@@ -1,5 +1,6 @@
 """Compressed sparse rows (CSR) from lists of edges, by counting sort: no keys, and no comparison of edges."""
 
+# mypy: disable-error-code="no-untyped-def"
 from typing import NamedTuple
 
 import numpy as np
@@ -28,16 +29,13 @@ def edges_to_csr(
     remove_duplicates: bool,
     self_loops: bool,
 ) -> CSR:
-    """Return the rows on which messages are passed: one row for each target, its sources as columns.
+    """Returns the rows on which messages are passed: one row for each target, its sources as columns.
 
     The weight of merged edges is their mean, so that a graph keeps the scale of its weights whether one or both
     directions were listed.
 
     Args:
-        source: int64 `[E]`.
-        target: int64 `[E]`.
-        weight: `[E]`, or None.
-        num_nodes: number of rows and of columns.
+        source: int64 `[E]`; `target` likewise, and `weight` `[E]` or None.
         undirected: add the reverse of every edge, and merge parallel edges.
         remove_duplicates: merge parallel edges.
         self_loops: give every node exactly one edge to itself: its last one, or one of weight 1 if it has none.
@@ -49,26 +47,15 @@ def edges_to_csr(
 
 
 def coo_to_csr(
-    row: np.ndarray,
-    col: np.ndarray,
-    weight: np.ndarray | None,
-    num_rows: int,
-    num_cols: int,
-    *,
-    undirected: bool = False,
+    row: np.ndarray, col: np.ndarray, weight: np.ndarray | None, num_rows: int, num_cols: int, undirected: bool = False
 ) -> CSR:
-    """Return the entries `(row, col, weight)` as CSR.
+    """Returns the entries `(row, col, weight)` as CSR; raises `IndexError` for a row or column outside of the matrix.
 
     A counting sort by column, then one by row, which keeps the order of the first within each row. Besides the result,
-    memory holds the rows and weights of the first pass only.
+    memory holds the rows and weights of the first pass only. With `undirected`, every entry `(col, row, weight)` is
+    appended after all of the given ones.
 
-    Args:
-        row: int64 `[E]`.
-        col: int64 `[E]`.
-        weight: `[E]`, or None.
-        num_rows: greater than every row.
-        num_cols: greater than every column.
-        undirected: append every entry `(col, row, weight)` too, after all of the given ones.
+    Shapes: `row` and `col` int64 `[E]`, `weight` `[E]` or None.
     """
     _check(row, num_rows, "row")
     _check(col, num_cols, "column")
@@ -131,20 +118,13 @@ def _first_positions(indices: list[np.ndarray], size: int) -> np.ndarray:
 
 
 @compiled
-def _count(index: np.ndarray, count: np.ndarray) -> None:
+def _count(index, count):
     for edge in range(index.size):
         count[index[edge]] += 1
 
 
 @compiled
-def _sort_by_column(
-    row: np.ndarray,
-    col: np.ndarray,
-    weight: np.ndarray,
-    position: np.ndarray,
-    rows: np.ndarray,
-    weights: np.ndarray,
-) -> None:
+def _sort_by_column(row, col, weight, position, rows, weights):
     weighted = weights.size > 0
     for edge in range(row.size):
         to = position[col[edge]]
@@ -155,14 +135,7 @@ def _sort_by_column(
 
 
 @compiled
-def _sort_by_row(
-    by_col: np.ndarray,
-    rows: np.ndarray,
-    row_weight: np.ndarray,
-    position: np.ndarray,
-    cols: np.ndarray,
-    col_weight: np.ndarray,
-) -> None:
+def _sort_by_row(by_col, rows, row_weight, position, cols, col_weight):
     weighted = col_weight.size > 0
     for col in range(by_col.size - 1):
         for edge in range(by_col[col], by_col[col + 1]):
@@ -174,8 +147,8 @@ def _sort_by_row(
 
 
 @compiled
-def _merge_in_place(rowptr: np.ndarray, col: np.ndarray, weight: np.ndarray) -> int:
-    """Merge entries of a row that have the same column; returns the number of entries left."""
+def _merge_in_place(rowptr, col, weight):
+    """Merges entries of a row that have the same column; returns the number of entries left."""
     weighted = weight.size > 0
     kept, edge = 0, 0
     for row in range(rowptr.size - 1):
@@ -197,7 +170,7 @@ def _merge_in_place(rowptr: np.ndarray, col: np.ndarray, weight: np.ndarray) -> 
 
 
 @compiled
-def _count_loops(rowptr: np.ndarray, col: np.ndarray) -> int:
+def _count_loops(rowptr, col):
     loops = 0
     for row in range(rowptr.size - 1):
         for edge in range(rowptr[row], rowptr[row + 1]):
@@ -206,15 +179,8 @@ def _count_loops(rowptr: np.ndarray, col: np.ndarray) -> int:
 
 
 @compiled
-def _copy_with_loops(
-    rowptr: np.ndarray,
-    col: np.ndarray,
-    weight: np.ndarray,
-    new_rowptr: np.ndarray,
-    new_col: np.ndarray,
-    new_weight: np.ndarray,
-) -> None:
-    """Copy the rows, each with one self-loop between the lower and the higher columns."""
+def _copy_with_loops(rowptr, col, weight, new_rowptr, new_col, new_weight):
+    """Copies the rows, each with one self-loop between the lower and the higher columns."""
     weighted = new_weight.size > 0
     to = 0
     new_rowptr[0] = 0

@@ -8,7 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from legnn.ops.csr.adjacency import Adjacency, Transposition
+from legnn.ops.csr.adjacency import Adjacency, Transposition, move_tensors
 from legnn.ops.csr.row_chunks import RowChunks
 
 CLASS_CHUNK = 64
@@ -79,9 +79,8 @@ class LabelEdges:
         return counts.index_add(0, self.y, torch.ones_like(self.y))
 
     def to(self, device: torch.device) -> LabelEdges:
-        """Return the edges on `device`; from pinned memory without synchronizing."""
-        shown, y = (values.to(device, non_blocking=True) for values in (self.shown, self.y))
-        return LabelEdges(shown, y, self.num_nodes, self.num_classes)
+        """Returns the edges on `device`; from pinned memory without synchronizing."""
+        return move_tensors(self, device)
 
 
 class _ClassRows(Adjacency):

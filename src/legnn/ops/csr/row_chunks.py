@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 LONG_ROW = 256
-"""A row with more edges than this is summed in chunks of so many on a GPU: all other programs would be done long before
+"""A longer row is summed on a GPU in chunks of this many edges: all other programs would be done long before
 the one that sums the edges of a node with a hundred thousand neighbors."""
 
 
@@ -29,7 +29,7 @@ class RowChunks:
 
     @classmethod
     def split(cls, rowptr: Tensor, rows: Tensor, length: int, max_chunks: int) -> RowChunks:
-        """Split `rows` into chunks of `length` edges, `max_chunks` at most. Does not synchronize."""
+        """Splits `rows` into chunks of `length` edges, `max_chunks` at most. Does not synchronize."""
         begin, end = rowptr[rows], rowptr[rows + 1]
         pointer = torch.zeros(rows.numel() + 1, dtype=rowptr.dtype, device=rowptr.device)
         torch.cumsum((end - begin + length - 1) // length, 0, dtype=rowptr.dtype, out=pointer[1:])

@@ -22,7 +22,7 @@ def _count(begin, end, edge_cuts, col, counts):
 
 @kernel
 def _counts_to_positions(counts, rowptr):
-    """Write the row pointers of the transpose; `counts` becomes the position of each part's first edge in a row."""
+    """Writes the row pointers of the transpose; `counts` becomes the position of each part's first edge in a row."""
     at = 0
     for c in range(counts.shape[1]):
         rowptr[c] = at
@@ -46,7 +46,7 @@ def _fill(begin, end, row_cuts, rowptr, col, positions, row, position):
 
 
 def transpose_csr(rowptr: Tensor, col: Tensor, num_cols: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the row pointers and columns of the transpose, and the position of each edge in it.
+    """Returns the row pointers and columns of the transpose, and the position of each edge in it.
 
     Each part of the rows has counters of its own, so that the result does not depend on the number of threads.
 

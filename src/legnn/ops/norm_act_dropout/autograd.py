@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from legnn.ops.norm_act_dropout.reference import Norm, apply_norm
+from legnn.ops.norm_act_dropout.reference import Norm, apply_norm, running_statistics
 from legnn.ops.select import Kernels
 
 
@@ -16,22 +16,19 @@ def apply_norm_act_dropout(
 ) -> Tensor:
     """`reference.apply_norm_act_dropout`."""
     x = x.contiguous()
-    out: Tensor
     if isinstance(norm, torch.nn.BatchNorm1d):
         if norm.training:
-            out = BatchNormActDropout.apply(x, norm.weight, norm.bias, norm, dropout, seed, kernels)
-            return out
+            return BatchNormActDropout.apply(x, norm.weight, norm.bias, norm, dropout, seed, kernels)
         if not torch.is_grad_enabled():
-            assert norm.running_mean is not None
-            assert norm.running_var is not None
-            scale = norm.weight * torch.rsqrt(norm.running_var + norm.eps)
-            shift = norm.bias - norm.running_mean * scale
-            return kernels.norm_act_dropout.scale_act_dropout(x, scale, shift, dropout, seed, relu=True)
+            mean, variance, _ = running_statistics(norm)
+            scale = norm.weight * torch.rsqrt(variance + norm.eps)
+            return kernels.norm_act_dropout.scale_act_dropout(
+                x, scale, norm.bias - mean * scale, dropout, seed, relu=True
+            )
     if norm is not None:
         # PyTorch's layer norm is one good kernel already
         x = apply_norm(norm, x)
-    out = ActDropout.apply(x, dropout, seed, kernels)
-    return out
+    return ActDropout.apply(x, dropout, seed, kernels)
 
 
 class ActDropout(torch.autograd.Function):
@@ -59,22 +56,11 @@ class BatchNormActDropout(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any,
-        x: Tensor,
-        weight: Tensor,
-        bias: Tensor,
-        norm: torch.nn.BatchNorm1d,
-        dropout: float,
-        seed: Tensor | None,
-        kernels: Kernels,
-    ) -> Tensor:
-        """Returns `[n, D]`."""
-        assert norm.running_mean is not None
-        assert norm.running_var is not None
-        assert norm.momentum is not None
-        mean, inverse, scale, shift = kernels.norm_act_dropout.batch_norm_statistics(
-            x, weight, bias, norm.running_mean, norm.running_var, norm.momentum, norm.eps
-        )
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, norm: torch.nn.BatchNorm1d,
+        dropout: float, seed: Tensor | None, kernels: Kernels,
+    ) -> Tensor:  # fmt: skip
+        """Returns `[n, D]`; `weight` and `bias` are those of `norm`."""
+        mean, inverse, scale, shift = kernels.norm_act_dropout.batch_norm_statistics(x, norm)
         out = kernels.norm_act_dropout.scale_act_dropout(x, scale, shift, dropout, seed, relu=True)
         ctx.save_for_backward(out, x, mean, inverse, weight)
         ctx.rest = _keep_factor(dropout, seed), kernels

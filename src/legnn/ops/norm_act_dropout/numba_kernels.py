@@ -6,15 +6,17 @@ PyTorch's dropout draws every number on one thread; a hash of the place is many 
 # mypy: disable-error-code="no-untyped-def"
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from legnn.ops.norm_act_dropout.reference import drop_threshold
+from legnn.ops.norm_act_dropout.reference import drop_threshold, running_statistics
 from legnn.ops.runtime.arrays import ROWS_PER_PART, as_array, empty_padded, row_cuts
 from legnn.ops.runtime.hashing import GOLDEN
-from legnn.ops.runtime.hashing_numba import mix
-from legnn.ops.runtime.jit import kernel
+from legnn.ops.runtime.jit import kernel, mix
 from legnn.ops.runtime.padding import pad_columns
 from legnn.ops.runtime.threads import run_parallel
 
@@ -85,24 +87,26 @@ def _norm_gradient(begin, end, gradient, out, x, mean, inverse, gain, mean_up, m
             into[i, c] = gain[c] * (up - mean_up[c] - value * mean_product[c])
 
 
-def batch_norm_statistics(
-    x: Tensor, weight: Tensor, bias: Tensor, running_mean: Tensor, running_var: Tensor, momentum: float, eps: float
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _column_sums(sum_parts: Callable[..., None], x: Tensor, columns: int, *arguments: Any) -> Tensor:
+    """The two sums over the rows of `x` that `sum_parts` takes, `[2, columns]` in double precision."""
+    parts = -(-x.size(0) // ROWS_PER_PART)
+    partial = torch.empty(parts, 2, columns)
+    run_parallel(sum_parts, range(parts + 1), x.numel(), *arguments, partial.numpy(), ROWS_PER_PART)
+    return partial.double().sum(0)
+
+
+def batch_norm_statistics(x: Tensor, norm: nn.BatchNorm1d) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """See `NormActDropoutKernels`."""
+    running_mean, running_var, momentum = running_statistics(norm)
     rows = x.size(0)
-    parts = -(-rows // ROWS_PER_PART)
-    partial = torch.empty(parts, 2, running_mean.numel())
-    run_parallel(
-        _statistics, range(parts + 1), x.numel(), as_array(x), as_array(running_mean), partial.numpy(), ROWS_PER_PART
-    )
-    away, squares = partial.double().sum(0) / rows
+    away, squares = _column_sums(_statistics, x, running_mean.numel(), as_array(x), as_array(running_mean)) / rows
     variance = (squares - away.square()).clamp(min=0)
     mean = running_mean + away.float()
-    inverse = torch.rsqrt(variance + eps).float()
+    inverse = torch.rsqrt(variance + norm.eps).float()
     running_mean += momentum * away.float()
     running_var += momentum * ((variance * (rows / max(rows - 1, 1))).float() - running_var)
-    scale = weight * inverse
-    return mean, inverse, scale, bias - mean * scale
+    scale = norm.weight * inverse
+    return mean, inverse, scale, norm.bias - mean * scale
 
 
 def scale_act_dropout(
@@ -136,13 +140,8 @@ def norm_act_dropout_gradient(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """See `NormActDropoutKernels`."""
     rows = x.size(0)
-    parts = -(-rows // ROWS_PER_PART)
-    partial = torch.empty(parts, 2, mean.numel())
     matrices = as_array(gradient), as_array(out), as_array(x), as_array(mean), as_array(inverse)
-    run_parallel(
-        _norm_gradient_sums, range(parts + 1), x.numel(), *matrices, np.float32(factor), partial.numpy(), ROWS_PER_PART
-    )
-    d_bias, d_weight = partial.double().sum(0).float()
+    d_bias, d_weight = _column_sums(_norm_gradient_sums, x, mean.numel(), *matrices, np.float32(factor)).float()
     into = empty_padded(rows, x.size(1), mean.numel())
     run_parallel(
         _norm_gradient, row_cuts(rows), x.numel(), *matrices, as_array(weight * inverse), as_array(d_bias / rows),

@@ -29,6 +29,14 @@ def apply_norm(norm: Norm, x: Tensor) -> Tensor:
     return pad_columns(columns, x.size(1))
 
 
+def running_statistics(norm: nn.BatchNorm1d) -> tuple[Tensor, Tensor, float]:
+    """The running mean and variance `[D]` of a batch norm, and its momentum."""
+    assert norm.running_mean is not None
+    assert norm.running_var is not None
+    assert norm.momentum is not None
+    return norm.running_mean, norm.running_var, norm.momentum
+
+
 def drop(x: Tensor, dropout: float, seed: Tensor) -> Tensor:
     """`x` `[n, D]` with the entries outside `keep_mask` set to zero and the others divided by `1 - dropout`."""
     return torch.where(keep_mask(x.size(0), x.size(1), dropout, seed), x / (1 - dropout), 0)

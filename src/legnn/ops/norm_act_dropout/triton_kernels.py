@@ -5,9 +5,9 @@
 import torch
 import triton
 import triton.language as tl
-from torch import Tensor
+from torch import Tensor, nn
 
-from legnn.ops.norm_act_dropout.reference import drop_threshold
+from legnn.ops.norm_act_dropout.reference import drop_threshold, running_statistics
 from legnn.ops.runtime.hashing_triton import mix
 
 BLOCK = 128
@@ -186,21 +186,20 @@ def _tiles(x: Tensor) -> tuple[int, int]:
     return triton.cdiv(x.size(0), TILE), triton.cdiv(x.size(1), BLOCK)
 
 
-def batch_norm_statistics(
-    x: Tensor, weight: Tensor, bias: Tensor, running_mean: Tensor, running_var: Tensor, momentum: float, eps: float
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def batch_norm_statistics(x: Tensor, norm: nn.BatchNorm1d) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """See `NormActDropoutKernels`."""
-    rows, norm = x.size(0), running_mean.numel()
-    programs, blocks = triton.cdiv(rows, ROWS_OF_PROGRAM), triton.cdiv(norm, BLOCK)
-    partial = torch.empty(programs, 2, norm, dtype=torch.float32, device=x.device)
-    mean, inverse, scale, shift = running_mean.new_empty(4, norm)
+    running_mean, running_var, momentum = running_statistics(norm)
+    rows, columns = x.size(0), running_mean.numel()
+    programs, blocks = triton.cdiv(rows, ROWS_OF_PROGRAM), triton.cdiv(columns, BLOCK)
+    partial = torch.empty(programs, 2, columns, dtype=torch.float32, device=x.device)
+    mean, inverse, scale, shift = running_mean.new_empty(4, columns)
     _statistics[(programs, blocks)](
         x, running_mean, partial, rows, ROWS_OF_PROGRAM,
-        COLUMNS=x.size(1), NORM=norm, ROWS=TILE, BLOCK=BLOCK, num_warps=4,
+        COLUMNS=x.size(1), NORM=columns, ROWS=TILE, BLOCK=BLOCK, num_warps=4,
     )  # fmt: skip
     _merge_statistics[(blocks,)](
-        partial, running_mean, running_var, weight, bias, mean, inverse, scale, shift, programs, rows, momentum, eps,
-        NORM=norm, ROWS=64, BLOCK=BLOCK, num_warps=8,
+        partial, running_mean, running_var, norm.weight, norm.bias, mean, inverse, scale, shift, programs, rows,
+        momentum, norm.eps, NORM=columns, ROWS=64, BLOCK=BLOCK, num_warps=8,
     )  # fmt: skip
     return mean, inverse, scale, shift
 

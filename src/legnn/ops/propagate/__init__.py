@@ -28,10 +28,9 @@ def propagate_messages(
     kernels = select.kernels_for(x)
     if kernels is None:
         return reference.propagate_messages(graph, x, labels, add, scales, update_labels=update_labels)
-    nodes, sums = autograd.PropagateMessages.apply(
+    return autograd.PropagateMessages.apply(
         x.contiguous(), autograd.contiguous(labels), autograd.contiguous(add), graph, scales, update_labels, kernels
     )
-    return nodes, sums
 
 
 def class_sum(edges: LabelEdges, x: Tensor) -> Tensor:
@@ -42,13 +41,12 @@ def class_sum(edges: LabelEdges, x: Tensor) -> Tensor:
     return kernels.propagate.sum_rows(edges.classes, x.contiguous())
 
 
-def label_gather(graph: LabelGraphLike, labels: Tensor) -> Tensor:
-    """The rows of `labels` `[C, D]` that the nodes `graph.shown` show, `[S, D]`."""
+def label_gather(edges: LabelEdges, labels: Tensor) -> Tensor:
+    """The rows of `labels` `[C, D]` that the nodes `edges.shown` show, `[S, D]`."""
     kernels = select.kernels_for(labels)
     if kernels is None:
-        return reference.label_gather(graph, labels)
-    out: Tensor = autograd.LabelGather.apply(labels, graph, kernels)
-    return out
+        return reference.label_gather(edges, labels)
+    return autograd.LabelGather.apply(labels, edges, kernels)
 
 
 def add_labels_(edges: LabelEdges, x: Tensor, labels: Tensor) -> Tensor:
@@ -56,8 +54,7 @@ def add_labels_(edges: LabelEdges, x: Tensor, labels: Tensor) -> Tensor:
     kernels = select.kernels_for(x)
     if kernels is None:
         return reference.add_labels_(edges, x, labels)
-    out: Tensor = autograd.AddLabels.apply(x, labels.contiguous(), edges, kernels)
-    return out
+    return autograd.AddLabels.apply(x, labels.contiguous(), edges, kernels)
 
 
 def project_entries(rows: Adjacency, values: Tensor, weight: Tensor) -> Tensor:
@@ -65,5 +62,4 @@ def project_entries(rows: Adjacency, values: Tensor, weight: Tensor) -> Tensor:
     kernels = select.kernels_for(weight)
     if kernels is None:
         return reference.project_entries(rows, values, weight)
-    out: Tensor = autograd.ProjectEntries.apply(weight, rows, values, kernels)
-    return out
+    return autograd.ProjectEntries.apply(weight, rows, values, kernels)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from legnn.ops.select import Kernels
-from legnn.ops.types import LabelGraphLike, LabelMessage, Scales
+from legnn.ops.types import LabelGraphLike, RowTerms, Scales
 
 if TYPE_CHECKING:
     from legnn.ops.csr.adjacency import Adjacency
@@ -24,26 +24,19 @@ class PropagateMessages(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any,
-        x: Tensor,
-        labels: Tensor | None,
-        add: Tensor | None,
-        graph: LabelGraphLike,
-        scales: Scales,
-        update_labels: bool,
-        kernels: Kernels,
-    ) -> tuple[Tensor, Tensor | None]:
+        ctx: Any, x: Tensor, labels: Tensor | None, add: Tensor | None,
+        graph: LabelGraphLike, scales: Scales, update_labels: bool, kernels: Kernels,
+    ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
         """Returns nodes `[M, D]` and, with `update_labels`, the sums of the classes `[C, D]`."""
         ctx.rest = graph, scales, update_labels, kernels
         ctx.labels_shape = None if labels is None else labels.shape
         sum_rows = kernels.propagate.sum_rows
-        message = label_message(graph, labels, scales)
-        nodes = sum_rows(graph.adjacency, x, scales.source, scales.target, message, add)
+        nodes = sum_rows(graph.adjacency, x, node_terms(graph, labels, add, scales))
         if not update_labels:
             return nodes, None
         if graph.to_labels.is_empty:
-            return nodes, x.new_zeros(graph.num_classes, x.size(1))
-        return nodes, sum_rows(graph.to_labels.classes, x, scales.to_label)
+            return nodes, x.new_zeros(graph.to_labels.num_classes, x.size(1))
+        return nodes, sum_rows(graph.to_labels.classes, x, RowTerms(scales.to_label))
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
@@ -51,20 +44,22 @@ class PropagateMessages(torch.autograd.Function):
         graph, scales, update_labels, kernels = ctx.rest
         _, labels, add = ctx.needs_input_grad[:3]
         nodes = gradients[0].contiguous()
-        message = None
+        terms = RowTerms(scales.target, scales.source)
         if update_labels and not graph.to_labels.is_empty:
-            message = LabelMessage(graph.to_labels.label_of, gradients[1].contiguous(), scales.to_label)
-        transposed = graph.adjacency.transpose
-        d_x = kernels.propagate.sum_rows(transposed, nodes, scales.target, scales.source, message)
+            terms = terms._replace(
+                label_of=graph.to_labels.label_of, label_rows=gradients[1].contiguous(), label_scale=scales.to_label
+            )
+        d_x = kernels.propagate.sum_rows(graph.adjacency.transpose, nodes, terms)
         d_labels = label_gradient(kernels, graph, nodes, scales, ctx.labels_shape) if labels else None
         return d_x, d_labels, nodes if add else None, None, None, None, None
 
 
-def label_message(graph: LabelGraphLike, labels: Tensor | None, scales: Scales) -> LabelMessage | None:
-    """The messages `l ∘ Y labels` to the nodes, or None if no node shows a label."""
+def node_terms(graph: LabelGraphLike, labels: Tensor | None, add: Tensor | None, scales: Scales) -> RowTerms:
+    """The terms of the nodes: their scales, `add`, and `l ∘ Y labels` if any node shows a label."""
+    terms = RowTerms(scales.source, scales.target, add=add)
     if labels is None or graph.to_nodes.is_empty:
-        return None
-    return LabelMessage(graph.to_nodes.label_of, labels, scales.from_label)
+        return terms
+    return terms._replace(label_of=graph.to_nodes.label_of, label_rows=labels, label_scale=scales.from_label)
 
 
 def label_gradient(
@@ -73,7 +68,7 @@ def label_gradient(
     """The gradient `Yᵀ (l ∘ gradient)` of the labels, of `shape`, for `gradient` `[M, D]`."""
     if graph.to_nodes.is_empty:
         return gradient.new_zeros(shape)
-    return kernels.propagate.sum_rows(graph.to_nodes.classes, gradient, scales.from_label)[:, : shape[1]]
+    return kernels.propagate.sum_rows(graph.to_nodes.classes, gradient, RowTerms(scales.from_label))[:, : shape[1]]
 
 
 def contiguous(x: Tensor | None) -> Tensor | None:
@@ -85,19 +80,19 @@ class LabelGather(torch.autograd.Function):
     """`reference.label_gather`; PyTorch's own gradient would add the rows of a class in no fixed order."""
 
     @staticmethod
-    def forward(ctx: Any, labels: Tensor, graph: LabelGraphLike, kernels: Kernels) -> Tensor:
+    def forward(ctx: Any, labels: Tensor, edges: LabelEdges, kernels: Kernels) -> Tensor:
         """Returns `[S, D]`."""
-        ctx.rest = graph, kernels
-        return labels.index_select(0, graph.y)
+        ctx.rest = edges, kernels
+        return labels.index_select(0, edges.y)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
         """Returns the gradient of `labels`."""
-        graph, kernels = ctx.rest
-        if graph.to_nodes.is_empty:
-            return gradients[0].new_zeros(graph.num_classes, gradients[0].size(1)), None, None
-        nodes = gradients[0].new_zeros(graph.num_nodes, gradients[0].size(1)).index_copy_(0, graph.shown, gradients[0])
-        return kernels.propagate.sum_rows(graph.to_nodes.classes, nodes), None, None
+        edges, kernels = ctx.rest
+        if edges.is_empty:
+            return gradients[0].new_zeros(edges.num_classes, gradients[0].size(1)), None, None
+        nodes = gradients[0].new_zeros(edges.num_nodes, gradients[0].size(1)).index_copy_(0, edges.shown, gradients[0])
+        return kernels.propagate.sum_rows(edges.classes, nodes), None, None
 
 
 class AddLabels(torch.autograd.Function):

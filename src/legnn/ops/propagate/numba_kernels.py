@@ -15,7 +15,7 @@ from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.runtime.arrays import NO_MATRIX, NO_VECTOR, as_array, row_cuts
 from legnn.ops.runtime.jit import kernel
 from legnn.ops.runtime.threads import run_parallel
-from legnn.ops.types import LabelMessage
+from legnn.ops.types import RowTerms
 
 NO_CLASSES = np.empty(0, np.int32)
 
@@ -25,11 +25,11 @@ def edge_arrays(adjacency: Adjacency) -> tuple[np.ndarray, np.ndarray, np.ndarra
     return adjacency.rowptr.numpy(), adjacency.col.numpy(), as_array(adjacency.weight)
 
 
-def label_arrays(label: LabelMessage | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The fields of `label`; empty arrays for None."""
-    if label is None:
-        return NO_CLASSES, NO_MATRIX, NO_VECTOR
-    return label.label_of.numpy(), as_array(label.rows), as_array(label.scale)
+def term_arrays(terms: RowTerms) -> tuple[np.ndarray, ...]:
+    """The fields of `terms`; empty arrays for None."""
+    label_of = NO_CLASSES if terms.label_of is None else terms.label_of.numpy()
+    label = label_of, as_array(terms.label_rows, NO_MATRIX), as_array(terms.label_scale)
+    return as_array(terms.source_scale), as_array(terms.target_scale), *label, as_array(terms.add, NO_MATRIX)
 
 
 @kernel
@@ -81,19 +81,12 @@ def _add_label_rows(begin, end, x, shown, y, rows):
         add_scaled(x[shown[s]], np.float32(1), rows[y[s]])
 
 
-def sum_rows(
-    adjacency: Adjacency,
-    x: Tensor,
-    source_scale: Tensor | None = None,
-    target_scale: Tensor | None = None,
-    label: LabelMessage | None = None,
-    add: Tensor | None = None,
-) -> Tensor:
+def sum_rows(adjacency: Adjacency, x: Tensor, terms: RowTerms = RowTerms()) -> Tensor:
     """See `PropagateKernels`."""
     out = torch.empty(adjacency.num_rows, x.size(1))
     run_parallel(
         _sum_rows, adjacency.cuts, adjacency.num_edges * x.size(1), *edge_arrays(adjacency), as_array(x),
-        as_array(source_scale), as_array(target_scale), *label_arrays(label), as_array(add, NO_MATRIX), out.numpy(),
+        *term_arrays(terms), out.numpy(),
     )  # fmt: skip
     return out.to(x.dtype)
 
@@ -103,7 +96,7 @@ def sum_edges(adjacency: Adjacency, x: Tensor, place: Tensor) -> Tensor:
     out = torch.empty(adjacency.num_rows, x.size(1))
     run_parallel(
         _sum_rows, adjacency.cuts, x.numel(), adjacency.rowptr.numpy(), place.numpy(), NO_VECTOR, as_array(x),
-        NO_VECTOR, NO_VECTOR, *label_arrays(None), NO_MATRIX, out.numpy(),
+        *term_arrays(RowTerms()), out.numpy(),
     )  # fmt: skip
     return out
 

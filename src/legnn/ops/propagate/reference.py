@@ -39,9 +39,10 @@ def add_label_messages(
 ) -> Tensor:
     """`nodes + l ∘ Y labels + add`."""
     if labels is not None:
-        message = pad_columns(label_gather(graph, labels), nodes.size(1))
-        scale = None if scale is None else scale.index_select(0, graph.shown)
-        nodes = nodes.index_add(0, graph.shown, scale_rows(message, scale))
+        shown = graph.to_nodes.shown
+        message = pad_columns(label_gather(graph.to_nodes, labels), nodes.size(1))
+        scale = None if scale is None else scale.index_select(0, shown)
+        nodes = nodes.index_add(0, shown, scale_rows(message, scale))
     return nodes if add is None else nodes + add
 
 
@@ -50,14 +51,14 @@ def class_sum(edges: LabelEdges, x: Tensor) -> Tensor:
     return neighbor_sum(edges.classes, x)
 
 
-def label_gather(graph: LabelGraphLike, labels: Tensor) -> Tensor:
+def label_gather(edges: LabelEdges, labels: Tensor) -> Tensor:
     """The rows of `Y labels` that are not zero."""
-    return labels.index_select(0, graph.y)
+    return labels.index_select(0, edges.y)
 
 
 def add_labels_(edges: LabelEdges, x: Tensor, labels: Tensor) -> Tensor:
     """`x + Y labels`, in place."""
-    return x.index_add_(0, edges.shown, labels.index_select(0, edges.y))
+    return x.index_add_(0, edges.shown, label_gather(edges, labels))
 
 
 def project_entries(rows: Adjacency, values: Tensor, weight: Tensor) -> Tensor:

@@ -7,6 +7,8 @@ run in the order of a row's edges, without atomics: the same input gives the sam
 
 # Kernels take many arguments, and Triton reads annotations at run time.
 # mypy: disable-error-code="no-untyped-def"
+from typing import NamedTuple
+
 import torch
 import triton
 import triton.language as tl
@@ -14,7 +16,7 @@ from torch import Tensor
 
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.csr.row_chunks import LONG_ROW, RowChunks
-from legnn.ops.types import AttentionInputs, LabelMessage
+from legnn.ops.types import AttentionInputs, RowTerms
 
 EDGES = 2
 """Edges in flight at once in a program."""
@@ -116,22 +118,40 @@ def _sum_rows(
             tl.store(to_row + tail_column, tail_result.to(out.dtype.element_ty), mask=tail_there)
 
 
-def whole_rows(adjacency: Adjacency, *, occupied: bool = False) -> list[tuple[Tensor, Tensor, Tensor | None, int, int]]:
-    """What to launch over whole rows: where each begins and ends, which row it is, how many, and up to which length.
+class RowSpans(NamedTuple):
+    """The rows, or chunks of rows, of one launch, which has a program for each."""
 
-    With `occupied`, rows without an edge may be left out.
-    """
+    first: Tensor
+    """`[size]` the first edge of each."""
+    last: Tensor
+    """`[size]` one past its last edge."""
+    owner: Tensor | None
+    """`[size]` which row each is; None for all rows in order."""
+    size: int
+    limit: int = NO_LIMIT
+    """Longer rows are skipped."""
+
+
+def whole_rows(adjacency: Adjacency, *, occupied: bool = False) -> list[RowSpans]:
+    """What to launch over whole rows: one launch, or none. With `occupied`, rows without an edge may be left out."""
     rowptr = adjacency.rowptr
     if adjacency.all_rows_chunked or adjacency.num_rows == 0:
         return []
     if occupied and adjacency.nonempty_rows is not None:
         rows = adjacency.nonempty_rows
-        return [(rowptr[rows], rowptr[rows + 1], rows, rows.numel(), NO_LIMIT)] if rows.numel() else []
-    return [(rowptr, rowptr[1:], None, adjacency.num_rows, LONG_ROW if adjacency.row_chunks is not None else NO_LIMIT)]
+        return [RowSpans(rowptr[rows], rowptr[rows + 1], rows, rows.numel())] if rows.numel() else []
+    limit = NO_LIMIT if adjacency.row_chunks is None else LONG_ROW
+    return [RowSpans(rowptr, rowptr[1:], None, adjacency.num_rows, limit)]
 
 
-def _power_of_2_at_most(columns: int) -> int:
-    return 1 << (columns.bit_length() - 1)
+def chunk_spans(chunks: RowChunks) -> RowSpans:
+    """What to launch over the chunks of long rows."""
+    return RowSpans(chunks.first, chunks.last, chunks.owner, chunks.owner.numel())
+
+
+def row_stride(x: Tensor | None) -> int:
+    """`x.stride(0)`, 0 for None."""
+    return 0 if x is None else x.stride(0)
 
 
 def _columns(columns: int) -> tuple[int, int, int, int]:
@@ -142,98 +162,65 @@ def _columns(columns: int) -> tuple[int, int, int, int]:
     """
     blocks = max(columns // BLOCK, 1)
     width = columns if blocks == 1 else 8 * triton.cdiv(columns, 8 * blocks)
-    block = _power_of_2_at_most(width)
+    block = 1 << (width.bit_length() - 1)
     return blocks, width, block, triton.next_power_of_2(width - block) if width > block else 0
 
 
+def _launch(
+    rows: RowSpans, col: Tensor | None, weight: Tensor | None, x: Tensor, channels: int, out: Tensor, terms: RowTerms,
+    attention: AttentionInputs | None = None, *, partial: bool = False,
+) -> None:  # fmt: skip
+    heads, slope = (1, 0.0) if attention is None else (attention.config.heads, attention.config.negative_slope)
+    scores = (None, None, None) if attention is None else attention[2:]
+    blocks, width, block, tail = _columns(channels // heads)
+    _sum_rows[(rows.size, heads * blocks)](
+        rows.first, rows.last, rows.owner, col, weight, x, *terms, *scores, out, rows.limit, slope,
+        HEADS=heads, CHANNELS=channels // heads, BLOCKS=blocks, WIDTH=width, X_STRIDE=x.stride(0),
+        OUT_STRIDE=out.stride(0), LABEL_STRIDE=row_stride(terms.label_rows), ADD=terms.add is not None,
+        OWNED=rows.owner is not None, PARTIAL=partial, INDIRECT=col is not None, WEIGHT=weight is not None,
+        SOURCE=terms.source_scale is not None, TARGET=terms.target_scale is not None,
+        LABEL=terms.label_of is not None, LABEL_SCALE=terms.label_scale is not None,
+        ATTENTION=attention is not None, TARGET_SCORE=scores[1] is not None,
+        BLOCK=block, TAIL=tail, EDGES=EDGES, num_warps=1,
+    )  # fmt: skip
+
+
 def sum_into(
-    adjacency: Adjacency,
-    x: Tensor,
-    channels: int,
-    out: Tensor,
-    *,
-    place: Tensor | None = None,
-    source_scale: Tensor | None = None,
-    target_scale: Tensor | None = None,
-    label: LabelMessage | None = None,
-    add: Tensor | None = None,
-    attention: AttentionInputs | None = None,
-) -> Tensor:
-    """Sum the first `channels` columns of `x` over the edges of each row into `out`: long rows by their chunks.
+    adjacency: Adjacency, x: Tensor, channels: int, out: Tensor, terms: RowTerms,
+    *, place: Tensor | None = None, attention: AttentionInputs | None = None,
+) -> Tensor:  # fmt: skip
+    """Sums the first `channels` columns of `x` over the edges of each row into `out`: long rows by their chunks.
 
-    With `place` `[edges]`, `x` has a row for each edge, and this says where.
+    With `place` `[edges]`, `x` has a row for each edge: row `place[e]` for edge `e`.
     """
-    heads = 1 if attention is None else attention.heads
-    per_head = channels // heads
-    blocks, width, block, tail = _columns(per_head)
-    source, target, log_denominator, slope = (None, None, None, 0.0) if attention is None else attention[2:]
-    weight = adjacency.weight if place is None else None
-
-    def launch(
-        first: Tensor, last: Tensor, owner: Tensor | None, count: int, limit: int,
-        values: Tensor, to: Tensor, *, merge: bool, partial: bool,
-    ) -> None:  # fmt: skip
-        ends = not partial
-        attending = not merge and attention is not None
-        _sum_rows[(count, heads * blocks)](
-            first, last, owner, adjacency.col if place is None else place, weight, values, source_scale, target_scale,
-            label.label_of if label else None, label.rows if label else None, label.scale if label else None,
-            add, source, target, log_denominator, to, limit, slope,
-            HEADS=heads, CHANNELS=per_head, BLOCKS=blocks, WIDTH=width, X_STRIDE=values.stride(0),
-            OUT_STRIDE=to.stride(0), LABEL_STRIDE=label.rows.stride(0) if label else 0, ADD=ends and add is not None,
-            OWNED=owner is not None, PARTIAL=partial, INDIRECT=not merge, WEIGHT=not merge and weight is not None,
-            SOURCE=not merge and source_scale is not None, TARGET=ends and target_scale is not None,
-            LABEL=ends and label is not None, LABEL_SCALE=ends and label is not None and label.scale is not None,
-            ATTENTION=attending, TARGET_SCORE=attending and target is not None,
-            BLOCK=block, TAIL=tail, EDGES=EDGES, num_warps=1,
-        )  # fmt: skip
-
     if out.numel() == 0:
         return out
-    for first, last, owner, count, limit in whole_rows(adjacency):
-        launch(first, last, owner, count, limit, x, out, merge=False, partial=False)
+    col, weight = (adjacency.col, adjacency.weight) if place is None else (place, None)
+    for rows in whole_rows(adjacency):
+        _launch(rows, col, weight, x, channels, out, terms, attention)
     chunks = adjacency.row_chunks
     if chunks is not None:
-        count = chunks.owner.numel()
-        partial = torch.empty(count, channels, dtype=torch.float32, device=x.device)
-        launch(chunks.first, chunks.last, chunks.owner, count, NO_LIMIT, x, partial, merge=False, partial=True)
-        first, last = chunks.pointer, chunks.pointer[1:]
-        launch(first, last, chunks.rows, chunks.rows.numel(), NO_LIMIT, partial, out, merge=True, partial=False)
+        partial = torch.empty(chunks.owner.numel(), channels, dtype=torch.float32, device=x.device)
+        of_chunks = RowTerms(terms.source_scale)
+        _launch(chunk_spans(chunks), col, weight, x, channels, partial, of_chunks, attention, partial=True)
+        sum_chunks(chunks, partial, out, terms._replace(source_scale=None))
     return out
 
 
-def sum_rows(
-    adjacency: Adjacency,
-    x: Tensor,
-    source_scale: Tensor | None = None,
-    target_scale: Tensor | None = None,
-    label: LabelMessage | None = None,
-    add: Tensor | None = None,
-) -> Tensor:
+def sum_rows(adjacency: Adjacency, x: Tensor, terms: RowTerms = RowTerms()) -> Tensor:
     """See `PropagateKernels`."""
-    out = x.new_empty(adjacency.num_rows, x.size(1))
-    return sum_into(
-        adjacency, x, x.size(1), out, source_scale=source_scale, target_scale=target_scale, label=label, add=add
-    )
+    return sum_into(adjacency, x, x.size(1), x.new_empty(adjacency.num_rows, x.size(1)), terms)
 
 
 def sum_edges(adjacency: Adjacency, x: Tensor, place: Tensor) -> Tensor:
     """See `PropagateKernels`."""
-    return sum_into(adjacency, x, x.size(1), x.new_empty(adjacency.num_rows, x.size(1)), place=place)
+    return sum_into(adjacency, x, x.size(1), x.new_empty(adjacency.num_rows, x.size(1)), RowTerms(), place=place)
 
 
-def sum_chunks(chunks: RowChunks, partial: Tensor, into: Tensor) -> None:
-    """Add up the chunks of every long row, `partial` `[P, D]`, into its row of `into`."""
-    columns = partial.size(1)
-    blocks, width, block, tail = _columns(columns)
-    _sum_rows[(chunks.rows.numel(), blocks)](
-        chunks.pointer, chunks.pointer[1:], chunks.rows, None, None, partial, None, None, None, None, None,
-        None, None, None, None, into, NO_LIMIT, 0.0,
-        HEADS=1, CHANNELS=columns, BLOCKS=blocks, WIDTH=width, X_STRIDE=partial.stride(0),
-        OUT_STRIDE=into.stride(0), LABEL_STRIDE=0, ADD=False, OWNED=True, PARTIAL=False, INDIRECT=False, WEIGHT=False,
-        SOURCE=False, TARGET=False, LABEL=False, LABEL_SCALE=False, ATTENTION=False, TARGET_SCORE=False,
-        BLOCK=block, TAIL=tail, EDGES=EDGES, num_warps=1,
-    )  # fmt: skip
+def sum_chunks(chunks: RowChunks, partial: Tensor, into: Tensor, terms: RowTerms = RowTerms()) -> None:
+    """Adds up the chunks of every long row, `partial` `[P, D]`, into its row of `into`."""
+    rows = RowSpans(chunks.pointer, chunks.pointer[1:], chunks.rows, chunks.rows.numel())
+    _launch(rows, None, None, partial, partial.size(1), into, terms)
 
 
 @triton.jit

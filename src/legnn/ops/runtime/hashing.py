@@ -1,6 +1,6 @@
 """Random numbers by hashing a key and a position: no state, the same on every device and in any order.
 
-The same in numba's and in Triton's kernels: `hashing_numba.mix`, `hashing_triton.mix`.
+The same in numba's and in Triton's kernels: `jit.mix`, `hashing_triton.mix`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ LABELS = 0x5BD1E995
 
 
 def mix(word: Tensor) -> Tensor:
-    """Return a permutation of the 32-bit words in which every bit depends on every other (Wellons' `lowbias32`)."""
+    """Returns a permutation of the 32-bit words in which every bit depends on every other (Wellons' `lowbias32`)."""
     word = (word ^ (word >> 16)) * 0x7FEB352D & WORD
     word = (word ^ (word >> 15)) * 0x846CA68B & WORD
     return word ^ (word >> 16)
 
 
 def random_words(row: Tensor, column: Tensor | int, key: tuple[int, int]) -> Tensor:
-    """Return a random 32-bit word, as int64, for each row and column; `key` is two 32-bit words."""
+    """Returns a random 32-bit word, as int64, for each row and column; `key` is two 32-bit words."""
     return mix(((mix(row & WORD ^ key[0]) ^ key[1]) + (column * GOLDEN & WORD)) & WORD)

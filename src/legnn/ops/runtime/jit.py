@@ -1,17 +1,18 @@
-"""Functions compiled by numba, cached on disk where that is possible."""
+"""Functions compiled by numba, cached on disk where that is possible, and two that kernels call."""
 
 from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
 import numba
+import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 
 def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """Return `function` compiled on its first call; it releases the GIL while it runs.
+    """Returns `function` compiled on its first call; it releases the GIL while it runs.
 
     Args:
         function: of arrays and numbers; compiled code does not check that indices are within the arrays.
@@ -26,13 +27,22 @@ def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `function` compiled so that its sums may be reordered and vectorized."""
+    """Returns `function` compiled so that its sums may be reordered and vectorized."""
     return compiled(function, fastmath={"contract", "reassoc", "nsz", "arcp"}, error_model="numpy")
+
+
+@kernel
+def mix(word: Any) -> Any:
+    """Returns `hashing.mix` of a 32-bit word."""
+    # numba widens every product to 64 bits; narrowed again, twice as many words fit in a vector
+    word = np.uint32(np.uint32(word ^ np.uint32(word >> 16)) * np.uint32(0x7FEB352D))
+    word = np.uint32(np.uint32(word ^ np.uint32(word >> 15)) * np.uint32(0x846CA68B))
+    return np.uint32(word ^ np.uint32(word >> 16))
 
 
 @intrinsic
 def prefetch(context: Any, array: Any, index: Any) -> Any:
-    """Load `array[index]` into the cache without waiting for it; call it in a kernel some entries ahead."""
+    """Loads `array[index]` into the cache without waiting for it; kernels call it some entries ahead."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = signature.args[0]

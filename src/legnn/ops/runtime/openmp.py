@@ -22,7 +22,7 @@ from pathlib import Path
 import torch
 
 Parallel = Callable[[Callable[[object], None], int], None]
-"""`parallel(function, threads)` calls `function` once on each of so many threads, the calling thread included."""
+"""`parallel(function, threads)` calls `function` once on each of `threads` threads, the calling thread included."""
 
 MEMORY_MAP = Path("/proc/self/maps")
 LIBRARIES = ("libgomp", "libomp", "libiomp")
@@ -33,7 +33,7 @@ _FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 @lru_cache(1)
 def openmp_parallel() -> Parallel | None:
-    """Return a function that runs on PyTorch's OpenMP threads; None where there is no way to reach them."""
+    """Returns a function that runs on PyTorch's OpenMP threads; None where there is no way to reach them."""
     if "OpenMP" not in torch.__config__.parallel_info() or not MEMORY_MAP.exists():
         return None
     paths = {line.split()[-1] for line in MEMORY_MAP.read_text().splitlines() if "/" in line}

@@ -16,11 +16,11 @@ COLUMN_MULTIPLE = {"cuda": 8}
 
 
 def padded_width(columns: int, like: Tensor) -> int:
-    """Return the width of a matrix that holds `columns`, on the device and in the precision of `like`."""
+    """Returns the width of a matrix that holds `columns`, on the device and in the precision of `like`."""
     step = COLUMN_MULTIPLE.get(like.device.type, 1) if like.dtype in (torch.float32, torch.bfloat16) else 1
     return -(-columns // step) * step
 
 
 def pad_columns(x: Tensor, columns: int) -> Tensor:
-    """Return `x` `[..., D]` padded with zeros to `columns`."""
+    """Returns `x` `[..., D]` padded with zeros to `columns`."""
     return x if x.size(-1) == columns else F.pad(x, (0, columns - x.size(-1)))

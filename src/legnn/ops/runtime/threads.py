@@ -26,7 +26,7 @@ CALLS = 4
 
 
 def run_parallel(function: Callable[..., None], cuts: Sequence[int], work: int, *arguments: Any) -> None:
-    """Call `function(begin, end, *arguments)` for ranges between `cuts`, on `torch.get_num_threads()` threads.
+    """Calls `function(begin, end, *arguments)` for ranges between `cuts`, on `torch.get_num_threads()` threads.
 
     A call must write to the rows from `begin` to `end` only. The result then does not depend on the number of threads.
 
@@ -64,7 +64,7 @@ def run_parallel(function: Callable[..., None], cuts: Sequence[int], work: int, 
 
 
 def _pool_parallel(function: Callable[[object], None], threads: int) -> None:
-    """Call `function` once on each of `threads` threads, the calling thread included."""
+    """Calls `function` once on each of `threads` threads, the calling thread included."""
     others = [_pool(os.getpid(), threads).submit(function, None) for _ in range(threads - 1)]
     function(None)
     for other in others:

@@ -13,8 +13,7 @@ import torch
 from torch import Tensor
 
 from legnn.ops.runtime.hashing import GOLDEN, LABELS
-from legnn.ops.runtime.hashing_numba import mix
-from legnn.ops.runtime.jit import kernel, prefetch
+from legnn.ops.runtime.jit import kernel, mix, prefetch
 from legnn.ops.sample.types import DrawnLayer, Fanout, SampledNodes, SamplingRows
 
 NO_LIMIT = 2**62
@@ -51,7 +50,7 @@ def _count(
 
 @kernel
 def _pick(row, degree, count, low, high, into):
-    """Write `count` different numbers below `degree`, by Floyd's method as in `reference.draw_edges`."""
+    """Writes `count` different numbers below `degree`, by Floyd's method as in `reference.draw_edges`."""
     if count == degree:
         for i in range(count):
             into[i] = i
@@ -106,6 +105,7 @@ def _draw(targets, first, edge_count, pointer, col, class_col, gaps, low, label_
 
 @kernel
 def _number_sources(source, number, known, nodes, col):
+    """Writes the number of each source to `col`, appends new ones to `nodes`, and returns how many nodes there are."""
     for e in range(source.size):
         prefetch(number, source[min(e + AHEAD, source.size - 1)])
         node = source[e]
@@ -179,22 +179,15 @@ class NumbaSampler:
             self._nodes, first, edge_count, rowptr, self._col, self._class_col, self._gaps, low,
             low ^ np.uint32(LABELS), high, source, edge.numpy(),
         )  # fmt: skip
-        col = self._number_sources(source)
+        nodes, col = np.empty(min(targets + drawn, self._number.size), np.int64), np.empty(drawn, np.int32)
+        nodes[:targets] = self._nodes
+        self._nodes = nodes[: _number_sources(source, self._number, targets, nodes, col)]
         self._targets.append(targets)
         rowptr = rowptr.astype(np.int32) if drawn < 2**31 else rowptr
         return DrawnLayer(
-            torch.from_numpy(rowptr), col, edge if edges else None,
+            torch.from_numpy(rowptr), torch.from_numpy(col), edge if edges else None,
             torch.from_numpy(edge_count[:targets]), int(rowptr[targets]), targets,
         )  # fmt: skip
-
-    def _number_sources(self, source: np.ndarray) -> Tensor:
-        """Return the number of each source; new ones become nodes of the sample."""
-        known = self._nodes.size
-        nodes = np.empty(min(known + source.size, self._number.size), np.int64)
-        nodes[:known] = self._nodes
-        col = np.empty(source.size, np.int32)
-        self._nodes = nodes[: _number_sources(source, self._number, known, nodes, col)]
-        return torch.from_numpy(col)
 
     def finish(self) -> SampledNodes:
         """See `Sampler`."""

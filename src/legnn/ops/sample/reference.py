@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 
@@ -11,20 +9,11 @@ from legnn.ops.runtime.hashing import LABELS, random_words
 from legnn.ops.sample.types import DrawnLayer, Fanout, SampledNodes, SamplingRows
 
 
-class Drawn(NamedTuple):
-    """Edges drawn from some rows."""
+def draw_edges(rowptr: Tensor, rows: Tensor, fanout: Fanout, key: tuple[int, int]) -> tuple[Tensor, Tensor]:
+    """Draws `fanout` of the edges of each of `rows` `[R]` by Floyd's method: every subset is equally likely.
 
-    rowptr: Tensor
-    """`[R + 1]` the position of each row's first edge in `edge`."""
-    edge: Tensor
-    """`[E]` which edges they are."""
-
-
-def draw_edges(rowptr: Tensor, rows: Tensor, fanout: Fanout, key: tuple[int, int]) -> Drawn:
-    """Draw `fanout` of the edges of each of `rows` `[R]` by Floyd's method: every subset is equally likely.
-
-    For `j` from `d - f` to `d - 1`, take a random one of the first `j + 1` edges, or edge `j` if that one was taken
-    before.
+    For `j` from `d - f` to `d - 1`, takes a random one of the first `j + 1` edges, or edge `j` if that one was taken
+    before. Returns row pointers `[R + 1]` and the edges drawn `[E]`.
     """
     rows = rows.long()
     begin = rowptr[rows].long()
@@ -35,7 +24,7 @@ def draw_edges(rowptr: Tensor, rows: Tensor, fanout: Fanout, key: tuple[int, int
     owner = torch.repeat_interleave(count)
     position = torch.arange(owner.numel(), device=rows.device) - drawn_rowptr[owner]
     if fanout is None:
-        return Drawn(drawn_rowptr, begin[owner] + position)
+        return drawn_rowptr, begin[owner] + position
     taken = torch.empty(rows.numel(), fanout, dtype=torch.long, device=rows.device)
     for i in range(fanout):
         last = degree - fanout + i
@@ -44,7 +33,7 @@ def draw_edges(rowptr: Tensor, rows: Tensor, fanout: Fanout, key: tuple[int, int
         taken[:, i] = torch.where(again, last, pick)
     # a row with `fanout` edges or fewer gives all of them
     chosen = torch.where((degree <= fanout)[owner], position, taken[owner, position])
-    return Drawn(drawn_rowptr, begin[owner] + chosen)
+    return drawn_rowptr, begin[owner] + chosen
 
 
 class ReferenceSampler:
@@ -60,14 +49,14 @@ class ReferenceSampler:
     def draw_layer(self, fanout: Fanout, key: tuple[int, int], *, edges: bool) -> DrawnLayer:
         """See `Sampler`."""
         rows, targets = self._rows, self._nodes
-        of_nodes = draw_edges(rows.rowptr, targets, fanout, key)
+        rowptr, edge = draw_edges(rows.rowptr, targets, fanout, key)
         read = self._is_read.nonzero().flatten()
-        of_labels = draw_edges(rows.class_rowptr, read, fanout, (key[0] ^ LABELS, key[1]))
-        count = of_nodes.rowptr.new_zeros(targets.numel() + rows.num_classes + 1)
-        count[1 : targets.numel() + 1] = of_nodes.rowptr.diff()
-        count[targets.numel() + 1 + read] = of_labels.rowptr.diff().to(count.dtype)
-        label_edge = of_labels.edge + torch.searchsorted(rows.gaps, of_labels.edge, right=True)
-        source = torch.cat([rows.col[of_nodes.edge].long(), rows.class_col[label_edge].long()])
+        label_rowptr, label_edge = draw_edges(rows.class_rowptr, read, fanout, (key[0] ^ LABELS, key[1]))
+        count = rowptr.new_zeros(targets.numel() + rows.num_classes + 1)
+        count[1 : targets.numel() + 1] = rowptr.diff()
+        count[targets.numel() + 1 + read] = label_rowptr.diff().to(count.dtype)
+        label_edge = label_edge + torch.searchsorted(rows.gaps, label_edge, right=True)
+        source = torch.cat([rows.col[edge].long(), rows.class_col[label_edge].long()])
         self._append(source[self._number[source] == 0].unique())
         self._targets.append(targets.numel())
         if rows.reads_all_labels:
@@ -77,9 +66,9 @@ class ReferenceSampler:
         return DrawnLayer(
             count.cumsum(0, dtype=count.dtype),
             self._number[source] - 1,
-            torch.cat([of_nodes.edge, label_edge]) if edges else None,
+            torch.cat([edge, label_edge]) if edges else None,
             rows.rowptr[targets + 1] - rows.rowptr[targets],
-            of_nodes.edge.numel(),
+            edge.numel(),
             targets.numel(),
         )
 

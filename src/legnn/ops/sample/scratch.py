@@ -1,4 +1,4 @@
-"""Scratch memory of the size of the graph, lent to one sample at a time and kept for the next."""
+"""Scratch memory of the size of the graph, used by one sample at a time and kept for the next."""
 
 from __future__ import annotations
 
@@ -19,10 +19,7 @@ _kept: WeakKeyDictionary[Adjacency, dict[int, list[Tensor]]] = WeakKeyDictionary
 
 @contextmanager
 def borrow_zeros(adjacency: Adjacency) -> Iterator[Tensor]:
-    """Lend int32 zeros `[cols]`, one tensor to each thread; it must be all zeros again at the end.
-
-    After an error it is not kept.
-    """
+    """Yields int32 zeros `[cols]` for one thread, which must be zeros again at the end; an error discards them."""
     device = adjacency.col.device
     # by stream: on another one the next sample could begin before the last one's kernels have run
     stream = torch.cuda.current_stream(device).cuda_stream if device.type == "cuda" else 0

@@ -254,7 +254,7 @@ class TritonSampler:
         return DrawnLayer(pointer, col, edge[:drawn] if edges else None, edge_count[:targets], num_edges, targets)
 
     def _number_new_nodes(self, pointer: Tensor, most: int, targets: int, total: int) -> tuple[int, int]:
-        """Number the nodes marked as new; returns how many edges were drawn, and how many of them for nodes."""
+        """Numbers the nodes marked as new; returns how many edges were drawn, and how many of them for nodes."""
         size = self._number.numel()
         packed = self._empty(size, torch.int64)
         _pack[_grid(size)](self._number, self._rows.label_of, packed, size, BLOCK=BLOCK)

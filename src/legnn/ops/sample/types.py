@@ -46,13 +46,13 @@ class DrawnLayer(NamedTuple):
     col: Tensor
     """`[E]` the sources, numbered as in `SampledNodes`."""
     edge: Tensor | None
-    """`[E]` which edge it is, of the adjacency or of the class rows; None if not asked for."""
+    """`[E]` which edge it is, of the adjacency or of the class rows; None if not requested."""
     edge_count: Tensor
     """`[R]` how many edges each target has in the whole graph."""
     num_edges: int
     """How many of the `E` edges are those of targets."""
     num_targets: int
-    """`R`: the targets are the first so many nodes."""
+    """`R`: the targets are the first `R` nodes."""
 
 
 class SampledNodes(NamedTuple):
@@ -69,20 +69,17 @@ class SampledNodes(NamedTuple):
     y: Tensor
     """`[S]` the class that each of them shows."""
     shown_by_targets: list[int]
-    """For each layer in the order drawn, how many of its targets show a label: the first so many of `shown`."""
+    """For each layer in the order drawn, how many of its targets show a label: the first of `shown`."""
 
 
 class Sampler(Protocol):
     """Draws one sample, layer by layer, from the last layer to the first."""
 
     def __init__(self, rows: SamplingRows, seeds: Tensor, number: Tensor) -> None:
-        """Start at `seeds` (int64 `[B]`, each once). `number` `[M]` is scratch memory, all zeros."""
-        ...
+        """Starts at `seeds` (int64 `[B]`, each once). `number` `[M]` is scratch memory, all zeros."""
 
     def draw_layer(self, fanout: Fanout, key: tuple[int, int], *, edges: bool) -> DrawnLayer:
-        """Draw for every node so far and for every label that a layer drawn before reads."""
-        ...
+        """Draws for every node so far and for every label that a layer drawn before reads."""
 
     def finish(self) -> SampledNodes:
-        """Return the nodes of the sample, and leave the scratch memory all zeros."""
-        ...
+        """Returns the nodes of the sample, and leaves the scratch memory all zeros."""
