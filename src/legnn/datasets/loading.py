@@ -51,8 +51,7 @@ def load(
         raise InputError("text_features are given, but no text column; say which one as text")
     if isinstance(source, Data | HeteroData):
         _refuse_text(settings, f"a {type(source).__name__} in memory")
-        raw = raw_from_pyg(source, settings, training=training, target_type=target_type)
-        return GraphData.from_raw(raw, replace(settings, source=raw.name), training=training)
+        return GraphData.from_pyg(source, training=training, target_type=target_type, **options)
     if settings.source in CATALOG and not isinstance(source, Path):
         return _load_named(CATALOG[settings.source], settings)
     folder = _existing_folder(settings.source)

@@ -120,7 +120,7 @@ def _edge_paths(folder: Path) -> dict[Relation, Path]:
 def _labeled_type(nodes: dict[str, Table], folder: Path, settings: DataSettings, training: bool) -> str | None:
     """Returns the one type whose table has labels; if not `training`, there may be none."""
     name = settings.label_column
-    with_column = {kind: table for kind, table in nodes.items() if name in table.columns.column_names}
+    with_column = {kind: table for kind, table in nodes.items() if name in table.names}
     labeled = [
         kind
         for kind, table in with_column.items()
@@ -143,7 +143,7 @@ def _labeled_type(nodes: dict[str, Table], folder: Path, settings: DataSettings,
 def _text_type(nodes: dict[str, Table], folder: Path, settings: DataSettings) -> str | None:
     if not settings.text:
         return None
-    found = [kind for kind, table in nodes.items() if settings.text in table.columns.column_names]
+    found = [kind for kind, table in nodes.items() if settings.text in table.names]
     if len(found) != 1:
         which = f"the tables of {' and '.join(found)} have" if found else f"no table in {folder / 'nodes'} has"
         raise InputError(f"{which} a column {settings.text!r}; text names a column of one node table")
