@@ -25,7 +25,7 @@ Preset = Callable[[GraphFacts, Mapping[str, Any]], dict[str, Any]]
 """Returns values by the settings' names, from facts of the graph and what the user gave. What was given wins."""
 
 FEW_LABELS = 50
-"""Below so many training nodes a class, a small model with strong regularization does better than the paper's."""
+"""Below this many training nodes a class, a small model with strong regularization does better than the paper's."""
 
 
 def recommended(facts: GraphFacts, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -42,8 +42,7 @@ class Settings:
     @property
     def data(self) -> DataSettings:
         """Settings of the data, which no preset chooses: they are needed before the graph is known."""
-        data: DataSettings = _sections(self.given)["data"]
-        return data
+        return DataSettings(**{n: value for n, value in self.given.items() if SETTINGS[n].section == "data"})
 
     def override(self, **values: Any) -> Settings:
         """Returns the settings with some replaced: `override(backbone="gat", epochs=100, preset="paper")`.
@@ -101,8 +100,7 @@ class ResolvedSettings:
         content = asdict(self)
         if not self.self_training.as_train:
             content["self_training"] = {"as_train": False}
-        text: str = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
-        return text
+        return str(yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
 
     @classmethod
     def from_yaml(cls, path: Path) -> ResolvedSettings:

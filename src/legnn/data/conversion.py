@@ -75,14 +75,13 @@ def to_floats(values: Any) -> Tensor | None:
 
 def to_split(masks: Mapping[str, Tensor | None], num_nodes: int, name: str) -> Split | None:
     """Returns the three masks [M] or [M, K] by name; None where none of them is given."""
-    missing = [mask for mask in MASKS if masks.get(mask) is None]
-    if len(missing) == len(MASKS):
+    given = {mask: values for mask in MASKS if (values := masks.get(mask)) is not None}
+    if not given:
         return None
-    if missing:
+    if missing := [mask for mask in MASKS if mask not in given]:
         raise InputError(
             f"{name} has no {' and no '.join(missing)}; give train_mask, val_mask and test_mask, or none to draw them"
         )
-    given = {mask: values for mask in MASKS if (values := masks.get(mask)) is not None}
     for mask, values in given.items():
         if values.dim() not in (1, 2) or len(values) != num_nodes:
             must = f"be [{num_nodes}], a bool for each node, or [{num_nodes}, K] for K splits"

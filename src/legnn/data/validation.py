@@ -82,7 +82,7 @@ def _check_edges(graph: RawGraph) -> None:
         raise shape_error("edge_index", edge_index, graph.name, "be [2, E]")
     if edge_index.shape[1] == 0:
         raise InputError(f"{graph.name} has no edges; a graph needs at least one")
-    # the least and the largest decide: a mask over all edges is made only where there is an edge to name
+    # the extremes decide: a mask over all edges is built only where one of them has to be named
     if int(edge_index.min()) < 0 or int(edge_index.max()) >= nodes:
         outside = ((edge_index < 0) | (edge_index >= nodes)).any(dim=0)
         edge = _first(outside)
@@ -94,7 +94,7 @@ def _check_edges(graph: RawGraph) -> None:
     weight = graph.edge_weight
     if weight is not None and list(weight.shape) != [edge_index.shape[1]]:
         raise shape_error("edge_weight", weight, graph.name, f"be [{edge_index.shape[1]}]")
-    # NaN is the least and the largest of everything, and neither above 0 nor below infinity
+    # with a NaN among the weights both extremes are NaN, which compares false
     if weight is not None and not (float(weight.min()) > 0 and float(weight.max()) < float("inf")):
         edge = _first(~(torch.isfinite(weight) & (weight > 0)))
         raise InputError(

@@ -26,7 +26,6 @@ class NamedSet:
     """A data set that can be loaded by name."""
 
     name: str
-    """The name to give `load`."""
     about: str
     """Description of nodes, edges and classes."""
     splits: str
@@ -37,7 +36,6 @@ class NamedSet:
     reads_split: bool = False
     """Whether the masks of `read` are those of the given split."""
     files: tuple[RemoteFile, ...] = field(default=(), repr=False)
-    """Files, in the order of download."""
     class_names: tuple[str | int, ...] | None = None
     """The classes in order; None where they are numbers or in the files."""
     notes: tuple[str, ...] = ()

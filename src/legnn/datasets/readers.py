@@ -76,7 +76,7 @@ def read_planetoid(
 
 
 def read_gnn_benchmark(dataset: Callable[[str], Any], folder: str, split_file: str, file: RemoteFile) -> Data:
-    """Returns a set of Amazon's or Coauthor's, with the 60/20/20 split if its file is there."""
+    """Returns a data set of Amazon or Coauthor, with the 60/20/20 split if its file exists."""
     data = _read_with_pyg(dataset, {f"{folder}/raw/{Path(file.path).name}": fetch(file)})
     path = data_folder() / split_file
     if path.is_file():
@@ -248,12 +248,12 @@ def as_input_error(path: Path) -> Iterator[None]:
 
 
 def _ogb_places(name: str) -> tuple[str, ...]:
-    """Returns the folders under the data folder that may hold an unzipped set of OGB's."""
+    """Returns the folders under the data folder that may hold an unzipped OGB data set."""
     return f"ogb/ogbn_{name}", f"ogb/{name}", f"ogbn_{name}", name
 
 
 def _ogb_opener(name: str, archive: RemoteFile) -> Callable[..., bytes]:
-    """Returns a function from a member's name to its unzipped bytes; of several names, the first that is there."""
+    """Returns a function from a member's name to its unzipped bytes; of several names, the first that exists."""
     places = (*_ogb_places(name), f"ogb/{name}.zip", f"{name}.zip")
     found = next((place for one in places if (place := data_folder() / one).exists()), None)
     place = found or fetch(archive)
@@ -272,7 +272,7 @@ def _ogb_opener(name: str, archive: RemoteFile) -> Callable[..., bytes]:
 def _csv_numbers(text: bytes, kind: pa.DataType) -> np.ndarray:
     """Returns the numbers [rows, columns] of a table without a header."""
     columns = [str(i) for i in range(text[: text.find(b"\n")].count(b",") + 1)]
-    with as_input_error(Path("a table of OGB's")):
+    with as_input_error(Path("a table of OGB")):
         table = pacsv.read_csv(
             pa.BufferReader(text),
             read_options=pacsv.ReadOptions(column_names=columns),
@@ -282,5 +282,5 @@ def _csv_numbers(text: bytes, kind: pa.DataType) -> np.ndarray:
 
 
 def _csv_rows(text: bytes) -> pa.Table:
-    with as_input_error(Path("a mapping of OGB's")):
+    with as_input_error(Path("a mapping of OGB")):
         return pacsv.read_csv(pa.BufferReader(text))

@@ -13,8 +13,7 @@ import pyarrow.parquet as pq
 
 from legnn.config.data import DataSettings
 from legnn.errors import InputError, plural
-from legnn.io.columns import join_keys, parse_numbers, single_precision
-from legnn.io.node_index import NodeIndex
+from legnn.io.columns import NodeIndex, join_keys, parse_numbers, single_precision
 from legnn.io.progress import progress_bar
 from legnn.io.table_files import TableFile, as_input_error, check_names, csv_options
 
@@ -25,7 +24,7 @@ BLOCK = 1 << 22
 """Bytes of a batch of CSV."""
 
 LARGE = 1 << 26
-"""A file of so many bytes takes seconds to read, and a progress bar is shown."""
+"""Files of at least this many bytes take seconds to read: a progress bar is shown."""
 
 
 class Edges(NamedTuple):
@@ -60,8 +59,7 @@ def read_edges(
         what: for errors, `node` or `class`; of sources and of targets where these differ.
         is_weight_optional: whether the weight column may be missing even if the user named it.
 
-    Raises:
-        InputError: for the first row with an unknown id or a weight that is not a positive number.
+    Raises `InputError` for the first row with an unknown id or a weight that is not a positive number.
     """
     with as_input_error(path):
         file = TableFile(path, _column_names(path))
@@ -139,6 +137,16 @@ class _Column:
         self.out[self.rows : self.rows + len(values)] = values
         self.rows += len(values)
 
+    def check(self) -> None:
+        """Raises `InputError` for the first cell that cannot be used."""
+        if self.first_bad is not None:
+            row, value = self.first_bad
+            where = f"{self.file.path}, {self.file.row(row)}, column {self.name!r}"
+            raise InputError(f"{where} {self.explain(value)}")
+
+    def explain(self, value: object) -> str:
+        raise NotImplementedError
+
 
 @dataclass
 class _Ends(_Column):
@@ -152,15 +160,11 @@ class _Ends(_Column):
         position = self.index.find(keys)
         self.append(position, position < 0, lambda cell: keys[cell].as_py())
 
-    def check(self) -> None:
-        if self.first_bad is None:
-            return
-        row, value = self.first_bad
+    def explain(self, value: object) -> str:
         named = f"no {self.what}" if value is None else f"{self.what} {value!r}"
-        raise InputError(
-            f"{self.file.path}, {self.file.row(row)}, column {self.name!r} names {named}, which is not in the node "
-            f"table ({plural(self.bad, 'such edge')}); every end of an edge must be "
-            f"{'a label of some node' if self.what == 'class' else 'an id of a node'}"
+        return (
+            f"names {named}, which is not in the node table ({plural(self.bad, 'such edge')}); every end of an edge "
+            f"must be {'a label of some node' if self.what == 'class' else 'an id of a node'}"
         )
 
 
@@ -185,15 +189,9 @@ class _Weights(_Column):
             raise InputError(f"{where} is of the type {column.type}; weights must be numbers")
         return numbers.values
 
-    def check(self) -> None:
-        if self.first_bad is None:
-            return
-        row, value = self.first_bad
+    def explain(self, value: object) -> str:
         shown = "nothing" if value is None else str(value) if _is_number(value) else repr(value)
-        raise InputError(
-            f"{self.file.path}, {self.file.row(row)}, column {self.name!r} has {shown}; "
-            f"a weight must be a finite number above 0"
-        )
+        return f"has {shown}; a weight must be a finite number above 0"
 
 
 def _is_number(value: object) -> bool:

@@ -23,7 +23,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
-from torch import Tensor
 
 from legnn.config.data import DataSettings
 from legnn.data.graph_data import GraphData, Provenance
@@ -43,11 +42,6 @@ OF_PROVENANCE = ("raw_edges", "computed_features", "feature_digest")
 
 REQUIRED = ("x", "y", "split", "rowptr", "col")
 OPTIONAL = ("weight", "node_id", "label_x", "label_adjacency", "node_type")
-
-
-def is_prepared(folder: Path) -> bool:
-    """Whether a folder was written by `write_prepared`."""
-    return (folder / CARD).is_file()
 
 
 def check_place(folder: Path) -> None:
@@ -101,8 +95,7 @@ def write_prepared(folder: Path, graph: GraphData) -> None:
 def read_prepared(folder: Path) -> GraphData:
     """Returns the graph of a prepared folder, its arrays mapped into memory.
 
-    Raises:
-        InputError: if a file is missing, cut short, or not as `graph.json` describes it.
+    Raises `InputError` if a file is missing, cut short, or not as `graph.json` describes it.
     """
     card = _read_card(folder)
     try:
@@ -114,13 +107,14 @@ def read_prepared(folder: Path) -> GraphData:
         content = {name: card[name] for name in OF_GRAPH}
         content |= {name: tensors.get(name) for name in ("x", "y", "label_x", "label_adjacency")}
         content |= {mask: tensors["split"] == part for part, mask in enumerate(MASKS)}
-        text = folder / TEXT_FEATURES
+        types = {"names": card["type_names"], "target": card["target_type"], "columns": card["type_columns"]}
+        node_type, text = tensors.get("node_type"), folder / TEXT_FEATURES
         return GraphData(
             **content,
             adjacency=Adjacency(tensors["rowptr"], tensors["col"], tensors.get("weight"), num_cols=card["nodes"]),
             node_id=node_id,
             text_features=TextFeatures.load(text) if text.is_file() else None,
-            node_types=_node_types(card, tensors.get("node_type")),
+            node_types=None if node_type is None else NodeTypes(node_type=node_type, **types),
             provenance=Provenance(
                 **{name: card[name] for name in OF_PROVENANCE},
                 homophily=math.nan if card["homophily"] is None else card["homophily"],
@@ -130,13 +124,6 @@ def read_prepared(folder: Path) -> GraphData:
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise _damaged(folder / CARD, f"{type(error).__name__}: {first_line(error)}") from None
-
-
-def _node_types(card: dict[str, Any], node_type: Tensor | None) -> NodeTypes | None:
-    if node_type is None:
-        return None
-    values = {"names": card["type_names"], "target": card["target_type"], "columns": card["type_columns"]}
-    return NodeTypes(node_type=node_type, **values)
 
 
 def check_loaded(
