@@ -162,12 +162,10 @@ def _given_features(graph: HeteroData, name: str) -> dict[str, Tensor]:
             continue
         if not isinstance(x, Tensor) or x.dim() != 2:
             raise InputError(f"x of {kind!r} of {name} must be a tensor [n, F], a row for each {kind}")
-        if x.size(1) == 0:
-            continue
-        dense = conversion.to_features(x, f"{kind!r} of {name}")
-        ids = conversion.to_node_ids(store.get("node_id"), len(dense))
-        check_finite(dense, f"{kind!r} of {name}", ids, store.get("feature_names"))
-        given[kind] = dense
+        if x.size(1):
+            given[kind] = conversion.to_features(x, f"{kind!r} of {name}")
+            ids = conversion.to_node_ids(store.get("node_id"), len(x))
+            check_finite(given[kind], f"{kind!r} of {name}", ids, store.get("feature_names"))
     return given
 
 

@@ -47,8 +47,7 @@ def _files(folder: str, url: str, *names: str) -> tuple[RemoteFile, ...]:
 
 
 def _geom_gcn_splits(folder: str, name: str) -> tuple[RemoteFile, ...]:
-    names = (f"{name}_split_0.6_0.2_{i}.npz" for i in range(GEOM_GCN_SPLITS))
-    return _files(folder, f"{GEOM_GCN}/splits", *names)
+    return _files(folder, f"{GEOM_GCN}/splits", *(f"{name}_split_0.6_0.2_{i}.npz" for i in range(GEOM_GCN_SPLITS)))
 
 
 def _planetoid(name: str, folder: str, about: str, class_names: tuple[str, ...] | None, *notes: str) -> NamedSet:

@@ -65,9 +65,8 @@ def read_edges(
         file = TableFile(path, _column_names(path))
         file.require(settings.source_column, "source_column")
         file.require(settings.target_column, "target_column")
-        weighted = settings.weight_column in file.names
-        if not is_weight_optional:
-            weighted = file.has(settings.weight_column, "weight_column")
+        weight_name = settings.weight_column
+        weighted = weight_name in file.names if is_weight_optional else file.has(weight_name, "weight_column")
         sources = NodeIndex(source_ids)
         targets = sources if target_ids is source_ids else NodeIndex(target_ids)
         most = _max_rows(path)
@@ -79,7 +78,7 @@ def read_edges(
             _Ends(file, settings.target_column, ends[most:], targets, of_target),
         ]
         if weight is not None:
-            columns.append(_Weights(file, settings.weight_column, weight))
+            columns.append(_Weights(file, weight_name, weight))
         for batch in _batches(path, [column.name for column in columns]):
             for column in columns:
                 column.add(batch.column(column.name))

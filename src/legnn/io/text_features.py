@@ -37,9 +37,7 @@ class TextFeatures:
                 f"text features need {len(terms)} different words with as many weights and columns, "
                 f"got {list(idf.shape)} and {list(components.shape)}"
             )
-        self.terms = list(terms)
-        self.idf = idf
-        self.components = components
+        self.terms, self.idf, self.components = list(terms), idf, components
         self._vectorizer = _vectorizer(vocabulary=self.terms)
         self._vectorizer.idf_ = idf
 
