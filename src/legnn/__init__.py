@@ -29,23 +29,15 @@ if TYPE_CHECKING:
 
 # PyTorch and PyG take seconds to import: a name is imported when it is first used, and `legnn --help` answers at once
 _HOME = {
-    "legnn.config": (
-        "DataSettings",
-        "GraphFacts",
-        "ModelSettings",
-        "ResolvedSettings",
-        "SelfTrainingSettings",
-        "Settings",
-        "TrainSettings",
-    ),
-    "legnn.data": ("GraphData", "statistics"),
-    "legnn.datasets": ("CATALOG", "load", "prepare_folder"),
-    "legnn.errors": ("InputError", "Interrupted"),
-    "legnn.graph": ("Adjacency", "LabelGraph", "select_training_nodes"),
-    "legnn.nn": ("LEGNN", "lift", "lifted", "register_backbone"),
-    "legnn.runs": ("Result", "Run", "RunFolder", "Summary", "resume", "train", "train_seeds"),
+    "config": "DataSettings GraphFacts ModelSettings ResolvedSettings SelfTrainingSettings Settings TrainSettings",
+    "data": "GraphData statistics",
+    "datasets": "CATALOG load prepare_folder",
+    "errors": "InputError Interrupted",
+    "graph": "Adjacency LabelGraph select_training_nodes",
+    "nn": "LEGNN lift lifted register_backbone",
+    "runs": "Result Run RunFolder Summary resume train train_seeds",
 }
-_MODULE = {name: module for module, names in _HOME.items() for name in names}
+_MODULE = {name: f"legnn.{room}" for room, names in _HOME.items() for name in names.split()}
 
 __all__ = [
     "CATALOG",

@@ -38,6 +38,6 @@ def plural(count: int, noun: str) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """Returns the first line of an error's message, to put inside one sentence of ours."""
+    """Returns the first line of an error's message, to be quoted in a message."""
     lines = str(error).strip().splitlines()
     return lines[0].rstrip(".") if lines else type(error).__name__

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from legnn.config import SECTIONS, SETTINGS, settings_table
-from legnn.config.choices import BACKBONES, register_choice
+from legnn.config.model import BACKBONES, register_choice
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -44,7 +44,7 @@ def test_the_guide_holds_the_table_of_settings():
 def test_the_names_of_backbones_are_those_of_the_layers_and_a_new_one_is_added():
     # in a new process: another test may have registered one
     code = (
-        "from legnn.config.choices import BACKBONES as names\n"
+        "from legnn.config.model import BACKBONES as names\n"
         "from legnn.nn.backbones import BACKBONES, register_backbone\n"
         "assert names == list(BACKBONES), names\n"
         "register_backbone('mine', BACKBONES['gcn'])\n"

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from tests.typed_graphs import small_hetero, with_tags
 
 from legnn.data import embedding
-from legnn.data.cache import cached
-from legnn.data.digest import digest_of
+from legnn.data.cache import cached, digest_of
 from legnn.data.embedding import embed, meta_path, metapath2vec, spectral
 from legnn.data.node_types import TypedEdges
 from legnn.datasets import load

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from legnn.config import DataSettings
 from legnn.errors import InputError
 from legnn.io import edge_tables, progress
-from legnn.io.columns import as_keys, find
+from legnn.io.columns import NodeIndex, as_keys, find
 from legnn.io.edge_tables import read_edges, read_end_ids
-from legnn.io.node_index import NodeIndex
 
 IDS = {
     "counted": list(range(9)),

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from legnn.runs import MeanStd, Result, Summary
     from legnn.training import EpochLog
 
-# names of the user's may hold brackets, which are no markup
+# names in the user's data may contain brackets, which are not markup
 _out = Console(markup=False, emoji=False)
 _err = Console(stderr=True, markup=False, emoji=False)
 
@@ -107,11 +106,13 @@ def print_error(message: str, *, is_red: bool = True) -> None:
     _err.print(f"legnn: {message}", style="red" if is_red else None, soft_wrap=True, highlight=False)
 
 
-class EpochProgress:
-    """A progress line over the epochs."""
+class EpochProgress(Progress):
+    """A progress line over the epochs; nothing at all where standard error is not a terminal."""
 
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
+    def __init__(self) -> None:
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[words]}"))
+        is_hidden = not sys.stderr.isatty()
+        super().__init__(*columns, TimeElapsedColumn(), console=_err, disable=is_hidden, transient=True)
         self._task: TaskID | None = None
         self._title = "training"
 
@@ -122,16 +123,8 @@ class EpochProgress:
     def epoch(self, log: EpochLog) -> None:
         """Moves the line by an epoch."""
         if self._task is None:
-            self._task = self._progress.add_task(self._title, total=log.epochs, words="")
+            self._task = self.add_task(self._title, total=log.epochs, words="")
         words = f"epoch {log.epoch}  loss {log.loss:.3f}  val {log.val_accuracy:.4f}"
         if log.pseudo_labels is not None:
             words += f"  pseudo labels {log.pseudo_labels:,}"
-        self._progress.update(self._task, completed=log.epoch, words=words)
-
-
-@contextmanager
-def epoch_progress() -> Iterator[EpochProgress]:
-    """Shows a progress line; nothing at all where standard error is not a terminal."""
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[words]}"), TimeElapsedColumn())
-    with Progress(*columns, console=_err, disable=not sys.stderr.isatty(), transient=True) as progress:
-        yield EpochProgress(progress)
+        self.update(self._task, completed=log.epoch, words=words)

@@ -36,7 +36,7 @@ def _options(
 
 
 def main() -> None:
-    """Runs the command. A mistake of the user's is one sentence and exit code 2, an interruption exit code 130."""
+    """Runs the command. Exits with code 2 and one sentence after an input error, and with 130 after an interruption."""
     try:
         app()
     except (InputError, OSError) as error:

@@ -19,7 +19,9 @@ _PRESET_HELP += "".join(f"\n\n{name}: {(one.__doc__ or '').splitlines()[0]}" for
 @with_settings(*SECTIONS)
 def train(
     data: Annotated[str | None, argument("A named data set or a folder of tables [digits]")] = None,
-    seeds: Annotated[int | None, option("Run so many seeds and report mean and deviation", panel="Training")] = None,
+    seeds: Annotated[
+        int | None, option("Train with this many seeds and report mean and deviation", panel="Training")
+    ] = None,
     preset: Annotated[str | None, option(_PRESET_HELP)] = None,
     config: Annotated[Path | None, option("Settings file; options given beside it win")] = None,
     out: Annotated[Path | None, option("Run folder [runs/…]")] = None,
@@ -68,9 +70,9 @@ def _resume(folder: Path) -> None:
 
 def _follow(start: Callable[..., Any], folder: Path, *, has_seeds: bool) -> None:
     """Starts training, shows its progress, and at the end its scores."""
-    from legnn.cli.display import epoch_progress, show_result, show_summary
+    from legnn.cli.display import EpochProgress, show_result, show_summary
 
-    with stop_on_signal() as should_stop, epoch_progress() as progress:
+    with stop_on_signal() as should_stop, EpochProgress() as progress:
         on_seed = {"on_seed": progress.seed} if has_seeds else {}
         done = start(on_epoch=progress.epoch, should_stop=should_stop, **on_seed)
     if has_seeds:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from legnn.config.choices import ARCHITECTURES, BACKBONES, POSTPROCESSES
 from legnn.config.fields import Section, setting
 
 Normalize = Literal["relation", "joint"]
@@ -14,6 +13,17 @@ each kind of edge and averaged over the kinds that a node really has (`relation`
 
 LabelUsage = Literal["vanilla", "concat", "addition", "enhanced"]
 LabelFeatures = Literal["one-hot", "class-mean", "given"]
+
+# a registry may add to these three; here they are known without importing PyTorch
+BACKBONES = ["gcn", "sage", "gat", "gatv2", "transformer", "gin"]
+ARCHITECTURES = ["legnn", "pyg_gcn", "label_propagation"]
+POSTPROCESSES = ["none", "correct_and_smooth"]
+
+
+def register_choice(choices: list[str], name: str) -> None:
+    """Adds a name to one of the lists above, unless it is there."""
+    if name not in choices:
+        choices.append(name)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from legnn.config.facts import GraphFacts
 from legnn.config.model import ModelSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphFacts:
+    """Facts of a graph that decide which settings suit it."""
+
+    num_train: int
+    num_classes: int
+    counts_features: bool
+    """Whether features are like word counts: none negative, most of them zero."""
+    has_label_edges: bool
+    """Whether the data come with label–label edges."""
+
 
 Preset = Callable[[GraphFacts, Mapping[str, Any]], dict[str, Any]]
 """Returns values by the settings' names, from facts of the graph and what the user gave. What was given wins."""
 
 FEW_LABELS = 50
-"""Below so many training nodes a class, a small model with strong regularization does better than the paper's."""
+"""Below this many training nodes a class, a small model with strong regularization does better than the paper's."""
 
 
 def recommended(facts: GraphFacts, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""All settings of a run: as the user left them, and as resolved for a graph."""
+"""All settings of a run: as the user left them, as resolved for a graph, and as a table for the guide."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from legnn.config.data import DataSettings
-from legnn.config.facts import GraphFacts
 from legnn.config.fields import Section, Setting
 from legnn.config.model import ModelSettings
-from legnn.config.presets import PRESETS
+from legnn.config.presets import PRESETS, GraphFacts
 from legnn.config.training import SelfTrainingSettings, TrainSettings
 from legnn.errors import InputError, did_you_mean
 
@@ -43,8 +42,7 @@ class Settings:
     @property
     def data(self) -> DataSettings:
         """Settings of the data, which no preset chooses: they are needed before the graph is known."""
-        data: DataSettings = _sections(self.given)["data"]
-        return data
+        return DataSettings(**{n: value for n, value in self.given.items() if SETTINGS[n].section == "data"})
 
     def override(self, **values: Any) -> Settings:
         """Returns the settings with some replaced: `override(backbone="gat", epochs=100, preset="paper")`.
@@ -102,8 +100,7 @@ class ResolvedSettings:
         content = asdict(self)
         if not self.self_training.as_train:
             content["self_training"] = {"as_train": False}
-        text: str = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
-        return text
+        return str(yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
 
     @classmethod
     def from_yaml(cls, path: Path) -> ResolvedSettings:
@@ -113,6 +110,24 @@ class ResolvedSettings:
             if one.name not in settings.given and (settings.given.get("as_train") or not _is_of_as_train(one.name)):
                 raise InputError(f"{path}: {one.section}.{one.name} is missing; the settings of a run must be complete")
         return cls(preset=settings.preset, **_sections(settings.given))
+
+
+def settings_table() -> str:
+    """Returns a Markdown table of every setting: its name, values, default and help."""
+    lines = ["| setting | values | default | |", "|---|---|---|---|"]
+    for section in SECTIONS.values():
+        lines.append(f"| **{section.title}** (`{section.name}`) | | | |")
+        for one in section.settings():
+            lines.append(f"| `{one.name}` | {_values(one)} | {one.shown_default} | {one.help} |")
+    return "\n".join(lines) + "\n"
+
+
+def _values(one: Setting) -> str:
+    if one.is_switch:
+        return "yes, no"
+    number = "" if one.number is None else f"number {one.bounds}".rstrip()
+    words = ", ".join(f"`{word}`" for word in one.choices)
+    return ", ".join(filter(None, (number, words))) or "text"
 
 
 def _sections(values: Mapping[str, Any]) -> dict[str, Any]:

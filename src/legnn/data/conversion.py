@@ -11,6 +11,11 @@ from legnn.data.splits import MASKS, Split
 from legnn.errors import InputError
 
 
+def shape_error(field: str, values: Tensor, name: str, must: str) -> InputError:
+    """Returns the error for a field of the graph `name` that has another shape than it `must`."""
+    return InputError(f"{field} of {name} has the shape {list(values.shape)}; it must {must}")
+
+
 def to_features(x: Tensor, name: str) -> Tensor:
     """Returns contiguous float32 on the CPU, from numbers of any type and layout."""
     x = x.detach().cpu()
@@ -26,7 +31,7 @@ def to_classes(y: Tensor, name: str) -> Tensor:
     if y.dim() == 2 and y.shape[1] == 1:
         y = y.squeeze(1)
     if y.dim() != 1:
-        raise InputError(f"y of {name} has the shape {list(y.shape)}; it must be [M], one class index for each node")
+        raise shape_error("y", y, name, "be [M], one class index for each node")
     if y.is_floating_point():
         y = torch.where(y.isnan(), -1.0, y)
     y = to_integers(y, "y", name)
@@ -70,18 +75,15 @@ def to_floats(values: Any) -> Tensor | None:
 
 def to_split(masks: Mapping[str, Tensor | None], num_nodes: int, name: str) -> Split | None:
     """Returns the three masks [M] or [M, K] by name; None where none of them is given."""
-    missing = [mask for mask in MASKS if masks.get(mask) is None]
-    if len(missing) == len(MASKS):
+    given = {mask: values for mask in MASKS if (values := masks.get(mask)) is not None}
+    if not given:
         return None
-    if missing:
+    if missing := [mask for mask in MASKS if mask not in given]:
         raise InputError(
             f"{name} has no {' and no '.join(missing)}; give train_mask, val_mask and test_mask, or none to draw them"
         )
-    given = {mask: values for mask in MASKS if (values := masks.get(mask)) is not None}
     for mask, values in given.items():
         if values.dim() not in (1, 2) or len(values) != num_nodes:
-            raise InputError(
-                f"{mask} of {name} has the shape {list(values.shape)}; it must be [{num_nodes}], a bool for each "
-                f"node, or [{num_nodes}, K] for K splits"
-            )
+            must = f"be [{num_nodes}], a bool for each node, or [{num_nodes}, K] for K splits"
+            raise shape_error(mask, values, name, must)
     return Split(*(values.detach().cpu() for values in given.values()))

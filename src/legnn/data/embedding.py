@@ -2,7 +2,6 @@
 
 import warnings
 from collections import deque
-from collections.abc import Callable
 from itertools import pairwise
 
 import torch
@@ -30,29 +29,19 @@ def embed(
 ) -> dict[str, Tensor]:
     """Returns features `[n, channels]` for each type of `missing`, computed once and kept in the user's cache.
 
-    Args:
-        edges: the graph.
-        missing: types without features.
-        start: the type from which walks start, the labeled one.
-        method: of computing features.
-        channels: features of each node.
+    Walks start from nodes of the type `start`, the labeled one.
     """
-    methods: dict[str, Callable[[], Tensor]] = {
-        "spectral": lambda: spectral(edges.edge_index(), edges.num_nodes, channels, SEED),
-        "metapath2vec": lambda: metapath2vec(edges, missing, start, channels, SEED),
-    }
-    how = [
-        f"{method} {channels} {SEED} {start}",
-        *missing,
-        *(f"{name} {size}" for name, size in edges.sizes.items()),
-    ]
-    relations = [part for relation, index in edges.relations.items() for part in ("__".join(relation), index)]
+    sizes = (f"{name} {size}" for name, size in edges.sizes.items())
+    relations = (part for relation, index in edges.relations.items() for part in ("__".join(relation), index))
 
     def compute() -> Tensor:
-        x = methods[method]()
-        return torch.cat([x[edges.starts[name] :][: edges.sizes[name]] for name in missing])
+        if method == "spectral":
+            x = spectral(edges.edge_index(), edges.num_nodes, channels, SEED)
+        else:
+            x = metapath2vec(edges, missing, start, channels, SEED)
+        return torch.cat([x[edges.rows[name]] for name in missing])
 
-    rows = cached([*how, *relations], compute)
+    rows = cached([f"{method} {channels} {SEED} {start}", *missing, *sizes, *relations], compute)
     return dict(zip(missing, rows.split([edges.sizes[name] for name in missing]), strict=True))
 
 
@@ -128,12 +117,11 @@ def metapath2vec(edges: TypedEdges, missing: list[str], start: str, channels: in
                 optimizer.step()
     x = torch.zeros(edges.num_nodes, channels)
     for name in model.start:
-        x[edges.starts[name] :][: edges.sizes[name]] = model(name).detach().cpu()
+        x[edges.rows[name]] = model(name).detach().cpu()
     reached = torch.zeros(edges.num_nodes, dtype=torch.bool)
     for source, _, target in path:
-        ends = between[_relation(source, target)]
-        reached[ends[0] + edges.starts[source]] = True
-        reached[ends[1] + edges.starts[target]] = True
+        for kind, end in zip((source, target), between[_relation(source, target)], strict=True):
+            reached[edges.rows[kind]][end] = True
     return x * reached[:, None]
 
 

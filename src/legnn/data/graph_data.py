@@ -6,17 +6,15 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import chain
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
 from legnn.config.data import DataSettings
-from legnn.config.facts import GraphFacts
-from legnn.data.digest import digest_of
-from legnn.data.node_types import NodeTypes
+from legnn.config.presets import GraphFacts
+from legnn.data.cache import digest_of
 from legnn.data.pyg import raw_from_pyg
-from legnn.data.raw_graph import RawGraph, TextTransform
+from legnn.data.raw_graph import GraphFields, RawGraph
 from legnn.data.splits import MASKS, Split, pick_split, split_number, stratified_split
 from legnn.data.summary import edge_homophily
 from legnn.data.validation import validate
@@ -43,35 +41,16 @@ class Provenance:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class GraphData:
+class GraphData(GraphFields):
     """A validated graph on the CPU; change one with `dataclasses.replace`."""
 
-    name: str
     adjacency: Adjacency
     """`[M, M]`, row = target; reverse edges and self-loops are there, duplicates are not, as the settings say."""
-    x: Tensor
-    """`[M, F]` float32."""
-    y: Tensor
-    """`[M]` int64, -1 is unlabeled."""
     train_mask: Tensor
     val_mask: Tensor
     test_mask: Tensor
     """`[M]` bool."""
-    class_names: list[str | int | float]
-    node_id: np.ndarray
-    """`[M]` int64 or text."""
-    feature_names: list[str] | None = None
-    text_features: TextTransform | None = None
-    """How features were computed from a text column."""
-    label_x: Tensor | None = None
-    """`[C, F']` float32, features of the labels."""
-    label_adjacency: Tensor | None = None
-    """`[C, C]` float32, weights of label–label edges, row = target."""
-    node_types: NodeTypes | None = None
-    """Of a graph with several node types."""
     provenance: Provenance
-    notes: list[str] = field(default_factory=list)
-    """Sentences that a reader of the scores should know."""
 
     @property
     def num_nodes(self) -> int:
@@ -139,13 +118,9 @@ class GraphData:
     def from_pyg(
         cls, data: Data | HeteroData, *, training: bool = True, target_type: str | None = None, **options: Any
     ) -> GraphData:
-        """Returns the validated graph of a PyG `Data` or `HeteroData`, which is left unchanged.
+        """Returns the validated graph of a PyG `Data` or `HeteroData` as `raw_from_pyg` describes it.
 
-        Args:
-            data: as `raw_from_pyg` describes.
-            training: False for a graph that is only predicted: labels and splits may be missing, and none is drawn.
-            target_type: of several node types, the one to be predicted; None for the one that has labels.
-            **options: fields of `DataSettings`.
+        The other arguments are those of `legnn.load`.
         """
         settings = DataSettings(**options)
         raw = raw_from_pyg(data, settings, training=training, target_type=target_type)
@@ -160,13 +135,11 @@ class GraphData:
         options = {name: getattr(settings, name) for name in ("undirected", "remove_duplicates", "self_loops")}
         source, target = raw.edge_index.numpy()
         rows = edges_to_csr(source, target, weight, len(raw.x), **options)
-        unchanged = {field.name for field in fields(RawGraph)} & {field.name for field in fields(cls)} - {"notes"}
+        content: dict[str, Any] = {one.name: getattr(raw, one.name) for one in fields(GraphFields)}
+        content |= {**dict(zip(MASKS, split, strict=True)), "notes": notes}
         return cls(
-            **{name: getattr(raw, name) for name in unchanged},
+            **content,
             adjacency=Adjacency.from_csr(rows, len(raw.x)),
-            train_mask=split.train,
-            val_mask=split.val,
-            test_mask=split.test,
             provenance=Provenance(
                 raw_edges=raw.edge_index.size(1),
                 homophily=edge_homophily(raw.edge_index, raw.y),
@@ -174,7 +147,6 @@ class GraphData:
                 computed_features=raw.computed_features,
                 feature_digest=raw.feature_digest,
             ),
-            notes=notes,
         )
 
     def to_pyg(self) -> Data:

@@ -15,8 +15,7 @@ from torch_geometric.data import HeteroData
 
 from legnn.config.data import DataSettings
 from legnn.data import conversion
-from legnn.data.cache import cached
-from legnn.data.digest import digest_of
+from legnn.data.cache import cached, digest_of
 from legnn.data.embedding import SEED, embed
 from legnn.data.node_types import NodeTypes, Relation, TypedEdges
 from legnn.data.raw_graph import RawGraph
@@ -35,22 +34,17 @@ def to_homogeneous(
 ) -> RawGraph:
     """Returns the graph with all nodes in one numbering; columns of `x` that a narrower type does not have are zero.
 
-    Args:
-        graph: each node type may have `x` [n, F], `feature_names` and `node_id`; the labeled one `y` [n] and optionally
-            masks, `class_names`, `label_x` and `label_adjacency`. Each relation has `edge_index` and may have
-            `edge_weight`, which is 1 elsewhere.
-        settings: `type_channels` and `missing_features`.
-        name: of the graph.
-        training: whether a type must have labels.
-        target_type: the type to be predicted; None for the one that has labels.
+    Each node type may have `x` [n, F], `feature_names` and `node_id`; the labeled one has `y` [n] and optionally masks,
+    `class_names`, `label_x` and `label_adjacency`. Each relation has `edge_index` and may have `edge_weight`, which is
+    1 elsewhere. The other arguments are those of `raw_from_pyg`.
     """
     labeled = _labeled_type(graph, name, training)
     edges = _edges(graph, name)
     _check_target(target_type, labeled, edges, name)
     notes = list(graph.get("notes") or [])
-    given = _given_features(graph, edges, name)
-    missing = [kind for kind, x in given.items() if x is None]
-    features = {kind: x for kind, x in given.items() if x is not None}
+    given = _given_features(graph, name)
+    missing = [kind for kind in edges.sizes if kind not in given]
+    features = dict(given)
     target = target_type or labeled or next(iter(edges.sizes))
     if missing:
         features |= embed(edges, missing, target, settings.missing_features, settings.type_channels)
@@ -60,15 +54,15 @@ def to_homogeneous(
         )
     reduced = _reduce(features, target, settings.type_channels, notes)
     x = torch.zeros(edges.num_nodes, max(x.size(1) for x in features.values()))
-    for kind, start in edges.starts.items():
-        x[start : start + edges.sizes[kind], : features[kind].size(1)] = features[kind]
+    for kind, rows in edges.rows.items():
+        x[rows, : features[kind].size(1)] = features[kind]
     weight = _weights(graph, edges, name, notes)
     y, masks = _labels(graph, labeled, edges, name)
     store = graph[labeled] if labeled is not None else {}
     feature_digest = ""
     if missing or reduced:
         how = f"{settings.missing_features} {settings.type_channels} {missing} {reduced}"
-        feature_digest = digest_of([how, *(x for x in given.values() if x is not None)])
+        feature_digest = digest_of([how, *given.values()])
     return RawGraph(
         name=name,
         x=x,
@@ -153,17 +147,14 @@ def _size(graph: HeteroData, kind: str, relations: dict[Relation, Tensor]) -> in
     if store.get("num_nodes") is not None:
         return int(store["num_nodes"])
     ends = [
-        index[side]
-        for (source, _, target), index in relations.items()
-        for side, end in enumerate((source, target))
-        if end == kind and index.size(1)
+        end for (source, _, target), index in relations.items() for end in zip((source, target), index, strict=True)
     ]
-    return max((int(end.max()) + 1 for end in ends), default=0)
+    return max((int(nodes.max()) + 1 for end, nodes in ends if end == kind and len(nodes)), default=0)
 
 
-def _given_features(graph: HeteroData, edges: TypedEdges, name: str) -> dict[str, Tensor | None]:
-    """Returns `x` [n, F] of each type, or None where it has none."""
-    given: dict[str, Tensor | None] = dict.fromkeys(edges.sizes)
+def _given_features(graph: HeteroData, name: str) -> dict[str, Tensor]:
+    """Returns `x` [n, F] of each type that has features."""
+    given: dict[str, Tensor] = {}
     for kind in graph.node_types:
         store = graph[kind]
         x = store.get("x")
@@ -171,12 +162,10 @@ def _given_features(graph: HeteroData, edges: TypedEdges, name: str) -> dict[str
             continue
         if not isinstance(x, Tensor) or x.dim() != 2:
             raise InputError(f"x of {kind!r} of {name} must be a tensor [n, F], a row for each {kind}")
-        if x.size(1) == 0:
-            continue
-        dense = conversion.to_features(x, f"{kind!r} of {name}")
-        ids = conversion.to_node_ids(store.get("node_id"), len(dense))
-        check_finite(dense, f"{kind!r} of {name}", ids, store.get("feature_names"))
-        given[kind] = dense
+        if x.size(1):
+            given[kind] = conversion.to_features(x, f"{kind!r} of {name}")
+            ids = conversion.to_node_ids(store.get("node_id"), len(x))
+            check_finite(given[kind], f"{kind!r} of {name}", ids, store.get("feature_names"))
     return given
 
 
@@ -212,9 +201,7 @@ def _weights(graph: HeteroData, edges: TypedEdges, name: str, notes: list[str]) 
     for relation, weight in weights.items():
         count = edges.relations[relation].size(1)
         if weight is not None and list(weight.shape) != [count]:
-            raise InputError(
-                f"edge_weight of {relation} of {name} has the shape {list(weight.shape)}; it must be [{count}]"
-            )
+            raise conversion.shape_error(f"edge_weight of {relation}", weight, name, f"be [{count}]")
         parts.append(torch.ones(count) if weight is None else weight.detach().cpu().float())
     return torch.cat(parts)
 
@@ -242,14 +229,14 @@ def _labels(graph: HeteroData, labeled: str | None, edges: TypedEdges, name: str
         raise InputError(f"y of {name} is a {type(store['y']).__name__}; it must be a tensor")
     fields = {"y": conversion.to_classes(store["y"], name)}
     fields |= {mask: store[mask].detach().cpu().bool() for mask in MASKS if store.get(mask) is not None}
-    start, size = edges.starts[labeled], edges.sizes[labeled]
+    size = edges.sizes[labeled]
     for field, own in fields.items():
         if len(own) != size:
             raise InputError(
                 f"{field} of {name} has {plural(len(own), 'row')}, and there are {plural(size, 'node')} of its type"
             )
         fields[field] = own.new_full((edges.num_nodes, *own.shape[1:]), -1 if field == "y" else 0)
-        fields[field][start : start + size] = own
+        fields[field][edges.rows[labeled]] = own
     y = fields.pop("y")
     return y, conversion.to_split(fields, edges.num_nodes, name)
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate, pairwise
 
 import torch
 from torch import Tensor
@@ -37,13 +38,10 @@ class TypedEdges:
     """`[2, E]` of each relation: source and target, each numbered within its type."""
 
     @property
-    def starts(self) -> dict[str, int]:
-        """The number of each type's first node."""
-        starts, start = {}, 0
-        for name, size in self.sizes.items():
-            starts[name] = start
-            start += size
-        return starts
+    def rows(self) -> dict[str, slice]:
+        """The rows of each type among all nodes."""
+        bounds = pairwise(accumulate(self.sizes.values(), initial=0))
+        return {name: slice(*ends) for name, ends in zip(self.sizes, bounds, strict=True)}
 
     @property
     def num_nodes(self) -> int:
@@ -52,9 +50,9 @@ class TypedEdges:
 
     def edge_index(self) -> Tensor:
         """Returns all edges `[2, E]`, relation after relation, in the numbering of all nodes."""
-        starts = self.starts
+        rows = self.rows
         parts = [
-            edges + torch.tensor([[starts[source]], [starts[target]]])
+            edges + torch.tensor([[rows[source].start], [rows[target].start]])
             for (source, _, target), edges in self.relations.items()
         ]
         return torch.cat(parts, 1) if parts else torch.empty(2, 0, dtype=torch.int64)

@@ -26,13 +26,13 @@ def raw_from_pyg(
     training: bool = True,
     target_type: str | None = None,
 ) -> RawGraph:
-    """Returns a graph of PyG's in the library's types; `graph` is left unchanged.
+    """Returns a PyG graph in the library's types; `graph` is left unchanged.
 
     Args:
         graph: a `HeteroData` as `to_homogeneous` describes, or a `Data` with `x`, `y` and `edge_index`. Optional: masks
             [M] or [M, K], `edge_weight` [E], `node_id`, `class_names`, `feature_names`, `notes`, `label_x` [C, F'],
             `label_adjacency` [C, C], and what `GraphData.to_pyg` adds.
-        settings: how the features of several node types are made alike.
+        settings: `type_channels` and `missing_features`, for the features of several node types.
         name: of the graph; None for its own field `name`.
         training: whether it must have labels.
         target_type: of several node types, the one to be predicted; None for the one that has labels.

@@ -1,4 +1,4 @@
-"""A graph as a reader found it: edges in a list, and no split, one split or several."""
+"""What every form of a graph has, and a graph as a reader found it: edges in a list, no split, one or several."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from legnn.data.splits import Split
 
 
 class TextTransform(Protocol):
-    """Computes features from texts, as it was fitted to; `legnn.io.TextFeatures` is the one we have."""
+    """Computes features from texts, as `legnn.io.TextFeatures` does."""
 
     def transform(self, texts: Sequence[str]) -> np.ndarray:
         """Returns features float32 `[len(texts), F]`."""
@@ -23,12 +23,34 @@ class TextTransform(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RawGraph:
-    """What a reader found, before a split is chosen and edges are built into rows. Other fields as in `GraphData`."""
+class GraphFields:
+    """Nodes and classes of a graph on the CPU."""
 
     name: str
     x: Tensor
+    """`[M, F]` float32."""
     y: Tensor
+    """`[M]` int64, -1 is unlabeled."""
+    class_names: list[str | int | float]
+    node_id: np.ndarray
+    """`[M]` int64 or text."""
+    feature_names: list[str] | None = None
+    text_features: TextTransform | None = None
+    """How features were computed from a text column."""
+    label_x: Tensor | None = None
+    """`[C, F']` float32, features of the labels."""
+    label_adjacency: Tensor | None = None
+    """`[C, C]` float32, weights of label–label edges, row = target."""
+    node_types: NodeTypes | None = None
+    """Of a graph with several node types."""
+    notes: list[str] = field(default_factory=list)
+    """Sentences that a reader of the scores should know."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RawGraph(GraphFields):
+    """What a reader found, before a split is chosen and edges are built into rows."""
+
     edge_index: Tensor
     """`[2, E]` int64, source and target of each edge."""
     edge_weight: Tensor | None = None
@@ -37,13 +59,5 @@ class RawGraph:
     """`[M]`, or `[M, K]` for K splits; None where a split has to be drawn."""
     is_split_chosen: bool = False
     """Whether `masks` are those of the split that the settings name."""
-    class_names: list[str | int | float]
-    node_id: np.ndarray
-    feature_names: list[str] | None = None
-    text_features: TextTransform | None = None
-    label_x: Tensor | None = None
-    label_adjacency: Tensor | None = None
-    node_types: NodeTypes | None = None
     computed_features: list[str] = field(default_factory=list)
     feature_digest: str = ""
-    notes: list[str] = field(default_factory=list)

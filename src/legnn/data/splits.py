@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
+from torch_geometric.utils import index_to_mask
 
 from legnn.errors import InputError
 
@@ -26,13 +27,7 @@ def split_number(split: int | str | None) -> int | None:
 
 
 def pick_split(masks: Split, split: int | None, name: str) -> Split:
-    """Returns one split of masks [M] or [M, K]; None picks the first.
-
-    Args:
-        masks: [M] for one split, [M, K] for K.
-        split: column to pick.
-        name: of the graph, for the error.
-    """
+    """Returns the column `split` of masks [M, K], the first one for None; masks [M] are one split."""
     column = 0 if split is None else split
     stacked = Split(*(mask.bool().unsqueeze(1) if mask.dim() == 1 else mask.bool() for mask in masks))
     count = min(mask.shape[1] for mask in stacked)
@@ -46,10 +41,6 @@ def stratified_split(y: Tensor, seed: int) -> Split:
     """Draws 60/20/20 of the labeled nodes of every class, at least one of them for training.
 
     A class of two or more nodes also has one for validation. Unlabeled nodes (-1) are in none of the three.
-
-    Args:
-        y: int64 [M], -1 is unlabeled.
-        seed: the same seed draws the same split.
     """
     size = np.bincount(y[y >= 0].numpy(), minlength=1)
     train = np.maximum(1, np.rint(TRAIN_SHARE * size).astype(np.int64))
@@ -58,13 +49,9 @@ def stratified_split(y: Tensor, seed: int) -> Split:
 
 
 def draw_split(y: Tensor, train: np.ndarray, val: np.ndarray, seed: int) -> Split:
-    """Draws `train[c]` nodes of each class c for training, then `val[c]` for validation; the rest is for testing.
+    """Draws `train[c]` nodes of each class c for training, then `val[c]` of the rest for validation.
 
-    Args:
-        y: int64 [M], -1 is unlabeled.
-        train: int [C] nodes of each class.
-        val: int [C] nodes of each class, as far as there are any left.
-        seed: the same seed draws the same split.
+    The other labeled nodes are for testing. `y` is int64 [M], -1 is unlabeled; `train` and `val` are int [C].
     """
     label = y.numpy()
     shuffled = np.random.default_rng(seed).permutation(np.flatnonzero(label >= 0))
@@ -73,10 +60,4 @@ def draw_split(y: Tensor, train: np.ndarray, val: np.ndarray, seed: int) -> Spli
     first_of_class = np.searchsorted(c, c)
     rank = np.arange(len(c)) - first_of_class
     parts = (rank < train[c], (rank >= train[c]) & (rank < train[c] + val[c]), rank >= train[c] + val[c])
-    return Split(*(_mask(by_class[part], len(label)) for part in parts))
-
-
-def _mask(index: np.ndarray, size: int) -> Tensor:
-    mask = torch.zeros(size, dtype=torch.bool)
-    mask[torch.from_numpy(index)] = True
-    return mask
+    return Split(*(index_to_mask(torch.from_numpy(by_class[part]), len(label)) for part in parts))

@@ -34,10 +34,7 @@ class Statistics(NamedTuple):
 def statistics(graph: GraphData) -> Statistics:
     """Returns size, split and homophily of a graph."""
     targets = graph.num_nodes if graph.node_types is None else int(graph.node_types.target_mask.sum())
-
-    def percent(mask: Tensor) -> float:
-        return 100 * int(mask.sum()) / targets
-
+    train, val, test = (100 * int(mask.sum()) / targets for mask in (graph.train_mask, graph.val_mask, graph.test_mask))
     return Statistics(
         name=graph.name,
         nodes=graph.num_nodes,
@@ -45,21 +42,17 @@ def statistics(graph: GraphData) -> Statistics:
         features=graph.num_features,
         classes=graph.num_classes,
         labeled=int((graph.y >= 0).sum()),
-        train_percent=percent(graph.train_mask),
-        val_percent=percent(graph.val_mask),
-        test_percent=percent(graph.test_mask),
+        train_percent=train,
+        val_percent=val,
+        test_percent=test,
         homophily=graph.provenance.homophily,
     )
 
 
 def edge_homophily(edge_index: Tensor, y: Tensor) -> float:
-    """Returns the fraction of edges whose ends share a class, over the edges with both ends labeled.
+    """Returns the fraction of edges [2, E] whose ends share a class `y` [M], over those with both ends labeled.
 
     NaN if there are no such edges.
-
-    Args:
-        edge_index: int64 [2, E].
-        y: int64 [M], -1 is unlabeled.
     """
     labeled, alike = 0, 0
     for source, target in zip(edge_index[0].split(CHUNK), edge_index[1].split(CHUNK), strict=True):

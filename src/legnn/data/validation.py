@@ -5,6 +5,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from legnn.data.conversion import shape_error
 from legnn.data.raw_graph import RawGraph
 from legnn.data.splits import Split
 from legnn.errors import InputError, plural
@@ -16,12 +17,9 @@ ROWS = 1 << 14
 
 
 def validate(graph: RawGraph, split: Split, *, training: bool = True) -> None:
-    """Raises `InputError` if a model could not be trained on `graph`, or its scores would mean nothing.
+    """Raises `InputError` if a model could not be trained on `graph` and `split`, or its scores would mean nothing.
 
-    Args:
-        graph: as a reader found it.
-        split: the chosen one.
-        training: False to check only what prediction needs.
+    If not `training`, only what prediction needs is checked.
     """
     _check_nodes(graph)
     if graph.x.shape[1] == 0:
@@ -36,9 +34,7 @@ def validate(graph: RawGraph, split: Split, *, training: bool = True) -> None:
 
 def _check_nodes(graph: RawGraph) -> None:
     if graph.x.dim() != 2:
-        raise InputError(
-            f"x of {graph.name} has the shape {list(graph.x.shape)}; it must be [M, F], a row for each node"
-        )
+        raise shape_error("x", graph.x, graph.name, "be [M, F], a row for each node")
     nodes = graph.x.shape[0]
     if nodes == 0:
         raise InputError(f"{graph.name} has no nodes; there must be at least one of each class")
@@ -83,10 +79,10 @@ def check_finite(x: Tensor, name: str, ids: np.ndarray, columns: list[str] | Non
 def _check_edges(graph: RawGraph) -> None:
     edge_index, nodes = graph.edge_index, graph.x.shape[0]
     if edge_index.dim() != 2 or edge_index.shape[0] != 2:
-        raise InputError(f"edge_index of {graph.name} has the shape {list(edge_index.shape)}; it must be [2, E]")
+        raise shape_error("edge_index", edge_index, graph.name, "be [2, E]")
     if edge_index.shape[1] == 0:
         raise InputError(f"{graph.name} has no edges; a graph needs at least one")
-    # the least and the largest decide: a mask over all edges is made only where there is an edge to name
+    # the extremes decide: a mask over all edges is built only where one of them has to be named
     if int(edge_index.min()) < 0 or int(edge_index.max()) >= nodes:
         outside = ((edge_index < 0) | (edge_index >= nodes)).any(dim=0)
         edge = _first(outside)
@@ -97,10 +93,8 @@ def _check_edges(graph: RawGraph) -> None:
         )
     weight = graph.edge_weight
     if weight is not None and list(weight.shape) != [edge_index.shape[1]]:
-        raise InputError(
-            f"edge_weight of {graph.name} has the shape {list(weight.shape)}; it must be [{edge_index.shape[1]}]"
-        )
-    # NaN is the least and the largest of everything, and neither above 0 nor below infinity
+        raise shape_error("edge_weight", weight, graph.name, f"be [{edge_index.shape[1]}]")
+    # with a NaN among the weights both extremes are NaN, which compares false
     if weight is not None and not (float(weight.min()) > 0 and float(weight.max()) < float("inf")):
         edge = _first(~(torch.isfinite(weight) & (weight > 0)))
         raise InputError(
@@ -165,16 +159,11 @@ def _check_label_graph(graph: RawGraph) -> None:
     classes = len(graph.class_names)
     label_x, among = graph.label_x, graph.label_adjacency
     if label_x is not None and (label_x.dim() != 2 or label_x.shape[0] != classes or label_x.shape[1] == 0):
-        raise InputError(
-            f"label_x of {graph.name} has the shape {list(label_x.shape)}; it must have a row for each of the "
-            f"{classes} classes"
-        )
+        raise shape_error("label_x", label_x, graph.name, f"have a row for each of the {classes} classes")
     if label_x is not None and not torch.isfinite(label_x).all():
         raise InputError(f"label_x of {graph.name} holds numbers that are not finite; every label feature must be")
     if among is not None and list(among.shape) != [classes, classes]:
-        raise InputError(
-            f"label_adjacency of {graph.name} has the shape {list(among.shape)}; it must be [{classes}, {classes}]"
-        )
+        raise shape_error("label_adjacency", among, graph.name, f"be [{classes}, {classes}]")
     if among is not None and not (torch.isfinite(among).all() and (among >= 0).all()):
         raise InputError(f"label_adjacency of {graph.name} must hold weights that are finite and not negative")
 

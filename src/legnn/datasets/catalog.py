@@ -16,7 +16,9 @@ GNN_BENCHMARK = "https://github.com/shchur/gnn-benchmark/raw/master/data/npz"
 HETEROPHILOUS = "https://github.com/yandex-research/heterophilous-graphs/raw/main/data"
 OGB = "https://snap.stanford.edu/ogb/data/nodeproppred"
 PYG = "https://data.pyg.org/datasets"
-DBLP = "https://www.dropbox.com/s/yh4grpeks87ugr2/DBLP_processed.zip?dl=1"
+DROPBOX = "https://www.dropbox.com/s/yh4grpeks87ugr2"
+
+GEOM_GCN_SPLITS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +26,6 @@ class NamedSet:
     """A data set that can be loaded by name."""
 
     name: str
-    """The name to give `load`."""
     about: str
     """Description of nodes, edges and classes."""
     splits: str
@@ -35,24 +36,24 @@ class NamedSet:
     reads_split: bool = False
     """Whether the masks of `read` are those of the given split."""
     files: tuple[RemoteFile, ...] = field(default=(), repr=False)
-    """Files, in the order of download."""
     class_names: tuple[str | int, ...] | None = None
     """The classes in order; None where they are numbers or in the files."""
     notes: tuple[str, ...] = ()
     """Sentences that a reader of the scores should know."""
 
 
-def _planetoid(
-    name: str, folder: str, about: str, class_names: tuple[str, ...] | None, notes: tuple[str, ...] = ()
-) -> NamedSet:
+def _files(folder: str, url: str, *names: str) -> tuple[RemoteFile, ...]:
+    return tuple(RemoteFile(f"{folder}/{name}", f"{url}/{name}") for name in names)
+
+
+def _geom_gcn_splits(folder: str, name: str) -> tuple[RemoteFile, ...]:
+    return _files(folder, f"{GEOM_GCN}/splits", *(f"{name}_split_0.6_0.2_{i}.npz" for i in range(GEOM_GCN_SPLITS)))
+
+
+def _planetoid(name: str, folder: str, about: str, class_names: tuple[str, ...] | None, *notes: str) -> NamedSet:
     parts = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
-    common = tuple(
-        RemoteFile(f"planetoid/{folder}/raw/ind.{name}.{part}", f"{PLANETOID}/ind.{name}.{part}") for part in parts
-    )
-    split_names = [f"{name}_split_0.6_0.2_{i}.npz" for i in range(readers.GEOM_GCN_SPLITS)]
-    splits = tuple(
-        RemoteFile(f"planetoid/{folder}/geom-gcn/raw/{split}", f"{GEOM_GCN}/splits/{split}") for split in split_names
-    )
+    common = _files(f"planetoid/{folder}/raw", PLANETOID, *(f"ind.{name}.{part}" for part in parts))
+    splits = _geom_gcn_splits(f"planetoid/{folder}/geom-gcn/raw", name)
     return NamedSet(
         name=name,
         about=about,
@@ -66,70 +67,47 @@ def _planetoid(
 
 def _gnn_benchmark(dataset: type[Amazon] | type[Coauthor], folder: str, stem: str, about: str) -> NamedSet:
     collection = dataset.__name__.lower()
-    file = RemoteFile(f"{collection}/{folder}/raw/{stem}.npz", f"{GNN_BENCHMARK}/{stem}.npz")
+    files = _files(f"{collection}/{folder}/raw", GNN_BENCHMARK, f"{stem}.npz")
     split_file = f"splits/{collection}_{folder.lower()}_60_20_20.npz"
     return NamedSet(
         name=f"{collection}-{folder.lower()}",
         about=about,
         splits=f"60/20/20 from {split_file}, or drawn if that is not there",
-        read=lambda split: readers.read_gnn_benchmark(lambda root: dataset(root, folder), folder, file, split_file),
-        files=(file,),
-    )
-
-
-def _heterophilous(name: str, about: str) -> NamedSet:
-    file = RemoteFile(f"heterophilous/{name}/raw/{name}.npz", f"{HETEROPHILOUS}/{name}.npz")
-    return NamedSet(
-        name=name,
-        about=about,
-        splits="0 to 9 (50/25/25), 0 by default",
-        read=lambda split: readers.read_heterophilous(name, file),
-        files=(file,),
-    )
-
-
-def _filtered(animal: str) -> NamedSet:
-    npz = f"{animal}_filtered.npz"
-    file = RemoteFile(f"filtered/{npz}", f"{HETEROPHILOUS}/{npz}")
-    return NamedSet(
-        name=f"{animal}-filtered",
-        about=f"Wikipedia pages on {animal}s that link to each other, by traffic, duplicates removed",
-        splits="0 to 9, 0 by default",
-        read=lambda split: readers.read_filtered(file),
-        files=(file,),
-    )
-
-
-def _actor() -> NamedSet:
-    tables = ("out1_node_feature_label.txt", "out1_graph_edges.txt")
-    split_names = [f"film_split_0.6_0.2_{i}.npz" for i in range(readers.GEOM_GCN_SPLITS)]
-    files = (
-        *(RemoteFile(f"actor/raw/{table}", f"{GEOM_GCN}/new_data/film/{table}") for table in tables),
-        *(RemoteFile(f"actor/raw/{split}", f"{GEOM_GCN}/splits/{split}") for split in split_names),
-    )
-    return NamedSet(
-        name="actor",
-        about="actors named on the same Wikipedia page, by the words of their own",
-        splits="0 to 9 (48/32/20), 0 by default",
-        read=lambda split: readers.read_actor(files),
+        read=lambda split: readers.read_gnn_benchmark(lambda root: dataset(root, folder), folder, split_file, *files),
         files=files,
     )
 
 
-def _dblp() -> NamedSet:
-    features = ("features_0.npz", "features_1.npz", "features_2.npy")
-    parts = ("adjM.npz", *features, "labels.npy", "node_types.npy", "train_val_test_idx.npz")
-    files = tuple(RemoteFile(f"dblp_hetero/raw/{part}", None) for part in parts)
-    archive = RemoteFile("dblp_hetero/DBLP_processed.zip", DBLP)
+def _heterophilous(name: str, about: str) -> NamedSet:
+    files = _files(f"heterophilous/{name}/raw", HETEROPHILOUS, f"{name}.npz")
     return NamedSet(
-        name="dblp",
-        about="computer scientists with their papers, terms and conferences, authors by research area",
-        splits="MAGNN's: 400 training and 400 validation nodes",
-        read=lambda split: readers.read_dblp(files, archive),
-        files=(*files, archive),
+        name=name,
+        about=about,
+        splits="0 to 9 (50/25/25), 0 by default",
+        read=lambda split: readers.read_heterophilous(name, *files),
+        files=files,
     )
 
 
+def _filtered(animal: str) -> NamedSet:
+    files = _files("filtered", HETEROPHILOUS, f"{animal}_filtered.npz")
+    return NamedSet(
+        name=f"{animal}-filtered",
+        about=f"Wikipedia pages on {animal}s that link to each other, by traffic, duplicates removed",
+        splits="0 to 9, 0 by default",
+        read=lambda split: readers.read_filtered(*files),
+        files=files,
+    )
+
+
+ACTOR = (
+    *_files("actor/raw", f"{GEOM_GCN}/new_data/film", "out1_node_feature_label.txt", "out1_graph_edges.txt"),
+    *_geom_gcn_splits("actor/raw", "film"),
+)
+DBLP_FEATURES = ("features_0.npz", "features_1.npz", "features_2.npy")
+DBLP_PARTS = ("adjM.npz", *DBLP_FEATURES, "labels.npy", "node_types.npy", "train_val_test_idx.npz")
+DBLP = tuple(RemoteFile(f"dblp_hetero/raw/{part}", None) for part in DBLP_PARTS)
+DBLP_ARCHIVE = RemoteFile("dblp_hetero/DBLP_processed.zip", f"{DROPBOX}/DBLP_processed.zip?dl=1")
 ARXIV = RemoteFile("ogb/arxiv.zip", f"{OGB}/arxiv.zip")
 MAG = RemoteFile("ogb/mag.zip", f"{OGB}/mag.zip")
 MAG_EMBEDDING = RemoteFile("ogb/mag_metapath2vec_emb.zip", f"{PYG}/mag_metapath2vec_emb.zip")
@@ -163,7 +141,7 @@ CATALOG: dict[str, NamedSet] = {
             "CiteSeer",
             "computer science papers that cite each other, by area",
             CITESEER_CLASSES,
-            (CITESEER_NOTE,),
+            CITESEER_NOTE,
         ),
         _planetoid("pubmed", "PubMed", "papers on diabetes that cite each other, by type", None),
         _gnn_benchmark(
@@ -176,7 +154,13 @@ CATALOG: dict[str, NamedSet] = {
             "Amazon computers products bought together, by category",
         ),
         _gnn_benchmark(Coauthor, "CS", "ms_academic_cs", "computer scientists who wrote together, by field of study"),
-        _actor(),
+        NamedSet(
+            name="actor",
+            about="actors named on the same Wikipedia page, by the words of their own",
+            splits="0 to 9 (48/32/20), 0 by default",
+            read=lambda split: readers.read_actor(ACTOR),
+            files=ACTOR,
+        ),
         _heterophilous("tolokers", "crowd workers who did the same tasks, by whether they were banned"),
         _heterophilous("minesweeper", "cells of a minefield beside each other, by whether there is a mine"),
         _filtered("chameleon"),
@@ -188,7 +172,13 @@ CATALOG: dict[str, NamedSet] = {
             read=lambda split: readers.read_arxiv(ARXIV),
             files=(ARXIV,),
         ),
-        _dblp(),
+        NamedSet(
+            name="dblp",
+            about="computer scientists with their papers, terms and conferences, authors by research area",
+            splits="MAGNN's: 400 training and 400 validation nodes",
+            read=lambda split: readers.read_dblp(DBLP, DBLP_ARCHIVE),
+            files=(*DBLP, DBLP_ARCHIVE),
+        ),
         NamedSet(
             name="ogbn-mag",
             about="papers with their authors, institutions and fields, papers by venue",

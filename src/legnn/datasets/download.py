@@ -24,7 +24,6 @@ class RemoteFile:
 
     path: str
     """Under the data folder."""
-
     url: str | None
     """None if it is not published."""
 

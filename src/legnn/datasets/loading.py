@@ -14,7 +14,7 @@ from legnn.data.splits import split_number
 from legnn.datasets.catalog import CATALOG, NamedSet
 from legnn.datasets.download import data_folder
 from legnn.errors import InputError, did_you_mean
-from legnn.io.prepared import CARD, check_loaded, check_place, is_prepared, read_prepared, write_prepared
+from legnn.io.prepared import CARD, check_loaded, check_place, read_prepared, write_prepared
 from legnn.io.tables import read_table_folder
 from legnn.io.text_features import TextFeatures
 from legnn.io.typed_tables import has_types, read_typed_folder
@@ -51,12 +51,11 @@ def load(
         raise InputError("text_features are given, but no text column; say which one as text")
     if isinstance(source, Data | HeteroData):
         _refuse_text(settings, f"a {type(source).__name__} in memory")
-        raw = raw_from_pyg(source, settings, training=training, target_type=target_type)
-        return GraphData.from_raw(raw, replace(settings, source=raw.name), training=training)
+        return GraphData.from_pyg(source, training=training, target_type=target_type, **options)
     if settings.source in CATALOG and not isinstance(source, Path):
         return _load_named(CATALOG[settings.source], settings)
     folder = _existing_folder(settings.source)
-    if is_prepared(folder):
+    if (folder / CARD).is_file():
         graph = read_prepared(folder)
         check_loaded(folder, graph, settings, target_type, text_features)
         return graph
@@ -70,15 +69,9 @@ def load(
 
 
 def prepare_folder(source: Source, out: str | Path, **options: Any) -> GraphData:
-    """Loads a graph as `load` does and writes it to the folder `out`, which `load` then maps into memory.
+    """Loads a graph as `load` does, writes it to `out`, and returns it; `load` then maps the folder into memory.
 
-    Args:
-        source: as in `load`.
-        out: new or empty.
-        **options: fields of `DataSettings`.
-
-    Returns:
-        The graph that was written.
+    The folder must be new or empty.
     """
     check_place(Path(out))
     graph = load(source, **options)

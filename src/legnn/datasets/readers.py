@@ -32,7 +32,6 @@ from legnn.datasets.pickles import refuse_harmful_pickle
 from legnn.errors import InputError, first_line
 from legnn.io.typed_tables import has_types, read_typed_folder
 
-GEOM_GCN_SPLITS = 10
 DIGITS_NEIGHBORS, DIGITS_TRAIN_PER_CLASS, DIGITS_VAL_PER_CLASS = 10, 10, 30
 ARXIV_CHANNELS = 128
 MAG_RELATIONS = (
@@ -55,12 +54,9 @@ def read_digits(split: int | None) -> Data:
     y = torch.from_numpy(digits.target).long()
     neighbors = kneighbors_graph(digits.data, DIGITS_NEIGHBORS).tocoo()
     edge_index = torch.from_numpy(np.stack([neighbors.col, neighbors.row])).long()  # from its neighbors to a node
-    train = np.full(10, DIGITS_TRAIN_PER_CLASS)
-    val = np.full(10, DIGITS_VAL_PER_CLASS)
-    masks = draw_split(y, train, val, seed=split or 0)
-    return Data(
-        x=x, y=y, edge_index=edge_index, feature_names=digits.feature_names, **dict(zip(MASKS, masks, strict=True))
-    )
+    counts = (np.full(10, DIGITS_TRAIN_PER_CLASS), np.full(10, DIGITS_VAL_PER_CLASS))
+    masks = dict(zip(MASKS, draw_split(y, *counts, seed=split or 0), strict=True))
+    return Data(x=x, y=y, edge_index=edge_index, feature_names=digits.feature_names, **masks)
 
 
 def read_planetoid(
@@ -72,22 +68,20 @@ def read_planetoid(
         if file.suffix != ".index":
             refuse_harmful_pickle(file)
     if split is None:
-        return _read_with_pyg(
-            lambda root: Planetoid(root, folder), {f"{folder}/raw/{file.name}": file for file in files}
-        )
-    files += [fetch(file) for file in splits]
-    places = {f"{folder}/geom-gcn/raw/{file.name}": file for file in files}
-    return _read_with_pyg(lambda root: Planetoid(root, folder, split="geom-gcn"), places)
+        raw, kind = f"{folder}/raw", "public"
+    else:
+        files += [fetch(file) for file in splits]
+        raw, kind = f"{folder}/geom-gcn/raw", "geom-gcn"
+    return _read_with_pyg(lambda root: Planetoid(root, folder, split=kind), {f"{raw}/{one.name}": one for one in files})
 
 
-def read_gnn_benchmark(dataset: Callable[[str], Any], folder: str, file: RemoteFile, split_file: str) -> Data:
-    """Returns a set of Amazon's or Coauthor's, with the 60/20/20 split if its file is there."""
+def read_gnn_benchmark(dataset: Callable[[str], Any], folder: str, split_file: str, file: RemoteFile) -> Data:
+    """Returns a data set of Amazon or Coauthor, with the 60/20/20 split if its file exists."""
     data = _read_with_pyg(dataset, {f"{folder}/raw/{Path(file.path).name}": fetch(file)})
     path = data_folder() / split_file
     if path.is_file():
         with as_input_error(path), np.load(path, allow_pickle=False) as parts:
-            for mask, part in zip(MASKS, ("train", "valid", "test"), strict=True):
-                data[mask] = index_to_mask(torch.from_numpy(parts[part]), size=len(data.y))
+            data.update(_masks(parts.__getitem__, len(data.y)))
     return data
 
 
@@ -124,10 +118,6 @@ def read_arxiv(archive: RemoteFile) -> Data:
     x = _csv_numbers(open_member("raw/node-feat.csv.gz"), pa.float32())
     y = _csv_numbers(open_member("raw/node-label.csv.gz"), pa.int64()).flatten()
     edges = _csv_numbers(open_member("raw/edge.csv.gz"), pa.int64())
-    masks = {}
-    for mask, part in zip(MASKS, ("train", "valid", "test"), strict=True):
-        index = _csv_numbers(open_member(f"split/time/{part}.csv.gz"), pa.int64()).flatten()
-        masks[mask] = index_to_mask(torch.from_numpy(index), size=len(y))
     categories = _csv_rows(open_member("mapping/labelidx2arxivcategeory.csv.gz"))
     papers = _csv_rows(open_member("mapping/nodeidx2paperid.csv.gz"))
     data = Data(
@@ -137,7 +127,7 @@ def read_arxiv(archive: RemoteFile) -> Data:
         class_names=categories.sort_by("label idx")["arxiv category"].to_pylist(),
         node_id=papers.sort_by("node idx")["paper id"].to_numpy(),
         notes=[],
-        **masks,
+        **_masks(lambda part: _csv_numbers(open_member(f"split/time/{part}.csv.gz"), pa.int64()), len(y)),
     )
     if x.shape[1] != ARXIV_CHANNELS:
         data.notes.append(
@@ -164,14 +154,22 @@ def read_mag(archive: RemoteFile, embedding: RemoteFile) -> HeteroData:
     for relation in MAG_RELATIONS:
         edges = _csv_numbers(open_member(f"raw/relations/{'___'.join(relation)}/edge.csv.gz"), pa.int64())
         graph[relation].edge_index = torch.from_numpy(np.ascontiguousarray(edges.T))
-    for mask, part in zip(MASKS, ("train", "valid", "test"), strict=True):
+
+    def indices(part: str) -> np.ndarray:
         member = f"split/time/paper/{part}.csv.gz"
-        index = _csv_numbers(open_member(member, f"raw/{member}"), pa.int64())
-        graph["paper"][mask] = index_to_mask(torch.from_numpy(index.flatten()), size=len(y))
+        return _csv_numbers(open_member(member, f"raw/{member}"), pa.int64())
+
+    graph["paper"].update(_masks(indices, len(y)))
     for kind, rows in _mag_embedding(embedding).items():
         if kind != "paper":
             graph[kind].x = rows
     return graph
+
+
+def _masks(indices: Callable[[str], np.ndarray], num_nodes: int) -> dict[str, Tensor]:
+    """Returns the masks [M] from a function that returns the nodes of a part of the split."""
+    parts = zip(MASKS, ("train", "valid", "test"), strict=True)
+    return {mask: index_to_mask(torch.from_numpy(indices(part).flatten()), size=num_nodes) for mask, part in parts}
 
 
 def _mag_embedding(embedding: RemoteFile) -> dict[str, Tensor]:
@@ -250,12 +248,12 @@ def as_input_error(path: Path) -> Iterator[None]:
 
 
 def _ogb_places(name: str) -> tuple[str, ...]:
-    """Returns the folders under the data folder that may hold an unzipped set of OGB's."""
+    """Returns the folders under the data folder that may hold an unzipped OGB data set."""
     return f"ogb/ogbn_{name}", f"ogb/{name}", f"ogbn_{name}", name
 
 
 def _ogb_opener(name: str, archive: RemoteFile) -> Callable[..., bytes]:
-    """Returns a function from a member's name to its unzipped bytes; of several names, the first that is there."""
+    """Returns a function from a member's name to its unzipped bytes; of several names, the first that exists."""
     places = (*_ogb_places(name), f"ogb/{name}.zip", f"{name}.zip")
     found = next((place for one in places if (place := data_folder() / one).exists()), None)
     place = found or fetch(archive)
@@ -274,7 +272,7 @@ def _ogb_opener(name: str, archive: RemoteFile) -> Callable[..., bytes]:
 def _csv_numbers(text: bytes, kind: pa.DataType) -> np.ndarray:
     """Returns the numbers [rows, columns] of a table without a header."""
     columns = [str(i) for i in range(text[: text.find(b"\n")].count(b",") + 1)]
-    with as_input_error(Path("a table of OGB's")):
+    with as_input_error(Path("a table of OGB")):
         table = pacsv.read_csv(
             pa.BufferReader(text),
             read_options=pacsv.ReadOptions(column_names=columns),
@@ -284,5 +282,5 @@ def _csv_numbers(text: bytes, kind: pa.DataType) -> np.ndarray:
 
 
 def _csv_rows(text: bytes) -> pa.Table:
-    with as_input_error(Path("a mapping of OGB's")):
+    with as_input_error(Path("a mapping of OGB")):
         return pacsv.read_csv(pa.BufferReader(text))

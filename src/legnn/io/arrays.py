@@ -15,7 +15,7 @@ CHUNK = 1 << 26
 """Bytes that are written at a time."""
 
 LARGE = 1 << 28
-"""An array of so many bytes takes seconds to write, and a progress bar is shown."""
+"""Arrays of at least this many bytes take seconds to write: a progress bar is shown."""
 
 
 def map_array(path: Path) -> np.ndarray:
@@ -23,9 +23,7 @@ def map_array(path: Path) -> np.ndarray:
 
     All processes that map a file share one copy of it. Writing to the array changes a private copy of the page.
 
-    Raises:
-        OSError: if the file cannot be opened.
-        ValueError: if it holds no array, only a part of one, or Python objects.
+    Raises `OSError` if it cannot be opened, `ValueError` if it holds no array, a part of one, or Python objects.
     """
     with path.open("rb") as file:
         version = np.lib.format.read_magic(file)

@@ -1,5 +1,6 @@
-"""Cells of a table: ids and classes of any type, split names, numbers."""
+"""Cells of a table: ids and classes of any type and where to find them, split names, numbers."""
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -22,9 +23,7 @@ class ParsedNumbers(NamedTuple):
 def as_keys(column: pa.ChunkedArray, from_text: bool) -> pa.Array:
     """Returns ids or classes as int64, float64 or string, null where the cell is empty.
 
-    Args:
-        column: of any flat type.
-        from_text: whether the column comes from a text file, where integers are written as text.
+    `from_text` says that the column comes from a text file, where integers are written as text.
     """
     values = _plain(column)
     if pa.types.is_boolean(values.type):
@@ -58,11 +57,44 @@ def join_keys(parts: list[pa.Array]) -> pa.Array:
 
 
 def find(keys: pa.Array, among: pa.Array) -> np.ndarray:
-    """Returns the position of each key in `among`, int64 [len(keys)]; -1 where it is not there or null."""
+    """Returns the position of each key in `among`, int64 [len(keys)]; -1 where it is not there or null.
+
+    Integers are compared by value, keys of another type as text.
+    """
     if keys.type != among.type:
         keys, among = as_text(keys), as_text(among)
     positions = pc.index_in(keys, value_set=among, skip_nulls=True)
     return positions.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+class NodeIndex:
+    """Finds the positions of keys among `ids` `[M]`, which are all different and not null."""
+
+    def __init__(self, ids: pa.Array) -> None:
+        self._ids = ids
+        self._is_int = pa.types.is_int64(ids.type)
+        self._is_range = self._is_int and np.array_equal(ids.to_numpy(zero_copy_only=False), np.arange(len(ids)))
+
+    def find(self, keys: pa.Array) -> np.ndarray:
+        """Returns the positions of keys as `find` does, from an index that is built once."""
+        if not self._is_int or not pa.types.is_int64(keys.type):
+            return self._texts.get_indexer(as_text(keys).to_numpy(zero_copy_only=False)).astype(np.int64)
+        numbers = keys.fill_null(-1).to_numpy(zero_copy_only=False)
+        if self._is_range:
+            # as unsigned, a negative number is above them all
+            return np.where(numbers.view(np.uint64) < len(self._ids), numbers, -1)
+        position = self._values.get_indexer(numbers).astype(np.int64)
+        if keys.null_count:
+            position[keys.is_null().to_numpy(zero_copy_only=False)] = -1
+        return position
+
+    @cached_property
+    def _values(self) -> pd.Index:
+        return pd.Index(self._ids.to_numpy(zero_copy_only=False))
+
+    @cached_property
+    def _texts(self) -> pd.Index:
+        return pd.Index(as_text(self._ids).to_numpy(zero_copy_only=False), dtype=object)
 
 
 def sorted_unique(keys: pa.Array) -> pa.Array:

@@ -13,18 +13,9 @@ import pyarrow.parquet as pq
 
 from legnn.config.data import DataSettings
 from legnn.errors import InputError, plural
-from legnn.io.columns import join_keys, parse_numbers, single_precision
-from legnn.io.node_index import NodeIndex
+from legnn.io.columns import NodeIndex, join_keys, parse_numbers, single_precision
 from legnn.io.progress import progress_bar
-from legnn.io.table_files import (
-    as_input_error,
-    check_names,
-    csv_options,
-    has_column,
-    read_keys,
-    require_column,
-    row_name,
-)
+from legnn.io.table_files import TableFile, as_input_error, check_names, csv_options
 
 ROWS = 1 << 20
 """Rows of a batch of Parquet."""
@@ -33,7 +24,7 @@ BLOCK = 1 << 22
 """Bytes of a batch of CSV."""
 
 LARGE = 1 << 26
-"""A file of so many bytes takes seconds to read, and a progress bar is shown."""
+"""Files of at least this many bytes take seconds to read: a progress bar is shown."""
 
 
 class Edges(NamedTuple):
@@ -68,16 +59,14 @@ def read_edges(
         what: for errors, `node` or `class`; of sources and of targets where these differ.
         is_weight_optional: whether the weight column may be missing even if the user named it.
 
-    Raises:
-        InputError: for the first row with an unknown id or a weight that is not a positive number.
+    Raises `InputError` for the first row with an unknown id or a weight that is not a positive number.
     """
     with as_input_error(path):
-        names = check_names(path, _column_names(path))
-        require_column(path, names, settings.source_column, "source_column")
-        require_column(path, names, settings.target_column, "target_column")
-        weighted = settings.weight_column in names
-        if not is_weight_optional:
-            weighted = has_column(path, names, settings.weight_column, "weight_column")
+        file = TableFile(path, _column_names(path))
+        file.require(settings.source_column, "source_column")
+        file.require(settings.target_column, "target_column")
+        weight_name = settings.weight_column
+        weighted = weight_name in file.names if is_weight_optional else file.has(weight_name, "weight_column")
         sources = NodeIndex(source_ids)
         targets = sources if target_ids is source_ids else NodeIndex(target_ids)
         most = _max_rows(path)
@@ -85,11 +74,11 @@ def read_edges(
         ends = np.empty(2 * most, np.int64)
         weight = np.empty(most, np.float32) if weighted else None
         columns: list[_Ends | _Weights] = [
-            _Ends(path, settings.source_column, ends[:most], sources, of_source),
-            _Ends(path, settings.target_column, ends[most:], targets, of_target),
+            _Ends(file, settings.source_column, ends[:most], sources, of_source),
+            _Ends(file, settings.target_column, ends[most:], targets, of_target),
         ]
         if weight is not None:
-            columns.append(_Weights(path, settings.weight_column, weight))
+            columns.append(_Weights(file, weight_name, weight))
         for batch in _batches(path, [column.name for column in columns]):
             for column in columns:
                 column.add(batch.column(column.name))
@@ -103,32 +92,25 @@ def read_edges(
     return Edges(
         ends[: 2 * rows].reshape(2, rows),
         None if weight is None else weight[:rows],
-        [name for name in names if name not in used],
+        [name for name in file.names if name not in used],
     )
 
 
 def read_end_ids(path: Path, column: str, setting: str) -> pa.Array:
     """Returns the distinct ids of one end of the edges, as int64 or text, in no particular order.
 
-    Args:
-        path: of the table.
-        column: of the end.
-        setting: that names the column, for errors.
-
-    Raises:
-        InputError: for the first row without an id.
+    Raises `InputError` for the first row without an id, or if the column, which `setting` names, is missing.
     """
     found: list[pa.Array] = []
     rows = 0
     with as_input_error(path):
-        require_column(path, check_names(path, _column_names(path)), column, setting)
+        file = TableFile(path, _column_names(path))
+        file.require(column, setting)
         for batch in _batches(path, [column]):
-            keys = read_keys(path, pa.chunked_array([batch.column(column)]), column)
+            keys = file.keys(pa.chunked_array([batch.column(column)]), column)
             if keys.null_count:
                 row = rows + int(pc.index(keys.is_null(), True).as_py())
-                raise InputError(
-                    f"{path}, {row_name(path, row)}, has no id in column {column!r}; every edge has two ends"
-                )
+                raise InputError(f"{path}, {file.row(row)}, has no id in column {column!r}; every edge has two ends")
             found.append(pc.unique(keys))
             rows += len(keys)
     return pc.unique(join_keys(found))
@@ -138,7 +120,7 @@ def read_end_ids(path: Path, column: str, setting: str) -> pa.Array:
 class _Column:
     """A column that is being read: an array for its values, and the first cell that cannot be used."""
 
-    path: Path
+    file: TableFile
     name: str
     out: np.ndarray
     rows: int = field(default=0, init=False)
@@ -154,6 +136,16 @@ class _Column:
         self.out[self.rows : self.rows + len(values)] = values
         self.rows += len(values)
 
+    def check(self) -> None:
+        """Raises `InputError` for the first cell that cannot be used."""
+        if self.first_bad is not None:
+            row, value = self.first_bad
+            where = f"{self.file.path}, {self.file.row(row)}, column {self.name!r}"
+            raise InputError(f"{where} {self.explain(value)}")
+
+    def explain(self, value: object) -> str:
+        raise NotImplementedError
+
 
 @dataclass
 class _Ends(_Column):
@@ -163,19 +155,15 @@ class _Ends(_Column):
     what: str
 
     def add(self, column: pa.Array) -> None:
-        keys = read_keys(self.path, pa.chunked_array([column]), self.name)
+        keys = self.file.keys(pa.chunked_array([column]), self.name)
         position = self.index.find(keys)
         self.append(position, position < 0, lambda cell: keys[cell].as_py())
 
-    def check(self) -> None:
-        if self.first_bad is None:
-            return
-        row, value = self.first_bad
+    def explain(self, value: object) -> str:
         named = f"no {self.what}" if value is None else f"{self.what} {value!r}"
-        raise InputError(
-            f"{self.path}, {row_name(self.path, row)}, column {self.name!r} names {named}, which is not in the node "
-            f"table ({plural(self.bad, 'such edge')}); every end of an edge must be "
-            f"{'a label of some node' if self.what == 'class' else 'an id of a node'}"
+        return (
+            f"names {named}, which is not in the node table ({plural(self.bad, 'such edge')}); every end of an edge "
+            f"must be {'a label of some node' if self.what == 'class' else 'an id of a node'}"
         )
 
 
@@ -196,20 +184,13 @@ class _Weights(_Column):
                 pass
         numbers = parse_numbers(pa.chunked_array([column]))
         if numbers is None:
-            raise InputError(
-                f"column {self.name!r} of {self.path} is of the type {column.type}; weights must be numbers"
-            )
+            where = f"column {self.name!r} of {self.file.path}"
+            raise InputError(f"{where} is of the type {column.type}; weights must be numbers")
         return numbers.values
 
-    def check(self) -> None:
-        if self.first_bad is None:
-            return
-        row, value = self.first_bad
+    def explain(self, value: object) -> str:
         shown = "nothing" if value is None else str(value) if _is_number(value) else repr(value)
-        raise InputError(
-            f"{self.path}, {row_name(self.path, row)}, column {self.name!r} has {shown}; "
-            f"a weight must be a finite number above 0"
-        )
+        return f"has {shown}; a weight must be a finite number above 0"
 
 
 def _is_number(value: object) -> bool:
@@ -222,10 +203,9 @@ def _is_number(value: object) -> bool:
 
 def _column_names(path: Path) -> list[str]:
     if path.suffix == ".parquet":
-        names: list[str] = pq.read_schema(path).names
-        return names
+        return check_names(path, pq.read_schema(path).names)
     with pacsv.open_csv(path, **csv_options([])) as reader:
-        return list(reader.schema.names)
+        return check_names(path, reader.schema.names)
 
 
 def _max_rows(path: Path) -> int:

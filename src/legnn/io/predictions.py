@@ -9,8 +9,7 @@ import pyarrow.parquet as pq
 
 from legnn.errors import InputError
 from legnn.files import atomic_write
-from legnn.io.columns import as_keys
-from legnn.io.table_files import read_columns
+from legnn.io.table_files import read_table
 
 COLUMNS = ("id", "prediction", "confidence", "split")
 
@@ -31,19 +30,14 @@ def write_predictions(path: str | Path, table: pd.DataFrame) -> None:
 def read_predictions(path: str | Path) -> pd.DataFrame:
     """Reads what `write_predictions` wrote: columns `id`, `prediction`, `confidence` and `split`."""
     path = _table_path(path)
-    table = read_columns(path, keys=["id", "prediction", "split"])
-    missing = [name for name in COLUMNS if name not in table.column_names]
+    table = read_table(path, keys=["id", "prediction", "split"])
+    missing = [name for name in COLUMNS if name not in table.names]
     if missing:
         raise InputError(f"{path} has no column {missing[0]!r}; predictions have {', '.join(COLUMNS)}")
-    from_text = path.suffix == ".csv"
-    return pd.DataFrame(
-        {
-            "id": as_keys(table["id"], from_text).to_numpy(zero_copy_only=False),
-            "prediction": as_keys(table["prediction"], from_text).to_numpy(zero_copy_only=False),
-            "confidence": table["confidence"].to_numpy(),
-            "split": table["split"].fill_null("").to_numpy(),
-        }
-    )
+    keys = {name: table.keys(table.columns[name], name) for name in ("id", "prediction")}
+    found = {name: array.to_numpy(zero_copy_only=False) for name, array in keys.items()}
+    confidence, split = table.columns["confidence"].to_numpy(), table.columns["split"].fill_null("").to_numpy()
+    return pd.DataFrame({**found, "confidence": confidence, "split": split})
 
 
 def _table_path(path: str | Path) -> Path:

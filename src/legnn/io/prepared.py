@@ -23,7 +23,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
-from torch import Tensor
 
 from legnn.config.data import DataSettings
 from legnn.data.graph_data import GraphData, Provenance
@@ -37,13 +36,12 @@ from legnn.ops.csr.adjacency import Adjacency
 
 VERSION = 2
 CARD, TEXT_IDS, TEXT_FEATURES = "graph.json", "node_id.parquet", "text.safetensors"
+OF_GRAPH = ("name", "class_names", "feature_names", "notes")
+OF_PROVENANCE = ("raw_edges", "computed_features", "feature_digest")
+"""Fields of `GraphData` and `Provenance` that `graph.json` holds as they are."""
+
 REQUIRED = ("x", "y", "split", "rowptr", "col")
 OPTIONAL = ("weight", "node_id", "label_x", "label_adjacency", "node_type")
-
-
-def is_prepared(folder: Path) -> bool:
-    """Whether a folder was written by `write_prepared`."""
-    return (folder / CARD).is_file()
 
 
 def check_place(folder: Path) -> None:
@@ -71,20 +69,15 @@ def write_prepared(folder: Path, graph: GraphData) -> None:
         arrays["node_id"] = graph.node_id
     card = {
         "version": VERSION,
-        "name": graph.name,
         "nodes": graph.num_nodes,
         "edges": graph.num_edges,
         "features": graph.num_features,
-        "class_names": graph.class_names,
-        "feature_names": graph.feature_names,
+        **{name: getattr(graph, name) for name in OF_GRAPH},
+        **{name: getattr(provenance, name) for name in OF_PROVENANCE},
         "type_names": types and types.names,
         "target_type": types and types.target,
         "type_columns": types and types.columns,
-        "notes": graph.notes,
-        "raw_edges": provenance.raw_edges,
         "homophily": None if math.isnan(provenance.homophily) else provenance.homophily,
-        "computed_features": provenance.computed_features,
-        "feature_digest": provenance.feature_digest,
         "fingerprint": graph.fingerprint(),
         "settings": provenance.prepared_with and asdict(provenance.prepared_with),
         "arrays": {name: {"type": array.dtype.name, "shape": list(array.shape)} for name, array in arrays.items()},
@@ -102,8 +95,7 @@ def write_prepared(folder: Path, graph: GraphData) -> None:
 def read_prepared(folder: Path) -> GraphData:
     """Returns the graph of a prepared folder, its arrays mapped into memory.
 
-    Raises:
-        InputError: if a file is missing, cut short, or not as `graph.json` describes it.
+    Raises `InputError` if a file is missing, cut short, or not as `graph.json` describes it.
     """
     card = _read_card(folder)
     try:
@@ -112,42 +104,26 @@ def read_prepared(folder: Path) -> GraphData:
         node_id = arrays.pop("node_id") if "node_id" in arrays else _read_text_ids(folder)
         _check(folder, card, {**arrays, "node_id": node_id})
         tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-        split = tensors["split"]
-        text = folder / TEXT_FEATURES
+        content = {name: card[name] for name in OF_GRAPH}
+        content |= {name: tensors.get(name) for name in ("x", "y", "label_x", "label_adjacency")}
+        content |= {mask: tensors["split"] == part for part, mask in enumerate(MASKS)}
+        types = {"names": card["type_names"], "target": card["target_type"], "columns": card["type_columns"]}
+        node_type, text = tensors.get("node_type"), folder / TEXT_FEATURES
         return GraphData(
-            name=card["name"],
+            **content,
             adjacency=Adjacency(tensors["rowptr"], tensors["col"], tensors.get("weight"), num_cols=card["nodes"]),
-            x=tensors["x"],
-            y=tensors["y"],
-            train_mask=split == 0,
-            val_mask=split == 1,
-            test_mask=split == 2,
-            class_names=card["class_names"],
             node_id=node_id,
-            feature_names=card["feature_names"],
             text_features=TextFeatures.load(text) if text.is_file() else None,
-            label_x=tensors.get("label_x"),
-            label_adjacency=tensors.get("label_adjacency"),
-            node_types=_node_types(card, tensors.get("node_type")),
+            node_types=None if node_type is None else NodeTypes(node_type=node_type, **types),
             provenance=Provenance(
-                raw_edges=card["raw_edges"],
+                **{name: card[name] for name in OF_PROVENANCE},
                 homophily=math.nan if card["homophily"] is None else card["homophily"],
                 prepared_with=card["settings"] and DataSettings(**card["settings"]),
-                computed_features=card["computed_features"],
-                feature_digest=card["feature_digest"],
                 fingerprint=card["fingerprint"],
             ),
-            notes=card["notes"],
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise _damaged(folder / CARD, f"{type(error).__name__}: {first_line(error)}") from None
-
-
-def _node_types(card: dict[str, Any], node_type: Tensor | None) -> NodeTypes | None:
-    if node_type is None:
-        return None
-    values = {"names": card["type_names"], "target": card["target_type"], "columns": card["type_columns"]}
-    return NodeTypes(node_type=node_type, **values)
 
 
 def check_loaded(

@@ -10,13 +10,7 @@ from rich.progress import Progress
 
 @contextmanager
 def progress_bar(title: str, total: float | None, *, visible: bool = True) -> Iterator[Callable[[float], None]]:
-    """Yields a function that sets how much of `total` is done.
-
-    Args:
-        title: of the bar.
-        total: None where it is not known.
-        visible: whether to draw the bar, if standard error is a terminal.
-    """
+    """Yields a function that sets how much of `total` (None if it is not known) is done."""
     shown = visible and sys.stderr.isatty()
     # a bracket in the name of a file is not markup
     with Progress(console=Console(stderr=True, markup=False), transient=True, disable=not shown) as progress:

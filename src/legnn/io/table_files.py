@@ -20,28 +20,64 @@ ROW_NUMBERS = re.compile(r"|__index_level_\d+__|Unnamed: 0")
 
 
 @dataclass(frozen=True)
-class Table:
-    """A table and its path."""
+class TableFile:
+    """A table on disk: its path and the names of its columns."""
 
     path: Path
+    names: list[str]
+
+    def require(self, name: str, setting: str) -> None:
+        """Raises `InputError` with the columns there are if the column is missing."""
+        if name not in self.names:
+            close, there = did_you_mean(name, self.names), ", ".join(map(repr, self.names))
+            raise InputError(
+                f"{self.path} has no column {name!r}{close}; it has {there}, and {setting} says which to use"
+            )
+
+    def has(self, name: str, setting: str) -> bool:
+        """Whether the column is there; raises `InputError` if a column that the user named is missing."""
+        if name == getattr(DataSettings, setting) and name not in self.names:
+            return False
+        self.require(name, setting)
+        return True
+
+    def keys(self, column: pa.ChunkedArray, name: str) -> pa.Array:
+        """Returns a column of ids or classes as int64, float64 or string, null where the cell is empty."""
+        try:
+            return as_keys(column, from_text=self.path.suffix == ".csv")
+        except pa.ArrowException as error:
+            raise InputError(
+                f"column {name!r} of {self.path} is of the type {column.type}; it must hold text or numbers"
+            ) from error
+
+    def row(self, position: int) -> str:
+        """Returns the place of a row: the line of a CSV file, the row of a Parquet file."""
+        if self.path.suffix != ".csv":
+            return f"row {position} (counting from 0)"
+        # counted as an editor does: quoted line breaks and empty lines are lines too
+        with self.path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.reader(file)
+            try:
+                row = next(islice(filter(None, reader), position + 1, None))
+            except csv.Error:  # a cell longer than the csv module reads
+                return f"row {position + 1} below the header"
+            return f"line {reader.line_num - sum(cell.count(chr(10)) for cell in row)}"
+
+
+@dataclass(frozen=True)
+class Table(TableFile):
+    """A table that was read."""
+
     columns: pa.Table
 
     def column(self, name: str, setting: str) -> pa.ChunkedArray:
         """Returns the column; raises `InputError` with the columns there are."""
-        require_column(self.path, self.columns.column_names, name, setting)
+        self.require(name, setting)
         return self.columns[name]
 
     def optional_column(self, name: str, setting: str) -> pa.ChunkedArray | None:
         """Returns the column, or None if it is missing and has the default name."""
-        return self.columns[name] if has_column(self.path, self.columns.column_names, name, setting) else None
-
-    def keys(self, column: pa.ChunkedArray, name: str) -> pa.Array:
-        """Returns a column of ids or classes."""
-        return read_keys(self.path, column, name)
-
-    def row(self, position: int) -> str:
-        """Returns the place of a row."""
-        return row_name(self.path, position)
+        return self.columns[name] if self.has(name, setting) else None
 
 
 def table_path(folder: Path, stem: str) -> Path:
@@ -60,15 +96,16 @@ def optional_table_path(folder: Path, stem: str) -> Path | None:
     return there[0] if there else None
 
 
-def read_columns(path: Path, keys: Sequence[str]) -> pa.Table:
-    """Returns the columns of a CSV or Parquet file; in CSV the `keys` stay text as written."""
+def read_table(path: Path, keys: Sequence[str]) -> Table:
+    """Returns the table of a CSV or Parquet file; in CSV the `keys` stay text as written."""
     with as_input_error(path):
         if path.suffix == ".parquet":
             # without partitioning: a folder called year=2020 is not a column
             columns = pq.read_table(path, partitioning=None)
         else:
             columns = pacsv.read_csv(path, **csv_options(keys))
-    return columns.select(check_names(path, columns.column_names))
+    names = check_names(path, columns.column_names)
+    return Table(path, names, columns.select(names))
 
 
 @contextmanager
@@ -89,47 +126,6 @@ def check_names(path: Path, names: list[str]) -> list[str]:
         raise InputError(f"{path} has two columns named {repeated!r}; names must differ")
     # pandas also writes its row numbers; as a feature they would give away the order of the rows
     return [name for name in names if not ROW_NUMBERS.fullmatch(name)]
-
-
-def require_column(path: Path, names: list[str], name: str, setting: str) -> None:
-    """Raises `InputError` if the column is missing."""
-    if name not in names:
-        there = ", ".join(map(repr, names))
-        raise InputError(
-            f"{path} has no column {name!r}{did_you_mean(name, names)}; it has {there}, and {setting} says which to use"
-        )
-
-
-def has_column(path: Path, names: list[str], name: str, setting: str) -> bool:
-    """Whether the column is there; raises `InputError` if a column that the user named is missing."""
-    if name == getattr(DataSettings, setting) and name not in names:
-        return False
-    require_column(path, names, name, setting)
-    return True
-
-
-def read_keys(path: Path, column: pa.ChunkedArray, name: str) -> pa.Array:
-    """Returns a column of ids or classes as int64, float64 or string, null where the cell is empty."""
-    try:
-        return as_keys(column, from_text=path.suffix == ".csv")
-    except pa.ArrowException as error:
-        raise InputError(
-            f"column {name!r} of {path} is of the type {column.type}; it must hold text or numbers"
-        ) from error
-
-
-def row_name(path: Path, position: int) -> str:
-    """Returns the place of a row: the line of a CSV file, the row of a Parquet file."""
-    if path.suffix != ".csv":
-        return f"row {position} (counting from 0)"
-    # counted as an editor does: quoted line breaks and empty lines are lines too
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        reader = csv.reader(file)
-        try:
-            row = next(islice(filter(None, reader), position + 1, None))
-        except csv.Error:  # a cell longer than the csv module reads
-            return f"row {position + 1} below the header"
-        return f"line {reader.line_num - sum(cell.count(chr(10)) for cell in row)}"
 
 
 def csv_options(texts: Sequence[str], only: Sequence[str] | None = None) -> dict[str, object]:

@@ -16,7 +16,7 @@ from legnn.errors import InputError, did_you_mean, first_line, plural
 from legnn.io.arrays import map_array
 from legnn.io.columns import SPLIT_NAMES, as_text, find, parse_numbers, single_precision, sorted_unique
 from legnn.io.edge_tables import read_edges
-from legnn.io.table_files import Table, optional_table_path, read_columns, table_path
+from legnn.io.table_files import Table, optional_table_path, read_table, table_path
 from legnn.io.text_features import TextFeatures
 
 FEATURE_FILE = "features.npy"
@@ -79,7 +79,7 @@ def read_table_folder(
 def read_node_table(path: Path, settings: DataSettings) -> Table:
     """Returns a node table; in CSV its ids, labels, splits and texts stay as they are written."""
     keys = [settings.id_column, settings.label_column, settings.split_column, settings.text]
-    return Table(path, read_columns(path, [key for key in keys if key]))
+    return read_table(path, [key for key in keys if key])
 
 
 def read_ids(nodes: Table, settings: DataSettings) -> pa.Array:
@@ -142,7 +142,7 @@ def read_features(
     Columns that are not used are named in `notes`. Texts are transformed by `fitted`, or by a new fit if it is None.
     """
     taken = {settings.id_column, settings.label_column, settings.split_column, settings.text}
-    others = [name for name in nodes.columns.column_names if name not in taken]
+    others = [name for name in nodes.names if name not in taken]
     has_file = feature_file.is_file()
     if settings.text:
         texts = as_text(nodes.keys(nodes.column(settings.text, "text"), settings.text)).fill_null("").to_pylist()
@@ -205,9 +205,9 @@ def _label_features(folder: Path, class_names: ClassNames, settings: DataSetting
     if path is None:
         return None
     name = settings.label_column
-    table = Table(path, read_columns(path, [name]))
+    table = read_table(path, [name])
     column = table.column(name, "label_column")
-    used = _numeric_columns(table, [other for other in table.columns.column_names if other != name])
+    used = _numeric_columns(table, [other for other in table.names if other != name])
     if not used:
         raise InputError(f"{table.path} has no numeric column; give the features of the labels, a column for each")
     rows = find(pa.array(class_names), table.keys(column, name))

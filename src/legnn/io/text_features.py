@@ -1,9 +1,10 @@
-"""Features from a text column: TF-IDF, then truncated SVD, saved to transform new texts alike."""
+"""Features from a text column: TF-IDF, then truncated SVD, saved to transform new texts in the same way."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,9 +37,7 @@ class TextFeatures:
                 f"text features need {len(terms)} different words with as many weights and columns, "
                 f"got {list(idf.shape)} and {list(components.shape)}"
             )
-        self.terms = list(terms)
-        self.idf = idf
-        self.components = components
+        self.terms, self.idf, self.components = list(terms), idf, components
         self._vectorizer = _vectorizer(vocabulary=self.terms)
         self._vectorizer.idf_ = idf
 
@@ -49,13 +48,7 @@ class TextFeatures:
 
     @classmethod
     def fit(cls, texts: Sequence[str], channels: int, seed: int = 0) -> TextFeatures:
-        """Learns words and directions from the texts.
-
-        Args:
-            texts: a text for each node, which may be empty.
-            channels: features; fewer where the texts do not have that many words.
-            seed: of the randomized SVD.
-        """
+        """Learns words and directions from the texts; `channels` are fewer where there are not that many words."""
         vectorizer = _fitted_vectorizer(texts)
         counts = vectorizer.transform(texts)
         if counts.shape[1] < 2:
@@ -110,10 +103,7 @@ def _vectorizer(**options: object) -> TfidfVectorizer:
 
 
 def _fitted_vectorizer(texts: Sequence[str]) -> TfidfVectorizer:
-    try:
-        return _vectorizer(min_df=MIN_DOCUMENTS, max_features=MAX_TERMS).fit(texts)
-    except ValueError:  # so few texts that no word is in two of them
-        try:
-            return _vectorizer(max_features=MAX_TERMS).fit(texts)
-        except ValueError as error:
-            raise InputError("the text column holds no words to make features of") from error
+    for least in (MIN_DOCUMENTS, 1):  # of few texts, no word may be in two
+        with suppress(ValueError):
+            return _vectorizer(min_df=least, max_features=MAX_TERMS).fit(texts)
+    raise InputError("the text column holds no words to make features of")

@@ -59,8 +59,7 @@ def read_typed_folder(
             fields |= {"x": features.x, "feature_names": features.names}
             if kind == text_type:
                 graph.text_features = features.text_features
-        for field, value in fields.items():
-            graph[kind][field] = value
+        graph[kind].update(fields)
     for relation, path in edges.items():
         source, _, target = relation
         what = (f"{source} node", f"{target} node")
@@ -120,12 +119,8 @@ def _edge_paths(folder: Path) -> dict[Relation, Path]:
 def _labeled_type(nodes: dict[str, Table], folder: Path, settings: DataSettings, training: bool) -> str | None:
     """Returns the one type whose table has labels; if not `training`, there may be none."""
     name = settings.label_column
-    with_column = {kind: table for kind, table in nodes.items() if name in table.columns.column_names}
-    labeled = [
-        kind
-        for kind, table in with_column.items()
-        if table.keys(table.columns[name], name).null_count < table.columns.num_rows
-    ]
+    with_column = {kind: table.columns[name] for kind, table in nodes.items() if name in table.names}
+    labeled = [kind for kind, column in with_column.items() if nodes[kind].keys(column, name).null_count < len(column)]
     if len(labeled) > 1:
         first, second = (nodes[kind].path for kind in labeled[:2])
         raise InputError(
@@ -143,7 +138,7 @@ def _labeled_type(nodes: dict[str, Table], folder: Path, settings: DataSettings,
 def _text_type(nodes: dict[str, Table], folder: Path, settings: DataSettings) -> str | None:
     if not settings.text:
         return None
-    found = [kind for kind, table in nodes.items() if settings.text in table.columns.column_names]
+    found = [kind for kind, table in nodes.items() if settings.text in table.names]
     if len(found) != 1:
         which = f"the tables of {' and '.join(found)} have" if found else f"no table in {folder / 'nodes'} has"
         raise InputError(f"{which} a column {settings.text!r}; text names a column of one node table")

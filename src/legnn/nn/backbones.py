@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from torch import nn
 from torch_geometric.nn import GATv2Conv, GINConv, TransformerConv
 
-from legnn.config import choices
-from legnn.config.choices import register_choice
+from legnn.config.model import BACKBONES as BACKBONE_NAMES
+from legnn.config.model import register_choice
 from legnn.nn.gat import GAT
 from legnn.nn.gcn import GCN
 from legnn.nn.layer import channels_per_head
@@ -73,4 +73,4 @@ def register_backbone(name: str, backbone: Backbone) -> None:
     if name in BACKBONES:
         raise ValueError(f"there is already a backbone named {name!r}")
     BACKBONES[name] = backbone
-    register_choice(choices.BACKBONES, name)
+    register_choice(BACKBONE_NAMES, name)
