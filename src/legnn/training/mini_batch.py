@@ -7,17 +7,18 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Generator, Tensor
 from torch.optim import Optimizer
 
 from legnn.graph import LabelGraph, SampledLabelGraph, TrainingNodeSelection, sample_label_graph
 from legnn.graph.sampling import Fanout
+from legnn.nn import Model
+from legnn.training.inference import to_class_and_confidence
 from legnn.training.layer_wise import LayerWise
-from legnn.training.metrics import accuracy_and_macro_f1
+from legnn.training.metrics import validation_metrics
 from legnn.training.objective import Objective, PseudoLabels
 from legnn.training.prefetch import prefetch
-from legnn.training.protocols import Model, SelfTrainingRule, TrainMetrics, ValMetrics, require_staged
+from legnn.training.protocols import Reduce, SelfTrainingRule, TrainMetrics, ValMetrics, require_staged
 from legnn.training.ranks import SINGLE_PROCESS, Ranks
 from legnn.training.task import Task
 
@@ -81,8 +82,8 @@ class MiniBatch:
         ranks: Ranks = SINGLE_PROCESS,
         chunk_size: int | None = None,
     ) -> None:
-        self.model, self.task, self.objective = require_staged(model), task, objective
-        self.optimizer, self.generator = optimizer, generator
+        self.model: Model = require_staged(model)
+        self.task, self.objective, self.optimizer, self.generator = task, objective, optimizer, generator
         self.batch, self.fanouts, self.ranks = batch, fanouts, ranks
         self.device = next(model.parameters()).device
         self.inference = LayerWise(model, task, self.device, dtype, chunk_size=chunk_size, ranks=ranks)
@@ -113,19 +114,13 @@ class MiniBatch:
         return metrics._replace(pseudo_labels=number, pseudo_label_accuracy=right)
 
     def validate(self, shown: Tensor) -> ValMetrics:
-        """Score the validation nodes over all their neighbors, with the labels of the nodes `shown` in the graph."""
-        logits = self.inference.logits(shown, self.task.val)
-        y = self.task.val_y
-        scores = accuracy_and_macro_f1(logits.argmax(-1), y, logits.size(1))
-        return ValMetrics(*torch.cat([scores, F.cross_entropy(logits, y).double()[None]]).to(self.device).unbind())
+        """Score the validation nodes over all their neighbors."""
+        metrics = validation_metrics(self.inference.logits(shown, self.task.val), self.task.val_y)
+        return ValMetrics(*metrics.to(self.device).unbind())
 
-    def predict_proba(self, shown: Tensor, nodes: Tensor) -> Tensor:
-        """`[n, C]` probabilities of `nodes`, over all their neighbors."""
-        return self.inference.predict_proba(shown, nodes)
-
-    def predict(self, shown: Tensor, nodes: Tensor) -> Tensor:
-        """`[n, 2]` class and confidence of `nodes`, over all their neighbors."""
-        return self.inference.predict(shown, nodes)
+    def logits(self, shown: Tensor, nodes: Tensor, reduce: Reduce) -> Tensor:
+        """`reduce` of the logits of `nodes` `[n]`, over all their neighbors."""
+        return self.inference.logits(shown, nodes, reduce)
 
     def reset(self) -> None:
         """Free the gradients."""
@@ -184,5 +179,5 @@ class MiniBatch:
         candidates = self.task.candidates
         if not rule.can_choose(confidence):
             candidates = candidates[:0]
-        y, p = self.predict(shown, candidates).unbind(1)
+        y, p = self.inference.logits(shown, candidates, to_class_and_confidence).unbind(1)
         return rule.choose(candidates, y.long(), p.float(), confidence)
