@@ -66,7 +66,7 @@ def models(draw, num_classes: int, kind: str, **fixed) -> Model:
         options["normalize"] = "relation"
     torch.manual_seed(draw(st.integers(0, 1000)))
     if kind in ARCHITECTURES:
-        options = {"norm": options["norm"], "layers": options["layers"], "dropout": options.get("dropout")}
+        options = {name: options[name] for name in ("norm", "layers", "dropout") if name in options}
         settings = ModelSettings(hidden=HIDDEN, propagation_steps=draw(st.integers(1, 5)), **options)
         return ARCHITECTURES[kind](settings, IN, num_classes, None, 1)
     settings = ModelSettings(labels=kind, hidden=HIDDEN, heads=2, **options)

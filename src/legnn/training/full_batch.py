@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
 
 import torch
-from torch import Generator, Tensor
-from torch.optim import Optimizer
+from torch import Tensor
 
 from legnn.graph import LabelGraph, TrainingNodeSelection
-from legnn.nn import Model
 from legnn.training.cuda_graph import CudaGraphs, Replay
 from legnn.training.metrics import validation_metrics
-from legnn.training.objective import Objective
 from legnn.training.optimizer import reads_lr_from_device
-from legnn.training.protocols import Reduce, TrainMetrics, ValMetrics
-from legnn.training.task import Task
+from legnn.training.protocols import Batching, Reduce, TrainMetrics, ValMetrics
 
 
 class _Kept(NamedTuple):
@@ -28,29 +25,20 @@ class _Kept(NamedTuple):
     logits: Replay
 
 
-class FullBatch:
+@dataclass(eq=False, repr=False)
+class FullBatch(Batching):
     """Trains on, and predicts, the whole graph in one forward pass.
 
-    On a GPU the step and the validation are captured as CUDA graphs after a few epochs (`cuda_graphs`): they read the
-    nodes of the epoch, `TC` and the learning rate from tensors that are written to before. Results are the same to the
-    bit. `dtype` is that of the features; the model computes in it.
+    On a GPU the step and the validation are captured as CUDA graphs after a few epochs: they read the nodes of the
+    epoch, `TC` and the learning rate from tensors that are written to before. Results are the same to the bit.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        task: Task,
-        objective: Objective,
-        optimizer: Optimizer,
-        generator: Generator,
-        *,
-        dtype: torch.dtype = torch.float32,
-        cuda_graphs: bool = True,
-    ) -> None:
-        self.model, self.task, self.objective = model, task, objective
-        self.optimizer, self.generator, self.cuda_graphs = optimizer, generator, cuda_graphs
-        self.device = task.x.device
-        self.inputs = model.inputs(task.x, dtype, task.node_type)
+    _: KW_ONLY
+    cuda_graphs: bool = True
+
+    def __post_init__(self) -> None:
+        self.device = self.task.x.device
+        self.inputs = self.model.inputs(self.task.x, self.dtype, self.task.node_type)
         self._confidence = torch.ones((), device=self.device)
         self._selected: TrainingNodeSelection | None = None
         self._same_graph: LabelGraph | None = None
@@ -81,7 +69,7 @@ class FullBatch:
 
     def reset(self) -> None:
         """Free the captured steps and their memory; they are captured again when needed."""
-        self.optimizer.zero_grad(set_to_none=True)
+        super().reset()
         self._graphs = CudaGraphs(self.device, enabled=self.cuda_graphs)
         if self._graphs.enabled and not reads_lr_from_device(self.optimizer):
             self._graphs.give_up("its optimizer keeps the learning rate on the host (make_adam's does not)")

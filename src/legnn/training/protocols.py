@@ -8,7 +8,9 @@ an epoch in one transfer, the only synchronization.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import torch
@@ -89,21 +91,33 @@ class Predictor(Protocol):
         """
 
 
-class Batching(Predictor, Protocol):
-    """How an epoch goes over the graph."""
+@dataclass(eq=False, repr=False)
+class Batching(ABC):
+    """How an epoch goes over the graph; a `Predictor`."""
 
     model: Model
     task: Task
     objective: Objective
     optimizer: Optimizer
     generator: Generator
-    device: torch.device
+    _: KW_ONLY
+    dtype: torch.dtype = torch.float32
+    """Of the features; the model computes in it."""
+    device: torch.device = field(init=False)
+    """Of the model."""
 
+    @abstractmethod
     def train_epoch(self, epoch: int) -> TrainMetrics:
         """Train for one epoch."""
 
+    @abstractmethod
     def validate(self, shown: Tensor) -> ValMetrics:
         """Score the validation nodes; `shown` as in `logits`."""
 
+    @abstractmethod
+    def logits(self, shown: Tensor, nodes: Tensor, reduce: Reduce) -> Tensor:
+        """As in `Predictor`."""
+
     def reset(self) -> None:
         """Free what is kept between epochs: training is over, or another state was loaded."""
+        self.optimizer.zero_grad(set_to_none=True)
