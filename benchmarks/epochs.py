@@ -28,9 +28,10 @@ from benchmarks.measure import GIB, release
 from benchmarks.speed import Case, settings_for
 from benchmarks.speed_report import Row, machine, print_machine, versions
 from benchmarks.synthetic import SIZES, TRAINED, Size, Workload, synthetic_data
+from legnn.config import fanouts_for
 from legnn.graph import sample_label_graph
 from legnn.nn import LEGNN
-from legnn.training import MiniBatch, Objective, Task, fanouts_for, make_adam, matrix_products, training_precision
+from legnn.training import MiniBatch, Objective, Task, make_adam, matrix_products, training_precision
 
 _out = Console(markup=False, emoji=False, highlight=False, width=140)
 

@@ -71,7 +71,7 @@ def build_ours(data: GraphData, settings: ResolvedSettings, device: torch.device
         dtype=training_precision(precision, device).dtype,
     )
     shown = task.train if model.uses_labels else task.train[:0]
-    return Runner(lambda: batching.train_epoch(1), lambda: batching.logits(shown))
+    return Runner(lambda: batching.train_epoch(1), lambda: batching.all_logits(shown))
 
 
 def settings_for(case: Case, work: Workload) -> ResolvedSettings:

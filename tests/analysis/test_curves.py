@@ -5,7 +5,7 @@ from tests.graphs import small_data
 
 import legnn
 from legnn.analysis import draw_curves
-from legnn.analysis.curves import _series
+from legnn.analysis.curves import _series, _title
 from legnn.errors import InputError
 from legnn.runs import RunFolder
 
@@ -48,6 +48,15 @@ def test_another_kind_of_file_is_refused(runs, tmp_path):
     with pytest.raises(InputError, match=r"a \.png, \.svg or \.pdf file, not to .*curves\.doc"):
         draw_curves(RunFolder.open(runs / "plain"), tmp_path / "curves.doc")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [({"backbone": "gat", "as_train": True}, "gat, enhanced, AS-Train"), ({"architecture": "pyg_gcn"}, "pyg_gcn")],
+)
+def test_the_title_names_the_model(tmp_path, options, name):
+    legnn.train(small_data(), out=tmp_path / "run", epochs=1, hidden=8, **options)
+    assert _title(RunFolder.open(tmp_path / "run")).startswith(f"small: {name} (test accuracy 0.")
 
 
 def test_epochs_without_a_value_are_left_out():

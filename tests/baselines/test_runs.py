@@ -12,7 +12,8 @@ import legnn
 from legnn.baselines import ARCHITECTURES, POSTPROCESS
 from legnn.config.model import ModelSettings
 from legnn.errors import InputError, Interrupted
-from legnn.training import Model, StagedModel, make_adam, require_staged
+from legnn.nn import Model, StagedModel
+from legnn.training import make_adam, require_staged
 
 OTHERS = [name for name in ARCHITECTURES if name != "legnn"]
 QUICK = {"hidden": 8, "epochs": 6, "checkpoint_seconds": 0}
@@ -85,11 +86,11 @@ def test_several_node_types_and_self_training_are_taken(name):
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_a_model_that_is_not_staged_is_refused_for_mini_batches_before_a_folder_is_made(tmp_path, name):
-    with pytest.raises(InputError, match="trains on the whole graph at once, not on mini-batches; give batch = full"):
+    with pytest.raises(InputError, match="trains on the whole graph at once, not on mini-batches; give `batch=full`"):
         legnn.train(small_data(), architecture=name, batch=8, fanout="3", out=tmp_path / "run", **QUICK)
     assert not (tmp_path / "run").exists()
     model = ARCHITECTURES[name](ModelSettings(hidden=8, layers=2), 5, 3, None, 1)
-    with pytest.raises(InputError, match="give batch = full"):
+    with pytest.raises(InputError, match="give `batch=full`"):
         require_staged(model)
 
 

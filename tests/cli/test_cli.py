@@ -324,7 +324,7 @@ def test_bad_data_get_one_sentence_and_leave_nothing_behind(command, tables, dam
         (["train", "digits", "--backbone", "gatv2", "--hidden", "30"], ["hidden = 30", "heads = 4"]),
         (["train", "digits", "--backbone", "gin", "--normalize", "joint"], ["needs gcn, sage or gat"]),
         (["train", "digits", "--label-features", "given"], ["a row for each class"]),
-        (["train", "digits", "--device", "cpu", "--precision", "tf32"], ["tf32 needs a GPU", "precision = fp32"]),
+        (["train", "digits", "--device", "cpu", "--precision", "tf32"], ["tf32 needs a GPU", "--precision fp32"]),
         (["train", "digits", "--seeds", "0"], ["seeds must be at least 1"]),
         (["train", "digits", "--seeds", "2", "--seed", "1"], ["--seed for one run or --seeds for several"]),
         (["train", "digits", "--resume", "x"], ["--resume continues a run as it was started"]),

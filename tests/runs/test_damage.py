@@ -158,9 +158,11 @@ def test_settings_that_would_execute_are_refused(finished):
     assert not place.exists()
 
 
-def test_an_unfinished_run_does_not_predict(cut):
-    with pytest.raises(InputError, match=r"is not finished; continue it with .resume="):
-        legnn.Run.open(cut).predict(small_data())
+def test_an_unfinished_run_is_not_opened_and_left_as_it_is(cut):
+    before = {path.name: path.read_bytes() for path in cut.iterdir()}
+    with pytest.raises(InputError, match=f"cut is not finished; continue it with `resume={cut}`"):
+        legnn.Run.open(cut)
+    assert {path.name: path.read_bytes() for path in cut.iterdir()} == before
 
 
 @pytest.mark.parametrize("missing", ["settings.yaml", "data.json"])

@@ -147,7 +147,7 @@ def test_a_checkpoint_of_another_kind_of_device_is_refused(tmp_path):
     # a GPU's generator is a seed and an offset
     state["random/selection"] = torch.zeros(16, dtype=torch.uint8)
     save_tensors(folder / "checkpoint.safetensors", state, meta)
-    with pytest.raises(InputError, match=r"not written on this kind of device \(cpu\).*a new one with device = cpu"):
+    with pytest.raises(InputError, match=r"not written on this kind of device \(cpu\).*a new one with `device=cpu`"):
         legnn.resume(folder, small_data())
 
 

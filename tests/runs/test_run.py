@@ -68,10 +68,22 @@ def test_it_evaluates_another_graph_by_the_labels_there(runs):
 
 
 def test_predicting_leaves_the_model_where_it_was(runs):
-    before = {name: value.clone() for name, value in runs[0].model.state_dict().items()}
-    runs[0].predict(small_data())
-    after = runs[0].model.state_dict()
-    assert all(torch.equal(before[name], after[name]) and after[name].device.type == "cpu" for name in before)
+    model = runs[0].model
+    before = {name: (value.device, value.data_ptr(), value.clone()) for name, value in model.state_dict().items()}
+    runs[0].predict(small_data(), device="cpu")
+    for name, value in model.state_dict().items():
+        device, place, kept = before[name]
+        assert (value.device, value.data_ptr()) == (device, place)
+        assert torch.equal(value, kept)
+
+
+def test_a_run_without_a_folder_predicts_its_graph_and_others():
+    run = legnn.train(small_data(), **QUICK)
+    assert run.folder is None
+    for table in (run.predict(), run.predict(small_data())):
+        pd.testing.assert_frame_equal(table, run.predictions, check_exact=True)
+    with pytest.raises(InputError, match="has 4 features and the run was trained on 5"):
+        run.predict(small_data(channels=4))
 
 
 def test_a_split_without_nodes_has_no_scores(runs):

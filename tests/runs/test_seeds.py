@@ -9,7 +9,7 @@ from tests.graphs import small_data
 
 import legnn
 from legnn.errors import InputError
-from legnn.runs import Result, is_seeds_folder, summarize
+from legnn.runs import Result, is_seeds_folder, resume_seeds, summarize
 from legnn.training import Scores
 
 QUICK = {"epochs": 4, "hidden": 8}
@@ -39,6 +39,13 @@ def test_a_run_among_seeds_equals_the_same_run_alone(tmp_path):
     among = legnn.resume(tmp_path / "runs" / "seed-1")
     assert among.predictions.equals(alone.predictions)
     assert among.settings.train.seed == 1
+
+
+def test_finished_seeds_are_read_and_not_trained_again(tmp_path):
+    summary = legnn.train_seeds(small_data(), seeds=2, out=tmp_path / "runs", **QUICK)
+    logs = []
+    assert resume_seeds(tmp_path / "runs", small_data(), on_epoch=logs.append) == summary
+    assert logs == []
 
 
 def test_one_seed_has_no_deviation():

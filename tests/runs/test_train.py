@@ -13,13 +13,13 @@ from safetensors.torch import load_file
 from tests.graphs import small_data, table_folder
 
 import legnn
-from legnn.config import ResolvedSettings, Settings
+from legnn.config import ResolvedSettings, Settings, TrainSettings
 from legnn.datasets import load
 from legnn.errors import InputError
 from legnn.graph import LabelGraph
 from legnn.io import read_predictions
 from legnn.nn import ModelSettings
-from legnn.training import Task, TrainSettings, assign_folds, predict_without_own_label
+from legnn.training import Task, assign_folds, predict_without_own_label
 
 QUICK = {"epochs": 4, "hidden": 8}
 FILES = ["data.json", "metrics.jsonl", "predictions.parquet", "result.json", "settings.yaml", "weights.safetensors"]
@@ -198,7 +198,7 @@ def weighted(**fields):
         (small_data(), {"backbone": "gin", "normalize": "joint"}, "needs gcn, sage or gat"),
         (small_data(), {"label_features": "given"}, "needs a matrix with a row for each class"),
         (small_data(), {"label_edges": True}, "small has no label–label edges"),
-        (small_data(), {"precision": "tf32", "device": "cpu"}, "precision = tf32 needs a GPU"),
+        (small_data(), {"precision": "tf32", "device": "cpu"}, "`precision=tf32` needs a GPU"),
         (weighted(), {"backbone": "gin"}, "takes no edge weights"),
         (small_data(label_adjacency=torch.eye(3)), {"backbone": "gin"}, "takes no label–label edges"),
         *([] if torch.cuda.is_available() else [(small_data(), {"device": "cuda"}, "PyTorch sees no GPU here")]),

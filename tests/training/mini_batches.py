@@ -7,8 +7,8 @@ from tests.graphs import small_data
 from torch_geometric.data import HeteroData
 
 from legnn.datasets import load
-from legnn.nn import LEGNN, ModelSettings
-from legnn.training import FullBatch, MiniBatch, Model, Objective, SelfTrainingRule, Task
+from legnn.nn import LEGNN, Model, ModelSettings
+from legnn.training import FullBatch, MiniBatch, Objective, SelfTrainingRule, Task
 
 CPU = torch.device("cpu")
 CLASSES = 3

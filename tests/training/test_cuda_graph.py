@@ -9,6 +9,7 @@ import pytest
 import torch
 from tests.graphs import small_data
 
+from legnn.config import SelfTrainingSettings
 from legnn.datasets import load
 from legnn.errors import InputError
 from legnn.nn import LEGNN, ModelSettings
@@ -123,10 +124,10 @@ def make(
     task = Task.from_graph(data, device)
     optimizer = make_adam(model.parameter_groups(0.01), 0.01)
     generator = torch.Generator(device).manual_seed(3)
-    rule = ASTrain(threshold=0.3, delta=3.0) if as_train else None
+    rule = ASTrain(SelfTrainingSettings(threshold=0.3, delta=3.0)) if as_train else None
     objective = Objective(alpha=0.5, selection=selection, uses_labels=model.uses_labels, rule=rule)
     batching = FullBatch(model, task, objective, optimizer, generator, cuda_graphs=cuda_graphs)
-    return Trainer(model, task, batching, optimizer, generator, lr=0.01, epochs=epochs, patience=100)
+    return Trainer(batching, lr=0.01, epochs=epochs, patience=100)
 
 
 class Course(NamedTuple):
@@ -279,14 +280,14 @@ def test_an_optimizer_whose_learning_rate_a_captured_step_would_not_see_is_not_c
 def test_logits_are_the_callers_own_and_follow_the_model():
     trainer = make(CUDA)
     batching, shown = trainer.batching, trainer.shown_at_inference
-    seen = [batching.logits(shown) for _ in range(WARM_UP + 2)]
+    seen = [batching.all_logits(shown) for _ in range(WARM_UP + 2)]
     assert all(torch.equal(seen[0], later) for later in seen)
     batching.train_epoch(1)
-    after = batching.logits(shown)
+    after = batching.all_logits(shown)
     assert not torch.equal(after, seen[-1])
     plain = make(CUDA, cuda_graphs=False)
     plain.model.load_state_dict(trainer.model.state_dict())
-    assert torch.equal(plain.batching.logits(shown), after)
+    assert torch.equal(plain.batching.all_logits(shown), after)
 
 
 @gpu
@@ -310,6 +311,6 @@ def test_a_state_of_another_device_is_refused_and_changes_nothing(written, read)
     cut = begin(make(written), upto=2)
     other = make(read)
     before = {name: value.clone() for name, value in other.state()[0].items()}
-    with pytest.raises(InputError, match=rf"not written on this kind of device \({read.type}\).*device = {read.type}"):
+    with pytest.raises(InputError, match=rf"not written on this kind of device \({read.type}\).*`device={read.type}`"):
         other.load_state(cut.tensors, cut.meta)
     assert all(torch.equal(before[name], value) for name, value in other.state()[0].items())

@@ -70,7 +70,7 @@ def test_no_nodes_have_no_score():
 
 @pytest.mark.parametrize("epochs", [1, 50])
 def test_a_run_that_diverges_names_the_settings_that_help(epochs):
-    words = r"no longer a number in epoch \d+; a smaller lr \(now 1e\+30\) or norm = layer"
+    words = r"no longer a number in epoch \d+; a smaller `lr` \(now 1e\+30\) or `norm=layer`"
     with pytest.raises(InputError, match=words):
         legnn.train(small_data(), lr=1e30, epochs=epochs, hidden=8, layers=2)
 

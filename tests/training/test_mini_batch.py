@@ -12,10 +12,12 @@ from tests.training.test_no_leak import models, relabel, tasks
 from tests.training.test_objective import choose
 from tests.typed_graphs import small_hetero, with_tags
 
+from legnn.config import SelfTrainingSettings
 from legnn.config.training import fanouts_for, parse_fanout
 from legnn.graph import sample_label_graph
 from legnn.nn import LEGNN
 from legnn.training import ASTrain, LayerWise, Task
+from legnn.training.inference import to_class_and_confidence
 
 CPU = torch.device("cpu")
 BACKBONES = ["gcn", "sage", "gat", "gatv2"]
@@ -114,7 +116,7 @@ def test_several_types_layer_by_layer_equal_the_full_batch(labels, label_feature
 
 
 def test_pseudo_labels_are_those_of_a_forward_pass_with_the_labels_of_the_epoch_shown():
-    rule = ASTrain(threshold=0.43, delta=0.1)
+    rule = ASTrain(SelfTrainingSettings(threshold=0.43, delta=0.1))
     model, task = make()
     parts = mini_batch(model, task, 4, [None, None], rule=rule)
     shown = []
@@ -132,7 +134,7 @@ def test_pseudo_labels_are_those_of_a_forward_pass_with_the_labels_of_the_epoch_
 
 
 def test_the_step_on_pseudo_labels_is_the_papers_loss():
-    rule = ASTrain(threshold=0.34, delta=0.1, weight=0.7)
+    rule = ASTrain(SelfTrainingSettings(threshold=0.34, delta=0.1, weight=0.7))
     model, task = make()
     parts = mini_batch(model, task, 1000, [None, None], rule=rule)
     shown = []
@@ -154,7 +156,7 @@ def test_the_step_on_pseudo_labels_is_the_papers_loss():
 @pytest.mark.parametrize("threshold", [0.999, 0.6])
 def test_where_nobody_passes_there_is_no_step_and_no_crash(threshold):
     # above TC nobody can pass, and nobody is asked; below it somebody could
-    rule = ASTrain(threshold=threshold, delta=0.5)
+    rule = ASTrain(SelfTrainingSettings(threshold=threshold, delta=0.5))
     model, task = make()
     with torch.no_grad():
         model.classifier.weight.zero_()
@@ -245,7 +247,7 @@ def test_a_graph_that_fits_is_computed_at_once_with_the_same_outcome():
     parts = LayerWise(model, task, CPU, torch.float32, chunk_size=50)
     assert not parts.is_at_once
     nodes = torch.arange(100)
-    one, other = (inference.predict(task.train, nodes) for inference in (at_once, parts))
+    one, other = (inference.logits(task.train, nodes, to_class_and_confidence) for inference in (at_once, parts))
     assert torch.equal(one[:, 0], other[:, 0])
     torch.testing.assert_close(one[:, 1], other[:, 1], rtol=1e-4, atol=1e-5)
 

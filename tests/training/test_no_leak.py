@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from tests.strategies import label_graphs
 
 from legnn.baselines import ARCHITECTURES, POSTPROCESS
+from legnn.config import SelfTrainingSettings
 from legnn.graph import Adjacency, LabelGraph
-from legnn.nn import LEGNN, ModelSettings
+from legnn.nn import LEGNN, Model, ModelSettings
 from legnn.training import (
     ASTrain,
     FullBatch,
     Inference,
     LayerWise,
-    Model,
     Objective,
     Task,
     assign_folds,
@@ -66,7 +66,7 @@ def models(draw, num_classes: int, kind: str, **fixed) -> Model:
         options["normalize"] = "relation"
     torch.manual_seed(draw(st.integers(0, 1000)))
     if kind in ARCHITECTURES:
-        options = {"norm": options["norm"], "layers": options["layers"], "dropout": options.get("dropout", 0.0)}
+        options = {name: options[name] for name in ("norm", "layers", "dropout") if name in options}
         settings = ModelSettings(hidden=HIDDEN, propagation_steps=draw(st.integers(1, 5)), **options)
         return ARCHITECTURES[kind](settings, IN, num_classes, None, 1)
     settings = ModelSettings(labels=kind, hidden=HIDDEN, heads=2, **options)
@@ -85,7 +85,7 @@ def training_forward(model: Model, task: Task, **options) -> tuple[torch.Tensor,
     seen = []
     handle = model.register_forward_hook(lambda module, inputs, out: seen.append(out.detach().clone()))
     state = {name: value.clone() for name, value in model.state_dict().items()}
-    objective = Objective(uses_labels=model.uses_labels, rule=ASTrain(threshold=0.4), **options)
+    objective = Objective(uses_labels=model.uses_labels, rule=ASTrain(SelfTrainingSettings(threshold=0.4)), **options)
     optimizer = torch.optim.SGD(model.parameter_groups(0.0), lr=0.0)
     batching = FullBatch(model, task, objective, optimizer, torch.Generator().manual_seed(7))
     torch.manual_seed(0)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.graphs import small_data
 
 import legnn
+from legnn.config import SelfTrainingSettings
 from legnn.datasets import load
 from legnn.graph import Adjacency, LabelGraph, select_training_nodes
 from legnn.nn import LEGNN, ModelSettings
@@ -43,6 +44,10 @@ def test_the_training_confidence_grows_from_near_zero_to_one_and_is_half_at_delt
     assert 0.99 < values[-1] < 1
 
 
+def as_train(**settings) -> ASTrain:
+    return ASTrain(SelfTrainingSettings(**settings))
+
+
 def logits_of(*probabilities: float) -> torch.Tensor:
     """Two classes, the second with these probabilities."""
     p = torch.tensor(probabilities, dtype=torch.float64)
@@ -72,8 +77,8 @@ def losses(rule: ASTrain, logits: torch.Tensor, candidates: torch.Tensor, confid
 def test_a_pseudo_label_needs_more_than_the_threshold():
     logits = torch.zeros(1, 2)  # p is exactly one half
     everyone = torch.tensor([0])
-    assert chosen(choose(ASTrain(threshold=0.5), logits, everyone, 1.0)) == []
-    assert chosen(choose(ASTrain(threshold=0.4999), logits, everyone, 1.0)) == [0]
+    assert chosen(choose(as_train(threshold=0.5), logits, everyone, 1.0)) == []
+    assert chosen(choose(as_train(threshold=0.4999), logits, everyone, 1.0)) == [0]
 
 
 @pytest.mark.parametrize("kind", [float, torch.tensor])
@@ -81,7 +86,7 @@ def test_a_pseudo_label_needs_more_than_the_threshold():
 def test_a_candidate_is_sure_when_its_probability_times_tc_is_over_the_threshold(kind, p, confidence, threshold):
     logits = logits_of(*p).float()
     candidates = torch.arange(0, len(p), 2)
-    pseudo = choose(ASTrain(threshold=threshold), logits, candidates, kind(confidence))
+    pseudo = choose(as_train(threshold=threshold), logits, candidates, kind(confidence))
     largest, predicted = torch.softmax(logits, -1).max(-1)
     expected = [i for i in candidates.tolist() if float(largest[i] * confidence) > threshold]
     # a product that equals the threshold but for rounding may fall on either side
@@ -95,14 +100,14 @@ def test_a_candidate_is_sure_when_its_probability_times_tc_is_over_the_threshold
 
 
 def test_without_ec_every_pseudo_label_counts_one_and_nobody_else_counts():
-    pseudo = choose(ASTrain(use_ec=False), logits_of(0.9, 0.6, 0.99), torch.arange(3), 1.0)
+    pseudo = choose(as_train(use_ec=False), logits_of(0.9, 0.6, 0.99), torch.arange(3), 1.0)
     assert pseudo.evaluating_confidence.tolist() == [1.0, 0.0, 1.0]
 
 
 @pytest.mark.parametrize("use_ec", [False, True])
 def test_the_loss_is_lambda_tc_times_the_mean_of_ec_times_cross_entropy(use_ec):
     logits = logits_of(0.5, 0.9, 0.6, 0.05).requires_grad_()
-    rule = ASTrain(threshold=0.2, weight=0.5, use_ec=use_ec)
+    rule = as_train(threshold=0.2, weight=0.5, use_ec=use_ec)
     found = losses(rule, logits, torch.tensor([1, 2, 3]), 0.25)
     # 0.6 of a quarter is not more than the threshold: nodes 1 and 3 are chosen
     ec = (0.9, 0.95) if use_ec else (1.0, 1.0)
@@ -115,13 +120,13 @@ def test_the_loss_is_lambda_tc_times_the_mean_of_ec_times_cross_entropy(use_ec):
 
 def test_a_candidate_that_is_not_chosen_gets_no_gradient():
     logits = logits_of(0.9, 0.6, 0.99).float().requires_grad_()
-    losses(ASTrain(threshold=0.7, weight=1.0), logits, torch.arange(3), 1.0).pseudo_loss.backward()
+    losses(as_train(threshold=0.7, weight=1.0), logits, torch.arange(3), 1.0).pseudo_loss.backward()
     assert logits.grad.abs().sum(1).gt(0).tolist() == [True, False, True]
 
 
 def test_no_pseudo_labels_cost_nothing_and_give_no_nan():
     logits = torch.randn(5, 3, requires_grad=True)
-    found = losses(ASTrain(threshold=0.99), logits, torch.arange(5), 0.01)
+    found = losses(as_train(threshold=0.99), logits, torch.arange(5), 0.01)
     assert (int(found.pseudo_labels), found.pseudo_loss.item()) == (0, 0)
     found.pseudo_loss.backward()
     assert logits.grad.tolist() == torch.zeros(5, 3).tolist()
@@ -135,7 +140,7 @@ def test_pseudo_labels_carry_no_gradient_of_their_own():
             seen.append(super().choose(*values))
             return seen[0]
 
-    losses(Watched(threshold=0.01), torch.randn(4, 3, requires_grad=True), torch.arange(4), 1.0)
+    losses(Watched(SelfTrainingSettings(threshold=0.01)), torch.randn(4, 3, requires_grad=True), torch.arange(4), 1.0)
     assert int(seen[0].number) == 4
     assert not seen[0].evaluating_confidence.requires_grad
 
@@ -158,7 +163,7 @@ def batching(model: LEGNN, task: Task, rule: SelfTrainingRule | None, lr: float 
 @settings(max_examples=10, deadline=None)
 def test_without_tc_and_ec_an_epoch_equals_threshold_self_training_written_out(labels, threshold, weight):
     model, task = make(labels)
-    rule = ASTrain(threshold=threshold, weight=weight, use_tc=False, use_ec=False)
+    rule = as_train(threshold=threshold, weight=weight, use_tc=False, use_ec=False)
     trainer = batching(model, task, rule, lr=0.05)
     torch.manual_seed(5)
     counts = [int(trainer.train_epoch(epoch).pseudo_labels) for epoch in (1, 2, 3)]
@@ -197,7 +202,7 @@ def test_with_tc_and_ec_the_step_is_another_one_so_the_ablation_says_something()
     def after(**options) -> torch.Tensor:
         model, task = make()
         torch.manual_seed(5)
-        step = batching(model, task, ASTrain(threshold=0.01, delta=1.0, **options)).train_epoch(1)
+        step = batching(model, task, as_train(threshold=0.01, delta=1.0, **options)).train_epoch(1)
         assert step.pseudo_labels == len(task.candidates)
         return step.pseudo_loss
 
@@ -263,7 +268,7 @@ def test_candidates_are_all_but_the_training_nodes_or_only_those_in_no_split():
 
 def test_a_pseudo_label_is_given_to_candidates_alone():
     model, task = make()
-    trainer = batching(model, task, ASTrain(threshold=0.01, use_tc=False))
+    trainer = batching(model, task, as_train(threshold=0.01, use_tc=False))
     assert trainer.train_epoch(1).pseudo_labels == len(task.candidates)
 
 

@@ -35,7 +35,7 @@ def test_what_a_name_means_on_a_device(name, device, dtype, products):
 
 
 def test_tf32_needs_a_gpu_to_train_but_not_to_predict():
-    with pytest.raises(InputError, match=r"precision = tf32 needs a GPU.*; give precision = fp32 or auto"):
+    with pytest.raises(InputError, match=r"`precision=tf32` needs a GPU.*; give `precision=fp32` or `precision=auto`"):
         training_precision("tf32", CPU)
     assert prediction_precision("tf32", CPU) == (FP32, "highest")
 

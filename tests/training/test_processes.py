@@ -111,7 +111,7 @@ def wait_for_worker(parent: int, folder: Path) -> int:
     [
         (["--batch", "full"], "several processes need a number as --batch"),
         (["--batch", "4", "--fanout", "3,2,1"], "the model 2 layers"),
-        (["--batch", "4", "--seeds", "3"], "give --seed for one run, not --seeds"),
+        (["--batch", "4", "--seeds", "3"], "give --seed, not --seeds"),
     ],
 )
 def test_a_mistake_is_one_sentence_of_the_first_process(tmp_path, options, words):

@@ -6,9 +6,11 @@ from pathlib import Path
 import torch
 from tests.training.mini_batches import CPU, make, mini_batch
 
+from legnn.config import SelfTrainingSettings
 from legnn.training import ASTrain, join_ranks
+from legnn.training.inference import to_class_and_confidence, to_probabilities
 
-AS_TRAIN = ASTrain(threshold=0.34, delta=0.1)
+AS_TRAIN = ASTrain(SelfTrainingSettings(threshold=0.34, delta=0.1))
 CASES = [
     (backbone, labels)
     for backbone in ("gcn", "sage", "gat", "gatv2", "gin", "transformer")
@@ -27,8 +29,8 @@ def measured(ranks) -> dict[str, torch.Tensor]:
             found |= {f"{name} step {k} {key}": value for key, value in gradients.items()}
         found |= {f"{name} {key}": torch.as_tensor(value) for key, value in step._asdict().items()}
         found |= {f"{name} {key}": value for key, value in parts.validate(task.train)._asdict().items()}
-        found[f"{name} predicted"] = parts.predict(task.train, torch.arange(60))
-        found[f"{name} probabilities"] = parts.predict_proba(task.train, torch.arange(60))
+        found[f"{name} predicted"] = parts.logits(task.train, torch.arange(60), to_class_and_confidence)
+        found[f"{name} probabilities"] = parts.logits(task.train, torch.arange(60), to_probabilities)
     return found
 
 

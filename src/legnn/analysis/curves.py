@@ -32,8 +32,8 @@ def draw_curves(run: RunFolder, path: Path) -> None:
     with_pseudo = logs[-1]["pseudo_labels"] is not None
     panels = 3 if with_pseudo else 2
     figure, axes = pyplot.subplots(1, panels, figsize=(4 * panels, 3.2), layout="constrained")
-    _accuracy(axes[0], logs)
-    _loss(axes[1], logs)
+    _train_and_val(axes[0], logs, "accuracy", "train_accuracy", "predicted training nodes")
+    _train_and_val(axes[1], logs, "loss", "supervised_loss", "training, supervised")
     if with_pseudo:
         _pseudo_labels(axes[2], logs)
     best = run.result().best_epoch if run.is_finished else None
@@ -50,8 +50,8 @@ def draw_curves(run: RunFolder, path: Path) -> None:
 
 def _title(run: RunFolder) -> str:
     model = run.settings.model
-    as_train = ", AS-Train" if run.settings.self_training.as_train else ""
-    title = f"{run.card.name}: {model.backbone}, {model.labels}{as_train}"
+    name = f"{model.backbone}, {model.labels}" if model.architecture == "legnn" else model.architecture
+    title = f"{run.card.name}: {name}" + (", AS-Train" if run.settings.self_training.as_train else "")
     if run.is_finished and (test := run.result().test) is not None:
         title += f" (test accuracy {test.accuracy:.4f} at the dotted epoch)"
     return title
@@ -62,17 +62,10 @@ def _series(logs: list[dict[str, Any]], name: str) -> tuple[list[int], list[floa
     return [epoch for epoch, _ in pairs], [value for _, value in pairs]
 
 
-def _accuracy(axis: Axes, logs: list[dict[str, Any]]) -> None:
-    axis.plot(*_series(logs, "train_accuracy"), color=TRAIN, linewidth=1, label="predicted training nodes")
-    axis.plot(*_series(logs, "val_accuracy"), color=VAL, linewidth=1.5, label="validation")
-    axis.set_title("accuracy", fontsize=10)
-    axis.legend(frameon=False, fontsize=8, loc="lower right")
-
-
-def _loss(axis: Axes, logs: list[dict[str, Any]]) -> None:
-    axis.plot(*_series(logs, "supervised_loss"), color=TRAIN, linewidth=1, label="training, supervised")
-    axis.plot(*_series(logs, "val_loss"), color=VAL, linewidth=1.5, label="validation")
-    axis.set_title("loss", fontsize=10)
+def _train_and_val(axis: Axes, logs: list[dict[str, Any]], title: str, train: str, label: str) -> None:
+    axis.plot(*_series(logs, train), color=TRAIN, linewidth=1, label=label)
+    axis.plot(*_series(logs, f"val_{title}"), color=VAL, linewidth=1.5, label="validation")
+    axis.set_title(title, fontsize=10)
     axis.legend(frameon=False, fontsize=8)
 
 

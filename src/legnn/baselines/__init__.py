@@ -1,4 +1,4 @@
-"""Other models and post-processing behind the same protocols. A new one is a class in a file, and a line here."""
+"""Other models and post-processing. A new one is a class in a file, and a line here."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from legnn.baselines.correct_and_smooth import CorrectAndSmooth
 from legnn.baselines.label_propagation import LabelPropagation
 from legnn.baselines.pyg_gcn import PyGGCN
 from legnn.config.model import ModelSettings
-from legnn.nn import LEGNN
-from legnn.training import Model, PostProcess
+from legnn.nn import LEGNN, Model
+from legnn.training import PostProcess
 
 __all__ = ["ARCHITECTURES", "POSTPROCESS", "CorrectAndSmooth", "LabelPropagation", "PyGGCN"]
 

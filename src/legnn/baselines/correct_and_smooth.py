@@ -27,7 +27,7 @@ class CorrectAndSmooth:
         """`Z + γ_i Ê`: `Ê` diffuses `E = Y - Z` of the shown nodes, `γ_i` scales a row to their mean error."""
         truth = shown_one_hot(graph)
         error = torch.zeros_like(z).index_copy(0, graph.shown, (truth - z).index_select(0, graph.shown))
-        spread = diffuse(graph, error, self.steps, self.alpha, lambda x: x.clamp(-1, 1))
+        spread = diffuse(graph, error, self.steps, self.alpha, least=-1.0)
         mean = error.abs().sum() / max(graph.shown.numel(), 1)
         scale = mean / spread.abs().sum(1, keepdim=True)
         # where no error arrived there is nothing to scale

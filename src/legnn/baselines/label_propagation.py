@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from legnn.graph import LabelGraph
+from legnn.nn import Model
 from legnn.nn.normalization import Normalization
 from legnn.ops import propagate_messages
 from legnn.ops.runtime.padding import pad_columns, padded_width
@@ -18,20 +16,14 @@ GCN_NORMALIZATION = Normalization("relation", target=-0.5, source=-0.5, zero_deg
 """`D^{-1/2} A D^{-1/2}`."""
 
 
-def clamp_probabilities(x: Tensor) -> Tensor:
-    """`x` with every entry in [0, 1]."""
-    return x.clamp(0, 1)
-
-
-def diffuse(
-    graph: LabelGraph, x: Tensor, steps: int, alpha: float, after_step: Callable[[Tensor], Tensor] = clamp_probabilities
-) -> Tensor:
-    """`X^{k+1} = after_step(α Â X^k + (1 - α) X⁰)`, `Â = D^{-1/2} A D^{-1/2}`; `x` is `X⁰` `[M, C]`."""
+def diffuse(graph: LabelGraph, x: Tensor, steps: int, alpha: float, least: float = 0.0) -> Tensor:
+    """`X^{k+1} = clamp(α Â X^k + (1 - α) X⁰, least, 1)`, `Â = D^{-1/2} A D^{-1/2}`; `x` is `X⁰` `[M, C]`."""
     scales, classes = GCN_NORMALIZATION.scales(graph, x, enhanced=False)[0], x.size(1)
     x = pad_columns(x, padded_width(classes, x))
     restart = (1 - alpha) * x
     for _ in range(steps):
-        x = after_step(alpha * propagate_messages(graph, x, None, None, scales, update_labels=False)[0] + restart)
+        x = alpha * propagate_messages(graph, x, None, None, scales, update_labels=False)[0] + restart
+        x = x.clamp(least, 1)
     return x[:, :classes]
 
 
@@ -47,11 +39,8 @@ def normalize_rows(x: Tensor) -> Tensor:
     return torch.where(total > 0, x / total.clamp(min=torch.finfo(x.dtype).tiny), 1 / x.size(1))
 
 
-class LabelPropagation(nn.Module):
-    """`F^{k+1} = α Â F^k + (1 - α) Y`, `F⁰ = Y`, where `Y` are the shown labels; as in PyG's `LabelPropagation`.
-
-    Features are not used.
-    """
+class LabelPropagation(Model):
+    """`F^{k+1} = α Â F^k + (1 - α) Y`, `F⁰ = Y`, where `Y` are the shown labels; as in PyG's `LabelPropagation`."""
 
     uses_labels = True
 
@@ -59,18 +48,11 @@ class LabelPropagation(nn.Module):
         super().__init__()
         self.steps, self.alpha = steps, alpha
 
-    def fit_inputs(self, x: Tensor, node_type: Tensor | None = None) -> None:
-        """Nothing to fit."""
-
     def inputs(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> None:
-        """None."""
+        """None: features are not used."""
 
     def forward(self, inputs: None, graph: LabelGraph) -> Tensor:
         """Logits `[M, C]`: the logarithms of the rows of `F^K`, which sum to 1."""
         p = normalize_rows(diffuse(graph, shown_one_hot(graph), self.steps, self.alpha))
         # a logarithm of zero would make the loss infinite
         return p.clamp(min=torch.finfo(p.dtype).tiny).log()
-
-    def parameter_groups(self, weight_decay: float) -> list[dict[str, Any]]:
-        """One group without parameters."""
-        return [{"params": [], "weight_decay": weight_decay}]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch_geometric.nn import GCN
 
 from legnn.config.model import ModelSettings
 from legnn.graph import LabelGraph
+from legnn.nn import Model
 from legnn.nn.encoder import FeatureScale
 from legnn.nn.features import spread
 from legnn.nn.model import decay_first
@@ -20,7 +21,7 @@ NORMS: dict[str | None, dict[str, Any]] = {
 }
 
 
-class PyGGCN(nn.Module):
+class PyGGCN(Model):
     """`torch_geometric.nn.GCN` on the features alone. It computes in single precision, and on the whole graph."""
 
     uses_labels = False
@@ -51,8 +52,7 @@ class PyGGCN(nn.Module):
 
     def forward(self, inputs: Tensor, graph: LabelGraph) -> Tensor:
         """Logits `[M, C]`."""
-        logits: Tensor = self.gcn(inputs, graph.adjacency.edge_index, graph.adjacency.weight)
-        return logits
+        return self.gcn(inputs, graph.adjacency.edge_index, graph.adjacency.weight)
 
     def parameter_groups(self, weight_decay: float) -> list[dict[str, Any]]:
         """Parameters for an optimizer, with `weight_decay` on the first layer."""

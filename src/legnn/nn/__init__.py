@@ -2,6 +2,7 @@
 
 from legnn.config.model import ModelSettings
 from legnn.nn.backbones import BACKBONES, lifted, register_backbone
+from legnn.nn.base import Model, StagedModel
 from legnn.nn.gat import GAT
 from legnn.nn.gcn import GCN
 from legnn.nn.lifting import Lift, lift
@@ -15,8 +16,10 @@ __all__ = [
     "LEGNN",
     "SAGE",
     "Lift",
+    "Model",
     "ModelSettings",
     "Representations",
+    "StagedModel",
     "lift",
     "lifted",
     "register_backbone",

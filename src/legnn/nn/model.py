@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from legnn.config.model import ModelSettings
 from legnn.graph import LabelGraph, SampledLabelGraph
+from legnn.nn.base import StagedModel
 from legnn.nn.block import Block
 from legnn.nn.encoder import Encoder, FeatureScale
 from legnn.nn.features import Features, TypedFeatures, compact, dense, spread
@@ -25,7 +26,7 @@ class Representations(NamedTuple):
     more step, whose parameters no loss ever reaches."""
 
 
-class LEGNN(nn.Module):
+class LEGNN(StagedModel):
     """A graph neural network over a label graph.
 
     `H⁰ = encoder(X, Y)`; `H^{k+1} = dropout(σ(norm(layer(H^k) + residual(H^k))))`; `Ŷ = softmax(Z_N W_pred + b_pred)`,
@@ -109,10 +110,6 @@ class LEGNN(nn.Module):
     def parameter_groups(self, weight_decay: float) -> list[dict[str, Any]]:
         """Parameters for an optimizer, with `weight_decay` on the projection of the features."""
         return decay_first(self, self.encoder.project, weight_decay)
-
-    def num_parameters(self) -> int:
-        """How many numbers are trained."""
-        return sum(parameter.numel() for parameter in self.parameters() if parameter.requires_grad)
 
 
 def decay_first(model: nn.Module, first: nn.Module, weight_decay: float) -> list[dict[str, Any]]:

@@ -1,14 +1,12 @@
 """Runs: started, resumed, repeated over seeds, and predicted from."""
 
-from legnn.runs.folder import DataCard, RunFolder
-from legnn.runs.result import MeanScores, MeanStd, Result, Summary, summarize
+from legnn.runs.folder import RunFolder
+from legnn.runs.result import MeanStd, Result, Summary, summarize
 from legnn.runs.run import Run
 from legnn.runs.seeds import is_seeds_folder, resume_seeds, train_seeds
 from legnn.runs.session import resume, train
 
 __all__ = [
-    "DataCard",
-    "MeanScores",
     "MeanStd",
     "Result",
     "Run",

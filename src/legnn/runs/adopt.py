@@ -3,66 +3,59 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
+from legnn.config import DataSettings, ResolvedSettings
 from legnn.data import GraphData
 from legnn.errors import InputError
 from legnn.runs.folder import DataCard
 
-EDGE_SETTINGS = ("undirected", "remove_duplicates", "self_loops")
-"""Settings of the edges, which must be those of the run."""
 
-
-def adopt_graph(
-    graph: GraphData, card: DataCard, known: pd.DataFrame, edge_settings: dict[str, Any], label_edges: bool, run: str
-) -> GraphData:
+def adopt_graph(graph: GraphData, card: DataCard, known: pd.DataFrame, settings: ResolvedSettings) -> GraphData:
     """Returns `graph` with the classes and node types numbered as in the run, and the run's splits.
 
     Args:
         graph: loaded for prediction.
         card: the data of the run.
         known: `id` and `split` of the run's nodes.
-        edge_settings: the run's, by name.
-        label_edges: whether the run uses label–label edges; then it is given its own.
-        run: what the run is called in a message.
+        settings: those of the run; if it uses label–label edges, the graph gets the run's own.
     """
-    _check_edges(graph, edge_settings, run)
+    _check_edges(graph, settings.data)
     if card.types or graph.node_types is not None:
-        graph = _adopt_types(graph, card, run)
-    _check_features(graph, card, run)
+        graph = _adopt_types(graph, card)
+    _check_features(graph, card)
     graph = _adopt_splits(_adopt_classes(graph, card), known)
     # label–label edges are numbered like the run's classes
-    return replace(graph, label_adjacency=card.label_adjacency) if label_edges else graph
+    return replace(graph, label_adjacency=card.label_adjacency) if settings.model.label_edges else graph
 
 
-def _check_edges(graph: GraphData, edge_settings: dict[str, Any], run: str) -> None:
-    made_with = graph.provenance.prepared_with
-    for name, value in edge_settings.items():
-        if made_with is not None and getattr(made_with, name) != value:
+def _check_edges(graph: GraphData, settings: DataSettings) -> None:
+    for name in ("undirected", "remove_duplicates", "self_loops"):
+        used, wanted = getattr(graph.provenance.prepared_with or settings, name), getattr(settings, name)
+        if used != wanted:
             raise InputError(
-                f"{graph.name} was prepared with {name} = {getattr(made_with, name)} and {run} trained with "
-                f"{value}; prepare it as the run's own graph was"
+                f"{graph.name} was prepared with {name} = {used} and the run trained with {wanted}; "
+                f"prepare it with `{name}={wanted}`"
             )
 
 
-def _check_features(graph: GraphData, card: DataCard, run: str) -> None:
+def _check_features(graph: GraphData, card: DataCard) -> None:
     mine, expected = graph.feature_names, card.feature_names
     if mine is not None and expected is not None and mine != expected:
         # a few names are enough to see what is wrong
         missing = [name for name in expected if name not in mine][:5]
         extra = [name for name in mine if name not in expected][:5]
         raise InputError(
-            f"the feature columns of {graph.name} are not those of {run}: "
+            f"the feature columns of {graph.name} are not those of the run: "
             f"missing {missing or 'none'}, not known {extra or 'none'}; they must be the same, in the same order"
         )
     if graph.num_features != card.features:
         raise InputError(
-            f"{graph.name} has {graph.num_features} features and {run} was trained on {card.features}; "
+            f"{graph.name} has {graph.num_features} features and the run was trained on {card.features}; "
             "a run of other data cannot predict it"
         )
 
@@ -96,18 +89,18 @@ def _adopt_splits(graph: GraphData, known: pd.DataFrame) -> GraphData:
     return replace(graph, train_mask=labeled & ~val & ~test, val_mask=val, test_mask=test)
 
 
-def _adopt_types(graph: GraphData, card: DataCard, run: str) -> GraphData:
+def _adopt_types(graph: GraphData, card: DataCard) -> GraphData:
     """Number the node types as the run does, and pad `x` to its width. A type of the run may be missing, none new."""
     types = graph.node_types
     if not card.types or types is None:
         mine, theirs = ("several node types", "one") if card.types else ("one node type", "several")
         raise InputError(
-            f"{run} was trained on {mine} and {graph.name} has {theirs}; a run of other data cannot predict it"
+            f"the run was trained on {mine} and {graph.name} has {theirs}; a run of other data cannot predict it"
         )
     if graph.provenance.computed_features:
         raise InputError(
             f"nodes of {', '.join(graph.provenance.computed_features)} in {graph.name} come without the features that "
-            f"{run} was trained on; give them the same ones"
+            "the run was trained on; give them the same ones"
         )
     for name, columns in zip(types.names, types.columns, strict=True):
         if name not in card.types:
@@ -118,8 +111,8 @@ def _adopt_types(graph: GraphData, card: DataCard, run: str) -> GraphData:
         expected = card.type_columns[card.types.index(name)]
         if columns != expected:
             raise InputError(
-                f"{name!r} of {graph.name} has {len(columns)} features that are not the {len(expected)} that {run} was "
-                f"trained on; they must be the same, in the same order"
+                f"{name!r} of {graph.name} has {len(columns)} features that are not the {len(expected)} that the run "
+                "was trained on; they must be the same, in the same order"
             )
     number = torch.tensor([card.types.index(name) for name in types.names])
     types = replace(types, names=card.types, columns=card.type_columns, node_type=number[types.node_type])

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from legnn.baselines import ARCHITECTURES, POSTPROCESS
 from legnn.config import ResolvedSettings, fanouts_for
 from legnn.data import GraphData
 from legnn.errors import InputError
 from legnn.graph.selection import check_selection
-from legnn.nn import Lift
+from legnn.nn import Lift, Model
 from legnn.nn.lifting import check_liftable
 from legnn.runs.folder import DataCard, RunFolder
 from legnn.runs.resources import select_device, storage_device
@@ -20,7 +20,6 @@ from legnn.training import (
     FullBatch,
     Inference,
     MiniBatch,
-    Model,
     Objective,
     Predictor,
     Ranks,
@@ -28,19 +27,15 @@ from legnn.training import (
     Trainer,
     assign_folds,
     make_adam,
+    require_staged,
     training_precision,
 )
 
 
-def make_model(settings: ResolvedSettings, card: DataCard | GraphData, label_x: Tensor | None) -> Model:
+def make_model(settings: ResolvedSettings, card: DataCard, label_x: Tensor | None) -> Model:
     """Returns a new model for the data."""
-    if isinstance(card, GraphData):
-        sizes = card.num_features, card.num_classes, card.num_types
-    else:
-        sizes = card.features, len(card.classes), card.num_types
-    in_channels, num_classes, num_types = sizes
     build = ARCHITECTURES[settings.model.architecture]
-    return build(settings.model, in_channels, num_classes, label_x, num_types)
+    return build(settings.model, card.features, len(card.classes), label_x, max(len(card.types), 1))
 
 
 def restore_model(folder: RunFolder) -> Model:
@@ -54,23 +49,25 @@ def restore_model(folder: RunFolder) -> Model:
         raise InputError(
             f"the weights in {folder.path} do not fit its settings.yaml; restore both from a copy"
         ) from None
-    model.eval()
-    return model
+    return model.eval()
 
 
-def check_settings(settings: ResolvedSettings, graph: GraphData) -> Model:
-    """Returns a model without memory; raises `InputError` for settings that could only fail later."""
+def check_settings(settings: ResolvedSettings, graph: GraphData, card: DataCard) -> None:
+    """Raises `InputError` for settings that could only fail later, before a folder is made."""
     training_precision(settings.train.precision, select_device(settings.train.device))
     if settings.model.label_edges and graph.label_adjacency is None:
-        raise InputError(f"label_edges is on, but {graph.name} has no label–label edges; switch it off or give them")
+        raise InputError(
+            f"label_edges is on, but {graph.name} has no label–label edges; give them, or `label_edges=False`"
+        )
     # on the meta device a model takes no memory, and building it runs its own checks
     with torch.device("meta"):
-        model = make_model(settings, graph, graph.label_x)
-    if isinstance(model, nn.Module) and any(isinstance(module, Lift) for module in model.modules()):
+        model = make_model(settings, card, graph.label_x)
+    if isinstance(settings.train.batch, int):
+        require_staged(model)
+    if any(isinstance(module, Lift) for module in model.modules()):
         check_liftable(weighted=graph.adjacency.weight is not None, label_edges=settings.model.label_edges)
     if model.uses_labels and settings.train.selection:
         check_selection(int(graph.train_mask.sum()), settings.train.alpha)
-    return model
 
 
 def make_task(settings: ResolvedSettings, graph: GraphData, device: torch.device) -> Task:
@@ -83,25 +80,11 @@ def make_task(settings: ResolvedSettings, graph: GraphData, device: torch.device
     )
 
 
-def make_objective(settings: ResolvedSettings, model: Model) -> Objective:
-    """Returns what an epoch trains on."""
-    rule, chosen = None, settings.self_training
-    if chosen.as_train:
-        rule = ASTrain(
-            threshold=chosen.threshold,
-            delta=chosen.delta,
-            weight=chosen.weight,
-            use_tc=chosen.use_tc,
-            use_ec=chosen.use_ec,
-        )
-    train = settings.train
-    return Objective(alpha=train.alpha, selection=train.selection, uses_labels=model.uses_labels, rule=rule)
-
-
 def make_trainer(model: Model, task: Task, settings: ResolvedSettings, dtype: torch.dtype, ranks: Ranks) -> Trainer:
     """Returns the trainer of a run, before its first epoch."""
     train = settings.train
-    objective = make_objective(settings, model)
+    rule = ASTrain(settings.self_training) if settings.self_training.as_train else None
+    objective = Objective(alpha=train.alpha, selection=train.selection, uses_labels=model.uses_labels, rule=rule)
     optimizer = make_adam(model.parameter_groups(train.weight_decay), train.lr)
     batching: Batching
     if isinstance(train.batch, str):
@@ -115,16 +98,7 @@ def make_trainer(model: Model, task: Task, settings: ResolvedSettings, dtype: to
         batching = MiniBatch(
             model, task, objective, optimizer, generator, batch=train.batch, fanouts=fanouts, dtype=dtype, ranks=ranks
         )
-    return Trainer(
-        model,
-        task,
-        batching,
-        optimizer,
-        generator,
-        lr=train.lr,
-        epochs=train.epochs,
-        patience=train.patience,
-    )
+    return Trainer(batching, lr=train.lr, epochs=train.epochs, patience=train.patience)
 
 
 def make_inference(

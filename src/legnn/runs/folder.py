@@ -25,6 +25,7 @@ from torch import Tensor
 
 from legnn.config import ResolvedSettings
 from legnn.data import GraphData
+from legnn.data.raw_graph import TextTransform
 from legnn.errors import InputError
 from legnn.files import remove_partial, write_text
 from legnn.io import TextFeatures, read_predictions, write_predictions
@@ -65,15 +66,11 @@ class DataCard:
             weights[target, source] = weight
         return weights
 
-    @property
-    def num_types(self) -> int:
-        """How many node types there are, at least 1."""
-        return max(len(self.types), 1)
-
     @classmethod
     def of(cls, graph: GraphData) -> DataCard:
         """Returns the card of a graph."""
         types, between = graph.node_types, graph.label_adjacency
+        edges = [] if between is None else [(i, j, float(between[i, j])) for i, j in between.nonzero().tolist()]
         return cls(
             name=graph.name,
             fingerprint=graph.fingerprint(),
@@ -82,9 +79,7 @@ class DataCard:
             features=graph.num_features,
             classes=list(graph.class_names),
             feature_names=graph.feature_names,
-            label_edges=[]
-            if between is None
-            else [(i, j, float(between[i, j])) for i, j in between.nonzero().tolist()],
+            label_edges=edges,
             types=[] if types is None else types.names,
             target_type=None if types is None else types.target,
             type_columns=[] if types is None else types.columns,
@@ -103,18 +98,15 @@ class RunFolder:
         self._result = path / "result.json"
         self._text = path / "text.safetensors"
 
-    @classmethod
-    def create(cls, path: Path, settings: ResolvedSettings, graph: GraphData) -> RunFolder:
+    def create(self, settings: ResolvedSettings, card: DataCard, text_features: TextTransform | None) -> None:
         """Write the files a run starts with to a new or empty folder."""
-        check_free(path)
-        path.mkdir(parents=True, exist_ok=True)
-        folder = cls(path)
-        if graph.text_features is not None:
-            graph.text_features.save(folder._text)
-        write_json(path / "data.json", DataCard.of(graph))
+        check_free(self.path)
+        self.path.mkdir(parents=True, exist_ok=True)
+        if text_features is not None:
+            text_features.save(self._text)
+        write_json(self.path / "data.json", card)
         # last: a folder without settings is one whose creation was cut short
-        write_text(path / "settings.yaml", settings.to_yaml())
-        return folder
+        write_text(self.path / "settings.yaml", settings.to_yaml())
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:

@@ -6,12 +6,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from legnn.config import DataSettings, ResolvedSettings, Settings
+from legnn.config import DataSettings, Settings
 from legnn.data import GraphData
 from legnn.datasets import CATALOG, Source, load
 from legnn.errors import InputError
 from legnn.io import TextFeatures
-from legnn.runs.folder import DataCard
+from legnn.runs.folder import RunFolder
 
 MEMORY = "memory"
 """The source of data that were given as an object."""
@@ -38,28 +38,20 @@ def load_graph(
     return load(data, **given, **options)
 
 
-def reload_graph(
-    settings: ResolvedSettings,
-    card: DataCard,
-    text_features: TextFeatures | None,
-    data: Source | None = None,
-    *,
-    name: str,
-) -> GraphData:
+def reload_graph(run: RunFolder, data: Source | None = None) -> GraphData:
     """Returns the graph a run was trained on; raises `InputError` if it has changed since.
 
-    Args:
-        data: the same graph again, where the run has it from memory.
-        name: what the run is called in a message.
+    `data` is the same graph again, where the run has it from memory.
     """
-    if data is None and settings.data.source == MEMORY:
-        raise InputError(f"{name} was trained on data in memory; give the same data again")
-    graph = load_graph(settings.data, settings.data.source if data is None else data, text_features)
+    settings, card = run.settings.data, run.card
+    if data is None and settings.source == MEMORY:
+        raise InputError(f"{run.path} was trained on data in memory; give the same data again")
+    graph = load_graph(settings, settings.source if data is None else data, run.text_features)
     if graph.fingerprint() != card.fingerprint:
         raise InputError(
-            f"{name} is a run on other data: it was trained on {card.name!r} with {card.nodes} nodes and {card.edges} "
-            f"edges, and {graph.name!r} ({graph.num_nodes} nodes, {graph.num_edges} edges) is not the same; restore "
-            f"the data, or train anew; to predict the data as they are now, give them as `data`"
+            f"{run.path} is a run on other data: it was trained on {card.name!r} with {card.nodes} nodes and "
+            f"{card.edges} edges, and {graph.name!r} ({graph.num_nodes} nodes, {graph.num_edges} edges) is not the "
+            "same; restore the data, or train anew; to predict the data as they are now, give them as `data`"
         )
     return graph
 

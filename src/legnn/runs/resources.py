@@ -1,4 +1,4 @@
-"""What a run may use: the device, how much of the graph a step takes, and where the graph lies."""
+"""What a run may use: the device, how much of the graph a step takes, and where the graph is kept."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RESIDENT = 0.4
 def select_device(name: str) -> torch.device:
     """The device a setting means; under `torchrun`, each process of a machine has a GPU of its own."""
     if name == "cuda" and not torch.cuda.is_available():
-        raise InputError("device = cuda, but PyTorch sees no GPU here; give device = cpu or auto")
+        raise InputError("`device=cuda` needs a GPU, and PyTorch sees no GPU here; give `device=cpu` or `device=auto`")
     if name == "cpu" or not torch.cuda.is_available():
         return torch.device("cpu")
     if not under_torchrun():
@@ -42,18 +42,17 @@ def size_of(graph: GraphData, settings: ResolvedSettings) -> Size:
 
 
 def choose_batch(
-    settings: ResolvedSettings, graph: GraphData, device: torch.device, *, has_stages: bool = True
+    settings: ResolvedSettings, graph: GraphData, device: torch.device
 ) -> tuple[ResolvedSettings, str | None]:
     """Returns settings in which `batch = auto` is decided, and a note where mini-batches were chosen.
 
-    Full batch where it fits: it is faster, and has no sampling noise. Several processes share mini-batches. A model
-    without stages has no other choice than the full batch.
+    Full batch where it fits: it is faster, and has no sampling noise. Several processes share mini-batches.
     """
     batch, note = settings.train.batch, None
     if batch == "full" and under_torchrun():
-        raise InputError("`batch=full` is one step of one process; several processes need a number as `batch`, or auto")
-    if batch == "auto" and not has_stages and not under_torchrun():
-        batch = "full"
+        raise InputError(
+            "`batch=full` is one step of one process; several processes need a number as `batch`, or `batch=auto`"
+        )
     if batch == "auto":
         needed, free = size_of(graph, settings).training_bytes, free_bytes(device)
         batch = "full" if needed <= USABLE * free and not under_torchrun() else DEFAULT_BATCH
@@ -80,22 +79,13 @@ def explain_out_of_memory(settings: ResolvedSettings) -> Iterator[None]:
     """Within it, running out of memory raises an `InputError` that says which settings to change."""
     try:
         yield
-    except (torch.OutOfMemoryError, MemoryError) as error:
-        raise InputError(_advice(settings)) from error
-    except RuntimeError as error:
+    except (RuntimeError, MemoryError) as error:
         # PyTorch's words where the host has no more memory
-        if "can't allocate memory" not in str(error) and "not enough memory" not in str(error):
+        is_host = "can't allocate memory" in str(error) or "not enough memory" in str(error)
+        if not is_host and not isinstance(error, torch.OutOfMemoryError | MemoryError):
             raise
-        raise InputError(_advice(settings)) from error
-
-
-def _advice(settings: ResolvedSettings) -> str:
-    batch = settings.train.batch
-    if isinstance(batch, str):
-        return (
-            f"out of memory with batch = {batch}; try `batch={DEFAULT_BATCH}` for mini-batches, or a smaller `hidden`"
-        )
-    return (
-        f"out of memory with batch = {batch} and fanout = {settings.train.fanout}; "
-        f"try `batch={max(batch // 2, 1)}`, a smaller `fanout` or a smaller `hidden`"
-    )
+        batch, fanout = settings.train.batch, settings.train.fanout
+        words = f"batch = {batch}; try `batch={DEFAULT_BATCH}` for mini-batches"
+        if isinstance(batch, int):
+            words = f"batch = {batch} and fanout = {fanout}; try `batch={max(batch // 2, 1)}`, a smaller `fanout`"
+        raise InputError(f"out of memory with {words} or a smaller `hidden`") from error

@@ -13,9 +13,6 @@ import torch
 from legnn import __version__
 from legnn.training import Scores
 
-SPLITS = ("test", "val", "train_out_of_fold")
-"""The scored splits, in the order in which they are reported."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
@@ -89,7 +86,9 @@ def summarize(results: Sequence[Result]) -> Summary:
 
     first = results[0]
     return Summary(
-        **{split: over(split) for split in SPLITS},
+        val=over("val"),
+        test=over("test"),
+        train_out_of_fold=over("train_out_of_fold"),
         seeds=[result.seed for result in results],
         seconds=round(sum(result.seconds for result in results), 3),
         parameters=first.parameters,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import pandas as pd
-import torch
 from torch import Tensor
 
 from legnn.config import DataSettings, ResolvedSettings
@@ -16,13 +17,14 @@ from legnn.data import GraphData
 from legnn.datasets import Source
 from legnn.errors import InputError
 from legnn.io import TextFeatures
-from legnn.runs.adopt import EDGE_SETTINGS, adopt_graph
+from legnn.nn import Model
+from legnn.runs.adopt import adopt_graph
 from legnn.runs.build import make_inference, make_task, restore_model
 from legnn.runs.folder import DataCard, RunFolder
 from legnn.runs.graphs import load_graph, reload_graph
 from legnn.runs.resources import explain_out_of_memory, select_device
 from legnn.runs.result import Result
-from legnn.training import Inference, LayerWise, Model, Scores, matrix_products, prediction_precision, score
+from legnn.training import Inference, LayerWise, Scores, matrix_products, prediction_precision, score
 
 SPLITS = ("train", "val", "test")
 
@@ -31,7 +33,7 @@ SPLITS = ("train", "val", "test")
 class Run:
     """A finished run.
 
-    >>> run = legnn.train("cora")       # or legnn.load_run("runs/first")
+    >>> run = legnn.train("cora")       # or legnn.Run.open("runs/first")
     >>> run.predict()                   # its own graph; run.predict(data) for one that has grown
     """
 
@@ -52,14 +54,7 @@ class Run:
     def open(cls, folder: str | Path) -> Run:
         """Returns the finished run that a folder holds."""
         found = RunFolder.open(Path(folder))
-        return cls(
-            restore_model(found),
-            found.settings,
-            found.card,
-            found.predictions(),
-            found.result(),
-            found.path,
-        )
+        return cls(restore_model(found), found.settings, found.card, found.predictions(), found.result(), found.path)
 
     def predict(self, data: Source | None = None, *, device: str = "auto") -> pd.DataFrame:
         """Returns id, prediction, confidence and split of every node of the labeled type.
@@ -87,39 +82,38 @@ class Run:
         graph = self._graph_of(data)
         return score_splits(graph, self._infer(graph, device, Inference.predict))
 
-    def _infer(self, graph: GraphData, device: str, predict: Any) -> Tensor:
+    def _infer(self, graph: GraphData, device: str, predict: Callable[[Inference], Tensor]) -> Tensor:
         where = select_device(device)
-        self.model.to(where)
-        task = make_task(self.settings, graph, where)
         precision = prediction_precision(self.settings.train.precision, where)
-        layer_wise = LayerWise(self.model, task, where, precision.dtype)
         with explain_out_of_memory(self.settings), matrix_products(precision.products):
-            out: Tensor = predict(make_inference(layer_wise, self.model, graph, task, self.settings))
-        self.model.to(torch.device("cpu"))
-        return out.cpu()
+            # a copy: the run's own model stays on its device
+            model = deepcopy(self.model).to(where)
+            task = make_task(self.settings, graph, where)
+            layer_wise = LayerWise(model, task, where, precision.dtype)
+            return predict(make_inference(layer_wise, model, graph, task, self.settings)).cpu()
 
     def _graph_of(self, data: Source | None) -> GraphData:
         if data is None:
-            return self.graph or reload_graph(self.settings, self.card, self._text_features, name=self._name)
+            return self._own_graph()
         if self.card.computed_features:
             return self._same_graph(data)
-        settings = self.settings.data
         # another source has splits of its own, if any
-        graph = load_graph(
-            replace(settings, split=DataSettings().split),
-            data,
-            self._text_features,
-            training=False,
-            target_type=self.card.target_type,
-        )
-        edges = {name: getattr(settings, name) for name in EDGE_SETTINGS}
-        return adopt_graph(graph, self.card, self.predictions, edges, self.settings.model.label_edges, self._name)
+        settings = replace(self.settings.data, split=DataSettings().split)
+        options = {"training": False, "target_type": self.card.target_type}
+        graph = load_graph(settings, data, self._text_features, **options)
+        return adopt_graph(graph, self.card, self.predictions, self.settings)
+
+    def _own_graph(self) -> GraphData:
+        if self.graph is not None:
+            return self.graph
+        assert self.folder is not None, "a run that does not have its graph was opened from a folder"
+        return reload_graph(RunFolder(self.folder))
 
     def _same_graph(self, data: Source) -> GraphData:
         """A run whose features were computed from its graph predicts that graph alone, wherever its files are."""
         refusal = (
-            f"features of {', '.join(self.card.computed_features)} were computed from the graph that {self._name} was "
-            f"trained on, and do not exist for another; train on the new graph, or on features of your own"
+            f"features of {', '.join(self.card.computed_features)} were computed from the graph that the run was "
+            "trained on, and do not exist for another; train on the new graph, or on features of your own"
         )
         try:
             graph = load_graph(self.settings.data, data, self._text_features)
@@ -136,22 +130,21 @@ class Run:
             return cast("TextFeatures | None", self.graph.text_features)
         return None if self.folder is None else RunFolder(self.folder).text_features
 
-    @property
-    def _name(self) -> str:
-        return "the run" if self.folder is None else str(self.folder)
-
 
 def predictions_table(graph: GraphData, predicted: Tensor) -> pd.DataFrame:
     """Returns id, prediction, confidence, split of nodes of the labeled type, from class and confidence `[M, 2]`."""
     rows = _target_rows(graph)
     names = np.empty(graph.num_classes, dtype=object)
     names[:] = graph.class_names
+    split = np.full(graph.num_nodes, "", dtype=object)
+    for name in SPLITS:
+        split[getattr(graph, f"{name}_mask").numpy()] = name
     return pd.DataFrame(
         {
             "id": graph.node_id[rows],
             "prediction": names[predicted[:, 0].long().numpy()[rows]].tolist(),
             "confidence": predicted[:, 1].float().numpy()[rows],
-            "split": _split_names(graph)[rows],
+            "split": split[rows],
         }
     )
 
@@ -165,11 +158,3 @@ def score_splits(graph: GraphData, predicted: Tensor) -> dict[str, Scores | None
 
 def _target_rows(graph: GraphData) -> Any:
     return slice(None) if graph.node_types is None else graph.node_types.target_mask.numpy()
-
-
-def _split_names(graph: GraphData) -> np.ndarray:
-    """`[M]` train, val, test, or empty where a node is in no split."""
-    names = np.full(graph.num_nodes, "", dtype=object)
-    for name in SPLITS:
-        names[getattr(graph, f"{name}_mask").numpy()] = name
-    return names

@@ -14,10 +14,9 @@ from legnn.datasets import Source
 from legnn.errors import InputError, Interrupted
 from legnn.files import write_text
 from legnn.runs.build import check_settings
-from legnn.runs.folder import RunFolder, check_free
+from legnn.runs.folder import DataCard, RunFolder, check_free
 from legnn.runs.graphs import load_graph, load_new, reload_graph
-from legnn.runs.result import Summary, summarize
-from legnn.runs.run import Run
+from legnn.runs.result import Result, Summary, summarize
 from legnn.runs.session import Callbacks, continue_run, start_run
 from legnn.training import EpochLog, under_torchrun
 from legnn.typed_json import read_json, write_json
@@ -49,12 +48,12 @@ def train_seeds(
     what is missing. The other arguments are those of `train`.
     """
     if under_torchrun():
-        raise InputError("several processes train one run together; give `seed` for one run, not `seeds`")
+        raise InputError("several processes train one run together; give `seed`, not `seeds`")
     if seeds < 1:
         raise InputError(f"seeds must be at least 1, got {seeds}")
     graph, settings = load_new((settings or Settings()).override(**overrides), data)
     resolved = settings.resolve(graph.facts())
-    check_settings(resolved, graph)
+    check_settings(resolved, graph, DataCard.of(graph))
     chosen = [resolved.train.seed + k for k in range(seeds)]
     folder = None if out is None else Path(out)
     if folder is not None:
@@ -80,8 +79,7 @@ def resume_seeds(
     settings = ResolvedSettings.from_yaml(folder / "settings.yaml")
     first = folder / f"seed-{seeds[0]}"
     if (first / "settings.yaml").is_file():
-        run = RunFolder.open(first)
-        graph = reload_graph(run.settings, run.card, run.text_features, data, name=str(folder))
+        graph = reload_graph(RunFolder.open(first), data)
     else:
         graph = load_graph(settings.data, data if data is not None else settings.data.source)
     return _train_each(graph, settings, seeds, folder, on_seed, Callbacks(on_epoch, should_stop))
@@ -103,25 +101,23 @@ def _train_each(
     results = []
     for seed in seeds:
         on_seed(seed)
+        folder = None if out is None else out / f"seed-{seed}"
         try:
-            run = _train_one(
-                graph, settings.override(seed=seed), None if out is None else out / f"seed-{seed}", callbacks
-            )
+            results.append(_train_one(graph, settings.override(seed=seed), folder, callbacks))
         except Interrupted as stop:
             # what continues later is all of them, not this one seed
             raise Interrupted(stop.epoch, out) from None
-        results.append(run.result)
     summary = summarize(results)
     if out is not None:
         write_json(out / "summary.json", summary)
     return summary
 
 
-def _train_one(graph: GraphData, settings: ResolvedSettings, folder: Path | None, callbacks: Callbacks) -> Run:
+def _train_one(graph: GraphData, settings: ResolvedSettings, folder: Path | None, callbacks: Callbacks) -> Result:
     if folder is None or not (folder / "settings.yaml").is_file():
         if folder is not None:
             # the process may have been killed while it made the folder, of which the settings are written last
             shutil.rmtree(folder, ignore_errors=True)
-        return start_run(graph, settings, folder, callbacks)
+        return start_run(graph, settings, folder, callbacks).result
     run = RunFolder.open(folder)
-    return Run.open(folder) if run.is_finished else continue_run(run, graph, callbacks)
+    return run.result() if run.is_finished else continue_run(run, graph, callbacks).result

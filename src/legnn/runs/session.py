@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,34 +15,21 @@ from torch import Tensor
 from legnn.config import ResolvedSettings, Settings
 from legnn.data import GraphData
 from legnn.datasets import Source
-from legnn.errors import Interrupted
+from legnn.errors import InputError, Interrupted
 from legnn.runs.build import check_settings, make_inference, make_model, make_task, make_trainer
-from legnn.runs.checkpointer import Checkpointer
 from legnn.runs.folder import DataCard, RunFolder
 from legnn.runs.graphs import load_new, reload_graph
 from legnn.runs.resources import choose_batch, explain_out_of_memory, select_device
 from legnn.runs.result import Result, device_name, versions
 from legnn.runs.run import Run, predictions_table, score_splits
-from legnn.training import (
-    EpochLog,
-    Model,
-    Ranks,
-    Trainer,
-    is_restarted,
-    join_ranks,
-    matrix_products,
-    training_precision,
-)
-from legnn.training.protocols import StagedModel, require_staged
+from legnn.training import EpochLog, Ranks, Trainer, join_ranks, matrix_products, restart_count, training_precision
 
 
-@dataclass(frozen=True)
-class Callbacks:
-    """What a caller hears of a run, and how it stops one."""
+class Callbacks(NamedTuple):
+    """Functions that a caller gives, both called after every epoch."""
 
-    on_epoch: Callable[[EpochLog], None] = lambda log: None
-    should_stop: Callable[[], bool] = lambda: False
-    """Asked after every epoch."""
+    on_epoch: Callable[[EpochLog], None]
+    should_stop: Callable[[], bool]
 
 
 def train(
@@ -53,7 +41,7 @@ def train(
     should_stop: Callable[[], bool] = lambda: False,
     **overrides: Any,
 ) -> Run:
-    """Trains one model with one seed.
+    """Trains one model with one seed, and returns the finished run.
 
     Args:
         data: name from the catalog, folder of tables, prepared folder, PyG `Data` or `HeteroData`, or `GraphData`.
@@ -63,15 +51,15 @@ def train(
         should_stop: asked after every epoch; True writes a checkpoint and raises `Interrupted`.
         **overrides: settings by name: `train("cora", backbone="gat", as_train=True, epochs=200)`.
 
-    Under `torchrun` all its processes train one model together, each on its share of every mini-batch; rank zero
-    writes, and a run whose processes were is_restarted continues from its checkpoint.
+    Under `torchrun` all processes train one model together, each on its share of every mini-batch; rank zero writes,
+    and a run whose processes were restarted continues from its checkpoint.
     """
-    callbacks = Callbacks(on_epoch, should_stop)
-    if out is not None and is_restarted() and (Path(out) / "settings.yaml").is_file():
+    if out is not None and restart_count() and (Path(out) / "settings.yaml").is_file():
         in_memory = None if isinstance(data, str | Path) else data
         return resume(out, in_memory, on_epoch=on_epoch, should_stop=should_stop)
     graph, settings = load_new((settings or Settings()).override(**overrides), data)
-    return start_run(graph, settings.resolve(graph.facts()), None if out is None else Path(out), callbacks)
+    resolved = settings.resolve(graph.facts())
+    return start_run(graph, resolved, None if out is None else Path(out), Callbacks(on_epoch, should_stop))
 
 
 def resume(
@@ -88,76 +76,106 @@ def resume(
     run = RunFolder.open(Path(folder))
     if run.is_finished:
         return Run.open(run.path)
-    graph = reload_graph(run.settings, run.card, run.text_features, data, name=str(run.path))
+    graph = reload_graph(run, data)
     return continue_run(run, graph, Callbacks(on_epoch, should_stop))
 
 
 def start_run(graph: GraphData, settings: ResolvedSettings, out: Path | None, callbacks: Callbacks) -> Run:
     """Trains on a loaded graph, in the new or empty folder `out` if given."""
-    model = check_settings(settings, graph)
-    device = select_device(settings.train.device)
-    settings, note = choose_batch(settings, graph, device, has_stages=isinstance(model, StagedModel))
-    if settings.train.batch != "full":
-        require_staged(model)
+    card, device = DataCard.of(graph), select_device(settings.train.device)
+    settings, note = choose_batch(settings, graph, device)
+    check_settings(settings, graph, card)
     if note is not None:
         graph = replace(graph, notes=[*graph.notes, note])
+    folder = None if out is None else RunFolder(out)
     with join_ranks(device) as ranks:
-        folder = None
-        if out is not None:
-            folder = RunFolder.create(out, settings, graph) if ranks.is_rank_zero else RunFolder(out)
-        return _execute(graph, settings, folder, None, callbacks, device, ranks)
+        if folder is not None and ranks.is_rank_zero:
+            folder.create(settings, card, graph.text_features)
+        ranks.barrier()
+        return _execute(graph, card, settings, folder, callbacks, device, ranks)
 
 
-def continue_run(run: RunFolder, graph: GraphData, callbacks: Callbacks) -> Run:
+def continue_run(folder: RunFolder, graph: GraphData, callbacks: Callbacks) -> Run:
     """Continues a run on its graph."""
-    settings = run.settings
+    settings = folder.settings
     device = select_device(settings.train.device)
     with join_ranks(device) as ranks:
         if ranks.is_rank_zero:
-            run.rollback_to_checkpoint()
+            folder.rollback_to_checkpoint()
         ranks.barrier()
-        return _execute(graph, settings, run, run.load_checkpoint(), callbacks, device, ranks)
+        return _execute(graph, folder.card, settings, folder, callbacks, device, ranks)
 
 
 def _execute(
     graph: GraphData,
+    card: DataCard,
     settings: ResolvedSettings,
     folder: RunFolder | None,
-    checkpoint: tuple[dict[str, Tensor], dict[str, Any]] | None,
     callbacks: Callbacks,
     device: torch.device,
     ranks: Ranks,
 ) -> Run:
-    precision = training_precision(settings.train.precision, device)
-    with explain_out_of_memory(settings), _seeded(settings.train.seed, device), matrix_products(precision.products):
+    train = settings.train
+    precision = training_precision(train.precision, device)
+    with explain_out_of_memory(settings), _seeded(train.seed, device), matrix_products(precision.products):
         task = make_task(settings, graph, device)
-        trainer = make_trainer(_build_model(graph, settings, device), task, settings, precision.dtype, ranks)
-        # all processes read, rank zero writes
-        checkpointer = Checkpointer(trainer, folder if ranks.is_rank_zero else None, settings.train.checkpoint_seconds)
-        if checkpoint is not None:
-            checkpointer.restore(*checkpoint)
-        _fit(trainer, checkpointer, callbacks, ranks, folder)
-        predicted = make_inference(trainer.batching, trainer.model, graph, task, settings).predict().cpu()
+        model = make_model(settings, card, graph.label_x)
+        model.fit_inputs(graph.x, graph.node_type)
+        trainer = make_trainer(model.to(device), task, settings, precision.dtype, ranks)
+        checkpointer = Checkpointer(trainer, folder, train.checkpoint_seconds, is_writer=ranks.is_rank_zero)
+        checkpointer.restore()
+        _fit(trainer, checkpointer, callbacks, ranks)
+        predicted = make_inference(trainer.batching, model, graph, task, settings).predict().cpu()
     result = _result(graph, settings, trainer, predicted, checkpointer.seconds)
     predictions = predictions_table(graph, predicted)
     if folder is not None and ranks.is_rank_zero:
         folder.finish(trainer.best, predictions, result)
     ranks.barrier()
-    trainer.model.eval()
-    path = None if folder is None else folder.path
-    return Run(trainer.model, settings, DataCard.of(graph), predictions, result, path, graph)
+    return Run(model.eval(), settings, card, predictions, result, None if folder is None else folder.path, graph)
 
 
-def _build_model(graph: GraphData, settings: ResolvedSettings, device: torch.device) -> Model:
-    model = make_model(settings, graph, graph.label_x)
-    model.fit_inputs(graph.x, graph.node_type)
-    model.to(device)
-    return model
+class Checkpointer:
+    """Writes metrics after every epoch, and a checkpoint after the first and then at most every `every` seconds.
+
+    All processes read the folder of their run, and one `is_writer`. Without a folder nothing is kept.
+    """
+
+    def __init__(self, trainer: Trainer, folder: RunFolder | None, every: float, *, is_writer: bool) -> None:
+        self.trainer, self.folder, self.every, self.is_writer = trainer, folder, every, is_writer
+        self._start = time.perf_counter()
+        self._last = -float("inf")
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of training, over all the processes that took part in it."""
+        return time.perf_counter() - self._start
+
+    def restore(self) -> None:
+        """Bring the trainer to the last checkpoint in the folder, if there is one."""
+        if self.folder is None or (checkpoint := self.folder.load_checkpoint()) is None:
+            return
+        try:
+            self.trainer.load_state(*checkpoint)
+        except (RuntimeError, KeyError):
+            raise InputError(
+                f"the checkpoint in {self.folder.path} does not fit the settings.yaml beside it; "
+                "restore both from a copy"
+            ) from None
+        self._start -= checkpoint[1]["seconds"]
+
+    def record(self, log: EpochLog, *, now: bool) -> None:
+        """Write the epoch's metrics, and a checkpoint if one is due or wanted `now`."""
+        if self.folder is None or not self.is_writer:
+            return
+        self.folder.append(log)
+        seconds = self.seconds
+        if now or seconds - self._last >= self.every:
+            tensors, meta = self.trainer.state()
+            self.folder.save_checkpoint(tensors, {**meta, "seconds": seconds})
+            self._last = seconds
 
 
-def _fit(
-    trainer: Trainer, checkpointer: Checkpointer, callbacks: Callbacks, ranks: Ranks, folder: RunFolder | None
-) -> None:
+def _fit(trainer: Trainer, checkpointer: Checkpointer, callbacks: Callbacks, ranks: Ranks) -> None:
     """Trains to the end, and leaves the model with its best weights; raises `Interrupted` if asked to stop."""
     stopped = False
 
@@ -172,7 +190,7 @@ def _fit(
 
     trainer.fit(after_epoch)
     if stopped:
-        raise Interrupted(trainer.epoch, None if folder is None else folder.path)
+        raise Interrupted(trainer.epoch, None if checkpointer.folder is None else checkpointer.folder.path)
     trainer.model.load_state_dict(trainer.best)
 
 
@@ -187,7 +205,7 @@ def _result(
         best_epoch=trainer.stopper.best_epoch,
         epochs=trainer.epoch,
         seconds=round(seconds, 3),
-        parameters=sum(parameter.numel() for parameter in trainer.model.parameters() if parameter.requires_grad),
+        parameters=trainer.model.num_parameters(),
         seed=settings.train.seed,
         device=device_name(trainer.batching.device),
         precision=settings.train.precision,

@@ -82,7 +82,7 @@ class Replay:
     def __init__(self, graphs: CudaGraphs) -> None:
         self._graphs = graphs
         self._warm = 0
-        self._out: Tensor | None = None
+        self._out: Tensor
         self._graph: torch.cuda.CUDAGraph | None = None
 
     def run(self, step: RunStep) -> Tensor:
@@ -91,24 +91,15 @@ class Replay:
         if not self._graphs.enabled:
             self._graph = None
             return step()
+        if self._warm < WARM_UP:
+            self._warm += 1
+            out = self._graphs.warm_up(step, watch=self._warm == WARM_UP)
+            # not from the shared pool, where another step could overwrite it
+            self._out = torch.empty_like(out)
+            return out
         if self._graph is None:
-            if self._warm < WARM_UP:
-                return self._warm_up(step)
-            self._graph = self._capture(step)
+            self._graph = self._graphs.capture(lambda: self._out.copy_(step()))
             if self._graph is None:
                 return step()
-        assert self._out is not None
         self._graph.replay()
         return self._out
-
-    def _warm_up(self, step: RunStep) -> Tensor:
-        self._warm += 1
-        out = self._graphs.warm_up(step, watch=self._warm == WARM_UP)
-        # not from the shared pool, where another step could overwrite it
-        self._out = torch.empty_like(out)
-        return out
-
-    def _capture(self, step: RunStep) -> torch.cuda.CUDAGraph | None:
-        out = self._out
-        assert out is not None
-        return self._graphs.capture(lambda: out.copy_(step()))

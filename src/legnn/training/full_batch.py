@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
-from torch import Generator, Tensor
-from torch.optim import Optimizer
+from torch import Tensor
 
 from legnn.graph import LabelGraph, TrainingNodeSelection
 from legnn.training.cuda_graph import CudaGraphs, Replay
-from legnn.training.inference import class_and_confidence, to_probabilities
-from legnn.training.metrics import accuracy_and_macro_f1
-from legnn.training.objective import Objective
+from legnn.training.metrics import validation_metrics
 from legnn.training.optimizer import reads_lr_from_device
-from legnn.training.protocols import Model, TrainMetrics, ValMetrics
-from legnn.training.task import Task
+from legnn.training.protocols import Batching, Reduce, TrainMetrics, ValMetrics
 
 
 class _Kept(NamedTuple):
@@ -29,29 +25,20 @@ class _Kept(NamedTuple):
     logits: Replay
 
 
-class FullBatch:
+@dataclass(eq=False, repr=False)
+class FullBatch(Batching):
     """Trains on, and predicts, the whole graph in one forward pass.
 
-    On a GPU the step and the validation are captured as CUDA graphs after a few epochs (`cuda_graphs`): they read the
-    nodes of the epoch, `TC` and the learning rate from tensors that are written to before. Results are the same to the
-    bit. `dtype` is that of the features; the model computes in it.
+    On a GPU the step and the validation are captured as CUDA graphs after a few epochs: they read the nodes of the
+    epoch, `TC` and the learning rate from tensors that are written to before. Results are the same to the bit.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        task: Task,
-        objective: Objective,
-        optimizer: Optimizer,
-        generator: Generator,
-        *,
-        dtype: torch.dtype = torch.float32,
-        cuda_graphs: bool = True,
-    ) -> None:
-        self.model, self.task, self.objective = model, task, objective
-        self.optimizer, self.generator, self.cuda_graphs = optimizer, generator, cuda_graphs
-        self.device = task.x.device
-        self.inputs = model.inputs(task.x, dtype, task.node_type)
+    _: KW_ONLY
+    cuda_graphs: bool = True
+
+    def __post_init__(self) -> None:
+        self.device = self.task.x.device
+        self.inputs = self.model.inputs(self.task.x, self.dtype, self.task.node_type)
         self._confidence = torch.ones((), device=self.device)
         self._selected: TrainingNodeSelection | None = None
         self._same_graph: LabelGraph | None = None
@@ -66,33 +53,23 @@ class FullBatch:
         return TrainMetrics(*self._training.run(self._step).unbind())
 
     def validate(self, shown: Tensor) -> ValMetrics:
-        """Score the validation nodes, with the labels of exactly the nodes `shown` in the graph.
-
-        `shown` is recognized by identity, so its contents must not change.
-        """
+        """Score the validation nodes."""
         kept = self._keep(shown)
         return ValMetrics(*kept.validation.run(lambda: self._measure(kept.graph)).unbind())
 
-    def logits(self, shown: Tensor) -> Tensor:
-        """`[M, C]` in evaluation mode, with the labels of exactly the nodes `shown` in the graph.
-
-        `shown` is recognized by identity, so its contents must not change.
-        """
+    def all_logits(self, shown: Tensor) -> Tensor:
+        """`[M, C]` in evaluation mode; `shown` as in `logits`."""
         kept = self._keep(shown)
         # a copy: the next replay of a captured step overwrites its output
         return kept.logits.run(lambda: self._logits(kept.graph)).clone()
 
-    def predict_proba(self, shown: Tensor, nodes: Tensor) -> Tensor:
-        """`[n, C]` probabilities of `nodes`, with the labels of exactly the nodes `shown` in the graph."""
-        return to_probabilities(self.logits(shown).index_select(0, nodes))
-
-    def predict(self, shown: Tensor, nodes: Tensor) -> Tensor:
-        """`[n, 2]` class and confidence of the same."""
-        return class_and_confidence(self.predict_proba(shown, nodes))
+    def logits(self, shown: Tensor, nodes: Tensor, reduce: Reduce) -> Tensor:
+        """`reduce` of the logits of `nodes` `[n]`, with the labels of exactly the nodes `shown` in the graph."""
+        return reduce(self.all_logits(shown).index_select(0, nodes))
 
     def reset(self) -> None:
         """Free the captured steps and their memory; they are captured again when needed."""
-        self.optimizer.zero_grad(set_to_none=True)
+        super().reset()
         self._graphs = CudaGraphs(self.device, enabled=self.cuda_graphs)
         if self._graphs.enabled and not reads_lr_from_device(self.optimizer):
             self._graphs.give_up("its optimizer keeps the learning rate on the host (make_adam's does not)")
@@ -135,16 +112,10 @@ class FullBatch:
         self.model.eval()
         return self.model(self.inputs, graph)
 
-    @torch.no_grad()
     def _measure(self, graph: LabelGraph) -> Tensor:
-        """`[3]`: accuracy, macro-F1 and loss of the validation nodes."""
-        logits = self._logits(graph).index_select(0, self.task.val)
-        scores = accuracy_and_macro_f1(logits.argmax(-1), self.task.val_y, graph.num_classes)
-        loss = F.cross_entropy(logits.float(), self.task.val_y)
-        return torch.cat([scores, loss.double()[None]])
+        return validation_metrics(self._logits(graph).index_select(0, self.task.val), self.task.val_y)
 
     def _keep(self, shown: Tensor) -> _Kept:
-        """What is kept for the nodes that show labels, built again for other nodes than the last time."""
         if self._kept is None or self._kept.shown is not shown:
             self._kept = _Kept(shown, self.task.show(shown), Replay(self._graphs), Replay(self._graphs))
         return self._kept

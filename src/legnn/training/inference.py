@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -26,6 +27,11 @@ def class_and_confidence(probabilities: Tensor) -> Tensor:
     """`[n, 2]` the most probable class of each row of `[n, C]` and its probability, in double precision."""
     p, y = probabilities.max(-1)
     return torch.stack([y.double(), p.double()], 1)
+
+
+def to_class_and_confidence(logits: Tensor) -> Tensor:
+    """`[n, 2]` the most probable class and its probability."""
+    return class_and_confidence(to_probabilities(logits))
 
 
 def assign_folds(node_id: np.ndarray, folds: int) -> Tensor:
@@ -57,6 +63,7 @@ def predict_without_own_label(predict: Predict, shown: Tensor, fold: Tensor, nod
     return out
 
 
+@dataclass(eq=False)
 class Inference:
     """Predicts all nodes of a task (of several node types, those of the labeled one), each without its own label.
 
@@ -67,22 +74,16 @@ class Inference:
         postprocess: applied to the probabilities of all nodes; it sees the labels of the same nodes as the model.
     """
 
-    def __init__(
-        self,
-        predictor: Predictor,
-        task: Task,
-        fold: Tensor,
-        *,
-        uses_labels: bool,
-        postprocess: PostProcess | None = None,
-    ) -> None:
-        self.predictor, self.task, self.fold, self.postprocess = predictor, task, fold, postprocess
-        self.uses_labels = uses_labels
+    predictor: Predictor
+    task: Task
+    fold: Tensor
+    uses_labels: bool
+    postprocess: PostProcess | None = None
 
     def predict(self) -> Tensor:
         """`[M, 2]` class and confidence."""
         if self.postprocess is None:
-            return self._predict(self.predictor.predict)
+            return self._predict(lambda shown, nodes: self.predictor.logits(shown, nodes, to_class_and_confidence))
         return self._predict(lambda shown, nodes: class_and_confidence(self._proba(shown, nodes)))
 
     def predict_proba(self) -> Tensor:
@@ -96,12 +97,13 @@ class Inference:
 
     def _proba(self, shown: Tensor, nodes: Tensor) -> Tensor:
         if self.postprocess is None:
-            return self.predictor.predict_proba(shown, nodes)
+            return self.predictor.logits(shown, nodes, to_probabilities)
         p = self._proba_of_all(shown) if self.uses_labels else self._proba_without_labels
         return self.postprocess(p, self.task.show(shown)).index_select(0, nodes)
 
     def _proba_of_all(self, shown: Tensor) -> Tensor:
-        return self.predictor.predict_proba(shown, torch.arange(self.fold.numel(), device=shown.device))
+        every = torch.arange(self.fold.numel(), device=shown.device)
+        return self.predictor.logits(shown, every, to_probabilities)
 
     @cached_property
     def _proba_without_labels(self) -> Tensor:

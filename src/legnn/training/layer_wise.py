@@ -6,7 +6,7 @@ layer, where predicting batch by batch would compute the same neighbors over and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -15,15 +15,13 @@ from torch import Tensor
 
 from legnn.graph import LabelBlock, LabelEdges, LabelGraph, SampledLabelGraph
 from legnn.graph.sampling import all_neighbors, all_senders, neighbors_of
+from legnn.nn import Model, StagedModel
+from legnn.nn.base import Nodes
 from legnn.ops import class_sum
-from legnn.training.inference import class_and_confidence, to_probabilities
 from legnn.training.memory import SINGLE, Size, total_bytes
-from legnn.training.protocols import Model, Nodes, StagedModel, require_staged
+from legnn.training.protocols import Reduce, require_staged
 from legnn.training.ranks import SINGLE_PROCESS, Ranks
 from legnn.training.task import Task
-
-Reduce = Callable[[Tensor], Tensor]
-"""From the logits `[n, C]` of some nodes to what is kept of each, `[n, …]`."""
 
 CHUNK_BYTES = {"cpu": 2**25, "cuda": 2**32}
 """Bytes of one matrix of a chunk, by device: enough to keep it busy. A chunk has no more nodes than edges."""
@@ -98,14 +96,6 @@ class LayerWise:
             rows = reduce(self._staged.classify(self._compute(last, chunk, state, labels)[0]))
             out[torch.searchsorted(wanted, chunk.nodes[: chunk.num_nodes])] = rows.to(out.device)
         return self.ranks.all_reduce(out)[torch.searchsorted(wanted, nodes)]
-
-    def predict_proba(self, shown: Tensor, nodes: Tensor) -> Tensor:
-        """`[n, C]` probabilities of `nodes`, the nodes `shown` showing their labels."""
-        return self.logits(shown, nodes, to_probabilities)
-
-    def predict(self, shown: Tensor, nodes: Tensor) -> Tensor:
-        """`[n, 2]` class and confidence of the same."""
-        return self.logits(shown, nodes, lambda logits: class_and_confidence(to_probabilities(logits)))
 
     def _fits(self, model: StagedModel) -> bool:
         """Whether all nodes can be computed at once; by the total memory, so that the answer is always the same."""

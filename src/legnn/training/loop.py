@@ -8,13 +8,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
-from torch import Generator, Tensor
-from torch.optim import Optimizer
+from torch import Tensor
 
 from legnn.errors import InputError
 from legnn.training.optimizer import set_lr
-from legnn.training.protocols import Batching, Model, TrainMetrics, ValMetrics
-from legnn.training.task import Task
+from legnn.training.protocols import Batching, TrainMetrics, ValMetrics
 
 FLOOR = 0.01
 """The learning rate ends at this fraction of its first value, as in the published code."""
@@ -71,26 +69,16 @@ def cosine_lr(epoch: int, epochs: int, lr: float) -> float:
 class Trainer:
     """The state of a training run, and the loop over epochs."""
 
-    def __init__(
-        self,
-        model: Model,
-        task: Task,
-        batching: Batching,
-        optimizer: Optimizer,
-        generator: Generator,
-        *,
-        lr: float,
-        epochs: int,
-        patience: int,
-    ) -> None:
-        self.model, self.batching, self.optimizer, self.generator = model, batching, optimizer, generator
-        self.device = batching.device
+    def __init__(self, batching: Batching, *, lr: float, epochs: int, patience: int) -> None:
+        self.batching, self.model, self.device = batching, batching.model, batching.device
+        self.optimizer, self.generator = batching.optimizer, batching.generator
         # one epoch scores a model without parameters, and more would change nothing
-        self.lr, self.epochs = lr, epochs if any(True for _ in model.parameters()) else 1
-        self.shown_at_inference = task.train if model.uses_labels else task.train[:0]
+        self.lr, self.epochs = lr, epochs if any(True for _ in self.model.parameters()) else 1
+        train = batching.task.train
+        self.shown_at_inference = train if self.model.uses_labels else train[:0]
         self.epoch = 0
         self.stopper = EarlyStopping(patience)
-        self.best = _copy(model.state_dict())
+        self.best = _copy(self.model.state_dict())
 
     def fit(self, after_epoch: Callable[[EpochLog], bool | None] = lambda log: None) -> None:
         """Train until the epochs are over, validation stops improving, or `after_epoch` returns True.
@@ -100,18 +88,15 @@ class Trainer:
         """
         while self.epoch < self.epochs and not self.stopper.is_over(self.epoch):
             self.epoch += 1
-            log = self._train_epoch()
+            lr = cosine_lr(self.epoch, self.epochs, self.lr)
+            set_lr(self.optimizer, lr)
+            trained = self.batching.train_epoch(self.epoch)
+            log = self._log(trained, self.batching.validate(self.shown_at_inference), lr)
             if self.stopper.improves(self.epoch, log.val_accuracy, log.val_loss):
                 self.best = _copy(self.model.state_dict())
             if after_epoch(log):
                 break
         self.batching.reset()
-
-    def _train_epoch(self) -> EpochLog:
-        lr = cosine_lr(self.epoch, self.epochs, self.lr)
-        set_lr(self.optimizer, lr)
-        trained = self.batching.train_epoch(self.epoch)
-        return self._log(trained, self.batching.validate(self.shown_at_inference), lr)
 
     def _log(self, trained: TrainMetrics, validated: ValMetrics, lr: float) -> EpochLog:
         tensors = {**trained._asdict(), **{f"val_{name}": value for name, value in validated._asdict().items()}}
@@ -121,8 +106,8 @@ class Trainer:
         losses = [found[name] for name in ("supervised_loss", "pseudo_loss", "val_loss")]
         if None in losses or math.isinf(sum(losses)):
             raise InputError(
-                f"the loss is no longer a number in epoch {self.epoch}; a smaller lr (now {self.lr:g}) "
-                "or norm = layer usually helps"
+                f"the loss is no longer a number in epoch {self.epoch}; a smaller `lr` (now {self.lr:g}) "
+                "or `norm=layer` usually helps"
             )
         if found["pseudo_labels"] is not None:
             found["pseudo_labels"] = int(found["pseudo_labels"])
@@ -149,7 +134,7 @@ class Trainer:
             kind = self.generator.device.type
             raise InputError(
                 f"the checkpoint was not written on this kind of device ({kind}), which draws other random numbers; "
-                f"resume where the run was started, or start a new one with device = {kind}"
+                f"resume where the run was started, or start a new one with `device={kind}`"
             )
         self.model.load_state_dict(_under("model/", tensors))
         self.best = {name: value.to(self.device) for name, value in _under("best/", tensors).items()}

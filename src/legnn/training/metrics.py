@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 
@@ -31,6 +32,12 @@ def accuracy_and_macro_f1(predicted: Tensor, y: Tensor, num_classes: int) -> Ten
     # a class that does not occur adds 0 / 1 and is not counted
     f1 = (2 * right).double() / either.clamp(min=1)
     return torch.stack([hit.sum().double() / y.numel(), f1.sum() / (either > 0).sum()])
+
+
+def validation_metrics(logits: Tensor, y: Tensor) -> Tensor:
+    """`[3]`: accuracy, macro-F1 and cross-entropy of `logits` `[n, C]` for the classes `y` `[n]`, without gradient."""
+    scores = accuracy_and_macro_f1(logits.argmax(-1), y, logits.size(1))
+    return torch.cat([scores, F.cross_entropy(logits.float(), y).double()[None]])
 
 
 def score(predicted: Tensor, y: Tensor, num_classes: int) -> Scores | None:

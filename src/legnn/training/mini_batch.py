@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
-from torch import Generator, Tensor
-from torch.optim import Optimizer
+from torch import Tensor
 
 from legnn.graph import LabelGraph, SampledLabelGraph, TrainingNodeSelection, sample_label_graph
 from legnn.graph.sampling import Fanout
+from legnn.training.inference import to_class_and_confidence
 from legnn.training.layer_wise import LayerWise
-from legnn.training.metrics import accuracy_and_macro_f1
-from legnn.training.objective import Objective, PseudoLabels
+from legnn.training.metrics import validation_metrics
+from legnn.training.objective import PseudoLabels
 from legnn.training.prefetch import prefetch
-from legnn.training.protocols import Model, SelfTrainingRule, TrainMetrics, ValMetrics, require_staged
+from legnn.training.protocols import Batching, Reduce, SelfTrainingRule, TrainMetrics, ValMetrics, require_staged
 from legnn.training.ranks import SINGLE_PROCESS, Ranks
-from legnn.training.task import Task
 
 EPOCH_SEEDS = 1_000_003
 """Keeps the seeds of the epochs of one run apart from those of another."""
@@ -56,7 +55,8 @@ class Batch(NamedTuple):
         yield from self.graph.tensors()
 
 
-class MiniBatch:
+@dataclass(eq=False, repr=False)
+class MiniBatch(Batching):
     """Trains on samples of neighbors, and predicts layer by layer over all of them.
 
     The graph and the features stay where the task put them, on the device or in the host's memory; batches are sampled
@@ -67,28 +67,23 @@ class MiniBatch:
     batch: gradients are those of one process that takes all of it.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        task: Task,
-        objective: Objective,
-        optimizer: Optimizer,
-        generator: Generator,
-        *,
-        batch: int,
-        fanouts: Sequence[Fanout],
-        dtype: torch.dtype = torch.float32,
-        ranks: Ranks = SINGLE_PROCESS,
-        chunk_size: int | None = None,
-    ) -> None:
-        self.model, self.task, self.objective = require_staged(model), task, objective
-        self.optimizer, self.generator = optimizer, generator
-        self.batch, self.fanouts, self.ranks = batch, fanouts, ranks
-        self.device = next(model.parameters()).device
-        self.inference = LayerWise(model, task, self.device, dtype, chunk_size=chunk_size, ranks=ranks)
-        self._parallel = ranks.data_parallel(model)
+    _: KW_ONLY
+    batch: int
+    """Most nodes predicted in a step."""
+    fanouts: Sequence[Fanout]
+    """Neighbors drawn in each layer, from the input side."""
+    ranks: Ranks = SINGLE_PROCESS
+    chunk_size: int | None = None
+    """Of `LayerWise`."""
+
+    def __post_init__(self) -> None:
+        self.device = next(require_staged(self.model).parameters()).device
+        self.inference = LayerWise(
+            self.model, self.task, self.device, self.dtype, chunk_size=self.chunk_size, ranks=self.ranks
+        )
+        self._parallel = self.ranks.data_parallel(self.model)
         # every epoch has a seed of its own: a resumed run needs no other state of the dropout
-        self._seed = generator.initial_seed()
+        self._seed = self.generator.initial_seed()
 
     def train_epoch(self, epoch: int) -> TrainMetrics:
         """Select training nodes and train on the predicted; then choose pseudo labels and train on those."""
@@ -113,23 +108,13 @@ class MiniBatch:
         return metrics._replace(pseudo_labels=number, pseudo_label_accuracy=right)
 
     def validate(self, shown: Tensor) -> ValMetrics:
-        """Score the validation nodes over all their neighbors, with the labels of the nodes `shown` in the graph."""
-        logits = self.inference.logits(shown, self.task.val)
-        y = self.task.val_y
-        scores = accuracy_and_macro_f1(logits.argmax(-1), y, logits.size(1))
-        return ValMetrics(*torch.cat([scores, F.cross_entropy(logits, y).double()[None]]).to(self.device).unbind())
+        """Score the validation nodes over all their neighbors."""
+        metrics = validation_metrics(self.inference.logits(shown, self.task.val), self.task.val_y)
+        return ValMetrics(*metrics.to(self.device).unbind())
 
-    def predict_proba(self, shown: Tensor, nodes: Tensor) -> Tensor:
-        """`[n, C]` probabilities of `nodes`, over all their neighbors."""
-        return self.inference.predict_proba(shown, nodes)
-
-    def predict(self, shown: Tensor, nodes: Tensor) -> Tensor:
-        """`[n, 2]` class and confidence of `nodes`, over all their neighbors."""
-        return self.inference.predict(shown, nodes)
-
-    def reset(self) -> None:
-        """Free the gradients."""
-        self.optimizer.zero_grad(set_to_none=True)
+    def logits(self, shown: Tensor, nodes: Tensor, reduce: Reduce) -> Tensor:
+        """`reduce` of the logits of `nodes` `[n]`, over all their neighbors."""
+        return self.inference.logits(shown, nodes, reduce)
 
     def _select(self) -> TrainingNodeSelection:
         selected = self.objective.select(self.task.train, self.generator)
@@ -184,5 +169,5 @@ class MiniBatch:
         candidates = self.task.candidates
         if not rule.can_choose(confidence):
             candidates = candidates[:0]
-        y, p = self.predict(shown, candidates).unbind(1)
+        y, p = self.inference.logits(shown, candidates, to_class_and_confidence).unbind(1)
         return rule.choose(candidates, y.long(), p.float(), confidence)

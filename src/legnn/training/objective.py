@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
+from legnn.config import SelfTrainingSettings
 from legnn.graph import TrainingNodeSelection, select_training_nodes
 from legnn.training.inference import to_probabilities
 from legnn.training.protocols import SelfTrainingRule, TrainMetrics
@@ -50,59 +51,44 @@ def training_confidence(epoch: int, delta: float) -> float:
     return epoch / (epoch + delta)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class ASTrain:
     """The paper's adaptive self-training: a pseudo label for each candidate with `p_i · TC > t`, weighted by `p_i`."""
 
-    threshold: float = 0.7
-    """`t`."""
-    delta: float = 10.0
-    """`δ`."""
-    weight: float = 0.5
-    """`λ`."""
-    use_tc: bool = True
-    """Without it `TC = 1`."""
-    use_ec: bool = True
-    """Without it `EC = 1`."""
+    settings: SelfTrainingSettings
+    """`t` is its `threshold`, `δ` its `delta` and `λ` its `weight`."""
 
     def confidence(self, epoch: int) -> float:
         """`TC`."""
-        return training_confidence(epoch, self.delta) if self.use_tc else 1.0
+        return training_confidence(epoch, self.settings.delta) if self.settings.use_tc else 1.0
 
     def can_choose(self, confidence: float) -> bool:
         """Whether a probability of 1 would pass."""
-        return confidence > self.threshold
+        return confidence > self.settings.threshold
 
     def choose(self, nodes: Tensor, y: Tensor, p: Tensor, confidence: float | Tensor) -> PseudoLabels:
         """`ỹ_i = y_i` and `EC_i = p_i` where `p_i · TC > t`; all `[U]`."""
-        chosen = p * confidence > self.threshold
-        evaluating = p if self.use_ec else torch.ones_like(p)
+        chosen = p * confidence > self.settings.threshold
+        evaluating = p if self.settings.use_ec else torch.ones_like(p)
         return PseudoLabels(nodes, y, chosen, evaluating * chosen)
 
     def loss_weight(self, confidence: Any) -> Any:
         """`λ · TC`."""
-        return self.weight * confidence
+        return self.settings.weight * confidence
 
 
+@dataclass(frozen=True, kw_only=True)
 class Objective:
-    """What an epoch trains on, for full batches and mini-batches alike.
+    """What an epoch trains on, for full batches and mini-batches alike."""
 
-    Args:
-        alpha: training node selection rate, the fraction of the training nodes predicted in an epoch.
-        selection: whether training nodes are selected; if not, every one shows its label and is predicted.
-        uses_labels: whether labels are shown at all.
-        rule: chooses pseudo labels; None for none.
-    """
-
-    def __init__(
-        self,
-        *,
-        alpha: float = 0.5,
-        selection: bool = True,
-        uses_labels: bool = True,
-        rule: SelfTrainingRule | None = None,
-    ) -> None:
-        self.alpha, self.selection, self.uses_labels, self.rule = alpha, selection, uses_labels, rule
+    alpha: float = 0.5
+    """Training node selection rate: the fraction of the training nodes predicted in an epoch."""
+    selection: bool = True
+    """Whether training nodes are selected; if not, every one shows its label and is predicted."""
+    uses_labels: bool = True
+    """Whether labels are shown at all."""
+    rule: SelfTrainingRule | None = None
+    """Chooses pseudo labels; None for none."""
 
     @property
     def selects_nodes(self) -> bool:

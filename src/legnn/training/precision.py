@@ -37,7 +37,9 @@ class Precision(NamedTuple):
 def training_precision(name: str, device: torch.device) -> Precision:
     """The precision `name` for training on `device`; raises `InputError` for TF32 on a CPU."""
     if name == "tf32" and device.type != "cuda":
-        raise InputError("precision = tf32 needs a GPU, and this run is on the CPU; give precision = fp32 or auto")
+        raise InputError(
+            "`precision=tf32` needs a GPU, and this run is on the CPU; give `precision=fp32` or `precision=auto`"
+        )
     if device.type == "cuda":
         return Precision(torch.bfloat16 if name == "bf16" else torch.float32, "highest" if name == "fp32" else "high")
     return Precision(torch.float32, "medium" if name == "bf16" else "highest")
@@ -51,35 +53,34 @@ def prediction_precision(name: str, device: torch.device) -> Precision:
 @contextmanager
 def matrix_products(precision: str) -> Iterator[None]:
     """Context in which products of float32 matrices have `precision`; restores the caller's choice."""
-    restore = [*_matrix_products(), *_cudnn()]
+    restores = _restores()
     torch.set_float32_matmul_precision(precision)
     torch.backends.cudnn.allow_tf32 = precision != "highest"
     try:
         yield
     finally:
-        for restore_one in restore:
-            restore_one()
+        for restore in restores:
+            restore()
 
 
 Restore = Callable[[], Any]
 
 
-def _matrix_products() -> list[Restore]:
+def _restores() -> list[Restore]:
+    """Functions that set what is set now."""
     try:
-        return [partial(torch.set_float32_matmul_precision, torch.get_float32_matmul_precision())]
+        restores: list[Restore] = [partial(torch.set_float32_matmul_precision, torch.get_float32_matmul_precision())]
     except RuntimeError:
         # what a caller set through the names that PyTorch has since 2.9 cannot be read through the older ones
-        return [_newer("cuda.matmul"), _newer("mkldnn.matmul")]
-
-
-def _cudnn() -> list[Restore]:
+        restores = [_restore("cuda.matmul"), _restore("mkldnn.matmul")]
     try:
-        return [partial(setattr, torch.backends.cudnn, "allow_tf32", torch.backends.cudnn.allow_tf32)]
+        restores.append(partial(setattr, torch.backends.cudnn, "allow_tf32", torch.backends.cudnn.allow_tf32))
     except RuntimeError:
-        return [_newer("cudnn.conv"), _newer("cudnn.rnn")]
+        restores += [_restore("cudnn.conv"), _restore("cudnn.rnn")]
+    return restores
 
 
-def _newer(name: str) -> Restore:
+def _restore(name: str) -> Restore:
     # by name: PyTorch's type hints do not know all of them
     backend = attrgetter(name)(torch.backends)
     return partial(setattr, backend, "fp32_precision", backend.fp32_precision)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import queue
-import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -13,7 +13,7 @@ from torch import Tensor
 T = TypeVar("T")
 
 AHEAD = 2
-"""Batches in the queue, beside the one that is trained on and the one that is prepared."""
+"""Batches that are ready, beside the one that is trained on and the one that is prepared."""
 
 
 def prefetch(items: Iterable[T], device: torch.device, tensors: Callable[[T], Iterable[Tensor]]) -> Iterator[T]:
@@ -25,39 +25,21 @@ def prefetch(items: Iterable[T], device: torch.device, tensors: Callable[[T], It
     if device.type != "cuda":
         yield from items
         return
-    ready: queue.Queue[Any] = queue.Queue(AHEAD)
-    stopped = threading.Event()
-    stream = torch.cuda.Stream(device)
+    stream, iterator = torch.cuda.Stream(device), iter(items)
     stream.wait_stream(torch.cuda.current_stream(device))
 
-    def put(item: object) -> bool:
-        while not stopped.is_set():
-            try:
-                ready.put(item, timeout=0.1)
-                return True
-            except queue.Full:
-                continue
-        return False
+    def prepare() -> tuple[T | None, torch.cuda.Event]:
+        with torch.cuda.stream(stream):
+            return next(iterator, None), stream.record_event()
 
-    def prepare() -> None:
-        try:
-            with torch.cuda.stream(stream):
-                for item in items:
-                    done = torch.cuda.Event()
-                    done.record(stream)
-                    if not put((item, done)):
-                        return
-            put(None)
-        except BaseException as error:
-            put(error)
-
-    worker = threading.Thread(target=prepare, name="legnn-prefetch", daemon=True)
-    worker.start()
+    pool = ThreadPoolExecutor(1, "legnn-prefetch")
     try:
-        while (found := ready.get()) is not None:
-            if isinstance(found, BaseException):
-                raise found
-            item, done = found
+        ready = deque(pool.submit(prepare) for _ in range(AHEAD + 1))
+        while True:
+            item, done = ready.popleft().result()
+            if item is None:
+                return
+            ready.append(pool.submit(prepare))
             current = torch.cuda.current_stream(device)
             current.wait_event(done)
             for tensor in tensors(item):
@@ -65,5 +47,4 @@ def prefetch(items: Iterable[T], device: torch.device, tensors: Callable[[T], It
                 tensor.record_stream(current)
             yield item
     finally:
-        stopped.set()
-        worker.join()
+        pool.shutdown(cancel_futures=True)

@@ -1,4 +1,6 @@
-"""The seams of training: what it needs of a model, a self-training rule, a batching and a post-processing.
+"""The seams of training: what it needs of a self-training rule, a batching and a post-processing.
+
+What it needs of a model is in `nn/base.py`.
 
 Metrics are scalars on the device, in double precision, and may be overwritten by the next call: the loop reads all of
 an epoch in one transfer, the only synchronization.
@@ -6,81 +8,25 @@ an epoch in one transfer, the only synchronization.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, runtime_checkable
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import Generator, Tensor
+from torch.optim import Optimizer
 
 from legnn.errors import InputError
-from legnn.graph import LabelBlock, LabelGraph, SampledLabelGraph
+from legnn.graph import LabelGraph
+from legnn.nn import Model, StagedModel
+from legnn.training.task import Task
 
 if TYPE_CHECKING:
     from legnn.training.objective import Objective, PseudoLabels
 
-Nodes = tuple[Tensor, Tensor | None]
-"""States of nodes `[n, D]` and, where labels are nodes, of labels `[C, D]`."""
-
-
-class Model(Protocol):
-    """A module that gives logits of all nodes. It sees the labels that a `LabelGraph` shows, and no others."""
-
-    uses_labels: bool
-    """Whether shown labels reach the logits."""
-
-    def fit_inputs(self, x: Tensor, node_type: Tensor | None = None) -> None:
-        """Take the statistics of the features `[M, F]` that `inputs` scales by."""
-
-    def inputs(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> Any:
-        """Features `[M, F]` in the form that the model takes, prepared once."""
-
-    def __call__(self, inputs: Any, graph: LabelGraph) -> Tensor:
-        """Logits `[M, C]`."""
-
-    def parameter_groups(self, weight_decay: float) -> list[dict[str, Any]]:
-        """Parameters for an optimizer, with `weight_decay` on those that it is meant for."""
-
-    # of every nn.Module
-    def parameters(self) -> Iterator[nn.Parameter]: ...  # noqa: D102
-    def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]: ...  # noqa: D102
-    def state_dict(self) -> dict[str, Tensor]: ...  # noqa: D102
-    def load_state_dict(self, state_dict: dict[str, Tensor], /) -> object: ...  # noqa: D102
-    def modules(self) -> Iterator[nn.Module]: ...  # noqa: D102
-    def to(self, device: torch.device, /) -> object: ...  # noqa: D102
-    def train(self) -> object: ...  # noqa: D102
-    def eval(self) -> Self: ...  # noqa: D102
-
-
-@runtime_checkable
-class StagedModel(Model, Protocol):
-    """A model that is computed stage by stage, `classify(stage_K(… stage_1(encode(x))))`, each over a block of nodes.
-
-    Mini-batches and layer-wise inference need it. Called with the inputs of a `SampledLabelGraph`, it gives the logits
-    of the seeds.
-    """
-
-    num_stages: int
-    """`K`."""
-    in_channels: int
-    """Columns of `batch_inputs`."""
-    channels: int
-    """`D`, columns of the states between stages."""
-    has_label_nodes: bool
-    """Whether every stage but the last computes labels from all nodes that show them."""
-    uses_class_mean: bool
-    """Whether `encode` reads the mean of `batch_inputs` over the nodes that show each class."""
-
-    def batch_inputs(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> Tensor:
-        """Features `[n, F]` of some nodes in the form that `encode` takes."""
-
-    def encode(self, inputs: Any, graph: LabelGraph | SampledLabelGraph) -> Nodes:
-        """The states before the first stage."""
-
-    def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelBlock) -> Nodes:
-        """The states after stage `k`, from 0, of the nodes that receive in `block`."""
-
-    def classify(self, nodes: Tensor) -> Tensor:
-        """Logits `[n, C]` from the states after the last stage."""
+Reduce = Callable[[Tensor], Tensor]
+"""From the logits `[n, C]` of some nodes to what is kept of each, `[n, …]`."""
 
 
 def require_staged(model: Model) -> StagedModel:
@@ -88,7 +34,7 @@ def require_staged(model: Model) -> StagedModel:
     if isinstance(model, StagedModel):
         return model
     name = type(model).__name__
-    raise InputError(f"{name} trains on the whole graph at once, not on mini-batches; give batch = full")
+    raise InputError(f"{name} trains on the whole graph at once, not on mini-batches; give `batch=full`")
 
 
 class SelfTrainingRule(Protocol):
@@ -136,26 +82,42 @@ class ValMetrics(NamedTuple):
 
 
 class Predictor(Protocol):
-    """Predicts `nodes` `[n]` in evaluation mode with the labels of exactly the nodes `shown` in the graph."""
+    """Predicts in evaluation mode."""
 
-    def predict_proba(self, shown: Tensor, nodes: Tensor) -> Tensor:
-        """`[n, C]` probabilities."""
+    def logits(self, shown: Tensor, nodes: Tensor, reduce: Reduce) -> Tensor:
+        """`reduce` of the logits of `nodes` `[n]`, with the labels of exactly the nodes `shown` in the graph.
 
-    def predict(self, shown: Tensor, nodes: Tensor) -> Tensor:
-        """`[n, 2]` class and confidence, in less memory than all probabilities take."""
+        `shown` and `nodes` are recognized by identity, so their contents must not change.
+        """
 
 
-class Batching(Predictor, Protocol):
-    """How an epoch goes over the graph."""
+@dataclass(eq=False, repr=False)
+class Batching(ABC):
+    """How an epoch goes over the graph; a `Predictor`."""
 
-    device: torch.device
+    model: Model
+    task: Task
     objective: Objective
+    optimizer: Optimizer
+    generator: Generator
+    _: KW_ONLY
+    dtype: torch.dtype = torch.float32
+    """Of the features; the model computes in it."""
+    device: torch.device = field(init=False)
+    """Of the model."""
 
+    @abstractmethod
     def train_epoch(self, epoch: int) -> TrainMetrics:
         """Train for one epoch."""
 
+    @abstractmethod
     def validate(self, shown: Tensor) -> ValMetrics:
-        """Score the validation nodes in evaluation mode, with the labels of exactly the nodes `shown` in the graph."""
+        """Score the validation nodes; `shown` as in `logits`."""
+
+    @abstractmethod
+    def logits(self, shown: Tensor, nodes: Tensor, reduce: Reduce) -> Tensor:
+        """As in `Predictor`."""
 
     def reset(self) -> None:
         """Free what is kept between epochs: training is over, or another state was loaded."""
+        self.optimizer.zero_grad(set_to_none=True)

@@ -10,16 +10,16 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from typing import TypeVar
 
 import torch
 import torch.distributed as dist
-from torch import Tensor, nn
+from torch import Tensor
 from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
-from legnn.training.protocols import Model
+from legnn.nn import Model
 
 T = TypeVar("T")
 
@@ -62,7 +62,7 @@ class Ranks:
         if self.world_size == 1:
             return model
         # every parameter has a gradient in every step, if of zeros: labels that no node shows are computed all the same
-        return DistributedDataParallel(cast(nn.Module, model))
+        return DistributedDataParallel(model)
 
 
 SINGLE_PROCESS = Ranks()
@@ -73,12 +73,8 @@ def under_torchrun() -> bool:
     return dist.is_torchelastic_launched()
 
 
-def is_restarted() -> bool:
-    """Whether `torchrun` started this process again, after one had died."""
-    return _restart_count() > 0
-
-
-def _restart_count() -> int:
+def restart_count() -> int:
+    """How often `torchrun` started this process again, after one had died."""
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
 
 
@@ -92,7 +88,7 @@ def join_ranks(device: torch.device) -> Iterator[Ranks]:
         torch.cuda.set_device(device)
     # torchrun keeps one store over restarts: entries of a process that died must not be read by the next
     found, rank, size = next(rendezvous("env://"))
-    store = PrefixStore(f"start-{_restart_count()}", found)
+    store = PrefixStore(f"start-{restart_count()}", found)
     # on GPUs, tensors in the host's memory are exchanged over gloo
     backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
     dist.init_process_group(backend, store=store, rank=rank, world_size=size)

@@ -41,26 +41,30 @@ class Task:
         cls, graph: GraphData, device: torch.device, *, label_edges: bool = False, candidates: Candidates = "unlabeled"
     ) -> Task:
         """Returns the task of a graph on `device`, with the graph's label–label edges if `label_edges`."""
-        labels = graph.label_adjacency if label_edges else None
+
+        def moved(values: Tensor | None) -> Tensor | None:
+            return None if values is None else values.to(device)
+
+        def nodes(mask: Tensor) -> Tensor:
+            return mask.nonzero().flatten().to(device)
+
+        labels = moved(graph.label_adjacency) if label_edges else None
         may_be_chosen = ~graph.train_mask
         if candidates == "unsplit":
             may_be_chosen = may_be_chosen & ~graph.val_mask & ~graph.test_mask
         if graph.node_types is not None:
             # a node of another type has no class, so it can have no pseudo label
             may_be_chosen = may_be_chosen & graph.node_types.target_mask
-        node_type, targets = graph.node_type, graph.target_index
         return cls(
             x=graph.x.to(device),
-            graph=LabelGraph.without_labels(
-                graph.adjacency.to(device), graph.num_classes, None if labels is None else labels.to(device)
-            ),
+            graph=LabelGraph.without_labels(graph.adjacency.to(device), graph.num_classes, labels),
             y=graph.y.to(device),
-            train=graph.train_mask.nonzero().flatten().to(device),
-            val=graph.val_mask.nonzero().flatten().to(device),
-            test=graph.test_mask.nonzero().flatten().to(device),
-            candidates=may_be_chosen.nonzero().flatten().to(device),
-            node_type=None if node_type is None else node_type.to(device),
-            targets=None if targets is None else targets.to(device),
+            train=nodes(graph.train_mask),
+            val=nodes(graph.val_mask),
+            test=nodes(graph.test_mask),
+            candidates=nodes(may_be_chosen),
+            node_type=moved(graph.node_type),
+            targets=moved(graph.target_index),
         )
 
     @cached_property
