@@ -373,12 +373,12 @@ def test_a_truncated_checkpoint_is_refused(command, tables):
 
 def test_a_run_of_other_data_is_refused(command, tables):
     command("train", tables, *QUICK, "--out", "run")
-    refused(command("predict", "run", "--data", "digits"), "the feature columns of digits are not those of run")
+    refused(command("predict", "run", "--data", "digits"), "the feature columns of digits are not those of the run")
     with pytest.raises(legnn.Interrupted):
         legnn.train(tables, out="cut", epochs=3, hidden=8, should_stop=lambda: True)
     edit(tables / "nodes.csv", lambda t: t.assign(f0=["7", *t["f0"][1:]]))
     refused(command("train", "--resume", "cut"), "cut is a run on other data", "restore the data")
-    refused(command("predict", "run"), "run is a run on other data", "give them as --data")
+    refused(command("predict", "run"), "run is a run on other data", "as --data")
 
 
 def test_a_run_whose_data_are_gone_says_so(command, tables):
