@@ -11,6 +11,7 @@ import argparse
 import json
 import multiprocessing
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,7 @@ def run(row: dict[str, Any]) -> dict[str, Any]:
     torch.set_num_threads(1)
     start = time.time()
     summary = legnn.train_seeds(row["data"], seeds=row["seeds"], **row["options"])
-    return {**row, "summary": summary, "wall": round(time.time() - start, 1)}
+    return {**row, "summary": asdict(summary), "wall": round(time.time() - start, 1)}
 
 
 def rows(
