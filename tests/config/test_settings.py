@@ -2,6 +2,7 @@
 
 from dataclasses import fields
 
+import numpy as np
 import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
@@ -202,8 +203,7 @@ def test_a_value_is_checked_wherever_it_is_given(values):
 
 
 def test_a_number_of_numpy_is_a_number():
-    numpy = pytest.importorskip("numpy")
-    given_values = Settings().override(hidden=numpy.int64(8), lr=numpy.float32(0.5)).given
+    given_values = Settings().override(hidden=np.int64(8), lr=np.float32(0.5)).given
     assert given_values == {"hidden": 8, "lr": 0.5}
     assert (type(given_values["hidden"]), type(given_values["lr"])) == (int, float)
 

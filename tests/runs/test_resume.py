@@ -292,7 +292,7 @@ def test_a_signal_ends_the_run_after_its_epoch_and_says_how_to_go_on(tmp_path, u
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     epoch = len((tmp_path / "cut" / "metrics.jsonl").read_text().splitlines())
-    assert err == f"legnn: interrupted after epoch {epoch}; go on with: legnn train --resume cut\n"
+    assert err == f"legnn: interrupted after epoch {epoch}; continue with: legnn train --resume cut\n"
     assert out == ""
     state = tensors(tmp_path / "cut", "checkpoint.safetensors")
     assert int(next(value for name, value in state.items() if name.startswith("optimizer/step/"))) == epoch

@@ -49,7 +49,7 @@ def main() -> None:
     except Interrupted as stop:
         from legnn.cli.display import print_error
 
-        how = "" if stop.folder is None else f"; go on with: legnn train --resume {stop.folder}"
+        how = "" if stop.folder is None else f"; continue with: legnn train --resume {stop.folder}"
         if is_rank_zero():
             print_error(f"interrupted after epoch {stop.epoch}{how}", is_red=False)
         sys.exit(130)
