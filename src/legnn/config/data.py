@@ -8,8 +8,9 @@ from typing import Literal
 from legnn.config.fields import Section, setting
 from legnn.errors import InputError
 
-MissingFeatures = Literal["spectral", "metapath2vec"]
-"""How features are computed for nodes without any: from eigenvectors of the graph, or from random walks."""
+MissingFeatures = Literal["spectral", "metapath2vec", "published"]
+"""How features are computed for nodes without any: from eigenvectors of the graph, from random walks, or from random
+walks exactly as the published code of LEGNN takes them on ogbn-mag."""
 
 COLUMN = "the name of a column"
 
@@ -25,9 +26,12 @@ class DataSettings(Section):
         "digits", "Named data set, or folder of tables", expects="a data set's name or a folder of tables"
     )
     split: int | Literal["default"] = setting("default", "Number of a fixed split, or seed of a drawn one", least=0)
+    features: Literal["given", "spectral"] = setting(
+        "given", "Features: those of the data, or computed from the graph alone"
+    )
     text: str = setting("", "Text column that becomes the features (TF-IDF, then SVD)", expects=COLUMN, chosen="none")
     text_channels: int = setting(128, "Features computed from the text", least=1)
-    type_channels: int = setting(128, "Several node types: features of each", least=1)
+    type_channels: int = setting(128, "Features that are computed, and of each of several node types", least=1)
     missing_features: MissingFeatures = setting("spectral", "How features of a node type without any are computed")
     id_column: str = setting("id", "Column of node ids", expects=COLUMN)
     label_column: str = setting("label", "Column of classes; empty: unlabeled", expects=COLUMN)
@@ -35,9 +39,11 @@ class DataSettings(Section):
     source_column: str = setting("source", "Column of the nodes that edges come from", expects=COLUMN)
     target_column: str = setting("target", "Column of the nodes that edges go to", expects=COLUMN)
     weight_column: str = setting("weight", "Column of edge weights, above 0; optional", expects=COLUMN)
-    undirected: bool = setting(True, "Add the reverse of every edge, and merge parallel edges")
+    undirected: bool = setting(True, "Add the reverse of every edge")
     remove_duplicates: bool = setting(True, "Merge parallel edges, weights averaged")
     self_loops: bool = setting(True, "Add a self-loop of weight 1 to every node without one")
+    cross_label_edges: int = setting(0, "S: edges added between nodes of different classes, as in syn-arxiv", least=0)
+    cross_label_seed: int = setting(0, "Seed of these edges", least=0)
 
     def __post_init__(self) -> None:
         super().__post_init__()

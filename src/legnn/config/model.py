@@ -48,12 +48,31 @@ class ModelSettings(Section):
     heads: int = setting(4, "Attention heads of gat, gatv2 and transformer", least=1)
     target_attention: bool = setting(True, "gat: the score includes the target, too")
     symmetric_norm: bool = setting(False, "gat: scale messages by degrees, as in GCN")
+    scaled_scores: bool = setting(False, "gat with symmetric_norm: scores are computed after the scaling by degrees")
+    attention_vectors: Literal["separate", "shared"] = setting(
+        "separate", "gat: of a node type as source and as target, two vectors or the same one"
+    )
+    target_map: bool = setting(False, "gat: the score of the target has a matrix of its own")
+    node_weight: float = setting(
+        1.0, "normalize = relation: weight of the neighbors in the mean with the label, whose weight is 1", above=0
+    )
+    absent_label: Literal["skip", "zero"] = setting(
+        "skip", "normalize = relation: a node that shows no label leaves it out of this mean, or counts it as zero"
+    )
     residual: Literal["none", "identity", "linear"] = setting(
         "none", "Added to the output of a layer: nothing, its input, or its input times a matrix", chosen="by labels"
     )
     norm: Literal["none", "batch", "layer"] = setting("none", "Normalization after each layer", chosen="by labels")
+    label_norm: Literal["layer", "batch"] = setting("layer", "Normalization of labels, where nodes have one")
+    bias: bool = setting(True, "Layers have biases")
     dropout: float = setting(0.0, "Dropout after each layer", least=0, below=1, chosen="0.5")
     input_dropout: float = setting(0.0, "Dropout of the features", least=0, below=1, chosen="by labels")
+    layer_dropout: float = setting(0.0, "Dropout of what a layer reads, but not of its residual", least=0, below=1)
+    drop_labels: bool = setting(False, "input_dropout drops rows of the label features, too")
+    shared_projection: bool = setting(False, "Several node types: one projection of the features for all of them")
+    init: Literal["glorot", "published"] = setting(
+        "glorot", "Initial weights: Glorot's, or those of the published code"
+    )
     label_features: LabelFeatures = setting(
         "one-hot", "E: a learned row for each class, its nodes' mean features, or the table labels"
     )

@@ -44,6 +44,14 @@ class TrainSettings(Section):
     lr: float = setting(
         0.01, "Adam's learning rate, which falls along a half cosine to a hundredth", above=0, chosen="by labels"
     )
+    cosine_steps: int | Literal["epochs"] = setting(
+        "epochs",
+        "Steps of the optimizer over which the learning rate falls; epochs: over all epochs, one by one",
+        least=1,
+    )
+    ties: Literal["loss", "latest"] = setting(
+        "loss", "Of equally accurate epochs on validation, the one with the smaller loss or the latest is kept"
+    )
     weight_decay: float = setting(0.0, "L2 penalty on the projection of the features", least=0, chosen="by labels")
     alpha: float = setting(
         0.5, "α: fraction of the training nodes predicted in an epoch", above=0, most=1, chosen="by labels"
@@ -80,6 +88,9 @@ class SelfTrainingSettings(Section):
     weight: float = setting(0.5, "λ: weight of pseudo labels in the loss", least=0)
     use_tc: bool = setting(True, "Training confidence; off: TC = 1", flag="tc")
     use_ec: bool = setting(True, "Evaluating confidence; off: EC = 1", flag="ec")
+    pseudo_steps: Literal["joint", "separate"] = setting(
+        "joint", "Mini-batches: both losses in every step, or steps of their own for pseudo labels"
+    )
     candidates: Literal["unlabeled", "unsplit"] = setting(
         "unlabeled", "Nodes that may get a pseudo label: all but training nodes, or those in no split"
     )
