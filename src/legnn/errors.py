@@ -17,12 +17,22 @@ class InputError(ValueError):
     """
 
 
-class Interrupted(Exception):  # noqa: N818 (not an error: the user asked)
-    """The run was asked to stop; its checkpoint is written."""
+class OutOfMemory(InputError):  # noqa: N818 (PyTorch and Python have errors of that name)
+    """The memory of the device or the host is too small for the settings."""
 
-    def __init__(self, epoch: int, folder: Path | None) -> None:
-        super().__init__(f"interrupted after epoch {epoch}")
-        self.epoch, self.folder = epoch, folder
+
+class Interrupted(Exception):  # noqa: N818 (not an error: the user asked)
+    """Training was asked to stop; checkpoints are written.
+
+    Args:
+        epoch: the last one, of a single run.
+        folder: where that run is kept.
+        command: what continues, where it is not the run alone.
+    """
+
+    def __init__(self, epoch: int | None, folder: Path | None, command: str | None = None) -> None:
+        super().__init__("interrupted" + ("" if epoch is None else f" after epoch {epoch}"))
+        self.epoch, self.folder, self.command = epoch, folder, command
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:

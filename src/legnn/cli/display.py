@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,12 +17,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from legnn.data import Statistics
+    from legnn.experiments import Experiment
+    from legnn.experiments.execution import Progress as RunsState
     from legnn.runs import MeanStd, Result, Summary
     from legnn.training import EpochLog
 
 # names in the user's data may contain brackets, which are not markup
 _out = Console(markup=False, emoji=False)
 _err = Console(stderr=True, markup=False, emoji=False)
+
+PLAIN_SECONDS = 10.0
+"""Least seconds between two lines of progress where there is no terminal."""
 
 
 def show_result(result: Result, folder: Path) -> None:
@@ -104,6 +110,47 @@ def print_path(place: Path) -> None:
 def print_error(message: str, *, is_red: bool = True) -> None:
     """Prints one line on standard error."""
     _err.print(f"legnn: {message}", style="red" if is_red else None, soft_wrap=True, highlight=False)
+
+
+def show_experiments(experiments: Iterable[Experiment]) -> None:
+    """Prints the tables and figures that can be made."""
+    table = Table("name", "", "", box=box.SIMPLE_HEAD, padding=(0, 1), show_header=False)
+    for one in experiments:
+        table.add_row(one.name, one.kind, one.title)
+    _out.print(table)
+    print_line("legnn reproduce NAME makes one: Markdown, CSV and picture, from run folders.")
+
+
+class RunsProgress(Progress):
+    """A progress line over runs with the time left; where standard error is no terminal, a line now and then."""
+
+    def __init__(self) -> None:
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[words]}"))
+        self._is_plain = not sys.stderr.isatty()
+        super().__init__(*columns, TimeElapsedColumn(), console=_err, disable=self._is_plain, transient=True)
+        self._task: TaskID | None = None
+        self._last, self._shown = 0.0, -1
+
+    def show(self, runs: RunsState) -> None:
+        """Moves the line."""
+        ended, left = runs.done + len(runs.failed), runs.seconds_left()
+        words = f"{ended} of {runs.total} runs" + (f", {len(runs.failed)} failed" if runs.failed else "")
+        words += "" if left is None else f", {_duration(left)} left"
+        if self._is_plain:
+            if ended != self._shown and time.monotonic() - self._last > PLAIN_SECONDS:
+                self._last, self._shown = time.monotonic(), ended
+                _err.print(words, highlight=False)
+            return
+        if self._task is None:
+            self._task = self.add_task("training", total=runs.total, words="")
+        self.update(self._task, total=runs.total, completed=ended, words=words)
+
+
+def _duration(seconds: float) -> str:
+    """Returns `"about 12 s"`, `"about 5 min"` or `"about 2.5 h"`."""
+    if seconds < 90:
+        return f"about {max(round(seconds), 1)} s"
+    return f"about {round(seconds / 60)} min" if seconds < 5400 else f"about {seconds / 3600:.1f} h"
 
 
 class EpochProgress(Progress):

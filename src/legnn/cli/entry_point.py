@@ -11,12 +11,13 @@ import legnn
 from legnn.cli.graphs import datasets, prepare
 from legnn.cli.options import with_flags
 from legnn.cli.processes import is_rank_zero, wait_for_rank_zero
+from legnn.cli.reproduce import reproduce
 from legnn.cli.results import plot, predict
 from legnn.cli.training import train
 from legnn.errors import InputError, Interrupted
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False, rich_markup_mode="rich")
-for command in (train, predict, prepare, datasets, plot):
+for command in (train, predict, prepare, datasets, plot, reproduce):
     app.command()(command)
 
 
@@ -49,9 +50,15 @@ def main() -> None:
     except Interrupted as stop:
         from legnn.cli.display import print_error
 
-        how = "" if stop.folder is None else f"; continue with: legnn train --resume {stop.folder}"
         if is_rank_zero():
-            print_error(f"interrupted after epoch {stop.epoch}{how}", is_red=False)
+            print_error(f"interrupted{_where(stop)}", is_red=False)
         sys.exit(130)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _where(stop: Interrupted) -> str:
+    """Returns how far training was, and how to continue."""
+    epoch = "" if stop.epoch is None else f" after epoch {stop.epoch}"
+    command = stop.command or (stop.folder and f"legnn train --resume {stop.folder}")
+    return epoch + (f"; continue with: {command}" if command else "")

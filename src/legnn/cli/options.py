@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from typing import Annotated, Any
@@ -13,7 +13,7 @@ import typer
 from legnn.config import SECTIONS, SETTINGS
 from legnn.config.fields import Setting
 
-ARGUMENTS = ("config", "data", "out", "preset", "resume", "seeds")
+ARGUMENTS = ("config", "data", "jobs", "out", "preset", "resume", "seeds")
 """Names in messages of the library that are options and no settings."""
 
 Command = Callable[..., None]
@@ -34,13 +34,17 @@ def _plain(text: str) -> str:
     return text.replace("[", r"\[")
 
 
-def with_settings(*names: str, panels: bool = True) -> Callable[[Command], Command]:
+def with_settings(
+    *names: str, without: Sequence[str] = ("source",), panels: bool = True
+) -> Callable[[Command], Command]:
     """Adds an option for each of the settings to a command, which gets those that were given as keywords.
 
     A name may be that of a section. Values are texts, checked by the settings: the words of a refusal are the same here
-    and in Python. The source of the data has no option, for it is the argument of the commands.
+    and in Python. Settings `without` get no option: the command has others for them, or, for the source of the data,
+    an argument.
     """
-    settings = [one for one in SETTINGS.values() if {one.name, one.section} & set(names) and one.name != "source"]
+    chosen = {one.name for one in SETTINGS.values() if {one.name, one.section} & set(names)} - set(without)
+    settings = [one for one in SETTINGS.values() if one.name in chosen]
 
     def decorate(command: Command) -> Command:
         @wraps(command)

@@ -10,7 +10,7 @@ import torch
 
 from legnn.config import ResolvedSettings, fanouts_for
 from legnn.data import GraphData
-from legnn.errors import InputError
+from legnn.errors import InputError, OutOfMemory
 from legnn.training.memory import USABLE, Size, free_bytes, in_gib
 from legnn.training.ranks import under_torchrun
 
@@ -88,4 +88,4 @@ def explain_out_of_memory(settings: ResolvedSettings) -> Iterator[None]:
         words = f"batch = {batch}; try `batch={DEFAULT_BATCH}` for mini-batches"
         if isinstance(batch, int):
             words = f"batch = {batch} and fanout = {fanout}; try `batch={max(batch // 2, 1)}`, a smaller `fanout`"
-        raise InputError(f"out of memory with {words} or a smaller `hidden`") from error
+        raise OutOfMemory(f"out of memory with {words} or a smaller `hidden`") from error

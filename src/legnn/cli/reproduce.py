@@ -1,0 +1,114 @@
+"""The command `reproduce`."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from legnn.cli.options import argument, option, with_settings
+from legnn.cli.processes import stop_on_signal
+from legnn.config import SECTIONS
+from legnn.errors import InputError, Interrupted, did_you_mean
+
+if TYPE_CHECKING:
+    from legnn.experiments import Plan
+
+
+@with_settings(*SECTIONS, without=("source", "backbone", "seed"))
+def reproduce(
+    name: Annotated[str | None, argument("A table or figure; without it, they are listed")] = None,
+    data: Annotated[str | None, option("Data sets or folders, joined by commas [the paper's]")] = None,
+    backbone: Annotated[str | None, option("Backbones, joined by commas [the paper's]")] = None,
+    seeds: Annotated[int, option("Seeds of every row: 0, 1, … [3]")] = 3,
+    jobs: Annotated[int | None, option("Runs at a time [one a core; on a GPU at most 8]")] = None,
+    tried: Annotated[int, option("Settings that each row tries with seed 0; the best on validation goes on [1]")] = 1,
+    vary_split: Annotated[bool, option("Seed k trains on split k of the data")] = False,
+    preset: Annotated[str, option("What chooses the settings that are left open [recommended]")] = "recommended",
+    out: Annotated[Path, option("Folder of the runs and the reports [runs/reproduce]")] = Path("runs/reproduce"),
+    **given: Any,
+) -> None:
+    """Make a table or figure of the paper on any data: Markdown, CSV and picture, from run folders.
+
+    Trains only the runs that are missing; after an interruption the same command goes on. Settings that are given hold
+    for every run. A graph too large for the full batch is trained on in mini-batches.
+    """
+    from legnn.experiments import EXPERIMENTS, Plan, Request
+
+    if name is None:
+        _list()
+        return
+    if name not in EXPERIMENTS:
+        close = did_you_mean(name, EXPERIMENTS)
+        raise InputError(f"there is no table or figure {name!r}{close}; choose from {', '.join(EXPERIMENTS)}")
+    experiment = EXPERIMENTS[name]
+    plan = Plan(
+        experiment,
+        Request(
+            data=_words(data, experiment.data),
+            backbones=_words(backbone, experiment.backbones),
+            seeds=seeds,
+            out=out,
+            preset=preset,
+            given=given,
+            tried=tried,
+            vary_split=vary_split,
+        ),
+    )
+    _train(plan, jobs, str(given.get("device", "auto")))
+    _report(plan)
+
+
+def _words(text: str | None, default: Sequence[str]) -> tuple[str, ...]:
+    return tuple(default if text is None else (word.strip() for word in text.split(",") if word.strip()))
+
+
+def _train(plan: Plan, jobs: int | None, device: str) -> None:
+    from legnn.cli.display import RunsProgress, print_error
+    from legnn.experiments.execution import default_jobs, train_missing
+
+    if not plan.missing():
+        return
+    with stop_on_signal() as should_stop, RunsProgress() as display:
+        progress = train_missing(
+            plan.missing,
+            plan.request.out,
+            jobs if jobs is not None else default_jobs(device),
+            on_progress=display.show,
+            should_stop=should_stop,
+        )
+        is_stopped = should_stop()
+    if is_stopped:
+        raise Interrupted(None, None, command=_command())
+    for outcome in progress.failed:
+        print_error(f"{outcome.run.folder(plan.request.out)}: {outcome.error}")
+    if progress.failed:
+        raise InputError(
+            f"{len(progress.failed)} of {progress.total} runs could not be trained; the others are kept, and the same "
+            "command trains what is missing"
+        )
+
+
+def _report(plan: Plan) -> None:
+    from legnn.cli.display import print_line, print_path
+    from legnn.experiments.reports import write_report
+
+    report = plan.experiment.make(plan)
+    files = write_report(plan, report, _command())
+    print_line(files[0].read_text(encoding="utf-8"))
+    for file in files:
+        print_path(file)
+
+
+def _list() -> None:
+    from legnn.cli.display import show_experiments
+    from legnn.experiments import EXPERIMENTS
+
+    show_experiments(EXPERIMENTS.values())
+
+
+def _command() -> str:
+    """The command as it was typed."""
+    return shlex.join(["legnn", *sys.argv[1:]])

@@ -1,0 +1,82 @@
+"""What an experiment is: variants of a run as data, and one function from finished runs to a report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import pandas as pd
+
+from legnn.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from legnn.experiments.plan import Plan
+
+
+class Variant(NamedTuple):
+    """One way to train: a row of a table or a point of a curve."""
+
+    name: str
+    settings: Mapping[str, Any]
+    group: str = ""
+    """The curve or panel it belongs to."""
+    x: float | None = None
+    """Its place on the horizontal axis."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What a user asks of an experiment."""
+
+    data: Sequence[str]
+    backbones: Sequence[str]
+    seeds: int
+    out: Path
+    """Run folders are kept below it, and reports in its folder `reports`."""
+    preset: str = "recommended"
+    given: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of every run."""
+    tried: int = 1
+    """How many settings each variant tries, to go on with the one that is best on validation."""
+    vary_split: bool = False
+    """Whether seed `k` trains on split `k` of the data."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What an experiment came to."""
+
+    tables: Mapping[str, pd.DataFrame]
+    """Tables of the report under their headings."""
+    values: pd.DataFrame
+    """One row a run or a measurement, for the CSV file."""
+    figure: Figure | None = None
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """A table or figure: variants × backbones × data sets × seeds, and `make`, from finished runs to a report."""
+
+    name: str
+    kind: Literal["table", "figure"]
+    title: str
+    make: Callable[[Plan], Report]
+    variants: Callable[[str], Sequence[Variant]] = lambda source: ()
+    """From the source of a data set to what is trained on it; nothing for a report that needs no run."""
+    data: Sequence[str] = ("ogbn-arxiv",)
+    backbones: Sequence[str] = ("gat",)
+    needs_weights: bool = False
+    """Whether `make` reads weights, not only scores: runs are then opened and predicted from."""
+
+    def check(self, request: Request) -> None:
+        """Raises `InputError` for settings that the experiment varies itself."""
+        for source in request.data:
+            varied = {name for variant in self.variants(source) for name in variant.settings} | {"backbone", "seed"}
+            clash = sorted(varied & set(request.given))
+            if clash:
+                raise InputError(f"reproduce {self.name} varies {clash[0]} itself; leave `{clash[0]}` out")

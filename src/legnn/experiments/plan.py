@@ -1,0 +1,90 @@
+"""The runs that an experiment needs, as far as they are known, and those that are finished."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from legnn.experiments.experiment import Experiment, Request, Variant
+from legnn.experiments.planned import PlannedRun
+from legnn.experiments.tried import TRIED
+from legnn.runs import Result, RunFolder
+
+
+class Cell(NamedTuple):
+    """One data set, backbone and variant, trained with every seed."""
+
+    source: str
+    backbone: str
+    variant: Variant
+
+
+class Plan:
+    """An experiment as a user asked for it.
+
+    Where several settings are tried, each variant trains all of them with the first seed, and the best on validation
+    goes on: which runs are needed is known only when those are finished. `missing` is asked again until it is empty.
+    """
+
+    def __init__(self, experiment: Experiment, request: Request) -> None:
+        experiment.check(request)
+        self.experiment, self.request = experiment, request
+
+    def cells(self) -> Iterator[Cell]:
+        """Every data set × backbone × variant."""
+        for source in self.request.data:
+            variants = self.experiment.variants(source)
+            for backbone in self.request.backbones:
+                for variant in variants:
+                    yield Cell(source, backbone, variant)
+
+    def missing(self) -> list[PlannedRun]:
+        """The runs that are known to be needed and not finished, each once, those of one data set together."""
+        needed = dict.fromkeys(run for cell in self.cells() for run in self._needed(cell))
+        return [run for run in needed if run.finished(self.request.out) is None]
+
+    def settings_of(self, cell: Cell) -> Mapping[str, Any] | None:
+        """The settings a cell goes on with; None while those it tries are not finished."""
+        tried = self._tried(cell)
+        if len(tried) == 1:
+            return dict(tried[0].given)
+        results = self._results(tried)
+        if results is None:
+            return None
+        # by validation accuracy, then loss-free: the first of equals, so that the order of the list decides
+        best = max(range(len(tried)), key=lambda k: (results[k].val.accuracy if results[k].val else 0.0, -k))
+        return dict(tried[best].given)
+
+    def runs(self, cell: Cell) -> list[RunFolder]:
+        """The finished runs of a cell, one a seed. All of them are there when nothing is missing."""
+        given = self.settings_of(cell)
+        planned = [] if given is None else [self._run(cell.source, given, seed) for seed in self._seeds]
+        return [found for run in planned if (found := run.finished(self.request.out)) is not None]
+
+    def results(self, cell: Cell) -> list[Result]:
+        """The results of a cell, one a seed."""
+        return [run.result() for run in self.runs(cell)]
+
+    @property
+    def _seeds(self) -> range:
+        return range(self.request.seeds)
+
+    def _tried(self, cell: Cell) -> list[PlannedRun]:
+        base = {**cell.variant.settings, "backbone": cell.backbone, **self.request.given}
+        # what the user or the variant gave is not tried otherwise
+        settings = [{**one, **base} for one in TRIED[: self.request.tried]]
+        return [self._run(cell.source, one, 0) for one in settings]
+
+    def _needed(self, cell: Cell) -> list[PlannedRun]:
+        given = self.settings_of(cell)
+        if given is None:
+            return self._tried(cell)
+        return [self._run(cell.source, given, seed) for seed in self._seeds]
+
+    def _results(self, runs: list[PlannedRun]) -> list[Result] | None:
+        found = [run.finished(self.request.out) for run in runs]
+        return None if None in found else [run.result() for run in found if run is not None]
+
+    def _run(self, source: str, given: Mapping[str, Any], seed: int) -> PlannedRun:
+        request = self.request
+        return PlannedRun.of(source, request.preset, given, seed, vary_split=request.vary_split)

@@ -1,0 +1,55 @@
+"""One training run of an experiment: what it is, and in which folder it is kept."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from legnn.config import Settings
+from legnn.runs import RunFolder
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A data set, settings and a seed. Experiments that need the same run share its folder."""
+
+    source: str
+    preset: str
+    given: tuple[tuple[str, Any], ...]
+    """Settings by name, without the source of the data and the seed."""
+    seed: int
+    vary_split: bool = False
+    """Whether seed `k` trains on split `k`."""
+
+    @classmethod
+    def of(
+        cls, source: str, preset: str, given: Mapping[str, Any], seed: int, *, vary_split: bool = False
+    ) -> PlannedRun:
+        """Returns the run with settings as a mapping."""
+        return cls(source, preset, tuple(sorted(given.items())), seed, vary_split)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the run, as `legnn train` takes them."""
+        split = {"split": self.seed} if self.vary_split else {}
+        return Settings(
+            preset=self.preset, given={**dict(self.given), **split, "source": self.source, "seed": self.seed}
+        )
+
+    def folder(self, root: Path) -> Path:
+        """Returns `ROOT/DATA/BACKBONE-LABELS-DIGEST/seed-K`, where the digest is of everything but the seed."""
+        given = dict(self.given)
+        content = json.dumps([self.source, self.preset, self.given, self.vary_split], ensure_ascii=True)
+        words = [str(given[name]) for name in ("architecture", "backbone", "labels") if name in given]
+        words += ["as-train"] if given.get("as_train") else []
+        name = "-".join([*words, hashlib.sha256(content.encode()).hexdigest()[:10]])
+        return root / Path(self.source).name / name / f"seed-{self.seed}"
+
+    def finished(self, root: Path) -> RunFolder | None:
+        """Returns its folder if the run came to its end, else None."""
+        found = RunFolder(self.folder(root))
+        return found if found.is_finished else None

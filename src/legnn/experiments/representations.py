@@ -1,0 +1,30 @@
+"""Measurements that read a run's weights: smoothness and clustering of its node representations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from legnn.analysis.clustering import choose_nodes, cluster
+from legnn.analysis.smoothness import graph_difference, relative_graph_difference
+from legnn.runs import Run
+
+
+def measure_smoothness(folder: Path) -> Iterator[dict[str, Any]]:
+    """Yields GD, NMI and ARI over all nodes, and over test nodes alone."""
+    run = Run.open(folder)
+    found, classes = run.representations(), len(run.card.classes)
+    for nodes in ("all", "test"):
+        mask = (found.y >= 0) & ((found.split == "test") if nodes == "test" else True)
+        z, y = found.nodes[mask], found.y[mask]
+        chosen = choose_nodes(found.y, mask, seed=run.result.seed)
+        clusters = cluster(found.nodes[chosen], found.y[chosen], seed=run.result.seed)
+        yield {
+            "nodes": nodes,
+            "seed": run.result.seed,
+            "GD": graph_difference(z, y, classes),
+            "GD, relative": relative_graph_difference(z, y, classes),
+            "NMI": clusters.nmi,
+            "ARI": clusters.ari,
+        }

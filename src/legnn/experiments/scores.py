@@ -1,0 +1,110 @@
+"""Scores of finished runs as tables: means and deviations, and differences paired over seeds."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from legnn.experiments import paper_values
+from legnn.experiments.paper_values import Score
+from legnn.experiments.plan import Plan
+from legnn.runs import RunFolder
+
+LEVEL = 0.05
+"""Below this p value a difference is marked."""
+
+
+def run_rows(plan: Plan) -> pd.DataFrame:
+    """Returns one row for each finished run: what was trained, and its scores."""
+    rows: list[dict[str, Any]] = []
+    for cell in plan.cells():
+        for run in plan.runs(cell):
+            result = run.result()
+            row = {"data": cell.source, "backbone": cell.backbone, "method": cell.variant.name}
+            row |= {"group": cell.variant.group, "x": cell.variant.x, "seed": result.seed}
+            for name in ("val", "test", "train_out_of_fold"):
+                scores = getattr(result, name)
+                row |= {f"{name}_accuracy": None if scores is None else scores.accuracy}
+                row |= {f"{name}_macro_f1": None if scores is None else scores.macro_f1}
+            row |= {"best_epoch": result.best_epoch, "epochs": result.epochs, "parameters": result.parameters}
+            rows.append(row | {"seconds": result.seconds, "device": result.device, "settings": run.path.parent.name})
+    frame = pd.DataFrame(rows)
+    empty = [name for name in ("group", "x") if name in frame and not frame[name].astype(bool).any()]
+    return frame.drop(columns=empty)
+
+
+def mean_std(values: Sequence[float]) -> str:
+    """Returns `"0.7337 ± 0.0007"`: mean and unbiased deviation; the mean alone of one value."""
+    present = [value for value in values if value is not None and not math.isnan(value)]
+    if not present:
+        return ""
+    mean = f"{statistics.fmean(present):.4f}"
+    return mean if len(present) < 2 else f"{mean} ± {statistics.stdev(present):.4f}"
+
+
+def written(score: Score | None) -> str:
+    """Returns a score of the paper as `mean_std` writes ours."""
+    return "" if score is None else f"{score.mean:.4f} ± {score.std:.4f}"
+
+
+def is_papers_data(run: RunFolder) -> bool:
+    """Whether a run has the data and the features of the paper, so that its figure may stand beside the paper's."""
+    card, data = run.card, run.settings.data
+    same = paper_values.FEATURES.get(card.name) == card.features
+    return same and data.features == "given" and not data.cross_label_edges
+
+
+def paired_differences(
+    rows: pd.DataFrame, score: str, base: str, others: Sequence[str]
+) -> tuple[pd.DataFrame, list[str]]:
+    """Returns the difference of each method to `base`, paired over seeds, and sentences that sum it up.
+
+    A row of the table is a data set and a backbone; its p value is that of the paired t-test, multiplied for the number
+    of rows by Holm's rule. Over all rows, Wilcoxon's signed-rank test asks whether a method helps more often than not.
+    """
+    from scipy.stats import ttest_rel, wilcoxon
+
+    table: list[dict[str, Any]] = []
+    sentences = []
+    cells = dict(iter(rows.groupby(["data", "backbone"], sort=False)))
+    for method in others:
+        gains, p_values = [], []
+        for part in cells.values():
+            both = part.pivot(index="seed", columns="method", values=score)
+            change = both[method] - both[base]
+            gains.append(change.to_numpy())
+            is_constant = len(change) < 2 or np.allclose(change, change.iloc[0])
+            p_values.append(math.nan if is_constant else float(ttest_rel(both[method], both[base]).pvalue))
+        adjusted = holm(p_values)
+        for (data, backbone), gain, p in zip(cells, gains, adjusted, strict=True):
+            wins = f"{int((gain > 0).sum())} of {len(gain)}"
+            table.append(
+                {"data": data, "backbone": backbone, "method": method, "difference": f"{gain.mean():+.4f}",
+                 "seeds won": wins, "p (Holm)": "" if math.isnan(p) else f"{p:.3f}{'*' if p < LEVEL else ''}"}
+            )  # fmt: skip
+        means = np.array([gain.mean() for gain in gains])
+        better = int(((means > 0) & (np.array(adjusted) < LEVEL)).sum())
+        worse = int(((means < 0) & (np.array(adjusted) < LEVEL)).sum())
+        over_all = wilcoxon(means).pvalue if len(means) > 5 and means.any() else math.nan
+        sentences.append(
+            f"{method} − {base}: mean {means.mean():+.4f}, better in {int((means > 0).sum())} of {len(means)} rows "
+            f"({better} with p < {LEVEL}, and {worse} worse)"
+            + ("." if math.isnan(over_all) else f"; Wilcoxon's test over the rows: p = {over_all:.4f}.")
+        )
+    return pd.DataFrame(table), sentences
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Returns the p values adjusted for their number by Holm's rule; NaN stays NaN and is not counted."""
+    known = sorted((p, k) for k, p in enumerate(p_values) if not math.isnan(p))
+    adjusted = [math.nan] * len(p_values)
+    largest = 0.0
+    for rank, (p, k) in enumerate(known):
+        largest = max(largest, min(1.0, p * (len(known) - rank)))
+        adjusted[k] = largest
+    return adjusted

@@ -1,0 +1,216 @@
+"""The tables of the paper: from finished runs to rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+
+from legnn.experiments import paper_values
+from legnn.experiments.experiment import Report
+from legnn.experiments.paper_values import Score
+from legnn.experiments.plan import Plan
+from legnn.experiments.scores import is_papers_data, mean_std, paired_differences, run_rows, written
+from legnn.experiments.variants import cross_label_edges, graph_statistics
+
+SCORES = {"accuracy": "test_accuracy", "macro-F1": "test_macro_f1"}
+OTHER_FEATURES = (
+    "The paper's figure stands beside ours only where data and features are the paper's; other data and features make "
+    "other figures."
+)
+
+
+def data_sets(plan: Plan) -> Report:
+    """Statistics of the data sets, the paper's beside them."""
+    rows = []
+    for source in plan.request.data:
+        found, paper = graph_statistics(source), paper_values.DATA_SETS.get(source)
+        parts = (found.train_percent, found.val_percent, found.test_percent)
+        row = {"data set": found.name, "nodes": found.nodes, "edges": found.edges, "classes": found.classes}
+        row |= {"split (%)": " / ".join(f"{part:.0f}" for part in parts), "homophily": found.homophily}
+        if paper is not None:
+            row["in the paper"] = (
+                f"{paper.nodes:,}; {paper.edges:,}; {paper.classes}; {paper.split}; {paper.homophily:.4f}"
+            )
+        rows.append(row)
+    table = pd.DataFrame(rows)
+    return Report(tables={"": table}, values=table)
+
+
+def label_usage(plan: Plan) -> Report:
+    """Test accuracy and macro-F1 of each method on each data set and backbone, and differences to vanilla."""
+    rows = run_rows(plan)
+    methods = list(dict.fromkeys(rows["method"]))
+    tables = {
+        f"Test {name}": _by_method(plan, rows, column, lambda usage, n=number: usage[n])
+        for number, (name, column) in enumerate(SCORES.items())
+    }
+    notes = [f"Mean ± unbiased deviation over {plan.request.seeds} seeds."]
+    if plan.request.tried > 1:
+        notes.append(
+            f"Each method tried the same {plan.request.tried} settings on each data set and backbone with seed 0; the "
+            "best on validation was trained with every seed."
+        )
+    if plan.request.seeds > 1 and methods[0] == "vanilla":
+        for name, column in SCORES.items():
+            differences, sentences = paired_differences(rows, column, "vanilla", methods[1:])
+            tables[f"Difference of {name} to vanilla, paired over seeds"] = differences
+            notes += [f"{name}: {sentence}" for sentence in sentences]
+        notes.append("p is that of the paired t-test over seeds, adjusted by Holm's rule; * marks p < 0.05.")
+    return Report(tables=tables, values=rows, notes=[*notes, OTHER_FEATURES])
+
+
+def _by_method(plan: Plan, rows: pd.DataFrame, column: str, pick: Callable[[Any], Score]) -> pd.DataFrame:
+    """One row a data set and backbone, one column a method."""
+    table: list[dict[str, str]] = []
+    for (data, backbone), part in rows.groupby(["data", "backbone"], sort=False):
+        scores = {method: mean_std(list(one[column])) for method, one in part.groupby("method", sort=False)}
+        table.append({"data": str(data), "backbone": str(backbone), **{str(m): s for m, s in scores.items()}})
+        if _is_papers(plan, str(data)) and str(backbone) in paper_values.LABEL_USAGE[str(data)]:
+            usage = paper_values.LABEL_USAGE[str(data)][str(backbone)]
+            theirs = {method: written(pick(usage[method])) for method in scores if method in usage}
+            table.append({"data": f"{data} (paper)", "backbone": str(backbone), **theirs})
+    return pd.DataFrame(table)
+
+
+def _is_papers(plan: Plan, source: str) -> bool:
+    """Whether the runs on a data set have the data of the paper."""
+    if source not in paper_values.FEATURES:
+        return False
+    runs = next((runs for cell in plan.cells() if cell.source == source and (runs := plan.runs(cell))), [])
+    return bool(runs) and is_papers_data(runs[0])
+
+
+def designs(plan: Plan) -> Report:
+    """Test accuracy of every model of the library, and the paper's of others where the data are the same."""
+    rows = run_rows(plan)
+    table: list[dict[str, str]] = []
+    for (data, method), part in rows.groupby(["data", "method"], sort=False):
+        row = {"data": str(data), "method": str(method), "test accuracy": mean_std(list(part["test_accuracy"]))}
+        row |= {"test macro-F1": mean_std(list(part["test_macro_f1"]))}
+        table.append(row | {"validation accuracy": mean_std(list(part["val_accuracy"])), "in the paper": ""})
+    for source in plan.request.data:
+        if _is_papers(plan, source):
+            theirs = paper_values.DESIGNS[source].items()
+            table += [{"data": source, "method": name, "in the paper": written(score)} for name, score in theirs]
+    return Report(tables={"": pd.DataFrame(table).fillna("")}, values=rows, notes=[OTHER_FEATURES])
+
+
+def node_selection(plan: Plan) -> Report:
+    """Scores of training, validation and test nodes with and without training node selection.
+
+    The paper's column of training nodes is measured with each node's own label in the graph, which says nothing of
+    what the model has learned; the other one hides the labels of a node's fold.
+    """
+    from legnn.experiments.own_label import score_with_own_label
+
+    rows = []
+    for cell in plan.cells():
+        for run in plan.runs(cell):
+            result, own = run.result(), score_with_own_label(run.path)
+            parts = {"train, own label shown": own, "train, own label hidden": result.train_out_of_fold}
+            parts |= {"validation": result.val, "test": result.test}
+            base = {"data": cell.source, "backbone": cell.backbone, "method": cell.variant.name, "seed": result.seed}
+            rows += [
+                {**base, "nodes": name, "accuracy": scores.accuracy, "macro_f1": scores.macro_f1}
+                for name, scores in parts.items()
+                if scores is not None
+            ]
+    values = pd.DataFrame(rows)
+    tables = {}
+    for score, number in (("accuracy", 0), ("macro_f1", 1)):
+        table: list[dict[str, str]] = []
+        for (data, method), part in values.groupby(["data", "method"], sort=False):
+            shown = {str(name): mean_std(list(one[score])) for name, one in part.groupby("nodes", sort=False)}
+            table.append({"data": str(data), "method": str(method), **shown})
+            if _is_papers(plan, str(data)):
+                paper = paper_values.NODE_SELECTION[str(method)][number]
+                theirs = dict(zip(("train, own label shown", "validation", "test"), paper, strict=True))
+                table.append({"data": f"{data} (paper)", "method": str(method)} | _four_digits(theirs))
+        tables[score.replace("macro_f1", "macro-F1")] = pd.DataFrame(table).fillna("")
+    return Report(tables=tables, values=values, notes=[OTHER_FEATURES])
+
+
+def _four_digits(values: dict[str, float]) -> dict[str, str]:
+    return {name: f"{value:.4f}" for name, value in values.items()}
+
+
+def label_features(plan: Plan) -> Report:
+    """Test accuracy with learned label features and with the mean features of each class."""
+    rows = run_rows(plan)
+    table: list[dict[str, str]] = []
+    for (data, backbone), part in rows.groupby(["data", "backbone"], sort=False):
+        scores = {str(name): mean_std(list(one["test_accuracy"])) for name, one in part.groupby("method", sort=False)}
+        table.append({"data": str(data), "backbone": str(backbone), **scores})
+        if _is_papers(plan, str(data)) and data == "ogbn-arxiv" and backbone in paper_values.LABEL_FEATURES:
+            one_hot, mean = paper_values.LABEL_FEATURES[str(backbone)]
+            theirs = _four_digits({"one-hot": one_hot, "class mean": mean})
+            table.append({"data": f"{data} (paper)", "backbone": str(backbone), **theirs})
+    return Report(tables={"Test accuracy": pd.DataFrame(table)}, values=rows, notes=[OTHER_FEATURES])
+
+
+def synthetic_graphs(plan: Plan) -> Report:
+    """Homophily of the graphs with `S` more edges between nodes of different classes."""
+    rows = []
+    for source in plan.request.data:
+        for edges in (0, *cross_label_edges(source)):
+            row = {"data": source, "S": edges, "homophily": graph_statistics(source, edges).homophily}
+            if source == "ogbn-arxiv":
+                row["in the paper"] = {0: paper_values.DATA_SETS[source].homophily, **paper_values.HOMOPHILY}[edges]
+            rows.append(row)
+    table = pd.DataFrame(rows)
+    return Report(tables={"": table}, values=table)
+
+
+def dropout_and_lr(plan: Plan) -> Report:
+    """The dropout and learning rates of the paper, which the preset `paper` takes."""
+    from legnn.config.paper_tables import DROPOUT_AND_LR
+
+    rows = [
+        {"data": data, "backbone": backbone, "labels": labels, "dropout": dropout, "learning rate": lr}
+        for data, by_backbone in DROPOUT_AND_LR.items()
+        for backbone, by_labels in by_backbone.items()
+        for labels, (dropout, lr) in by_labels.items()
+    ]
+    table = pd.DataFrame(rows)
+    return Report(tables={"": table.astype(str)}, values=table, notes=["`--preset paper` takes these."])
+
+
+def hyperparameters(plan: Plan) -> Report:
+    """The hyperparameters of the paper, which the preset `paper` takes."""
+    from legnn.config.paper_tables import HYPERPARAMETERS
+
+    table = pd.DataFrame([{"data": data, **values} for data, values in HYPERPARAMETERS.items()])
+    return Report(tables={"": table.astype(str)}, values=table, notes=["`--preset paper` takes these."])
+
+
+def smoothness(plan: Plan) -> Report:
+    """GD, and NMI and ARI of k-means over 10 classes × 500 nodes, of each method's node representations."""
+    from legnn.experiments.representations import measure_smoothness
+
+    rows = []
+    for cell in plan.cells():
+        base = {"data": cell.source, "backbone": cell.backbone, "method": cell.variant.name}
+        rows += [base | measured for run in plan.runs(cell) for measured in measure_smoothness(run.path)]
+    values = pd.DataFrame(rows)
+    columns = ("GD", "GD, relative", "NMI", "ARI")
+    tables = {}
+    for nodes, part in values.groupby("nodes", sort=False):
+        table = []
+        for (data, backbone, method), one in part.groupby(["data", "backbone", "method"], sort=False):
+            shown = {column: mean_std(list(one[column])) for column in columns}
+            table.append({"data": data, "backbone": backbone, "method": method, **shown})
+            if nodes == "all" and data == "ogbn-arxiv" and _is_papers(plan, data):
+                paper = dict(zip(("GD", "NMI", "ARI"), paper_values.SMOOTHNESS[method], strict=True))
+                table.append({"data": f"{data} (paper)", "backbone": "", "method": method} | _four_digits(paper))
+        tables[_HEADINGS[str(nodes)]] = pd.DataFrame(table).fillna("")
+    notes = [
+        "The paper's protocol is over all nodes, of which training nodes show the model their own labels; test nodes "
+        "show none. GD shrinks with the weights of the last layer; the relative GD is divided by the mean distance of "
+        "all nodes from their center, and does not."
+    ]
+    return Report(tables=tables, values=values, notes=[*notes, OTHER_FEATURES])
+
+
+_HEADINGS = {"all": "All nodes, as in the paper", "test": "Test nodes alone"}

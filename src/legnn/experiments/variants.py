@@ -1,0 +1,78 @@
+"""The variants that the paper compares, as data."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from legnn.config.model import ARCHITECTURES
+from legnn.data import Statistics, statistics
+from legnn.datasets import load
+from legnn.experiments.experiment import Variant
+from legnn.experiments.paper_values import CROSS_LABEL_EDGES, DATA_SETS
+
+VANILLA = Variant("vanilla", {"labels": "vanilla"})
+LEGNN = Variant("LEGNN", {"labels": "enhanced"})
+METHODS = (VANILLA, Variant("concat", {"labels": "concat"}), Variant("addition", {"labels": "addition"}), LEGNN)
+"""The four ways of using labels."""
+
+AS_TRAIN = Variant("LEGNN + AS-Train", {"labels": "enhanced", "as_train": True})
+
+ABLATION = (
+    LEGNN,
+    AS_TRAIN,
+    Variant("without TC", {**AS_TRAIN.settings, "use_tc": False}),
+    Variant("without EC", {**AS_TRAIN.settings, "use_ec": False}),
+    Variant("without both", {**AS_TRAIN.settings, "use_tc": False, "use_ec": False}),
+)
+
+SELECTION = (
+    VANILLA,
+    Variant("without selection", {"labels": "enhanced", "selection": False}),
+    Variant("with selection", LEGNN.settings),
+)
+
+LABEL_FEATURES = (
+    Variant("one-hot", {**LEGNN.settings, "label_features": "one-hot"}),
+    Variant("class mean", {**LEGNN.settings, "label_features": "class-mean"}),
+)
+
+# the paper's analysis has t = 0.9 and, from its epochs 91 and 3, δ = 10
+_STRICT = {**AS_TRAIN.settings, "threshold": 0.9, "delta": 10.0}
+PSEUDO_LABELS = (Variant("with TC", _STRICT), Variant("without TC", {**_STRICT, "use_tc": False}))
+
+SENSITIVITY = (
+    *(Variant(f"α = {x:g}", {**LEGNN.settings, "alpha": x}, "α", x) for x in (0.1, 0.3, 0.5, 0.7, 0.9)),
+    *(Variant(f"δ = {x:g}", {**AS_TRAIN.settings, "delta": x}, "δ", x) for x in (1.0, 5.0, 10.0, 50.0, 100.0)),
+    *(Variant(f"λ = {x:g}", {**AS_TRAIN.settings, "weight": x}, "λ", x) for x in (0.05, 0.1, 0.3, 0.5, 1.0)),
+    *(Variant(f"D = {x}", {**LEGNN.settings, "hidden": x}, "D", x) for x in (60, 120, 240, 480, 960)),
+)
+
+
+def designs(source: str) -> tuple[Variant, ...]:
+    """Every other model of the library, and LEGNN."""
+    others = (Variant(name, {"architecture": name}) for name in ARCHITECTURES if name != "legnn")
+    smoothed = Variant("vanilla + C&S", {**VANILLA.settings, "postprocess": "correct_and_smooth"})
+    return *others, smoothed, LEGNN, AS_TRAIN
+
+
+def synthetic(source: str) -> tuple[Variant, ...]:
+    """Every method on every synthetic graph."""
+    return tuple(
+        Variant(f"{method.name}, S = {edges:,}", {**method.settings, "cross_label_edges": edges}, method.name, edges)
+        for method in METHODS
+        for edges in cross_label_edges(source)
+    )
+
+
+def cross_label_edges(source: str) -> tuple[int, ...]:
+    """The paper's ten values of `S`; on another graph, the same fractions of its edges."""
+    if source == "ogbn-arxiv":
+        return tuple(CROSS_LABEL_EDGES)
+    fraction = graph_statistics(source).edges / DATA_SETS["ogbn-arxiv"].edges
+    return tuple(max(round(edges * fraction), 1) for edges in CROSS_LABEL_EDGES)
+
+
+@lru_cache(maxsize=64)
+def graph_statistics(source: str, cross_edges: int = 0) -> Statistics:
+    """Size, split and homophily of a data set."""
+    return statistics(load(source, cross_label_edges=cross_edges))
