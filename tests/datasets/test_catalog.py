@@ -62,7 +62,7 @@ def test_arxiv_has_ogbs_split_and_says_its_features_are_others(real_data):
     assert [int(mask.sum()) for mask in (data.train_mask, data.val_mask, data.test_mask)] == [90941, 29799, 48603]
     assert data.class_names[:2] == ["arxiv cs na", "arxiv cs mm"]
     assert data.node_id[:2].tolist() == [9657784, 39886162]
-    assert "not the published word vectors" in data.notes[0]
+    assert "not the published ones (128 columns)" in data.notes[0]
 
 
 def test_arxiv_is_read_the_same_from_ogbs_zip(real_data, tmp_path, monkeypatch):

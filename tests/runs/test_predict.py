@@ -247,3 +247,47 @@ def test_a_run_in_memory_is_predicted_on_the_same_data_again(tmp_path):
     pd.testing.assert_frame_equal(legnn.Run.open(run.folder).predict(small_data()), run.predictions, check_exact=True)
     with pytest.raises(InputError, match="was trained on data in memory"):
         legnn.Run.open(run.folder).predict()
+
+
+def test_edges_between_classes_are_of_the_runs_own_graph_alone(tmp_path):
+    data = small_data()
+    options = {"cross_label_edges": 30, "cross_label_seed": 3}
+    run = legnn.train(data, out=tmp_path / "run", **options, **QUICK)
+    assert run.card.edges == legnn.load(data, **options).num_edges
+    plain = legnn.Run.open(run.folder).predict(data)
+    pd.testing.assert_frame_equal(plain, legnn.Run.open(run.folder).predict(legnn.load(data)), check_exact=True)
+    assert not plain.equals(run.predictions)
+    asked = legnn.Run.open(run.folder).predict(legnn.load(data, **options))
+    pd.testing.assert_frame_equal(asked, run.predictions, check_exact=True)
+
+
+@pytest.mark.parametrize("options", [{}, {"cross_label_edges": 30}])
+def test_a_run_on_features_of_the_graph_predicts_that_graph_alone(tmp_path, options):
+    tables = table_folder(tmp_path / "tables", small_data())
+    given = {"features": "spectral", "type_channels": 5, **options}
+    run = legnn.train(tables, out=tmp_path / "run", **given, **QUICK)
+    assert run.card.computed_features == ["nodes"]
+    pd.testing.assert_frame_equal(legnn.Run.open(run.folder).predict(), run.predictions, check_exact=True)
+    pd.testing.assert_frame_equal(legnn.Run.open(run.folder).predict(tables), run.predictions, check_exact=True)
+    other = table_folder(tmp_path / "other", small_data(seed=1))
+    with pytest.raises(InputError, match="features of nodes were computed from the graph that the run was trained on"):
+        legnn.Run.open(run.folder).predict(other)
+
+
+def test_a_run_on_given_features_refuses_as_many_of_the_graph(tmp_path):
+    run = legnn.train(small_data(), out=tmp_path / "run", **QUICK)
+    computed = legnn.load(small_data(), features="spectral", type_channels=5)
+    with pytest.raises(InputError, match="features of nodes in small were computed from its own graph"):
+        legnn.Run.open(run.folder).predict(computed)
+
+
+def test_a_run_on_features_of_the_graph_is_resumed(tmp_path):
+    options = {"features": "spectral", "type_channels": 5, "cross_label_edges": 20, **QUICK}
+    whole = legnn.train(small_data(), out=tmp_path / "whole", **options)
+    done: list = []
+    with pytest.raises(legnn.Interrupted):
+        legnn.train(
+            small_data(), out=tmp_path / "cut", on_epoch=done.append, should_stop=lambda: len(done) > 1, **options
+        )
+    resumed = legnn.resume(tmp_path / "cut", small_data())
+    pd.testing.assert_frame_equal(resumed.predictions, whole.predictions, check_exact=True)

@@ -149,7 +149,7 @@ def author_classes(graph):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (drop_features, "nodes of author in small come without the features that .* trained on"),
+        (drop_features, "features of author in small were computed from its own .* trained on"),
         (another_type, "has the node type 'editor', which the run does not know; it knows author, paper"),
         (
             lambda g: g["author"].update({"x": torch.rand(AUTHORS, 4)}),

@@ -51,6 +51,11 @@ class DataSettings(Section):
         text = ["text"] if self.text else []
         self._check_distinct(["id_column", "label_column", "split_column", *text])
         self._check_distinct(["source_column", "target_column", "weight_column"])
+        if self.text and self.features != "given":
+            raise InputError(
+                f"text is {self.text!r}, and `features={self.features}` leaves the features of the data aside; "
+                f"leave one of them out"
+            )
 
     def _check_distinct(self, names: list[str]) -> None:
         columns: dict[str, str] = {}

@@ -1,7 +1,8 @@
-"""Features for node types without any, computed from the edges alone: labels are not used."""
+"""Features computed from the edges alone, for node types without any or for all nodes: labels are not used."""
 
 import warnings
 from collections import deque
+from dataclasses import replace
 from itertools import pairwise
 
 import torch
@@ -10,9 +11,11 @@ from torch_geometric.nn import MetaPath2Vec
 from torch_geometric.utils import remove_self_loops, to_undirected
 
 from legnn.config.data import MissingFeatures
-from legnn.data.cache import cached
+from legnn.data.cache import cached, digest_of
 from legnn.data.node_types import Relation, TypedEdges
-from legnn.errors import InputError
+from legnn.data.raw_graph import RawGraph
+from legnn.data.validation import check_edges, check_nodes
+from legnn.errors import InputError, plural
 
 SEED = 0
 SPARE_COLUMNS = 16
@@ -43,6 +46,33 @@ def embed(
 
     rows = cached([f"{method} {channels} {SEED} {start}", *missing, *sizes, *relations], compute)
     return dict(zip(missing, rows.split([edges.sizes[name] for name in missing]), strict=True))
+
+
+def with_spectral_features(graph: RawGraph, channels: int) -> RawGraph:
+    """Returns the graph with `channels` features of every node, of all types, computed from its edges.
+
+    They are kept in the user's cache. Features that the graph has are left aside.
+    """
+    check_nodes(graph)
+    check_edges(graph)
+    method, nodes, types = f"spectral {channels} {SEED}", len(graph.x), graph.node_types
+    x = cached([f"{method} {nodes}", graph.edge_index], lambda: spectral(graph.edge_index, nodes, channels, SEED))
+    note = (
+        f"The {plural(channels, 'feature')} of every node {'was' if channels == 1 else 'were'} computed from the graph "
+        f"alone (`features=spectral`); those of the data are left aside, so no figure is comparable with published "
+        f"ones."
+    )
+    columns = [str(column) for column in range(channels)]
+    return replace(
+        graph,
+        x=x,
+        feature_names=None,
+        text_features=None,
+        node_types=types and replace(types, columns=[columns] * len(types.names)),
+        computed_features=["nodes"] if types is None else types.names,
+        feature_digest=digest_of([method]),  # the edges are in the fingerprint of the graph
+        notes=[*graph.notes, note],
+    )
 
 
 def spectral(edge_index: Tensor, num_nodes: int, channels: int, seed: int) -> Tensor:

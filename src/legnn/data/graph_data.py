@@ -13,6 +13,8 @@ from torch_geometric.data import Data, HeteroData
 from legnn.config.data import DataSettings
 from legnn.config.presets import GraphFacts
 from legnn.data.cache import digest_of
+from legnn.data.cross_label import with_cross_label_edges
+from legnn.data.embedding import with_spectral_features
 from legnn.data.pyg import raw_from_pyg
 from legnn.data.raw_graph import GraphFields, RawGraph
 from legnn.data.splits import MASKS, Split, pick_split, split_number, stratified_split
@@ -27,13 +29,14 @@ class Provenance:
     """Where a graph comes from."""
 
     raw_edges: int
-    """Edges before reverse edges and self-loops were added and duplicates removed."""
+    """Edges before reverse edges and self-loops were added and duplicates removed; with those between classes that the
+    settings add."""
     homophily: float
     """Fraction of these edges whose ends share a class; NaN if no edge has two labeled ends."""
     prepared_with: DataSettings | None = None
     """The settings it was loaded with."""
     computed_features: list[str] = field(default_factory=list)
-    """Node types whose features were computed from this graph and exist for no other."""
+    """Node types whose features were computed from this graph and exist for no other; `["nodes"]` without types."""
     feature_digest: str = ""
     """Digest of what computed features were computed from."""
     fingerprint: str = ""
@@ -128,7 +131,14 @@ class GraphData(GraphFields):
 
     @classmethod
     def from_raw(cls, raw: RawGraph, settings: DataSettings, *, training: bool = True) -> GraphData:
-        """Returns the graph with its split chosen or drawn, checked, and its edges built into rows."""
+        """Returns the graph with its split chosen or drawn, checked, and its edges built into rows.
+
+        Before that, edges between classes are added and features computed from the edges, where the settings say so.
+        """
+        if settings.cross_label_edges:
+            raw = with_cross_label_edges(raw, settings.cross_label_edges, settings.cross_label_seed)
+        if settings.features == "spectral":
+            raw = with_spectral_features(raw, settings.type_channels)
         split, notes = _choose_split(raw, split_number(settings.split), training)
         validate(raw, split, training=training)
         weight = None if raw.edge_weight is None else raw.edge_weight.numpy()

@@ -42,27 +42,14 @@ def to_homogeneous(
     edges = _edges(graph, name)
     _check_target(target_type, labeled, edges, name)
     notes = list(graph.get("notes") or [])
-    given = _given_features(graph, name)
-    missing = [kind for kind in edges.sizes if kind not in given]
-    features = dict(given)
     target = target_type or labeled or next(iter(edges.sizes))
-    if missing:
-        features |= embed(edges, missing, target, settings.missing_features, settings.type_channels)
-        notes.append(
-            f"Nodes of {_listed(missing)} come without features: {settings.type_channels} were computed from the "
-            f"graph ({settings.missing_features})."
-        )
-    reduced = _reduce(features, target, settings.type_channels, notes)
+    features, computed, feature_digest = _features(graph, edges, target, settings, name, notes)
     x = torch.zeros(edges.num_nodes, max(x.size(1) for x in features.values()))
     for kind, rows in edges.rows.items():
         x[rows, : features[kind].size(1)] = features[kind]
     weight = _weights(graph, edges, name, notes)
     y, masks = _labels(graph, labeled, edges, name)
     store = graph[labeled] if labeled is not None else {}
-    feature_digest = ""
-    if missing or reduced:
-        how = f"{settings.missing_features} {settings.type_channels} {missing} {reduced}"
-        feature_digest = digest_of([how, *given.values()])
     return RawGraph(
         name=name,
         x=x,
@@ -76,7 +63,7 @@ def to_homogeneous(
         label_x=conversion.to_floats(store.get("label_x")),
         label_adjacency=conversion.to_floats(store.get("label_adjacency")),
         node_types=_node_types(graph, edges, target, features),
-        computed_features=[*missing, *reduced],
+        computed_features=computed,
         feature_digest=feature_digest,
         notes=notes,
     )
@@ -150,6 +137,31 @@ def _size(graph: HeteroData, kind: str, relations: dict[Relation, Tensor]) -> in
         end for (source, _, target), index in relations.items() for end in zip((source, target), index, strict=True)
     ]
     return max((int(nodes.max()) + 1 for end, nodes in ends if end == kind and len(nodes)), default=0)
+
+
+def _features(
+    graph: HeteroData, edges: TypedEdges, target: str, settings: DataSettings, name: str, notes: list[str]
+) -> tuple[dict[str, Tensor], list[str], str]:
+    """Returns `x` [n, F] of each type, the types whose features were computed, and the digest of what from.
+
+    Without a column where all features are computed later, from the edges of the whole graph.
+    """
+    if settings.features == "spectral":
+        return {kind: torch.empty(size, 0) for kind, size in edges.sizes.items()}, [], ""
+    given = _given_features(graph, name)
+    missing = [kind for kind in edges.sizes if kind not in given]
+    features = dict(given)
+    if missing:
+        features |= embed(edges, missing, target, settings.missing_features, settings.type_channels)
+        notes.append(
+            f"Nodes of {_listed(missing)} come without features: {settings.type_channels} were computed from the "
+            f"graph ({settings.missing_features})."
+        )
+    reduced = _reduce(features, target, settings.type_channels, notes)
+    if not missing and not reduced:
+        return features, [], ""
+    how = f"{settings.missing_features} {settings.type_channels} {missing} {reduced}"
+    return features, [*missing, *reduced], digest_of([how, *given.values()])
 
 
 def _given_features(graph: HeteroData, name: str) -> dict[str, Tensor]:

@@ -21,18 +21,19 @@ def validate(graph: RawGraph, split: Split, *, training: bool = True) -> None:
 
     If not `training`, only what prediction needs is checked.
     """
-    _check_nodes(graph)
+    check_nodes(graph)
     if graph.x.shape[1] == 0:
         raise InputError(f"x of {graph.name} has no columns; every node needs at least one feature")
     check_finite(graph.x, graph.name, graph.node_id, graph.feature_names)
-    _check_edges(graph)
+    check_edges(graph)
     if training:
         _check_labels(graph)
         _check_split(graph, split)
         _check_label_graph(graph)
 
 
-def _check_nodes(graph: RawGraph) -> None:
+def check_nodes(graph: RawGraph) -> None:
+    """Raises `InputError` if the fields of nodes are not of one length, or two nodes have the same id."""
     if graph.x.dim() != 2:
         raise shape_error("x", graph.x, graph.name, "be [M, F], a row for each node")
     nodes = graph.x.shape[0]
@@ -76,7 +77,8 @@ def check_finite(x: Tensor, name: str, ids: np.ndarray, columns: list[str] | Non
     )
 
 
-def _check_edges(graph: RawGraph) -> None:
+def check_edges(graph: RawGraph) -> None:
+    """Raises `InputError` if there is no edge, or an end or a weight cannot be one."""
     edge_index, nodes = graph.edge_index, graph.x.shape[0]
     if edge_index.dim() != 2 or edge_index.shape[0] != 2:
         raise shape_error("edge_index", edge_index, graph.name, "be [2, E]")

@@ -38,6 +38,8 @@ class NamedSet:
     files: tuple[RemoteFile, ...] = field(default=(), repr=False)
     class_names: tuple[str | int, ...] | None = None
     """The classes in order; None where they are numbers or in the files."""
+    channels: int | None = None
+    """Columns of the published features, where files with others are in use."""
     notes: tuple[str, ...] = ()
     """Sentences that a reader of the scores should know."""
 
@@ -171,6 +173,7 @@ CATALOG: dict[str, NamedSet] = {
             splits="OGB's, by year: to 2017, 2018, from 2019",
             read=lambda split: readers.read_arxiv(ARXIV),
             files=(ARXIV,),
+            channels=128,
         ),
         NamedSet(
             name="dblp",

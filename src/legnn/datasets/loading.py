@@ -13,7 +13,7 @@ from legnn.data.pyg import raw_from_pyg
 from legnn.data.splits import split_number
 from legnn.datasets.catalog import CATALOG, NamedSet
 from legnn.datasets.download import data_folder
-from legnn.errors import InputError, did_you_mean
+from legnn.errors import InputError, did_you_mean, plural
 from legnn.io.prepared import CARD, check_loaded, check_place, read_prepared, write_prepared
 from legnn.io.tables import read_table_folder
 from legnn.io.text_features import TextFeatures
@@ -101,6 +101,11 @@ def _load_named(entry: NamedSet, settings: DataSettings) -> GraphData:
     raw = raw_from_pyg(entry.read(split_number(settings.split)), settings, name=entry.name)
     class_names = [*(entry.class_names or raw.class_names)]
     notes = [*raw.notes, *entry.notes]
+    if settings.features == "given" and entry.channels not in (None, raw.x.size(1)):
+        notes.append(
+            f"The features of {entry.name} found here have {plural(raw.x.size(1), 'column')}: they are not the "
+            f"published ones ({entry.channels} columns), so figures must not be set beside published ones."
+        )
     raw = replace(raw, class_names=class_names, notes=notes, is_split_chosen=entry.reads_split)
     return GraphData.from_raw(raw, settings)
 

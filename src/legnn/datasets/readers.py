@@ -33,7 +33,6 @@ from legnn.errors import InputError, first_line
 from legnn.io.typed_tables import has_types, read_typed_folder
 
 DIGITS_NEIGHBORS, DIGITS_TRAIN_PER_CLASS, DIGITS_VAL_PER_CLASS = 10, 10, 30
-ARXIV_CHANNELS = 128
 MAG_RELATIONS = (
     ("author", "affiliated_with", "institution"),
     ("author", "writes", "paper"),
@@ -120,21 +119,14 @@ def read_arxiv(archive: RemoteFile) -> Data:
     edges = _csv_numbers(open_member("raw/edge.csv.gz"), pa.int64())
     categories = _csv_rows(open_member("mapping/labelidx2arxivcategeory.csv.gz"))
     papers = _csv_rows(open_member("mapping/nodeidx2paperid.csv.gz"))
-    data = Data(
+    return Data(
         x=torch.from_numpy(x),
         y=torch.from_numpy(y),
         edge_index=torch.from_numpy(np.ascontiguousarray(edges.T)),
         class_names=categories.sort_by("label idx")["arxiv category"].to_pylist(),
         node_id=papers.sort_by("node idx")["paper id"].to_numpy(),
-        notes=[],
         **_masks(lambda part: _csv_numbers(open_member(f"split/time/{part}.csv.gz"), pa.int64()), len(y)),
     )
-    if x.shape[1] != ARXIV_CHANNELS:
-        data.notes.append(
-            f"The features of ogbn-arxiv found here have {x.shape[1]} columns: they are not the published word vectors "
-            f"({ARXIV_CHANNELS} columns), so figures must not be set beside published ones."
-        )
-    return data
 
 
 def read_mag(archive: RemoteFile, embedding: RemoteFile) -> HeteroData:

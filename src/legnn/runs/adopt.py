@@ -25,6 +25,11 @@ def adopt_graph(graph: GraphData, card: DataCard, known: pd.DataFrame, settings:
         settings: those of the run; if it uses label–label edges, the graph gets the run's own.
     """
     _check_edges(graph, settings.data)
+    if graph.provenance.computed_features:
+        raise InputError(
+            f"features of {', '.join(graph.provenance.computed_features)} in {graph.name} were computed from its own "
+            "graph and are not those that the run was trained on; give it the same ones"
+        )
     if card.types or graph.node_types is not None:
         graph = _adopt_types(graph, card)
     _check_features(graph, card)
@@ -96,11 +101,6 @@ def _adopt_types(graph: GraphData, card: DataCard) -> GraphData:
         mine, theirs = ("several node types", "one") if card.types else ("one node type", "several")
         raise InputError(
             f"the run was trained on {mine} and {graph.name} has {theirs}; a run of other data cannot predict it"
-        )
-    if graph.provenance.computed_features:
-        raise InputError(
-            f"nodes of {', '.join(graph.provenance.computed_features)} in {graph.name} come without the features that "
-            "the run was trained on; give them the same ones"
         )
     for name, columns in zip(types.names, types.columns, strict=True):
         if name not in card.types:

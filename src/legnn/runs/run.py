@@ -97,8 +97,9 @@ class Run:
             return self._own_graph()
         if self.card.computed_features:
             return self._same_graph(data)
-        # another source has splits of its own, if any
-        settings = replace(self.settings.data, split=DataSettings().split)
+        # another source has splits of its own, if any, and the edges it has: none are drawn by its labels
+        defaults = {name: getattr(DataSettings, name) for name in ("split", "cross_label_edges", "cross_label_seed")}
+        settings = replace(self.settings.data, **defaults)
         options = {"training": False, "target_type": self.card.target_type}
         graph = load_graph(settings, data, self._text_features, **options)
         return adopt_graph(graph, self.card, self.predictions, self.settings)
