@@ -25,7 +25,7 @@ def reproduce(
     seeds: Annotated[int, option("Seeds of every row: 0, 1, … [3]")] = 3,
     jobs: Annotated[int | None, option("Runs at a time [one a core; on a GPU at most 8]")] = None,
     tried: Annotated[int, option("Settings that each row tries with seed 0; the best on validation goes on [1]")] = 1,
-    vary_split: Annotated[bool, option("Seed k trains on split k of the data")] = False,
+    vary_split: Annotated[bool, option("Seed k trains on split k of data sets with several fixed splits")] = False,
     preset: Annotated[str, option("What chooses the settings that are left open [recommended]")] = "recommended",
     out: Annotated[Path, option("Folder of the runs and the reports [runs/reproduce]")] = Path("runs/reproduce"),
     **given: Any,

@@ -33,6 +33,8 @@ class NamedSet:
     read: Callable[[int | None], Data | HeteroData]
     """From the number of a split (None for the default) to a graph, with masks [M] or [M, K], or without masks where a
     split has to be drawn."""
+    num_splits: int = 1
+    """Fixed splits over which results on this set are usually averaged."""
     reads_split: bool = False
     """Whether the masks of `read` are those of the given split."""
     files: tuple[RemoteFile, ...] = field(default=(), repr=False)
@@ -86,6 +88,7 @@ def _heterophilous(name: str, about: str) -> NamedSet:
         name=name,
         about=about,
         splits="0 to 9 (50/25/25), 0 by default",
+        num_splits=10,
         read=lambda split: readers.read_heterophilous(name, *files),
         files=files,
     )
@@ -97,6 +100,7 @@ def _filtered(animal: str) -> NamedSet:
         name=f"{animal}-filtered",
         about=f"Wikipedia pages on {animal}s that link to each other, by traffic, duplicates removed",
         splits="0 to 9, 0 by default",
+        num_splits=10,
         read=lambda split: readers.read_filtered(*files),
         files=files,
     )
@@ -160,6 +164,7 @@ CATALOG: dict[str, NamedSet] = {
             name="actor",
             about="actors named on the same Wikipedia page, by the words of their own",
             splits="0 to 9 (48/32/20), 0 by default",
+            num_splits=GEOM_GCN_SPLITS,
             read=lambda split: readers.read_actor(ACTOR),
             files=ACTOR,
         ),

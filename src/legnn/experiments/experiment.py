@@ -43,7 +43,7 @@ class Request:
     tried: int = 1
     """How many settings each variant tries, to go on with the one that is best on validation."""
     vary_split: bool = False
-    """Whether seed `k` trains on split `k` of the data."""
+    """Whether seed `k` trains on split `k` of data sets with several fixed splits."""
 
 
 @dataclass(frozen=True, kw_only=True)

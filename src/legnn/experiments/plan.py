@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from legnn.datasets import CATALOG
 from legnn.experiments.experiment import Experiment, Request, Variant
 from legnn.experiments.planned import PlannedRun
 from legnn.experiments.tried import TRIED
@@ -86,5 +87,5 @@ class Plan:
         return None if None in found else [run.result() for run in found if run is not None]
 
     def _run(self, source: str, given: Mapping[str, Any], seed: int) -> PlannedRun:
-        request = self.request
-        return PlannedRun.of(source, request.preset, given, seed, vary_split=request.vary_split)
+        splits = CATALOG[source].num_splits if self.request.vary_split and source in CATALOG else 1
+        return PlannedRun.of(source, self.request.preset, given, seed, num_splits=splits)

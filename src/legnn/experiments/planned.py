@@ -22,20 +22,18 @@ class PlannedRun:
     given: tuple[tuple[str, Any], ...]
     """Settings by name, without the source of the data and the seed."""
     seed: int
-    vary_split: bool = False
-    """Whether seed `k` trains on split `k`."""
+    num_splits: int = 1
+    """Of so many fixed splits, seed `k` trains on number `k`, and begins again after the last; 1 for the default."""
 
     @classmethod
-    def of(
-        cls, source: str, preset: str, given: Mapping[str, Any], seed: int, *, vary_split: bool = False
-    ) -> PlannedRun:
+    def of(cls, source: str, preset: str, given: Mapping[str, Any], seed: int, *, num_splits: int = 1) -> PlannedRun:
         """Returns the run with settings as a mapping."""
-        return cls(source, preset, tuple(sorted(given.items())), seed, vary_split)
+        return cls(source, preset, tuple(sorted(given.items())), seed, num_splits)
 
     @property
     def settings(self) -> Settings:
         """The settings of the run, as `legnn train` takes them."""
-        split = {"split": self.seed} if self.vary_split else {}
+        split = {"split": self.seed % self.num_splits} if self.num_splits > 1 else {}
         return Settings(
             preset=self.preset, given={**dict(self.given), **split, "source": self.source, "seed": self.seed}
         )
@@ -43,7 +41,7 @@ class PlannedRun:
     def folder(self, root: Path) -> Path:
         """Returns `ROOT/DATA/BACKBONE-LABELS-DIGEST/seed-K`, where the digest is of everything but the seed."""
         given = dict(self.given)
-        content = json.dumps([self.source, self.preset, self.given, self.vary_split], ensure_ascii=True)
+        content = json.dumps([self.source, self.preset, self.given, self.num_splits], ensure_ascii=True)
         words = [str(given[name]) for name in ("architecture", "backbone", "labels") if name in given]
         words += ["as-train"] if given.get("as_train") else []
         name = "-".join([*words, hashlib.sha256(content.encode()).hexdigest()[:10]])
