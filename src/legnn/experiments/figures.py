@@ -11,7 +11,7 @@ import pandas as pd
 from legnn.analysis.pictures import CLASS_COLORS, FIRST, MARK, SECOND, new_figure
 from legnn.experiments.experiment import Report
 from legnn.experiments.plan import Plan
-from legnn.experiments.scores import mean_std, paired_differences, run_rows
+from legnn.experiments.scores import groups, mean_table, paired_differences, run_rows
 from legnn.runs import Run, RunFolder
 from legnn.runs.graphs import reload_graph
 from legnn.training.objective import training_confidence as confidence_at
@@ -121,17 +121,16 @@ def _unlabeled(folder: RunFolder) -> tuple[np.ndarray, np.ndarray]:
 def synthetic(plan: Plan) -> Report:
     """Test accuracy over `S`, for each method."""
     rows = run_rows(plan)
-    panels = [
-        (str(data), str(backbone), part) for (data, backbone), part in rows.groupby(["data", "backbone"], sort=False)
-    ]
+    panels = list(groups(rows, "data", "backbone"))
     figure, axes = new_figure(1, len(panels))
     tables = {}
-    for axis, (data, backbone, part) in zip(axes, panels, strict=True):
-        wide = part.groupby(["x", "group"], sort=False)["test_accuracy"].agg(lambda one: mean_std(list(one))).unstack()
-        tables[f"{data}, {backbone}"] = wide.reset_index().rename(columns={"x": "S"}).astype({"S": int})
-        for (name, one), color in zip(part.groupby("group", sort=False), CLASS_COLORS[::2], strict=False):
+    for axis, ((data, backbone), part) in zip(axes, panels, strict=True):
+        long = mean_table(part, ["x", "group"], {"accuracy": "test_accuracy"}).rename(columns={"x": "S"})
+        wide = long.pivot(index="S", columns="group", values="accuracy")[list(dict.fromkeys(long["group"]))]
+        tables[f"{data}, {backbone}"] = wide.reset_index().astype({"S": int})
+        for ((name,), one), color in zip(groups(part, "group"), CLASS_COLORS[::2], strict=False):
             curve = one.groupby("x")["test_accuracy"].mean()
-            axis.plot(curve.index, curve, marker="o", markersize=3, color=color, label=str(name))
+            axis.plot(curve.index, curve, marker="o", markersize=3, color=color, label=name)
         axis.set(title=f"{data}, {backbone}", xlabel="S", ylabel="test accuracy")
         axis.legend(frameon=False, fontsize=8)
     return Report(tables=tables, values=rows, figure=figure)
@@ -153,7 +152,7 @@ def visualization(plan: Plan) -> Report:
         points, y = tsne(found.nodes[chosen], 0), found.y[chosen]
         for number, kind in enumerate(np.unique(y)):
             color = CLASS_COLORS[number % len(CLASS_COLORS)]
-            axis.scatter(*points[y == kind].T, s=2, color=color, linewidths=0)
+            axis.scatter(points[y == kind, 0], points[y == kind, 1], s=2, color=color, linewidths=0)
         axis.set(title=f"{cell.source}, {cell.backbone}, {cell.variant.name}", xticks=[], yticks=[])
         about = {"data": cell.source, "backbone": cell.backbone, "method": cell.variant.name}
         names = [run.card.classes[k] for k in y]
@@ -175,12 +174,10 @@ def visualization(plan: Plan) -> Report:
 def confidence_ablation(plan: Plan) -> Report:
     """Test accuracy of AS-Train without `TC`, without `EC` and without both; the dotted line is LEGNN alone."""
     rows = run_rows(plan)
-    panels = [
-        (str(data), str(backbone), part) for (data, backbone), part in rows.groupby(["data", "backbone"], sort=False)
-    ]
+    panels = list(groups(rows, "data", "backbone"))
     figure, axes = new_figure(1, len(panels))
-    for axis, (data, backbone, part) in zip(axes, panels, strict=True):
-        bars = {str(name): one["test_accuracy"] for name, one in part.groupby("method", sort=False)}
+    for axis, ((data, backbone), part) in zip(axes, panels, strict=True):
+        bars = {name: one["test_accuracy"] for (name,), one in groups(part, "method")}
         alone = bars.pop("LEGNN").mean()
         deviations = [one.std() if len(one) > 1 else 0.0 for one in bars.values()]
         axis.bar(list(bars), [one.mean() for one in bars.values()], yerr=deviations, color=FIRST, capsize=3)
@@ -189,9 +186,13 @@ def confidence_ablation(plan: Plan) -> Report:
         axis.tick_params(axis="x", rotation=20, labelsize=8)
         axis.set(title=f"{data}, {backbone}", ylabel="test accuracy")
         axis.legend(frameon=False, fontsize=8)
-    table = rows.groupby(["data", "backbone", "method"], sort=False)[["test_accuracy", "test_macro_f1", "val_accuracy"]]
-    tables = {"": table.agg(lambda one: mean_std(list(one))).reset_index()}
-    notes = []
+    columns = {
+        "test accuracy": "test_accuracy",
+        "test macro-F1": "test_macro_f1",
+        "validation accuracy": "val_accuracy",
+    }
+    tables = {"": mean_table(rows, ["data", "backbone", "method"], columns)}
+    notes: list[str] = []
     if plan.request.seeds > 1:
         methods = [name for name in dict.fromkeys(rows["method"]) if name != "LEGNN"]
         tables["Difference of accuracy to LEGNN, paired over seeds"], notes = paired_differences(
@@ -218,11 +219,9 @@ def cost(plan: Plan) -> Report:
         tests = [result.test.accuracy for result in plan.results(cell) if result.test is not None]
         rows.append({**about, **found, "test accuracy": statistics.fmean(tests) if tests else None})
     values = pd.DataFrame(rows)
-    panels = [
-        (str(data), str(backbone), part) for (data, backbone), part in values.groupby(["data", "backbone"], sort=False)
-    ]
+    panels = list(groups(values, "data", "backbone"))
     figure, axes = new_figure(len(panels), 2)
-    for number, (data, backbone, part) in enumerate(panels):
+    for number, ((data, backbone), part) in enumerate(panels):
         for axis, name, color in (
             (axes[2 * number], "parameters", FIRST),
             (axes[2 * number + 1], "inference (s)", SECOND),
@@ -238,11 +237,11 @@ def cost(plan: Plan) -> Report:
 def sensitivity(plan: Plan) -> Report:
     """Test accuracy over `α`, `δ`, `λ` and `D`."""
     rows = run_rows(plan)
-    groups = list(dict.fromkeys(rows["group"]))
-    figure, axes = new_figure(1, len(groups))
-    for axis, group in zip(axes, groups, strict=True):
+    varied = list(dict.fromkeys(rows["group"]))
+    figure, axes = new_figure(1, len(varied))
+    for axis, group in zip(axes, varied, strict=True):
         part = rows[rows["group"] == group]
-        for (name, one), color in zip(part.groupby(["data", "backbone"], sort=False), CLASS_COLORS[::2], strict=False):
+        for (name, one), color in zip(groups(part, "data", "backbone"), CLASS_COLORS[::2], strict=False):
             by_x = one.groupby("x")["test_accuracy"]
             # graphs differ by more than settings do: each curve is drawn about its own mean
             curve = by_x.mean() - by_x.mean().mean()
@@ -253,5 +252,6 @@ def sensitivity(plan: Plan) -> Report:
         axis.axhline(0.0, color=MARK, linewidth=0.6)
         axis.set(title=f"effect of {group}", xlabel=group, ylabel="test accuracy − mean of the curve")
         axis.legend(frameon=False, fontsize=8)
-    scores = rows.groupby(["data", "backbone", "group", "x"], sort=False)[["test_accuracy", "val_accuracy"]]
-    return Report(tables={"": scores.agg(lambda one: mean_std(list(one))).reset_index()}, values=rows, figure=figure)
+    columns = {"test accuracy": "test_accuracy", "validation accuracy": "val_accuracy"}
+    table = mean_table(rows, ["data", "backbone", "group", "x"], columns)
+    return Report(tables={"": table}, values=rows, figure=figure)

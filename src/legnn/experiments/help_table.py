@@ -10,7 +10,7 @@ import torch
 from legnn.data import GraphData
 from legnn.experiments.experiment import Report, Variant
 from legnn.experiments.plan import Plan
-from legnn.experiments.scores import run_rows
+from legnn.experiments.scores import groups, run_rows
 from legnn.experiments.variants import METHODS
 from legnn.runs import RunFolder
 from legnn.runs.graphs import reload_graph
@@ -27,7 +27,7 @@ def where_labels_help(plan: Plan) -> Report:
     """One row a data set: properties of the graph, and the mean gain over vanilla of each method."""
     rows = run_rows(plan)
     table = []
-    for data, part in rows.groupby("data", sort=False):
+    for (data,), part in groups(rows, "data"):
         cell = next(cell for cell in plan.cells() if cell.source == data)
         mean = part.groupby("method", sort=False)["test_accuracy"].mean()
         gains = {f"{one.name} − vanilla": mean[one.name] - mean["vanilla"] for one in METHODS[1:]}

@@ -52,9 +52,9 @@ class Plan:
         results = self._results(tried)
         if results is None:
             return None
-        # by validation accuracy, then loss-free: the first of equals, so that the order of the list decides
-        best = max(range(len(tried)), key=lambda k: (results[k].val.accuracy if results[k].val else 0.0, -k))
-        return dict(tried[best].given)
+        accuracies = [0.0 if result.val is None else result.val.accuracy for result in results]
+        # the first of equals
+        return dict(tried[accuracies.index(max(accuracies))].given)
 
     def runs(self, cell: Cell) -> list[RunFolder]:
         """The finished runs of a cell, one a seed. All of them are there when nothing is missing."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ def run_rows(plan: Plan) -> pd.DataFrame:
     for cell in plan.cells():
         for run in plan.runs(cell):
             result = run.result()
-            row = {"data": cell.source, "backbone": cell.backbone, "method": cell.variant.name}
+            row: dict[str, Any] = {"data": cell.source, "backbone": cell.backbone, "method": cell.variant.name}
             row |= {"group": cell.variant.group, "x": cell.variant.x, "seed": result.seed}
             for name in ("val", "test", "train_out_of_fold"):
                 scores = getattr(result, name)
@@ -36,6 +36,22 @@ def run_rows(plan: Plan) -> pd.DataFrame:
     frame = pd.DataFrame(rows)
     empty = [name for name in ("group", "x") if name in frame and not frame[name].astype(bool).any()]
     return frame.drop(columns=empty)
+
+
+def groups(rows: pd.DataFrame, *names: str) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
+    """Yields the values of the columns `names` and the rows that have them, in the order of the first of each."""
+    for key, part in rows.groupby(list(names), sort=False):
+        yield tuple(key) if isinstance(key, tuple) else (key,), part
+
+
+def mean_table(rows: pd.DataFrame, by: Sequence[str], columns: Mapping[str, str]) -> pd.DataFrame:
+    """Returns mean ± deviation of `columns`, from heading to name, for each combination of values of `by`."""
+    return pd.DataFrame(
+        [
+            {**dict(zip(by, key, strict=True)), **{head: mean_std(list(part[name])) for head, name in columns.items()}}
+            for key, part in groups(rows, *by)
+        ]
+    )
 
 
 def mean_std(values: Sequence[float]) -> str:
@@ -71,7 +87,7 @@ def paired_differences(
 
     table: list[dict[str, Any]] = []
     sentences = []
-    cells = dict(iter(rows.groupby(["data", "backbone"], sort=False)))
+    cells = dict(groups(rows, "data", "backbone"))
     for method in others:
         gains, p_values = [], []
         for part in cells.values():

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pandas as pd
 
 from legnn.experiments import paper_values
 from legnn.experiments.experiment import Report
-from legnn.experiments.paper_values import Score
 from legnn.experiments.plan import Plan
-from legnn.experiments.scores import is_papers_data, mean_std, paired_differences, run_rows, written
+from legnn.experiments.scores import (
+    groups,
+    is_papers_data,
+    mean_std,
+    mean_table,
+    paired_differences,
+    run_rows,
+    written,
+)
 from legnn.experiments.variants import cross_label_edges, graph_statistics
 
 SCORES = {"accuracy": "test_accuracy", "macro-F1": "test_macro_f1"}
@@ -43,8 +47,7 @@ def label_usage(plan: Plan) -> Report:
     rows = run_rows(plan)
     methods = list(dict.fromkeys(rows["method"]))
     tables = {
-        f"Test {name}": _by_method(plan, rows, column, lambda usage, n=number: usage[n])
-        for number, (name, column) in enumerate(SCORES.items())
+        f"Test {name}": _by_method(plan, rows, column, number) for number, (name, column) in enumerate(SCORES.items())
     }
     notes = [f"Mean ± unbiased deviation over {plan.request.seeds} seeds."]
     if plan.request.tried > 1:
@@ -61,16 +64,16 @@ def label_usage(plan: Plan) -> Report:
     return Report(tables=tables, values=rows, notes=[*notes, OTHER_FEATURES])
 
 
-def _by_method(plan: Plan, rows: pd.DataFrame, column: str, pick: Callable[[Any], Score]) -> pd.DataFrame:
-    """One row a data set and backbone, one column a method."""
+def _by_method(plan: Plan, rows: pd.DataFrame, column: str, number: int) -> pd.DataFrame:
+    """One row a data set and backbone, one column a method; `number` is that of the score among the paper's."""
     table: list[dict[str, str]] = []
-    for (data, backbone), part in rows.groupby(["data", "backbone"], sort=False):
-        scores = {method: mean_std(list(one[column])) for method, one in part.groupby("method", sort=False)}
-        table.append({"data": str(data), "backbone": str(backbone), **{str(m): s for m, s in scores.items()}})
-        if _is_papers(plan, str(data)) and str(backbone) in paper_values.LABEL_USAGE[str(data)]:
-            usage = paper_values.LABEL_USAGE[str(data)][str(backbone)]
-            theirs = {method: written(pick(usage[method])) for method in scores if method in usage}
-            table.append({"data": f"{data} (paper)", "backbone": str(backbone), **theirs})
+    for (data, backbone), part in groups(rows, "data", "backbone"):
+        scores = {method: mean_std(list(one[column])) for (method,), one in groups(part, "method")}
+        table.append({"data": data, "backbone": backbone, **scores})
+        if _is_papers(plan, data) and backbone in paper_values.LABEL_USAGE[data]:
+            usage = paper_values.LABEL_USAGE[data][backbone]
+            theirs = {method: written(usage[method][number]) for method in scores if method in usage}
+            table.append({"data": f"{data} (paper)", "backbone": backbone, **theirs})
     return pd.DataFrame(table)
 
 
@@ -85,11 +88,12 @@ def _is_papers(plan: Plan, source: str) -> bool:
 def designs(plan: Plan) -> Report:
     """Test accuracy of every model of the library, and the paper's of others where the data are the same."""
     rows = run_rows(plan)
-    table: list[dict[str, str]] = []
-    for (data, method), part in rows.groupby(["data", "method"], sort=False):
-        row = {"data": str(data), "method": str(method), "test accuracy": mean_std(list(part["test_accuracy"]))}
-        row |= {"test macro-F1": mean_std(list(part["test_macro_f1"]))}
-        table.append(row | {"validation accuracy": mean_std(list(part["val_accuracy"])), "in the paper": ""})
+    columns = {
+        "test accuracy": "test_accuracy",
+        "test macro-F1": "test_macro_f1",
+        "validation accuracy": "val_accuracy",
+    }
+    table = mean_table(rows, ["data", "method"], columns).to_dict("records")
     for source in plan.request.data:
         if _is_papers(plan, source):
             theirs = paper_values.DESIGNS[source].items()
@@ -121,13 +125,13 @@ def node_selection(plan: Plan) -> Report:
     tables = {}
     for score, number in (("accuracy", 0), ("macro_f1", 1)):
         table: list[dict[str, str]] = []
-        for (data, method), part in values.groupby(["data", "method"], sort=False):
-            shown = {str(name): mean_std(list(one[score])) for name, one in part.groupby("nodes", sort=False)}
-            table.append({"data": str(data), "method": str(method), **shown})
-            if _is_papers(plan, str(data)):
-                paper = paper_values.NODE_SELECTION[str(method)][number]
+        for (data, method), part in groups(values, "data", "method"):
+            shown = {name: mean_std(list(one[score])) for (name,), one in groups(part, "nodes")}
+            table.append({"data": data, "method": method, **shown})
+            if _is_papers(plan, data):
+                paper = paper_values.NODE_SELECTION[method][number]
                 theirs = dict(zip(("train, own label shown", "validation", "test"), paper, strict=True))
-                table.append({"data": f"{data} (paper)", "method": str(method)} | _four_digits(theirs))
+                table.append({"data": f"{data} (paper)", "method": method} | _four_digits(theirs))
         tables[score.replace("macro_f1", "macro-F1")] = pd.DataFrame(table).fillna("")
     return Report(tables=tables, values=values, notes=[OTHER_FEATURES])
 
@@ -140,13 +144,13 @@ def label_features(plan: Plan) -> Report:
     """Test accuracy with learned label features and with the mean features of each class."""
     rows = run_rows(plan)
     table: list[dict[str, str]] = []
-    for (data, backbone), part in rows.groupby(["data", "backbone"], sort=False):
-        scores = {str(name): mean_std(list(one["test_accuracy"])) for name, one in part.groupby("method", sort=False)}
-        table.append({"data": str(data), "backbone": str(backbone), **scores})
-        if _is_papers(plan, str(data)) and data == "ogbn-arxiv" and backbone in paper_values.LABEL_FEATURES:
-            one_hot, mean = paper_values.LABEL_FEATURES[str(backbone)]
+    for (data, backbone), part in groups(rows, "data", "backbone"):
+        scores = {name: mean_std(list(one["test_accuracy"])) for (name,), one in groups(part, "method")}
+        table.append({"data": data, "backbone": backbone, **scores})
+        if _is_papers(plan, data) and data == "ogbn-arxiv" and backbone in paper_values.LABEL_FEATURES:
+            one_hot, mean = paper_values.LABEL_FEATURES[backbone]
             theirs = _four_digits({"one-hot": one_hot, "class mean": mean})
-            table.append({"data": f"{data} (paper)", "backbone": str(backbone), **theirs})
+            table.append({"data": f"{data} (paper)", "backbone": backbone, **theirs})
     return Report(tables={"Test accuracy": pd.DataFrame(table)}, values=rows, notes=[OTHER_FEATURES])
 
 
@@ -196,15 +200,15 @@ def smoothness(plan: Plan) -> Report:
     values = pd.DataFrame(rows)
     columns = ("GD", "GD, relative", "NMI", "ARI")
     tables = {}
-    for nodes, part in values.groupby("nodes", sort=False):
+    for (nodes,), part in groups(values, "nodes"):
         table = []
-        for (data, backbone, method), one in part.groupby(["data", "backbone", "method"], sort=False):
+        for (data, backbone, method), one in groups(part, "data", "backbone", "method"):
             shown = {column: mean_std(list(one[column])) for column in columns}
             table.append({"data": data, "backbone": backbone, "method": method, **shown})
             if nodes == "all" and data == "ogbn-arxiv" and _is_papers(plan, data):
                 paper = dict(zip(("GD", "NMI", "ARI"), paper_values.SMOOTHNESS[method], strict=True))
                 table.append({"data": f"{data} (paper)", "backbone": "", "method": method} | _four_digits(paper))
-        tables[_HEADINGS[str(nodes)]] = pd.DataFrame(table).fillna("")
+        tables[_HEADINGS[nodes]] = pd.DataFrame(table).fillna("")
     notes = [
         "The paper's protocol is over all nodes, of which training nodes show the model their own labels; test nodes "
         "show none. GD shrinks with the weights of the last layer; the relative GD is divided by the mean distance of "

@@ -1,0 +1,134 @@
+"""Runs in processes: only the missing, several at a time, through failures, kills and interruptions."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.graphs import small_data, table_folder
+
+from legnn.errors import InputError
+from legnn.experiments.execution import Progress, train_missing
+from legnn.experiments.planned import PlannedRun
+from legnn.experiments.worker import Outcome
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return table_folder(tmp_path / "small", small_data())
+
+
+def planned(folder: Path, seed: int = 0, **given) -> PlannedRun:
+    return PlannedRun.of(str(folder), "recommended", {"epochs": 2, "hidden": 8, **given}, seed)
+
+
+def missing_of(runs: list[PlannedRun], out: Path):
+    return lambda: [run for run in runs if run.finished(out) is None]
+
+
+def test_what_is_missing_is_trained_and_one_failure_does_not_stop_the_rest(folder, tmp_path):
+    out = tmp_path / "out"
+    bad = planned(folder, layers=2, fanout="3,3,3", batch=4)
+    runs = [planned(folder, seed=0), bad, planned(folder, seed=1)]
+    seen = []
+    progress = train_missing(
+        missing_of(runs, out), out, 2, on_progress=lambda p: seen.append((p.done, p.seconds_left()))
+    )
+    assert progress.done == 2
+    assert [outcome.run for outcome in progress.failed] == [bad]
+    assert "fanout" in progress.failed[0].error
+    assert missing_of(runs, out)() == [bad]
+    assert seen[0] == (0, None), "no estimate before the first run is done"
+    assert seen[-1][0] == 2
+    before = (runs[0].folder(out) / "result.json").stat().st_mtime_ns
+    assert train_missing(missing_of(runs[:1], out), out, 1).total == 0
+    assert (runs[0].folder(out) / "result.json").stat().st_mtime_ns == before
+
+
+def test_a_killed_process_fails_its_run_alone(folder, tmp_path):
+    out = tmp_path / "out"
+    long = planned(folder, epochs=100_000, patience=100_000)
+    runs = [long, planned(folder, seed=1)]
+
+    def kill(progress: Progress) -> None:
+        if (long.folder(out) / "metrics.jsonl").is_file() and long in progress.waiting:
+            for child in _children(os.getpid()):
+                if _is_busy(child):
+                    os.kill(child, signal.SIGKILL)
+
+    progress = train_missing(missing_of(runs, out), out, 1, on_progress=kill)
+    assert [outcome.run for outcome in progress.failed] == [long]
+    assert "signal 9" in progress.failed[0].error
+    assert progress.done == 1
+
+
+def _children(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def _is_busy(pid: int) -> bool:
+    return b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+def test_the_time_left_follows_the_finished_runs_of_each_data_set():
+    small, large = (PlannedRun.of(name, "recommended", {}, 0) for name in ("small", "large"))
+    later = [PlannedRun.of(name, "recommended", {}, 1) for name in ("small", "large", "large")]
+    progress = Progress(5, jobs=2, waiting=dict.fromkeys([small, large, *later]))
+    assert progress.seconds_left() is None
+    progress.add(Outcome(small, 2.0))
+    assert progress.seconds_left() == pytest.approx(4 * 2.0 / 2), "an unknown data set counts like the mean"
+    progress.add(Outcome(large, 30.0))
+    assert progress.seconds_left() == pytest.approx((2.0 + 30.0 + 30.0) / 2)
+
+
+def test_no_jobs_are_refused(tmp_path):
+    with pytest.raises(InputError, match="jobs must be at least 1"):
+        train_missing(list, tmp_path, 0)
+
+
+def test_ctrl_c_keeps_what_was_done_and_the_same_command_goes_on(folder, tmp_path):
+    """A real process is interrupted; the second call trains the rest, with the results of an uninterrupted one."""
+    words = [sys.executable, "-m", "legnn", "reproduce", "label-usage", "--data", str(folder), "--backbone", "gcn"]
+    words += ["--seeds", "1", "--jobs", "1", "--epochs", "400", "--patience", "400", "--hidden", "8"]
+    words += ["--checkpoint-seconds", "0"]
+    environment = {**os.environ, "COLUMNS": "400"}
+
+    def start(out: str) -> subprocess.Popen:
+        command = [*words, "--out", out]
+        return subprocess.Popen(
+            command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        )
+
+    first = start("out")
+    deadline = time.monotonic() + 120
+    while not list(tmp_path.glob("out/small/*/seed-0/checkpoint.safetensors")):
+        assert first.poll() is None, first.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    first.send_signal(signal.SIGINT)
+    _, err = first.communicate(timeout=120)
+    assert first.returncode == 130
+    assert re.search(r"interrupted; continue with: legnn reproduce label-usage", err)
+    done = list(tmp_path.glob("out/small/*/seed-0/result.json"))
+    assert len(done) < 4
+    second = start("out")
+    out, err = second.communicate(timeout=300)
+    assert second.returncode == 0, err
+    straight = start("straight")
+    expected, err = straight.communicate(timeout=300)
+    assert straight.returncode == 0, err
+    results = [
+        [json.loads(path.read_text())["test"] for path in sorted(tmp_path.glob(f"{name}/small/*/seed-0/result.json"))]
+        for name in ("out", "straight")
+    ]
+    assert len(results[0]) == 4
+    assert results[0] == results[1]
+    assert "Methods of using labels" in out
+    assert "Methods of using labels" in expected

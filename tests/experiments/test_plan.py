@@ -1,0 +1,131 @@
+"""Which runs an experiment needs: shared by digest, missing ones alone, the best of several tried on validation."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.graphs import small_data, table_folder
+
+from legnn.errors import InputError
+from legnn.experiments import EXPERIMENTS, Experiment, Plan, Report, Request, Variant
+from legnn.experiments.planned import PlannedRun
+from legnn.experiments.tried import TRIED
+from legnn.experiments.worker import train_planned
+
+QUICK = {"epochs": 2, "hidden": 8, "heads": 2}
+
+
+def plan_of(folder: Path, name: str = "label-usage", **changes) -> Plan:
+    request = {"data": (str(folder),), "backbones": ("gcn",), "seeds": 2, "out": folder.parent / "out", "given": QUICK}
+    return Plan(EXPERIMENTS[name], Request(**{**request, **changes}))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return table_folder(tmp_path / "small", small_data())
+
+
+def test_a_run_is_found_again_by_its_settings_in_any_order():
+    one = PlannedRun.of("cora", "paper", {"labels": "concat", "backbone": "gat"}, 3)
+    other = PlannedRun.of("cora", "paper", {"backbone": "gat", "labels": "concat"}, 3)
+    assert one == other
+    assert one.folder(Path("out")) == other.folder(Path("out"))
+    assert one.settings.given["seed"] == 3
+    assert one.settings.preset == "paper"
+
+
+@pytest.mark.parametrize(
+    "change", [{"source": "citeseer"}, {"preset": "paper"}, {"given": (("labels", "concat"),)}, {"num_splits": 10}]
+)
+def test_another_setting_is_another_folder(change):
+    from dataclasses import replace
+
+    one = PlannedRun.of("cora", "recommended", {"labels": "vanilla"}, 0)
+    assert replace(one, **change).folder(Path("out")) != one.folder(Path("out"))
+
+
+def test_seeds_of_one_setting_lie_side_by_side():
+    one, other = (PlannedRun.of("cora", "paper", {}, seed).folder(Path("out")) for seed in (0, 1))
+    assert one.parent == other.parent
+    assert (one.name, other.name) == ("seed-0", "seed-1")
+
+
+def test_seed_k_takes_split_k_and_begins_again():
+    splits = [PlannedRun.of("actor", "paper", {}, seed, num_splits=10).settings.given["split"] for seed in (0, 9, 12)]
+    assert splits == [0, 9, 2]
+
+
+def test_a_plan_misses_every_method_and_seed_once(folder):
+    plan = plan_of(folder, backbones=("gcn", "gat"))
+    missing = plan.missing()
+    assert len(missing) == len(set(missing)) == 2 * 4 * 2
+
+
+def test_a_finished_run_is_not_missing_and_is_shared_by_experiments(folder):
+    plan = plan_of(folder)
+    for run in plan.missing():
+        assert train_planned(run, plan.request.out).error is None
+    assert plan.missing() == []
+    assert plan_of(folder, "smoothness").missing() == []
+    assert len(plan_of(folder, "label-usage", seeds=3).missing()) == 4
+
+
+def _write_result(plan: Plan, run: PlannedRun, accuracy: float) -> None:
+    """Trains for two epochs, then writes another validation accuracy into the result."""
+    assert train_planned(run, plan.request.out).error is None
+    path = run.folder(plan.request.out) / "result.json"
+    result = json.loads(path.read_text())
+    result["val"]["accuracy"] = accuracy
+    result["test"]["accuracy"] = 1 - accuracy
+    path.write_text(json.dumps(result))
+
+
+def test_of_several_settings_the_best_on_validation_goes_on_for_each_method(folder):
+    plan = plan_of(folder, tried=3, given={"epochs": 2})
+    first = plan.missing()
+    assert len(first) == 3 * 4, "every method tries the same number of settings, with one seed"
+    assert {run.seed for run in first} == {0}
+    for number, run in enumerate(first):
+        _write_result(plan, run, [0.2, 0.9, 0.5][number % 3])
+    rest = plan.missing()
+    assert {run.seed for run in rest} == {1}
+    assert len(rest) == 4
+    for run in rest:
+        assert TRIED[1].items() <= dict(run.given).items()
+
+
+def test_of_equally_accurate_settings_the_first_goes_on(folder):
+    plan = plan_of(folder, tried=2, given={"epochs": 2})
+    for run in plan.missing():
+        _write_result(plan, run, 0.5)
+    cell = next(iter(plan.cells()))
+    assert "norm" not in plan.settings_of(cell)
+
+
+def test_what_the_user_gave_is_not_tried_otherwise(folder):
+    plan = plan_of(folder, tried=3, given={"hidden": 8, "epochs": 1})
+    assert all(dict(run.given)["hidden"] == 8 for run in plan.missing())
+
+
+@pytest.mark.parametrize("name", ["labels", "backbone"])
+def test_a_setting_that_the_experiment_varies_is_refused(folder, name):
+    with pytest.raises(InputError, match=f"varies {name} itself"):
+        plan_of(folder, given={name: "gat"})
+
+
+def test_a_new_experiment_is_a_few_lines(folder):
+    import pandas as pd
+
+    own = Experiment(
+        name="own",
+        kind="table",
+        title="Two dropouts",
+        variants=lambda source: (Variant("none", {"dropout": 0.0}), Variant("half", {"dropout": 0.5})),
+        make=lambda plan: Report(
+            tables={}, values=pd.DataFrame([r.seed for c in plan.cells() for r in plan.results(c)])
+        ),
+    )
+    plan = Plan(own, Request(data=(str(folder),), backbones=("gcn",), seeds=1, out=folder.parent / "out", given=QUICK))
+    for run in plan.missing():
+        train_planned(run, plan.request.out)
+    assert len(own.make(plan).values) == 2

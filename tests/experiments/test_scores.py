@@ -1,0 +1,79 @@
+"""Means, deviations and paired tests."""
+
+import math
+import statistics
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import ttest_rel
+
+from legnn.experiments.scores import groups, holm, mean_std, mean_table, paired_differences
+
+P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=8)
+
+
+def test_mean_and_unbiased_deviation():
+    assert mean_std([0.5, 0.7]) == f"0.6000 ± {statistics.stdev([0.5, 0.7]):.4f}"
+    assert mean_std([0.5]) == "0.5000"
+    assert mean_std([math.nan, None]) == ""
+
+
+@given(P_VALUES)
+def test_holm_is_between_the_value_and_bonferroni_and_keeps_the_order(values):
+    adjusted = holm(values)
+    for p, q in zip(values, adjusted, strict=True):
+        assert p <= q <= min(1.0, p * len(values)) + 1e-12
+    order = np.argsort(values, kind="stable")
+    assert all(np.diff(np.array(adjusted)[order]) >= 0)
+
+
+def test_holm_by_hand():
+    assert holm([0.01, 0.04, math.nan, 0.03]) == [
+        pytest.approx(0.03),
+        pytest.approx(0.06),
+        pytest.approx(math.nan, nan_ok=True),
+        pytest.approx(0.06),
+    ]
+
+
+def _rows(gains: dict[str, list[float]]) -> pd.DataFrame:
+    generator = np.random.default_rng(0)
+    rows = []
+    for data, by_seed in gains.items():
+        for seed, gain in enumerate(by_seed):
+            base = generator.random()
+            rows.append({"data": data, "backbone": "gcn", "method": "vanilla", "seed": seed, "test_accuracy": base})
+            rows.append(
+                {"data": data, "backbone": "gcn", "method": "LEGNN", "seed": seed, "test_accuracy": base + gain}
+            )
+    return pd.DataFrame(rows)
+
+
+def test_differences_are_paired_over_seeds():
+    """The spread between seeds is large and the gain small: only a paired test can see it."""
+    gains = {"a": [0.010, 0.011, 0.012, 0.009, 0.010], "b": [-0.01, 0.01, 0.0, 0.02, -0.02]}
+    rows = _rows(gains).sample(frac=1, random_state=0)
+    table, sentences = paired_differences(rows, "test_accuracy", "vanilla", ["LEGNN"])
+    table = table.set_index("data")
+    assert table.loc["a", "difference"] == "+0.0104"
+    assert table.loc["a", "seeds won"] == "5 of 5"
+    assert table.loc["a", "p (Holm)"].endswith("*")
+    assert not table.loc["b", "p (Holm)"].endswith("*")
+    expected = ttest_rel(np.array(gains["b"]), np.zeros(5)).pvalue
+    assert float(table.loc["b", "p (Holm)"]) == pytest.approx(min(1, expected), abs=6e-4)
+    assert "better in " in sentences[0]
+    assert "(1 with p < 0.05, and 0 worse)" in sentences[0]
+
+
+def test_one_seed_has_no_p_value():
+    table, _ = paired_differences(_rows({"a": [0.1]}), "test_accuracy", "vanilla", ["LEGNN"])
+    assert table["p (Holm)"].tolist() == [""]
+
+
+def test_groups_keep_the_order_of_the_rows():
+    rows = pd.DataFrame({"a": ["z", "b", "z"], "v": [1.0, 2.0, 3.0]})
+    assert [key for key, _ in groups(rows, "a")] == [("z",), ("b",)]
+    assert mean_table(rows, ["a"], {"V": "v"})["V"].tolist() == [mean_std([1.0, 3.0]), "2.0000"]
