@@ -292,6 +292,15 @@ def test_mag_without_the_published_embedding_has_computed_features_and_says_so(t
     ]
 
 
+@pytest.mark.parametrize("options", [{"missing_features": "published"}, {"features": "spectral"}], ids=str)
+def test_where_features_are_computed_mags_embedding_is_not_read(options, tmp_path, monkeypatch):
+    folder = mag_folder(tmp_path / "ogb" / "ogbn_mag")
+    (folder / "raw" / "mag_metapath2vec_emb.pt").write_text("damaged")
+    monkeypatch.setenv("LEGNN_DATA", str(tmp_path))
+    data = load("ogbn-mag", type_channels=4, **options)
+    assert {"author", "field_of_study", "institution"} <= set(data.provenance.computed_features)
+
+
 def test_an_embedding_that_would_run_code_is_refused_unopened(tmp_path, monkeypatch, capsys):
     folder = mag_folder(tmp_path / "ogb" / "ogbn_mag")
     torch.save(Harmful(), folder / "raw" / "mag_metapath2vec_emb.pt")
