@@ -8,7 +8,16 @@ import torch
 from tests.graphs import small_data
 from torch_geometric.data import HeteroData
 
+from legnn.data.node_types import TypedEdges
+
 AUTHORS, TAGS = 12, 6
+
+CHAIN = {
+    ("author", "writes", "paper"): [(0, 0), (1, 1), (0, 2)],
+    ("paper", "has", "field"): [(0, 0), (1, 0)],
+    ("author", "at", "institute"): [(0, 0), (1, 0)],
+}
+"""Relations of a few nodes."""
 
 
 def small_hetero(author_channels: int | None = 3, seed: int = 0, **fields) -> HeteroData:
@@ -68,3 +77,28 @@ def write(table: pd.DataFrame, path: Path) -> None:
         table.to_parquet(path, index=False)
     else:
         table.to_csv(path, index=False)
+
+
+def typed_edges(relations: dict[tuple[str, str, str], list[tuple[int, int]]], **sizes: int) -> TypedEdges:
+    return TypedEdges(sizes, {name: torch.tensor(edges).T for name, edges in relations.items()})
+
+
+def small_mag(seed: int = 0) -> HeteroData:
+    """The types and relations of ogbn-mag: papers have features and classes, the other types neither."""
+    generator = torch.Generator().manual_seed(seed)
+    sizes = {"author": 9, "field_of_study": 4, "institution": 3, "paper": 20}
+    graph = HeteroData(name="small mag")
+    for kind, size in sizes.items():
+        graph[kind].num_nodes = size
+    for source, name, target in (
+        ("author", "affiliated_with", "institution"),
+        ("author", "writes", "paper"),
+        ("paper", "cites", "paper"),
+        ("paper", "has_topic", "field_of_study"),
+    ):
+        ends = [torch.randint(0, sizes[kind], (40,), generator=generator) for kind in (source, target)]
+        graph[source, name, target].edge_index = torch.stack(ends)
+    part = torch.arange(20) // 2 % 5
+    masks = {f"{name}_mask": part == number for number, name in enumerate(("train", "val", "test"))}
+    graph["paper"].update({"x": torch.randn(20, 4, generator=generator), "y": torch.arange(20) % 2, **masks})
+    return graph

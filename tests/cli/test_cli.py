@@ -165,6 +165,14 @@ def test_datasets_shows_one(command, real_data):
         assert word in done.out
 
 
+def test_datasets_shows_the_homophily_with_edges_between_classes(command, real_data):
+    done = command("datasets", "cora", "--cross-label-edges", 10_556)
+    assert done.code == 0
+    assert "21,112" in done.out
+    assert "0.4050" in done.out  # half of 0.8100
+    assert "note: 10,556 edges between nodes of different classes were added" in done.out
+
+
 def test_datasets_shows_a_folder_of_tables(command, tables):
     done = command("datasets", tables)
     assert done.code == 0, done.err

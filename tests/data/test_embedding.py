@@ -5,14 +5,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.typed_graphs import small_hetero, with_tags
+from tests.typed_graphs import CHAIN, small_hetero, typed_edges, with_tags
 
 from legnn.data import embedding
 from legnn.data.cache import cached, digest_of
-from legnn.data.embedding import embed, meta_path, metapath2vec, spectral
-from legnn.data.node_types import TypedEdges
+from legnn.data.embedding import embed, spectral
 from legnn.datasets import load
-from legnn.errors import InputError
 
 
 @pytest.fixture(autouse=True)
@@ -64,52 +62,6 @@ def test_spectral_rows_have_length_one_or_no_edge(nodes, channels, data):
     # fewer columns than nodes may miss a node's component altogether
     if channels >= nodes:
         torch.testing.assert_close(lengths[torch.tensor(has_edge)], torch.ones(sum(has_edge)))
-
-
-def typed(relations: dict[tuple[str, str, str], list[tuple[int, int]]], **sizes: int) -> TypedEdges:
-    return TypedEdges(sizes, {name: torch.tensor(edges).T for name, edges in relations.items()})
-
-
-CHAIN = {
-    ("author", "writes", "paper"): [(0, 0), (1, 1), (0, 2)],
-    ("paper", "has", "field"): [(0, 0), (1, 0)],
-    ("author", "at", "institute"): [(0, 0), (1, 0)],
-}
-
-
-def test_the_meta_path_visits_every_type_without_features_and_comes_back():
-    edges = typed(CHAIN, author=2, paper=3, field=1, institute=1)
-    path = meta_path(edges, ["author", "field", "institute"], "paper")
-    steps = [source for source, _, _ in path] + [path[-1][2]]
-    assert steps == ["paper", "author", "paper", "field", "paper", "author", "institute", "author", "paper"]
-
-
-def test_walks_from_the_one_type_without_features_go_anywhere_and_back():
-    edges = typed({("paper", "has", "field"): [(0, 0)]}, paper=1, field=1)
-    assert [pair[::2] for pair in meta_path(edges, ["paper"], "paper")] == [("paper", "field"), ("field", "paper")]
-    edges = typed({("paper", "cites", "paper"): [(0, 1)]}, paper=2)
-    assert {pair[::2] for pair in meta_path(edges, ["paper"], "paper")} == {("paper", "paper")}
-
-
-def test_a_type_that_no_walk_reaches_is_named():
-    edges = typed({("tag", "like", "tag"): [(0, 1)]}, paper=2, tag=2)
-    with pytest.raises(InputError, match=r"no relation joins the type 'tag' to 'paper'.*choose .* spectral"):
-        meta_path(edges, ["tag"], "paper")
-    with pytest.raises(InputError, match="'paper' has neither features nor edges"):
-        meta_path(typed({}, paper=2), ["paper"], "paper")
-
-
-def test_metapath2vec_is_seeded_and_zero_where_no_walk_goes():
-    edges = typed(CHAIN, author=2, paper=3, field=2, institute=1)
-    state = torch.random.get_rng_state()
-    x = metapath2vec(edges, ["field"], "paper", 4, seed=0)
-    assert torch.equal(torch.random.get_rng_state(), state), "the caller's random state is left as it was"
-    assert x.shape == (8, 4)
-    assert torch.equal(x, metapath2vec(edges, ["field"], "paper", 4, seed=0))
-    assert not torch.equal(x, metapath2vec(edges, ["field"], "paper", 4, seed=1))
-    assert x[5].any()
-    assert not x[6].any(), "field 1 has no edges"
-    assert not x[:2].any(), "no walk visits authors"
 
 
 @pytest.mark.parametrize("method", ["spectral", "metapath2vec"])
@@ -192,7 +144,7 @@ def test_real_types_without_features_get_some_in_seconds(real_data):
 
 
 def test_embed_gives_each_type_its_own_rows():
-    edges = typed(CHAIN, author=2, paper=3, field=1, institute=1)
+    edges = typed_edges(CHAIN, author=2, paper=3, field=1, institute=1)
     whole = spectral(edges.edge_index(), 7, 3, seed=0)
     rows = embed(edges, ["institute", "author"], "paper", "spectral", 3)
     assert torch.equal(rows["institute"], whole[6:])

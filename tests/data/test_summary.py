@@ -5,8 +5,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.typed_graphs import small_mag
+from torch_geometric.utils import homophily
 
-from legnn.data import edge_homophily
+from legnn.data import edge_homophily, statistics
+from legnn.datasets import load
 
 NODES = 6
 EDGES = st.lists(st.tuples(st.integers(0, NODES - 1), st.integers(0, NODES - 1)), min_size=1)
@@ -20,3 +23,13 @@ def test_homophily_is_the_part_of_alike_ends_among_labeled_ones(edges, labels, c
         patch.setattr("legnn.data.summary.CHUNK", chunk)
         found = edge_homophily(torch.tensor(edges).t(), torch.tensor(labels))
     assert found == expected or (np.isnan(found) and np.isnan(expected))
+
+
+def test_of_several_types_sizes_are_of_all_and_homophily_and_split_of_the_papers_alone():
+    graph = small_mag()
+    found = statistics(load(graph, type_channels=2))
+    papers = graph.subgraph({"paper": torch.arange(20)}).node_type_subgraph(["paper"])
+    cites = papers["paper", "cites", "paper"].edge_index
+    assert found.homophily == pytest.approx(homophily(cites, papers["paper"].y, method="edge"))
+    assert (found.nodes, found.edges, found.classes, found.labeled) == (36, 160, 2, 20)
+    assert (found.train_percent, found.val_percent, found.test_percent) == (20.0, 20.0, 20.0)

@@ -65,6 +65,17 @@ def test_arxiv_has_ogbs_split_and_says_its_features_are_others(real_data):
     assert "not the published ones (128 columns)" in data.notes[0]
 
 
+def test_arxiv_with_parallel_edges_has_as_many_as_the_published_code_makes(real_data):
+    options = {"undirected": False, "self_loops": False, "remove_duplicates": False}
+    source, target = load("ogbn-arxiv", **options).adjacency.edge_index
+    assert (source.numel(), int((source == target).sum())) == (1_166_243, 0)
+    kept = load("ogbn-arxiv", remove_duplicates=False)
+    assert kept.num_edges == 2 * 1_166_243 + 169_343 == 2_501_829
+    merged = load("ogbn-arxiv")
+    n = merged.num_nodes
+    assert merged.num_edges == len(torch.unique(torch.cat([source * n + target, target * n + source]))) + n == 2_484_941
+
+
 def test_arxiv_is_read_the_same_from_ogbs_zip(real_data, tmp_path, monkeypatch):
     folder = real_data / "ogb" / "ogbn_arxiv"
     with zipfile.ZipFile(tmp_path / "arxiv.zip", "w") as zipped:
@@ -279,6 +290,15 @@ def test_mag_without_the_published_embedding_has_computed_features_and_says_so(t
         "Nodes of author, field_of_study and institution come without features: 4 were computed from the graph "
         "(spectral)."
     ]
+
+
+@pytest.mark.parametrize("options", [{"missing_features": "published"}, {"features": "spectral"}], ids=str)
+def test_where_features_are_computed_mags_embedding_is_not_read(options, tmp_path, monkeypatch):
+    folder = mag_folder(tmp_path / "ogb" / "ogbn_mag")
+    (folder / "raw" / "mag_metapath2vec_emb.pt").write_text("damaged")
+    monkeypatch.setenv("LEGNN_DATA", str(tmp_path))
+    data = load("ogbn-mag", type_channels=4, **options)
+    assert {"author", "field_of_study", "institution"} <= set(data.provenance.computed_features)
 
 
 def test_an_embedding_that_would_run_code_is_refused_unopened(tmp_path, monkeypatch, capsys):

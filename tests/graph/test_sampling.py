@@ -437,3 +437,16 @@ def test_on_a_gpu_each_layer_synchronizes_once():
         finally:
             torch.cuda.set_sync_debug_mode("default")
     assert len(synchronized) == 3
+
+
+def test_parallel_edges_are_drawn_as_separate_edges():
+    nobody = torch.empty(0, dtype=torch.long)
+    parallel = Adjacency.from_edge_index(torch.tensor([[1, 1, 1, 2], [0, 0, 0, 0]]), 3)
+    graph = LabelGraph(parallel, nobody, nobody, 2)
+    drawn = Counter()
+    for key in range(800):
+        block = sample_label_graph(graph, torch.tensor([0]), (1,), (key, 5), edges=True).blocks[0]
+        drawn[int(block.adjacency.edge)] += 1
+    assert_uniform(drawn, [0, 1, 2, 3])
+    block = all_neighbors(graph, torch.tensor([0]))
+    assert block.nodes[block.adjacency.col.long()].tolist() == [1, 1, 1, 2]

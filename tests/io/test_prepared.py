@@ -21,6 +21,7 @@ from legnn.io.prepared import write_prepared
 EDGE_OPTIONS = [
     {},
     {"undirected": False},
+    {"remove_duplicates": False},
     {"undirected": False, "remove_duplicates": False, "self_loops": False},
 ]
 

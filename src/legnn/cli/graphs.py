@@ -33,7 +33,7 @@ def prepare(
     print_path(out)
 
 
-@with_settings("split", panels=False)
+@with_settings("split", "cross_label_edges", "cross_label_seed", panels=False)
 def datasets(
     name: Annotated[str | None, argument("A named data set or a folder of tables")] = None,
     **given: Any,

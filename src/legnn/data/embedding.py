@@ -1,21 +1,19 @@
 """Features computed from the edges alone, for node types without any or for all nodes: labels are not used."""
 
 import warnings
-from collections import deque
 from dataclasses import replace
-from itertools import pairwise
 
 import torch
 from torch import Tensor
-from torch_geometric.nn import MetaPath2Vec
 from torch_geometric.utils import remove_self_loops, to_undirected
 
 from legnn.config.data import MissingFeatures
 from legnn.data.cache import cached, digest_of
-from legnn.data.node_types import Relation, TypedEdges
+from legnn.data.metapath import metapath2vec, published_walks, round_trips
+from legnn.data.node_types import TypedEdges
 from legnn.data.raw_graph import RawGraph
 from legnn.data.validation import check_edges, check_nodes
-from legnn.errors import InputError, plural
+from legnn.errors import plural
 
 SEED = 0
 SPARE_COLUMNS = 16
@@ -23,16 +21,13 @@ SPARE_COLUMNS = 16
 STEPS, STEPS_PER_BASIS = 15, 5
 """Products with the adjacency, and the number of them between two orthogonalizations."""
 
-WALK_CYCLES, CONTEXT, WALKS_PER_NODE, EPOCHS, BATCH, LEARNING_RATE = 2, 5, 1, 4, 256, 0.01
-"""Of metapath2vec: rounds of a walk along the meta-path, distance of two nodes in one context, and the usual rest."""
-
 
 def embed(
     edges: TypedEdges, missing: list[str], start: str, method: MissingFeatures, channels: int
 ) -> dict[str, Tensor]:
     """Returns features `[n, channels]` for each type of `missing`, computed once and kept in the user's cache.
 
-    Walks start from nodes of the type `start`, the labeled one.
+    Walks start from nodes of the type `start`, the labeled one; the published ones from authors.
     """
     sizes = (f"{name} {size}" for name, size in edges.sizes.items())
     relations = (part for relation, index in edges.relations.items() for part in ("__".join(relation), index))
@@ -41,7 +36,8 @@ def embed(
         if method == "spectral":
             x = spectral(edges.edge_index(), edges.num_nodes, channels, SEED)
         else:
-            x = metapath2vec(edges, missing, start, channels, SEED)
+            walks = published_walks(edges) if method == "published" else round_trips(edges, missing, start)
+            x = metapath2vec(edges, walks, channels, SEED)
         return torch.cat([x[edges.rows[name]] for name in missing])
 
     rows = cached([f"{method} {channels} {SEED} {start}", *missing, *sizes, *relations], compute)
@@ -117,81 +113,3 @@ def _normalized(edge_index: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
             pointer, col, scale[row] * scale[col], (num_nodes, num_nodes), check_invariants=False
         )
     return operator, degree
-
-
-def metapath2vec(edges: TypedEdges, missing: list[str], start: str, channels: int, seed: int) -> Tensor:
-    """Returns PyG's metapath2vec embedding `[M, channels]`: nodes that are close on random walks have similar rows.
-
-    Walks follow `meta_path`. Rows of types that it does not visit, and of nodes without edges, are zero.
-    """
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    between = {_relation(*pair): index for pair, index in edges.between().items()}
-    path = meta_path(edges, missing, start)
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(seed)
-        model = MetaPath2Vec(
-            {relation: between[relation] for relation in path},
-            embedding_dim=channels,
-            metapath=path,
-            walk_length=WALK_CYCLES * len(path),
-            context_size=min(CONTEXT, WALK_CYCLES * len(path) + 1),
-            walks_per_node=WALKS_PER_NODE,
-            num_nodes_dict=edges.sizes,
-            sparse=True,
-        ).to(device)
-        optimizer = torch.optim.SparseAdam(list(model.parameters()), lr=LEARNING_RATE)
-        for _ in range(EPOCHS):
-            for near, random in model.loader(batch_size=BATCH, shuffle=True):
-                optimizer.zero_grad()
-                model.loss(near.to(device), random.to(device)).backward()
-                optimizer.step()
-    x = torch.zeros(edges.num_nodes, channels)
-    for name in model.start:
-        x[edges.rows[name]] = model(name).detach().cpu()
-    reached = torch.zeros(edges.num_nodes, dtype=torch.bool)
-    for source, _, target in path:
-        for kind, end in zip((source, target), between[_relation(source, target)], strict=True):
-            reached[edges.rows[kind]][end] = True
-    return x * reached[:, None]
-
-
-def meta_path(edges: TypedEdges, missing: list[str], start: str) -> list[Relation]:
-    """Returns round trips from `start` to each type of `missing` and back along the same path, one after the other.
-
-    Paths are the shortest along relations in either direction. Types with many edges come first: a walk ends at a node
-    without a next edge, and the rest of the meta-path is not visited.
-    """
-    paths = _paths_from(edges, start)
-    others = [name for name in missing if name != start]
-    unreached = next((name for name in others if name not in paths), None)
-    if unreached is not None:
-        raise InputError(
-            f"no relation joins the type {unreached!r} to {start!r}, so metapath2vec cannot reach it; "
-            f"give it features, or choose missing_features = spectral"
-        )
-    counts = {pair: index.size(1) for pair, index in edges.between().items()}
-    others.sort(key=lambda name: (len(paths[name]), -counts[paths[name][-2], name]))
-    if not others:  # only `start` has no features: any step away and back visits it
-        away = next((target for source, target in counts if source == start), None)
-        if away is None:
-            raise InputError(f"the type {start!r} has neither features nor edges to make them of; give it features")
-        others, paths[away] = [away], [start, away]
-    trips = [[*paths[name], *paths[name][-2::-1]] for name in others]
-    return [_relation(*pair) for trip in trips for pair in pairwise(trip)]
-
-
-def _paths_from(edges: TypedEdges, start: str) -> dict[str, list[str]]:
-    """Returns the shortest path of types from `start` to every type that can be reached, both ends included."""
-    pairs = list(edges.between())
-    paths, queue = {start: [start]}, deque([start])
-    while queue:
-        here = queue.popleft()
-        for source, target in pairs:
-            if source == here and target not in paths:
-                paths[target] = [*paths[here], target]
-                queue.append(target)
-    return paths
-
-
-def _relation(source: str, target: str) -> Relation:
-    return source, "to", target

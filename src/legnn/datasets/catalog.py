@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.datasets import Amazon, Coauthor
 
+from legnn.config.data import DataSettings
+from legnn.data.splits import split_number
 from legnn.datasets import readers
 from legnn.datasets.download import RemoteFile
 
@@ -30,9 +31,9 @@ class NamedSet:
     """Description of nodes, edges and classes."""
     splits: str
     """Values of `split`, and the default."""
-    read: Callable[[int | None], Data | HeteroData]
-    """From the number of a split (None for the default) to a graph, with masks [M] or [M, K], or without masks where a
-    split has to be drawn."""
+    read: Callable[[DataSettings], Data | HeteroData]
+    """From the settings of the data to a graph, with masks [M] or [M, K], or without masks where a split has to be
+    drawn. Of the settings, the split and whether features are computed may decide which files are read."""
     num_splits: int = 1
     """Fixed splits over which results on this set are usually averaged."""
     reads_split: bool = False
@@ -62,7 +63,7 @@ def _planetoid(name: str, folder: str, about: str, class_names: tuple[str, ...] 
         name=name,
         about=about,
         splits="the public one with 20 training nodes a class, or 0 to 9 for geom-gcn's ten (48/32/20)",
-        read=partial(readers.read_planetoid, folder, common, splits),
+        read=lambda data: readers.read_planetoid(folder, common, splits, split_number(data.split)),
         files=common + splits,
         class_names=class_names,
         notes=notes,
@@ -77,7 +78,7 @@ def _gnn_benchmark(dataset: type[Amazon] | type[Coauthor], folder: str, stem: st
         name=f"{collection}-{folder.lower()}",
         about=about,
         splits=f"60/20/20 from {split_file}, or drawn if that is not there",
-        read=lambda split: readers.read_gnn_benchmark(lambda root: dataset(root, folder), folder, split_file, *files),
+        read=lambda data: readers.read_gnn_benchmark(lambda root: dataset(root, folder), folder, split_file, *files),
         files=files,
     )
 
@@ -89,7 +90,7 @@ def _heterophilous(name: str, about: str) -> NamedSet:
         about=about,
         splits="0 to 9 (50/25/25), 0 by default",
         num_splits=10,
-        read=lambda split: readers.read_heterophilous(name, *files),
+        read=lambda data: readers.read_heterophilous(name, *files),
         files=files,
     )
 
@@ -101,9 +102,14 @@ def _filtered(animal: str) -> NamedSet:
         about=f"Wikipedia pages on {animal}s that link to each other, by traffic, duplicates removed",
         splits="0 to 9, 0 by default",
         num_splits=10,
-        read=lambda split: readers.read_filtered(*files),
+        read=lambda data: readers.read_filtered(*files),
         files=files,
     )
+
+
+def _mag(data: DataSettings) -> HeteroData:
+    computes_features = data.missing_features == "published" or data.features != "given"
+    return readers.read_mag(MAG, None if computes_features else MAG_EMBEDDING)
 
 
 ACTOR = (
@@ -138,7 +144,7 @@ CATALOG: dict[str, NamedSet] = {
             name="digits",
             about="scikit-learn's handwritten digits, each joined to its ten nearest, by digit; nothing to download",
             splits="10 training and 30 validation nodes a class, drawn with the seed 0 or the one given",
-            read=readers.read_digits,
+            read=lambda data: readers.read_digits(split_number(data.split)),
             reads_split=True,
         ),
         _planetoid("cora", "Cora", "machine learning papers that cite each other, by topic", CORA_CLASSES),
@@ -165,7 +171,7 @@ CATALOG: dict[str, NamedSet] = {
             about="actors named on the same Wikipedia page, by the words of their own",
             splits="0 to 9 (48/32/20), 0 by default",
             num_splits=GEOM_GCN_SPLITS,
-            read=lambda split: readers.read_actor(ACTOR),
+            read=lambda data: readers.read_actor(ACTOR),
             files=ACTOR,
         ),
         _heterophilous("tolokers", "crowd workers who did the same tasks, by whether they were banned"),
@@ -176,7 +182,7 @@ CATALOG: dict[str, NamedSet] = {
             name="ogbn-arxiv",
             about="computer science papers on arXiv that cite each other, by subject area",
             splits="OGB's, by year: to 2017, 2018, from 2019",
-            read=lambda split: readers.read_arxiv(ARXIV),
+            read=lambda data: readers.read_arxiv(ARXIV),
             files=(ARXIV,),
             channels=128,
         ),
@@ -184,21 +190,21 @@ CATALOG: dict[str, NamedSet] = {
             name="dblp",
             about="computer scientists with their papers, terms and conferences, authors by research area",
             splits="MAGNN's: 400 training and 400 validation nodes",
-            read=lambda split: readers.read_dblp(DBLP, DBLP_ARCHIVE),
+            read=lambda data: readers.read_dblp(DBLP, DBLP_ARCHIVE),
             files=(*DBLP, DBLP_ARCHIVE),
         ),
         NamedSet(
             name="ogbn-mag",
             about="papers with their authors, institutions and fields, papers by venue",
             splits="OGB's, by year: to 2017, 2018, 2019",
-            read=lambda split: readers.read_mag(MAG, MAG_EMBEDDING),
+            read=_mag,
             files=(MAG, MAG_EMBEDDING),
         ),
         NamedSet(
             name="oag-venue",
             about="computer science papers with their authors, institutions and fields, papers by venue",
             splits="its authors', by year, from the table of papers",
-            read=lambda split: readers.read_oag_venue("oag-venue"),
+            read=lambda data: readers.read_oag_venue("oag-venue"),
         ),
     )
 }

@@ -10,7 +10,6 @@ from torch_geometric.data import Data, HeteroData
 from legnn.config.data import DataSettings
 from legnn.data import GraphData
 from legnn.data.pyg import raw_from_pyg
-from legnn.data.splits import split_number
 from legnn.datasets.catalog import CATALOG, NamedSet
 from legnn.datasets.download import data_folder
 from legnn.errors import InputError, did_you_mean, plural
@@ -98,7 +97,7 @@ def _settings(source: Source, options: dict[str, Any]) -> DataSettings:
 
 def _load_named(entry: NamedSet, settings: DataSettings) -> GraphData:
     _refuse_text(settings, f"the named data set {entry.name!r}")
-    raw = raw_from_pyg(entry.read(split_number(settings.split)), settings, name=entry.name)
+    raw = raw_from_pyg(entry.read(settings), settings, name=entry.name)
     class_names = [*(entry.class_names or raw.class_names)]
     notes = [*raw.notes, *entry.notes]
     if settings.features == "given" and entry.channels not in (None, raw.x.size(1)):

@@ -26,6 +26,7 @@ from torch_geometric.datasets import DBLP, Actor, HeterophilousGraphDataset, Pla
 from torch_geometric.utils import index_to_mask, to_undirected
 
 from legnn.config.data import DataSettings
+from legnn.data.metapath import MAG_RELATIONS
 from legnn.data.splits import MASKS, draw_split
 from legnn.datasets.download import RemoteFile, data_folder, fetch
 from legnn.datasets.pickles import refuse_harmful_pickle
@@ -33,12 +34,6 @@ from legnn.errors import InputError, first_line
 from legnn.io.typed_tables import has_types, read_typed_folder
 
 DIGITS_NEIGHBORS, DIGITS_TRAIN_PER_CLASS, DIGITS_VAL_PER_CLASS = 10, 10, 30
-MAG_RELATIONS = (
-    ("author", "affiliated_with", "institution"),
-    ("author", "writes", "paper"),
-    ("paper", "cites", "paper"),
-    ("paper", "has_topic", "field_of_study"),
-)
 MAG_EMBEDDING = "mag_metapath2vec_emb.pt"
 
 
@@ -129,11 +124,11 @@ def read_arxiv(archive: RemoteFile) -> Data:
     )
 
 
-def read_mag(archive: RemoteFile, embedding: RemoteFile) -> HeteroData:
+def read_mag(archive: RemoteFile, embedding: RemoteFile | None) -> HeteroData:
     """Returns ogbn-mag from OGB's archive, zipped or not, or as PyG unpacks it, split by year.
 
     Papers have word vectors; authors, institutions and fields the metapath2vec embedding that PyG publishes, or no
-    features where that cannot be downloaded.
+    features where that is not asked for or cannot be downloaded.
     """
     open_member = _ogb_opener("mag", archive)
     graph = HeteroData()
@@ -152,7 +147,7 @@ def read_mag(archive: RemoteFile, embedding: RemoteFile) -> HeteroData:
         return _csv_numbers(open_member(member, f"raw/{member}"), pa.int64())
 
     graph["paper"].update(_masks(indices, len(y)))
-    for kind, rows in _mag_embedding(embedding).items():
+    for kind, rows in ({} if embedding is None else _mag_embedding(embedding)).items():
         if kind != "paper":
             graph[kind].x = rows
     return graph

@@ -5,7 +5,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch_geometric.utils import add_remaining_self_loops, coalesce, to_undirected
+from torch_geometric.utils import add_remaining_self_loops, coalesce
 
 from legnn.graph import Adjacency
 from legnn.ops.csr.build import CSR, edges_to_csr
@@ -31,8 +31,9 @@ def by_pyg(edge_index, weight, *, undirected: bool, remove_duplicates: bool, sel
     """In double precision, rounded once, as merged weights are."""
     weight = None if weight is None else weight.double()
     if undirected:
-        edge_index, weight = to_undirected(edge_index, weight, num_nodes=NODES, reduce="mean")
-    elif remove_duplicates:
+        edge_index = torch.cat([edge_index, edge_index.flip(0)], 1)
+        weight = None if weight is None else torch.cat([weight, weight])
+    if remove_duplicates:
         edge_index, weight = coalesce(edge_index, weight, num_nodes=NODES, reduce="mean")
     if self_loops:
         edge_index, weight = add_remaining_self_loops(edge_index, weight, fill_value=1.0, num_nodes=NODES)
@@ -66,7 +67,7 @@ def test_what_was_given_stays_as_it_was(edges, options):
 @settings(deadline=None)
 @given(EDGES, st.booleans())
 def test_undirected_rows_are_symmetric_to_the_bit(edges, self_loops):
-    csr = build(edges, undirected=True, self_loops=self_loops)
+    csr = build(edges, undirected=True, remove_duplicates=True, self_loops=self_loops)
     dense = np.zeros((NODES, NODES), np.float32)
     dense[np.repeat(np.arange(NODES), np.diff(csr.rowptr)), csr.col] = csr.weight
     assert np.array_equal(dense, dense.T)
@@ -77,6 +78,33 @@ def test_parallel_edges_keep_their_order_unless_they_are_merged():
     kept, merged = build(edges), build(edges, remove_duplicates=True)
     assert (kept.col.tolist(), kept.weight.tolist()) == ([0, 3, 3], [5.0, 2.0, 1.0])
     assert (merged.col.tolist(), merged.weight.tolist()) == ([0, 3], [5.0, 1.5])
+
+
+def test_edges_in_both_directions_are_two_each_way_unless_they_are_merged():
+    edges = [(0, 1, 1.0), (1, 0, 3.0), (2, 2, 5.0)]
+    kept = build(edges, 3, undirected=True)
+    assert (kept.rowptr.tolist(), kept.col.tolist()) == ([0, 2, 4, 6], [1, 1, 0, 0, 2, 2])
+    assert sorted(kept.weight[:2].tolist()) == sorted(kept.weight[2:4].tolist()) == [1.0, 3.0]
+    merged = build(edges, 3, undirected=True, remove_duplicates=True)
+    assert (merged.col.tolist(), merged.weight.tolist()) == ([1, 0, 2], [2.0, 2.0, 5.0])
+
+
+@settings(deadline=None)
+@given(EDGES)
+def test_with_parallel_edges_there_is_still_one_self_loop_a_node(edges):
+    csr = build(edges, undirected=True, self_loops=True)
+    row = np.repeat(np.arange(NODES), np.diff(csr.rowptr))
+    assert np.array_equal(row[row == csr.col], np.arange(NODES))
+    assert len(row) == 2 * sum(source != target for source, target, _ in edges) + NODES
+
+
+@settings(deadline=None)
+@given(EDGES)
+def test_without_weights_parallel_edges_of_both_directions_are_their_own_transpose(edges):
+    source, target, _ = arrays(edges)
+    options = {"undirected": True, "remove_duplicates": False, "self_loops": True}
+    adjacency = Adjacency.from_csr(edges_to_csr(source, target, None, NODES, **options), NODES)
+    assert adjacency.transpose is adjacency
 
 
 def test_a_self_loop_keeps_its_weight_and_an_added_one_weighs_one_in_its_sorted_place():

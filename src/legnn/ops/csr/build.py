@@ -36,12 +36,12 @@ def edges_to_csr(
 
     Args:
         source: int64 `[E]`; `target` likewise, and `weight` `[E]` or None.
-        undirected: add the reverse of every edge, and merge parallel edges.
+        undirected: add the reverse of every edge; of two edges that are each other's, there are then two each way.
         remove_duplicates: merge parallel edges.
         self_loops: give every node exactly one edge to itself: its last one, or one of weight 1 if it has none.
     """
     csr = coo_to_csr(target, source, weight, num_nodes, num_nodes, undirected=undirected)
-    if undirected or remove_duplicates:
+    if remove_duplicates:
         csr = _merge_duplicates(csr)
     return _with_self_loops(csr) if self_loops else csr
 
