@@ -101,6 +101,11 @@ def print_line(text: str) -> None:
     _out.print(text, highlight=False)
 
 
+def print_text(text: str) -> None:
+    """Prints lines as they are, however long: a table of Markdown must stay in one piece to be copied."""
+    _out.print(text, highlight=False, soft_wrap=True)
+
+
 def print_path(place: Path) -> None:
     """Prints where something was written."""
     # soft wrap: a path must stay in one piece to be copied

@@ -92,12 +92,12 @@ def _train(plan: Plan, jobs: int | None, device: str) -> None:
 
 
 def _report(plan: Plan) -> None:
-    from legnn.cli.display import print_line, print_path
+    from legnn.cli.display import print_path, print_text
     from legnn.experiments.reports import write_report
 
     report = plan.experiment.make(plan)
     files = write_report(plan, report, _command())
-    print_line(files[0].read_text(encoding="utf-8"))
+    print_text(files[0].read_text(encoding="utf-8"))
     for file in files:
         print_path(file)
 
