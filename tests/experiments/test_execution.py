@@ -79,7 +79,7 @@ def _is_busy(pid: int) -> bool:
 
 def test_the_time_left_follows_the_finished_runs_of_each_data_set():
     small, large = (PlannedRun.of(name, "recommended", {}, 0) for name in ("small", "large"))
-    later = [PlannedRun.of(name, "recommended", {}, 1) for name in ("small", "large", "large")]
+    later = [PlannedRun.of(name, "recommended", {}, 1 + k) for k, name in enumerate(("small", "large", "large"))]
     progress = Progress(5, jobs=2, waiting=dict.fromkeys([small, large, *later]))
     assert progress.seconds_left() is None
     progress.add(Outcome(small, 2.0))
@@ -96,7 +96,7 @@ def test_no_jobs_are_refused(tmp_path):
 def test_ctrl_c_keeps_what_was_done_and_the_same_command_goes_on(folder, tmp_path):
     """A real process is interrupted; the second call trains the rest, with the results of an uninterrupted one."""
     words = [sys.executable, "-m", "legnn", "reproduce", "label-usage", "--data", str(folder), "--backbone", "gcn"]
-    words += ["--seeds", "1", "--jobs", "1", "--epochs", "400", "--patience", "400", "--hidden", "8"]
+    words += ["--seeds", "1", "--jobs", "1", "--epochs", "60", "--patience", "60", "--hidden", "8"]
     words += ["--checkpoint-seconds", "0"]
     environment = {**os.environ, "COLUMNS": "400"}
 
