@@ -14,6 +14,7 @@ from tests.training.test_no_leak import models, relabel, tasks
 from legnn.config import SelfTrainingSettings
 from legnn.nn import LEGNN
 from legnn.training import ASTrain, Task
+from legnn.training.batches import draw_nodes
 
 ALL = [None, None]
 THRESHOLDS = [("gcn", 0.42), ("sage", 0.37), ("gat", 0.51)]
@@ -122,6 +123,23 @@ def test_candidates_are_shared_out_over_the_steps_and_those_left_over_get_their_
         assert len(nodes) == len(set(nodes)) == min(len(task.candidates), count * batch)
         drawn.update(nodes)
     assert drawn == set(task.candidates.tolist())
+
+
+@given(size=st.integers(0, 40), count=st.integers(0, 50), seed=st.integers(0, 1000))
+def test_as_many_nodes_are_drawn_as_there_are_or_are_asked_for_and_each_once(size, count, seed):
+    nodes = torch.arange(size) * 3
+    drawn = draw_nodes(nodes, count, torch.Generator().manual_seed(seed))
+    assert len(drawn) == len(set(drawn.tolist())) == min(size, count)
+    assert set(drawn.tolist()) <= set(nodes.tolist())
+
+
+@pytest.mark.parametrize("count", [2, 5])
+def test_every_node_is_drawn_equally_often_at_every_place(count):
+    generator = torch.Generator().manual_seed(0)
+    draws = torch.stack([draw_nodes(torch.arange(8), count, generator) for _ in range(4000)])
+    for place in draws.unbind(1):
+        # five deviations of a binomial around the 500 expected
+        assert int((torch.bincount(place, minlength=8) - 500).abs().max()) < 5 * (500 * 7 / 8) ** 0.5
 
 
 @pytest.mark.parametrize("pseudo_steps", ["joint", "separate"])

@@ -16,6 +16,30 @@ from legnn.training.prefetch import prefetch
 from legnn.training.ranks import Ranks
 
 
+def draw_nodes(nodes: Tensor, count: int, generator: Generator) -> Tensor:
+    """Returns `count` of `nodes`, or all if there are fewer, uniformly and in random order.
+
+    Few of many are drawn one by one and repeated ones dropped: shuffling 100 million to take one million of them would
+    take seconds in every epoch.
+    """
+    if 2 * count >= nodes.numel():
+        index = torch.randperm(nodes.numel(), generator=generator)[:count]
+    else:
+        index = torch.empty(0, dtype=torch.long)
+        while index.numel() < count:
+            index = _drop_repeated(torch.cat([index, torch.randint(nodes.numel(), (2 * count,), generator=generator)]))
+        index = index[:count]
+    return nodes[index.to(nodes.device)]
+
+
+def _drop_repeated(values: Tensor) -> Tensor:
+    """`values` `[n]` in their order, each at its first place only."""
+    ordered, place = values.sort(stable=True)
+    is_first = torch.ones_like(ordered, dtype=torch.bool)
+    is_first[1:] = ordered[1:] != ordered[:-1]
+    return values[place[is_first].sort().values]
+
+
 class Batch(NamedTuple):
     """What a process reads in one step, on the device.
 

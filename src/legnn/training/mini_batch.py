@@ -11,7 +11,7 @@ from torch import Tensor
 
 from legnn.graph import LabelGraph, TrainingNodeSelection
 from legnn.graph.sampling import Fanout
-from legnn.training.batches import Batch, BatchSampler
+from legnn.training.batches import Batch, BatchSampler, draw_nodes
 from legnn.training.epoch_sums import EpochSums
 from legnn.training.inference import to_class_and_confidence
 from legnn.training.layer_wise import LayerWise
@@ -69,7 +69,7 @@ class MiniBatch(Batching):
         if rule is None or confidence is None or not rule.can_choose(confidence):
             self._train(graph, predicted, steps, sums)
         elif self.pseudo_steps == "joint":
-            candidates = self._shuffle(self.task.candidates)[: steps * self.batch]
+            candidates = draw_nodes(self.task.candidates, steps * self.batch, self.generator)
             self._train(graph, predicted, steps, sums, candidates, confidence)
         else:
             self._train(graph, predicted, steps, sums)
@@ -90,11 +90,8 @@ class MiniBatch(Batching):
         if self.objective.selects_nodes:
             return selected
         # the same nodes in every epoch, in other batches
-        return selected._replace(predicted=self._shuffle(selected.predicted))
-
-    def _shuffle(self, nodes: Tensor) -> Tensor:
-        order = torch.randperm(nodes.numel(), generator=self.generator)
-        return nodes[order.to(nodes.device)]
+        every = selected.predicted
+        return selected._replace(predicted=draw_nodes(every, every.numel(), self.generator))
 
     def _num_steps(self, nodes: Tensor) -> int:
         return -(-nodes.numel() // self.batch)
@@ -140,7 +137,8 @@ class MiniBatch(Batching):
         if self.ranks.is_rank_zero:
             # every process has all of them
             sums.add_pseudo_labels(labels, self.task.y[nodes].to(self.device))
-        order = self._shuffle(labels.chosen.nonzero().flatten())
+        chosen = labels.chosen.nonzero().flatten()
+        order = draw_nodes(chosen, chosen.numel(), self.generator)
         labels, nodes = labels.take(order), nodes[order.to(nodes.device)]
         steps = self._num_steps(nodes)
         if steps:
