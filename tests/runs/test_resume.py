@@ -63,6 +63,9 @@ def interrupted(data, folder: Path, after: int, **options) -> Path:
         {"labels": "vanilla", "as_train": False},
         {"batch": 3, "fanout": "2"},
         {"batch": 5, "fanout": "all,2", "backbone": "sage", "layers": 2},
+        {"cosine_steps": 9},
+        {"batch": 3, "fanout": "2", "cosine_steps": 25, "ties": "latest"},
+        {"batch": 4, "fanout": "2", "cosine_steps": 40, "pseudo_steps": "separate", "delta": 1.0},
     ],
 )
 def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path, after, options):

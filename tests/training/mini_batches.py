@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from tests.graphs import small_data
 from torch_geometric.data import HeteroData
@@ -9,6 +11,7 @@ from torch_geometric.data import HeteroData
 from legnn.datasets import load
 from legnn.nn import LEGNN, Model, ModelSettings
 from legnn.training import FullBatch, MiniBatch, Objective, SelfTrainingRule, Task
+from legnn.training.batches import Batch
 
 CPU = torch.device("cpu")
 CLASSES = 3
@@ -54,6 +57,31 @@ def mini_batch(
     return MiniBatch(
         model, task, chosen, optimizer or NoStep(model), generator, batch=batch, fanouts=fanouts, **options
     )
+
+
+class WatchedStep(NamedTuple):
+    """What one step computed."""
+
+    predicted: torch.Tensor
+    """Nodes, and likewise the candidates."""
+    candidates: torch.Tensor
+    logits: torch.Tensor
+    """Of both, in this order."""
+
+
+def watch_steps(parts: MiniBatch) -> list[WatchedStep]:
+    """A list that every later step of `parts` is added to."""
+    seen: list[WatchedStep] = []
+    forward = parts._forward
+
+    def watched(batch: Batch) -> torch.Tensor:
+        logits = forward(batch)
+        predicted = batch.graph.nodes[: batch.num_own]
+        seen.append(WatchedStep(predicted, batch.candidates, logits.detach().clone()))
+        return logits
+
+    parts._forward = watched  # type: ignore[method-assign]
+    return seen
 
 
 def objective(model: Model, **options) -> Objective:

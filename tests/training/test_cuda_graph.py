@@ -3,7 +3,7 @@
 import gc
 import warnings
 import weakref
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pytest
 import torch
@@ -113,6 +113,7 @@ def make(
     selection: bool = True,
     cuda_graphs: bool = True,
     epochs: int = 12,
+    cosine_steps: int | Literal["epochs"] = "epochs",
     **options,
 ) -> Trainer:
     """A small run with everything in it that draws numbers or keeps statistics."""
@@ -127,7 +128,7 @@ def make(
     rule = ASTrain(SelfTrainingSettings(threshold=0.3, delta=3.0)) if as_train else None
     objective = Objective(alpha=0.5, selection=selection, uses_labels=model.uses_labels, rule=rule)
     batching = FullBatch(model, task, objective, optimizer, generator, cuda_graphs=cuda_graphs)
-    return Trainer(batching, lr=0.01, epochs=epochs, patience=100)
+    return Trainer(batching, lr=0.01, epochs=epochs, patience=100, cosine_steps=cosine_steps)
 
 
 class Course(NamedTuple):
@@ -180,7 +181,12 @@ def test_a_run_is_freed_as_soon_as_nobody_holds_it():
         gc.enable()
 
 
-KINDS = [{"labels": "enhanced"}, {"labels": "enhanced", "selection": False}, {"labels": "vanilla"}]
+KINDS = [
+    {"labels": "enhanced"},
+    {"labels": "enhanced", "selection": False},
+    {"labels": "vanilla"},
+    {"labels": "enhanced", "cosine_steps": 7},
+]
 
 
 @pytest.mark.parametrize("as_train", [False, True])

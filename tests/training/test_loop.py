@@ -1,7 +1,6 @@
-"""The loop: schedule, early stopping, scores, and what happens when training diverges."""
+"""The loop: early stopping, scores, and what happens when training diverges."""
 
 import math
-from itertools import pairwise
 
 import pytest
 import torch
@@ -13,20 +12,7 @@ from tests.graphs import small_data
 import legnn
 from legnn.errors import InputError
 from legnn.training import Task, score
-from legnn.training.loop import FLOOR, EarlyStopping, cosine_lr
-
-
-@given(epochs=st.integers(1, 3000), lr=st.floats(1e-5, 1))
-@settings(max_examples=50)
-def test_the_learning_rate_falls_and_never_rises_again(epochs, lr):
-    rates = [cosine_lr(epoch, epochs, lr) for epoch in range(1, 2 * epochs + 2)]
-    assert rates[0] == pytest.approx(lr)
-    assert all(later <= earlier * (1 + 1e-12) for earlier, later in pairwise(rates))
-    assert rates[epochs:] == pytest.approx([lr * FLOOR] * (epochs + 1))
-
-
-def test_half_way_the_learning_rate_is_half_way_down():
-    assert cosine_lr(51, 100, 1.0) == pytest.approx((1 + FLOOR) / 2)
+from legnn.training.loop import EarlyStopping
 
 
 def test_of_equally_accurate_epochs_the_one_with_the_smaller_loss_is_kept():
@@ -37,6 +23,26 @@ def test_of_equally_accurate_epochs_the_one_with_the_smaller_loss_is_kept():
     assert not stopper.improves(4, 0.4, 0.1)
     assert stopper.improves(5, 0.6, 9.0)
     assert (stopper.best_epoch, stopper.best_accuracy, stopper.best_loss) == (5, 0.6, 9.0)
+
+
+def test_with_ties_latest_an_equally_accurate_epoch_is_better_and_patience_starts_anew():
+    stopper = EarlyStopping(patience=3, ties="latest")
+    assert stopper.improves(1, 0.5, 1.0)
+    assert not stopper.improves(2, 0.4, 0.1)
+    assert stopper.improves(3, 0.5, 9.0)
+    assert not stopper.is_over(5)
+    assert stopper.is_over(6)
+    assert (stopper.best_epoch, stopper.best_loss) == (3, 9.0)
+
+
+def test_a_run_keeps_the_epoch_that_its_ties_say():
+    logs = []
+    run = legnn.train(small_data(120), ties="latest", epochs=60, hidden=8, patience=12, lr=0.05, on_epoch=logs.append)
+    top = max(log.val_accuracy for log in logs)
+    tied = [log.epoch for log in logs if log.val_accuracy == top]
+    assert len(tied) > 1
+    assert run.result.best_epoch == tied[-1]
+    assert run.result.epochs == min(tied[-1] + 12, 60)
 
 
 def test_training_stops_after_patience_epochs_without_a_better_one():

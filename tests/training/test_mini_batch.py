@@ -7,16 +7,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.training.mini_batches import full_batch, make, mini_batch, objective
+from tests.training.mini_batches import full_batch, make, mini_batch, objective, watch_steps
 from tests.training.test_no_leak import models, relabel, tasks
-from tests.training.test_objective import choose
 from tests.typed_graphs import small_hetero, with_tags
 
-from legnn.config import SelfTrainingSettings
 from legnn.config.training import fanouts_for, parse_fanout
 from legnn.graph import sample_label_graph
 from legnn.nn import LEGNN
-from legnn.training import ASTrain, LayerWise, Task
+from legnn.training import LayerWise, Task
 from legnn.training.inference import to_class_and_confidence
 
 CPU = torch.device("cpu")
@@ -47,17 +45,9 @@ def test_one_batch_with_all_neighbors_has_the_gradients_of_the_full_batch(backbo
 def test_the_batches_of_an_epoch_have_nearly_equal_sizes_and_every_predicted_node_once(batch):
     model, task = make()
     parts = mini_batch(model, task, batch, [3, 2])
-    sizes, seen = [], []
-    model.register_forward_hook(lambda module, inputs, out: sizes.append(out.size(0)))
-    sampled = parts._batches
-
-    def watched(graph, seeds):
-        for found in sampled(graph, seeds):
-            seen.extend(found.seeds.nodes.tolist())
-            yield found
-
-    parts._batches = watched
+    steps = watch_steps(parts)
     parts.train_epoch(1)
+    sizes, seen = [len(step.logits) for step in steps], torch.cat([step.predicted for step in steps]).tolist()
     count = len(task.train) // 2
     assert sum(sizes) == count == len(set(seen)) == len(seen)
     assert max(sizes) <= batch
@@ -112,62 +102,6 @@ def test_several_types_layer_by_layer_equal_the_full_batch(labels, label_feature
     torch.testing.assert_close(whole.logits(shown, task.targets), expected[task.targets])
 
 
-# -- AS-Train ------------------------------------------------------------------------------------------------------
-
-
-def test_pseudo_labels_are_those_of_a_forward_pass_with_the_labels_of_the_epoch_shown():
-    rule = ASTrain(SelfTrainingSettings(threshold=0.43, delta=0.1))
-    model, task = make()
-    parts = mini_batch(model, task, 4, [None, None], rule=rule)
-    shown = []
-    keep = parts._pseudo_labels
-    parts._pseudo_labels = lambda rule, nodes, *rest: shown.append(nodes) or keep(rule, nodes, *rest)
-    step = parts.train_epoch(1)
-    model.eval()
-    with torch.no_grad():
-        logits = model(model.inputs(task.x), task.show(shown[0]))
-    expected = choose(rule, logits, task.candidates, 1 / 1.1)
-    assert 0 < int(expected.number) < len(task.candidates)
-    assert int(step.pseudo_labels) == int(expected.number)
-    steps = math.ceil(len(task.train) // 2 / 4) + math.ceil(int(expected.number) / 4)
-    assert len(parts.optimizer.seen) == steps
-
-
-def test_the_step_on_pseudo_labels_is_the_papers_loss():
-    rule = ASTrain(SelfTrainingSettings(threshold=0.34, delta=0.1, weight=0.7))
-    model, task = make()
-    parts = mini_batch(model, task, 1000, [None, None], rule=rule)
-    shown = []
-    keep = parts._pseudo_labels
-    parts._pseudo_labels = lambda rule, nodes, *rest: shown.append(nodes) or keep(rule, nodes, *rest)
-    step = parts.train_epoch(1)
-    logits = model(model.inputs(task.x), task.show(shown[0]))
-    pseudo = choose(rule, logits, task.candidates, 1 / 1.1)
-    chosen = pseudo.nodes[pseudo.chosen]
-    losses = torch.nn.functional.cross_entropy(logits[chosen], pseudo.y[pseudo.chosen], reduction="none")
-    expected = 0.7 / 1.1 * (pseudo.evaluating_confidence[pseudo.chosen] * losses).mean()
-    assert float(step.pseudo_loss) == pytest.approx(expected.item(), rel=1e-4)
-    parts.reset()
-    expected.backward()
-    for name, parameter in model.named_parameters():
-        torch.testing.assert_close(parts.optimizer.seen[-1][name], parameter.grad, rtol=1e-3, atol=1e-6, msg=name)
-
-
-@pytest.mark.parametrize("threshold", [0.999, 0.6])
-def test_where_nobody_passes_there_is_no_step_and_no_crash(threshold):
-    # above TC nobody can pass, and nobody is asked; below it somebody could
-    rule = ASTrain(SelfTrainingSettings(threshold=threshold, delta=0.5))
-    model, task = make()
-    with torch.no_grad():
-        model.classifier.weight.zero_()
-        model.classifier.bias.zero_()
-    parts = mini_batch(model, task, 4, [3, 3], rule=rule)
-    step = parts.train_epoch(1)
-    assert int(step.pseudo_labels) == 0
-    assert float(step.pseudo_loss) == 0
-    assert len(parts.optimizer.seen) == math.ceil(len(task.train) // 2 / 4)
-
-
 # -- nobody sees their own answer ----------------------------------------------------------------------------------
 
 
@@ -176,23 +110,10 @@ def seed_logits(model: LEGNN, task: Task, selection: bool) -> dict[int, torch.Te
     state = {name: value.clone() for name, value in model.state_dict().items()}
     parts = mini_batch(model, task, 2, [2] * len(model.layers), torch.optim.SGD(model.parameters(), lr=0.0))
     parts.objective = objective(model, selection=selection, alpha=1.0 if len(task.train) == 1 else 0.5)
-    found: dict[int, torch.Tensor] = {}
-    batches = parts._batches
-
-    def watched(graph, seeds):
-        for batch in batches(graph, seeds):
-            handle = model.register_forward_hook(
-                lambda module, inputs, out, nodes=batch.seeds.nodes: found.update(
-                    zip(nodes.tolist(), out.detach().clone(), strict=True)
-                )
-            )
-            yield batch
-            handle.remove()
-
-    parts._batches = watched
+    steps = watch_steps(parts)
     parts.train_epoch(1)
     model.load_state_dict(state)
-    return found
+    return {int(node): row for step in steps for node, row in zip(step.predicted, step.logits, strict=True)}
 
 
 @pytest.mark.parametrize("selection", [True, False])

@@ -13,7 +13,7 @@ from tests.graphs import small_data
 import legnn
 from legnn.config import SelfTrainingSettings
 from legnn.datasets import load
-from legnn.graph import Adjacency, LabelGraph, select_training_nodes
+from legnn.graph import select_training_nodes
 from legnn.nn import LEGNN, ModelSettings
 from legnn.training import (
     ASTrain,
@@ -25,7 +25,7 @@ from legnn.training import (
     Task,
     training_confidence,
 )
-from legnn.training.protocols import TrainMetrics
+from legnn.training.objective import CandidateLogits, StepLosses
 
 CPU = torch.device("cpu")
 
@@ -65,13 +65,10 @@ def choose(rule: ASTrain, logits: torch.Tensor, candidates: torch.Tensor, confid
     return rule.choose(candidates, y, p, confidence)
 
 
-def losses(rule: ASTrain, logits: torch.Tensor, candidates: torch.Tensor, confidence: float) -> TrainMetrics:
-    """The losses of a step that predicts node 0, whose class is 0, for a graph without edges."""
-    M, C = logits.shape
-    graph = LabelGraph.without_labels(Adjacency.from_edge_index(torch.empty(2, 0, dtype=torch.long), M), C)
-    y, nobody = torch.zeros(M, dtype=torch.long), torch.empty(0, dtype=torch.long)
-    task = Task(torch.zeros(M, 1), graph, y, torch.tensor([0]), nobody, nobody, candidates)
-    return Objective(rule=rule).losses(logits, task.train, task, torch.tensor(confidence, dtype=logits.dtype))
+def losses(rule: ASTrain, logits: torch.Tensor, candidates: torch.Tensor, confidence: float) -> StepLosses:
+    """The losses of a step that predicts node 0, whose class is 0."""
+    others = CandidateLogits(candidates, logits[candidates])
+    return Objective(rule=rule).losses(logits[:1], torch.tensor([0]), others, confidence)
 
 
 def test_a_pseudo_label_needs_more_than_the_threshold():
@@ -112,23 +109,23 @@ def test_the_loss_is_lambda_tc_times_the_mean_of_ec_times_cross_entropy(use_ec):
     # 0.6 of a quarter is not more than the threshold: nodes 1 and 3 are chosen
     ec = (0.9, 0.95) if use_ec else (1.0, 1.0)
     by_hand = 0.5 * 0.25 * -(ec[0] * math.log(0.9) + ec[1] * math.log(0.95)) / 2
-    assert found.pseudo_loss.item() == pytest.approx(by_hand, rel=1e-6)
-    assert found.supervised_loss.item() == pytest.approx(math.log(2))
-    assert int(found.pseudo_labels) == 2
-    assert float(found.pseudo_label_accuracy) == 0.5
+    assert found.pseudo.item() == pytest.approx(by_hand, rel=1e-6)
+    assert found.supervised.item() == pytest.approx(math.log(2))
+    assert int(found.labels.number) == 2
+    assert [int(count) for count in found.labels.known_and_right(torch.tensor([0, 0, 0]))] == [2, 1]
 
 
 def test_a_candidate_that_is_not_chosen_gets_no_gradient():
     logits = logits_of(0.9, 0.6, 0.99).float().requires_grad_()
-    losses(as_train(threshold=0.7, weight=1.0), logits, torch.arange(3), 1.0).pseudo_loss.backward()
+    losses(as_train(threshold=0.7, weight=1.0), logits, torch.arange(3), 1.0).pseudo.backward()
     assert logits.grad.abs().sum(1).gt(0).tolist() == [True, False, True]
 
 
 def test_no_pseudo_labels_cost_nothing_and_give_no_nan():
     logits = torch.randn(5, 3, requires_grad=True)
     found = losses(as_train(threshold=0.99), logits, torch.arange(5), 0.01)
-    assert (int(found.pseudo_labels), found.pseudo_loss.item()) == (0, 0)
-    found.pseudo_loss.backward()
+    assert (int(found.labels.number), found.pseudo.item()) == (0, 0)
+    found.pseudo.backward()
     assert logits.grad.tolist() == torch.zeros(5, 3).tolist()
 
 
@@ -236,7 +233,7 @@ class MostProbable:
         return True
 
     def choose(self, nodes, y, p, confidence) -> PseudoLabels:
-        chosen = torch.zeros_like(p, dtype=torch.bool).index_fill(0, p.topk(self.count).indices, True)
+        chosen = torch.zeros_like(p, dtype=torch.bool).index_fill(0, p.topk(min(self.count, len(p))).indices, True)
         return PseudoLabels(nodes, y, chosen, chosen.to(p.dtype))
 
     def loss_weight(self, confidence):
@@ -251,8 +248,11 @@ def test_another_rule_is_one_class_and_serves_full_batches_and_mini_batches():
     objective = Objective(rule=MostProbable(5))
     generator = torch.Generator().manual_seed(1)
     mini = MiniBatch(model, task, objective, optimizer, generator, batch=4, fanouts=[3, 3]).train_epoch(1)
+    # a step chooses among its own candidates, of which it has at most four
+    steps = math.ceil(len(task.train) // 2 / 4)
+    assert int(full.pseudo_labels) == 5
+    assert int(mini.pseudo_labels) == min(4 * steps, len(task.candidates))
     for metrics in (full, mini):
-        assert int(metrics.pseudo_labels) == 5
         assert 0 < float(metrics.pseudo_loss) < 0.3 * math.log(3)
 
 
@@ -272,15 +272,15 @@ def test_a_pseudo_label_is_given_to_candidates_alone():
     assert trainer.train_epoch(1).pseudo_labels == len(task.candidates)
 
 
-def test_the_accuracy_of_pseudo_labels_is_over_those_whose_truth_is_known():
+def test_right_pseudo_labels_are_counted_among_those_whose_truth_is_known():
     y = torch.tensor([0, 1, 2, 2, -1, -1, 1])
     nodes = torch.arange(7)
     guess = torch.tensor([0, 1, 2, 0, 0, 1, 1])
     chosen = torch.tensor([True, True, True, True, True, True, False])
     pseudo = PseudoLabels(nodes, guess, chosen, chosen.float())
     # right, right, right, wrong; two unknown; one right that was not chosen
-    assert float(pseudo.accuracy(y)) == 0.75
-    assert math.isnan(pseudo._replace(chosen=chosen & (y < 0)).accuracy(y))
+    assert [int(count) for count in pseudo.known_and_right(y)] == [4, 3]
+    assert [int(count) for count in pseudo._replace(chosen=chosen & (y < 0)).known_and_right(y)] == [0, 0]
 
 
 def test_where_no_truth_is_known_the_accuracy_of_pseudo_labels_is_null_in_the_journal(tmp_path):

@@ -12,19 +12,23 @@ from legnn.training.inference import to_class_and_confidence, to_probabilities
 
 AS_TRAIN = ASTrain(SelfTrainingSettings(threshold=0.34, delta=0.1))
 CASES = [
-    (backbone, labels)
+    (backbone, labels, 6, "joint")
     for backbone in ("gcn", "sage", "gat", "gatv2", "gin", "transformer")
     for labels in ("vanilla", "concat", "addition", "enhanced")
 ]
+# in a step of one node one of the processes has no share of it
+CASES += [("gcn", "enhanced", 6, "separate"), ("gat", "concat", 1, "separate"), ("sage", "enhanced", 1, "joint")]
 
 
 def measured(ranks) -> dict[str, torch.Tensor]:
     found = {}
-    for backbone, labels in CASES:
+    for backbone, labels, batch, pseudo_steps in CASES:
         model, task = make(labels, nodes=60, backbone=backbone)
-        parts = mini_batch(model, task, 6, [3, 2], rule=AS_TRAIN, ranks=ranks, chunk_size=40)
+        parts = mini_batch(
+            model, task, batch, [3, 2], rule=AS_TRAIN, ranks=ranks, chunk_size=40, pseudo_steps=pseudo_steps
+        )
         step = parts.train_epoch(1)
-        name = f"{backbone} {labels}"
+        name = f"{backbone} {labels} {batch} {pseudo_steps}"
         for k, gradients in enumerate(parts.optimizer.seen):
             found |= {f"{name} step {k} {key}": value for key, value in gradients.items()}
         found |= {f"{name} {key}": torch.as_tensor(value) for key, value in step._asdict().items()}

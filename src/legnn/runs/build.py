@@ -96,9 +96,25 @@ def make_trainer(model: Model, task: Task, settings: ResolvedSettings, dtype: to
         generator = torch.Generator().manual_seed(train.seed)
         fanouts = fanouts_for(train.fanout, settings.model.layers)
         batching = MiniBatch(
-            model, task, objective, optimizer, generator, batch=train.batch, fanouts=fanouts, dtype=dtype, ranks=ranks
+            model,
+            task,
+            objective,
+            optimizer,
+            generator,
+            batch=train.batch,
+            fanouts=fanouts,
+            pseudo_steps=settings.self_training.pseudo_steps,
+            dtype=dtype,
+            ranks=ranks,
         )
-    return Trainer(batching, lr=train.lr, epochs=train.epochs, patience=train.patience)
+    return Trainer(
+        batching,
+        lr=train.lr,
+        epochs=train.epochs,
+        patience=train.patience,
+        cosine_steps=train.cosine_steps,
+        ties=train.ties,
+    )
 
 
 def make_inference(

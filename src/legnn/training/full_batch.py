@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from torch import Tensor
 from legnn.graph import LabelGraph, TrainingNodeSelection
 from legnn.training.cuda_graph import CudaGraphs, Replay
 from legnn.training.metrics import validation_metrics
+from legnn.training.objective import CandidateLogits, StepLosses
 from legnn.training.optimizer import reads_lr_from_device
 from legnn.training.protocols import Batching, Reduce, TrainMetrics, ValMetrics
 
@@ -47,6 +49,7 @@ class FullBatch(Batching):
     def train_epoch(self, epoch: int) -> TrainMetrics:
         """Select training nodes and take one step."""
         self._select()
+        self.before_step()
         confidence = self.objective.confidence(epoch)
         if confidence is not None:
             self._confidence.fill_(confidence)
@@ -99,13 +102,32 @@ class FullBatch(Batching):
         self.optimizer.zero_grad(set_to_none=True)
         # where nodes are selected, those that show labels change in place: their graph is built in the step
         graph = self.task.show(shown) if self._same_graph is None else self._same_graph
-        metrics = self.objective.losses(self.model(self.inputs, graph), predicted, self.task, self._confidence)
-        loss = metrics.supervised_loss + metrics.pseudo_loss
+        losses = self._losses(self.model(self.inputs, graph), predicted)
+        loss = losses.supervised + losses.pseudo
         # a model without parameters has nothing to learn
         if loss.requires_grad:
             loss.backward()
             self.optimizer.step()
-        return torch.stack([value.detach().double() for value in metrics])
+        return torch.stack([value.detach().double() for value in self._metrics(losses)])
+
+    def _losses(self, logits: Tensor, predicted: Tensor) -> StepLosses:
+        """Both terms of the loss for `logits` `[M, C]`."""
+        candidates = None
+        if self.objective.rule is not None:
+            nodes = self.task.candidates
+            candidates = CandidateLogits(nodes, logits.index_select(0, nodes))
+        mine, truth = logits.index_select(0, predicted), self.task.y.index_select(0, predicted)
+        return self.objective.losses(mine, truth, candidates, self._confidence)
+
+    def _metrics(self, losses: StepLosses) -> TrainMetrics:
+        nan = torch.full_like(losses.supervised, math.nan)
+        accuracy = nan if self.objective.shows_predicted else losses.right.float().mean()
+        number = pseudo_accuracy = nan
+        if losses.labels is not None:
+            number = losses.labels.number
+            known, right = losses.labels.known_and_right(self.task.y.index_select(0, losses.labels.nodes))
+            pseudo_accuracy = right / known
+        return TrainMetrics(losses.supervised, losses.pseudo, accuracy, number, pseudo_accuracy)
 
     @torch.no_grad()
     def _logits(self, graph: LabelGraph) -> Tensor:

@@ -60,7 +60,7 @@ class LayerWise:
         ranks: Ranks = SINGLE_PROCESS,
     ) -> None:
         self.model, self.task, self.device, self.dtype, self.ranks = model, task, device, dtype, ranks
-        self._kept: list[_Needed] = []
+        self._kept: _Needed | None = None
         self.is_at_once = not isinstance(model, StagedModel)
         if isinstance(model, StagedModel):
             width = max(model.channels, model.in_channels)
@@ -166,13 +166,10 @@ class LayerWise:
             yield all_neighbors(graph, nodes[index])
 
     def _needed(self, graph: LabelGraph, shown: Tensor, nodes: Tensor) -> list[Tensor]:
-        for kept in self._kept:
-            if kept.shown is shown and kept.nodes is nodes:
-                return kept.masks
-        # the latest two: validation predicts the same nodes in every epoch, self-training does with other labels shown
-        found = _Needed(shown, nodes, self._masks(graph, nodes))
-        self._kept = [*[kept for kept in self._kept if kept.nodes is not nodes][-1:], found]
-        return found.masks
+        # validation predicts the same nodes in every epoch
+        if self._kept is None or self._kept.shown is not shown or self._kept.nodes is not nodes:
+            self._kept = _Needed(shown, nodes, self._masks(graph, nodes))
+        return self._kept.masks
 
     def _masks(self, graph: LabelGraph, nodes: Tensor) -> list[Tensor]:
         """From `nodes` back to the nodes whose features they depend on."""

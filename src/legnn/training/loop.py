@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from legnn.errors import InputError
-from legnn.training.optimizer import set_lr
 from legnn.training.protocols import Batching, TrainMetrics, ValMetrics
+from legnn.training.schedule import CosineSchedule
 
-FLOOR = 0.01
-"""The learning rate ends at this fraction of its first value, as in the published code."""
+Ties = Literal["loss", "latest"]
+"""Which of equally accurate epochs is the best: the one with the smaller loss, or the latest."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class EpochLog:
     epochs: int
     """The most there can be."""
     lr: float
+    """Of its last step."""
     loss: float
     supervised_loss: float
     pseudo_loss: float
@@ -41,16 +42,19 @@ class EpochLog:
 
 @dataclass
 class EarlyStopping:
-    """Keeps the best epoch by validation accuracy; of equally accurate ones, the one with the smaller loss."""
+    """Keeps the best epoch by validation accuracy."""
 
     patience: int
+    ties: Ties = "loss"
     best_epoch: int = 0
     best_accuracy: float = -1.0
     best_loss: float = math.inf
 
     def improves(self, epoch: int, accuracy: float, loss: float) -> bool:
         """Record an epoch; returns whether it is the best so far."""
-        better = (accuracy, -loss) > (self.best_accuracy, -self.best_loss)
+        better = accuracy > self.best_accuracy
+        if accuracy == self.best_accuracy:
+            better = self.ties == "latest" or loss < self.best_loss
         if better:
             self.best_epoch, self.best_accuracy, self.best_loss = epoch, accuracy, loss
         return better
@@ -60,24 +64,38 @@ class EarlyStopping:
         return epoch - self.best_epoch >= self.patience
 
 
-def cosine_lr(epoch: int, epochs: int, lr: float) -> float:
-    """The learning rate of an epoch (from 1): half a cosine from `lr` down to its floor, and never up again."""
-    progress = min(epoch - 1, epochs) / epochs
-    return lr * (FLOOR + (1 - FLOOR) * (1 + math.cos(math.pi * progress)) / 2)
-
-
 class Trainer:
-    """The state of a training run, and the loop over epochs."""
+    """The state of a training run, and the loop over epochs.
 
-    def __init__(self, batching: Batching, *, lr: float, epochs: int, patience: int) -> None:
+    Args:
+        lr: the learning rate of the first step.
+        epochs: the most there can be.
+        patience: epochs without a better one before training stops.
+        cosine_steps: steps of the optimizer over which the learning rate falls, or epoch by epoch over all `epochs`.
+        ties: which of equally accurate epochs is kept.
+    """
+
+    def __init__(
+        self,
+        batching: Batching,
+        *,
+        lr: float,
+        epochs: int,
+        patience: int,
+        cosine_steps: int | Literal["epochs"] = "epochs",
+        ties: Ties = "loss",
+    ) -> None:
         self.batching, self.model, self.device = batching, batching.model, batching.device
         self.optimizer, self.generator = batching.optimizer, batching.generator
         # one epoch scores a model without parameters, and more would change nothing
-        self.lr, self.epochs = lr, epochs if any(True for _ in self.model.parameters()) else 1
+        self.epochs = epochs if any(True for _ in self.model.parameters()) else 1
+        length = self.epochs if cosine_steps == "epochs" else cosine_steps
+        self.schedule = CosineSchedule(self.optimizer, lr, length, by_step=cosine_steps != "epochs")
+        batching.before_step = self.schedule.before_step
         train = batching.task.train
         self.shown_at_inference = train if self.model.uses_labels else train[:0]
         self.epoch = 0
-        self.stopper = EarlyStopping(patience)
+        self.stopper = EarlyStopping(patience, ties)
         self.best = _copy(self.model.state_dict())
 
     def fit(self, after_epoch: Callable[[EpochLog], bool | None] = lambda log: None) -> None:
@@ -88,17 +106,16 @@ class Trainer:
         """
         while self.epoch < self.epochs and not self.stopper.is_over(self.epoch):
             self.epoch += 1
-            lr = cosine_lr(self.epoch, self.epochs, self.lr)
-            set_lr(self.optimizer, lr)
+            self.schedule.before_epoch(self.epoch)
             trained = self.batching.train_epoch(self.epoch)
-            log = self._log(trained, self.batching.validate(self.shown_at_inference), lr)
+            log = self._log(trained, self.batching.validate(self.shown_at_inference))
             if self.stopper.improves(self.epoch, log.val_accuracy, log.val_loss):
                 self.best = _copy(self.model.state_dict())
             if after_epoch(log):
                 break
         self.batching.reset()
 
-    def _log(self, trained: TrainMetrics, validated: ValMetrics, lr: float) -> EpochLog:
+    def _log(self, trained: TrainMetrics, validated: ValMetrics) -> EpochLog:
         tensors = {**trained._asdict(), **{f"val_{name}": value for name, value in validated._asdict().items()}}
         # the one synchronization of an epoch: all numbers in one transfer
         numbers = torch.stack([value.double() for value in tensors.values()]).tolist()
@@ -106,14 +123,20 @@ class Trainer:
         losses = [found[name] for name in ("supervised_loss", "pseudo_loss", "val_loss")]
         if None in losses or math.isinf(sum(losses)):
             raise InputError(
-                f"the loss is no longer a number in epoch {self.epoch}; a smaller `lr` (now {self.lr:g}) "
+                f"the loss is no longer a number in epoch {self.epoch}; a smaller `lr` (now {self.schedule.lr:g}) "
                 "or `norm=layer` usually helps"
             )
         if found["pseudo_labels"] is not None:
             found["pseudo_labels"] = int(found["pseudo_labels"])
         confidence = self.batching.objective.confidence(self.epoch)
-        epochs = {"epoch": self.epoch, "epochs": self.epochs}
-        return EpochLog(**epochs, lr=lr, loss=losses[0] + losses[1], training_confidence=confidence, **found)
+        return EpochLog(
+            epoch=self.epoch,
+            epochs=self.epochs,
+            lr=self.schedule.current,
+            loss=losses[0] + losses[1],
+            training_confidence=confidence,
+            **found,
+        )
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Everything that the rest of the run depends on, as tensors and JSON-able numbers."""
@@ -126,7 +149,7 @@ class Trainer:
         tensors["random/cpu"] = torch.get_rng_state()
         if self.device.type == "cuda":
             tensors["random/cuda"] = torch.cuda.get_rng_state(self.device)
-        return tensors, {"epoch": self.epoch, "stopper": asdict(self.stopper)}
+        return tensors, {"epoch": self.epoch, "steps": self.schedule.steps, "stopper": asdict(self.stopper)}
 
     def load_state(self, tensors: dict[str, Tensor], meta: dict[str, Any]) -> None:
         """Restore `state()`: training continues as it would have from there."""
@@ -148,7 +171,7 @@ class Trainer:
         torch.set_rng_state(tensors["random/cpu"])
         if self.device.type == "cuda" and "random/cuda" in tensors:
             torch.cuda.set_rng_state(tensors["random/cuda"], self.device)
-        self.epoch = meta["epoch"]
+        self.epoch, self.schedule.steps = meta["epoch"], meta["steps"]
         self.stopper = EarlyStopping(**meta["stopper"])
         # a step that was captured before would continue with the old state of the optimizer
         self.batching.reset()

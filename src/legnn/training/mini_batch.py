@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import NamedTuple
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from legnn.graph import LabelGraph, SampledLabelGraph, TrainingNodeSelection, sample_label_graph
+from legnn.graph import LabelGraph, TrainingNodeSelection
 from legnn.graph.sampling import Fanout
+from legnn.training.batches import Batch, BatchSampler, draw_nodes
+from legnn.training.epoch_sums import EpochSums
 from legnn.training.inference import to_class_and_confidence
 from legnn.training.layer_wise import LayerWise
 from legnn.training.metrics import validation_metrics
-from legnn.training.objective import PseudoLabels
-from legnn.training.prefetch import prefetch
+from legnn.training.objective import CandidateLogits
 from legnn.training.protocols import Batching, Reduce, SelfTrainingRule, TrainMetrics, ValMetrics, require_staged
 from legnn.training.ranks import SINGLE_PROCESS, Ranks
 
@@ -24,44 +24,17 @@ EPOCH_SEEDS = 1_000_003
 """Keeps the seeds of the epochs of one run apart from those of another."""
 
 
-class Seeds(NamedTuple):
-    """Nodes to predict."""
-
-    nodes: Tensor
-    """`[n]`, each once."""
-    y: Tensor
-    """`[n]` their classes, or pseudo labels."""
-    weight: Tensor
-    """`[n]` float: how much each counts."""
-
-    def take(self, index: Tensor | slice) -> Seeds:
-        """Some of them."""
-        return Seeds(*(values[index] for values in self))
-
-
-class Batch(NamedTuple):
-    """What one step reads, on the device."""
-
-    x: Tensor
-    graph: SampledLabelGraph
-    seeds: Seeds
-    num_seeds: int
-    """Seeds of the step over all processes."""
-
-    def tensors(self) -> Iterator[Tensor]:
-        """All tensors of the batch."""
-        yield self.x
-        yield from self.seeds
-        yield from self.graph.tensors()
-
-
 @dataclass(eq=False, repr=False)
 class MiniBatch(Batching):
     """Trains on samples of neighbors, and predicts layer by layer over all of them.
 
     The graph and the features stay where the task put them, on the device or in the host's memory; batches are sampled
-    there and moved to the device of the model. With a self-training rule, an epoch trains on the predicted nodes, then
-    chooses pseudo labels without gradient, with the labels of the epoch shown, then trains on those.
+    there and moved to the device of the model.
+
+    With a self-training rule and `pseudo_steps` joint, a step is the paper's Algorithm 1 over a sample: predicted nodes
+    and candidates are the seeds of one forward pass, from which pseudo labels are chosen and both losses computed. With
+    `separate`, as in the published code for ogbn-mag, an epoch trains on the predicted nodes, then predicts all
+    candidates without gradient, still in training mode, then takes steps of their own on those that were chosen.
 
     With several processes, each takes its share of every batch, and the loss of a step is the mean over the whole
     batch: gradients are those of one process that takes all of it.
@@ -69,9 +42,10 @@ class MiniBatch(Batching):
 
     _: KW_ONLY
     batch: int
-    """Most nodes predicted in a step."""
+    """Most nodes predicted in a step, and most candidates beside them."""
     fanouts: Sequence[Fanout]
     """Neighbors drawn in each layer, from the input side."""
+    pseudo_steps: Literal["joint", "separate"] = "joint"
     ranks: Ranks = SINGLE_PROCESS
     chunk_size: int | None = None
     """Of `LayerWise`."""
@@ -86,26 +60,21 @@ class MiniBatch(Batching):
         self._seed = self.generator.initial_seed()
 
     def train_epoch(self, epoch: int) -> TrainMetrics:
-        """Select training nodes and train on the predicted; then choose pseudo labels and train on those."""
+        """Select training nodes, and train on the predicted ones and on pseudo labels."""
         torch.manual_seed((self._seed * EPOCH_SEEDS + epoch) * self.ranks.world_size + self.ranks.rank)
         predicted, shown = self._select()
-        graph = self.task.show(shown)
-        y = self.task.y[predicted]
-        loss, accuracy = self._train(graph, Seeds(predicted, y, torch.ones_like(y, dtype=torch.float)), 1.0)
+        graph, steps = self.task.show(shown), self._num_steps(predicted)
+        sums = EpochSums(self.device, self.ranks)
         rule, confidence = self.objective.rule, self.objective.confidence(epoch)
-        nan = torch.full_like(loss, math.nan)
-        metrics = TrainMetrics(loss, torch.zeros_like(loss), accuracy, nan, nan)
-        if rule is None or confidence is None:
-            return metrics
-        pseudo = self._pseudo_labels(rule, shown, confidence)
-        chosen = pseudo.chosen.nonzero().flatten()
-        order = torch.randperm(chosen.numel(), generator=self.generator).to(chosen.device)
-        if chosen.numel():
-            seeds = Seeds(pseudo.nodes, pseudo.y, pseudo.evaluating_confidence).take(chosen[order])
-            weight = rule.loss_weight(confidence)
-            metrics = metrics._replace(pseudo_loss=weight * self._train(graph, seeds, weight)[0])
-        number, right = pseudo.number.to(loss), pseudo.accuracy(self.task.y).to(loss)
-        return metrics._replace(pseudo_labels=number, pseudo_label_accuracy=right)
+        if rule is None or confidence is None or not rule.can_choose(confidence):
+            self._train(graph, predicted, steps, sums)
+        elif self.pseudo_steps == "joint":
+            candidates = draw_nodes(self.task.candidates, steps * self.batch, self.generator)
+            self._train(graph, predicted, steps, sums, candidates, confidence)
+        else:
+            self._train(graph, predicted, steps, sums)
+            steps = self._train_on_pseudo_labels(graph, rule, confidence, sums)
+        return sums.metrics(predicted.numel(), steps, self_training=rule is not None)
 
     def validate(self, shown: Tensor) -> ValMetrics:
         """Score the validation nodes over all their neighbors."""
@@ -121,53 +90,80 @@ class MiniBatch(Batching):
         if self.objective.selects_nodes:
             return selected
         # the same nodes in every epoch, in other batches
-        order = torch.randperm(selected.predicted.numel(), generator=self.generator)
-        return selected._replace(predicted=selected.predicted[order.to(selected.predicted.device)])
+        every = selected.predicted
+        return selected._replace(predicted=draw_nodes(every, every.numel(), self.generator))
 
-    def _train(self, graph: LabelGraph, seeds: Seeds, factor: float) -> tuple[Tensor, Tensor]:
-        """Train on `seeds` in batches; returns the mean loss, before `factor`, and the accuracy."""
+    def _num_steps(self, nodes: Tensor) -> int:
+        return -(-nodes.numel() // self.batch)
+
+    @property
+    def _sampler(self) -> BatchSampler:
+        hides = self.objective.shows_predicted
+        return BatchSampler(self.inference, self.fanouts, self.generator, self.ranks, hides)
+
+    def _train(
+        self,
+        graph: LabelGraph,
+        predicted: Tensor,
+        steps: int,
+        sums: EpochSums,
+        candidates: Tensor | None = None,
+        confidence: float = 0.0,
+    ) -> None:
+        """Take `steps` steps on the predicted nodes and, where there are candidates, on their pseudo labels."""
         self.model.train()
-        sums = torch.zeros(2, dtype=torch.double, device=self.device)
-        for batch in prefetch(self._batches(graph, seeds), self.device, Batch.tensors):
-            self.optimizer.zero_grad(set_to_none=True)
-            logits = self._parallel(batch.x, batch.graph)
-            y = batch.seeds.y
-            losses = batch.seeds.weight * self.objective.node_losses(logits, y)
-            # gradients are averaged over processes, and the mean is to be over the whole batch
-            (factor * self.ranks.world_size / batch.num_seeds * losses.sum()).backward()
-            self.optimizer.step()
-            hits = (batch.seeds.weight > 0) & (logits.detach().argmax(-1) == y)
-            sums += torch.stack([losses.detach().double().sum(), hits.double().sum()])
-        loss, accuracy = (self.ranks.all_reduce(sums) / seeds.nodes.numel()).unbind()
-        return loss, accuracy
-
-    def _batches(self, graph: LabelGraph, seeds: Seeds) -> Iterator[Batch]:
-        """Batches of nearly the same size, none larger than `batch`."""
-        count = -(-seeds.nodes.numel() // self.batch)
-        keys = torch.randint(2**32, (count, 2), generator=self.generator).tolist()
-        mean = self.inference.class_mean(graph)
-        parts = torch.arange(seeds.nodes.numel(), device=seeds.nodes.device).tensor_split(count)
-        here = graph
-        for index, key in zip(parts, keys, strict=True):
-            if self.objective.shows_predicted:
-                # the nodes of a batch show labels too: to all the others, not in their own batch
-                here = graph.hide(seeds.nodes[index])
-                mean = self.inference.class_mean(here)
-            mine = seeds.take(index[self.ranks.rank :: self.ranks.world_size])
-            if mine.nodes.numel() == 0:
-                # there are fewer seeds than processes: this one computes a seed of another, with weight zero
-                mine = seeds.take(index[:1])._replace(weight=seeds.weight[:1] * 0)
-            sampled = sample_label_graph(here, mine.nodes, self.fanouts, tuple(key))
-            yield Batch(
-                self.inference.inputs(sampled.nodes),
-                sampled.with_class_mean(mean).to(self.device),
-                Seeds(*(values.to(self.device, non_blocking=True) for values in mine)),
-                index.numel(),
+        others = predicted[:0] if candidates is None else candidates
+        for batch in self._sampler.batches(graph, predicted, others, steps):
+            mine, theirs = batch.split(self._forward(batch))
+            truth, candidate_y = batch.split(batch.truth)
+            losses = self.objective.losses(
+                mine,
+                truth,
+                None if candidates is None else CandidateLogits(batch.candidates, theirs),
+                confidence,
+                num_predicted=batch.num_predicted,
+                ranks=self.ranks,
             )
+            self._step(losses.supervised + losses.pseudo)
+            sums.add(losses, candidate_y)
 
-    def _pseudo_labels(self, rule: SelfTrainingRule, shown: Tensor, confidence: float) -> PseudoLabels:
-        candidates = self.task.candidates
-        if not rule.can_choose(confidence):
-            candidates = candidates[:0]
-        y, p = self.inference.logits(shown, candidates, to_class_and_confidence).unbind(1)
-        return rule.choose(candidates, y.long(), p.float(), confidence)
+    def _train_on_pseudo_labels(
+        self, graph: LabelGraph, rule: SelfTrainingRule, confidence: float, sums: EpochSums
+    ) -> int:
+        """Choose pseudo labels among all candidates and take steps on them alone; returns how many."""
+        nodes = self.task.candidates
+        y, p = self._predict_in_training_mode(graph, nodes).unbind(1)
+        labels = rule.choose(nodes.to(self.device), y.long(), p.float(), confidence)
+        if self.ranks.is_rank_zero:
+            # every process has all of them
+            sums.add_pseudo_labels(labels, self.task.y[nodes].to(self.device))
+        chosen = labels.chosen.nonzero().flatten()
+        order = draw_nodes(chosen, chosen.numel(), self.generator)
+        labels, nodes = labels.take(order), nodes[order.to(nodes.device)]
+        steps = self._num_steps(nodes)
+        if steps:
+            for batch in self._sampler.batches(graph, nodes[:0], nodes, steps):
+                logits = batch.split(self._forward(batch))[1]
+                loss = self.objective.pseudo_loss(logits, labels.take(batch.rows), confidence, self.ranks)
+                self._step(loss)
+                sums.add_pseudo_loss(loss)
+        return steps
+
+    @torch.no_grad()
+    def _predict_in_training_mode(self, graph: LabelGraph, nodes: Tensor) -> Tensor:
+        """`[n, 2]` class and confidence of `nodes`, over sampled neighbors and with dropout, as in a step."""
+        found = torch.zeros(nodes.numel(), 2, dtype=torch.double, device=self.device)
+        if nodes.numel():
+            for batch in self._sampler.batches(graph, nodes[:0], nodes, self._num_steps(nodes)):
+                logits = batch.split(self.model(batch.x, batch.graph))[1]
+                found[batch.rows] = to_class_and_confidence(logits)
+        return self.ranks.all_reduce(found)
+
+    def _forward(self, batch: Batch) -> Tensor:
+        self.optimizer.zero_grad(set_to_none=True)
+        return self._parallel(batch.x, batch.graph)
+
+    def _step(self, loss: Tensor) -> None:
+        loss.backward()
+        self.before_step()
+        self.optimizer.step()

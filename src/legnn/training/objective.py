@@ -2,12 +2,11 @@
 
 `L = 1/|L̃| Σ_{i ∈ L̃} CE(y_i, ŷ_i) + λ TC / |U'| Σ_{i ∈ U'} EC_i CE(ỹ_i, ŷ_i)`
 
-Full batches add both terms in one step; mini-batches take the steps of the second after those of the first.
+A step of a full batch or of mini-batches has both terms, computed by the same `Objective.losses`.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,12 +17,12 @@ from torch import Generator, Tensor
 from legnn.config import SelfTrainingSettings
 from legnn.graph import TrainingNodeSelection, select_training_nodes
 from legnn.training.inference import to_probabilities
-from legnn.training.protocols import SelfTrainingRule, TrainMetrics
-from legnn.training.task import Task
+from legnn.training.protocols import SelfTrainingRule
+from legnn.training.ranks import SINGLE_PROCESS, Ranks
 
 
 class PseudoLabels(NamedTuple):
-    """Pseudo labels of one epoch: a row for each of the `U` candidates, so that shapes stay the same in every epoch."""
+    """Pseudo labels of a step: a row for each of the `U` candidates, so that shapes are always the same."""
 
     nodes: Tensor
     """`[U]` the candidates."""
@@ -39,11 +38,38 @@ class PseudoLabels(NamedTuple):
         """`|U'|`, a scalar on the device."""
         return self.chosen.sum()
 
-    def accuracy(self, y: Tensor) -> Tensor:
-        """The fraction that is right among those whose truth in `y` `[M]` is known (not -1); NaN where none is."""
-        truth = y.index_select(0, self.nodes)
+    def known_and_right(self, truth: Tensor) -> tuple[Tensor, Tensor]:
+        """How many have a known `truth` `[U]` (not -1), and how many of those are right; scalars on the device."""
         known = self.chosen & (truth >= 0)
-        return (known & (self.y == truth)).sum() / known.sum()
+        return known.sum(), (known & (self.y == truth)).sum()
+
+    def take(self, index: Tensor) -> PseudoLabels:
+        """Some of the rows."""
+        return PseudoLabels(*(values[index] for values in self))
+
+
+class CandidateLogits(NamedTuple):
+    """The candidates of a step, and what the model gives for them."""
+
+    nodes: Tensor
+    """`[U]`."""
+    logits: Tensor
+    """`[U, C]`."""
+
+
+class StepLosses(NamedTuple):
+    """The two terms of the loss of a step, and what is logged with them."""
+
+    supervised: Tensor
+    """The mean over the predicted nodes."""
+    pseudo: Tensor
+    """`λ TC` times the mean of `EC_i CE_i` over the pseudo labels; zero where there are none."""
+    each: Tensor
+    """`[n]` the cross-entropy of each predicted node, without gradient."""
+    right: Tensor
+    """`[n]` bool: whether its most probable class is its label."""
+    labels: PseudoLabels | None
+    """Of the candidates of the step; None where it has none."""
 
 
 def training_confidence(epoch: int, delta: float) -> float:
@@ -114,18 +140,42 @@ class Objective:
         """`[n]` the cross-entropy of each of `n` nodes."""
         return F.cross_entropy(logits, y, reduction="none")
 
-    def losses(self, logits: Tensor, predicted: Tensor, task: Task, confidence: Tensor) -> TrainMetrics:
-        """Both terms of the loss for `logits` `[M, C]`, and what is logged with them, without synchronization."""
-        mine, truth = logits.index_select(0, predicted), task.y.index_select(0, predicted)
-        supervised = self.node_losses(mine, truth).mean()
-        nan = torch.full_like(supervised, math.nan)
-        accuracy = nan if self.shows_predicted else (mine.detach().argmax(-1) == truth).float().mean()
-        if self.rule is None:
-            return TrainMetrics(supervised, torch.zeros_like(supervised), accuracy, nan, nan)
-        others = logits.index_select(0, task.candidates)
-        p, y = to_probabilities(others.detach()).max(-1)
-        pseudo = self.rule.choose(task.candidates, y, p, confidence)
+    def losses(
+        self,
+        logits: Tensor,
+        y: Tensor,
+        candidates: CandidateLogits | None,
+        confidence: float | Tensor,
+        *,
+        num_predicted: int | None = None,
+        ranks: Ranks = SINGLE_PROCESS,
+    ) -> StepLosses:
+        """Both terms of the loss of a step, without synchronization with the device.
+
+        Args:
+            logits: `[n, C]` of the predicted nodes.
+            y: `[n]` their labels.
+            candidates: of the same forward pass; None for no pseudo labels.
+            confidence: `TC`.
+            num_predicted: predicted nodes of the step over all processes, `n` if not given.
+            ranks: the processes that share the step; each gets its `Ranks.share_of_mean`.
+        """
+        losses = self.node_losses(logits, y)
+        supervised = ranks.share_of_mean(losses.sum(), y.numel() if num_predicted is None else num_predicted)
+        each, right = losses.detach(), logits.detach().argmax(-1) == y
+        if self.rule is None or candidates is None:
+            return StepLosses(supervised, torch.zeros_like(supervised), each, right, None)
+        p, classes = to_probabilities(candidates.logits.detach()).max(-1)
+        pseudo = self.rule.choose(candidates.nodes, classes, p, confidence)
+        pseudo_loss = self.pseudo_loss(candidates.logits, pseudo, confidence, ranks)
+        return StepLosses(supervised, pseudo_loss, each, right, pseudo)
+
+    def pseudo_loss(
+        self, logits: Tensor, pseudo: PseudoLabels, confidence: float | Tensor, ranks: Ranks = SINGLE_PROCESS
+    ) -> Tensor:
+        """`λ TC / |U'| Σ_{i ∈ U'} EC_i CE(ỹ_i, ŷ_i)` for the `logits` `[U, C]` of the candidates in `pseudo`."""
+        assert self.rule is not None
         # a predicted class has at least the probability 1 / C: no cross-entropy here is infinite, and 0 times it is 0
-        total = (pseudo.evaluating_confidence * self.node_losses(others, y)).sum()
-        pseudo_loss = self.rule.loss_weight(confidence) * total / pseudo.number.clamp(min=1)
-        return TrainMetrics(supervised, pseudo_loss, accuracy, pseudo.number, pseudo.accuracy(task.y))
+        total = (pseudo.evaluating_confidence * self.node_losses(logits, pseudo.y)).sum()
+        number = ranks.all_reduce(pseudo.number).clamp(min=1)
+        return ranks.share_of_mean(self.rule.loss_weight(confidence) * total, number)

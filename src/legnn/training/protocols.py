@@ -44,10 +44,13 @@ class SelfTrainingRule(Protocol):
         """How far the model is trusted in `epoch`, from 1."""
 
     def can_choose(self, confidence: float) -> bool:
-        """Whether any candidate can get a pseudo label; where none can, mini-batches need not predict them."""
+        """Whether any candidate can get a pseudo label; where none can, mini-batches do not sample them."""
 
     def choose(self, nodes: Tensor, y: Tensor, p: Tensor, confidence: float | Tensor) -> PseudoLabels:
-        """The pseudo labels of the candidates `nodes` `[U]`, whose most probable class is `y` `[U]` with `p` `[U]`."""
+        """The pseudo labels of the candidates `nodes` `[U]`, whose most probable class is `y` `[U]` with `p` `[U]`.
+
+        The candidates are those of a step, in several processes those of one of them; there may be none.
+        """
 
     def loss_weight(self, confidence: Any) -> Any:
         """The factor of the mean loss of pseudo labels."""
@@ -91,6 +94,10 @@ class Predictor(Protocol):
         """
 
 
+def _do_nothing() -> None:
+    pass
+
+
 @dataclass(eq=False, repr=False)
 class Batching(ABC):
     """How an epoch goes over the graph; a `Predictor`."""
@@ -103,6 +110,8 @@ class Batching(ABC):
     _: KW_ONLY
     dtype: torch.dtype = torch.float32
     """Of the features; the model computes in it."""
+    before_step: Callable[[], None] = field(init=False, default_factory=lambda: _do_nothing)
+    """Called before every step of the optimizer, captured or not: sets its learning rate."""
     device: torch.device = field(init=False)
     """Of the model."""
 

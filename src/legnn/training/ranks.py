@@ -46,6 +46,14 @@ class Ranks:
             dist.all_reduce(values)
         return values
 
+    def share_of_mean(self, total: Tensor, number: Tensor | int) -> Tensor:
+        """This process's part of a mean over all processes: their average is the sum of all `total` over `number`.
+
+        `number` is the count over all processes. Gradients are averaged over processes, so those of the parts become
+        those of the mean.
+        """
+        return total / number if self.world_size == 1 else total * (self.world_size / number)
+
     def any_rank(self, value: bool) -> bool:
         """Whether `value` is true in any process."""
         if self.world_size == 1:
