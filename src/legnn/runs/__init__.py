@@ -1,6 +1,7 @@
 """Runs: started, resumed, repeated over seeds, and predicted from."""
 
 from legnn.runs.folder import RunFolder
+from legnn.runs.representations import NodeRepresentations
 from legnn.runs.result import MeanStd, Result, Summary, summarize
 from legnn.runs.run import Run
 from legnn.runs.seeds import is_seeds_folder, resume_seeds, train_seeds
@@ -8,6 +9,7 @@ from legnn.runs.session import resume, train
 
 __all__ = [
     "MeanStd",
+    "NodeRepresentations",
     "Result",
     "Run",
     "RunFolder",

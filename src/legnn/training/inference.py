@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -56,11 +56,17 @@ def predict_without_own_label(predict: Predict, shown: Tensor, fold: Tensor, nod
     else:
         rows = predict(shown, nodes)
         out = rows.new_zeros(fold.numel(), *rows.shape[1:]).index_copy_(0, nodes, rows)
+    for held, rows in predict_folds(predict, shown, fold):
+        out[held] = rows
+    return out
+
+
+def predict_folds(predict: Predict, shown: Tensor, fold: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """The nodes of each fold of `shown` and their rows of `predict`, the labels of the other folds shown."""
     fold = fold.to(shown.device)[shown]
     for k in fold.unique().tolist():
         held = shown[fold == k]
-        out[held] = predict(shown[fold != k], held)
-    return out
+        yield held, predict(shown[fold != k], held)
 
 
 @dataclass(eq=False)
