@@ -29,15 +29,14 @@ class NodeRepresentations(NamedTuple):
 
 def compute_representations(layer_wise: LayerWise, inference: Inference) -> dict[str, Any]:
     """Returns `nodes`, `nodes_without_own_label` and `labels` for all nodes that `inference` predicts."""
-    task = inference.task
-    every = torch.arange(task.x.size(0), device=task.x.device) if task.targets is None else task.targets
-    shown = task.train if inference.uses_labels else task.train[:0]
+    every, shown = inference.nodes, inference.shown
     with_own, labels = layer_wise.representations(shown, every)
     nodes = with_own.cpu().numpy()
     without = nodes
     if shown.numel():
         without = nodes.copy()
-        place = torch.full((task.x.size(0),), -1, device=every.device)
+        # from a node to its row: nodes that are not of the labeled type have none
+        place = torch.full((inference.fold.numel(),), -1, device=every.device)
         place[every] = torch.arange(every.numel(), device=every.device)
         for held, rows in predict_folds(lambda *given: layer_wise.representations(*given).nodes, shown, inference.fold):
             without[place[held].cpu().numpy()] = rows.cpu().numpy()

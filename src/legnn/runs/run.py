@@ -108,13 +108,20 @@ class Run:
             layer_wise = LayerWise(model, task, where, precision.dtype)
             yield layer_wise, make_inference(layer_wise, model, graph, task, self.settings)
 
+    def own_graph(self) -> GraphData:
+        """Returns the graph it was trained on, read again where it is not in memory."""
+        if self.graph is not None:
+            return self.graph
+        assert self.folder is not None, "a run that does not have its graph was opened from a folder"
+        return reload_graph(RunFolder(self.folder))
+
     def _infer(self, graph: GraphData, device: str, predict: Callable[[Inference], Tensor]) -> Tensor:
         with self.inference(graph, device=device) as (_, inference):
             return predict(inference).cpu()
 
     def _graph_of(self, data: Source | None) -> GraphData:
         if data is None:
-            return self._own_graph()
+            return self.own_graph()
         if self.card.computed_features:
             return self._same_graph(data)
         # another source has splits of its own, if any, and the edges it has: none are drawn by its labels
@@ -123,12 +130,6 @@ class Run:
         options = {"training": False, "target_type": self.card.target_type}
         graph = load_graph(settings, data, self._text_features, **options)
         return adopt_graph(graph, self.card, self.predictions, self.settings)
-
-    def _own_graph(self) -> GraphData:
-        if self.graph is not None:
-            return self.graph
-        assert self.folder is not None, "a run that does not have its graph was opened from a folder"
-        return reload_graph(RunFolder(self.folder))
 
     def _same_graph(self, data: Source) -> GraphData:
         """A run whose features were computed from its graph predicts that graph alone, wherever its files are."""

@@ -86,6 +86,18 @@ class Inference:
     uses_labels: bool
     postprocess: PostProcess | None = None
 
+    @property
+    def nodes(self) -> Tensor:
+        """`[n]` the nodes that are predicted."""
+        if self.task.targets is not None:
+            return self.task.targets
+        return torch.arange(self.fold.numel(), device=self.task.train.device)
+
+    @property
+    def shown(self) -> Tensor:
+        """The nodes whose labels the model sees where all labels are shown; none for one that does not use them."""
+        return self.task.train if self.uses_labels else self.task.train[:0]
+
     def predict(self) -> Tensor:
         """`[M, 2]` class and confidence."""
         if self.postprocess is None:
