@@ -63,6 +63,20 @@ def test_layer_by_layer_they_are_the_same(run, monkeypatch):
             np.testing.assert_allclose(one, other, atol=1e-5)
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("share", [0.25, 0.0], ids=["at once", "layer by layer"])
+def test_on_a_gpu_they_are_the_same_within_its_precision(run, monkeypatch, share):
+    expected = run.representations(device="cpu")
+    monkeypatch.setattr(layer_wise, "AT_ONCE_SHARE", share)
+    found = run.representations(device="cuda")
+    for name in ("nodes", "nodes_without_own_label", "labels"):
+        one, other = getattr(found, name), getattr(expected, name)
+        assert (one is None) == (other is None)
+        if one is not None:
+            np.testing.assert_allclose(one, other, atol=2e-2)
+
+
 def test_ids_splits_and_classes_are_those_of_the_predictions(run):
     found = run.representations()
     assert found.node_id.tolist() == run.predictions["id"].tolist()

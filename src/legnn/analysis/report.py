@@ -19,7 +19,7 @@ from legnn.analysis.projection import draw_projection, tsne
 from legnn.analysis.pseudo_labels import accuracy_by_band, first_epoch_with_pseudo_labels, pseudo_label_course
 from legnn.analysis.smoothness import graph_difference, label_differences, relative_graph_difference
 from legnn.analysis.tables import write_csv, write_table
-from legnn.errors import plural
+from legnn.errors import InputError, plural
 from legnn.nn import LEGNN
 from legnn.runs import NodeRepresentations, Run, RunFolder, is_seeds_folder, seed_folders
 
@@ -47,6 +47,8 @@ def analyze(paths: Sequence[Path], out: Path, *, device: str = "auto") -> Report
 
     A path is the folder of a run, or of runs with several seeds, all of which are taken.
     """
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out} is a file; give a folder as `out`")
     folders = find_runs(paths)
     # all are opened before the first is analyzed: a damaged one is found at once
     runs = [Run.open(folder) for folder in folders]
