@@ -158,6 +158,26 @@ def test_plot_draws_a_picture_and_says_where(command, tables):
     assert Path("new/c.svg").is_file()
 
 
+def test_analyze_prints_a_row_for_each_kind_of_nodes_and_says_where_the_files_are(command, tables):
+    command("train", tables, *QUICK, "--out", "one")
+    command("train", tables, *QUICK, "--labels", "vanilla", "--seeds", "2", "--out", "two")
+    done = command("analyze", "one", "two", "--device", "cpu")
+    assert done.code == 0, done.err
+    summary = pd.read_csv("one/analysis/summary.csv")
+    assert summary["run"].drop_duplicates().tolist() == ["one", "seed-0", "seed-1"]
+    for value in summary["GD"]:
+        assert f" {value:.4f} " in done.out
+    assert "note: seed-1: labels are not nodes of the graph" in done.out
+    assert done.out.endswith("\none/analysis\n")
+    assert command("analyze", "two", "--out", "new/place").out.endswith("\nnew/place\n")
+    assert sorted(path.name for path in Path("new/place").iterdir()) == [
+        "seed-0",
+        "seed-1",
+        "summary.csv",
+        "summary.md",
+    ]
+
+
 def test_datasets_shows_one(command, real_data):
     done = command("datasets", "cora")
     assert done.code == 0, done.err
@@ -235,7 +255,7 @@ def test_a_bracket_in_a_name_is_printed_as_it_is(command, tables):
     assert command("train", tables, *QUICK, "--out", place).out.endswith(f"\n{place}\n")
 
 
-@pytest.mark.parametrize("name", ["train", "predict", "datasets", "plot"])
+@pytest.mark.parametrize("name", ["train", "predict", "datasets", "plot", "analyze"])
 def test_help_shows_every_default(name):
     done = CliRunner().invoke(cli.app, [name, "--help"], env={"COLUMNS": "250", "TERM": "dumb", "NO_COLOR": "1"})
     assert done.exit_code == 0
@@ -341,6 +361,7 @@ def test_bad_data_get_one_sentence_and_leave_nothing_behind(command, tables, dam
         (["train", "digits", "--text", "words"], ["leave text out"]),
         (["predict", "nowhere"], ["there is no run folder nowhere"]),
         (["plot", "nowhere"], ["there is no run folder nowhere"]),
+        (["analyze", "nowhere"], ["there is no run folder nowhere"]),
         (["datasets", "nosuch"], ["unknown data set 'nosuch'"]),
     ],
 )
@@ -369,6 +390,20 @@ def test_a_damaged_run_is_refused(command, tables):
     weights.write_bytes(weights.read_bytes()[:-10])
     refused(command("predict", "run", "--out", "p.csv"), "weights.safetensors", "damaged", "restore it from a copy")
     assert not Path("p.csv").exists()
+
+
+@pytest.mark.parametrize("name", ["weights.safetensors", "predictions.parquet", "result.json", "data.json"])
+def test_a_run_that_lacks_a_file_is_not_analyzed(command, tables, name):
+    command("train", tables, *QUICK, "--out", "run")
+    Path("run", name).unlink()
+    # without its result, a run is not finished
+    refused(command("analyze", "run"), {"result.json": "run is not finished", "data.json": "it has no"}.get(name, name))
+    assert not Path("run/analysis").exists()
+
+
+def test_an_analysis_goes_to_a_folder(command, tables):
+    command("train", tables, *QUICK, "--out", "run")
+    refused(command("analyze", "run", "--out", "run/data.json"), "run/data.json is a file; give a folder as --out")
 
 
 def test_a_truncated_checkpoint_is_refused(command, tables):

@@ -5,33 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from legnn.analysis.pictures import FIRST, MARK, SECOND, new_figure, save_picture
 from legnn.errors import InputError
-from legnn.files import atomic_write
 from legnn.runs import RunFolder
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# two hues and a gray that stay apart for color-blind readers and in print
-TRAIN, VAL, MARK = "#3b6fb6", "#d1662a", "#666666"
+TRAIN, VAL = FIRST, SECOND
 
 
 def draw_curves(run: RunFolder, path: Path) -> None:
     """Draw the run's epochs to `path` (.png, .svg or .pdf)."""
-    # matplotlib takes a second to import and opens no window here
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     logs = run.logs()
     if not logs:
         raise InputError(f"{run.path} has no epochs to draw yet")
-    if path.suffix not in (".png", ".svg", ".pdf"):
-        raise InputError(f"a picture goes to a .png, .svg or .pdf file, not to {path}")
     with_pseudo = logs[-1]["pseudo_labels"] is not None
-    panels = 3 if with_pseudo else 2
-    figure, axes = pyplot.subplots(1, panels, figsize=(4 * panels, 3.2), layout="constrained")
+    figure, axes = new_figure(1, 3 if with_pseudo else 2)
     _train_and_val(axes[0], logs, "accuracy", "train_accuracy", "predicted training nodes")
     _train_and_val(axes[1], logs, "loss", "supervised_loss", "training, supervised")
     if with_pseudo:
@@ -39,13 +29,10 @@ def draw_curves(run: RunFolder, path: Path) -> None:
     best = run.result().best_epoch if run.is_finished else None
     for axis in axes:
         axis.set_xlabel("epoch")
-        axis.spines[["top", "right"]].set_visible(False)
         if best is not None:
             axis.axvline(best, color=MARK, linewidth=0.8, linestyle=":")
     figure.suptitle(_title(run), fontsize=11)
-    with atomic_write(path) as file:
-        figure.savefig(file, format=path.suffix[1:], dpi=120)
-    pyplot.close(figure)
+    save_picture(figure, path)
 
 
 def _title(run: RunFolder) -> str:

@@ -27,7 +27,12 @@ def write_table(frame: pd.DataFrame, path: str | Path) -> None:
     """Writes a frame to `path` + `.md`, rounded, and to `path` + `.csv`, in full precision, each atomically."""
     path = Path(path)
     write_text(path.with_name(f"{path.name}.md"), to_markdown(frame))
-    with atomic_write(path.with_name(f"{path.name}.csv")) as file:
+    write_csv(frame, path.with_name(f"{path.name}.csv"))
+
+
+def write_csv(frame: pd.DataFrame, path: Path) -> None:
+    """Writes a frame to `path`, atomically."""
+    with atomic_write(path) as file:
         frame.to_csv(file, index=False)
 
 

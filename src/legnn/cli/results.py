@@ -1,4 +1,4 @@
-"""The commands that read a run: `predict` and `plot`."""
+"""The commands that read runs: `predict`, `plot` and `analyze`."""
 
 from __future__ import annotations
 
@@ -44,3 +44,20 @@ def plot(
     place = out or run / "curves.png"
     draw_curves(RunFolder.open(run), place)
     print_path(place)
+
+
+@with_settings("device", panels=False)
+def analyze(
+    runs: Annotated[list[Path], argument("Folders of finished runs, or of runs with several seeds")],
+    out: Annotated[Path | None, option("Folder for tables and pictures [analysis in the first RUN]")] = None,
+    **given: Any,
+) -> None:
+    """Measure finished runs: representations, calibration, pseudo labels, label similarity, cost.
+
+    Prints a table of all runs. Tables and pictures of each go to a folder of its own in --out.
+    """
+    from legnn.analysis import analyze
+    from legnn.cli.display import show_analysis
+
+    place = out or runs[0] / "analysis"
+    show_analysis(analyze(runs, place, **given), place)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from legnn.runs.adopt import adopt_graph
 from legnn.runs.build import make_inference, make_task, restore_model
 from legnn.runs.folder import DataCard, RunFolder
 from legnn.runs.graphs import load_graph, reload_graph
+from legnn.runs.representations import NodeRepresentations, compute_representations
 from legnn.runs.resources import explain_out_of_memory, select_device
 from legnn.runs.result import Result
 from legnn.training import Inference, LayerWise, Scores, matrix_products, prediction_precision, score
@@ -82,7 +84,21 @@ class Run:
         graph = self._graph_of(data)
         return score_splits(graph, self._infer(graph, device, Inference.predict))
 
-    def _infer(self, graph: GraphData, device: str, predict: Callable[[Inference], Tensor]) -> Tensor:
+    def representations(self, data: Source | None = None, *, device: str = "auto") -> NodeRepresentations:
+        """Returns `Z_N` of every node of the labeled type and the labels' representations; arguments as in `predict`.
+
+        Raises `InputError` for a model that has none, such as label propagation.
+        """
+        graph = self._graph_of(data)
+        rows = _target_rows(graph)
+        with self.inference(graph, device=device) as (layer_wise, inference):
+            found = compute_representations(layer_wise, inference)
+        y, split = graph.y.numpy()[rows], _split_names(graph)[rows]
+        return NodeRepresentations(**found, y=y, split=split, node_id=graph.node_id[rows])
+
+    @contextmanager
+    def inference(self, graph: GraphData, *, device: str = "auto") -> Iterator[tuple[LayerWise, Inference]]:
+        """Context with the run's model and `graph` on a device: what computes any nodes, and what predicts them all."""
         where = select_device(device)
         precision = prediction_precision(self.settings.train.precision, where)
         with explain_out_of_memory(self.settings), matrix_products(precision.products):
@@ -90,11 +106,22 @@ class Run:
             model = deepcopy(self.model).to(where)
             task = make_task(self.settings, graph, where)
             layer_wise = LayerWise(model, task, where, precision.dtype)
-            return predict(make_inference(layer_wise, model, graph, task, self.settings)).cpu()
+            yield layer_wise, make_inference(layer_wise, model, graph, task, self.settings)
+
+    def own_graph(self) -> GraphData:
+        """Returns the graph it was trained on, read again where it is not in memory."""
+        if self.graph is not None:
+            return self.graph
+        assert self.folder is not None, "a run that does not have its graph was opened from a folder"
+        return reload_graph(RunFolder(self.folder))
+
+    def _infer(self, graph: GraphData, device: str, predict: Callable[[Inference], Tensor]) -> Tensor:
+        with self.inference(graph, device=device) as (_, inference):
+            return predict(inference).cpu()
 
     def _graph_of(self, data: Source | None) -> GraphData:
         if data is None:
-            return self._own_graph()
+            return self.own_graph()
         if self.card.computed_features:
             return self._same_graph(data)
         # another source has splits of its own, if any, and the edges it has: none are drawn by its labels
@@ -103,12 +130,6 @@ class Run:
         options = {"training": False, "target_type": self.card.target_type}
         graph = load_graph(settings, data, self._text_features, **options)
         return adopt_graph(graph, self.card, self.predictions, self.settings)
-
-    def _own_graph(self) -> GraphData:
-        if self.graph is not None:
-            return self.graph
-        assert self.folder is not None, "a run that does not have its graph was opened from a folder"
-        return reload_graph(RunFolder(self.folder))
 
     def _same_graph(self, data: Source) -> GraphData:
         """A run whose features were computed from its graph predicts that graph alone, wherever its files are."""
@@ -137,17 +158,21 @@ def predictions_table(graph: GraphData, predicted: Tensor) -> pd.DataFrame:
     rows = _target_rows(graph)
     names = np.empty(graph.num_classes, dtype=object)
     names[:] = graph.class_names
-    split = np.full(graph.num_nodes, "", dtype=object)
-    for name in SPLITS:
-        split[getattr(graph, f"{name}_mask").numpy()] = name
     return pd.DataFrame(
         {
             "id": graph.node_id[rows],
             "prediction": names[predicted[:, 0].long().numpy()[rows]].tolist(),
             "confidence": predicted[:, 1].float().numpy()[rows],
-            "split": split[rows],
+            "split": _split_names(graph)[rows],
         }
     )
+
+
+def _split_names(graph: GraphData) -> np.ndarray:
+    split = np.full(graph.num_nodes, "", dtype=object)
+    for name in SPLITS:
+        split[getattr(graph, f"{name}_mask").numpy()] = name
+    return split
 
 
 def score_splits(graph: GraphData, predicted: Tensor) -> dict[str, Scores | None]:

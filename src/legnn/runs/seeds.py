@@ -90,6 +90,11 @@ def is_seeds_folder(path: Path) -> bool:
     return (path / SEEDS).is_file()
 
 
+def seed_folders(path: Path) -> list[Path]:
+    """Returns the folders of the runs that a folder of several seeds holds."""
+    return [path / f"seed-{seed}" for seed in read_json(path / SEEDS, SeedList).seeds]
+
+
 def _train_each(
     graph: GraphData,
     settings: ResolvedSettings,

@@ -1,7 +1,7 @@
 """Training: the loop, full batches and mini-batches, the objective, inference. No files are read or written here."""
 
 from legnn.training.full_batch import FullBatch
-from legnn.training.inference import Inference, assign_folds, predict_without_own_label
+from legnn.training.inference import Inference, assign_folds, predict_folds, predict_without_own_label
 from legnn.training.layer_wise import LayerWise
 from legnn.training.loop import EpochLog, Trainer
 from legnn.training.metrics import Scores, score
@@ -34,6 +34,7 @@ __all__ = [
     "join_ranks",
     "make_adam",
     "matrix_products",
+    "predict_folds",
     "predict_without_own_label",
     "prediction_precision",
     "require_staged",

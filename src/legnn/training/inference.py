@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -56,11 +56,17 @@ def predict_without_own_label(predict: Predict, shown: Tensor, fold: Tensor, nod
     else:
         rows = predict(shown, nodes)
         out = rows.new_zeros(fold.numel(), *rows.shape[1:]).index_copy_(0, nodes, rows)
+    for held, rows in predict_folds(predict, shown, fold):
+        out[held] = rows
+    return out
+
+
+def predict_folds(predict: Predict, shown: Tensor, fold: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """The nodes of each fold of `shown` and their rows of `predict`, the labels of the other folds shown."""
     fold = fold.to(shown.device)[shown]
     for k in fold.unique().tolist():
         held = shown[fold == k]
-        out[held] = predict(shown[fold != k], held)
-    return out
+        yield held, predict(shown[fold != k], held)
 
 
 @dataclass(eq=False)
@@ -79,6 +85,18 @@ class Inference:
     fold: Tensor
     uses_labels: bool
     postprocess: PostProcess | None = None
+
+    @property
+    def nodes(self) -> Tensor:
+        """`[n]` the nodes that are predicted."""
+        if self.task.targets is not None:
+            return self.task.targets
+        return torch.arange(self.fold.numel(), device=self.task.train.device)
+
+    @property
+    def shown(self) -> Tensor:
+        """The nodes whose labels the model sees where all labels are shown; none for one that does not use them."""
+        return self.task.train if self.uses_labels else self.task.train[:0]
 
     def predict(self) -> Tensor:
         """`[M, 2]` class and confidence."""

@@ -13,10 +13,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from legnn.errors import InputError
 from legnn.graph import LabelBlock, LabelEdges, LabelGraph, SampledLabelGraph
 from legnn.graph.sampling import all_neighbors, all_senders, neighbors_of
-from legnn.nn import Model, StagedModel
+from legnn.nn import LEGNN, Model, StagedModel
 from legnn.nn.base import Nodes
+from legnn.nn.model import Representations
 from legnn.ops import class_sum
 from legnn.training.memory import SINGLE, Size, total_bytes
 from legnn.training.protocols import Reduce, require_staged
@@ -77,8 +79,35 @@ class LayerWise:
         graph = self.task.show(shown)
         if self.is_at_once:
             return reduce(self.model(self._inputs, graph).index_select(0, nodes))
+        # `reduce` of no logits gives the shape and type of a row
+        empty = reduce(torch.zeros(0, graph.num_classes, device=nodes.device))
+        return self._staged_rows(graph, shown, nodes, empty, lambda states: reduce(self._staged.classify(states)))[0]
+
+    @torch.no_grad()
+    def representations(self, shown: Tensor, nodes: Tensor) -> Representations:
+        """`Z_N` of `nodes` `[n]`, in single precision, and the labels as the last layer reads them; as in `logits`."""
+        if not isinstance(self.model, LEGNN):
+            name = type(self.model).__name__
+            raise InputError(f"{name} has no representations of nodes; train a model with `architecture=legnn`")
+        model, channels = self.model.eval(), self.model.channels
+        graph = self.task.show(shown)
+        if self.is_at_once:
+            states, labels = model.embed(self._inputs, graph)
+            rows = states.index_select(0, nodes).float()
+        else:
+            empty = torch.zeros(0, channels, device=nodes.device)
+            rows, labels = self._staged_rows(graph, shown, nodes, empty, lambda states: states[:, :channels].float())
+        return Representations(rows, None if labels is None else labels[:, :channels].float())
+
+    def _staged_rows(
+        self, graph: LabelGraph, shown: Tensor, nodes: Tensor, empty: Tensor, finish: Reduce
+    ) -> tuple[Tensor, Tensor | None]:
+        """`finish` of the states of `nodes` after the last stage, rows like those of `empty` `[0, …]`.
+
+        Beside them, the labels that the last stage reads.
+        """
         if nodes.numel() == 0:
-            return reduce(torch.zeros(0, graph.num_classes, device=nodes.device))
+            return empty, None
         needed = self._needed(graph, shown, nodes)
         state, labels = self._encode(graph, needed[0])
         last = self._staged.num_stages - 1
@@ -89,13 +118,11 @@ class LayerWise:
             labels = self._labels(k, graph, state, labels)
             state = self.ranks.all_reduce(new)
         wanted = needed[-1].nonzero().flatten()
-        # `reduce` of no logits gives the shape and type of a row
-        shape = reduce(torch.zeros(0, graph.num_classes, device=state.device))
-        out = shape.new_zeros(wanted.numel(), *shape.shape[1:])
+        out = empty.new_zeros(wanted.numel(), *empty.shape[1:], device=state.device)
         for chunk in self._chunks(graph, needed[-1]):
-            rows = reduce(self._staged.classify(self._compute(last, chunk, state, labels)[0]))
+            rows = finish(self._compute(last, chunk, state, labels)[0])
             out[torch.searchsorted(wanted, chunk.nodes[: chunk.num_nodes])] = rows.to(out.device)
-        return self.ranks.all_reduce(out)[torch.searchsorted(wanted, nodes)]
+        return self.ranks.all_reduce(out)[torch.searchsorted(wanted, nodes)], labels
 
     def _fits(self, model: StagedModel) -> bool:
         """Whether all nodes can be computed at once; by the total memory, so that the answer is always the same."""

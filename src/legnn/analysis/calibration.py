@@ -1,0 +1,77 @@
+"""Whether a model is right as often as its probabilities say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from legnn.analysis.arrays import as_array, band_of, check_rows
+from legnn.analysis.pictures import FIRST, MARK, new_figure, save_picture
+from legnn.errors import InputError
+
+BINS = 15
+
+
+def reliability(confidence: ArrayLike | Tensor, correct: ArrayLike | Tensor, bins: int = BINS) -> pd.DataFrame:
+    """Returns `low`, `high`, `nodes`, mean `confidence` and `accuracy` of bins of equal width over `[0, 1]`.
+
+    Args:
+        confidence: `[n]` the probability of each node's predicted class.
+        correct: `[n]` whether this class is the node's own.
+    """
+    p, right = as_array(confidence).astype(np.float64), as_array(correct).astype(np.float64)
+    check_rows(confidence=p, correct=right)
+    if bins < 1:
+        raise InputError(f"bins must be at least 1, got {bins}")
+    edges = np.linspace(0, 1, bins + 1)
+    # a bin is (low, high], and 0 is in the first
+    place = np.clip(band_of(p, edges), 0, bins - 1)
+    nodes = np.bincount(place, minlength=bins)
+    means = [np.bincount(place, values, minlength=bins) for values in (p, right)]
+    means = [np.divide(total, nodes, out=np.full(bins, np.nan), where=nodes > 0) for total in means]
+    columns = {"low": edges[:-1], "high": edges[1:], "nodes": nodes, "confidence": means[0], "accuracy": means[1]}
+    return pd.DataFrame(columns)
+
+
+def expected_calibration_error(confidence: ArrayLike | Tensor, correct: ArrayLike | Tensor, bins: int = BINS) -> float:
+    """`ECE = Σ_b n_b/n |accuracy_b - confidence_b|` over the bins of `reliability`; NaN without nodes."""
+    found = reliability(confidence, correct, bins)
+    found = found[found["nodes"] > 0]
+    if found.empty:
+        return float("nan")
+    gap = (found["accuracy"] - found["confidence"]).abs()
+    return float((found["nodes"] * gap).sum() / found["nodes"].sum())
+
+
+def brier_score(probabilities: ArrayLike | Tensor, y: ArrayLike | Tensor) -> float:
+    """`1/n Σ_i Σ_c (p_ic - [y_i = c])²` for `probabilities` `[n, C]`, over the nodes of known class; NaN without any.
+
+    0 for certainty in the right class, 2 for certainty in a wrong one.
+    """
+    p, classes = as_array(probabilities).astype(np.float64), as_array(y)
+    check_rows(probabilities=p, y=classes)
+    known = classes >= 0
+    if not known.any():
+        return float("nan")
+    rows = np.flatnonzero(known)
+    # Σ_c (p_c - [y = c])² = Σ_c p_c² - 2 p_y + 1, without a matrix of one-hot rows
+    return float((np.square(p[rows]).sum(1) - 2 * p[rows, classes[rows]] + 1).mean())
+
+
+def draw_reliability(bins: pd.DataFrame, path: str | Path, title: str = "") -> None:
+    """Draws what `reliability` returns: accuracy against confidence, and how many nodes each bin has."""
+    figure, (axis, count) = new_figure(2, 1, height=2.4)
+    some = bins[bins["nodes"] > 0]
+    width = bins["high"] - bins["low"]
+    axis.bar(bins["low"], bins["accuracy"].fillna(0), width, align="edge", color=FIRST, edgecolor="white")
+    axis.plot([0, 1], [0, 1], color=MARK, linewidth=0.8, linestyle="--")
+    axis.plot(some["confidence"], some["accuracy"], "o", color=MARK, markersize=3)
+    axis.set(xlim=(0, 1), ylim=(0, 1), ylabel="accuracy")
+    axis.set_title(title, fontsize=10)
+    count.bar(bins["low"], bins["nodes"], width, align="edge", color=MARK, edgecolor="white")
+    count.set(xlim=(0, 1), xlabel="confidence", ylabel="nodes")
+    save_picture(figure, path)

@@ -1,0 +1,44 @@
+"""What a model knows of each node and each label before it classifies."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from legnn.training import Inference, LayerWise, predict_folds
+
+
+class NodeRepresentations(NamedTuple):
+    """`Z_N` of every node of the labeled type, in the order of the graph, as arrays on the host."""
+
+    nodes: np.ndarray
+    """`[n, D]` with the labels of all training nodes shown, as the paper does at inference."""
+    nodes_without_own_label: np.ndarray
+    """`[n, D]` where no row depends on the node's own label: training nodes are computed out of fold."""
+    labels: np.ndarray | None
+    """`[C, D]` the labels as the last layer reads them; None where labels are not nodes."""
+    y: np.ndarray
+    """`[n]` int64, -1 where the class is unknown."""
+    split: np.ndarray
+    """`[n]` `"train"`, `"val"`, `"test"`, or empty for a node in no split."""
+    node_id: np.ndarray
+    """`[n]`."""
+
+
+def compute_representations(layer_wise: LayerWise, inference: Inference) -> dict[str, Any]:
+    """Returns `nodes`, `nodes_without_own_label` and `labels` for all nodes that `inference` predicts."""
+    every, shown = inference.nodes, inference.shown
+    with_own, labels = layer_wise.representations(shown, every)
+    nodes = with_own.cpu().numpy()
+    without = nodes
+    if shown.numel():
+        without = nodes.copy()
+        # from a node to its row: nodes that are not of the labeled type have none
+        place = torch.full((inference.fold.numel(),), -1, device=every.device)
+        place[every] = torch.arange(every.numel(), device=every.device)
+        for held, rows in predict_folds(lambda *given: layer_wise.representations(*given).nodes, shown, inference.fold):
+            without[place[held].cpu().numpy()] = rows.cpu().numpy()
+    of_labels = None if labels is None else labels.cpu().numpy()
+    return {"nodes": nodes, "nodes_without_own_label": without, "labels": of_labels}
