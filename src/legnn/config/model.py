@@ -9,8 +9,9 @@ from legnn.config.fields import Section, setting
 
 Normalize = Literal["relation", "joint"]
 """How the weights of `A'` are normalized: over all edges at once, as in the paper's equations (`joint`), or within
-each kind of edge and averaged over the kinds that a node really has (`relation`)."""
+each kind of edge and averaged over the kinds (`relation`), by default over those that a node really has."""
 
+AbsentLabel = Literal["skip", "zero"]
 LabelUsage = Literal["vanilla", "concat", "addition", "enhanced"]
 LabelFeatures = Literal["one-hot", "class-mean", "given"]
 
@@ -56,7 +57,7 @@ class ModelSettings(Section):
     node_weight: float = setting(
         1.0, "normalize = relation: weight of the neighbors in the mean with the label, whose weight is 1", above=0
     )
-    absent_label: Literal["skip", "zero"] = setting(
+    absent_label: AbsentLabel = setting(
         "skip", "normalize = relation: a node that shows no label leaves it out of this mean, or counts it as zero"
     )
     residual: Literal["none", "identity", "linear"] = setting(
