@@ -117,13 +117,14 @@ class GAT(nn.Module):
 
     def _values_and_scores(self, x: Tensor, num_targets: int) -> Tensor:
         """`W_N h`, `s_N · W_N h` and `t_N · W_N h` (or `t_N · B_N h`): values and scores are columns of one product."""
-        rows = [self.node.weight, self._score_rows(self.source, self.node.weight)]
-        target_vectors = self.target_vectors()[0]
+        by_head = self._split_heads(self.node.weight, 0)
+        rows = [self.node.weight, _score_rows(self.source, by_head)]
+        target_vectors, dropped = self.target_vectors()[0], self._drop(x)
         if target_vectors is None:
-            return product(self._drop(x), torch.cat(rows))
-        weight = self.node.weight if self.target_map is None else self.target_map.weight
-        target_rows = self._score_rows(target_vectors, weight)
-        dropped = self._drop(x)
+            return product(dropped, torch.cat(rows))
+        if self.target_map is not None:
+            by_head = self._split_heads(self.target_map.weight, 0)
+        target_rows = _score_rows(target_vectors, by_head)
         if dropped is x:
             return product(x, torch.cat([*rows, target_rows]))
         # targets have a draw of their own, and with it a product of their own
@@ -132,29 +133,32 @@ class GAT(nn.Module):
         both = torch.cat([sent, F.pad(target, (0, 0, 0, x.size(0) - num_targets))], 1)
         return pad_columns(both, padded_width(both.size(1), both))
 
-    def _score_rows(self, vectors: Tensor | None, weight: Tensor) -> Tensor:
-        """`a W` `[heads, in]`, since `a · W h` is `(a W) h`."""
-        assert vectors is not None
-        return torch.einsum("hd,hdi->hi", vectors, weight.unflatten(0, (self.attention.heads, -1)))
-
     def _label_attention(self, labels: Tensor | None) -> LabelAttention | None:
         """`H_L W_L`, `s_L · H_L W_L` and `t_L · H_L W_L` (or `t_L · H_L B_L`)."""
         if labels is None or self.label is None:
             return None
         dropped = self._drop(labels)
         values = self.label(dropped)[:, : self.attention.channels]
-        target_vectors, target_values = self.target_vectors()[1], values
+        by_head = of_targets = self._split_heads(values, 1)
+        target_vectors = self.target_vectors()[1]
         if target_vectors is not None and (dropped is not labels or self.label_target_map is not None):
             target_map = self.label if self.label_target_map is None else self.label_target_map
-            target_values = target_map(self._drop(labels))[:, : self.attention.channels]
-        return LabelAttention(
-            values, self._scores(values, self.label_source), self._scores(target_values, target_vectors)
-        )
+            of_targets = self._split_heads(target_map(self._drop(labels))[:, : self.attention.channels], 1)
+        target, source = _scores(of_targets, target_vectors), _scores(by_head, self.label_source)
+        return LabelAttention(values, source, target)
 
-    def _scores(self, values: Tensor, vectors: Tensor | None) -> Tensor | None:
-        if vectors is None:
-            return None
-        return (values.unflatten(1, (self.attention.heads, -1)) * vectors.to(values.dtype)).sum(-1)
+    def _split_heads(self, values: Tensor, axis: int) -> Tensor:
+        return values.unflatten(axis, (self.attention.heads, -1))
 
     def _drop(self, x: Tensor) -> Tensor:
         return drop(x, self.dropout, training=self.training)
+
+
+def _score_rows(vectors: Tensor | None, by_head: Tensor) -> Tensor:
+    """`a W` `[heads, in]` for `W` `[heads, D, in]`, since `a · W h` is `(a W) h`."""
+    assert vectors is not None
+    return torch.einsum("hd,hdi->hi", vectors, by_head)
+
+
+def _scores(by_head: Tensor, vectors: Tensor | None) -> Tensor | None:
+    return None if vectors is None else (by_head * vectors.to(by_head.dtype)).sum(-1)
