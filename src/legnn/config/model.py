@@ -51,9 +51,9 @@ class ModelSettings(Section):
     symmetric_norm: bool = setting(False, "gat: scale messages by degrees, as in GCN")
     scaled_scores: bool = setting(False, "gat with symmetric_norm: scores are computed after the scaling by degrees")
     attention_vectors: Literal["separate", "shared"] = setting(
-        "separate", "gat: of a node type as source and as target, two vectors or the same one"
+        "separate", "gat: nodes, and labels, have a vector as source and another as target, or one for both"
     )
-    target_map: bool = setting(False, "gat: the score of the target has a matrix of its own")
+    target_map: bool = setting(False, "gat: the score of the target is computed with a matrix of its own")
     node_weight: float = setting(
         1.0, "normalize = relation: weight of the neighbors in the mean with the label, whose weight is 1", above=0
     )
