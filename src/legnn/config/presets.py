@@ -100,7 +100,7 @@ class Paper(Preset):
     def choose(self, facts: GraphFacts, given: Mapping[str, Any]) -> dict[str, Any]:
         """By data set, backbone and use of labels."""
         source, backbone = _tabled(given), given.get("backbone", self.backbone)
-        of_data_set = HYPERPARAMETERS[source]._asdict()
+        of_data_set = HYPERPARAMETERS[source]
         is_ours = backbone in DROPOUT_AND_LR[source]
         by_labels = DROPOUT_AND_LR[source][backbone if is_ours else "gat"]
         dropout, lr = by_labels[given.get("labels", ModelSettings.labels)]
@@ -140,7 +140,7 @@ class Published(Preset):
         """By data set, or the number of node types."""
         source = given.get("source")
         is_mag = source == "ogbn-mag" or (source != "ogbn-arxiv" and facts.num_types > 1)
-        of_data_set = HYPERPARAMETERS["ogbn-mag" if is_mag else "ogbn-arxiv"]._asdict()
+        of_data_set = HYPERPARAMETERS["ogbn-mag" if is_mag else "ogbn-arxiv"]
         chosen: dict[str, Any] = {
             **_PLAIN,
             **of_data_set,
