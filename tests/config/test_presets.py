@@ -28,7 +28,7 @@ def test_nothing_is_left_open_for_few_labels_or_for_many(preset, num_train):
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_preset_chooses_what_the_help_calls_chosen(preset):
-    chosen = PRESETS[preset](facts(), {})
+    chosen = PRESETS[preset].choose(facts(), {})
     assert {name for name, one in SETTINGS.items() if one.chosen and one.section != "data"} <= set(chosen)
 
 
@@ -104,6 +104,100 @@ def test_the_paper_normalizes_jointly_and_shows_no_label_at_the_input():
     assert (model.norm, model.residual, model.label_edges, model.scale) == ("batch", "linear", False, "none")
     lifted = Settings(preset="paper").override(backbone="gin").resolve(facts()).model
     assert lifted.normalize == "relation", "a lifted layer has no joint form"
+
+
+def test_the_paper_shares_attention_vectors_has_no_biases_and_a_batch_norm_on_ogbn_arxiv_alone():
+    model = Settings(preset="paper").override(backbone="gat").resolve(facts()).model
+    assert (model.attention_vectors, model.target_attention, model.bias) == ("shared", True, False)
+    assert (model.hidden, model.heads, model.shared_projection) == (540, 3, True)
+    norms = {
+        source: Settings(preset="paper").override(source=source).resolve(facts()).model.norm
+        for source in ("ogbn-arxiv", "elsewhere", "ogbn-mag", "oag-venue")
+    }
+    assert norms == {"ogbn-arxiv": "batch", "elsewhere": "batch", "ogbn-mag": "none", "oag-venue": "none"}
+
+
+def appendix() -> list[tuple[str, str, str, float, float]]:
+    """The first table of the appendix, row by row, as it is printed."""
+    labels = {"Vanilla": "vanilla", "Concat": "concat", "Addition": "addition", "LEGNN": "enhanced"}
+    rows = """
+    gcn  Vanilla  .6 .001  .3 .001  .2 .001
+    gcn  Concat   .4 .001  .3 .001  .2 .001
+    gcn  Addition .6 .001  .3 .001  .2 .001
+    gcn  LEGNN    .6 .002  .3 .001  .4 .001
+    sage Vanilla  .6 .001  .3 .001  .3 .001
+    sage Concat   .5 .001  .4 .001  .2 .001
+    sage Addition .6 .002  .4 .001  .3 .001
+    sage LEGNN    .5 .002  .3 .001  .4 .001
+    gat  Vanilla  .6 .001  .4 .001  .2 .001
+    gat  Concat   .6 .001  .4 .001  .2 .001
+    gat  Addition .6 .002  .3 .001  .3 .001
+    gat  LEGNN    .6 .002  .3 .001  .4 .001
+    """
+    found = []
+    for backbone, method, *numbers in (line.split() for line in rows.strip().splitlines()):
+        for k, source in enumerate(("ogbn-arxiv", "ogbn-mag", "oag-venue")):
+            found.append((source, backbone, labels[method], float(numbers[2 * k]), float(numbers[2 * k + 1])))
+    return found
+
+
+def test_dropout_and_learning_rate_of_the_paper_are_those_of_the_appendix_for_every_method():
+    for source, backbone, labels, dropout, lr in appendix():
+        given = {"source": source, "backbone": backbone, "labels": labels}
+        chosen = Settings(preset="paper").override(**given).resolve(facts())
+        assert (chosen.model.dropout, chosen.train.lr) == (dropout, lr), given
+
+
+PUBLISHED = {
+    "backbone": "gat", "labels": "enhanced", "layers": 3, "normalize": "relation", "node_weight": 2.0,
+    "absent_label": "zero", "label_at_input": False, "attention_vectors": "separate", "residual": "linear",
+    "label_norm": "batch", "bias": False, "drop_labels": True, "shared_projection": True, "init": "published",
+    "scale": "none", "weight_decay": 0.0, "alpha": 0.5, "selection": True, "precision": "fp32", "ties": "latest",
+    "undirected": True, "remove_duplicates": False, "type_channels": 128,
+}  # fmt: skip
+ARXIV = {
+    **PUBLISHED, "hidden": 540, "heads": 3, "target_attention": False, "symmetric_norm": True, "scaled_scores": True,
+    "target_map": False, "norm": "batch", "input_dropout": 0.1, "layer_dropout": 0.0, "dropout": 0.6, "lr": 0.002,
+    "epochs": 2000, "patience": 200, "cosine_steps": "epochs", "batch": "full", "delta": 10.0, "threshold": 0.7,
+    "weight": 0.5, "self_loops": True,
+}  # fmt: skip
+MAG = {
+    **PUBLISHED, "hidden": 512, "heads": 8, "target_attention": True, "symmetric_norm": False, "scaled_scores": False,
+    "target_map": True, "norm": "none", "input_dropout": 0.0, "layer_dropout": 0.1, "dropout": 0.3, "lr": 0.001,
+    "epochs": 500, "patience": 50, "cosine_steps": 50000, "batch": 370, "fanout": "15,10,5", "delta": 5.0,
+    "threshold": 0.6, "weight": 0.1, "pseudo_steps": "separate", "self_loops": False, "missing_features": "published",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("source", "expected"), [("ogbn-arxiv", ARXIV), ("ogbn-mag", MAG)])
+def test_the_published_settings_are_those_of_the_code(source, expected):
+    settings = Settings(preset="published").override(source=source, as_train=True)
+    chosen = values(settings.resolve(facts()))
+    assert {name: chosen[name] for name in expected} == expected
+    assert settings.data == settings.resolve(facts()).data, "the graph is loaded with the settings that are written"
+
+
+def test_other_graphs_have_the_published_form_of_ogbn_arxiv_or_with_several_types_of_ogbn_mag():
+    settings = Settings(preset="published").override(source="elsewhere")
+    one, several = (values(settings.resolve(facts(num_types=types))) for types in (1, 4))
+    assert (one["hidden"], one["batch"], one["symmetric_norm"]) == (540, "auto", True)
+    assert (several["hidden"], several["batch"], several["target_map"]) == (512, 370, True)
+    assert several["missing_features"] == "spectral", "the walks of ogbn-mag need its types"
+
+
+def test_what_is_given_wins_over_a_preset_in_the_data_too():
+    settings = Settings(preset="published").override(source="ogbn-mag", self_loops=True, remove_duplicates=True)
+    assert (settings.data.self_loops, settings.data.remove_duplicates) == (True, True)
+    assert settings.data.missing_features == "published"
+    assert Settings().override(source="ogbn-mag").data.missing_features == "spectral"
+
+
+@pytest.mark.parametrize("preset", ["paper", "published"])
+@pytest.mark.parametrize("hidden", [1, 8, 12, 64, 540])
+def test_the_heads_divide_a_width_that_is_given(preset, hidden):
+    for source in ("ogbn-arxiv", "ogbn-mag"):
+        settings = Settings(preset=preset).override(hidden=hidden, source=source, backbone="gat")
+        assert hidden % settings.resolve(facts()).model.heads == 0
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ def written(tmp_path, text: str):
 overrides = st.fixed_dictionaries(
     {},
     optional={
-        "preset": st.sampled_from(["recommended", "paper"]),
+        "preset": st.sampled_from(["recommended", "paper", "published"]),
         "backbone": st.sampled_from(["gcn", "sage", "gat", "gatv2", "transformer", "gin"]),
         "labels": st.sampled_from(["vanilla", "concat", "addition", "enhanced"]),
         "hidden": st.none() | st.integers(1, 512),
@@ -89,8 +89,8 @@ def test_a_whole_number_will_do_for_a_fraction(tmp_path):
         ),
         ("self_training: {treshold: 1}", r"unknown key 'self_training\.treshold' \(did you mean 'threshold'\?\)"),
         ("7: 8", "unknown key '7'"),
-        ("preset: papr", r"preset must be one of recommended, paper, got 'papr' \(did you mean 'paper'\?\)"),
-        ("preset: [paper]", r"preset must be one of recommended, paper, got \['paper'\]"),
+        ("preset: papr", r"preset must be one of recommended, paper, published, got 'papr' \(did you mean 'paper'\?\)"),
+        ("preset: [paper]", r"preset must be one of recommended, paper, published, got \['paper'\]"),
         ("train: {epochs: many}", "train.epochs must be a whole number, got 'many'"),
         ("train: {epochs: 1.5}", "train.epochs must be a whole number, got 1.5"),
         ("train: {epochs: true}", "train.epochs must be a whole number, got True"),

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.strategies import label_graphs
 from torch import Tensor, nn
 
@@ -23,6 +24,12 @@ LAYERS: dict[str, Callable[..., nn.Module]] = {
     "gat, symmetric": lambda **options: GAT(IN, OUT, heads=2, symmetric_norm=True, **options),
     "gat, as published": lambda **options: GAT(
         IN, OUT, heads=1, target_attention=False, symmetric_norm=True, **options
+    ),
+    "gat, scaled scores": lambda **options: GAT(IN, OUT, heads=2, symmetric_norm=True, scaled_scores=True, **options),
+    "gat, shared vectors": lambda **options: GAT(IN, OUT, heads=2, attention_vectors="shared", **options),
+    "gat, target map": lambda **options: GAT(IN, OUT, heads=3, target_map=True, **options),
+    "gat, shared vectors, target map": lambda **options: GAT(
+        IN, OUT, heads=2, attention_vectors="shared", target_map=True, **options
     ),
 }
 
@@ -47,7 +54,8 @@ def inputs(graph: LabelGraph, seed: int = 1) -> tuple[Tensor, Tensor]:
 
 def gradients(outputs: tuple[Tensor, Tensor], wrt: list[Tensor]) -> list[Tensor]:
     generator = torch.Generator().manual_seed(2)
-    total = sum((out * torch.randn(out.shape, dtype=out.dtype, generator=generator)).sum() for out in outputs)
+    weights = [torch.randn(out.shape, dtype=torch.float64, generator=generator) for out in outputs]
+    total = sum((out * weight.to(out.dtype)).sum() for out, weight in zip(outputs, weights, strict=True))
     found = torch.autograd.grad(total, wrt, allow_unused=True)
     return [torch.zeros_like(t) if g is None else g for t, g in zip(wrt, found, strict=True)]
 
@@ -63,6 +71,39 @@ def test_an_enhanced_layer_equals_the_dense_reference(name: str, normalize: str,
     ours, reference = layer(x, labels, graph), dense_layer(layer, x, labels, graph)
     torch.testing.assert_close(ours, reference)
     torch.testing.assert_close(gradients(ours, wrt), gradients(reference, wrt))
+
+
+@pytest.mark.parametrize("absent_label", ["skip", "zero"])
+@pytest.mark.parametrize("name", ["gcn", "sage", "gat", "gat, scaled scores"])
+@given(graph=label_graphs(), node_weight=st.sampled_from([0.25, 1.0, 2.0]))
+@settings(max_examples=40, deadline=None)
+def test_a_weighted_mean_of_the_relations_equals_the_dense_reference(
+    name: str, absent_label: str, graph: LabelGraph, node_weight: float
+) -> None:
+    options = {"node_weight": node_weight, "absent_label": absent_label}
+    layer = make(name, label_edges=graph.label_adjacency is not None, **options)
+    x, labels = inputs(graph)
+    wrt = [x, labels, *layer.parameters()]
+    ours, reference = layer(x, labels, graph), dense_layer(layer, x, labels, graph)
+    torch.testing.assert_close(ours, reference)
+    torch.testing.assert_close(gradients(ours, wrt), gradients(reference, wrt))
+
+
+@pytest.mark.parametrize("name", ["gcn", "sage", "gat"])
+@given(graph=label_graphs(label_edges=False), node_weight=st.floats(0.1, 10))
+@settings(max_examples=20, deadline=None)
+def test_a_label_that_counts_as_zero_scales_the_neighbors_by_the_same_number_in_every_node(
+    name: str, graph: LabelGraph, node_weight: float
+) -> None:
+    alone, mean = make(name, enhanced=False), make(name, node_weight=node_weight, absent_label="zero")
+    mean.load_state_dict({**mean.state_dict(), **alone.state_dict()})
+    x, labels = inputs(graph)
+    hidden = torch.ones(graph.num_nodes, dtype=torch.bool).index_fill(0, graph.shown, False)
+    at_zero = [layer(torch.zeros_like(x), one, graph)[0] for layer, one in ((alone, None), (mean, 0 * labels))]
+    neighbors, whole = alone(x, None, graph)[0] - at_zero[0], mean(x, labels, graph)[0] - at_zero[1]
+    if name == "sage":  # the root is no message
+        neighbors, whole = (out - x @ alone.root.weight.T for out in (neighbors, whole))
+    torch.testing.assert_close(whole[hidden], neighbors[hidden] * node_weight / (node_weight + 1))
 
 
 @pytest.mark.parametrize("name", LAYERS)
@@ -133,17 +174,23 @@ def test_an_edge_of_weight_two_counts_as_two_edges(name: str) -> None:
     torch.testing.assert_close(layer(x, labels, one), layer(x, labels, other))
 
 
-@pytest.mark.parametrize("name", ["gcn", "sage", "gat"])
-def test_single_precision_uses_the_sparse_form_and_agrees(name: str) -> None:
+@pytest.mark.parametrize("normalize", ["joint", "relation"])
+@pytest.mark.parametrize("name", ["gcn", "sage", "gat", "gat, scaled scores", "gat, target map"])
+def test_single_precision_uses_the_sparse_form_and_agrees(name: str, normalize: str) -> None:
     graph = LabelGraph(
         Adjacency.from_edge_index(torch.randint(0, 50, (2, 400)), 50), torch.arange(20), torch.arange(20) % 3, 3
     )
-    layer = make(name)
+    layer = make(name, normalize=normalize)
     x, labels = inputs(graph)
     expected = dense_layer(layer, x, labels, graph)
-    found = layer.float()(x.float(), labels.float(), graph)
-    for ours, reference in zip(found, expected, strict=True):
-        torch.testing.assert_close(ours, reference.float(), rtol=1e-4, atol=1e-4)
+    expected_gradients = gradients(expected, [x, labels, *layer.parameters()])
+    layer.float()
+    single = [one.detach().float().requires_grad_() for one in (x, labels)]
+    found = layer(*single, graph)
+    found_gradients = gradients(found, [*single, *layer.parameters()])
+    exact = {"rtol": 1e-3, "atol": 1e-3}
+    for ours, reference in zip((*found, *found_gradients), (*expected, *expected_gradients), strict=True):
+        torch.testing.assert_close(ours.double(), reference, **exact)
 
 
 def test_heads_must_divide_the_channels() -> None:

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from tests.strategies import label_graphs
 
+from legnn.errors import InputError
 from legnn.graph import Adjacency, LabelGraph
 from legnn.nn import BACKBONES, LEGNN, ModelSettings
 
@@ -127,6 +128,23 @@ def test_the_number_of_parameters_is_that_of_the_equations():
     enhanced = make(3, "gcn", "enhanced", layers=2, residual="identity")
     # a row a class, W_L in both layers, and a bias of labels in the first: nothing reads those of the last
     assert enhanced.num_parameters() == model.num_parameters() + 3 * HIDDEN + 2 * HIDDEN * HIDDEN + HIDDEN
+
+
+def test_labels_have_the_norm_of_the_settings_where_nodes_have_one():
+    kinds = {
+        (norm, label_norm): type(make(3, norm=norm, label_norm=label_norm).layers[0].label_norm).__name__
+        for norm in ("none", "batch", "layer")
+        for label_norm in ("layer", "batch")
+    }
+    assert {kind for (norm, _), kind in kinds.items() if norm == "none"} == {"NoneType"}
+    assert {kind for (norm, label), kind in kinds.items() if norm != "none" and label == "layer"} == {"LayerNorm"}
+    assert {kind for (norm, label), kind in kinds.items() if norm != "none" and label == "batch"} == {"BatchNorm1d"}
+
+
+def test_one_class_is_no_batch_of_labels():
+    with pytest.raises(InputError, match="label_norm = batch needs at least two classes"):
+        make(1, norm="batch", label_norm="batch")
+    make(1, norm="none", label_norm="batch")
 
 
 def test_the_settings_of_a_model_leave_nothing_open():

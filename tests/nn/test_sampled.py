@@ -71,6 +71,30 @@ def test_for_every_kind_of_attention(options, normalize):
     check(graph_of(weighted=True, label_edges=False), "gat", "enhanced", normalize=normalize, **options)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"symmetric_norm": True, "scaled_scores": True},
+        {"attention_vectors": "shared"},
+        {"target_map": True},
+        {"target_map": True, "attention_vectors": "shared", "symmetric_norm": True, "scaled_scores": True},
+        {"bias": False},
+    ],
+)
+@pytest.mark.parametrize("normalize", ["relation", "joint"])
+def test_for_the_published_kinds_of_attention(options, normalize):
+    check(
+        graph_of(weighted=True, label_edges=True), "gat", "enhanced", normalize=normalize, label_edges=True, **options
+    )
+
+
+@pytest.mark.parametrize("absent_label", ["skip", "zero"])
+@pytest.mark.parametrize("backbone", ["gcn", "sage", "gat", "gatv2"])
+def test_for_a_weighted_mean_of_the_relations(backbone, absent_label):
+    graph = graph_of(weighted=False, label_edges=False)
+    check(graph, backbone, "enhanced", node_weight=2.0, absent_label=absent_label)
+
+
 @pytest.mark.parametrize("label_features", ["class-mean", "given"])
 def test_for_other_features_of_labels(label_features):
     check(graph_of(weighted=False, label_edges=False), "gcn", "enhanced", label_features=label_features)

@@ -91,6 +91,20 @@ def test_with_one_type_the_statistics_are_vectors_as_before():
     assert FeatureScale("standard", F, 3).mean.shape == (3, F)
 
 
+@pytest.mark.parametrize("scale", ["none", "standard"])
+def test_types_that_share_a_projection_have_one_matrix_and_statistics_of_their_own(scale):
+    net, x, node_type = model(scale, shared_projection=True), torch.rand(20, F), torch.arange(20) % TYPES
+    net.fit_inputs(x, node_type)
+    found, _ = net.encoder(net.inputs(x, node_type=node_type), no_labels(20))
+    assert net.encoder.project.weight.shape == (HIDDEN, F)
+    torch.testing.assert_close(found, net.scale(x, node_type) @ net.encoder.project.weight.T)
+    torch.testing.assert_close(net.batch_inputs(x, node_type=node_type), net.inputs(x, node_type=node_type))
+    if scale == "standard":
+        for kind in range(TYPES):
+            mine = net.inputs(x, node_type=node_type)[node_type == kind]
+            torch.testing.assert_close(mine.mean(0), torch.zeros(F), atol=1e-6, rtol=0)
+
+
 def test_word_counts_of_one_type_are_sparse_beside_dense_features_of_another():
     x = torch.cat([(torch.rand(20, F) < 0.1).float(), torch.rand(20, F)])
     typed = TypedFeatures.from_rows(x, torch.arange(40) // 20, 2)

@@ -57,5 +57,5 @@ def assert_equal(found, expected, dtype):
 def random_scales(nodes, device, *, given: bool):
     if not given:
         return Scales(), Scales()
-    plain = Scales(*torch.rand(4, nodes))
-    return plain, Scales(*(scale.to(device) for scale in plain))
+    factors = torch.rand(4, nodes)
+    return Scales(*factors), Scales(*factors.to(device))

@@ -80,8 +80,9 @@ def test_attention_of_very_large_scores_does_not_overflow():
 
 
 def check_attention(
-    form, graph, width, dtype, *, use_target_score=True, labels=True, update_labels=True, scaled=True, added=True
-):
+    form, graph, width, dtype, *, use_target_score=True, labels=True, update_labels=True, scaled=True, added=True,
+    scaled_scores="none",
+):  # fmt: skip
     kernels, device = form
     channels = 3 * width
     # as wide as a matrix is on the device
@@ -91,6 +92,10 @@ def check_attention(
     target, fast_target = pair(graph.num_classes, 3, dtype=dtype, device=device)
     add, fast_add = pair(graph.num_nodes, channels, dtype=dtype, device=device)
     scales, fast_scales = random_scales(graph.num_nodes, device, given=scaled)
+    if scaled_scores != "none":
+        factors, both = torch.rand(graph.num_nodes), scaled_scores == "of all relations"
+        scales = scales._replace(score=factors, scales_label_scores=both)
+        fast_scales = fast_scales._replace(score=factors.to(device), scales_label_scores=both)
     config = AttentionConfig(channels, 3, use_target_score, 0.2)
     plain = reference.attend(
         graph, x, rows if labels else None, target if use_target_score else None, add if added else None, scales,
@@ -121,6 +126,15 @@ def check_attention(
 def test_attention(form, nodes, edges, width, weighted, dtype):
     graph = with_labels(random_graph(nodes, edges, torch.float32, weighted=weighted))
     check_attention(form, graph, width, dtype)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("use_target_score", [False, True])
+@pytest.mark.parametrize("scaled_scores", ["of nodes", "of all relations"])
+def test_attention_with_scaled_scores(form, scaled_scores, use_target_score, dtype):
+    graph = with_labels(random_graph(15, 40, torch.float32, weighted=True))
+    check_attention(form, graph, 5, dtype, use_target_score=use_target_score, scaled_scores=scaled_scores)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -49,6 +49,17 @@ def test_every_form_drops_the_same_entries(form):
 
 
 @pytest.mark.parametrize("form", FORMS)
+def test_the_gradient_of_dropout_is_dropped_where_the_entries_are(form):
+    kernels, device = form
+    x, fast_x = pair(30, 17, dtype=torch.float32, device=device)
+    seed = torch.tensor([5, 2**31])
+    plain = reference.drop(x, 0.4, seed)
+    fast = autograd.Dropout.apply(fast_x, 0.4, seed.to(device), kernels)
+    assert_equal([fast], [plain], torch.float32)
+    assert_equal(gradients([fast], [fast_x]), gradients([plain], [x]), torch.float32)
+
+
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("kind", NORMS)
 @pytest.mark.parametrize("zeros", [0, 3])

@@ -2,7 +2,7 @@
 
 from legnn.config.data import DataSettings
 from legnn.config.model import ModelSettings
-from legnn.config.presets import FEW_LABELS, PRESETS, GraphFacts
+from legnn.config.presets import FEW_LABELS, PRESETS, GraphFacts, Preset
 from legnn.config.settings import SECTIONS, SETTINGS, ResolvedSettings, Settings, settings_table
 from legnn.config.training import SelfTrainingSettings, TrainSettings, fanouts_for
 
@@ -14,6 +14,7 @@ __all__ = [
     "DataSettings",
     "GraphFacts",
     "ModelSettings",
+    "Preset",
     "ResolvedSettings",
     "SelfTrainingSettings",
     "Settings",

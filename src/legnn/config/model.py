@@ -9,8 +9,9 @@ from legnn.config.fields import Section, setting
 
 Normalize = Literal["relation", "joint"]
 """How the weights of `A'` are normalized: over all edges at once, as in the paper's equations (`joint`), or within
-each kind of edge and averaged over the kinds that a node really has (`relation`)."""
+each kind of edge and averaged over the kinds (`relation`), by default over those that a node really has."""
 
+AbsentLabel = Literal["skip", "zero"]
 LabelUsage = Literal["vanilla", "concat", "addition", "enhanced"]
 LabelFeatures = Literal["one-hot", "class-mean", "given"]
 
@@ -50,13 +51,13 @@ class ModelSettings(Section):
     symmetric_norm: bool = setting(False, "gat: scale messages by degrees, as in GCN")
     scaled_scores: bool = setting(False, "gat with symmetric_norm: scores are computed after the scaling by degrees")
     attention_vectors: Literal["separate", "shared"] = setting(
-        "separate", "gat: of a node type as source and as target, two vectors or the same one"
+        "separate", "gat: nodes, and labels, have a vector as source and another as target, or one for both"
     )
-    target_map: bool = setting(False, "gat: the score of the target has a matrix of its own")
+    target_map: bool = setting(False, "gat: the score of the target is computed with a matrix of its own")
     node_weight: float = setting(
         1.0, "normalize = relation: weight of the neighbors in the mean with the label, whose weight is 1", above=0
     )
-    absent_label: Literal["skip", "zero"] = setting(
+    absent_label: AbsentLabel = setting(
         "skip", "normalize = relation: a node that shows no label leaves it out of this mean, or counts it as zero"
     )
     residual: Literal["none", "identity", "linear"] = setting(

@@ -1,12 +1,15 @@
-"""Presets: functions that choose the settings the user left open."""
+"""Presets: each chooses the settings the user left open."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from legnn.config.model import ModelSettings
+from legnn.config.paper_tables import DROPOUT_AND_LR, FANOUT, HYPERPARAMETERS, LAYERS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,16 +22,30 @@ class GraphFacts:
     """Whether features are like word counts: none negative, most of them zero."""
     has_label_edges: bool
     """Whether the data come with label–label edges."""
+    num_types: int = 1
+    """Node types."""
 
 
-Preset = Callable[[GraphFacts, Mapping[str, Any]], dict[str, Any]]
-"""Returns values by the settings' names, from facts of the graph and what the user gave. What was given wins."""
+class Preset(ABC):
+    """Chooses values by the settings' names, from what the user gave, which wins. Its docstring is shown as help."""
+
+    backbone: str = ModelSettings.backbone
+    """The backbone where the user gave none."""
+
+    def data(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns settings of the data, which are needed before the graph is known."""
+        return {}
+
+    @abstractmethod
+    def choose(self, facts: GraphFacts, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns all other settings, for a graph with these facts."""
+
 
 FEW_LABELS = 50
 """Below this many training nodes a class, a small model with strong regularization does better than the paper's."""
 
 
-def recommended(facts: GraphFacts, given: Mapping[str, Any]) -> dict[str, Any]:
+class Recommended(Preset):
     """By the number of labels: small and strongly regularized with few, the paper's size with many.
 
     With many: the paper's three layers with batch norm and residuals. With few those overfit, and half of the labels
@@ -36,61 +53,134 @@ def recommended(facts: GraphFacts, given: Mapping[str, Any]) -> dict[str, Any]:
     larger part of the labels predicted. The values come from comparisons on Cora, CiteSeer and PubMed (few) and on
     debian (many); docs/results.md says how far they can be trusted.
     """
-    few = facts.num_train / max(facts.num_classes, 1) < FEW_LABELS
-    return {
-        "hidden": 64 if few else 256,
-        "layers": 2 if few else 3,
-        "residual": "none" if few else _residual(given),
-        "norm": "none" if few else "batch",
-        "dropout": 0.5,
-        "input_dropout": 0.5 if few else 0.1,
-        "label_edges": facts.has_label_edges and given.get("labels", ModelSettings.labels) == "enhanced",
-        # without it, a label travels one hop less than with concat or addition
-        "label_at_input": True,
-        # Word counts keep their zeros. Rows of sum 1 are so small that the projection has to grow a hundredfold to
-        # make a difference; with few labels it fits noise.
-        "scale": "entries" if facts.counts_features else "standard",
-        "epochs": 300 if few else 500,
-        "lr": 0.003 if few else 0.01,
-        "weight_decay": 0.05 if few else 0.0,
-        "alpha": 0.7 if few else 0.5,
-        "fanout": _fanout(given.get("layers", 2 if few else 3)),
-    }
+
+    def choose(self, facts: GraphFacts, given: Mapping[str, Any]) -> dict[str, Any]:
+        """By the number of training nodes a class, and by the kind of features."""
+        few = facts.num_train / max(facts.num_classes, 1) < FEW_LABELS
+        return {
+            "hidden": 64 if few else 256,
+            "layers": 2 if few else 3,
+            "residual": "none" if few else _residual(given),
+            "norm": "none" if few else "batch",
+            "dropout": 0.5,
+            "input_dropout": 0.5 if few else 0.1,
+            "label_edges": facts.has_label_edges and given.get("labels", ModelSettings.labels) == "enhanced",
+            # without it, a label travels one hop less than with concat or addition
+            "label_at_input": True,
+            # Word counts keep their zeros. Rows of sum 1 are so small that the projection has to grow a hundredfold to
+            # make a difference; with few labels it fits noise.
+            "scale": "entries" if facts.counts_features else "standard",
+            "epochs": 300 if few else 500,
+            "lr": 0.003 if few else 0.01,
+            "weight_decay": 0.05 if few else 0.0,
+            "alpha": 0.7 if few else 0.5,
+            "fanout": _fanout(given.get("layers", 2 if few else 3)),
+        }
 
 
-# section 5 and the appendix: the settings of LEGNN on each data set
-_NAMES = ("hidden", "norm", "epochs", "patience", "dropout", "lr", "delta", "threshold", "weight")
-_PAPER: dict[str, tuple[Any, ...]] = {
-    "ogbn-arxiv": (540, "batch", 2000, 200, 0.6, 0.002, 10.0, 0.7, 0.5),
-    "ogbn-mag": (512, "none", 500, 50, 0.3, 0.001, 5.0, 0.6, 0.1),
-    "oag-venue": (256, "none", 1000, 100, 0.4, 0.001, 30.0, 0.9, 0.05),
-}
+# what the paper and its code have in common
+_PLAIN = {"layers": LAYERS, "label_edges": False, "label_at_input": False, "bias": False, "scale": "none"}
 
 
-def paper(facts: GraphFacts, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The paper's equations, and the settings of LEGNN in its experiments.
+class Paper(Preset):
+    """The paper's equations, and the settings of its experiments by data set, backbone and use of labels.
 
-    `A'` is normalized as a whole, labels enter at label nodes alone, features stay as they are. Widths, epochs,
+    `A'` is normalized as a whole, labels enter at label nodes alone, attention has one vector for each type, layers
+    have residuals and no biases, nodes of all types share one projection, features stay as they are. Widths, epochs,
     dropout, learning rate and the parameters of AS-Train are those of the paper for ogbn-arxiv, ogbn-mag and oag-venue,
-    and those of ogbn-arxiv for any other graph. A lifted backbone keeps `normalize = relation`: it has no joint form.
+    and those of ogbn-arxiv for any other graph. A lifted backbone keeps `normalize = relation`, since it has no joint
+    form, and has the dropout and learning rate of GAT. docs/choices.md lists what the paper leaves open.
     """
-    source, backbone = given.get("source"), given.get("backbone", ModelSettings.backbone)
-    chosen = dict(zip(_NAMES, _PAPER[source if source in _PAPER else "ogbn-arxiv"], strict=True))
-    if backbone == "sage" and chosen["dropout"] == 0.6:
-        chosen["dropout"] = 0.5
-    return {
-        **chosen,
-        "normalize": "joint" if backbone in ("gcn", "sage", "gat") else "relation",
-        "layers": 3,
-        "residual": _residual(given),
-        "input_dropout": 0.0,
-        "label_edges": False,
-        "label_at_input": False,
-        "scale": "none",
-        "weight_decay": 0.0,
-        "alpha": 0.5,
-        "fanout": _fanout(given.get("layers", 3)),
-    }
+
+    def data(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Features of types without any are metapath2vec's, on the data sets of which the paper says so."""
+        has_types = given.get("source") in ("ogbn-mag", "oag-venue")
+        return {"missing_features": "metapath2vec"} if has_types else {}
+
+    def choose(self, facts: GraphFacts, given: Mapping[str, Any]) -> dict[str, Any]:
+        """By data set, backbone and use of labels."""
+        source, backbone = _tabled(given), given.get("backbone", self.backbone)
+        of_data_set = HYPERPARAMETERS[source]
+        is_ours = backbone in DROPOUT_AND_LR[source]
+        by_labels = DROPOUT_AND_LR[source][backbone if is_ours else "gat"]
+        dropout, lr = by_labels[given.get("labels", ModelSettings.labels)]
+        return {
+            **_PLAIN,
+            **of_data_set,
+            "heads": _heads(of_data_set, given),
+            "normalize": "joint" if is_ours else "relation",
+            "attention_vectors": "shared",
+            "shared_projection": True,
+            "residual": _residual(given),
+            "dropout": dropout,
+            "lr": lr,
+            "input_dropout": 0.0,
+            "weight_decay": 0.0,
+            "fanout": _fanout(given.get("layers", LAYERS)),
+        }
+
+
+class Published(Preset):
+    """The model and the training of the paper's published code, without its defects.
+
+    Exact for ogbn-arxiv and ogbn-mag; a graph with several node types has the form for ogbn-mag, any other graph that
+    for ogbn-arxiv. docs/choices.md lists where it differs from the code, and why.
+    """
+
+    backbone = "gat"
+
+    def data(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Parallel edges are kept; on ogbn-mag there are no self-loops, and missing features are metapath2vec's."""
+        chosen: dict[str, Any] = {"undirected": True, "remove_duplicates": False, "self_loops": True}
+        if given.get("source") == "ogbn-mag":
+            chosen |= {"self_loops": False, "missing_features": "published", "type_channels": 128}
+        return chosen
+
+    def choose(self, facts: GraphFacts, given: Mapping[str, Any]) -> dict[str, Any]:
+        """By data set, or the number of node types."""
+        source = given.get("source")
+        is_mag = source == "ogbn-mag" or (source != "ogbn-arxiv" and facts.num_types > 1)
+        of_data_set = HYPERPARAMETERS["ogbn-mag" if is_mag else "ogbn-arxiv"]
+        chosen: dict[str, Any] = {
+            **_PLAIN,
+            **of_data_set,
+            "backbone": self.backbone,
+            "heads": _heads(of_data_set, given),
+            "normalize": "relation",
+            "node_weight": 2.0,
+            "absent_label": "zero",
+            "target_attention": is_mag,
+            "target_map": is_mag,
+            "symmetric_norm": not is_mag,
+            "scaled_scores": not is_mag,
+            "residual": _residual(given),
+            "label_norm": "batch",
+            "drop_labels": True,
+            "shared_projection": True,
+            "init": "published",
+            "weight_decay": 0.0,
+            "fanout": _fanout(given.get("layers", LAYERS)),
+            "precision": "fp32",
+            "ties": "latest",
+        }
+        if is_mag:
+            chosen |= {"input_dropout": 0.0, "layer_dropout": 0.1, "dropout": 0.3, "lr": 0.001}
+            chosen |= {"batch": 370, "cosine_steps": 50000, "pseudo_steps": "separate"}
+        else:
+            chosen |= {"input_dropout": 0.1, "layer_dropout": 0.0, "dropout": 0.6, "lr": 0.002}
+            chosen |= {"batch": "full" if source == "ogbn-arxiv" else "auto", "cosine_steps": "epochs"}
+        return chosen
+
+
+def _tabled(given: Mapping[str, Any]) -> str:
+    """The data set of the paper's tables whose settings are used."""
+    source = str(given.get("source"))
+    return source if source in HYPERPARAMETERS else "ogbn-arxiv"
+
+
+def _heads(of_data_set: Mapping[str, Any], given: Mapping[str, Any]) -> int:
+    # of another width, as many of them as divide it
+    return math.gcd(given.get("hidden", of_data_set["hidden"]), of_data_set["heads"])
 
 
 def _residual(given: Mapping[str, Any]) -> str:
@@ -100,7 +190,7 @@ def _residual(given: Mapping[str, Any]) -> str:
 
 def _fanout(layers: int) -> str:
     # the paper's 15, 10, 5 for its three layers, from the input side
-    return ",".join(map(str, [15, 10, *[5] * layers][:layers]))
+    return ",".join(map(str, [*FANOUT, *[FANOUT[-1]] * layers][:layers]))
 
 
-PRESETS: dict[str, Preset] = {"recommended": recommended, "paper": paper}
+PRESETS: dict[str, Preset] = {"recommended": Recommended(), "paper": Paper(), "published": Published()}

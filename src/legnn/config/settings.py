@@ -41,8 +41,9 @@ class Settings:
 
     @property
     def data(self) -> DataSettings:
-        """Settings of the data, which no preset chooses: they are needed before the graph is known."""
-        return DataSettings(**{n: value for n, value in self.given.items() if SETTINGS[n].section == "data"})
+        """Settings of the data, which are needed before the graph is known."""
+        given = {name: value for name, value in self.given.items() if SETTINGS[name].section == DataSettings.name}
+        return DataSettings(**{**PRESETS[self.preset].data(self.given), **given})
 
     def override(self, **values: Any) -> Settings:
         """Returns the settings with some replaced: `override(backbone="gat", epochs=100, preset="paper")`.
@@ -57,7 +58,8 @@ class Settings:
 
     def resolve(self, facts: GraphFacts) -> ResolvedSettings:
         """Returns complete settings: the preset chooses what was left open."""
-        chosen = PRESETS[self.preset](facts, self.given)
+        preset = PRESETS[self.preset]
+        chosen = {**preset.data(self.given), **preset.choose(facts, self.given)}
         return ResolvedSettings(preset=self.preset, **_sections({**chosen, **self.given}))
 
     @classmethod

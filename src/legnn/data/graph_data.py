@@ -101,6 +101,7 @@ class GraphData(GraphFields):
             # reductions alone: a mask would be as large as x, which may not fit into memory
             counts_features=float(x.min()) >= 0 and 2 * int(torch.count_nonzero(x)) < x.numel(),
             has_label_edges=self.label_adjacency is not None,
+            num_types=self.num_types,
         )
 
     def fingerprint(self) -> str:

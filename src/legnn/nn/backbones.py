@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torch import nn
 from torch_geometric.nn import GATv2Conv, GINConv, TransformerConv
@@ -27,10 +27,12 @@ def _own(layer: Callable[..., nn.Module], *names: str) -> Backbone:
     """A backbone from a layer of this library, which takes the settings `names` besides those that all layers take."""
 
     def backbone(settings: ModelSettings, channels: int, enhanced: bool, update_labels: bool) -> nn.Module:
-        options = {name: getattr(settings, name) for name in ("normalize", *names)}
+        options = _options(settings, enhanced, update_labels)
+        options |= {name: getattr(settings, name) for name in names}
         # a batch norm would cancel the bias
-        bias = settings.norm != "batch"
-        return layer(channels, channels, enhanced=enhanced, update_labels=update_labels, bias=bias, **options)
+        bias = settings.bias and settings.norm != "batch"
+        label_bias = settings.bias and (settings.norm == "none" or settings.label_norm != "batch")
+        return layer(channels, channels, bias=bias, label_bias=label_bias, **options)
 
     return backbone
 
@@ -40,27 +42,40 @@ def lifted(make: Callable[[ModelSettings, tuple[int, int], int], nn.Module]) -> 
 
     def backbone(settings: ModelSettings, channels: int, enhanced: bool, update_labels: bool) -> nn.Module:
         layer = lift(lambda both, out: make(settings, both, out))
-        return layer(channels, channels, enhanced=enhanced, update_labels=update_labels, normalize=settings.normalize)
+        return layer(channels, channels, **_options(settings, enhanced, update_labels))
 
     return backbone
 
 
+def _options(settings: ModelSettings, enhanced: bool, update_labels: bool) -> dict[str, Any]:
+    """What every layer takes."""
+    options = {name: getattr(settings, name) for name in ("normalize", "node_weight", "absent_label")}
+    return {"enhanced": enhanced, "update_labels": update_labels, "dropout": settings.layer_dropout, **options}
+
+
 def _gatv2(settings: ModelSettings, both: tuple[int, int], out: int) -> nn.Module:
-    return GATv2Conv(both, channels_per_head(out, settings.heads), heads=settings.heads, add_self_loops=False)
+    width = channels_per_head(out, settings.heads)
+    return GATv2Conv(both, width, heads=settings.heads, add_self_loops=False, bias=settings.bias)
 
 
 def _transformer(settings: ModelSettings, both: tuple[int, int], out: int) -> nn.Module:
-    return TransformerConv(both, channels_per_head(out, settings.heads), heads=settings.heads)
+    return TransformerConv(both, channels_per_head(out, settings.heads), heads=settings.heads, bias=settings.bias)
 
 
 def _gin(settings: ModelSettings, both: tuple[int, int], out: int) -> nn.Module:
-    return GINConv(nn.Sequential(nn.Linear(both[0], out), nn.ReLU(), nn.Linear(out, out)), train_eps=True)
+    first, second = (nn.Linear(width, out, bias=settings.bias) for width in (both[0], out))
+    return GINConv(nn.Sequential(first, nn.ReLU(), second), train_eps=True)
 
+
+ATTENTION = (
+    "heads", "target_attention", "symmetric_norm", "scaled_scores", "attention_vectors", "target_map", "label_edges"
+)  # fmt: skip
+"""The settings that gat alone has."""
 
 BACKBONES: dict[str, Backbone] = {
     "gcn": _own(GCN),
     "sage": _own(SAGE),
-    "gat": _own(GAT, "heads", "target_attention", "symmetric_norm", "label_edges"),
+    "gat": _own(GAT, *ATTENTION),
     "gatv2": lifted(_gatv2),
     "transformer": lifted(_transformer),
     "gin": lifted(_gin),

@@ -20,12 +20,10 @@ class Block(nn.Module):
         self.layer = BACKBONES[settings.backbone](settings, channels, enhanced, update_labels)
         self.dropout = settings.dropout
         self.residual = _residual(settings.residual, channels)
-        norms = {"none": None, "batch": nn.BatchNorm1d, "layer": nn.LayerNorm}
-        norm = norms[settings.norm]
-        self.norm = None if norm is None else norm(channels)
+        self.norm = _norm(settings.norm, channels)
         if enhanced and update_labels:
-            # a handful of labels is no batch to take statistics of: they have a layer norm instead
-            self.label_norm = None if norm is None else nn.LayerNorm(channels)
+            # a handful of labels is no batch to take statistics of: by default they have a layer norm
+            self.label_norm = None if self.norm is None else _norm(settings.label_norm, channels)
             self.label_residual = _residual(settings.residual, channels)
 
     def forward(self, x: Tensor, labels: Tensor | None, graph: LabelGraph) -> tuple[Tensor, Tensor | None]:
@@ -44,6 +42,12 @@ class Block(nn.Module):
         if self.label_residual is not None:
             new_labels = new_labels + self.label_residual(labels)[:, : new_labels.size(1)]
         return x, apply_norm_act_dropout(new_labels, self.label_norm, self.dropout, training=self.training)
+
+
+def _norm(kind: str, channels: int) -> nn.BatchNorm1d | nn.LayerNorm | None:
+    if kind == "batch":
+        return nn.BatchNorm1d(channels)
+    return nn.LayerNorm(channels) if kind == "layer" else None
 
 
 def _residual(kind: str | None, channels: int) -> nn.Module | None:

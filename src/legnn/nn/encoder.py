@@ -80,15 +80,21 @@ def class_mean(graph: LabelGraph, x: Tensor) -> Tensor:
 
 
 class LabelEmbedding(nn.Module):
-    """`H_L⁰ = E P_L` `[C, D]`."""
+    """`H_L⁰ = dropout(E) P_L` `[C, D]`; of a one-hot `E`, dropout leaves out whole rows of `P_L`."""
 
     given: Tensor
 
     def __init__(
-        self, kind: LabelFeatures, in_channels: int, num_classes: int, channels: int, given: Tensor | None
+        self,
+        kind: LabelFeatures,
+        in_channels: int,
+        num_classes: int,
+        channels: int,
+        given: Tensor | None,
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.kind = kind
+        self.kind, self.dropout = kind, dropout
         if kind == "one-hot":
             self.rows = glorot(num_classes, channels)
         elif kind == "class-mean":
@@ -106,15 +112,20 @@ class LabelEmbedding(nn.Module):
     def forward(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> Tensor:
         """`[C, D]` for `x` `[M, F]`."""
         if self.kind == "one-hot":
-            return self.rows
+            ones = self.rows.new_ones(self.rows.size(0), 1)
+            kept = self._drop(ones)
+            return self.rows if kept is ones else self.rows * kept
         if self.kind == "given":
-            return self.project(self.given)
+            return self.project(self._drop(self.given))
         if isinstance(graph, SampledLabelGraph):
             if graph.class_mean is None:
                 raise ValueError("label_features = class-mean needs the class means of the whole graph in a sample")
-            return self.project(graph.class_mean)
+            return self.project(self._drop(graph.class_mean))
         # the mean is over shown nodes only: with a predicted node in it, its label would show its class
-        return self.project(class_mean(graph, x if isinstance(x, Tensor) else x.dense))
+        return self.project(self._drop(class_mean(graph, x if isinstance(x, Tensor) else x.dense)))
+
+    def _drop(self, features: Tensor) -> Tensor:
+        return drop(features, self.dropout, training=self.training)
 
 
 class Encoder(nn.Module):
@@ -127,7 +138,8 @@ class Encoder(nn.Module):
     | addition | `X + Y W_L`, with `W_L` `[C, F]`, computed as `X P_N + Y (W_L P_N)` |
 
     `Y` has the shown labels alone. With `label_at_input`, a label-enhanced model adds `Y H_L⁰` to `H_N⁰`: otherwise a
-    label has traveled one hop less after `K` layers than with concat or addition.
+    label has traveled one hop less after `K` layers than with concat or addition. What `drop_labels` drops is dropped
+    there, too.
     """
 
     def __init__(
@@ -142,8 +154,10 @@ class Encoder(nn.Module):
         elif self.labels == "addition":
             self.label_rows = glorot(num_classes, in_channels)
         elif self.labels == "enhanced":
-            kind, channels = settings.label_features, self.channels
-            self.label_embedding = LabelEmbedding(kind, in_channels, num_classes, channels, label_features)
+            dropout = self.input_dropout if settings.drop_labels else 0.0
+            self.label_embedding = LabelEmbedding(
+                settings.label_features, in_channels, num_classes, self.channels, label_features, dropout
+            )
 
     def forward(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> tuple[Tensor, Tensor | None]:
         """`H_N⁰` `[M, D]` and, label-enhanced, `H_L⁰` `[C, D]`, for `x` `[M, F]`."""

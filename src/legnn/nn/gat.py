@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from legnn.graph import LabelGraph
-from legnn.nn.layer import add_bias, channels_per_head, glorot, typed_linear
+from legnn.nn.layer import Linear, add_bias, channels_per_head, glorot, typed_linear
 from legnn.nn.message_passing import LabelAttention, pass_attention_messages
-from legnn.nn.normalization import Normalization, Normalize
+from legnn.nn.normalization import AbsentLabel, Normalization, Normalize
 from legnn.nn.products import product
-from legnn.ops import AttentionConfig
+from legnn.ops import AttentionConfig, drop
+from legnn.ops.runtime.padding import pad_columns, padded_width
 
 
 class GAT(nn.Module):
@@ -20,11 +24,18 @@ class GAT(nn.Module):
     source of a message and `t` as its target (the two halves of the paper's `a_φ`). Heads are concatenated.
 
     With `normalize="joint"` the softmax is over all edges of `A'`. With `"relation"` each block has a softmax of its
-    own, and a row is the mean of the blocks in which it has edges. An edge of weight `w` counts as `w` edges.
+    own, and a row is the mean of the blocks in which it has edges (see `Normalization` for `node_weight` and
+    `absent_label`). An edge of weight `w` counts as `w` edges.
 
-    `target_attention=False` drops `t`; `symmetric_norm=True` sends `h_j / √d_j` and receives `√d_i Σ …`, which makes
-    uniform attention equal GCN. Both are the published code's settings for ogbn-arxiv. `label_edges` is for graphs
-    with label–label edges. `bias=False` leaves out `b_N`, which a batch norm would cancel.
+    Args:
+        target_attention: False drops `t`.
+        attention_vectors: `"shared"` has one vector `a_φ` in the place of both `s_φ` and `t_φ`.
+        target_map: the score of a target is `t_φ · B_φ h_i`, with a matrix `B_φ` of its own.
+        symmetric_norm: sends `h_j / √d_j` and receives `√d_i Σ …`, which makes uniform attention equal GCN.
+        scaled_scores: with `symmetric_norm`, the score of a source is that of `W h_j / √d_j`.
+        label_edges: for graphs with label–label edges.
+        bias, label_bias: False leaves out `b_N` or `b_L`, which a batch norm would cancel.
+        dropout: of what the layer reads, see `nn.layer`.
     """
 
     reads_by_products = True
@@ -36,61 +47,118 @@ class GAT(nn.Module):
         *,
         heads: int = 1,
         target_attention: bool = True,
+        attention_vectors: Literal["separate", "shared"] = "separate",
+        target_map: bool = False,
         symmetric_norm: bool = False,
+        scaled_scores: bool = False,
         negative_slope: float = 0.2,
         enhanced: bool = True,
         update_labels: bool = True,
         normalize: Normalize = "relation",
+        node_weight: float = 1.0,
+        absent_label: AbsentLabel = "skip",
         label_edges: bool = False,
         bias: bool = True,
+        label_bias: bool = True,
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.enhanced, self.update_labels = enhanced, enhanced and update_labels
+        self.enhanced, self.update_labels, self.dropout = enhanced, enhanced and update_labels, dropout
         powers = {"target": 0.5, "source": -0.5} if symmetric_norm else {"target": 0.0, "source": 0.0}
-        self.normalization = Normalization(normalize, **powers, is_softmax=True)
+        self.normalization = Normalization(
+            normalize, **powers, is_softmax=True, scaled_scores=scaled_scores, node_weight=node_weight,
+            absent_label=absent_label,
+        )  # fmt: skip
         self.attention = AttentionConfig(out_channels, heads, target_attention, negative_slope)
+        self.is_shared = attention_vectors == "shared"
         # in the relation from labels to nodes a softmax has one edge: without label–label edges nothing would train s_L
         compares_labels = normalize == "joint" or (label_edges and self.update_labels)
+        # a softmax over one relation would cancel t_L · W_L h_i, were it not inside LeakyReLU
+        scores_labels = self.update_labels and target_attention
 
         def vectors(needed: bool) -> nn.Parameter | None:
             return glorot(heads, channels_per_head(out_channels, heads)) if needed else None
 
+        def matrix(needed: bool) -> Linear | None:
+            return typed_linear(in_channels, out_channels) if needed else None
+
+        def zeros(needed: bool) -> nn.Parameter | None:
+            return nn.Parameter(torch.zeros(out_channels)) if needed else None
+
         self.node = typed_linear(in_channels, out_channels)  # W_N
-        self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None  # b_N
-        self.source = vectors(True)  # s_N
-        self.target = vectors(target_attention)  # t_N
-        self.label = typed_linear(in_channels, out_channels) if self.enhanced else None  # W_L
-        self.label_source = vectors(self.enhanced and compares_labels)  # s_L
-        self.label_bias = nn.Parameter(torch.zeros(out_channels)) if self.update_labels else None  # b_L
-        # a softmax over one relation would cancel t_L · W_L h_i, were it not inside LeakyReLU
-        self.label_target = vectors(self.update_labels and target_attention)  # t_L
+        self.bias = zeros(bias)  # b_N
+        self.source = vectors(True)  # s_N, or a_N
+        self.target = vectors(target_attention and not self.is_shared)  # t_N
+        self.label = matrix(self.enhanced)  # W_L
+        self.label_source = vectors(
+            self.enhanced and (compares_labels or (self.is_shared and scores_labels))
+        )  # s_L, or a_L
+        self.label_bias = zeros(self.update_labels and label_bias)  # b_L
+        self.label_target = vectors(scores_labels and not self.is_shared)  # t_L
+        self.target_map = matrix(target_map and target_attention)  # B_N
+        self.label_target_map = matrix(target_map and scores_labels)  # B_L
 
     def forward(
         self, x: Tensor, labels: Tensor | None, graph: LabelGraph, add: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
         """Shapes: `x` `[N, in]`, `labels` `[C, in]` or None; returns `[M, out]`, `[C, out]` or None, see `nn.layer`."""
         nodes, new_labels = pass_attention_messages(
-            graph, product(x, self._node_weight()), self._label_attention(labels), add, self.normalization,
+            graph, self._values_and_scores(x, graph.num_nodes), self._label_attention(labels), add, self.normalization,
             self.attention, update_labels=self.update_labels,
         )  # fmt: skip
         nodes = add_bias(nodes, self.bias)
         return nodes, None if new_labels is None else add_bias(new_labels, self.label_bias)
 
-    def _node_weight(self) -> Tensor:
-        """`W_N`, and below it `s_N W_N` and `t_N W_N`: values and scores are columns of one product."""
-        weight = self.node.weight
-        by_head = weight.unflatten(0, (self.attention.heads, -1))
-        vectors = [vector for vector in (self.source, self.target) if vector is not None]
-        return torch.cat([weight, *(torch.einsum("hd,hdi->hi", vector, by_head) for vector in vectors)])
+    def target_vectors(self) -> tuple[Tensor | None, Tensor | None]:
+        """`t_N` and `t_L`, None where there is no score of a target."""
+        if not self.is_shared or not self.attention.use_target_score:
+            return self.target, self.label_target
+        return self.source, self.label_source if self.update_labels else None
+
+    def _values_and_scores(self, x: Tensor, num_targets: int) -> Tensor:
+        """`W_N h`, `s_N · W_N h` and `t_N · W_N h` (or `t_N · B_N h`): values and scores are columns of one product."""
+        by_head = self._split_heads(self.node.weight, 0)
+        rows = [self.node.weight, _score_rows(self.source, by_head)]
+        target_vectors, dropped = self.target_vectors()[0], self._drop(x)
+        if target_vectors is None:
+            return product(dropped, torch.cat(rows))
+        if self.target_map is not None:
+            by_head = self._split_heads(self.target_map.weight, 0)
+        target_rows = _score_rows(target_vectors, by_head)
+        if dropped is x:
+            return product(x, torch.cat([*rows, target_rows]))
+        # targets have a draw of their own, and with it a product of their own
+        sent = product(dropped, torch.cat(rows))[:, : self.attention.channels + self.attention.heads]
+        target = product(self._drop(x[:num_targets]), target_rows)[:, : self.attention.heads]
+        both = torch.cat([sent, F.pad(target, (0, 0, 0, x.size(0) - num_targets))], 1)
+        return pad_columns(both, padded_width(both.size(1), both))
 
     def _label_attention(self, labels: Tensor | None) -> LabelAttention | None:
-        """`H_L W_L`, `s_L · H_L W_L` and `t_L · H_L W_L`."""
+        """`H_L W_L`, `s_L · H_L W_L` and `t_L · H_L W_L` (or `t_L · H_L B_L`)."""
         if labels is None or self.label is None:
             return None
-        values = self.label(labels)[:, : self.attention.channels]
-        by_head = values.unflatten(1, (self.attention.heads, -1))
-        target, source = (
-            None if vector is None else (by_head * vector.to(values.dtype)).sum(-1)
-            for vector in (self.label_target, self.label_source)
-        )
+        dropped = self._drop(labels)
+        values = self.label(dropped)[:, : self.attention.channels]
+        by_head = of_targets = self._split_heads(values, 1)
+        target_vectors = self.target_vectors()[1]
+        if target_vectors is not None and (dropped is not labels or self.label_target_map is not None):
+            target_map = self.label if self.label_target_map is None else self.label_target_map
+            of_targets = self._split_heads(target_map(self._drop(labels))[:, : self.attention.channels], 1)
+        target, source = _scores(of_targets, target_vectors), _scores(by_head, self.label_source)
         return LabelAttention(values, source, target)
+
+    def _split_heads(self, values: Tensor, axis: int) -> Tensor:
+        return values.unflatten(axis, (self.attention.heads, -1))
+
+    def _drop(self, x: Tensor) -> Tensor:
+        return drop(x, self.dropout, training=self.training)
+
+
+def _score_rows(vectors: Tensor | None, by_head: Tensor) -> Tensor:
+    """`a W` `[heads, in]` for `W` `[heads, D, in]`, since `a · W h` is `(a W) h`."""
+    assert vectors is not None
+    return torch.einsum("hd,hdi->hi", vectors, by_head)
+
+
+def _scores(by_head: Tensor, vectors: Tensor | None) -> Tensor | None:
+    return None if vectors is None else (by_head * vectors.to(by_head.dtype)).sum(-1)

@@ -8,7 +8,8 @@ from torch import Tensor, nn
 from legnn.graph import LabelGraph
 from legnn.nn.layer import add_bias, typed_linear
 from legnn.nn.message_passing import pass_linear_messages
-from legnn.nn.normalization import Normalization, Normalize
+from legnn.nn.normalization import AbsentLabel, Normalization, Normalize
+from legnn.ops import drop
 
 
 class GCN(nn.Module):
@@ -17,7 +18,8 @@ class GCN(nn.Module):
     With `normalize="joint"` the hats are blocks of `D'^{-1/2} A' D'^{-1/2}`, with degrees counted in `A'`. With
     `"relation"` each block is normalized by its own degrees, `D_r^{-1/2} A_r D_c^{-1/2}`, and a row is the mean of the
     blocks in which it has edges. Degrees are those of incoming edges, as in PyG's `GCNConv`; a node without any sends
-    nothing. The layer adds no self-loops. `bias=False` leaves out `b_N`, which a batch norm would cancel.
+    nothing. The layer adds no self-loops. `bias=False` leaves out `b_N`, `label_bias=False` `b_L`, which a batch norm
+    would cancel. `node_weight` and `absent_label` are described in `Normalization`, `dropout` in `nn.layer`.
     """
 
     reads_by_products = True
@@ -30,21 +32,31 @@ class GCN(nn.Module):
         enhanced: bool = True,
         update_labels: bool = True,
         normalize: Normalize = "relation",
+        node_weight: float = 1.0,
+        absent_label: AbsentLabel = "skip",
         bias: bool = True,
+        label_bias: bool = True,
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.enhanced, self.update_labels = enhanced, enhanced and update_labels
-        self.normalization = Normalization(normalize, target=-0.5, source=-0.5, zero_degree=0.0)
+        self.enhanced, self.update_labels, self.dropout = enhanced, enhanced and update_labels, dropout
+        self.normalization = Normalization(
+            normalize, target=-0.5, source=-0.5, zero_degree=0.0, node_weight=node_weight, absent_label=absent_label
+        )
         self.node = typed_linear(in_channels, out_channels)  # W_N
         self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None  # b_N
         self.label = typed_linear(in_channels, out_channels) if self.enhanced else None  # W_L
-        self.label_bias = nn.Parameter(torch.zeros(out_channels)) if self.update_labels else None  # b_L
+        has_label_bias = self.update_labels and label_bias
+        self.label_bias = nn.Parameter(torch.zeros(out_channels)) if has_label_bias else None  # b_L
 
     def forward(
         self, x: Tensor, labels: Tensor | None, graph: LabelGraph, add: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
         """Shapes: `x` `[N, in]`, `labels` `[C, in]` or None; returns `[M, out]`, `[C, out]` or None, see `nn.layer`."""
-        label_values = None if labels is None or self.label is None else self.label(labels)
+        x = drop(x, self.dropout, training=self.training)
+        label_values = None
+        if labels is not None and self.label is not None:
+            label_values = self.label(drop(labels, self.dropout, training=self.training))
         nodes, new_labels = pass_linear_messages(
             graph, x, self.node.weight, label_values, add, self.normalization, update_labels=self.update_labels
         )

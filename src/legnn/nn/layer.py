@@ -5,8 +5,11 @@ In a whole graph `N = M`; in a sampled block the `M` target nodes are the first 
 None in a vanilla layer, which passes messages along `A` alone; new labels are None there and in the last layer, whose
 labels nothing reads. `add`, `[M, out]` or `x` itself, is added to the nodes' output.
 
-A layer with `reads_by_products = True` reads `x` by the products of `nn.products` alone: no other tensor shares the
-gradient it returns for `x`, which may therefore be changed in place.
+A layer with `reads_by_products = True` reads `x` by dropout and the products of `nn.products` alone: no other tensor
+shares the gradient it returns for `x`, which may therefore be changed in place.
+
+In training, `dropout` is applied to what a layer reads of the senders of messages, and in a draw of its own to what
+scores of targets are computed from; `add` and root weights are left alone.
 
 Matrices are used in the precision of `x`. On a GPU nodes have padding columns (`ops.runtime.padding`), which are zero;
 labels have none.

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from legnn.errors import InputError
 from legnn.graph import LabelGraph
 from legnn.nn.layer import column
-from legnn.nn.normalization import Normalize
+from legnn.nn.normalization import AbsentLabel, Normalize
+from legnn.ops import drop
 from legnn.ops.runtime.padding import pad_columns, padded_width
 
 MakeConvolution = Callable[[tuple[int, int], int], nn.Module]
@@ -23,8 +24,10 @@ class Lift(nn.Module):
 
     The convolution is called as PyG calls it on a bipartite graph, `conv((x_source, x_target), edge_index)`, and must
     not add self-loops. The node–node convolution counts for every node, also for one without neighbors; the label–node
-    convolution counts for the nodes that show a label. On sampled neighbors it is called with the sample: that suits
-    means and attention, while a sum (gin) is then one over fewer neighbors.
+    convolution counts for the nodes that show a label, or with `absent_label="zero"` for every node; the former weighs
+    `node_weight` in the mean, the latter 1. On sampled neighbors it is called with the sample: that suits means and
+    attention, while a sum (gin) is then one over fewer neighbors. `dropout` is applied to what is read of the sources;
+    the targets are left alone, since a convolution may have a root weight that reads them.
     """
 
     def __init__(
@@ -36,6 +39,9 @@ class Lift(nn.Module):
         enhanced: bool = True,
         update_labels: bool = True,
         normalize: Normalize = "relation",
+        node_weight: float = 1.0,
+        absent_label: AbsentLabel = "skip",
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
         if enhanced and normalize != "relation":
@@ -43,7 +49,8 @@ class Lift(nn.Module):
                 f"normalize = {normalize!r} needs gcn, sage or gat: a lifted convolution normalizes within "
                 "each relation on its own; give normalize = 'relation'"
             )
-        self.in_channels = in_channels
+        self.in_channels, self.dropout = in_channels, dropout
+        self.node_weight, self.absent_label = node_weight, absent_label
         both = (in_channels, in_channels)
         self.node_to_node = make(both, out_channels)
         self.label_to_node = make(both, out_channels) if enhanced else None
@@ -63,17 +70,19 @@ class Lift(nn.Module):
         return nodes, None if new_labels is None else new_labels.to(x.dtype)
 
     def _convolve(self, x: Tensor, labels: Tensor | None, graph: LabelGraph) -> tuple[Tensor, Tensor | None]:
-        own = x[: graph.num_nodes]
+        own, targets = x[: graph.num_nodes], labels
+        x = drop(x, self.dropout, training=self.training)
         nodes = self.node_to_node((x, own), graph.adjacency.edge_index)
         if labels is None or self.label_to_node is None:
             return nodes, None
-        shows = column(graph.shows, nodes)
+        labels = drop(labels, self.dropout, training=self.training)
+        shows, w = column(graph.shows, nodes), self.node_weight
         from_labels = self.label_to_node((labels, own), torch.stack([graph.y, graph.shown]))
-        nodes = (nodes + shows * from_labels) / (1 + shows)
+        nodes = (w * nodes + shows * from_labels) / (w + (1 if self.absent_label == "zero" else shows))
         if self.node_to_label is None:
             return nodes, None
         senders = graph.to_labels
-        return nodes, self.node_to_label((x, labels), torch.stack([senders.shown, senders.y]))
+        return nodes, self.node_to_label((x, targets), torch.stack([senders.shown, senders.y]))
 
 
 def check_liftable(*, weighted: bool, label_edges: bool) -> None:

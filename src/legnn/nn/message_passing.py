@@ -105,6 +105,8 @@ def pass_attention_messages(
         output = attend(graph, values_and_scores, None, None, add, scales, config, update_labels=False)
         return output.nodes, None
     joint = normalization.kind == "joint"
+    if normalization.scaled_scores and labels.source is not None:
+        labels = labels._replace(source=scale_rows(labels.source, label_scales.to_labels))
     message = scale_rows(labels.values, label_scales.to_nodes)
     if joint:
         # the label edge joins the softmax of the neighbors before anything is scaled or added

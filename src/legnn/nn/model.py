@@ -8,11 +8,13 @@ import torch
 from torch import Tensor, nn
 
 from legnn.config.model import ModelSettings
+from legnn.errors import InputError
 from legnn.graph import LabelGraph, SampledLabelGraph
 from legnn.nn.base import StagedModel
 from legnn.nn.block import Block
 from legnn.nn.encoder import Encoder, FeatureScale
 from legnn.nn.features import Features, TypedFeatures, compact, dense, spread
+from legnn.nn.initialization import initialize_as_published
 from legnn.nn.layer import Linear
 
 
@@ -30,7 +32,8 @@ class LEGNN(StagedModel):
     """A graph neural network over a label graph.
 
     `H⁰ = encoder(X, Y)`; `H^{k+1} = dropout(σ(norm(layer(H^k) + residual(H^k))))`; `Ŷ = softmax(Z_N W_pred + b_pred)`,
-    of which `forward` gives the logits. With `num_types` above 1, each node type has a projection of its own.
+    of which `forward` gives the logits. With `num_types` above 1, each node type has a projection of its own, unless
+    the settings say `shared_projection`.
     """
 
     def __init__(
@@ -43,9 +46,13 @@ class LEGNN(StagedModel):
     ) -> None:
         super().__init__()
         enhanced = settings.labels == "enhanced"
+        if enhanced and num_classes < 2 and settings.norm != "none" and settings.label_norm == "batch":
+            raise InputError("label_norm = batch needs at least two classes: a batch of one label has no variance")
         self.uses_labels, self.has_label_nodes = settings.labels != "vanilla", enhanced
         self.uses_class_mean = enhanced and settings.label_features == "class-mean"
-        self.num_types, self.in_channels = num_types, num_types * in_channels
+        # the columns of the types are side by side, or one above the other
+        self.num_types = 1 if settings.shared_projection else num_types
+        self.in_channels = self.num_types * in_channels
         self.channels, self.num_stages = settings.hidden, settings.layers
         self.scale = FeatureScale(settings.scale, in_channels, num_types)
         self.encoder = Encoder(self.in_channels, num_classes, settings, label_features)
@@ -54,6 +61,8 @@ class LEGNN(StagedModel):
             for k in range(settings.layers)
         )
         self.classifier = Linear(settings.hidden, num_classes)
+        if settings.init == "published":
+            initialize_as_published(self.encoder, self.layers, self.num_types)
 
     def fit_inputs(self, x: Tensor, node_type: Tensor | None = None) -> None:
         """Computes the statistics of the features `[M, F]` that `inputs` scales by."""
@@ -63,17 +72,19 @@ class LEGNN(StagedModel):
         """Features `[n, F]` in the form that `forward` takes: scaled, and sparse where that is faster.
 
         The model computes in `dtype`. With several node types, each of `node_type` `[n]` has columns of its own among
-        `[n, T F]`.
+        `[n, T F]`, unless they share a projection.
         """
         scaled = self.scale(x, node_type)
-        if node_type is None:
+        if node_type is None or self.num_types == 1:
             return compact(scaled, dtype)
         return TypedFeatures.from_rows(scaled, node_type, self.num_types, dtype)
 
     def batch_inputs(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> Tensor:
         """The same for some rows `[n, F]`, never sparse: testing whether that is faster takes longer than it saves."""
         scaled = self.scale(x, node_type)
-        return dense(scaled if node_type is None else spread(scaled, node_type, self.num_types), dtype)
+        if node_type is not None and self.num_types > 1:
+            scaled = spread(scaled, node_type, self.num_types)
+        return dense(scaled, dtype)
 
     def encode(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> tuple[Tensor, Tensor | None]:
         """`H_N⁰` `[M, D]` and, label-enhanced, `H_L⁰` `[C, D]`."""

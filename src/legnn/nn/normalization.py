@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from legnn.config.model import AbsentLabel as AbsentLabel
 from legnn.config.model import Normalize as Normalize
 from legnn.graph import LabelGraph
 from legnn.ops import Scales
@@ -36,7 +37,9 @@ class Normalization(NamedTuple):
     | GAT with `symmetric_norm` | 1/2 | -1/2 |
 
     With `kind="joint"` degrees are counted in `A'`. With `"relation"` each block of `A' = [[A, Y], [Yᵀ, S]]` is
-    normalized by its own degrees, and a row is the mean of the blocks in which it has edges.
+    normalized by its own degrees, and a row is the mean of the blocks in which it has edges. In the mean of a node, its
+    neighbors weigh `w = node_weight` and its label 1: `(w m_N + m_L) / (w [it has neighbors] + [it shows a label])`.
+    With `absent_label="zero"` the denominator is `w + 1` for every node.
     """
 
     kind: Normalize
@@ -46,6 +49,10 @@ class Normalization(NamedTuple):
     """Factor of a node without incoming edges."""
     is_softmax: bool = False
     """Whether edges have attention, which sums to 1, in place of their weight."""
+    scaled_scores: bool = False
+    """Attention: whether the scores of sources are multiplied by `d_j^source`, as the messages are."""
+    node_weight: float = 1.0
+    absent_label: AbsentLabel = "skip"
 
     def scales(self, graph: LabelGraph, x: Tensor, *, enhanced: bool) -> tuple[Scales, LabelScales]:
         """The factors for messages `x`, computed once for a graph; `enhanced=False` for messages along `A` alone."""
@@ -66,7 +73,7 @@ class Normalization(NamedTuple):
         if enhanced and self.kind == "joint":
             source, target = power(graph.source_node_degree, self.source), power(graph.node_degree, self.target)
             label_source, label_target = (power(graph.label_degree, one) for one in (self.source, self.target))
-            nodes = Scales(source, _times(target, multiplicity), target, source)
+            nodes = Scales(source, _times(target, multiplicity), target, source, self._score(source), True)
             return nodes, LabelScales(
                 label_source, _times(label_target, label_multiplicity), label_source, label_target
             )
@@ -74,8 +81,9 @@ class Normalization(NamedTuple):
         source = power(graph.source_degree, self.source)
         target = _times(power(graph.degree, self.target), multiplicity)
         if not enhanced:
-            return Scales(source, target), LabelScales()
-        mean, label_mean = (count.to(dtype).reciprocal() for count in (graph.node_relations, graph.label_relations))
+            return Scales(source, target, score=self._score(source)), LabelScales()
+        mean, label_mean = self._node_mean(graph, dtype), graph.label_relations.to(dtype).reciprocal()
+        node_mean = mean if self.node_weight == 1 else self.node_weight * mean
         # a node has one label edge: in Y only the labels have a degree to divide by
         count = graph.label_count
         from_nodes = _times(_times(power(count, self.target), label_multiplicity), label_mean)
@@ -84,7 +92,19 @@ class Normalization(NamedTuple):
             degree = graph.label_adjacency.sum(1)
             from_labels = _times(power(degree, self.target), label_mean)
             labels = labels._replace(to_labels=power(degree, self.source), from_labels=from_labels)
-        return Scales(source, _times(target, mean), mean), labels
+        return Scales(source, _times(target, node_mean), mean, score=self._score(source)), labels
+
+    def _score(self, source: Tensor | None) -> Tensor | None:
+        return source if self.scaled_scores else None
+
+    def _node_mean(self, graph: LabelGraph, dtype: torch.dtype) -> Tensor:
+        """`[M]` what a message from a label is multiplied by in the mean; one from neighbors, by `w` times that."""
+        if self.absent_label == "zero":
+            return torch.full_like(graph.degree, 1 / (self.node_weight + 1), dtype=dtype)
+        relations = graph.node_relations.to(dtype)
+        if self.node_weight != 1:
+            relations = torch.where(graph.degree > 0, relations - 1 + self.node_weight, relations)
+        return relations.reciprocal()
 
 
 def _times(scale: Tensor | None, factor: Tensor | None) -> Tensor | None:

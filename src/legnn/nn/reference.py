@@ -35,25 +35,31 @@ def dense_layer(layer: GCN | SAGE | GAT, x: Tensor, labels: Tensor, graph: Label
     A, Y, S = dense_blocks(graph, x.dtype)
     A, M = torch.cat([torch.cat([A, Y], 1), torch.cat([Y.T, S], 1)]), graph.num_nodes  # A'
     values = torch.cat([layer.node(x), layer.label(labels)])
+    target = _target_scores(layer, x, labels) if isinstance(layer, GAT) else None
     if layer.normalization.kind == "joint":
-        out = _propagate(layer, A, A.sum(1), values, M)
+        out = _propagate(layer, A, A.sum(1), values, target, M)
     else:
         is_label = torch.arange(A.size(0)) >= M
-        out, num_relations = torch.zeros_like(values), torch.zeros_like(A[0])
-        for target, source in product((False, True), repeat=2):
-            relation = A * (is_label == target)[:, None] * (is_label == source)
+        out, total = torch.zeros_like(values), torch.zeros_like(A[0])
+        for to_label, from_label in product((False, True), repeat=2):
+            relation = A * (is_label == to_label)[:, None] * (is_label == from_label)
             # within a type the degree of a source is that of its incoming edges, as in PyG
-            source_degree = relation.sum(1 if target == source else 0)
-            out = out + _propagate(layer, relation, source_degree, values, M)
-            num_relations += relation.sum(1) > 0
-        out = out / num_relations.clamp(min=1)[:, None]
+            source_degree = relation.sum(1 if to_label == from_label else 0)
+            weight = 1.0 if to_label or from_label else layer.normalization.node_weight
+            out = out + weight * _propagate(layer, relation, source_degree, values, target, M)
+            total += weight * (relation.sum(1) > 0)
+        if layer.normalization.absent_label == "zero":
+            total[:M] = layer.normalization.node_weight + 1
+        out = out / total.masked_fill(total == 0, 1.0)[:, None]
     if isinstance(layer, SAGE):
         assert layer.label_root is not None
         return out[:M] + layer.root(x), out[M:] + layer.label_root(labels)
     return add_bias(out[:M], layer.bias), add_bias(out[M:], layer.label_bias)
 
 
-def _propagate(layer: GCN | SAGE | GAT, A: Tensor, source_degree: Tensor, values: Tensor, M: int) -> Tensor:
+def _propagate(
+    layer: GCN | SAGE | GAT, A: Tensor, source_degree: Tensor, values: Tensor, target: Tensor | None, M: int
+) -> Tensor:
     """`Â values` for the edges `A` `[M + C, M + C]` of one relation, or of all."""
     degree = A.sum(1)
     if isinstance(layer, GCN):  # Â = D^{-1/2} A D^{-1/2}
@@ -61,17 +67,31 @@ def _propagate(layer: GCN | SAGE | GAT, A: Tensor, source_degree: Tensor, values
     if isinstance(layer, SAGE):  # Â = D^{-1} A
         return (_power(degree, -1.0)[:, None] * A) @ values
     # Â_ij = A_ij exp β_ij / Σ_k A_ik exp β_ik,  β_ij = LeakyReLU(s_φ(j) · W h_j + t_φ(i) · W h_i)
-    by_head = values.unflatten(1, (layer.attention.heads, -1))
-    source = _scores(by_head, layer.source, layer.label_source, M)
-    target = _scores(by_head, layer.target, layer.label_target, M)
-    score = F.leaky_relu(source[None, :] + target[:, None], layer.attention.negative_slope)
+    values = sent = values.unflatten(1, (layer.attention.heads, -1))
+    if layer.normalization.target:  # what is sent is W h_j / √d_j
+        sent = values / source_degree.masked_fill(source_degree == 0, 1.0).sqrt()[:, None, None]
+    scored = sent if layer.normalization.scaled_scores else values
+    source = _scores(scored, layer.source, layer.label_source, M)
+    score = F.leaky_relu(source if target is None else source + target[:, None], layer.attention.negative_slope)
     exponent = A[..., None] * score.exp()
     total = exponent.sum(1, keepdim=True)
     attention = exponent / total.masked_fill(total == 0, 1.0)
     if layer.normalization.target:  # Â = D^{1/2} softmax(β) D^{-1/2}
-        root, source_root = (one.masked_fill(one == 0, 1.0).sqrt() for one in (degree, source_degree))
-        attention = root[:, None, None] * attention / source_root[:, None]
-    return torch.einsum("ijh,jhd->ihd", attention, by_head).flatten(1)
+        attention = attention * degree.masked_fill(degree == 0, 1.0).sqrt()[:, None, None]
+    return torch.einsum("ijh,jhd->ihd", attention, sent).flatten(1)
+
+
+def _target_scores(layer: GAT, x: Tensor, labels: Tensor) -> Tensor | None:
+    """`t_φ · W_φ h`, or `t_φ · B_φ h` with a matrix of its own, `[M + C, heads]`."""
+    if not layer.attention.use_target_score:
+        return None
+    assert layer.label is not None
+    node = layer.node if layer.target_map is None else layer.target_map
+    label = layer.label if layer.label_target_map is None else layer.label_target_map
+    by_head = torch.cat([node(x), label(labels)]).unflatten(1, (layer.attention.heads, -1))
+    if layer.is_shared:
+        return _scores(by_head, layer.source, layer.label_source, x.size(0))
+    return _scores(by_head, layer.target, layer.label_target, x.size(0))
 
 
 def _scores(by_head: Tensor, node_vectors: Tensor | None, label_vectors: Tensor | None, M: int) -> Tensor:

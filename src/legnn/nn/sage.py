@@ -7,8 +7,9 @@ from torch import Tensor, nn
 from legnn.graph import LabelGraph
 from legnn.nn.layer import Linear, add_bias, typed_linear
 from legnn.nn.message_passing import pass_linear_messages
-from legnn.nn.normalization import Normalization, Normalize
+from legnn.nn.normalization import AbsentLabel, Normalization, Normalize
 from legnn.nn.products import product_and_pass
+from legnn.ops import drop
 
 
 class SAGE(nn.Module):
@@ -16,7 +17,9 @@ class SAGE(nn.Module):
 
     With `normalize="joint"` the hats are blocks of `D'^{-1} A'`: a mean over all edges of `A'`. With `"relation"` each
     block is a mean of its own, `D_r^{-1} A_r`, and a row is the mean of the blocks in which it has edges. On a weighted
-    graph the means are weighted. `bias=False` leaves out `b_N`, which a batch norm would cancel.
+    graph the means are weighted. `bias=False` leaves out `b_N` and `label_bias=False` `b_L`, which a batch norm would
+    cancel. `node_weight` and `absent_label` are described in `Normalization`, `dropout` in `nn.layer`; `R_N` and `R_L`
+    read their input undropped.
     """
 
     reads_by_products = True
@@ -29,23 +32,32 @@ class SAGE(nn.Module):
         enhanced: bool = True,
         update_labels: bool = True,
         normalize: Normalize = "relation",
+        node_weight: float = 1.0,
+        absent_label: AbsentLabel = "skip",
         bias: bool = True,
+        label_bias: bool = True,
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.enhanced, self.update_labels = enhanced, enhanced and update_labels
-        self.normalization = Normalization(normalize, target=-1.0, source=0.0)
+        self.enhanced, self.update_labels, self.dropout = enhanced, enhanced and update_labels, dropout
+        self.normalization = Normalization(
+            normalize, target=-1.0, source=0.0, node_weight=node_weight, absent_label=absent_label
+        )
         self.node = typed_linear(in_channels, out_channels)  # W_N
         self.root = Linear(in_channels, out_channels, bias=bias)  # R_N, b_N
         self.label = typed_linear(in_channels, out_channels) if self.enhanced else None  # W_L
-        self.label_root = Linear(in_channels, out_channels) if self.update_labels else None  # R_L, b_L
+        self.label_root = Linear(in_channels, out_channels, bias=label_bias) if self.update_labels else None  # R_L, b_L
 
     def forward(
         self, x: Tensor, labels: Tensor | None, graph: LabelGraph, add: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
         """Shapes: `x` `[N, in]`, `labels` `[C, in]` or None; returns `[M, out]`, `[C, out]` or None, see `nn.layer`."""
-        label_values = None if labels is None or self.label is None else self.label(labels)
+        label_values = None
+        if labels is not None and self.label is not None:
+            label_values = self.label(drop(labels, self.dropout, training=self.training))
         root, x = product_and_pass(x, self.root.weight, add, rows=graph.num_nodes)
         root = add_bias(root, self.root.bias)
+        x = drop(x, self.dropout, training=self.training)
         nodes, new_labels = pass_linear_messages(
             graph, x, self.node.weight, label_values, root, self.normalization, update_labels=self.update_labels
         )

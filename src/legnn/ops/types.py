@@ -41,6 +41,10 @@ class Scales(NamedTuple):
     """`[M]` of what a node receives from its label."""
     to_label: Tensor | None = None
     """`[N]` of what a node sends to its label."""
+    score: Tensor | None = None
+    """`[N]` attention: of a node's score as a source for its neighbors."""
+    scales_label_scores: bool = False
+    """Whether `score` is a factor of a node's score as a source for its label, too."""
 
 
 class RowTerms(NamedTuple):

@@ -6,11 +6,13 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from legnn.config import DataSettings, Settings
+from legnn.config import SETTINGS, DataSettings, Settings
 from legnn.data import GraphData
 from legnn.datasets import CATALOG, Source, load
+from legnn.datasets.download import data_folder
 from legnn.errors import InputError
 from legnn.io import TextFeatures
+from legnn.io.prepared import CARD
 from legnn.runs.folder import RunFolder
 
 MEMORY = "memory"
@@ -22,9 +24,13 @@ def load_new(settings: Settings, data: Source) -> tuple[GraphData, Settings]:
 
     The settings of a prepared folder take the place of the run's: with them the run reads other tables, too.
     """
-    graph = load_graph(settings.data, data)
-    made_with = graph.provenance.prepared_with or settings.data
-    return graph, settings.override(**{**asdict(made_with), "source": _source_name(data)})
+    # a preset chooses settings of the data by the name of their source
+    settings = settings.override(source=_source_name(data))
+    # what is prepared already can only be compared with what the user gave
+    wanted = DataSettings(**_given_for_data(settings)) if _is_prepared(data) else settings.data
+    graph = load_graph(wanted, data)
+    made_with = graph.provenance.prepared_with or wanted
+    return graph, settings.override(**{**asdict(made_with), "source": settings.data.source})
 
 
 def load_graph(
@@ -54,6 +60,18 @@ def reload_graph(run: RunFolder, data: Source | None = None) -> GraphData:
             "same; restore the data, or train anew; to predict the data as they are now, give them as `data`"
         )
     return graph
+
+
+def _given_for_data(settings: Settings) -> dict[str, Any]:
+    return {name: value for name, value in settings.given.items() if SETTINGS[name].section == DataSettings.name}
+
+
+def _is_prepared(data: Source) -> bool:
+    if isinstance(data, str | Path):
+        is_named = isinstance(data, str) and data in CATALOG
+        places = (Path(data).expanduser(), data_folder() / data)
+        return not is_named and any((place / CARD).is_file() for place in places)
+    return isinstance(data, GraphData)
 
 
 def _source_name(data: Source) -> str:

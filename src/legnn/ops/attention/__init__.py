@@ -25,7 +25,8 @@ def attend(
 
     `β_ij = LeakyReLU(source_j + target_i)`, `α_ij = A_ij exp β_ij / Σ_k A_ik exp β_ik`,
     `nodes_i = t_i Σ_j α_ij s_j values_j + l_i labels_{y_i} + add_i`. With `update_labels`, each label attends over the
-    nodes that show it in the same way, with target scores `label_target` and `scales.to_label` in place of `s`.
+    nodes that show it in the same way, with target scores `label_target` and `scales.to_label` in place of `s`. The
+    scores of sources are multiplied by `scales.score`, for labels only with `scales.scales_label_scores`.
 
     Args:
         values_and_scores: `[N, W]`, the result of one product. Its columns are the values of all heads

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from legnn.ops.attention.reference import split_scores
+from legnn.ops.attention.reference import scale_scores, split_scores
 from legnn.ops.propagate.autograd import label_gradient, node_terms
 from legnn.ops.select import Kernels
 from legnn.ops.types import AttentionConfig, AttentionInputs, LabelGraphLike, RowTerms, Scales
@@ -25,6 +25,7 @@ class Attend(torch.autograd.Function):
         # every edge reads the scores: in a matrix of their own they are small enough to stay in the cache
         source, target = (_single(score) for score in split_scores(values_and_scores, config))
         assert source is not None
+        source, label_source = scale_scores(source, scales)
         ops, slope = kernels.attention, config.negative_slope
         log = ops.log_denominator(graph.adjacency, source, target, slope)
         attention = AttentionInputs(values_and_scores, config, source, target, log)
@@ -34,14 +35,24 @@ class Attend(torch.autograd.Function):
         if ctx.labels_attend:
             classes = graph.to_labels.classes
             label_target = _single(label_target)
-            label_log = ops.log_denominator(classes, source, label_target, slope)
-            attention = attention._replace(target=label_target, log_denominator=label_log)
+            label_log = ops.log_denominator(classes, label_source, label_target, slope)
+            attention = attention._replace(source=label_source, target=label_target, log_denominator=label_log)
             new_labels = ops.attention_sum(classes, attention, RowTerms(scales.to_label))
         elif update_labels:
             new_labels = nodes.new_zeros(graph.to_labels.num_classes, nodes.size(1))
             label_log = log.new_full((graph.to_labels.num_classes, config.heads), -torch.inf)
         ctx.save_for_backward(
-            values_and_scores, source, target, labels, label_target, add, nodes, log, new_labels, label_log
+            values_and_scores,
+            source,
+            target,
+            label_source,
+            labels,
+            label_target,
+            add,
+            nodes,
+            log,
+            new_labels,
+            label_log,
         )
         ctx.rest = graph, scales, config, kernels
         return nodes, log, new_labels, label_log
@@ -49,9 +60,19 @@ class Attend(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """Returns the gradients of `values_and_scores`, `labels`, `label_target` and `add`."""
-        values_and_scores, source, target, labels, label_target, add, nodes, log, new_labels, label_log = (
-            ctx.saved_tensors
-        )
+        (
+            values_and_scores,
+            source,
+            target,
+            label_source,
+            labels,
+            label_target,
+            add,
+            nodes,
+            log,
+            new_labels,
+            label_log,
+        ) = ctx.saved_tensors
         graph, scales, config, kernels = ctx.rest
         channels, heads = config.channels, config.heads
         ops, sum_edges = kernels.attention, kernels.propagate.sum_edges
@@ -66,6 +87,10 @@ class Attend(torch.autograd.Function):
         edges = ops.attention_gradient(
             transposition.adjacency, attention, gradient, dot, terms, d_values_and_scores, add=False
         )
+        d_source = d_values_and_scores[:, channels : channels + heads]
+        if scales.score is not None and not scales.scales_label_scores:
+            # the gradient by way of the labels is added below, unscaled
+            d_source.mul_(scales.score[:, None])
         if edges is not None:
             d_target = sum_edges(graph.adjacency, edges, transposition.place)
             # in a sampled block the target nodes are the first of the source nodes
@@ -74,7 +99,7 @@ class Attend(torch.autograd.Function):
         if ctx.labels_attend:
             terms, d_new_labels = RowTerms(scales.to_label), gradients[2].contiguous()
             dot = ops.attention_dot(d_new_labels, new_labels, channels, heads, terms) - gradients[3]
-            attention = attention._replace(target=label_target, log_denominator=label_log)
+            attention = attention._replace(source=label_source, target=label_target, log_denominator=label_log)
             transposition = graph.to_labels.classes.transposition
             edges = ops.attention_gradient(
                 transposition.adjacency, attention, d_new_labels, dot, terms, d_values_and_scores, add=True
@@ -85,6 +110,8 @@ class Attend(torch.autograd.Function):
         elif new_labels is not None and label_target is not None:
             # zeros, not None: distributed training waits for a gradient of every parameter
             d_label_target = torch.zeros_like(label_target)
+        if scales.score is not None and scales.scales_label_scores:
+            d_source.mul_(scales.score[:, None])
         d_labels = None if labels is None else label_gradient(kernels, graph, gradient, scales, labels.shape)
         return d_values_and_scores, d_labels, d_label_target, None if add is None else gradient, *[None] * 5
 

@@ -23,6 +23,7 @@ def attend(
     """`nodes_i = t_i Σ_j α_ij s_j values_j + l_i labels_{y_i} + add_i`, and the same for labels."""
     values = values_and_scores[:, : config.channels].unflatten(1, (config.heads, -1))
     source, target = split_scores(values_and_scores, config)
+    source, label_source = scale_scores(source, scales)
     slope = config.negative_slope
     nodes, log_denominator = neighbor_attention(
         graph.adjacency, scale_rows(values, scales.source), source, target, slope
@@ -33,7 +34,7 @@ def attend(
     if not update_labels:
         return AttentionOutput(nodes, log_denominator, None, None)
     new_labels, label_log_denominator = neighbor_attention(
-        graph.to_labels.classes, scale_rows(values, scales.to_label), source, label_target, slope
+        graph.to_labels.classes, scale_rows(values, scales.to_label), label_source, label_target, slope
     )
     return AttentionOutput(nodes, log_denominator, new_labels.flatten(1), label_log_denominator)
 
@@ -43,6 +44,12 @@ def split_scores(values_and_scores: Tensor, config: AttentionConfig) -> tuple[Te
     first, second = config.channels, config.channels + config.heads
     target = values_and_scores[:, second : second + config.heads] if config.use_target_score else None
     return values_and_scores[:, first:second], target
+
+
+def scale_scores(source: Tensor, scales: Scales) -> tuple[Tensor, Tensor]:
+    """The scores `[N, heads]` of the nodes as sources for their neighbors, and for their labels."""
+    scaled = scale_rows(source, scales.score)
+    return scaled, scaled if scales.scales_label_scores else source
 
 
 def neighbor_attention(

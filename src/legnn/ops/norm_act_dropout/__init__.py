@@ -20,13 +20,13 @@ def apply_norm_act_dropout(x: Tensor, norm: Norm | None, dropout: float, *, trai
 
 
 def drop(x: Tensor, dropout: float, *, training: bool) -> Tensor:
-    """`dropout(x)` `[n, D]` in training, otherwise `x`; with no gradient."""
+    """`dropout(x)` `[n, D]` in training, otherwise `x` itself."""
     if not training or dropout == 0:
         return x
     kernels = select.kernels_for(x)
     if kernels is None:
         return reference.drop(x, dropout, _draw_seed(x))
-    return kernels.norm_act_dropout.scale_act_dropout(x, None, None, dropout, _draw_seed(x), relu=False)
+    return autograd.Dropout.apply(x.contiguous(), dropout, _draw_seed(x), kernels)
 
 
 def _draw_seed(x: Tensor) -> Tensor:

@@ -31,6 +31,24 @@ def apply_norm_act_dropout(
     return ActDropout.apply(x, dropout, seed, kernels)
 
 
+class Dropout(torch.autograd.Function):
+    """`dropout(x)`."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, dropout: float, seed: Tensor, kernels: Kernels) -> Tensor:
+        """Returns `[n, D]`."""
+        ctx.rest = dropout, seed, kernels
+        return kernels.norm_act_dropout.scale_act_dropout(x, None, None, dropout, seed, relu=False)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
+        """Returns the gradient of `x`: its entries are kept or dropped as those of `x`, by the same seed."""
+        dropout, seed, kernels = ctx.rest
+        gradient = gradients[0].contiguous()
+        dropped = kernels.norm_act_dropout.scale_act_dropout(gradient, None, None, dropout, seed, relu=False)
+        return dropped, None, None, None
+
+
 class ActDropout(torch.autograd.Function):
     """`dropout(relu(x))`."""
 
