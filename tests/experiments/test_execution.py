@@ -15,7 +15,7 @@ from tests.graphs import small_data, table_folder
 from legnn.errors import InputError
 from legnn.experiments.execution import Progress, train_missing
 from legnn.experiments.planned import PlannedRun
-from legnn.experiments.worker import Outcome
+from legnn.experiments.worker import Outcome, train_planned
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -98,15 +98,12 @@ def test_ctrl_c_keeps_what_was_done_and_the_same_command_goes_on(folder, tmp_pat
     words = [sys.executable, "-m", "legnn", "reproduce", "label-usage", "--data", str(folder), "--backbone", "gcn"]
     words += ["--seeds", "1", "--jobs", "1", "--epochs", "60", "--patience", "60", "--hidden", "8"]
     words += ["--checkpoint-seconds", "0"]
-    environment = {**os.environ, "COLUMNS": "400"}
 
-    def start(out: str) -> subprocess.Popen:
-        command = [*words, "--out", out]
-        return subprocess.Popen(
-            command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-        )
+    def start() -> subprocess.Popen:
+        options = {"stderr": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        return subprocess.Popen([*words, "--out", "out"], cwd=tmp_path, **options)
 
-    first = start("out")
+    first = start()
     deadline = time.monotonic() + 120
     while not list(tmp_path.glob("out/small/*/seed-0/checkpoint.safetensors")):
         assert first.poll() is None, first.communicate()
@@ -118,17 +115,16 @@ def test_ctrl_c_keeps_what_was_done_and_the_same_command_goes_on(folder, tmp_pat
     assert re.search(r"interrupted; continue with: legnn reproduce label-usage", err)
     done = list(tmp_path.glob("out/small/*/seed-0/result.json"))
     assert len(done) < 4
-    second = start("out")
+    second = start()
     out, err = second.communicate(timeout=300)
     assert second.returncode == 0, err
-    straight = start("straight")
-    expected, err = straight.communicate(timeout=300)
-    assert straight.returncode == 0, err
-    results = [
-        [json.loads(path.read_text())["test"] for path in sorted(tmp_path.glob(f"{name}/small/*/seed-0/result.json"))]
-        for name in ("out", "straight")
-    ]
-    assert len(results[0]) == 4
-    assert results[0] == results[1]
     assert "Methods of using labels" in out
-    assert "Methods of using labels" in expected
+    for labels in ("vanilla", "concat", "addition", "enhanced"):
+        given = {"epochs": 60, "patience": 60, "hidden": 8, "checkpoint_seconds": 0.0, "labels": labels}
+        straight = planned(folder, backbone="gcn", **given)
+        assert train_planned(straight, tmp_path / "straight").error is None
+        found, expected = (
+            json.loads((straight.folder(tmp_path / name) / "result.json").read_text()) for name in ("out", "straight")
+        )
+        assert found["test"] == expected["test"]
+        assert found["best_epoch"] == expected["best_epoch"]

@@ -59,7 +59,8 @@ def pseudo_labels(plan: Plan) -> Report:
     for cell in plan.cells():
         place = 2 * list(plan.request.data).index(cell.source)
         color = FIRST if cell.variant.name == "with TC" else SECOND
-        logs = [log for log in plan.runs(cell)[0].logs() if log["pseudo_labels"]]
+        every = plan.runs(cell)[0].logs()
+        logs = [log for log in every if log["pseudo_labels"]]
         epochs = [log["epoch"] for log in logs]
         for axis, name in ((axes[place], "pseudo_label_accuracy"), (axes[place + 1], "pseudo_labels")):
             axis.plot(epochs, [log[name] for log in logs], color=color, label=f"{cell.backbone}, {cell.variant.name}")
@@ -68,7 +69,7 @@ def pseudo_labels(plan: Plan) -> Report:
         about = {"data": cell.source, "backbone": cell.backbone, "method": cell.variant.name}
         rows += [
             {**about, "epoch": log["epoch"], "accuracy": log["pseudo_label_accuracy"], "number": log["pseudo_labels"]}
-            for log in logs
+            for log in every
         ]
         first = {"first epoch": epochs[0] if epochs else None, "epochs": plan.results(cell)[0].epochs}
         accuracy = [log["pseudo_label_accuracy"] for log in logs if log["pseudo_label_accuracy"] is not None]
