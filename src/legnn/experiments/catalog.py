@@ -5,7 +5,6 @@ from __future__ import annotations
 from legnn.experiments import figures, help_table, tables, variants
 from legnn.experiments.experiment import Experiment
 
-PAPERS_DATA = ("ogbn-arxiv", "ogbn-mag", "oag-venue")
 BACKBONES = ("gcn", "sage", "gat")
 
 _ALL = (
@@ -75,6 +74,22 @@ _ALL = (
         title="Where labels help (not in the paper)",
         variants=help_table.variants,
         make=help_table.where_labels_help,
+        backbones=BACKBONES,
+    ),
+    Experiment(
+        name="mini-batches",
+        kind="table",
+        title="Mini-batches beside the full batch (not in the paper)",
+        variants=lambda source: variants.BATCHES,
+        make=tables.scores,
+        backbones=BACKBONES,
+    ),
+    Experiment(
+        name="precision",
+        kind="table",
+        title="TF32 beside bf16, on a GPU (not in the paper)",
+        variants=lambda source: variants.PRECISION,
+        make=tables.scores,
         backbones=BACKBONES,
     ),
     Experiment(

@@ -11,7 +11,7 @@ import pandas as pd
 from legnn.analysis.pictures import CLASS_COLORS, FIRST, MARK, SECOND, new_figure
 from legnn.experiments.experiment import Report
 from legnn.experiments.plan import Plan
-from legnn.experiments.scores import groups, mean_table, paired_differences, run_rows
+from legnn.experiments.scores import TEST_AND_VAL, groups, mean_table, paired_differences, run_rows
 from legnn.runs import Run, RunFolder
 from legnn.runs.graphs import reload_graph
 from legnn.training.objective import training_confidence as confidence_at
@@ -187,12 +187,7 @@ def confidence_ablation(plan: Plan) -> Report:
         axis.tick_params(axis="x", rotation=20, labelsize=8)
         axis.set(title=f"{data}, {backbone}", ylabel="test accuracy")
         axis.legend(frameon=False, fontsize=8)
-    columns = {
-        "test accuracy": "test_accuracy",
-        "test macro-F1": "test_macro_f1",
-        "validation accuracy": "val_accuracy",
-    }
-    tables = {"": mean_table(rows, ["data", "backbone", "method"], columns)}
+    tables = {"": mean_table(rows, ["data", "backbone", "method"], TEST_AND_VAL)}
     notes: list[str] = []
     if plan.request.seeds > 1:
         methods = [name for name in dict.fromkeys(rows["method"]) if name != "LEGNN"]

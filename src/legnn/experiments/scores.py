@@ -15,6 +15,12 @@ from legnn.experiments.paper_values import Score
 from legnn.experiments.plan import Plan
 from legnn.runs import RunFolder
 
+TEST_AND_VAL = {
+    "test accuracy": "test_accuracy",
+    "test macro-F1": "test_macro_f1",
+    "validation accuracy": "val_accuracy",
+}
+"""Headings of a table, and the columns of `run_rows` below them."""
 LEVEL = 0.05
 """Below this p value a difference is marked."""
 

@@ -8,6 +8,7 @@ from legnn.experiments import paper_values
 from legnn.experiments.experiment import Report
 from legnn.experiments.plan import Plan
 from legnn.experiments.scores import (
+    TEST_AND_VAL,
     groups,
     is_papers_data,
     mean_std,
@@ -88,17 +89,19 @@ def _is_papers(plan: Plan, source: str) -> bool:
 def designs(plan: Plan) -> Report:
     """Test accuracy of every model of the library, and the paper's of others where the data are the same."""
     rows = run_rows(plan)
-    columns = {
-        "test accuracy": "test_accuracy",
-        "test macro-F1": "test_macro_f1",
-        "validation accuracy": "val_accuracy",
-    }
-    table = mean_table(rows, ["data", "method"], columns).to_dict("records")
+    table = mean_table(rows, ["data", "method"], TEST_AND_VAL).to_dict("records")
     for source in plan.request.data:
         if _is_papers(plan, source):
             theirs = paper_values.DESIGNS[source].items()
             table += [{"data": source, "method": name, "in the paper": written(score)} for name, score in theirs]
     return Report(tables={"": pd.DataFrame(table).fillna("")}, values=rows, notes=[OTHER_FEATURES])
+
+
+def scores(plan: Plan) -> Report:
+    """Test and validation scores and training time of every variant."""
+    rows = run_rows(plan)
+    table = mean_table(rows, ["data", "backbone", "method"], {**TEST_AND_VAL, "seconds": "seconds"})
+    return Report(tables={"": table}, values=rows)
 
 
 def node_selection(plan: Plan) -> Report:

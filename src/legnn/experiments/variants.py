@@ -47,6 +47,15 @@ SENSITIVITY = (
     *(Variant(f"D = {x}", {**LEGNN.settings, "hidden": x}, "D", x) for x in (60, 120, 240, 480, 960)),
 )
 
+PRECISION = tuple(Variant(name, {**LEGNN.settings, "precision": name}) for name in ("tf32", "bf16"))
+
+_MINI = {"batch": 4096, "fanout": "20"}
+BATCHES = tuple(
+    Variant(f"{one.name}, {name}", {**one.settings, **settings})
+    for one in (LEGNN, AS_TRAIN)
+    for name, settings in (("full batch", {"batch": "full"}), ("batches of 4,096", _MINI))
+)
+
 
 def designs(source: str) -> tuple[Variant, ...]:
     """Every other model of the library, and LEGNN."""
