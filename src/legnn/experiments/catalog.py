@@ -33,7 +33,7 @@ _ALL = (
     Experiment(
         name="smoothness",
         kind="table",
-        title="Group distance GD and node clustering",
+        title="Graph difference GD and node clustering",
         variants=lambda source: variants.METHODS,
         make=tables.smoothness,
     ),
