@@ -467,3 +467,47 @@ def test_a_mistake_in_a_real_process_is_one_line_and_code_2(tmp_path, tables):
     assert done.stderr.count(b"\n") == 1
     assert b"Traceback" not in done.stderr
     assert not (tmp_path / "run").exists()
+
+
+def test_reproduce_lists_every_table_and_figure(command):
+    from legnn.experiments import EXPERIMENTS
+
+    done = command("reproduce")
+    assert done.code == 0
+    assert all(name in done.out for name in EXPERIMENTS)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["label-usages"], "did you mean 'label-usage'"),
+        (["label-usage", "--data", "coar"], "did you mean 'cora'"),
+        (["label-usage", "--data", "/nowhere"], "there is no folder /nowhere"),
+        (["label-usage", "--data", "digits", "--backbone", "gnc"], "backbone must be one of gcn"),
+        (["label-usage", "--data", "digits", "--seeds", "0"], "seeds must be at least 1"),
+        (["label-usage", "--data", "digits", "--tried", "99"], "tried must be from 1 to"),
+        (["label-usage", "--data", "digits", "--jobs", "0"], "jobs must be at least 1"),
+        (["label-usage", "--data", "digits", "--preset", "papr"], "did you mean 'paper'"),
+        (["label-usage", "--data", "digits", "--labels", "concat"], "varies labels itself; leave --labels out"),
+        (["label-usage", "--data", "digits", "--lr", "fast"], "lr must be a number"),
+    ],
+)
+def test_a_mistake_in_reproduce_is_one_sentence_before_anything_is_trained(command, words, message):
+    done = command("reproduce", *words)
+    assert done.code == 2
+    assert message in done.err
+    assert len(done.err.strip().splitlines()) == 1
+    assert not Path("runs").exists()
+
+
+def test_runs_that_fail_are_counted_and_the_others_kept(command, tmp_path):
+    folder = table_folder(tmp_path / "small", small_data())
+    (folder / "edges.csv").write_text("source,target\nn0,nobody\n")
+    done = command(
+        "reproduce", "label-usage", "--data", folder, "--backbone", "gcn", "--seeds", "1", "--jobs", "1", *QUICK
+    )
+    assert done.code == 2
+    lines = done.err.strip().splitlines()
+    assert "4 runs: " in lines[-2]
+    assert "nobody" in lines[-2]
+    assert "4 of 4 runs could not be trained" in lines[-1]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from legnn.cli.options import argument, option, with_settings
+from legnn.cli.options import argument, option, with_flags, with_settings
 from legnn.cli.processes import stop_on_signal
 from legnn.config import SECTIONS
-from legnn.errors import InputError, Interrupted, did_you_mean
+from legnn.errors import InputError, Interrupted, did_you_mean, plural
 
 if TYPE_CHECKING:
     from legnn.experiments import Plan
@@ -82,8 +83,8 @@ def _train(plan: Plan, jobs: int | None, device: str) -> None:
         is_stopped = should_stop()
     if is_stopped:
         raise Interrupted(None, None, command=_command())
-    for outcome in progress.failed:
-        print_error(f"{outcome.run.folder(plan.request.out)}: {outcome.error}")
+    for error, number in Counter(str(outcome.error) for outcome in progress.failed).items():
+        print_error(with_flags(f"{plural(number, 'run')}: {error}"))
     if progress.failed:
         raise InputError(
             f"{len(progress.failed)} of {progress.total} runs could not be trained; the others are kept, and the same "

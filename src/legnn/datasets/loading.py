@@ -67,6 +67,12 @@ def load(
     return GraphData.from_raw(raw, settings, training=training)
 
 
+def check_source(source: str) -> None:
+    """Raises `InputError` for what is neither a named data set nor a folder, as `load` would."""
+    if source not in CATALOG:
+        _existing_folder(source)
+
+
 def prepare_folder(source: Source, out: str | Path, **options: Any) -> GraphData:
     """Loads a graph as `load` does, writes it to `out`, and returns it; `load` then maps the folder into memory.
 

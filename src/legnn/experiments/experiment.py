@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pandas as pd
 
+from legnn.datasets import check_source
 from legnn.errors import InputError
+from legnn.experiments.tried import TRIED
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,6 +47,14 @@ class Request:
     vary_split: bool = False
     """Whether seed `k` trains on split `k` of data sets with several fixed splits."""
 
+    def __post_init__(self) -> None:
+        if self.seeds < 1:
+            raise InputError(f"seeds must be at least 1, got {self.seeds}")
+        if not 1 <= self.tried <= len(TRIED):
+            raise InputError(f"tried must be from 1 to {len(TRIED)}, got {self.tried}")
+        for source in self.data:
+            check_source(source)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
@@ -70,8 +80,6 @@ class Experiment:
     """From the source of a data set to what is trained on it; nothing for a report that needs no run."""
     data: Sequence[str] = ("ogbn-arxiv",)
     backbones: Sequence[str] = ("gat",)
-    needs_weights: bool = False
-    """Whether `make` reads weights, not only scores: runs are then opened and predicted from."""
 
     def check(self, request: Request) -> None:
         """Raises `InputError` for settings that the experiment varies itself."""

@@ -30,6 +30,9 @@ class Plan:
     def __init__(self, experiment: Experiment, request: Request) -> None:
         experiment.check(request)
         self.experiment, self.request = experiment, request
+        for cell in self.cells():
+            for run in self._tried(cell):
+                run.check()
 
     def cells(self) -> Iterator[Cell]:
         """Every data set × backbone × variant."""

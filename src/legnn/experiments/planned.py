@@ -38,6 +38,10 @@ class PlannedRun:
             preset=self.preset, given={**dict(self.given), **split, "source": self.source, "seed": self.seed}
         )
 
+    def check(self) -> None:
+        """Raises `InputError` for a setting or preset that cannot be, before anything is trained."""
+        _ = self.settings
+
     def folder(self, root: Path) -> Path:
         """Returns `ROOT/DATA/BACKBONE-LABELS-DIGEST/seed-K`, where the digest is of everything but the seed."""
         given = dict(self.given)
