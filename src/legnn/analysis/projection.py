@@ -21,7 +21,7 @@ WIDEST = 50
 PERPLEXITY = 30.0
 
 ANGLE = 0.8
-"""How coarsely distant points are summed up: a third less time than scikit-learn's 0.5, and no visible difference."""
+"""How coarsely distant points are summed up: a third less time than with scikit-learn's 0.5."""
 
 MARKERS = "os^Dv"
 

@@ -8,7 +8,7 @@ import torch
 
 ROWS_PER_THREAD = 2000
 """With fewer rows a thread waits longer than it works, and it waits busily: on a machine that others use as well, a
-t-SNE of 2,400 nodes took three times as long on two threads as on one."""
+t-SNE of 2,400 nodes took 2.7 times as long on two threads as on one."""
 
 
 def limit_threads(rows: int) -> Any:
