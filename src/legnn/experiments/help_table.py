@@ -11,11 +11,10 @@ from legnn.data import GraphData
 from legnn.experiments.experiment import Report, Variant
 from legnn.experiments.plan import Plan
 from legnn.experiments.scores import groups, run_rows
-from legnn.experiments.variants import METHODS
-from legnn.runs import RunFolder
-from legnn.runs.graphs import reload_graph
+from legnn.experiments.variants import METHODS, other_model
+from legnn.runs.graphs import load_graph
 
-LABELS_ALONE = Variant("label propagation", {"architecture": "label_propagation"})
+LABELS_ALONE = other_model("label propagation", "label_propagation")
 
 
 def variants(source: str) -> tuple[Variant, ...]:
@@ -32,7 +31,7 @@ def where_labels_help(plan: Plan) -> Report:
         mean = part.groupby("method", sort=False)["test_accuracy"].mean()
         gains = {f"{one.name} − vanilla": mean[one.name] - mean["vanilla"] for one in METHODS[1:]}
         alone = {"labels alone": mean[LABELS_ALONE.name], "vanilla": mean["vanilla"]}
-        table.append({"data": data, **properties(plan.runs(cell)[0]), **alone, **gains})
+        table.append({"data": data, **properties(load_graph(plan.runs(cell)[0].settings.data, data)), **alone, **gains})
     found = pd.DataFrame(table)
     notes = [
         "Labels a class: training nodes divided by classes. Near a label: the fraction of test nodes with a training "
@@ -44,9 +43,8 @@ def where_labels_help(plan: Plan) -> Report:
     return Report(tables={"": found}, values=rows, notes=notes)
 
 
-def properties(run: RunFolder) -> dict[str, Any]:
+def properties(graph: GraphData) -> dict[str, Any]:
     """Homophily, labels a class, and what features and neighborhoods tell of the classes of test nodes."""
-    graph = reload_graph(run)
     return {
         "homophily": graph.provenance.homophily,
         "classes": graph.num_classes,

@@ -74,7 +74,8 @@ class Plan:
         return range(self.request.seeds)
 
     def _tried(self, cell: Cell) -> list[PlannedRun]:
-        base = {**cell.variant.settings, "backbone": cell.backbone, **self.request.given}
+        # a variant that does not depend on the backbone names one, and is trained once for all
+        base = {"backbone": cell.backbone, **cell.variant.settings, **self.request.given}
         # what the user or the variant gave is not tried otherwise
         settings = [{**one, **base} for one in TRIED[: self.request.tried]]
         return [self._run(cell.source, one, 0) for one in settings]

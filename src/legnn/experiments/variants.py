@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from legnn.config.model import ARCHITECTURES
+from legnn.config.model import ARCHITECTURES, ModelSettings
 from legnn.data import Statistics, statistics
 from legnn.datasets import load
 from legnn.experiments.experiment import Variant
@@ -57,9 +57,14 @@ BATCHES = tuple(
 )
 
 
+def other_model(name: str, architecture: str) -> Variant:
+    """A model that has no backbone."""
+    return Variant(name, {"architecture": architecture, "backbone": ModelSettings.backbone})
+
+
 def designs(source: str) -> tuple[Variant, ...]:
     """Every other model of the library, and LEGNN."""
-    others = (Variant(name, {"architecture": name}) for name in ARCHITECTURES if name != "legnn")
+    others = (other_model(name, name) for name in ARCHITECTURES if name != "legnn")
     smoothed = Variant("vanilla + C&S", {**VANILLA.settings, "postprocess": "correct_and_smooth"})
     return *others, smoothed, LEGNN, AS_TRAIN
 
