@@ -249,5 +249,5 @@ def sensitivity(plan: Plan) -> Report:
         axis.set(title=f"effect of {group}", xlabel=group, ylabel="test accuracy − mean of the curve")
         axis.legend(frameon=False, fontsize=8)
     columns = {"test accuracy": "test_accuracy", "validation accuracy": "val_accuracy"}
-    table = mean_table(rows, ["data", "backbone", "group", "x"], columns)
+    table = mean_table(rows, ["data", "backbone", "method"], columns)
     return Report(tables={"": table}, values=rows, figure=figure)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from legnn.analysis.pictures import save_picture
@@ -36,12 +37,17 @@ def _markdown(plan: Plan, report: Report, command: str) -> str:
 
 
 def _notes_of_data(plan: Plan) -> list[str]:
-    """Notes that came with the data, and with runs that were trained otherwise than asked, each once."""
-    found: dict[str, None] = {}
+    """Notes that came with the data, and with runs that were trained otherwise than asked.
+
+    Of notes that differ in their numbers alone, such as those of synthetic graphs, the first.
+    """
+    found: dict[str, str] = {}
     for cell in plan.cells():
         for result in plan.results(cell)[:1]:
-            found |= dict.fromkeys(f"{cell.source}: {note}" for note in result.notes)
-    return list(found)
+            for note in result.notes:
+                line = f"{cell.source}: {note}"
+                found.setdefault(re.sub(r"[\d,]+", "", line), line)
+    return list(found.values())
 
 
 def _machines(plan: Plan) -> list[str]:
