@@ -80,6 +80,6 @@ def _correlations(found: pd.DataFrame) -> str:
     names = ("homophily", "labels a class", "near a label", "features alone", "labels alone")
     parts = []
     for name in names:
-        result = spearmanr(found[name], found["LEGNN − vanilla"])
+        result = spearmanr(found[name], found["LEGNN − vanilla"], nan_policy="omit")
         parts.append(f"{name} {result.statistic:+.2f} (p = {result.pvalue:.2f})")
     return f"Spearman's rank correlation with LEGNN − vanilla over {len(found)} data sets: {'; '.join(parts)}."
