@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import time
 from collections import defaultdict, deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -31,7 +30,6 @@ class Progress:
 
     total: int
     jobs: int
-    begin: float = field(default_factory=time.monotonic)
     done: int = 0
     failed: list[Outcome] = field(default_factory=list)
     seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
