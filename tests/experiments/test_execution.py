@@ -73,6 +73,14 @@ def _children(pid: int) -> list[int]:
     return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
+def _is_alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended may stay listed until its parent asks for its exit code."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def _is_busy(pid: int) -> bool:
     return b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
 
@@ -128,3 +136,22 @@ def test_ctrl_c_keeps_what_was_done_and_the_same_command_goes_on(folder, tmp_pat
         )
         assert found["test"] == expected["test"]
         assert found["best_epoch"] == expected["best_epoch"]
+
+
+def test_after_kill_9_no_process_goes_on_training(folder, tmp_path):
+    words = [sys.executable, "-m", "legnn", "reproduce", "label-usage", "--data", str(folder), "--backbone", "gcn"]
+    words += ["--seeds", "1", "--jobs", "2", "--epochs", "100000", "--patience", "100000", "--hidden", "8"]
+    first = subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 120
+    while len(list(tmp_path.glob("runs/reproduce/small/*/seed-0/metrics.jsonl"))) < 2:
+        assert first.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    children = [pid for pid in _children(first.pid) if _is_busy(pid)]
+    assert len(children) == 2
+    first.kill()
+    first.wait()
+    while any(_is_alive(pid) for pid in children):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert len(list(tmp_path.glob("runs/reproduce/small/*/seed-0/checkpoint.safetensors"))) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import time
@@ -28,6 +29,8 @@ GRAPHS = 2
 _graphs: OrderedDict[DataSettings, tuple[GraphData, DataSettings]] = OrderedDict()
 """By the settings that were given: the graph, and the settings that say where it is from."""
 _is_stopped = False
+_parent: int | None = None
+"""The process that started this one; None where runs are trained in the process of the caller."""
 
 
 class Outcome(NamedTuple):
@@ -43,9 +46,11 @@ class Outcome(NamedTuple):
 
 def serve(connection: Connection, root: Path, threads: int) -> None:
     """Trains every run that comes through the connection, and answers with its outcome, until the other end closes."""
+    global _parent
     import torch
 
     torch.set_num_threads(threads)
+    _parent = os.getppid()
 
     def stop(number: int, frame: FrameType | None) -> None:
         global _is_stopped
@@ -62,7 +67,7 @@ def serve(connection: Connection, root: Path, threads: int) -> None:
 def train_planned(run: PlannedRun, root: Path) -> Outcome:
     """Trains a run, or continues one that was interrupted, and returns how it ended."""
     begin = time.monotonic()
-    if _is_stopped:
+    if _should_stop():
         return Outcome(run, 0.0, is_stopped=True)
     try:
         _train(run, run.folder(root))
@@ -73,8 +78,13 @@ def train_planned(run: PlannedRun, root: Path) -> Outcome:
     return Outcome(run, time.monotonic() - begin)
 
 
+def _should_stop() -> bool:
+    """Whether a signal came, or the process that collects outcomes was killed: another may start these runs again."""
+    return _is_stopped or (_parent is not None and os.getppid() != _parent)
+
+
 def _train(run: PlannedRun, folder: Path) -> None:
-    callbacks = Callbacks(lambda log: None, lambda: _is_stopped)
+    callbacks = Callbacks(lambda log: None, _should_stop)
     if (folder / "settings.yaml").is_file():
         found = RunFolder.open(folder)
         if not found.is_finished:
