@@ -12,7 +12,7 @@ import legnn
 from legnn.baselines import ARCHITECTURES, POSTPROCESS
 from legnn.config.model import ModelSettings
 from legnn.errors import InputError, Interrupted
-from legnn.nn import Model, StagedModel
+from legnn.nn import DataShape, Model, StagedModel
 from legnn.training import make_adam, require_staged
 
 OTHERS = [name for name in ARCHITECTURES if name != "legnn"]
@@ -22,7 +22,7 @@ QUICK = {"hidden": 8, "epochs": 6, "checkpoint_seconds": 0}
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_every_architecture_is_a_model_and_only_ours_is_staged(name):
     settings = ModelSettings(hidden=8, layers=2)
-    model = ARCHITECTURES[name](settings, 5, 3, None, 1)
+    model = ARCHITECTURES[name](settings, DataShape(5, 3))
     members = [*Model.__annotations__, *(member for member in vars(Model) if not member.startswith("_"))]
     assert [member for member in members if not hasattr(model, member)] == []
     assert isinstance(model, StagedModel) == (name == "legnn")
@@ -33,7 +33,9 @@ def test_every_architecture_is_a_model_and_only_ours_is_staged(name):
 
 @pytest.mark.parametrize("norm", ["none", "batch", "layer"])
 def test_pygs_gcn_has_the_layers_and_the_norm_of_the_settings(norm):
-    model = ARCHITECTURES["pyg_gcn"](ModelSettings(hidden=8, layers=3, norm=norm, dropout=0.3), 5, 4, None, 2)
+    model = ARCHITECTURES["pyg_gcn"](
+        ModelSettings(hidden=8, layers=3, norm=norm, dropout=0.3), DataShape(5, 4, types=2)
+    )
     assert [tuple(conv.lin.weight.shape) for conv in model.gcn.convs] == [(8, 10), (8, 8), (4, 8)]
     assert type(model.gcn.norms[0]).__name__ == {"none": "Identity", "batch": "BatchNorm", "layer": "LayerNorm"}[norm]
     assert model.gcn.dropout.p == 0.3
@@ -89,7 +91,7 @@ def test_a_model_that_is_not_staged_is_refused_for_mini_batches_before_a_folder_
     with pytest.raises(InputError, match="trains on the whole graph at once, not on mini-batches; give `batch=full`"):
         legnn.train(small_data(), architecture=name, batch=8, fanout="3", out=tmp_path / "run", **QUICK)
     assert not (tmp_path / "run").exists()
-    model = ARCHITECTURES[name](ModelSettings(hidden=8, layers=2), 5, 3, None, 1)
+    model = ARCHITECTURES[name](ModelSettings(hidden=8, layers=2), DataShape(5, 3))
     with pytest.raises(InputError, match="give `batch=full`"):
         require_staged(model)
 

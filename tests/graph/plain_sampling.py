@@ -27,7 +27,9 @@ def sample_block_by_block(
         read = _reads(block, read)
         blocks.insert(0, block)
         nodes = block.nodes
-    return SampledLabelGraph(blocks, LabelEdges.from_label_of(blocks[0].source_labels, graph.num_classes))
+    return SampledLabelGraph(
+        blocks[0].nodes, blocks, LabelEdges.from_label_of(blocks[0].source_labels, graph.num_classes)
+    )
 
 
 def _block(

@@ -8,8 +8,9 @@ from tests.strategies import label_graphs
 from legnn.errors import InputError
 from legnn.graph import Adjacency, LabelGraph
 from legnn.nn import ModelSettings
-from legnn.nn.encoder import Encoder, FeatureScale, LabelEmbedding
+from legnn.nn.encoder import Encoder, LabelEmbedding
 from legnn.nn.reference import dense_blocks
+from legnn.nn.scaling import FeatureScale
 
 IN, OUT = 4, 6
 
@@ -132,7 +133,7 @@ def test_statistics_taken_over_some_rows_at_a_time_are_those_of_all(monkeypatch)
     x = torch.relu(torch.randn(50, 7))
     scales = [FeatureScale("entries", 7), FeatureScale("entries", 7)]
     scales[0].fit(x)
-    monkeypatch.setattr("legnn.nn.encoder.ENTRIES", 20)
+    monkeypatch.setattr("legnn.nn.scaling.ENTRIES", 20)
     scales[1].fit(x)
     expected = (x.double().square().sum() / (x != 0).sum()).sqrt().float()
     assert scales[0].deviation == scales[1].deviation == expected

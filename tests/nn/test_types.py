@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from legnn.graph import Adjacency, LabelGraph
 from legnn.nn import LEGNN, ModelSettings
-from legnn.nn.encoder import FeatureScale
 from legnn.nn.features import SparseFeatures, TypedFeatures, spread
+from legnn.nn.scaling import FeatureScale
 
 F, HIDDEN, TYPES = 4, 8, 3
 

@@ -12,7 +12,7 @@ from tests.strategies import label_graphs
 from legnn.baselines import ARCHITECTURES, POSTPROCESS
 from legnn.config import SelfTrainingSettings
 from legnn.graph import Adjacency, LabelGraph
-from legnn.nn import LEGNN, Model, ModelSettings
+from legnn.nn import LEGNN, DataShape, Model, ModelSettings
 from legnn.training import (
     ASTrain,
     FullBatch,
@@ -68,7 +68,7 @@ def models(draw, num_classes: int, kind: str, **fixed) -> Model:
     if kind in ARCHITECTURES:
         options = {name: options[name] for name in ("norm", "layers", "dropout") if name in options}
         settings = ModelSettings(hidden=HIDDEN, propagation_steps=draw(st.integers(1, 5)), **options)
-        return ARCHITECTURES[kind](settings, IN, num_classes, None, 1)
+        return ARCHITECTURES[kind](settings, DataShape(IN, num_classes))
     settings = ModelSettings(labels=kind, hidden=HIDDEN, heads=2, **options)
     return LEGNN(IN, num_classes, settings, torch.randn(num_classes, 3))
 
@@ -180,7 +180,7 @@ def model_of(kind: str, classes: int = 3) -> Model:
     torch.manual_seed(0)
     options = {"hidden": HIDDEN, "layers": 2, "label_at_input": True}
     if kind in ARCHITECTURES:
-        return ARCHITECTURES[kind](ModelSettings(**options), IN, classes, None, 1)
+        return ARCHITECTURES[kind](ModelSettings(**options), DataShape(IN, classes))
     return LEGNN(IN, classes, ModelSettings(labels=kind, **options))
 
 

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from torch import Tensor
-
 from legnn.baselines.correct_and_smooth import CorrectAndSmooth
 from legnn.baselines.label_propagation import LabelPropagation
 from legnn.baselines.pyg_gcn import PyGGCN
 from legnn.config.model import ModelSettings
-from legnn.nn import LEGNN, Model
+from legnn.nn import LEGNN, DataShape, Model
 from legnn.training import PostProcess
 
 __all__ = ["ARCHITECTURES", "POSTPROCESS", "CorrectAndSmooth", "LabelPropagation", "PyGGCN"]
 
-ARCHITECTURES: dict[str, Callable[[ModelSettings, int, int, Tensor | None, int], Model]] = {
-    "legnn": lambda settings, features, classes, label_x, types: LEGNN(features, classes, settings, label_x, types),
-    "pyg_gcn": lambda settings, features, classes, _, types: PyGGCN(features, classes, settings, types),
-    "label_propagation": lambda settings, features, classes, _, types: LabelPropagation(
-        settings.propagation_steps, settings.propagation_alpha
-    ),
+
+def _legnn(settings: ModelSettings, data: DataShape) -> Model:
+    return LEGNN(data.features, data.classes, settings, data.label_features, data.types, data.relations)
+
+
+def _label_propagation(settings: ModelSettings, data: DataShape) -> Model:
+    return LabelPropagation(settings.propagation_steps, settings.propagation_alpha)
+
+
+ARCHITECTURES: dict[str, Callable[[ModelSettings, DataShape], Model]] = {
+    "legnn": _legnn,
+    "pyg_gcn": PyGGCN,
+    "label_propagation": _label_propagation,
 }
-"""Builders of models by the name that `architecture` holds, from `(settings, in_channels, num_classes, label_features,
-num_types)`."""
+"""Builders of models by the name that `architecture` holds."""
 
 POSTPROCESS: dict[str, Callable[[ModelSettings], PostProcess | None]] = {
     "none": lambda settings: None,

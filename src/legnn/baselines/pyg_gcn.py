@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch_geometric.nn import GCN
 
 from legnn.config.model import ModelSettings
 from legnn.graph import LabelGraph
-from legnn.nn import Model
-from legnn.nn.encoder import FeatureScale
+from legnn.nn import DataShape, Model
 from legnn.nn.features import spread
-from legnn.nn.model import decay_first
+from legnn.nn.scaling import FeatureScale
 
 NORMS: dict[str | None, dict[str, Any]] = {
     "batch": {"norm": "BatchNorm"},
@@ -26,20 +25,25 @@ class PyGGCN(Model):
 
     uses_labels = False
 
-    def __init__(self, in_channels: int, num_classes: int, settings: ModelSettings, num_types: int = 1) -> None:
+    def __init__(self, settings: ModelSettings, data: DataShape) -> None:
         super().__init__()
-        self.num_types = num_types
-        self.scale = FeatureScale(settings.scale, in_channels, num_types)
+        self.num_types = data.types
+        self.scale = FeatureScale(settings.scale, data.features, data.types)
         self.gcn = GCN(
-            num_types * in_channels,
+            data.types * data.features,
             settings.hidden,
             settings.layers,
-            num_classes,
+            data.classes,
             dropout=settings.dropout,
             # the graph has its self-loops already, where the settings ask for them
             add_self_loops=False,
             **NORMS.get(settings.norm, {}),
         )
+
+    @property
+    def first(self) -> nn.Module:
+        """The first convolution."""
+        return self.gcn.convs[0]
 
     def fit_inputs(self, x: Tensor, node_type: Tensor | None = None) -> None:
         """Take the statistics of the features `[M, F]` that `inputs` scales by."""
@@ -53,7 +57,3 @@ class PyGGCN(Model):
     def forward(self, inputs: Tensor, graph: LabelGraph) -> Tensor:
         """Logits `[M, C]`."""
         return self.gcn(inputs, graph.adjacency.edge_index, graph.adjacency.weight)
-
-    def parameter_groups(self, weight_decay: float) -> list[dict[str, Any]]:
-        """Parameters for an optimizer, with `weight_decay` on the first layer."""
-        return decay_first(self, self.gcn.convs[0], weight_decay)

@@ -16,9 +16,14 @@ LabelUsage = Literal["vanilla", "concat", "addition", "enhanced"]
 LabelFeatures = Literal["one-hot", "class-mean", "given"]
 
 # a registry may add to these three; here they are known without importing PyTorch
-BACKBONES = ["gcn", "sage", "gat", "gatv2", "transformer", "gin"]
-ARCHITECTURES = ["legnn", "pyg_gcn", "label_propagation"]
+BACKBONES = ["gcn", "sage", "gat", "gatv2", "transformer", "gin", "gcnii", "appnp", "dagnn", "rgcn", "hgt"]
+ARCHITECTURES = [
+    "legnn", "pyg_gcn", "label_propagation", "mlp", "jknet", "sign", "unimp", "deeper_gcn", "gaan",
+    "gcn_lpa", "label_highway", "boosted_trees", "hgconv", "hetsann", "r_gsn", "rshn", "r_hgnn",
+]  # fmt: skip
 POSTPROCESSES = ["none", "correct_and_smooth"]
+PROPAGATED = ("appnp", "dagnn")
+"""Backbones that propagate the output of a perceptron, `hops` times and without parameters."""
 
 
 def register_choice(choices: list[str], name: str) -> None:
@@ -84,6 +89,22 @@ class ModelSettings(Section):
     scale: Literal["none", "row", "entries", "standard"] = setting(
         "none", "Features: as they are, rows of sum 1, entries of mean square 1, or standardized", chosen="by features"
     )
+    hops: int = setting(10, "Propagation steps of appnp and dagnn, and hops of sign", least=1)
+    restart: float = setting(0.1, "gcnii, appnp: weight of the initial representation in every step", least=0, most=1)
+    identity_decay: float = setting(0.5, "gcnii: λ of the weight log(λ / k + 1) of the matrix of layer k", least=0)
+    jump: Literal["concat", "max"] = setting("concat", "jknet: how the outputs of all layers are joined")
+    lpa_weight: float = setting(1.0, "gcn_lpa: weight of the loss of label propagation", least=0)
+    trees: int = setting(200, "boosted_trees: trees of each class", least=1)
+    tree_rate: float = setting(0.1, "boosted_trees: learning rate", above=0)
+    tree_leaves: int = setting(31, "boosted_trees: most leaves of a tree", least=2)
     postprocess: str = setting("none", "What is done to the probabilities", choices=POSTPROCESSES)
     propagation_steps: int = setting(50, "Steps of label propagation and of Correct & Smooth", least=1)
     propagation_alpha: float = setting(0.9, "Weight of the neighbors in such a step", least=0, most=1)
+
+    @property
+    def stages(self) -> int:
+        """How many times a model reads neighbors: the blocks of a sample in mini-batches."""
+        if self.architecture == "mlp":
+            return 0
+        propagates = self.backbone in PROPAGATED if self.architecture == "legnn" else self.architecture == "sign"
+        return self.hops if propagates else self.layers

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from legnn.config.data import DataSettings
+from legnn.config.designs import DESIGNS, Design
 from legnn.config.model import ModelSettings
 from legnn.config.paper_tables import DROPOUT_AND_LR, FANOUT, HYPERPARAMETERS, LAYERS
 
@@ -193,4 +195,33 @@ def _fanout(layers: int) -> str:
     return ",".join(map(str, [*FANOUT, *[FANOUT[-1]] * layers][:layers]))
 
 
+class OfDesign(Recommended):
+    """A model of another paper, with the settings of its authors by the number of labels or by data set.
+
+    What they do not say is chosen as in `recommended`.
+    """
+
+    def __init__(self, design: Design) -> None:
+        self.design = design
+        self.backbone = design.model.get("backbone", ModelSettings.backbone)
+
+    def data(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """How the design wants the graph."""
+        return {name: value for name, value in self.design.model.items() if name in OF_DATA}
+
+    def choose(self, facts: GraphFacts, given: Mapping[str, Any]) -> dict[str, Any]:
+        """By data set, or the number of training nodes a class."""
+        design = self.design
+        few = facts.num_train / max(facts.num_classes, 1) < FEW_LABELS
+        chosen = super().choose(facts, given) | dict(design.few if few else design.many)
+        chosen |= design.by_data.get(str(given.get("source")), {})
+        chosen |= {name: value for name, value in design.model.items() if name not in OF_DATA}
+        stages = ModelSettings(**{n: v for n, v in {**chosen, **given}.items() if n in OF_MODEL}).stages
+        return chosen | {"fanout": _fanout(max(stages, 1)), "label_edges": False}
+
+
+OF_DATA = [one.name for one in DataSettings.settings()]
+OF_MODEL = [one.name for one in ModelSettings.settings()]
+
 PRESETS: dict[str, Preset] = {"recommended": Recommended(), "paper": Paper(), "published": Published()}
+PRESETS |= {name: OfDesign(design) for name, design in DESIGNS.items()}

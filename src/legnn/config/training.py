@@ -23,6 +23,9 @@ def parse_fanout(text: str) -> list[int | None]:
 def fanouts_for(text: str, layers: int) -> list[int | None]:
     """Returns the fan-out of each layer; one number holds for all of them."""
     found = parse_fanout(text)
+    if layers == 0:
+        # a model that reads no neighbors
+        return []
     if len(found) not in (1, layers):
         raise InputError(
             f"fanout = {text} has {len(found)} numbers and the model {layers} layers; give one for each layer, "
@@ -53,6 +56,7 @@ class TrainSettings(Section):
         "loss", "Of equally accurate epochs on validation, the one with the smaller loss or the latest is kept"
     )
     weight_decay: float = setting(0.0, "L2 penalty on the projection of the features", least=0, chosen="by labels")
+    layer_decay: float = setting(0.0, "L2 penalty on all other weights", least=0)
     alpha: float = setting(
         0.5, "α: fraction of the training nodes predicted in an epoch", above=0, most=1, chosen="by labels"
     )

@@ -90,6 +90,15 @@ class GraphData(GraphFields):
         """`[n]` nodes of the type that is predicted; None for a homogeneous graph, of which every node is."""
         return None if self.node_types is None else self.node_types.target_mask.nonzero().flatten()
 
+    def relations(self) -> list[tuple[int, int]]:
+        """Returns the source and target type of the edges that there are, ascending; none for a homogeneous graph."""
+        types = self.node_type
+        if types is None:
+            return []
+        number = self.num_types
+        pair = types[self.adjacency.col.long()] * number + types[self.adjacency.row.long()]
+        return [divmod(one, number) for one in pair.unique().tolist()]
+
     def facts(self) -> GraphFacts:
         """Returns the numbers that presets decide by; of several node types, features of the target decide."""
         x, types = self.x, self.node_types

@@ -103,16 +103,13 @@ class LabelBlock(LabelGraph):
 class SampledLabelGraph:
     """A block for each layer. Its targets are the source nodes of the next block; those of the last are the seeds."""
 
+    nodes: Tensor
+    """`[N]` the input nodes, seeds first."""
     blocks: list[LabelBlock]
     at_input: LabelEdges
     """The labels that the input nodes show."""
     class_mean: Tensor | None = None
     """`[C, F]` the mean features of all nodes that show each class, if the model's label embedding starts from them."""
-
-    @property
-    def nodes(self) -> Tensor:
-        """`[N]` the input nodes, seeds first."""
-        return self.blocks[0].nodes
 
     @property
     def num_edges(self) -> int:
@@ -121,11 +118,13 @@ class SampledLabelGraph:
 
     def to(self, device: torch.device) -> SampledLabelGraph:
         """Returns the sample on `device`; from pinned memory without synchronizing."""
-        return replace(self, blocks=[block.to(device) for block in self.blocks], at_input=self.at_input.to(device))
+        blocks = [block.to(device) for block in self.blocks]
+        nodes = blocks[0].nodes if blocks else self.nodes.to(device, non_blocking=True)
+        return replace(self, nodes=nodes, blocks=blocks, at_input=self.at_input.to(device))
 
     def tensors(self) -> Iterator[Tensor]:
         """Iterates over all of its tensors."""
-        yield from (self.at_input.shown, self.at_input.y)
+        yield from (self.nodes, self.at_input.shown, self.at_input.y)
         for block in self.blocks:
             yield from block.tensors()
 

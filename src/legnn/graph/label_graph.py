@@ -35,14 +35,20 @@ class LabelGraph:
     num_classes: int
     label_adjacency: Tensor | None = None
     """`[C, C]` non-negative weights of label–label edges, row = target; None for no such edges."""
+    node_type: Tensor | None = None
+    """`[N]` the types of the source nodes; None where all nodes are of one type."""
 
     @classmethod
     def without_labels(
-        cls, adjacency: Adjacency, num_classes: int, label_adjacency: Tensor | None = None
+        cls,
+        adjacency: Adjacency,
+        num_classes: int,
+        label_adjacency: Tensor | None = None,
+        node_type: Tensor | None = None,
     ) -> LabelGraph:
         """The graph in which no node shows its label."""
         empty = torch.empty(0, dtype=torch.long, device=adjacency.col.device)
-        return cls(adjacency, empty, empty, num_classes, label_adjacency)
+        return cls(adjacency, empty, empty, num_classes, label_adjacency, node_type)
 
     def show(self, shown: Tensor, y: Tensor) -> LabelGraph:
         """Returns the graph in which the nodes `shown` show the classes `y`, and no other node shows its label."""

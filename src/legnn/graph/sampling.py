@@ -57,6 +57,7 @@ def sample_label_graph(
     # a block reads the nodes that the block before it computes, the first one all nodes
     sizes = [sampled.nodes.numel(), *(layer.num_targets for layer in layers[:0:-1])]
     shown_count = rows.class_rowptr.diff().long()
+    node_type = None if graph.node_type is None else graph.node_type[sampled.nodes]
     blocks = []
     for layer, size, shown, fanout in zip(layers[::-1], sizes, sampled.shown_by_targets[::-1], fanouts, strict=True):
         rowptr, col = layer.rowptr[: layer.num_targets + 1], layer.col[: layer.num_edges]
@@ -69,6 +70,7 @@ def sample_label_graph(
             y=sampled.y[:shown],
             num_classes=graph.num_classes,
             label_adjacency=graph.label_adjacency,
+            node_type=None if node_type is None else node_type[:size],
             nodes=sampled.nodes[:size],
             senders=LabelEdges(sender, sampled.label_of[sender].long(), size, graph.num_classes),
             source_degrees=sampled.degree[:size],
@@ -77,7 +79,7 @@ def sample_label_graph(
             shown_count=shown_count,
         )
         blocks.append(block)
-    return SampledLabelGraph(blocks, LabelEdges(sampled.shown, sampled.y, sizes[0], graph.num_classes))
+    return SampledLabelGraph(sampled.nodes, blocks, LabelEdges(sampled.shown, sampled.y, sizes[0], graph.num_classes))
 
 
 def all_neighbors(graph: LabelGraph, targets: Tensor) -> LabelBlock:
@@ -143,6 +145,7 @@ def _full_block(graph: LabelGraph, adjacency: Adjacency, nodes: Tensor, senders:
         y=to_nodes.y,
         num_classes=graph.num_classes,
         label_adjacency=graph.label_adjacency,
+        node_type=None if graph.node_type is None else graph.node_type[nodes],
         nodes=nodes,
         senders=senders,
         source_degrees=graph.degree[nodes],

@@ -1,8 +1,8 @@
 """The layers, the lift of any PyG convolution, and the model."""
 
 from legnn.config.model import ModelSettings
-from legnn.nn.backbones import BACKBONES, lifted, register_backbone
-from legnn.nn.base import Model, StagedModel
+from legnn.nn.backbones import BACKBONES, LayerSpec, lifted, register_backbone
+from legnn.nn.base import DataShape, Model, StagedModel
 from legnn.nn.gat import GAT
 from legnn.nn.gcn import GCN
 from legnn.nn.lifting import Lift, lift
@@ -15,6 +15,8 @@ __all__ = [
     "GCN",
     "LEGNN",
     "SAGE",
+    "DataShape",
+    "LayerSpec",
     "Lift",
     "Model",
     "ModelSettings",

@@ -3,32 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from torch import nn
 from torch_geometric.nn import GATv2Conv, GINConv, TransformerConv
 
 from legnn.config.model import BACKBONES as BACKBONE_NAMES
-from legnn.config.model import register_choice
+from legnn.config.model import ModelSettings, register_choice
 from legnn.nn.gat import GAT
 from legnn.nn.gcn import GCN
 from legnn.nn.layer import channels_per_head
 from legnn.nn.lifting import lift
 from legnn.nn.sage import SAGE
 
-if TYPE_CHECKING:
-    from legnn.config.model import ModelSettings
 
-Backbone = Callable[["ModelSettings", int, bool, bool], nn.Module]
-"""Makes one layer from the settings, its channels, whether it is label-enhanced, and whether it updates labels."""
+class LayerSpec(NamedTuple):
+    """What a layer is made from."""
+
+    settings: ModelSettings
+    channels: int
+    """`D`, in and out."""
+    enhanced: bool
+    """Whether labels are nodes."""
+    update_labels: bool
+    """Whether it computes labels; the last layer does not."""
+    depth: int = 1
+    """Its number, from 1."""
+    num_types: int = 1
+    """Node types."""
+    relations: tuple[tuple[int, int], ...] = ()
+    """Source and target type of the edges that there are; none for a homogeneous graph."""
+
+
+Backbone = Callable[[LayerSpec], nn.Module]
+"""Makes one layer."""
 
 
 def _own(layer: Callable[..., nn.Module], *names: str) -> Backbone:
     """A backbone from a layer of this library, which takes the settings `names` besides those that all layers take."""
 
-    def backbone(settings: ModelSettings, channels: int, enhanced: bool, update_labels: bool) -> nn.Module:
-        options = _options(settings, enhanced, update_labels)
-        options |= {name: getattr(settings, name) for name in names}
+    def backbone(spec: LayerSpec) -> nn.Module:
+        settings, channels = spec.settings, spec.channels
+        options = _options(spec) | {name: getattr(settings, name) for name in names}
         # a batch norm would cancel the bias
         bias = settings.bias and settings.norm != "batch"
         label_bias = settings.bias and (settings.norm == "none" or settings.label_norm != "batch")
@@ -40,17 +56,18 @@ def _own(layer: Callable[..., nn.Module], *names: str) -> Backbone:
 def lifted(make: Callable[[ModelSettings, tuple[int, int], int], nn.Module]) -> Backbone:
     """Returns a backbone from a maker of bipartite PyG convolutions `(settings, channels, out) → convolution`."""
 
-    def backbone(settings: ModelSettings, channels: int, enhanced: bool, update_labels: bool) -> nn.Module:
-        layer = lift(lambda both, out: make(settings, both, out))
-        return layer(channels, channels, **_options(settings, enhanced, update_labels))
+    def backbone(spec: LayerSpec) -> nn.Module:
+        layer = lift(lambda both, out: make(spec.settings, both, out))
+        return layer(spec.channels, spec.channels, **_options(spec))
 
     return backbone
 
 
-def _options(settings: ModelSettings, enhanced: bool, update_labels: bool) -> dict[str, Any]:
+def _options(spec: LayerSpec) -> dict[str, Any]:
     """What every layer takes."""
-    options = {name: getattr(settings, name) for name in ("normalize", "node_weight", "absent_label")}
-    return {"enhanced": enhanced, "update_labels": update_labels, "dropout": settings.layer_dropout, **options}
+    options = {name: getattr(spec.settings, name) for name in ("normalize", "node_weight", "absent_label")}
+    dropout = spec.settings.layer_dropout
+    return {"enhanced": spec.enhanced, "update_labels": spec.update_labels, "dropout": dropout, **options}
 
 
 def _gatv2(settings: ModelSettings, both: tuple[int, int], out: int) -> nn.Module:

@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from legnn.graph import LabelBlock, LabelGraph, SampledLabelGraph
+from legnn.graph import LabelGraph, SampledLabelGraph
 
 Nodes = tuple[Tensor, Tensor | None]
 """States of nodes `[n, D]` and, where labels are nodes, of labels `[C, D]`."""
+
+
+class DataShape(NamedTuple):
+    """What a model has to know of the data to be built."""
+
+    features: int
+    """`F`."""
+    classes: int
+    """`C`."""
+    types: int = 1
+    """`T`, node types."""
+    relations: tuple[tuple[int, int], ...] = ()
+    """Source and target type of the edges that there are; none for a homogeneous graph."""
+    edges: int = 0
+    """Entries of the adjacency."""
+    label_features: Tensor | None = None
+    """`[C, …]` given features of the labels."""
 
 
 class Model(nn.Module, ABC):
@@ -19,6 +36,11 @@ class Model(nn.Module, ABC):
 
     uses_labels: bool
     """Whether shown labels reach the logits."""
+
+    @property
+    def first(self) -> nn.Module | None:
+        """The part that holds the first matrix, on which the published GCN has its penalty."""
+        return None
 
     def fit_inputs(self, x: Tensor, node_type: Tensor | None = None) -> None:
         """Take the statistics of the features `[M, F]` that `inputs` scales by."""
@@ -31,9 +53,16 @@ class Model(nn.Module, ABC):
     def forward(self, inputs: Any, graph: LabelGraph) -> Tensor:
         """Logits `[M, C]`."""
 
-    def parameter_groups(self, weight_decay: float) -> list[dict[str, Any]]:
-        """Parameters for an optimizer, with `weight_decay` on those that it is meant for."""
-        return [{"params": list(self.parameters()), "weight_decay": weight_decay}]
+    def auxiliary(self, inputs: Any, graph: LabelGraph) -> tuple[float, Tensor] | None:
+        """A second prediction that is trained beside `forward`: the weight of its loss, and its logits `[M, C]`."""
+        return None
+
+    def parameter_groups(self, weight_decay: float, layer_decay: float = 0.0) -> list[dict[str, Any]]:
+        """Parameters for an optimizer, with `weight_decay` on those of `first`, and `layer_decay` on all others."""
+        first = [] if self.first is None else list(self.first.parameters())
+        mine = set(first)
+        rest = [parameter for parameter in self.parameters() if parameter not in mine]
+        return [{"params": first, "weight_decay": weight_decay}, {"params": rest, "weight_decay": layer_decay}]
 
     def num_parameters(self) -> int:
         """How many numbers are trained."""
@@ -55,8 +84,10 @@ class StagedModel(Model):
     """`D`, columns of the states between stages."""
     has_label_nodes: bool
     """Whether every stage but the last computes labels from all nodes that show them."""
-    uses_class_mean: bool
+    uses_class_mean: bool = False
     """Whether `encode` reads the mean of `batch_inputs` over the nodes that show each class."""
+    reads_first: bool = False
+    """Whether stages read the states before the first stage, too."""
 
     @abstractmethod
     def batch_inputs(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> Tensor:
@@ -67,9 +98,33 @@ class StagedModel(Model):
         """The states before the first stage."""
 
     @abstractmethod
-    def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelBlock) -> Nodes:
-        """The states after stage `k`, from 0, of the nodes that receive in `block`."""
+    def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, first: Nodes | None) -> Nodes:
+        """The states after stage `k`, from 0, of the nodes that receive in `block`.
+
+        With `reads_first`, `first` are the states before the first stage, `[M, D]` of the same nodes and `[C, D]`.
+        """
 
     @abstractmethod
     def classify(self, nodes: Tensor) -> Tensor:
-        """Logits `[n, C]` from the states after the last stage."""
+        """Logits `[n, C]`, in single precision at least, from the states after the last stage."""
+
+    def forward(self, inputs: Any, graph: LabelGraph | SampledLabelGraph) -> Tensor:
+        """Logits `[M, C]` for `inputs` of all nodes.
+
+        Over a sampled graph, `inputs` are those of its input nodes, and the logits are those of its seeds.
+        """
+        return self.classify(self.run_stages(inputs, graph)[0])
+
+    def run_stages(self, inputs: Any, graph: LabelGraph | SampledLabelGraph) -> Nodes:
+        """The states of nodes after the last stage, and of labels as the last stage reads them."""
+        start, start_labels = nodes, labels = self.encode(inputs, graph)
+        read = labels
+        for k in range(self.num_stages):
+            block, read = graph.layer(k), labels
+            first: Nodes | None = None
+            if self.reads_first:
+                # a slice of everything would still cost a pass over [M, D] in the gradient
+                own = start if start.size(0) == block.num_nodes else start[: block.num_nodes]
+                first = own, start_labels
+            nodes, labels = self.stage(k, nodes, labels, block, first)
+        return nodes, read

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from legnn.config.model import ModelSettings
 from legnn.graph import LabelGraph
-from legnn.nn.backbones import BACKBONES
+from legnn.nn.backbones import BACKBONES, LayerSpec
 from legnn.nn.layer import Linear, typed_linear
 from legnn.nn.products import product_and_pass
 from legnn.ops import apply_norm_act_dropout
@@ -15,13 +14,14 @@ from legnn.ops import apply_norm_act_dropout
 class Block(nn.Module):
     """`H' = dropout(relu(norm(layer(H) + residual(H))))`, for nodes and for labels."""
 
-    def __init__(self, settings: ModelSettings, channels: int, *, enhanced: bool, update_labels: bool) -> None:
+    def __init__(self, spec: LayerSpec) -> None:
         super().__init__()
-        self.layer = BACKBONES[settings.backbone](settings, channels, enhanced, update_labels)
+        settings, channels = spec.settings, spec.channels
+        self.layer = BACKBONES[settings.backbone](spec)
         self.dropout = settings.dropout
         self.residual = _residual(settings.residual, channels)
         self.norm = _norm(settings.norm, channels)
-        if enhanced and update_labels:
+        if spec.enhanced and spec.update_labels:
             # a handful of labels is no batch to take statistics of: by default they have a layer norm
             self.label_norm = None if self.norm is None else _norm(settings.label_norm, channels)
             self.label_residual = _residual(settings.residual, channels)

@@ -2,75 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from types import EllipsisType
-
-import torch
 from torch import Tensor, nn
 
 from legnn.config.model import LabelFeatures, ModelSettings
 from legnn.errors import InputError
 from legnn.graph import LabelGraph, SampledLabelGraph
-from legnn.nn.features import Features
+from legnn.nn.features import Features, project
 from legnn.nn.layer import column, glorot, typed_linear
 from legnn.ops import add_labels_, class_sum, drop
 from legnn.ops.runtime.padding import pad_columns
-
-ENTRIES = 1 << 24
-"""Entries of the features in one chunk when statistics are computed."""
-
-
-class FeatureScale(nn.Module):
-    """Scales features by statistics that are saved with the weights: a graph that has grown is scaled as the first was.
-
-    With several node types, each has statistics of its own, a row of `mean` and `deviation` `[T, F]`.
-    """
-
-    mean: Tensor
-    deviation: Tensor
-
-    def __init__(self, kind: str, in_channels: int, num_types: int = 1) -> None:
-        super().__init__()
-        self.kind = kind
-        types = [] if num_types == 1 else [num_types]
-        if kind == "standard":
-            self.register_buffer("mean", torch.zeros(*types, in_channels))
-            self.register_buffer("deviation", torch.ones(*types, in_channels))
-        elif kind == "entries":
-            self.register_buffer("deviation", torch.ones(types))
-
-    @torch.no_grad()
-    def fit(self, x: Tensor, node_type: Tensor | None = None) -> None:
-        """Computes the statistics of `x` `[M, F]`, separately for each of `node_type` `[M]`."""
-        if node_type is None:
-            self._fit(x, ...)
-            return
-        for kind in node_type.unique().tolist():
-            self._fit(x[node_type == kind], kind)
-
-    def _fit(self, x: Tensor, place: int | EllipsisType) -> None:
-        if self.kind == "entries":
-            # chunk by chunk: x in double precision may not fit into memory
-            chunks = x.split(max(ENTRIES // max(x.size(1), 1), 1))
-            total = sum(float(chunk.double().square().sum()) for chunk in chunks)
-            size = math.sqrt(total / max(int(torch.count_nonzero(x)), 1))
-            self.deviation[place] = size or 1.0
-        if self.kind == "standard":
-            mean = x.mean(0)
-            deviation = x.std(0, correction=0)
-            self.mean[place] = mean
-            self.deviation[place] = deviation.masked_fill(deviation < 1e-6 * (1 + mean.abs()), 1.0)
-
-    def forward(self, x: Tensor, node_type: Tensor | None = None) -> Tensor:
-        """`[n, F]` to `[n, F]`; `node_type` `[n]` where there are several types."""
-        if self.kind == "row":
-            return x / x.abs().sum(1, keepdim=True).clamp(min=1e-12)
-        if self.kind == "standard":
-            mean, deviation = (one if node_type is None else one[node_type] for one in (self.mean, self.deviation))
-            return (x - mean) / deviation
-        if self.kind == "entries":
-            return x / (self.deviation if node_type is None else self.deviation[node_type][:, None])
-        return x
 
 
 def class_mean(graph: LabelGraph, x: Tensor) -> Tensor:
@@ -161,10 +101,7 @@ class Encoder(nn.Module):
 
     def forward(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> tuple[Tensor, Tensor | None]:
         """`H_N⁰` `[M, D]` and, label-enhanced, `H_L⁰` `[C, D]`, for `x` `[M, F]`."""
-        if isinstance(x, Tensor):
-            nodes = self.project(drop(x, self.input_dropout, training=self.training))
-        else:
-            nodes = x.project(self.project.weight, self.input_dropout, self.training)
+        nodes = project(x, self.project, self.input_dropout, training=self.training)
         labels: Tensor | None = None
         if self.labels == "enhanced":
             labels = self.label_embedding(x, graph)[:, : self.channels].to(nodes.dtype)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from legnn.nn.layer import Linear, add_bias
 from legnn.nn.products import product
 from legnn.ops import drop, project_entries
 from legnn.ops.csr.adjacency import Adjacency
@@ -92,6 +93,13 @@ class TypedFeatures:
 
 
 Features = Tensor | SparseFeatures | TypedFeatures
+
+
+def project(x: Features, linear: Linear, dropout: float, *, training: bool) -> Tensor:
+    """`dropout(X) P + b` `[n, D]` for any form of `X`."""
+    if isinstance(x, Tensor):
+        return linear(drop(x, dropout, training=training))
+    return add_bias(x.project(linear.weight, dropout, training), linear.bias)
 
 
 def spread(x: Tensor, node_type: Tensor, num_types: int) -> Tensor:

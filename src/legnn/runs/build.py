@@ -10,7 +10,7 @@ from legnn.config import ResolvedSettings, fanouts_for
 from legnn.data import GraphData
 from legnn.errors import InputError
 from legnn.graph.selection import check_selection
-from legnn.nn import Lift, Model
+from legnn.nn import DataShape, Lift, Model
 from legnn.nn.lifting import check_liftable
 from legnn.runs.folder import DataCard, RunFolder
 from legnn.runs.resources import select_device, storage_device
@@ -34,8 +34,9 @@ from legnn.training import (
 
 def make_model(settings: ResolvedSettings, card: DataCard, label_x: Tensor | None) -> Model:
     """Returns a new model for the data."""
-    build = ARCHITECTURES[settings.model.architecture]
-    return build(settings.model, card.features, len(card.classes), label_x, max(len(card.types), 1))
+    types = max(len(card.types), 1)
+    shape = DataShape(card.features, len(card.classes), types, tuple(card.relations), card.edges, label_x)
+    return ARCHITECTURES[settings.model.architecture](settings.model, shape)
 
 
 def restore_model(folder: RunFolder) -> Model:
@@ -85,7 +86,7 @@ def make_trainer(model: Model, task: Task, settings: ResolvedSettings, dtype: to
     train = settings.train
     rule = ASTrain(settings.self_training) if settings.self_training.as_train else None
     objective = Objective(alpha=train.alpha, selection=train.selection, uses_labels=model.uses_labels, rule=rule)
-    optimizer = make_adam(model.parameter_groups(train.weight_decay), train.lr)
+    optimizer = make_adam(model.parameter_groups(train.weight_decay, train.layer_decay), train.lr)
     batching: Batching
     if isinstance(train.batch, str):
         # a generator of its own: how many numbers dropout draws must not change which nodes are selected
@@ -94,7 +95,7 @@ def make_trainer(model: Model, task: Task, settings: ResolvedSettings, dtype: to
     else:
         # on the host, so that all processes draw alike wherever their graph is kept
         generator = torch.Generator().manual_seed(train.seed)
-        fanouts = fanouts_for(train.fanout, settings.model.layers)
+        fanouts = fanouts_for(train.fanout, settings.model.stages)
         batching = MiniBatch(
             model,
             task,

@@ -57,6 +57,8 @@ class DataCard:
     """The features of each type."""
     computed_features: list[str]
     """Types whose features were computed from the graph, and exist for no other."""
+    relations: list[tuple[int, int]]
+    """Source and target type of the edges that there are, by their position in `types`."""
 
     @property
     def label_adjacency(self) -> Tensor:
@@ -84,6 +86,7 @@ class DataCard:
             target_type=None if types is None else types.target,
             type_columns=[] if types is None else types.columns,
             computed_features=graph.provenance.computed_features,
+            relations=graph.relations(),
         )
 
 

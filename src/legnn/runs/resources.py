@@ -62,7 +62,7 @@ def choose_batch(
                 why = f"the full batch would take about {in_gib(needed)} and {in_gib(free)} are free on {device.type}"
             note = f"batch = auto chose mini-batches of {batch:,} nodes: {why}."
     if batch != "full":
-        fanouts_for(settings.train.fanout, settings.model.layers)
+        fanouts_for(settings.train.fanout, settings.model.stages)
     return settings.override(batch=batch), note
 
 

@@ -104,6 +104,11 @@ class FullBatch(Batching):
         graph = self.task.show(shown) if self._same_graph is None else self._same_graph
         losses = self._losses(self.model(self.inputs, graph), predicted)
         loss = losses.supervised + losses.pseudo
+        second = self.model.auxiliary(self.inputs, graph)
+        if second is not None:
+            weight, logits = second
+            mine, truth = logits.index_select(0, predicted), self.task.y.index_select(0, predicted)
+            loss = loss + weight * self.objective.node_losses(mine, truth).mean()
         # a model without parameters has nothing to learn
         if loss.requires_grad:
             loss.backward()

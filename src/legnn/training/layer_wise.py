@@ -110,17 +110,22 @@ class LayerWise:
             return empty, None
         needed = self._needed(graph, shown, nodes)
         state, labels = self._encode(graph, needed[0])
+        first = (state, labels) if self._staged.reads_first else None
         last = self._staged.num_stages - 1
         for k in range(last):
             new = torch.zeros_like(state)
             for chunk in self._chunks(graph, needed[k + 1]):
-                new[chunk.nodes[: chunk.num_nodes]] = self._compute(k, chunk, state, labels)[0].to(new.device)
-            labels = self._labels(k, graph, state, labels)
+                new[chunk.nodes[: chunk.num_nodes]] = self._compute(k, chunk, state, labels, first)[0].to(new.device)
+            labels = self._labels(k, graph, state, labels, first)
             state = self.ranks.all_reduce(new)
         wanted = needed[-1].nonzero().flatten()
         out = empty.new_zeros(wanted.numel(), *empty.shape[1:], device=state.device)
-        for chunk in self._chunks(graph, needed[-1]):
-            rows = finish(self._compute(last, chunk, state, labels)[0])
+        if last < 0:
+            # a model that reads no neighbors
+            for own in self.ranks.shard(list(torch.arange(wanted.numel()).split(self.chunk_size))):
+                out[own] = finish(state[wanted[own]].to(self.device)).to(out.device)
+        for chunk in self._chunks(graph, needed[-1]) if last >= 0 else ():
+            rows = finish(self._compute(last, chunk, state, labels, first)[0])
             out[torch.searchsorted(wanted, chunk.nodes[: chunk.num_nodes])] = rows.to(out.device)
         return self.ranks.all_reduce(out)[torch.searchsorted(wanted, nodes)], labels
 
@@ -163,28 +168,33 @@ class LayerWise:
         labels: Tensor | None = None
         for own in needed.nonzero().flatten().split(self.chunk_size):
             at_input = LabelEdges.from_label_of(graph.to_nodes.label_of[own], graph.num_classes).to(self.device)
-            rows, labels = self._staged.encode(self.inputs(own), SampledLabelGraph([], at_input, mean))
+            rows, labels = self._staged.encode(self.inputs(own), SampledLabelGraph(own, [], at_input, mean))
             if state is None:
                 state = rows.new_zeros(graph.num_nodes, rows.size(1), device=graph.shown.device)
             state[own] = rows.to(state.device)
         assert state is not None
         return state, labels
 
-    def _labels(self, k: int, graph: LabelGraph, state: Tensor, labels: Tensor | None) -> Tensor | None:
+    def _labels(
+        self, k: int, graph: LabelGraph, state: Tensor, labels: Tensor | None, first: Nodes | None
+    ) -> Tensor | None:
         """The labels after stage `k`, from all nodes that show them."""
         if labels is None:
             return None
         out = torch.zeros_like(labels)
         for classes in self.ranks.shard(_split(graph.to_labels.count, self.chunk_size)):
-            computed = self._compute(k, all_senders(graph, classes), state, labels)[1]
+            computed = self._compute(k, all_senders(graph, classes), state, labels, first)[1]
             assert computed is not None
             mine = classes.to(out.device)
             out[mine] = computed[mine]
         return self.ranks.all_reduce(out)
 
-    def _compute(self, k: int, chunk: LabelBlock, state: Tensor, labels: Tensor | None) -> Nodes:
+    def _compute(self, k: int, chunk: LabelBlock, state: Tensor, labels: Tensor | None, first: Nodes | None) -> Nodes:
         x = state.index_select(0, chunk.nodes).to(self.device)
-        return self._staged.stage(k, x, labels, chunk.to(self.device))
+        if first is not None:
+            own = chunk.nodes[: chunk.num_nodes]
+            first = first[0].index_select(0, own).to(self.device), first[1]
+        return self._staged.stage(k, x, labels, chunk.to(self.device), first)
 
     def _chunks(self, graph: LabelGraph, needed: Tensor) -> Iterator[LabelBlock]:
         """This process's share of the nodes `needed` `[M]`, with all their edges."""

@@ -49,6 +49,7 @@ class Task:
             return mask.nonzero().flatten().to(device)
 
         labels = moved(graph.label_adjacency) if label_edges else None
+        node_type = moved(graph.node_type)
         may_be_chosen = ~graph.train_mask
         if candidates == "unsplit":
             may_be_chosen = may_be_chosen & ~graph.val_mask & ~graph.test_mask
@@ -57,13 +58,13 @@ class Task:
             may_be_chosen = may_be_chosen & graph.node_types.target_mask
         return cls(
             x=graph.x.to(device),
-            graph=LabelGraph.without_labels(graph.adjacency.to(device), graph.num_classes, labels),
+            graph=LabelGraph.without_labels(graph.adjacency.to(device), graph.num_classes, labels, node_type),
             y=graph.y.to(device),
             train=nodes(graph.train_mask),
             val=nodes(graph.val_mask),
             test=nodes(graph.test_mask),
             candidates=nodes(may_be_chosen),
-            node_type=moved(graph.node_type),
+            node_type=node_type,
             targets=moved(graph.target_index),
         )
 

@@ -1,0 +1,51 @@
+"""What models share that read the features of nodes."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from legnn.config.model import ModelSettings
+from legnn.nn.base import DataShape, StagedModel
+from legnn.nn.features import Features, TypedFeatures, compact, dense, spread
+from legnn.nn.scaling import FeatureScale
+
+
+class FeatureModel(StagedModel):
+    """A staged model of scaled features.
+
+    With several node types, each has columns of its own, so that the first matrix is one for each type, unless the
+    settings say `shared_projection`.
+    """
+
+    uses_labels = False
+    has_label_nodes = False
+
+    def __init__(self, settings: ModelSettings, data: DataShape) -> None:
+        super().__init__()
+        # the columns of the types are side by side, or one above the other
+        self.num_types = 1 if settings.shared_projection else data.types
+        self.in_channels = self.num_types * data.features
+        self.scale = FeatureScale(settings.scale, data.features, data.types)
+
+    def fit_inputs(self, x: Tensor, node_type: Tensor | None = None) -> None:
+        """Computes the statistics of the features `[M, F]` that `inputs` scales by."""
+        self.scale.fit(x, node_type)
+
+    def inputs(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> Features:
+        """Features `[n, F]` in the form that `forward` takes: scaled, and sparse where that is faster.
+
+        The model computes in `dtype`. With several node types, each of `node_type` `[n]` has columns of its own among
+        `[n, T F]`, unless they share a projection.
+        """
+        scaled = self.scale(x, node_type)
+        if node_type is None or self.num_types == 1:
+            return compact(scaled, dtype)
+        return TypedFeatures.from_rows(scaled, node_type, self.num_types, dtype)
+
+    def batch_inputs(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> Tensor:
+        """The same for some rows `[n, F]`, never sparse: testing whether that is faster takes longer than it saves."""
+        scaled = self.scale(x, node_type)
+        if node_type is not None and self.num_types > 1:
+            scaled = spread(scaled, node_type, self.num_types)
+        return dense(scaled, dtype)
