@@ -51,8 +51,17 @@ class LabelPropagation(Model):
     def inputs(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> None:
         """None: features are not used."""
 
+    def spread(self, graph: LabelGraph) -> Tensor:
+        """`F^K` `[M, C]`."""
+        return diffuse(graph, shown_one_hot(graph), self.steps, self.alpha)
+
+    def classes(self, graph: LabelGraph) -> Tensor:
+        """`[M]` the class with the largest entry in each row of `F^K`, -1 where no label has arrived."""
+        largest, y = self.spread(graph).max(1)
+        return y.where(largest > 0, -1)
+
     def forward(self, inputs: None, graph: LabelGraph) -> Tensor:
         """Logits `[M, C]`: the logarithms of the rows of `F^K`, which sum to 1."""
-        p = normalize_rows(diffuse(graph, shown_one_hot(graph), self.steps, self.alpha))
+        p = normalize_rows(self.spread(graph))
         # a logarithm of zero would make the loss infinite
         return p.clamp(min=torch.finfo(p.dtype).tiny).log()

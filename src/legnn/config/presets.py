@@ -13,6 +13,9 @@ from legnn.config.designs import DESIGNS, Design
 from legnn.config.model import ModelSettings
 from legnn.config.paper_tables import DROPOUT_AND_LR, FANOUT, HYPERPARAMETERS, LAYERS
 
+FEW_LABELS = 50
+"""Below this many training nodes a class there are few labels."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class GraphFacts:
@@ -26,6 +29,11 @@ class GraphFacts:
     """Whether the data come with label–label edges."""
     num_types: int = 1
     """Node types."""
+
+    @property
+    def has_few_labels(self) -> bool:
+        """Whether a small model with strong regularization does better than the paper's."""
+        return self.num_train / max(self.num_classes, 1) < FEW_LABELS
 
 
 class Preset(ABC):
@@ -43,10 +51,6 @@ class Preset(ABC):
         """Returns all other settings, for a graph with these facts."""
 
 
-FEW_LABELS = 50
-"""Below this many training nodes a class, a small model with strong regularization does better than the paper's."""
-
-
 class Recommended(Preset):
     """By the number of labels: small and strongly regularized with few, the paper's size with many.
 
@@ -58,7 +62,7 @@ class Recommended(Preset):
 
     def choose(self, facts: GraphFacts, given: Mapping[str, Any]) -> dict[str, Any]:
         """By the number of training nodes a class, and by the kind of features."""
-        few = facts.num_train / max(facts.num_classes, 1) < FEW_LABELS
+        few = facts.has_few_labels
         return {
             "hidden": 64 if few else 256,
             "layers": 2 if few else 3,
@@ -212,8 +216,7 @@ class OfDesign(Recommended):
     def choose(self, facts: GraphFacts, given: Mapping[str, Any]) -> dict[str, Any]:
         """By data set, or the number of training nodes a class."""
         design = self.design
-        few = facts.num_train / max(facts.num_classes, 1) < FEW_LABELS
-        chosen = super().choose(facts, given) | dict(design.few if few else design.many)
+        chosen = super().choose(facts, given) | dict(design.few if facts.has_few_labels else design.many)
         chosen |= design.by_data.get(str(given.get("source")), {})
         chosen |= {name: value for name, value in design.model.items() if name not in OF_DATA}
         stages = ModelSettings(**{n: v for n, v in {**chosen, **given}.items() if n in OF_MODEL}).stages

@@ -49,15 +49,24 @@ class Plan:
 
     def settings_of(self, cell: Cell) -> Mapping[str, Any] | None:
         """The settings a cell goes on with; None while those it tries are not finished."""
+        best = self.best_tried(cell)
+        return None if best is None else dict(self._tried(cell)[best].given)
+
+    def num_tried(self, cell: Cell) -> int:
+        """How many settings a cell tries."""
+        return len(self._tried(cell))
+
+    def best_tried(self, cell: Cell) -> int | None:
+        """Which of the settings it tries a cell goes on with, from 0; None while they are not finished."""
         tried = self._tried(cell)
         if len(tried) == 1:
-            return dict(tried[0].given)
+            return 0
         results = self._results(tried)
         if results is None:
             return None
         accuracies = [0.0 if result.val is None else result.val.accuracy for result in results]
         # the first of equals
-        return dict(tried[accuracies.index(max(accuracies))].given)
+        return accuracies.index(max(accuracies))
 
     def runs(self, cell: Cell) -> list[RunFolder]:
         """The finished runs of a cell, one a seed. All of them are there when nothing is missing."""
@@ -77,7 +86,7 @@ class Plan:
         # a variant that does not depend on the backbone names one, and is trained once for all
         base = {"backbone": cell.backbone, **cell.variant.settings, **self.request.given}
         # what the user or the variant gave is not tried otherwise
-        settings = [{**one, **base} for one in TRIED[: self.request.tried]]
+        settings = [{**one, **base} for one in (cell.variant.tried or TRIED)[: self.request.tried]]
         return [self._run(cell.source, one, 0) for one in settings]
 
     def _needed(self, cell: Cell) -> list[PlannedRun]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from legnn.baselines import ARCHITECTURES, POSTPROCESS
+from legnn.baselines import ARCHITECTURES, POSTPROCESS, LabelPropagation
 from legnn.config import ResolvedSettings, fanouts_for
 from legnn.data import GraphData
 from legnn.errors import InputError
@@ -15,6 +15,7 @@ from legnn.nn.lifting import check_liftable
 from legnn.runs.folder import DataCard, RunFolder
 from legnn.runs.resources import select_device, storage_device
 from legnn.training import (
+    Agreement,
     ASTrain,
     Batching,
     FullBatch,
@@ -23,7 +24,9 @@ from legnn.training import (
     Objective,
     Predictor,
     Ranks,
+    SelfTrainingRule,
     Task,
+    TopK,
     Trainer,
     assign_folds,
     make_adam,
@@ -81,11 +84,30 @@ def make_task(settings: ResolvedSettings, graph: GraphData, device: torch.device
     )
 
 
+def make_rule(model: Model, task: Task, settings: ResolvedSettings) -> SelfTrainingRule | None:
+    """Returns what chooses pseudo labels, None without self-training."""
+    given = settings.self_training
+    if not given.as_train:
+        return None
+    if given.choose == "top-k":
+        return TopK(given)
+    if given.choose == "agreement":
+        second = LabelPropagation(settings.model.propagation_steps, settings.model.propagation_alpha)
+        # where the rule is asked: beside the model, if the graph is kept elsewhere
+        device = next(model.parameters(), task.x).device
+        return Agreement(given, second.classes(task.show(task.train)).to(device))
+    return ASTrain(given)
+
+
 def make_trainer(model: Model, task: Task, settings: ResolvedSettings, dtype: torch.dtype, ranks: Ranks) -> Trainer:
     """Returns the trainer of a run, before its first epoch."""
     train = settings.train
-    rule = ASTrain(settings.self_training) if settings.self_training.as_train else None
-    objective = Objective(alpha=train.alpha, selection=train.selection, uses_labels=model.uses_labels, rule=rule)
+    objective = Objective(
+        alpha=train.alpha,
+        selection=train.selection,
+        uses_labels=model.uses_labels,
+        rule=make_rule(model, task, settings),
+    )
     optimizer = make_adam(model.parameter_groups(train.weight_decay, train.layer_decay), train.lr)
     batching: Batching
     if isinstance(train.batch, str):
