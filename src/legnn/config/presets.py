@@ -219,6 +219,7 @@ class OfDesign(Recommended):
         chosen = super().choose(facts, given) | dict(design.few if facts.has_few_labels else design.many)
         chosen |= design.by_data.get(str(given.get("source")), {})
         chosen |= {name: value for name, value in design.model.items() if name not in OF_DATA}
+        chosen["heads"] = _heads({"hidden": chosen["hidden"], "heads": chosen.get("heads", ModelSettings.heads)}, given)
         stages = ModelSettings(**{n: v for n, v in {**chosen, **given}.items() if n in OF_MODEL}).stages
         return chosen | {"fanout": _fanout(max(stages, 1)), "label_edges": False}
 
