@@ -12,7 +12,7 @@ from legnn.cli.training import train
 from legnn.config import PRESETS, SECTIONS, SETTINGS
 from legnn.config.designs import DESIGNS
 
-ENVIRONMENT = {"COLUMNS": "250", "TERM": "dumb", "NO_COLOR": "1"}
+ENVIRONMENT = {"COLUMNS": "400", "TERM": "dumb", "NO_COLOR": "1"}
 
 
 def shown(*arguments: str) -> str:
