@@ -12,7 +12,7 @@ from tests.graphs import small_data, table_folder
 from legnn.analysis.pictures import save_picture
 from legnn.analysis.ranks import critical_difference
 from legnn.experiments import EXPERIMENTS, Experiment, Plan, Request, Variant
-from legnn.experiments.design_table import designs, rank_designs
+from legnn.experiments.design_table import design_cost, designs, rank_designs
 from legnn.experiments.rank_picture import draw_ranks
 from legnn.experiments.reports import write_report
 from legnn.experiments.variants import AS_TRAIN, LEGNN, VANILLA, other_model
@@ -32,7 +32,7 @@ def plan(tmp_path_factory) -> Plan:
     place = tmp_path_factory.mktemp("designs")
     folders = [str(table_folder(place / name, small_data(seed=k))) for k, name in enumerate(("first", "second"))]
     own = Experiment(name="designs", kind="table", title="Designs", variants=variants, make=designs)
-    given = {"epochs": 2, "hidden": 4, "layers": 2}
+    given = {"epochs": 2, "hidden": 4, "layers": 2, "device": "cpu"}
     plan = Plan(own, Request(data=folders, backbones=("gcn",), seeds=2, out=place / "out", given=given, tried=2))
     while missing := plan.missing():
         for run in missing:
@@ -157,6 +157,17 @@ def test_no_two_lines_of_the_picture_cross_and_every_name_is_in_it(tmp_path, k):
             assert not (is_between and 0 < depth < bottom), "a line to a name crosses that of another"
     save_picture(figure, tmp_path / "ranks.png")
     assert imread(tmp_path / "ranks.png")[..., :3].std() > 0.01
+
+
+def test_the_cost_of_every_design_is_measured_once_on_each_data_set(plan):
+    found = design_cost(plan)
+    table = found.tables[""]
+    assert len(table) == 3 + 4
+    assert (table["s an epoch"] > 0).all()
+    assert table["peak memory (GiB)"].isna().all()
+    assert "on a CPU it is not measured" in found.notes[0]
+    parameters = designs(plan).tables["Cost"]["parameters"]
+    assert table["parameters"].tolist() == parameters.tolist()
 
 
 # -- published figures ----------------------------------------------------------------------------------------------

@@ -31,6 +31,13 @@ _ALL = (
         make=design_table.designs,
     ),
     Experiment(
+        name="design-cost",
+        kind="table",
+        title="Time and memory of training of these designs (not in the paper)",
+        variants=variants.designs,
+        make=design_table.design_cost,
+    ),
+    Experiment(
         name="smoothness",
         kind="table",
         title="Graph difference GD and node clustering",

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from legnn.analysis.cost import REPEATS, WARM_UP, training_cost
 from legnn.analysis.ranks import critical_difference, friedman_p_value, mean_ranks
 from legnn.config import DataSettings
 from legnn.errors import plural
 from legnn.experiments import paper_values
 from legnn.experiments.experiment import Report
-from legnn.experiments.plan import Plan
+from legnn.experiments.plan import Cell, Plan
 from legnn.experiments.rank_picture import draw_ranks
 from legnn.experiments.scores import (
     LEVEL,
@@ -25,7 +27,7 @@ from legnn.experiments.scores import (
 )
 from legnn.experiments.tables import OTHER_FEATURES, SCORES
 from legnn.experiments.variants import AS_TRAIN, LEGNN
-from legnn.runs import RunFolder
+from legnn.runs import Run, RunFolder
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -62,6 +64,35 @@ def designs(plan: Plan) -> Report:
         "those that the design tried was best on validation, and of how many.",
     ]
     return Report(tables=tables, values=rows.drop(columns="place"), figure=figure, notes=notes)
+
+
+def design_cost(plan: Plan) -> Report:
+    """Seconds of a training epoch and peak memory of every design, measured anew and alone on the device."""
+    table: list[dict[str, Any]] = []
+    graph, data = None, None
+    for cell in plan.cells():
+        for folder in plan.runs(cell)[:1]:
+            run = Run.open(folder.path)
+            if graph is None or run.settings.data != data:
+                # the designs of a data set share its graph, which is read once
+                graph, data = run.own_graph(), run.settings.data
+            found = training_cost(replace(run, graph=graph), str(plan.request.given.get("device", "auto")))
+            peak = None if found.peak_bytes is None else found.peak_bytes / 2**30
+            row = _about(plan, cell) | {"parameters": run.result.parameters}
+            table.append({**row, "s an epoch": found.seconds, "peak memory (GiB)": peak})
+    values = pd.DataFrame(table)
+    notes = [
+        f"The run of seed 0 of each design, with new weights: the median of {REPEATS} epochs of training after "
+        f"{WARM_UP} to warm up, without validation, and nothing else on the device. Peak memory is what PyTorch "
+        "allocates on a GPU, graph and features included; on a CPU it is not measured.",
+    ]
+    return Report(tables={"": values}, values=values, notes=notes)
+
+
+def _about(plan: Plan, cell: Cell) -> dict[str, Any]:
+    """The first columns of a table of costs."""
+    about = {"design": cell.variant.name, "data": cell.source}
+    return about | ({"backbone": cell.backbone} if len(plan.request.backbones) > 1 else {})
 
 
 def _wide(rows: pd.DataFrame, score: str) -> pd.DataFrame:
@@ -110,9 +141,7 @@ def _cost(plan: Plan) -> pd.DataFrame:
             continue
         epochs = sum(result.epochs for result in results)
         seconds = sum(result.seconds for result in results)
-        row: dict[str, Any] = {"design": cell.variant.name, "data": cell.source}
-        row |= {"backbone": cell.backbone} if len(plan.request.backbones) > 1 else {}
-        row |= {"parameters": results[0].parameters, "epochs": round(epochs / len(results))}
+        row = _about(plan, cell) | {"parameters": results[0].parameters, "epochs": round(epochs / len(results))}
         table.append({**row, "s an epoch": seconds / epochs, "setting": f"{best + 1} of {plan.num_tried(cell)}"})
     return pd.DataFrame(table)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 from torch import Tensor
 
@@ -13,7 +16,7 @@ from legnn.graph.selection import check_selection
 from legnn.nn import DataShape, Lift, Model
 from legnn.nn.lifting import check_liftable
 from legnn.runs.folder import DataCard, RunFolder
-from legnn.runs.resources import select_device, storage_device
+from legnn.runs.resources import explain_out_of_memory, select_device, storage_device
 from legnn.training import (
     Agreement,
     ASTrain,
@@ -30,6 +33,7 @@ from legnn.training import (
     Trainer,
     assign_folds,
     make_adam,
+    matrix_products,
     require_staged,
     training_precision,
 )
@@ -138,6 +142,27 @@ def make_trainer(model: Model, task: Task, settings: ResolvedSettings, dtype: to
         cosine_steps=train.cosine_steps,
         ties=train.ties,
     )
+
+
+@contextmanager
+def new_trainer(
+    settings: ResolvedSettings, graph: GraphData, card: DataCard, device: torch.device, ranks: Ranks
+) -> Iterator[Trainer]:
+    """Context in which a run trains, seeded and in its precision, with its trainer before the first epoch."""
+    precision = training_precision(settings.train.precision, device)
+    with explain_out_of_memory(settings), _seeded(settings.train.seed, device), matrix_products(precision.products):
+        task = make_task(settings, graph, device)
+        model = make_model(settings, card, graph.label_x)
+        model.fit_inputs(graph.x, graph.node_type)
+        yield make_trainer(model.to(device), task, settings, precision.dtype, ranks)
+
+
+@contextmanager
+def _seeded(seed: int, device: torch.device) -> Iterator[None]:
+    """Within it PyTorch draws from the run's seed; the caller's random state is left as it was."""
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        yield
 
 
 def make_inference(
