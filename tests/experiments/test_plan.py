@@ -167,3 +167,32 @@ def test_a_new_experiment_is_a_few_lines(folder):
     for run in plan.missing():
         train_planned(run, plan.request.out)
     assert len(own.make(plan).values) == 2
+
+
+def test_a_setting_that_cannot_be_trained_is_left_out_of_the_comparison(folder):
+    plan = plan_of(folder, "label-usage", tried=2, only=("vanilla",), seeds=1, given={**QUICK, "layers": 2})
+    (cell,) = plan.cells()
+    first, second = plan.missing()
+    first.fail(plan.request.out, "the loss is no longer a number")
+    assert plan.settings_of(cell) is None, "the other is not finished"
+    _write_result(plan, second, 0.1)
+    assert plan.best_tried(cell) == 1
+    assert plan.missing() == []
+    assert len(plan.runs(cell)) == 1
+
+
+def test_a_run_that_fails_leaves_the_reason_and_is_tried_again(folder):
+    plan = plan_of(folder, "label-usage", only=("vanilla",), seeds=1, given={**QUICK, "lr": 1e30, "norm": "none"})
+    (run,) = plan.missing()
+    outcome = train_planned(run, plan.request.out)
+    assert outcome.error is not None
+    assert run.has_failed(plan.request.out)
+    assert (run.folder(plan.request.out) / "failure.txt").read_text() == outcome.error
+    assert plan.missing() == [run], "nothing else can stand for it"
+
+
+def test_only_some_rows_are_trained_and_a_name_that_is_none_is_refused(folder):
+    plan = plan_of(folder, only=("vanilla", "LEGNN"))
+    assert [cell.variant.name for cell in plan.cells()] == ["vanilla", "LEGNN"]
+    with pytest.raises(InputError, match=r"label-usage has no row 'vanila' \(did you mean 'vanilla'\?\); choose from"):
+        plan_of(folder, only=("vanila",))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from legnn.datasets import CATALOG
+from legnn.errors import InputError, did_you_mean
 from legnn.experiments.experiment import Experiment, Request, Variant
 from legnn.experiments.planned import PlannedRun
 from legnn.experiments.tried import TRIED
@@ -30,6 +31,11 @@ class Plan:
     def __init__(self, experiment: Experiment, request: Request) -> None:
         experiment.check(request)
         self.experiment, self.request = experiment, request
+        names = dict.fromkeys(variant.name for source in request.data for variant in experiment.variants(source))
+        unknown = [name for name in request.only if name not in names]
+        if unknown:
+            close = did_you_mean(unknown[0], names)
+            raise InputError(f"{experiment.name} has no row {unknown[0]!r}{close}; choose from {', '.join(names)}")
         for cell in self.cells():
             for run in self._tried(cell):
                 run.check()
@@ -40,7 +46,8 @@ class Plan:
             variants = self.experiment.variants(source)
             for backbone in self.request.backbones:
                 for variant in variants:
-                    yield Cell(source, backbone, variant)
+                    if not self.request.only or variant.name in self.request.only:
+                        yield Cell(source, backbone, variant)
 
     def missing(self) -> list[PlannedRun]:
         """The runs that are known to be needed and not finished, each once, those of one data set together."""
@@ -57,16 +64,22 @@ class Plan:
         return len(self._tried(cell))
 
     def best_tried(self, cell: Cell) -> int | None:
-        """Which of the settings it tries a cell goes on with, from 0; None while they are not finished."""
-        tried = self._tried(cell)
+        """Which of the settings it tries a cell goes on with, from 0; None while they are not finished.
+
+        Settings that cannot be trained on this graph are left out, as long as others can.
+        """
+        tried, out = self._tried(cell), self.request.out
         if len(tried) == 1:
             return 0
-        results = self._results(tried)
-        if results is None:
-            return None
-        accuracies = [0.0 if result.val is None else result.val.accuracy for result in results]
+        accuracies: dict[int, float] = {}
+        for number, run in enumerate(tried):
+            if (found := run.finished(out)) is not None:
+                val = found.result().val
+                accuracies[number] = 0.0 if val is None else val.accuracy
+            elif not run.has_failed(out):
+                return None
         # the first of equals
-        return accuracies.index(max(accuracies))
+        return max(accuracies, key=lambda number: accuracies[number], default=None)
 
     def runs(self, cell: Cell) -> list[RunFolder]:
         """The finished runs of a cell, one a seed. All of them are there when nothing is missing."""
@@ -94,10 +107,6 @@ class Plan:
         if given is None:
             return self._tried(cell)
         return [self._run(cell.source, given, seed) for seed in self._seeds]
-
-    def _results(self, runs: list[PlannedRun]) -> list[Result] | None:
-        found = [run.finished(self.request.out) for run in runs]
-        return None if None in found else [run.result() for run in found if run is not None]
 
     def _run(self, source: str, given: Mapping[str, Any], seed: int) -> PlannedRun:
         splits = CATALOG[source].num_splits if self.request.vary_split and source in CATALOG else 1
