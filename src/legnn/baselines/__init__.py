@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from legnn.baselines.correct_and_smooth import CorrectAndSmooth
+from legnn.baselines.jknet import JKNet
 from legnn.baselines.label_propagation import LabelPropagation
 from legnn.baselines.mlp import MLP
 from legnn.baselines.pyg_gcn import PyGGCN
@@ -12,7 +13,7 @@ from legnn.config.model import ModelSettings
 from legnn.nn import LEGNN, DataShape, Model
 from legnn.training import PostProcess
 
-__all__ = ["ARCHITECTURES", "MLP", "POSTPROCESS", "CorrectAndSmooth", "LabelPropagation", "PyGGCN"]
+__all__ = ["ARCHITECTURES", "MLP", "POSTPROCESS", "CorrectAndSmooth", "JKNet", "LabelPropagation", "PyGGCN"]
 
 
 def _legnn(settings: ModelSettings, data: DataShape) -> Model:
@@ -28,6 +29,7 @@ ARCHITECTURES: dict[str, Callable[[ModelSettings, DataShape], Model]] = {
     "pyg_gcn": PyGGCN,
     "label_propagation": _label_propagation,
     "mlp": MLP,
+    "jknet": JKNet,
 }
 """Builders of models by the name that `architecture` holds."""
 

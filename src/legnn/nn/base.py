@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from legnn.graph import LabelGraph, SampledLabelGraph
+from legnn.nn.layer import targets_of
 
 Nodes = tuple[Tensor, Tensor | None]
 """States of nodes `[n, D]` and, where labels are nodes, of labels `[C, D]`."""
@@ -125,8 +126,6 @@ class StagedModel(Model):
             block, read = graph.layer(k), labels
             first: Nodes | None = None
             if self.reads_first:
-                # a slice of everything would still cost a pass over [M, D] in the gradient
-                own = start if start.size(0) == block.num_nodes else start[: block.num_nodes]
-                first = own, start_labels
+                first = targets_of(start, block), start_labels
             nodes, labels = self.stage(k, nodes, labels, block, first)
         return nodes, read
