@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from legnn.baselines.correct_and_smooth import CorrectAndSmooth
+from legnn.baselines.jknet import JKNet
 from legnn.baselines.label_propagation import LabelPropagation
+from legnn.baselines.mlp import MLP
 from legnn.baselines.pyg_gcn import PyGGCN
+from legnn.baselines.sign import SIGN
 from legnn.config.model import ModelSettings
 from legnn.nn import LEGNN, DataShape, Model
 from legnn.training import PostProcess
 
-__all__ = ["ARCHITECTURES", "POSTPROCESS", "CorrectAndSmooth", "LabelPropagation", "PyGGCN"]
+__all__ = ["ARCHITECTURES", "MLP", "POSTPROCESS", "SIGN", "CorrectAndSmooth", "JKNet", "LabelPropagation", "PyGGCN"]
 
 
 def _legnn(settings: ModelSettings, data: DataShape) -> Model:
@@ -26,6 +29,9 @@ ARCHITECTURES: dict[str, Callable[[ModelSettings, DataShape], Model]] = {
     "legnn": _legnn,
     "pyg_gcn": PyGGCN,
     "label_propagation": _label_propagation,
+    "mlp": MLP,
+    "jknet": JKNet,
+    "sign": SIGN,
 }
 """Builders of models by the name that `architecture` holds."""
 

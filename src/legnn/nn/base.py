@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from legnn.graph import LabelGraph, SampledLabelGraph
+from legnn.nn.layer import targets_of
 
 Nodes = tuple[Tensor, Tensor | None]
 """States of nodes `[n, D]` and, where labels are nodes, of labels `[C, D]`."""
@@ -36,6 +37,8 @@ class Model(nn.Module, ABC):
 
     uses_labels: bool
     """Whether shown labels reach the logits."""
+    takes_weights: bool = True
+    """Whether edge weights are used."""
 
     @property
     def first(self) -> nn.Module | None:
@@ -123,8 +126,6 @@ class StagedModel(Model):
             block, read = graph.layer(k), labels
             first: Nodes | None = None
             if self.reads_first:
-                # a slice of everything would still cost a pass over [M, D] in the gradient
-                own = start if start.size(0) == block.num_nodes else start[: block.num_nodes]
-                first = own, start_labels
+                first = targets_of(start, block), start_labels
             nodes, labels = self.stage(k, nodes, labels, block, first)
         return nodes, read

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from legnn.config.model import ModelSettings
 from legnn.graph import LabelGraph
 from legnn.nn.backbones import BACKBONES, LayerSpec
 from legnn.nn.layer import Linear, typed_linear
@@ -20,10 +21,10 @@ class Block(nn.Module):
         self.layer = BACKBONES[settings.backbone](spec)
         self.dropout = settings.dropout
         self.residual = _residual(settings.residual, channels)
-        self.norm = _norm(settings.norm, channels)
+        self.norm = make_norm(settings.norm, channels)
         if spec.enhanced and spec.update_labels:
             # a handful of labels is no batch to take statistics of: by default they have a layer norm
-            self.label_norm = None if self.norm is None else _norm(settings.label_norm, channels)
+            self.label_norm = None if self.norm is None else make_norm(settings.label_norm, channels)
             self.label_residual = _residual(settings.residual, channels)
 
     def forward(self, x: Tensor, labels: Tensor | None, graph: LabelGraph) -> tuple[Tensor, Tensor | None]:
@@ -44,7 +45,20 @@ class Block(nn.Module):
         return x, apply_norm_act_dropout(new_labels, self.label_norm, self.dropout, training=self.training)
 
 
-def _norm(kind: str, channels: int) -> nn.BatchNorm1d | nn.LayerNorm | None:
+class NormActDropout(nn.Module):
+    """`dropout(relu(norm(x)))`, as the settings say."""
+
+    def __init__(self, settings: ModelSettings, channels: int) -> None:
+        super().__init__()
+        self.norm, self.dropout = make_norm(settings.norm, channels), settings.dropout
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Shapes: `x` `[n, D]`, padded or not; returns as many columns."""
+        return apply_norm_act_dropout(x, self.norm, self.dropout, training=self.training)
+
+
+def make_norm(kind: str, channels: int) -> nn.BatchNorm1d | nn.LayerNorm | None:
+    """The norm that the setting `norm` names, or None."""
     if kind == "batch":
         return nn.BatchNorm1d(channels)
     return nn.LayerNorm(channels) if kind == "layer" else None

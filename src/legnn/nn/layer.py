@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from legnn.errors import InputError
+from legnn.graph import LabelGraph
 from legnn.nn.products import product
 from legnn.ops.runtime.padding import pad_columns
 
@@ -57,6 +58,17 @@ def channels_per_head(out_channels: int, heads: int) -> int:
     if out_channels % heads:
         raise InputError(f"hidden = {out_channels} does not divide by heads = {heads}; give a multiple of the heads")
     return out_channels // heads
+
+
+def to_logits(x: Tensor, classes: int) -> Tensor:
+    """`x` `[n, C]` or wider as logits `[n, C]`: without padding columns, in single precision at least."""
+    return x[:, :classes].to(torch.promote_types(x.dtype, torch.float32))
+
+
+def targets_of(x: Tensor, graph: LabelGraph) -> Tensor:
+    """The rows of `x` `[N, D]` that are target nodes, `[M, D]`."""
+    # a slice of everything would still cost a pass over [M, D] in the gradient
+    return x if x.size(0) == graph.num_nodes else x[: graph.num_nodes]
 
 
 def column(values: Tensor, like: Tensor) -> Tensor:
