@@ -7,14 +7,16 @@ from collections.abc import Callable
 from legnn.baselines.correct_and_smooth import CorrectAndSmooth
 from legnn.baselines.label_propagation import LabelPropagation
 from legnn.baselines.pyg_gcn import PyGGCN
-from legnn.config.model import ModelSettings
-from legnn.nn import LEGNN, DataShape, Model
+from legnn.config.model import PROPAGATED, ModelSettings
+from legnn.nn import APPNP, DAGNN, LEGNN, DataShape, Model
 from legnn.training import PostProcess
 
 __all__ = ["ARCHITECTURES", "POSTPROCESS", "CorrectAndSmooth", "LabelPropagation", "PyGGCN"]
 
 
 def _legnn(settings: ModelSettings, data: DataShape) -> Model:
+    if settings.backbone in PROPAGATED:
+        return (APPNP if settings.backbone == "appnp" else DAGNN)(settings, data)
     return LEGNN(data.features, data.classes, settings, data.label_features, data.types, data.relations)
 
 

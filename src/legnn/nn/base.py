@@ -36,6 +36,8 @@ class Model(nn.Module, ABC):
 
     uses_labels: bool
     """Whether shown labels reach the logits."""
+    takes_weights: bool = True
+    """Whether edge weights are used."""
 
     @property
     def first(self) -> nn.Module | None:

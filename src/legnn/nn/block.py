@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from legnn.config.model import ModelSettings
 from legnn.graph import LabelGraph
 from legnn.nn.backbones import BACKBONES, LayerSpec
 from legnn.nn.base import Nodes
@@ -48,6 +49,18 @@ class Block(nn.Module):
         if self.label_residual is not None:
             new_labels = new_labels + self.label_residual(labels)[:, : new_labels.size(1)]
         return x, apply_norm_act_dropout(new_labels, self.label_norm, self.dropout, training=self.training)
+
+
+class NormActDropout(nn.Module):
+    """`dropout(relu(norm(x)))`, as the settings say."""
+
+    def __init__(self, settings: ModelSettings, channels: int) -> None:
+        super().__init__()
+        self.norm, self.dropout = _norm(settings.norm, channels), settings.dropout
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Shapes: `x` `[n, D]`, padded or not; returns as many columns."""
+        return apply_norm_act_dropout(x, self.norm, self.dropout, training=self.training)
 
 
 def _norm(kind: str, channels: int) -> nn.BatchNorm1d | nn.LayerNorm | None:

@@ -61,6 +61,11 @@ def channels_per_head(out_channels: int, heads: int) -> int:
     return out_channels // heads
 
 
+def to_logits(x: Tensor, classes: int) -> Tensor:
+    """`x` `[n, C]` or wider as logits `[n, C]`: without padding columns, in single precision at least."""
+    return x[:, :classes].to(torch.promote_types(x.dtype, torch.float32))
+
+
 def column(values: Tensor, like: Tensor) -> Tensor:
     """`values` `[n]` as `[n, 1]` in the precision of `like`."""
     return values.to(like.dtype)[:, None]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import torch
 from torch import Tensor, nn
 
 from legnn.config.model import ModelSettings
@@ -18,7 +17,7 @@ from legnn.nn.encoder import Encoder
 from legnn.nn.feature_model import FeatureModel
 from legnn.nn.features import Features
 from legnn.nn.initialization import initialize_as_published
-from legnn.nn.layer import Linear
+from legnn.nn.layer import Linear, to_logits
 from legnn.ops import drop
 
 
@@ -99,8 +98,7 @@ class LEGNN(FeatureModel):
 
     def classify(self, nodes: Tensor) -> Tensor:
         """Logits `[n, C]`, in single precision at least, from the output of the last layer for `n` nodes."""
-        logits = self.classifier(nodes)[:, : self.classifier.out_features]
-        return logits.to(torch.promote_types(logits.dtype, torch.float32))
+        return to_logits(self.classifier(nodes), self.classifier.out_features)
 
     def embed(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> Representations:
         """`Z_N` `[M, D]` and the labels `[C, D]`, for `x` from `inputs`."""

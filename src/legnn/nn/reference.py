@@ -18,6 +18,7 @@ from legnn.nn.gcn import GCN
 from legnn.nn.gcnii import GCNII
 from legnn.nn.layer import add_bias
 from legnn.nn.normalization import Normalization
+from legnn.nn.propagated import APPNP, DAGNN
 from legnn.nn.sage import SAGE
 
 
@@ -61,6 +62,24 @@ def dense_gcnii(
 def dense_gcn(normalization: Normalization, H: Tensor, graph: LabelGraph) -> Tensor:
     """`Â' H` `[M + C, D]` with GCN's `Â = D^{-1/2} A D^{-1/2}`."""
     return _over_relations(graph, normalization, H, lambda A, degree: _symmetric(A, degree) @ H)
+
+
+def dense_appnp(model: APPNP, first: tuple[Tensor, Tensor], graph: LabelGraph) -> Tensor:
+    """Logits `[M, C]`: `Z ← (1 - α) Â' Z + α Z⁰`, `hops` times."""
+    Z = Z_0 = torch.cat([*first])
+    for _ in range(model.num_stages):
+        Z = (1 - model.restart) * dense_gcn(model.normalization, Z, graph) + model.restart * Z_0
+    return Z[: graph.num_nodes]
+
+
+def dense_dagnn(model: DAGNN, first: tuple[Tensor, Tensor], graph: LabelGraph) -> Tensor:
+    """Logits `[M, C]`: `Σ_k sigmoid(Z^k s) Z^k` of the nodes, `Z^k = Â' Z^{k-1}`, `k` up to `hops`."""
+    Z, s = torch.cat([*first]), model.gate.weight.T
+    total = torch.sigmoid(Z @ s) * Z
+    for _ in range(model.num_stages):
+        Z = dense_gcn(model.normalization, Z, graph)
+        total = total + torch.sigmoid(Z @ s) * Z
+    return total[: graph.num_nodes]
 
 
 def _over_relations(
