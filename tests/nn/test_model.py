@@ -13,7 +13,7 @@ from legnn.graph import Adjacency, LabelGraph
 from legnn.nn import BACKBONES, LEGNN, ModelSettings
 
 USAGES = ("vanilla", "concat", "addition", "enhanced")
-SIX = ("gcn", "sage", "gat", "gatv2", "transformer", "gin")
+SEVEN = ("gcn", "sage", "gat", "gcnii", "gatv2", "transformer", "gin")
 IN, HIDDEN = 5, 8
 
 
@@ -35,13 +35,13 @@ def rich_graph(nodes: int = 15, classes: int = 3) -> LabelGraph:
     return LabelGraph(Adjacency.from_edge_index(edges, nodes), shown, shown % classes, classes)
 
 
-def test_there_are_six_backbones():
-    assert tuple(BACKBONES) == SIX
+def test_there_are_seven_backbones():
+    assert tuple(BACKBONES) == SEVEN
 
 
 @pytest.mark.parametrize("norm", ["none", "batch", "layer"])
 @pytest.mark.parametrize("labels", USAGES)
-@pytest.mark.parametrize("backbone", SIX)
+@pytest.mark.parametrize("backbone", SEVEN)
 def test_every_parameter_is_trained(backbone, labels, norm):
     graph = rich_graph()
     model = make(3, backbone, labels, norm=norm).train()
@@ -63,7 +63,7 @@ def test_every_parameter_of_a_layer_of_ours_gets_a_gradient_that_is_not_zero(bac
 
 
 @pytest.mark.parametrize("labels", USAGES)
-@pytest.mark.parametrize("backbone", SIX)
+@pytest.mark.parametrize("backbone", SEVEN)
 @given(graph=label_graphs(label_edges=False, weighted=False))
 @settings(max_examples=10, deadline=None)
 def test_permuting_the_nodes_permutes_the_predictions(backbone, labels, graph):

@@ -10,14 +10,16 @@ from legnn.baselines.label_propagation import LabelPropagation
 from legnn.baselines.mlp import MLP
 from legnn.baselines.pyg_gcn import PyGGCN
 from legnn.baselines.sign import SIGN
-from legnn.config.model import ModelSettings
-from legnn.nn import LEGNN, DataShape, Model
+from legnn.config.model import PROPAGATED, ModelSettings
+from legnn.nn import APPNP, DAGNN, LEGNN, DataShape, Model
 from legnn.training import PostProcess
 
 __all__ = ["ARCHITECTURES", "MLP", "POSTPROCESS", "SIGN", "CorrectAndSmooth", "JKNet", "LabelPropagation", "PyGGCN"]
 
 
 def _legnn(settings: ModelSettings, data: DataShape) -> Model:
+    if settings.backbone in PROPAGATED:
+        return (APPNP if settings.backbone == "appnp" else DAGNN)(settings, data)
     return LEGNN(data.features, data.classes, settings, data.label_features, data.types, data.relations)
 
 

@@ -190,8 +190,8 @@ def _heads(of_data_set: Mapping[str, Any], given: Mapping[str, Any]) -> int:
 
 
 def _residual(given: Mapping[str, Any]) -> str:
-    # GraphSAGE's root weight is a linear residual already
-    return "identity" if given.get("backbone") == "sage" else "linear"
+    # GraphSAGE's root weight is a linear residual already, and GCNII adds its first states in every layer
+    return {"sage": "identity", "gcnii": "none"}.get(given.get("backbone", ""), "linear")
 
 
 def _fanout(layers: int) -> str:

@@ -7,10 +7,13 @@ from legnn.nn.gat import GAT
 from legnn.nn.gcn import GCN
 from legnn.nn.lifting import Lift, lift
 from legnn.nn.model import LEGNN, Representations
+from legnn.nn.propagated import APPNP, DAGNN
 from legnn.nn.sage import SAGE
 
 __all__ = [
+    "APPNP",
     "BACKBONES",
+    "DAGNN",
     "GAT",
     "GCN",
     "LEGNN",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from legnn.config.model import BACKBONES as BACKBONE_NAMES
 from legnn.config.model import ModelSettings, register_choice
 from legnn.nn.gat import GAT
 from legnn.nn.gcn import GCN
+from legnn.nn.gcnii import GCNII
 from legnn.nn.layer import channels_per_head
 from legnn.nn.lifting import lift
 from legnn.nn.sage import SAGE
@@ -51,6 +53,12 @@ def _own(layer: Callable[..., nn.Module], *names: str) -> Backbone:
         return layer(channels, channels, bias=bias, label_bias=label_bias, **options)
 
     return backbone
+
+
+def _gcnii(spec: LayerSpec) -> nn.Module:
+    settings = spec.settings
+    beta = math.log(settings.identity_decay / spec.depth + 1)
+    return GCNII(spec.channels, restart=settings.restart, beta=beta, **_options(spec))
 
 
 def lifted(make: Callable[[ModelSettings, tuple[int, int], int], nn.Module]) -> Backbone:
@@ -93,11 +101,12 @@ BACKBONES: dict[str, Backbone] = {
     "gcn": _own(GCN),
     "sage": _own(SAGE),
     "gat": _own(GAT, *ATTENTION),
+    "gcnii": _gcnii,
     "gatv2": lifted(_gatv2),
     "transformer": lifted(_transformer),
     "gin": lifted(_gin),
 }
-"""The first three are layers of this library; the others are PyG's convolutions, lifted."""
+"""The first four are layers of this library; the others are PyG's convolutions, lifted."""
 
 
 def register_backbone(name: str, backbone: Backbone) -> None:

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from legnn.config.model import ModelSettings
 from legnn.graph import LabelGraph
 from legnn.nn.backbones import BACKBONES, LayerSpec
+from legnn.nn.base import Nodes
 from legnn.nn.layer import Linear, typed_linear
 from legnn.nn.products import product_and_pass
 from legnn.ops import apply_norm_act_dropout
@@ -27,7 +28,9 @@ class Block(nn.Module):
             self.label_norm = None if self.norm is None else make_norm(settings.label_norm, channels)
             self.label_residual = _residual(settings.residual, channels)
 
-    def forward(self, x: Tensor, labels: Tensor | None, graph: LabelGraph) -> tuple[Tensor, Tensor | None]:
+    def forward(
+        self, x: Tensor, labels: Tensor | None, graph: LabelGraph, first: Nodes | None = None
+    ) -> tuple[Tensor, Tensor | None]:
         """Shapes: `x` `[N, D]`, `labels` `[C, D]` or None; returns `[M, D]`, `[C, D]` or None, see `nn.layer`."""
         add: Tensor | None = None
         if isinstance(self.residual, Linear) and getattr(self.layer, "reads_by_products", False):
@@ -36,7 +39,10 @@ class Block(nn.Module):
             add = self.residual(x[: graph.num_nodes])
         elif self.residual is not None:
             add = x
-        x, new_labels = self.layer(x, labels, graph, add)
+        if first is None:
+            x, new_labels = self.layer(x, labels, graph, add)
+        else:
+            x, new_labels = self.layer(x, labels, graph, add, first)
         x = apply_norm_act_dropout(x, self.norm, self.dropout, training=self.training)
         if new_labels is None or labels is None:
             return x, None

@@ -5,6 +5,8 @@ In a whole graph `N = M`; in a sampled block the `M` target nodes are the first 
 None in a vanilla layer, which passes messages along `A` alone; new labels are None there and in the last layer, whose
 labels nothing reads. `add`, `[M, out]` or `x` itself, is added to the nodes' output.
 
+A layer with `reads_first = True` takes `first`, too: the states before the first layer, `[M, in]` and `[C, in]`.
+
 A layer with `reads_by_products = True` reads `x` by dropout and the products of `nn.products` alone: no other tensor
 shares the gradient it returns for `x`, which may therefore be changed in place.
 

@@ -30,6 +30,28 @@ def aggregate_at_labels(from_nodes: Tensor, from_labels: Tensor | None, scales: 
     return new_labels if from_labels is None else new_labels + scale_rows(from_labels, scales.from_labels)
 
 
+def pass_messages(
+    graph: LabelGraph,
+    x: Tensor,
+    labels: Tensor | None,
+    add: Tensor | None,
+    normalization: Normalization,
+    *,
+    update_labels: bool,
+) -> tuple[Tensor, Tensor | None]:
+    """`Â x + Ŷ labels + add` and, if labels are updated, `Ŷᵀ x + Ŝ labels`.
+
+    Shapes: `x` `[N, D]`, `labels` `[C, D]` or None for messages along `A` alone, `add` `[M, D]` or longer or None;
+    returns `[M, D]`, `[C, D]`.
+    """
+    scales, label_scales = normalization.scales(graph, x, enhanced=labels is not None)
+    message = None if labels is None else scale_rows(labels, label_scales.to_nodes)
+    update_labels = update_labels and labels is not None
+    add = None if add is None else targets_of(add, graph)
+    nodes, sums = propagate_messages(graph, x, message, add, scales, update_labels=update_labels)
+    return nodes, _new_labels(graph, sums, labels, label_scales)
+
+
 def pass_linear_messages(
     graph: LabelGraph,
     x: Tensor,
@@ -45,28 +67,35 @@ def pass_linear_messages(
     Shapes: `x` `[N, in]`, `weight` `[out, in]`, `label_values` (`H_L W_L`) `[C, out]` or None for messages along `A`
     alone, `add` `[M, out]` or longer or None; returns `[M, out]`, `[C, out]`.
     """
-    scales, label_scales = normalization.scales(graph, x, enhanced=label_values is not None)
-    add = None if add is None else targets_of(add, graph)
-    message = None if label_values is None else scale_rows(label_values, label_scales.to_nodes)
-    update_labels = update_labels and label_values is not None
     if x.size(0) < SUM_FIRST * graph.num_nodes:
         # in a whole graph the product comes first, and everything else is one pass
-        nodes, sums = propagate_messages(graph, product(x, weight), message, add, scales, update_labels=update_labels)
+        nodes, labels = pass_messages(
+            graph, product(x, weight), label_values, add, normalization, update_labels=update_labels
+        )
     else:
         # in a sample many more nodes send than receive: `(A x) Wᵀ` has a product for target nodes only
+        scales, label_scales = normalization.scales(graph, x, enhanced=label_values is not None)
+        update_labels = update_labels and label_values is not None
         nodes, sums = propagate_messages(graph, x, None, None, scales, update_labels=update_labels)
-        nodes = product(nodes, weight, add)
-        if message is not None:
+        nodes = product(nodes, weight, None if add is None else targets_of(add, graph))
+        if label_values is not None:
             factors = None if scales.from_label is None else scales.from_label.index_select(0, graph.shown)
+            message = scale_rows(label_values, label_scales.to_nodes)
             rows = scale_rows(label_gather(graph.to_nodes, message), factors)
             nodes = nodes.index_add(0, graph.shown, pad_columns(rows, nodes.size(1)))
         sums = None if sums is None else product(sums, weight)
-    if sums is None or label_values is None:
-        return nodes, None
+        labels = _new_labels(graph, sums, label_values, label_scales)
+    return nodes, None if labels is None else labels[:, : weight.size(0)]
+
+
+def _new_labels(graph: LabelGraph, sums: Tensor | None, values: Tensor | None, scales: LabelScales) -> Tensor | None:
+    """`H_L'` from the sums of the classes and what labels send, both `[C, D]`; None without either."""
+    if sums is None or values is None:
+        return None
     from_labels = None
     if graph.label_adjacency is not None:
-        from_labels = graph.label_adjacency.to(x.dtype) @ scale_rows(label_values, label_scales.to_labels)
-    return nodes, aggregate_at_labels(sums, from_labels, label_scales)[:, : weight.size(0)]
+        from_labels = graph.label_adjacency.to(values.dtype) @ scale_rows(values, scales.to_labels)
+    return aggregate_at_labels(sums, from_labels, scales)
 
 
 class LabelAttention(NamedTuple):

@@ -18,6 +18,7 @@ from legnn.nn.feature_model import FeatureModel
 from legnn.nn.features import Features
 from legnn.nn.initialization import initialize_as_published
 from legnn.nn.layer import Linear, to_logits
+from legnn.ops import drop
 
 
 class Representations(NamedTuple):
@@ -69,6 +70,8 @@ class LEGNN(FeatureModel):
             )
             for k in range(settings.layers)
         )
+        self.reads_first = any(getattr(block.layer, "reads_first", False) for block in self.layers)
+        self.dropout = settings.dropout
         self.classifier = Linear(settings.hidden, num_classes)
         if settings.init == "published":
             initialize_as_published(self.encoder, self.layers, self.num_types)
@@ -79,12 +82,19 @@ class LEGNN(FeatureModel):
         return self.encoder.project
 
     def encode(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> tuple[Tensor, Tensor | None]:
-        """`H_N⁰` `[M, D]` and, label-enhanced, `H_L⁰` `[C, D]`."""
-        return self.encoder(x, graph)
+        """`H_N⁰` `[M, D]` and, label-enhanced, `H_L⁰` `[C, D]`; where every layer reads them, after a ReLU."""
+        nodes, labels = self.encoder(x, graph)
+        if not self.reads_first:
+            return nodes, labels
+        return nodes.relu(), None if labels is None else labels.relu()
 
     def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, first: Nodes | None) -> Nodes:
         """`H_N^{k+1}` and `H_L^{k+1}` from `H_N^k` and `H_L^k`; the last layer gives no labels."""
-        return self.layers[k](nodes, labels, block)
+        if first is not None and k == 0:
+            # later layers read what this one reads undropped, so that it is dropped here
+            nodes = drop(nodes, self.dropout, training=self.training)
+            labels = None if labels is None else drop(labels, self.dropout, training=self.training)
+        return self.layers[k](nodes, labels, block, first)
 
     def classify(self, nodes: Tensor) -> Tensor:
         """Logits `[n, C]`, in single precision at least, from the output of the last layer for `n` nodes."""

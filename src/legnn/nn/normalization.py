@@ -36,6 +36,8 @@ class Normalization(NamedTuple):
     | GAT | 0 | 0 |
     | GAT with `symmetric_norm` | 1/2 | -1/2 |
 
+    All of it is multiplied by `weight`.
+
     With `kind="joint"` degrees are counted in `A'`. With `"relation"` each block of `A' = [[A, Y], [Yᵀ, S]]` is
     normalized by its own degrees, and a row is the mean of the blocks in which it has edges. In the mean of a node, its
     neighbors weigh `w = node_weight` and its label 1: `(w m_N + m_L) / (w [it has neighbors] + [it shows a label])`.
@@ -53,12 +55,14 @@ class Normalization(NamedTuple):
     """Attention: whether the scores of sources are multiplied by `d_j^source`, as the messages are."""
     node_weight: float = 1.0
     absent_label: AbsentLabel = "skip"
+    weight: float = 1.0
+    """Factor of all messages, beside a term that is added to them; needs a `target` other than 0."""
 
     def scales(self, graph: LabelGraph, x: Tensor, *, enhanced: bool) -> tuple[Scales, LabelScales]:
         """The factors for messages `x`, computed once for a graph; `enhanced=False` for messages along `A` alone."""
         # degrees exceed what bf16 can count
         dtype = torch.promote_types(x.dtype, torch.float32)
-        return graph.cached((self, enhanced, dtype), lambda: self._scales(graph, dtype, enhanced))
+        return graph.cached((self, enhanced, dtype), lambda: self._weigh(*self._scales(graph, dtype, enhanced)))
 
     def _scales(self, graph: LabelGraph, dtype: torch.dtype, enhanced: bool) -> tuple[Scales, LabelScales]:
         def power(degree: Tensor, exponent: float) -> Tensor | None:
@@ -93,6 +97,17 @@ class Normalization(NamedTuple):
             from_labels = _times(power(degree, self.target), label_mean)
             labels = labels._replace(to_labels=power(degree, self.source), from_labels=from_labels)
         return Scales(source, _times(target, node_mean), mean, score=self._score(source)), labels
+
+    def _weigh(self, nodes: Scales, labels: LabelScales) -> tuple[Scales, LabelScales]:
+        if self.weight == 1:
+            return nodes, labels
+        nodes = nodes._replace(target=self._times_weight(nodes.target), from_label=self._times_weight(nodes.from_label))
+        from_nodes, from_labels = (self._times_weight(one) for one in (labels.from_nodes, labels.from_labels))
+        return nodes, labels._replace(from_nodes=from_nodes, from_labels=from_labels)
+
+    def _times_weight(self, scale: Tensor | None) -> Tensor | None:
+        # None where there are no such messages
+        return None if scale is None else self.weight * scale
 
     def _score(self, source: Tensor | None) -> Tensor | None:
         return source if self.scaled_scores else None

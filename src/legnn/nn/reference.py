@@ -1,10 +1,11 @@
-"""The layers as the paper writes them, with `A'` built as a dense matrix: the specification of GCN, SAGE and GAT.
+"""The layers as the paper writes them, with `A'` built as a dense matrix: their specification.
 
 Slow, and quadratic in memory. The tests compare the values and gradients of every layer with it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 
 import torch
@@ -14,7 +15,10 @@ from torch import Tensor
 from legnn.graph import LabelGraph
 from legnn.nn.gat import GAT
 from legnn.nn.gcn import GCN
+from legnn.nn.gcnii import GCNII
 from legnn.nn.layer import add_bias
+from legnn.nn.normalization import Normalization
+from legnn.nn.propagated import APPNP, DAGNN
 from legnn.nn.sage import SAGE
 
 
@@ -32,29 +36,72 @@ def dense_blocks(graph: LabelGraph, dtype: torch.dtype) -> tuple[Tensor, Tensor,
 def dense_layer(layer: GCN | SAGE | GAT, x: Tensor, labels: Tensor, graph: LabelGraph) -> tuple[Tensor, Tensor]:
     """`H_N'` `[M, out]` and `H_L'` `[C, out]` of a label-enhanced layer: `H' = Â' [H_N W_N; H_L W_L] + …`."""
     assert layer.label is not None
-    A, Y, S = dense_blocks(graph, x.dtype)
-    A, M = torch.cat([torch.cat([A, Y], 1), torch.cat([Y.T, S], 1)]), graph.num_nodes  # A'
+    M = graph.num_nodes
     values = torch.cat([layer.node(x), layer.label(labels)])
     target = _target_scores(layer, x, labels) if isinstance(layer, GAT) else None
-    if layer.normalization.kind == "joint":
-        out = _propagate(layer, A, A.sum(1), values, target, M)
-    else:
-        is_label = torch.arange(A.size(0)) >= M
-        out, total = torch.zeros_like(values), torch.zeros_like(A[0])
-        for to_label, from_label in product((False, True), repeat=2):
-            relation = A * (is_label == to_label)[:, None] * (is_label == from_label)
-            # within a type the degree of a source is that of its incoming edges, as in PyG
-            source_degree = relation.sum(1 if to_label == from_label else 0)
-            weight = 1.0 if to_label or from_label else layer.normalization.node_weight
-            out = out + weight * _propagate(layer, relation, source_degree, values, target, M)
-            total += weight * (relation.sum(1) > 0)
-        if layer.normalization.absent_label == "zero":
-            total[:M] = layer.normalization.node_weight + 1
-        out = out / total.masked_fill(total == 0, 1.0)[:, None]
+    out = _over_relations(
+        graph, layer.normalization, values, lambda A, degree: _propagate(layer, A, degree, values, target, M)
+    )
     if isinstance(layer, SAGE):
         assert layer.label_root is not None
         return out[:M] + layer.root(x), out[M:] + layer.label_root(labels)
     return add_bias(out[:M], layer.bias), add_bias(out[M:], layer.label_bias)
+
+
+def dense_gcnii(
+    layer: GCNII, x: Tensor, labels: Tensor, graph: LabelGraph, first: tuple[Tensor, Tensor]
+) -> tuple[Tensor, Tensor]:
+    """`H_N'` `[M, D]` and `H_L'` `[C, D]`: `H' = ((1 - α) Â' H + α H⁰) ((1 - β) I + β W)`."""
+    assert layer.label is not None
+    alpha, beta, M = layer.restart, layer.beta, graph.num_nodes
+    Z = (1 - alpha) * dense_gcn(layer.normalization, torch.cat([x, labels]), graph) + alpha * torch.cat([*first])
+    W_N, W_L = layer.node.weight.T, layer.label.weight.T
+    return (1 - beta) * Z[:M] + beta * Z[:M] @ W_N, (1 - beta) * Z[M:] + beta * Z[M:] @ W_L
+
+
+def dense_gcn(normalization: Normalization, H: Tensor, graph: LabelGraph) -> Tensor:
+    """`Â' H` `[M + C, D]` with GCN's `Â = D^{-1/2} A D^{-1/2}`."""
+    return _over_relations(graph, normalization, H, lambda A, degree: _symmetric(A, degree) @ H)
+
+
+def dense_appnp(model: APPNP, first: tuple[Tensor, Tensor], graph: LabelGraph) -> Tensor:
+    """Logits `[M, C]`: `Z ← (1 - α) Â' Z + α Z⁰`, `hops` times."""
+    Z = Z_0 = torch.cat([*first])
+    for _ in range(model.num_stages):
+        Z = (1 - model.restart) * dense_gcn(model.normalization, Z, graph) + model.restart * Z_0
+    return Z[: graph.num_nodes]
+
+
+def dense_dagnn(model: DAGNN, first: tuple[Tensor, Tensor], graph: LabelGraph) -> Tensor:
+    """Logits `[M, C]`: `Σ_k sigmoid(Z^k s) Z^k` of the nodes, `Z^k = Â' Z^{k-1}`, `k` up to `hops`."""
+    Z, s = torch.cat([*first]), model.gate.weight.T
+    total = torch.sigmoid(Z @ s) * Z
+    for _ in range(model.num_stages):
+        Z = dense_gcn(model.normalization, Z, graph)
+        total = total + torch.sigmoid(Z @ s) * Z
+    return total[: graph.num_nodes]
+
+
+def _over_relations(
+    graph: LabelGraph, normalization: Normalization, values: Tensor, propagate: Callable[[Tensor, Tensor], Tensor]
+) -> Tensor:
+    """`propagate(edges, degrees of their sources)` of `A'` as a whole, or the mean of its relations, `[M + C, out]`."""
+    A, Y, S = dense_blocks(graph, values.dtype)
+    A, M = torch.cat([torch.cat([A, Y], 1), torch.cat([Y.T, S], 1)]), graph.num_nodes  # A'
+    if normalization.kind == "joint":
+        return propagate(A, A.sum(1))
+    is_label = torch.arange(A.size(0)) >= M
+    out, total = torch.zeros_like(values), torch.zeros_like(A[0])
+    for to_label, from_label in product((False, True), repeat=2):
+        relation = A * (is_label == to_label)[:, None] * (is_label == from_label)
+        # within a type the degree of a source is that of its incoming edges, as in PyG
+        source_degree = relation.sum(1 if to_label == from_label else 0)
+        weight = 1.0 if to_label or from_label else normalization.node_weight
+        out = out + weight * propagate(relation, source_degree)
+        total += weight * (relation.sum(1) > 0)
+    if normalization.absent_label == "zero":
+        total[:M] = normalization.node_weight + 1
+    return out / total.masked_fill(total == 0, 1.0)[:, None]
 
 
 def _propagate(
@@ -62,8 +109,8 @@ def _propagate(
 ) -> Tensor:
     """`Â values` for the edges `A` `[M + C, M + C]` of one relation, or of all."""
     degree = A.sum(1)
-    if isinstance(layer, GCN):  # Â = D^{-1/2} A D^{-1/2}
-        return (_power(degree, -0.5)[:, None] * A * _power(source_degree, -0.5)) @ values
+    if isinstance(layer, GCN):
+        return _symmetric(A, source_degree) @ values
     if isinstance(layer, SAGE):  # Â = D^{-1} A
         return (_power(degree, -1.0)[:, None] * A) @ values
     # Â_ij = A_ij exp β_ij / Σ_k A_ik exp β_ik,  β_ij = LeakyReLU(s_φ(j) · W h_j + t_φ(i) · W h_i)
@@ -98,6 +145,11 @@ def _scores(by_head: Tensor, node_vectors: Tensor | None, label_vectors: Tensor 
     """`a_φ · W_φ h` `[M + C, heads]`, zero for a type without attention vectors `[heads, D]`."""
     parts = ((by_head[:M], node_vectors), (by_head[M:], label_vectors))
     return torch.cat([(part * (0 if vectors is None else vectors)).sum(-1) for part, vectors in parts])
+
+
+def _symmetric(A: Tensor, source_degree: Tensor) -> Tensor:
+    """`Â = D^{-1/2} A D^{-1/2}`."""
+    return _power(A.sum(1), -0.5)[:, None] * A * _power(source_degree, -0.5)
 
 
 def _power(degree: Tensor, exponent: float) -> Tensor:

@@ -88,7 +88,10 @@ class LayerWise:
         """`Z_N` of `nodes` `[n]`, in single precision, and the labels as the last layer reads them; as in `logits`."""
         if not isinstance(self.model, LEGNN):
             name = type(self.model).__name__
-            raise InputError(f"{name} has no representations of nodes; train a model with `architecture=legnn`")
+            raise InputError(
+                f"{name} has no representations of nodes; train `architecture=legnn` with a backbone that has layers, "
+                "such as gcn"
+            )
         model, channels = self.model.eval(), self.model.channels
         graph = self.task.show(shown)
         if self.is_at_once:
