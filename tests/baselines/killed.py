@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -59,9 +60,9 @@ def main(root: Path, names: list[str]) -> None:
     for name in names:
         data, options, folder = data_of(name), options_of(name), root / name.replace(":", "-")
         statuses = [
-            in_a_process(lambda: legnn.train(data, out=folder / "whole", **options)),
-            in_a_process(lambda: legnn.train(data, out=folder / "cut", on_epoch=kill_myself, **options)),
-            in_a_process(lambda: legnn.resume(folder / "cut", data)),
+            in_a_process(partial(legnn.train, data, out=folder / "whole", **options)),
+            in_a_process(partial(legnn.train, data, out=folder / "cut", on_epoch=kill_myself, **options)),
+            in_a_process(partial(legnn.resume, folder / "cut", data)),
         ]
         print(name, *(os.waitstatus_to_exitcode(status) for status in statuses), flush=True)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -36,11 +37,10 @@ if TYPE_CHECKING:
 def designs(plan: Plan) -> Report:
     """Every design on every data set: scores, published figures, costs, paired tests, and ranks with their picture."""
     rows = run_rows(plan)
-    if len(plan.request.backbones) > 1:
-        # one place of comparison each, as data sets are
-        rows = rows.assign(place=rows["data"] + ", " + rows["backbone"])
-    else:
-        rows = rows.assign(place=rows["data"])
+    places = rows["data"].map(lambda source: Path(source).name)
+    # one place of comparison each, as data sets are
+    several = len(plan.request.backbones) > 1
+    rows = rows.assign(place=places + ", " + rows["backbone"] if several else places)
     tables = {f"Test {name}": _wide(rows, column) for name, column in SCORES.items()}
     if len(published := _published(plan, rows)):
         tables["Published figures"] = published
@@ -91,7 +91,7 @@ def design_cost(plan: Plan) -> Report:
 
 def _about(plan: Plan, cell: Cell) -> dict[str, Any]:
     """The first columns of a table of costs."""
-    about = {"design": cell.variant.name, "data": cell.source}
+    about = {"design": cell.variant.name, "data": Path(cell.source).name}
     return about | ({"backbone": cell.backbone} if len(plan.request.backbones) > 1 else {})
 
 
