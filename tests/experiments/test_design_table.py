@@ -69,7 +69,7 @@ def test_costs_say_which_of_how_many_settings_was_chosen(plan, report):
     assert cost.loc[("LEGNN", first), "setting"] in ("1 of 2", "2 of 2")
     assert cost.loc[("label propagation", first), "epochs"] == 1
     assert cost.loc[("LEGNN", first), "epochs"] == 2
-    runs = report.values[(report.values["data"] == first) & (report.values["method"] == "LEGNN")]
+    runs = report.values[(report.values["data"] == plan.request.data[0]) & (report.values["method"] == "LEGNN")]
     assert cost.loc[("LEGNN", first), "s an epoch"] == pytest.approx(runs["seconds"].sum() / runs["epochs"].sum())
     assert cost.loc[("LEGNN", first), "parameters"] == runs["parameters"].iloc[0] > 0
 
