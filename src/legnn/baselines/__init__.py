@@ -10,11 +10,22 @@ from legnn.baselines.label_propagation import LabelPropagation
 from legnn.baselines.mlp import MLP
 from legnn.baselines.pyg_gcn import PyGGCN
 from legnn.baselines.sign import SIGN
+from legnn.baselines.unimp import UniMP
 from legnn.config.model import ModelSettings
 from legnn.nn import LEGNN, DataShape, Model
 from legnn.training import PostProcess
 
-__all__ = ["ARCHITECTURES", "MLP", "POSTPROCESS", "SIGN", "CorrectAndSmooth", "JKNet", "LabelPropagation", "PyGGCN"]
+__all__ = [
+    "ARCHITECTURES",
+    "MLP",
+    "POSTPROCESS",
+    "SIGN",
+    "CorrectAndSmooth",
+    "JKNet",
+    "LabelPropagation",
+    "PyGGCN",
+    "UniMP",
+]
 
 
 def _legnn(settings: ModelSettings, data: DataShape) -> Model:
@@ -32,6 +43,7 @@ ARCHITECTURES: dict[str, Callable[[ModelSettings, DataShape], Model]] = {
     "mlp": MLP,
     "jknet": JKNet,
     "sign": SIGN,
+    "unimp": UniMP,
 }
 """Builders of models by the name that `architecture` holds."""
 
