@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from legnn.baselines.correct_and_smooth import CorrectAndSmooth
+from legnn.baselines.deeper_gcn import DeeperGCN
+from legnn.baselines.gaan import GaAN
 from legnn.baselines.jknet import JKNet
 from legnn.baselines.label_propagation import LabelPropagation
 from legnn.baselines.mlp import MLP
@@ -44,6 +46,8 @@ ARCHITECTURES: dict[str, Callable[[ModelSettings, DataShape], Model]] = {
     "jknet": JKNet,
     "sign": SIGN,
     "unimp": UniMP,
+    "deeper_gcn": DeeperGCN,
+    "gaan": GaAN,
 }
 """Builders of models by the name that `architecture` holds."""
 
