@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from legnn.baselines.correct_and_smooth import CorrectAndSmooth
+from legnn.baselines.deeper_gcn import DeeperGCN
+from legnn.baselines.gaan import GaAN
 from legnn.baselines.jknet import JKNet
 from legnn.baselines.label_propagation import LabelPropagation
 from legnn.baselines.mlp import MLP
 from legnn.baselines.pyg_gcn import PyGGCN
 from legnn.baselines.sign import SIGN
+from legnn.baselines.unimp import UniMP
 from legnn.config.model import PROPAGATED, ModelSettings
 from legnn.nn import APPNP, DAGNN, LEGNN, DataShape, Model
 from legnn.training import PostProcess
 
-__all__ = ["ARCHITECTURES", "MLP", "POSTPROCESS", "SIGN", "CorrectAndSmooth", "JKNet", "LabelPropagation", "PyGGCN"]
+__all__ = ["ARCHITECTURES", "POSTPROCESS", "CorrectAndSmooth", "LabelPropagation"]
 
 
 def _legnn(settings: ModelSettings, data: DataShape) -> Model:
@@ -34,6 +37,9 @@ ARCHITECTURES: dict[str, Callable[[ModelSettings, DataShape], Model]] = {
     "mlp": MLP,
     "jknet": JKNet,
     "sign": SIGN,
+    "unimp": UniMP,
+    "deeper_gcn": DeeperGCN,
+    "gaan": GaAN,
 }
 """Builders of models by the name that `architecture` holds."""
 

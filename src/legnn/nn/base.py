@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from legnn.errors import InputError
 from legnn.graph import LabelGraph, SampledLabelGraph
 from legnn.nn.layer import targets_of
 
@@ -38,7 +39,7 @@ class Model(nn.Module, ABC):
     uses_labels: bool
     """Whether shown labels reach the logits."""
     takes_weights: bool = True
-    """Whether edge weights are used."""
+    """Whether it reads edge weights; `check_weights` refuses a graph that has them otherwise."""
 
     @property
     def first(self) -> nn.Module | None:
@@ -59,6 +60,12 @@ class Model(nn.Module, ABC):
     def auxiliary(self, inputs: Any, graph: LabelGraph) -> tuple[float, Tensor] | None:
         """A second prediction that is trained beside `forward`: the weight of its loss, and its logits `[M, C]`."""
         return None
+
+    def check_weights(self, *, weighted: bool) -> None:
+        """Raises `InputError` for a graph with edge weights, if the model would ignore them."""
+        if weighted and not self.takes_weights:
+            name = type(self).__name__
+            raise InputError(f"{name} takes no edge weights; use `architecture=legnn`, or leave out the weights")
 
     def parameter_groups(self, weight_decay: float, layer_decay: float = 0.0) -> list[dict[str, Any]]:
         """Parameters for an optimizer, with `weight_decay` on those of `first`, and `layer_decay` on all others."""

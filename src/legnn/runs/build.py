@@ -72,6 +72,7 @@ def check_settings(settings: ResolvedSettings, graph: GraphData, card: DataCard)
         model = make_model(settings, card, graph.label_x)
     if isinstance(settings.train.batch, int):
         require_staged(model)
+    model.check_weights(weighted=graph.adjacency.weight is not None)
     if any(isinstance(module, Lift) for module in model.modules()):
         check_liftable(weighted=graph.adjacency.weight is not None, label_edges=settings.model.label_edges)
     if model.uses_labels and settings.train.selection:
