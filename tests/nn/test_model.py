@@ -35,8 +35,8 @@ def rich_graph(nodes: int = 15, classes: int = 3) -> LabelGraph:
     return LabelGraph(Adjacency.from_edge_index(edges, nodes), shown, shown % classes, classes)
 
 
-def test_there_are_six_backbones():
-    assert tuple(BACKBONES) == SIX
+def test_the_six_first_backbones_are_those_of_homogeneous_graphs():
+    assert tuple(BACKBONES)[:6] == SIX
 
 
 @pytest.mark.parametrize("norm", ["none", "batch", "layer"])
