@@ -1,11 +1,14 @@
 """Small label graphs with several node types, whose nodes are in no order of types."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 from legnn.graph import Adjacency, LabelGraph
 
 CLASSES = 3
+EXACT = {"rtol": 1e-10, "atol": 1e-10}
 RELATIONS = ((0, 0), (0, 1), (1, 0), (1, 2), (2, 1))
 """Of three types: nobody sends from type 0 to type 2 or back."""
 
@@ -52,3 +55,14 @@ def row_mean(A: Tensor) -> Tensor:
     """`A` with rows that sum to 1, or to 0 where a row is zero."""
     total = A.sum(1, keepdim=True)
     return A / total.masked_fill(total == 0, 1.0)
+
+
+def compare(found: Sequence[Tensor | None], expected: Sequence[Tensor | None], wrt: list[Tensor]) -> None:
+    """Values and gradients are the same."""
+    pairs = [(one, other) for one, other in zip(found, expected, strict=True) if other is not None]
+    seeds = [torch.randn_like(other) for _, other in pairs]
+    for one, other in pairs:
+        torch.testing.assert_close(one, other, **EXACT)
+    mine, theirs = (torch.autograd.grad([pair[k] for pair in pairs], wrt, seeds, allow_unused=True) for k in range(2))
+    for one, other in zip(mine, theirs, strict=True):
+        torch.testing.assert_close(one, other, **EXACT)

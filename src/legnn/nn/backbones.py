@@ -15,6 +15,7 @@ from legnn.errors import InputError
 from legnn.nn.gat import GAT
 from legnn.nn.gcn import GCN
 from legnn.nn.gcnii import GCNII
+from legnn.nn.hgt import HGT
 from legnn.nn.layer import channels_per_head
 from legnn.nn.lifting import lift
 from legnn.nn.rgcn import RGCN
@@ -129,6 +130,7 @@ BACKBONES: dict[str, Backbone] = {
     "transformer": lifted(_transformer),
     "gin": lifted(_gin),
     "rgcn": _typed(RGCN),
+    "hgt": _typed(HGT, "heads"),
 }
 """gatv2, transformer and gin are PyG's convolutions, lifted; the others are layers of this library."""
 

@@ -10,11 +10,15 @@ from legnn.nn.backbones import BACKBONES, LayerSpec
 from legnn.nn.base import Nodes
 from legnn.nn.layer import Linear, typed_linear
 from legnn.nn.products import product_and_pass
-from legnn.ops import apply_norm_act_dropout
+from legnn.ops import apply_norm_act_dropout, drop
+from legnn.ops.norm_act_dropout.reference import apply_norm
 
 
 class Block(nn.Module):
-    """`H' = dropout(relu(norm(layer(H) + residual(H))))`, for nodes and for labels."""
+    """`H' = dropout(relu(norm(layer(H) + residual(H))))`, for nodes and for labels.
+
+    A layer with `activates = False` has its activation inside: no ReLU follows.
+    """
 
     def __init__(self, spec: LayerSpec) -> None:
         super().__init__()
@@ -43,12 +47,17 @@ class Block(nn.Module):
             x, new_labels = self.layer(x, labels, graph, add)
         else:
             x, new_labels = self.layer(x, labels, graph, add, first)
-        x = apply_norm_act_dropout(x, self.norm, self.dropout, training=self.training)
+        x = self._norm_act_dropout(x, self.norm)
         if new_labels is None or labels is None:
             return x, None
         if self.label_residual is not None:
             new_labels = new_labels + self.label_residual(labels)[:, : new_labels.size(1)]
-        return x, apply_norm_act_dropout(new_labels, self.label_norm, self.dropout, training=self.training)
+        return x, self._norm_act_dropout(new_labels, self.label_norm)
+
+    def _norm_act_dropout(self, x: Tensor, norm: nn.BatchNorm1d | nn.LayerNorm | None) -> Tensor:
+        if getattr(self.layer, "activates", True):
+            return apply_norm_act_dropout(x, norm, self.dropout, training=self.training)
+        return drop(x if norm is None else apply_norm(norm, x), self.dropout, training=self.training)
 
 
 class NormActDropout(nn.Module):

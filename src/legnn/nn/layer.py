@@ -10,6 +10,8 @@ A layer with `reads_first = True` takes `first`, too: the states before the firs
 A layer with `reads_by_products = True` reads `x` by dropout and the products of `nn.products` alone: no other tensor
 shares the gradient it returns for `x`, which may therefore be changed in place.
 
+A layer with `activates = False` is followed by no activation.
+
 In training, `dropout` is applied to what a layer reads of the senders of messages, and in a draw of its own to what
 scores of targets are computed from; `add` and root weights are left alone.
 

@@ -7,7 +7,7 @@ edge. Two relations that join the same types are one here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
@@ -126,14 +126,13 @@ def _group(graph: LabelGraph, num_types: int, relations: Sequence[Relation]) -> 
     for source, target in relations:
         number = source * num_types + target
         mine = slice(ends[number], ends[number + 1])
-        part = type(adjacency) if isinstance(adjacency, SampledAdjacency) else Adjacency
-        of_pair = part.from_sorted(
+        part = Adjacency.from_sorted(
             row[mine], col[mine], None if weight is None else weight[mine], targets.counts[target],
             sources.counts[source],
         )  # fmt: skip
         if isinstance(adjacency, SampledAdjacency):
-            of_pair = replace(of_pair, fanout=adjacency.fanout)
-        edges[source, target] = LabelGraph.without_labels(of_pair, graph.num_classes)
+            part = SampledAdjacency(part.rowptr, part.col, part.weight, part.num_cols, adjacency.fanout)
+        edges[source, target] = LabelGraph.without_labels(part, graph.num_classes)
     return RelationGraph(sources, targets, edges, pair, adjacency)
 
 

@@ -66,8 +66,9 @@ class RGCN(nn.Module):
         sent = drop(x, self.dropout, training=self.training)
         by_type = edges.sources.split(sent)
         for linear, ((source, target), relation) in zip(self.neighbors, edges.relations.items(), strict=True):
+            weight = linear.get_parameter("weight")
             parts[target] = pass_linear_messages(
-                relation, by_type[source], linear.weight, None, parts[target], MEAN, update_labels=False
+                relation, by_type[source], weight, None, parts[target], MEAN, update_labels=False
             )[0]
         nodes = edges.targets.join(parts)
         add = None if add is None else targets_of(add, graph)
@@ -80,9 +81,9 @@ class RGCN(nn.Module):
             return nodes, None
         new_labels = self.label_root(labels) + self.node_to_label(shown_mean(graph, sent))
         if self.label_to_label is not None and graph.label_adjacency is not None:
-            weight = graph.label_adjacency.to(labels.dtype)
-            total = weight.sum(1, keepdim=True)
-            new_labels = new_labels + self.label_to_label(weight @ dropped / total.masked_fill(total == 0, 1.0))
+            S = graph.label_adjacency.to(labels.dtype)
+            total = S.sum(1, keepdim=True)
+            new_labels = new_labels + self.label_to_label(S @ dropped / total.masked_fill(total == 0, 1.0))
         return nodes, new_labels[:, : self.label_root.out_features]
 
 
