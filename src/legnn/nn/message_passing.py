@@ -12,7 +12,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from legnn.graph import LabelGraph
-from legnn.nn.layer import targets_of
 from legnn.nn.normalization import LabelScales, Normalization
 from legnn.nn.products import product
 from legnn.ops import AttentionConfig, AttentionOutput, attend, label_gather, propagate_messages
@@ -28,6 +27,12 @@ def aggregate_at_labels(from_nodes: Tensor, from_labels: Tensor | None, scales: 
     """`H_L' = Ŷᵀ H_N W_N + Ŝ H_L W_L` `[C, D]` from what nodes and labels send, not yet scaled at the target."""
     new_labels = scale_rows(from_nodes, scales.from_nodes)
     return new_labels if from_labels is None else new_labels + scale_rows(from_labels, scales.from_labels)
+
+
+def _targets_of(x: Tensor | None, graph: LabelGraph) -> Tensor | None:
+    """The rows of `x` `[N, D]` that are target nodes."""
+    # a slice of everything would still cost a pass over [M, D] in the gradient
+    return x if x is None or x.size(0) == graph.num_nodes else x[: graph.num_nodes]
 
 
 def pass_linear_messages(
@@ -46,7 +51,7 @@ def pass_linear_messages(
     alone, `add` `[M, out]` or longer or None; returns `[M, out]`, `[C, out]`.
     """
     scales, label_scales = normalization.scales(graph, x, enhanced=label_values is not None)
-    add = None if add is None else targets_of(add, graph)
+    add = _targets_of(add, graph)
     message = None if label_values is None else scale_rows(label_values, label_scales.to_nodes)
     update_labels = update_labels and label_values is not None
     if x.size(0) < SUM_FIRST * graph.num_nodes:
@@ -95,7 +100,7 @@ def pass_attention_messages(
     Shapes: `values_and_scores` as in `ops.attend`, `add` `[M, out]` or longer or None; returns `[M, out]`, `[C, out]`.
     """
     scales, label_scales = normalization.scales(graph, values_and_scores, enhanced=labels is not None)
-    add = None if add is None else targets_of(add, graph)
+    add = _targets_of(add, graph)
     if labels is None:
         output = attend(graph, values_and_scores, None, None, add, scales, config, update_labels=False)
         return output.nodes, None
