@@ -88,3 +88,14 @@ def test_sparse_features_are_those_that_are_not(name):
             torch.testing.assert_close(model(model.batch_inputs(x, None, kind), graph), logits, **EXACT)
     assert logits.shape == (NODES, CLASSES)
     assert logits.isfinite().all()
+
+
+@pytest.mark.parametrize("norm", ["none", "batch", "layer"])
+@pytest.mark.parametrize("name", OTHERS)
+def test_features_in_bf16_give_logits_in_single_precision(name, norm):
+    graph, x, kind = graph_for(name), features().float(), node_types(name)
+    model = make(name, graph, norm=norm).float()
+    with torch.no_grad():
+        exact, coarse = (model(model.inputs(x, dtype, kind), graph) for dtype in (None, torch.bfloat16))
+    assert coarse.dtype == torch.float32
+    torch.testing.assert_close(coarse, exact, rtol=0.1, atol=0.1)

@@ -39,7 +39,7 @@ class Model(nn.Module, ABC):
     uses_labels: bool
     """Whether shown labels reach the logits."""
     takes_weights: bool = True
-    """Whether it reads edge weights; `check_weights` refuses a graph that has them otherwise."""
+    """Whether edge weights are used."""
 
     @property
     def first(self) -> nn.Module | None:
