@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from legnn.baselines.boosted_trees import BoostedTrees
 from legnn.baselines.correct_and_smooth import CorrectAndSmooth
 from legnn.baselines.label_propagation import LabelPropagation
 from legnn.baselines.pyg_gcn import PyGGCN
@@ -11,7 +12,7 @@ from legnn.config.model import PROPAGATED, ModelSettings
 from legnn.nn import APPNP, DAGNN, LEGNN, DataShape, Model
 from legnn.training import PostProcess
 
-__all__ = ["ARCHITECTURES", "POSTPROCESS", "CorrectAndSmooth", "LabelPropagation", "PyGGCN"]
+__all__ = ["ARCHITECTURES", "POSTPROCESS", "BoostedTrees", "CorrectAndSmooth", "LabelPropagation", "PyGGCN"]
 
 
 def _legnn(settings: ModelSettings, data: DataShape) -> Model:
@@ -28,6 +29,7 @@ ARCHITECTURES: dict[str, Callable[[ModelSettings, DataShape], Model]] = {
     "legnn": _legnn,
     "pyg_gcn": PyGGCN,
     "label_propagation": _label_propagation,
+    "boosted_trees": BoostedTrees,
 }
 """Builders of models by the name that `architecture` holds."""
 

@@ -59,6 +59,12 @@ class Model(nn.Module, ABC):
         """A second prediction that is trained beside `forward`: the weight of its loss, and its logits `[M, C]`."""
         return None
 
+    def fit_labels(self, inputs: Any, graph: LabelGraph, nodes: Tensor, y: Tensor) -> None:
+        """Learns the classes `y` `[n]` of `nodes` `[n]` at once; for a model without parameters, which has one epoch.
+
+        All of them show their labels in `graph`: what is learned of a node must not read its own.
+        """
+
     def parameter_groups(self, weight_decay: float, layer_decay: float = 0.0) -> list[dict[str, Any]]:
         """Parameters for an optimizer, with `weight_decay` on those of `first`, and `layer_decay` on all others."""
         first = [] if self.first is None else list(self.first.parameters())
