@@ -6,13 +6,22 @@ from collections.abc import Callable
 
 from legnn.baselines.boosted_trees import BoostedTrees
 from legnn.baselines.correct_and_smooth import CorrectAndSmooth
+from legnn.baselines.label_highway import LabelHighway
 from legnn.baselines.label_propagation import LabelPropagation
 from legnn.baselines.pyg_gcn import PyGGCN
 from legnn.config.model import PROPAGATED, ModelSettings
 from legnn.nn import APPNP, DAGNN, LEGNN, DataShape, Model
 from legnn.training import PostProcess
 
-__all__ = ["ARCHITECTURES", "POSTPROCESS", "BoostedTrees", "CorrectAndSmooth", "LabelPropagation", "PyGGCN"]
+__all__ = [
+    "ARCHITECTURES",
+    "POSTPROCESS",
+    "BoostedTrees",
+    "CorrectAndSmooth",
+    "LabelHighway",
+    "LabelPropagation",
+    "PyGGCN",
+]
 
 
 def _legnn(settings: ModelSettings, data: DataShape) -> Model:
@@ -29,6 +38,7 @@ ARCHITECTURES: dict[str, Callable[[ModelSettings, DataShape], Model]] = {
     "legnn": _legnn,
     "pyg_gcn": PyGGCN,
     "label_propagation": _label_propagation,
+    "label_highway": LabelHighway,
     "boosted_trees": BoostedTrees,
 }
 """Builders of models by the name that `architecture` holds."""
