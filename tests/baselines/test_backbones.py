@@ -41,7 +41,7 @@ def test_representations_are_those_of_layers(backbone):
     if backbone == "gcnii":
         assert run.representations().nodes.shape == (40, 8)
         return
-    with pytest.raises(InputError, match="has no representations of nodes; train `architecture=legnn` with a backbone"):
+    with pytest.raises(InputError, match="has no representations of nodes; train a model with `architecture=legnn`"):
         run.representations()
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from legnn.baselines.boosted_trees import BoostedTrees
 from legnn.baselines.correct_and_smooth import CorrectAndSmooth
 from legnn.baselines.deeper_gcn import DeeperGCN
 from legnn.baselines.gaan import GaAN
 from legnn.baselines.jknet import JKNet
+from legnn.baselines.label_highway import LabelHighway
 from legnn.baselines.label_propagation import LabelPropagation
 from legnn.baselines.mlp import MLP
 from legnn.baselines.pyg_gcn import PyGGCN
@@ -40,6 +42,8 @@ ARCHITECTURES: dict[str, Callable[[ModelSettings, DataShape], Model]] = {
     "unimp": UniMP,
     "deeper_gcn": DeeperGCN,
     "gaan": GaAN,
+    "label_highway": LabelHighway,
+    "boosted_trees": BoostedTrees,
 }
 """Builders of models by the name that `architecture` holds."""
 

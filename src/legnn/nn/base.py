@@ -67,6 +67,12 @@ class Model(nn.Module, ABC):
             name = type(self).__name__
             raise InputError(f"{name} takes no edge weights; use `architecture=legnn`, or leave out the weights")
 
+    def fit_labels(self, inputs: Any, graph: LabelGraph, nodes: Tensor, y: Tensor) -> None:
+        """Learns the classes `y` `[n]` of `nodes` `[n]` at once; for a model without parameters, which has one epoch.
+
+        All of them show their labels in `graph`: what is learned of a node must not read its own.
+        """
+
     def parameter_groups(self, weight_decay: float, layer_decay: float = 0.0) -> list[dict[str, Any]]:
         """Parameters for an optimizer, with `weight_decay` on those of `first`, and `layer_decay` on all others."""
         first = [] if self.first is None else list(self.first.parameters())

@@ -6,20 +6,17 @@ import torch
 from torch import Tensor
 
 from legnn.config.model import ModelSettings
-from legnn.nn.base import DataShape, StagedModel
+from legnn.nn.base import DataShape, Model, StagedModel
 from legnn.nn.features import Features, TypedFeatures, compact, dense, spread
 from legnn.nn.scaling import FeatureScale
 
 
-class FeatureModel(StagedModel):
-    """A staged model of scaled features.
+class FeatureInputs(Model):
+    """A model of scaled features.
 
     With several node types, each has columns of its own, so that the first matrix is one for each type, unless the
     settings say `shared_projection`.
     """
-
-    uses_labels = False
-    has_label_nodes = False
 
     def __init__(self, settings: ModelSettings, data: DataShape) -> None:
         super().__init__()
@@ -43,8 +40,15 @@ class FeatureModel(StagedModel):
             return compact(scaled, dtype)
         return TypedFeatures.from_rows(scaled, node_type, self.num_types, dtype)
 
+
+class FeatureModel(FeatureInputs, StagedModel):
+    """A staged model of scaled features."""
+
+    uses_labels = False
+    has_label_nodes = False
+
     def batch_inputs(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> Tensor:
-        """The same for some rows `[n, F]`, never sparse: testing whether that is faster takes longer than it saves."""
+        """`inputs` of some rows `[n, F]`, never sparse: testing whether that is faster takes longer than it saves."""
         scaled = self.scale(x, node_type)
         if node_type is not None and self.num_types > 1:
             scaled = spread(scaled, node_type, self.num_types)

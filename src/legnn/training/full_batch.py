@@ -109,10 +109,13 @@ class FullBatch(Batching):
             weight, logits = second
             mine, truth = logits.index_select(0, predicted), self.task.y.index_select(0, predicted)
             loss = loss + weight * self.objective.node_losses(mine, truth).mean()
-        # a model without parameters has nothing to learn
         if loss.requires_grad:
             loss.backward()
             self.optimizer.step()
+        else:
+            # without parameters, it learns everything at once or nothing
+            train = self.task.train
+            self.model.fit_labels(self.inputs, self.task.show(train), train, self.task.y.index_select(0, train))
         return torch.stack([value.detach().double() for value in self._metrics(losses)])
 
     def _losses(self, logits: Tensor, predicted: Tensor) -> StepLosses:

@@ -89,8 +89,8 @@ class LayerWise:
         if not isinstance(self.model, LEGNN):
             name = type(self.model).__name__
             raise InputError(
-                f"{name} has no representations of nodes; train `architecture=legnn` with a backbone that has layers, "
-                "such as gcn"
+                f"{name} has no representations of nodes; train a model with `architecture=legnn` and a backbone that "
+                "has layers, such as gcn"
             )
         model, channels = self.model.eval(), self.model.channels
         graph = self.task.show(shown)

@@ -181,6 +181,13 @@ class Adjacency:
         other.__dict__.update(row_chunks=self.row_chunks, cuts=self.cuts, row=self.row)
         return other
 
+    def with_weight_both_ways(self, weight: Tensor) -> Adjacency:
+        """Returns the same edges with other weights `[edges]`, and with their transpose. Does not synchronize."""
+        other, way_back = self.with_weight(weight), self.transposition
+        transposed = way_back.adjacency.with_weight(weight.index_select(0, way_back.origin))
+        other.__dict__["transposition"] = Transposition(transposed, way_back.place)
+        return other
+
     def to(self, device: torch.device | str) -> Adjacency:
         """Returns the adjacency on `device`; from pinned memory without synchronizing."""
         return move_tensors(self, device)

@@ -1,0 +1,125 @@
+"""Gradient-boosted trees on features of a node and its neighbors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from legnn.baselines.label_propagation import shown_one_hot
+from legnn.baselines.trees import TreeEnsemble
+from legnn.config.model import ModelSettings
+from legnn.errors import InputError
+from legnn.graph import Adjacency, LabelGraph
+from legnn.nn import DataShape, Model
+from legnn.nn.features import spread
+from legnn.nn.normalization import Normalization
+from legnn.ops import propagate_messages
+from legnn.ops.runtime.padding import pad_columns, padded_width
+
+MEAN = Normalization("relation", target=-1.0, source=0.0, zero_degree=0.0)
+"""`D^{-1} A`."""
+
+NEVER_SEEN = -100.0
+"""Logit of a class without a training node: no chance, and a finite loss."""
+
+
+class NeighborFeatures:
+    """`[x_i, mean_j x_j, mean_j mean_k x_k, mean_j y_j]` of node `i`, over its neighbors `j` and their neighbors `k`.
+
+    `y_j` is the one-hot row of a neighbor that shows its label, and zero for another. Self-loops are left out: no node
+    reads its own label.
+    """
+
+    def __init__(self, x: Tensor) -> None:
+        self.x = x
+        self._whole: Adjacency | None = None
+
+    def of(self, graph: LabelGraph) -> Tensor:
+        """`[M, 3 F + C]`."""
+        if self._whole is not graph.adjacency:
+            # once for the graph: only the labels change
+            self._whole, self._others = graph.adjacency, _without_self_loops(graph)
+            once = _mean(self._others, self.x)
+            self._features = torch.cat([self.x, once, _mean(self._others, once)], 1)
+        labels = _mean(self._others, shown_one_hot(graph).to(self.x.dtype))
+        return torch.cat([self._features, labels], 1)
+
+
+class BoostedTrees(Model):
+    """scikit-learn's `HistGradientBoostingClassifier` on `NeighborFeatures`, fitted once.
+
+    scikit-learn, not LightGBM: it is needed anyway, and its trees are arrays that can be saved without a pickle.
+    """
+
+    uses_labels = True
+    is_known: Tensor
+    """`[C]` whether a class had training nodes."""
+
+    def __init__(self, settings: ModelSettings, data: DataShape) -> None:
+        super().__init__()
+        if data.classes < 2:
+            raise InputError("boosted_trees needs at least two classes; the data have one")
+        self.settings, self.num_classes, self.num_types = settings, data.classes, data.types
+        self.trees = TreeEnsemble()
+        self.register_buffer("is_known", torch.zeros(data.classes, dtype=torch.bool))
+
+    def inputs(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> NeighborFeatures:
+        """Features `[M, F]` as they are: trees need no scale, and no other precision; types in columns of their own."""
+        return NeighborFeatures(x if node_type is None else spread(x, node_type, self.num_types))
+
+    def forward(self, inputs: NeighborFeatures, graph: LabelGraph) -> Tensor:
+        """Logits `[M, C]`; zero before they are fitted."""
+        logits = torch.zeros(graph.num_nodes, self.num_classes, device=inputs.x.device)
+        known = self.is_known.nonzero().flatten()
+        if known.numel() == 0:
+            return logits
+        raw = self.trees(inputs.of(graph)).to(logits.dtype)
+        if raw.size(1) == 1:
+            # of two classes, the trees score the second alone
+            raw = torch.cat([torch.zeros_like(raw), raw], 1)
+        return logits.fill_(NEVER_SEEN).index_copy(1, known, raw)
+
+    def fit_labels(self, inputs: NeighborFeatures, graph: LabelGraph, nodes: Tensor, y: Tensor) -> None:
+        """Fits the trees to the classes `y` of `nodes`, on the host."""
+        known, target = torch.unique(y, return_inverse=True)
+        if known.numel() < 2:
+            raise InputError("boosted_trees needs training nodes of at least two classes, and all are of one")
+        rows = inputs.of(graph).index_select(0, nodes).cpu()
+        # a column that is the same in all rows splits nothing, and takes as long as another
+        columns = (rows != rows[0]).any(0).nonzero().flatten().numpy()
+        fitted = self._classifier(len(rows)).fit(rows[:, columns].numpy(), target.cpu().numpy())
+        self.trees.read(fitted, columns)
+        self.is_known.zero_().index_fill_(0, known, True)
+
+    def _classifier(self, rows: int) -> Any:
+        # not every command needs scikit-learn, which takes a moment to import
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        return HistGradientBoostingClassifier(
+            learning_rate=self.settings.tree_rate,
+            max_iter=self.settings.trees,
+            max_leaf_nodes=self.settings.tree_leaves,
+            # its default, 20, is all nodes of a class where labels are few
+            min_samples_leaf=max(1, min(20, rows // (5 * self.num_classes))),
+            max_bins=max(2, min(255, rows)),
+            early_stopping=False,
+            random_state=int(torch.randint(2**31, ())),
+        )
+
+
+def _without_self_loops(graph: LabelGraph) -> LabelGraph:
+    adjacency = graph.adjacency
+    others = adjacency.row != adjacency.col
+    weight = None if adjacency.weight is None else adjacency.weight[others]
+    size = adjacency.num_rows, adjacency.num_cols
+    kept = Adjacency.from_sorted(adjacency.row[others], adjacency.col[others], weight, *size)
+    return LabelGraph.without_labels(kept, graph.num_classes)
+
+
+def _mean(graph: LabelGraph, x: Tensor) -> Tensor:
+    """The mean of `x` `[M, D]` over the neighbors of each node, zero without any."""
+    scales = MEAN.scales(graph, x, enhanced=False)[0]
+    padded = pad_columns(x, padded_width(x.size(1), x))
+    return propagate_messages(graph, padded, None, None, scales, update_labels=False)[0][:, : x.size(1)]

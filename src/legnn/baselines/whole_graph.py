@@ -1,0 +1,53 @@
+"""Graph convolutions over a matrix that only the whole graph has."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from legnn.config.model import ModelSettings
+from legnn.graph import LabelGraph
+from legnn.nn import DataShape
+from legnn.nn.block import NormActDropout
+from legnn.nn.feature_model import FeatureInputs
+from legnn.nn.features import Features, project
+from legnn.nn.layer import add_bias, to_logits, typed_linear
+
+Times = Callable[[Tensor], Tensor]
+"""`x ↦ Â x` `[M, D]`."""
+
+
+class WholeGraphGCN(FeatureInputs):
+    """`H^k = dropout(relu(norm(Â H^{k-1} W_k + b_k)))`, `H⁰ = dropout(X)`; `Â H^{K-1} W_K + b_K` are the logits."""
+
+    def __init__(self, settings: ModelSettings, data: DataShape) -> None:
+        super().__init__(settings, data)
+        self.num_classes, self.input_dropout = data.classes, settings.input_dropout
+        widths = [self.in_channels, *[settings.hidden] * (settings.layers - 1), data.classes]
+        self.project = typed_linear(*widths[:2])  # W_1
+        self.matrices = nn.ModuleList(map(typed_linear, widths[1:-1], widths[2:]))  # W_2, …
+        self.acts = nn.ModuleList(NormActDropout(settings, width) for width in widths[1:-1])
+        # a batch norm would cancel the bias
+        biased = [] if settings.norm == "batch" else widths[1:-1]
+        self.biases = nn.ParameterList(torch.zeros(width) for width in biased)
+        self.last_bias = nn.Parameter(torch.zeros(data.classes))
+
+    @property
+    def first(self) -> nn.Module:
+        """`W_1`."""
+        return self.project
+
+    @abstractmethod
+    def times(self, graph: LabelGraph, dtype: torch.dtype) -> Times:
+        """The product with `Â` for states in `dtype`."""
+
+    def forward(self, inputs: Features, graph: LabelGraph) -> Tensor:
+        """Logits `[M, C]`."""
+        x = project(inputs, self.project, self.input_dropout, training=self.training)
+        times = self.times(graph, x.dtype)
+        for k, (act, matrix) in enumerate(zip(self.acts, self.matrices, strict=True)):
+            x = matrix(act(add_bias(times(x), self.biases[k] if len(self.biases) else None)))
+        return to_logits(add_bias(times(x), self.last_bias), self.num_classes)

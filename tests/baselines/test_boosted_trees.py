@@ -1,0 +1,161 @@
+"""Boosted trees: the same probabilities as scikit-learn's, from tensors, and features that hold no own label."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given, settings
+from sklearn.ensemble import HistGradientBoostingClassifier
+from tests.graphs import small_data
+from tests.strategies import label_graphs
+from tests.typed_graphs import small_hetero
+
+import legnn
+from legnn.baselines import ARCHITECTURES
+from legnn.baselines.boosted_trees import NEVER_SEEN, BoostedTrees, NeighborFeatures
+from legnn.baselines.trees import TreeEnsemble
+from legnn.errors import InputError, Interrupted
+from legnn.graph import Adjacency, LabelGraph
+from legnn.nn import DataShape, ModelSettings
+from legnn.nn.reference import dense_blocks
+from legnn.training import FullBatch, Objective, Task
+
+QUICK = {"architecture": "boosted_trees", "trees": 5, "checkpoint_seconds": 0}
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_tensors_give_the_probabilities_of_scikit_learn(classes, dtype):
+    random = np.random.default_rng(0)
+    x, y = random.normal(size=(300, 6)).astype(dtype), random.integers(0, classes, 300)
+    x[:, 2] = random.integers(0, 3, 300)
+    fitted = HistGradientBoostingClassifier(max_iter=7, max_leaf_nodes=9, early_stopping=False).fit(x, y)
+    trees, columns = TreeEnsemble(), np.array([3, 0, 8, 1, 5, 7])
+    trees.read(fitted, columns)
+    wide = random.normal(size=(500, 9)).astype(dtype)
+    wide[:, 8] = random.integers(0, 3, 500)
+    # values at a threshold go left
+    wide[:100, 3] = trees.threshold[trees.feature == 3][0].item()
+    raw = trees(torch.from_numpy(wide))
+    assert raw.dtype == torch.float64
+    logits = torch.cat([torch.zeros_like(raw), raw], 1) if classes == 2 else raw
+    expected = torch.from_numpy(fitted.predict_proba(wide[:, columns]))
+    torch.testing.assert_close(logits.softmax(1), expected, rtol=0, atol=1e-9)
+
+
+def test_trees_of_any_number_are_loaded():
+    random = np.random.default_rng(0)
+    x, y = random.normal(size=(100, 3)), random.integers(0, 3, 100)
+    trees, empty = TreeEnsemble(), TreeEnsemble()
+    trees.read(HistGradientBoostingClassifier(max_iter=3, early_stopping=False).fit(x, y), np.arange(3))
+    loaded = TreeEnsemble()
+    loaded.load_state_dict(trees.state_dict())
+    assert torch.equal(loaded(torch.from_numpy(x)), trees(torch.from_numpy(x)))
+    loaded.load_state_dict(empty.state_dict())
+    assert loaded.root.numel() == 0
+
+
+@given(graph=label_graphs(label_edges=False))
+@settings(max_examples=30, deadline=None)
+def test_the_features_are_means_over_neighbors_without_the_node_itself(graph):
+    x = torch.randn(graph.num_nodes, 3, dtype=torch.float64)
+    A, Y, _ = dense_blocks(graph, torch.float64)
+    A.fill_diagonal_(0)
+    mean = A / A.sum(1, keepdim=True).clamp(min=1e-300)
+    expected = torch.cat([x, mean @ x, mean @ mean @ x, mean @ Y], 1)
+    found = NeighborFeatures(x)
+    torch.testing.assert_close(found.of(graph), expected, rtol=1e-10, atol=1e-10)
+    hidden = graph.show(graph.shown[:0], graph.y[:0])
+    torch.testing.assert_close(found.of(hidden)[:, :9], expected[:, :9], rtol=1e-10, atol=1e-10)
+
+
+@given(graph=label_graphs(label_edges=False))
+@settings(max_examples=30, deadline=None)
+def test_no_node_reads_its_own_label(graph):
+    x = torch.zeros(graph.num_nodes, 1)
+    before = NeighborFeatures(x).of(graph)
+    for i, node in enumerate(graph.shown.tolist()):
+        y = graph.y.clone()
+        y[i] = (y[i] + 1) % graph.num_classes
+        assert torch.equal(NeighborFeatures(x).of(graph.show(graph.shown, y))[node], before[node])
+
+
+def task_of(classes: int = 3, nodes: int = 60) -> Task:
+    edges = torch.randint(0, nodes, (2, 4 * nodes))
+    y = torch.arange(nodes) % classes
+    x = torch.randn(nodes, 4) + torch.nn.functional.one_hot(y, 4)
+    every = torch.arange(nodes)
+    graph = LabelGraph.without_labels(Adjacency.from_edge_index(edges, nodes), 4)
+    return Task(x, graph, y, every[:40], every[40:], every[:0], every[40:])
+
+
+def fitted(task: Task, **options) -> tuple[BoostedTrees, FullBatch]:
+    torch.manual_seed(0)
+    model = BoostedTrees(ModelSettings(trees=5, **options), DataShape(4, 4))
+    batching = FullBatch(model, task, Objective(), torch.optim.SGD([torch.zeros(1)]), torch.Generator())
+    batching.train_epoch(1)
+    return model, batching
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_class_without_training_nodes_is_never_predicted(classes):
+    task = task_of(classes)
+    model, batching = fitted(task)
+    logits = batching.all_logits(task.train)
+    assert logits.shape == (60, 4)
+    assert (logits[:, classes:] == NEVER_SEEN).all()
+    assert float((logits.argmax(1) == task.y)[:40].float().mean()) > 0.8
+    assert model.num_parameters() == 0
+
+
+def test_the_metrics_of_the_only_epoch_are_those_before_it_is_fitted():
+    """What is predicted in training does not depend on the node's own label, which is learned afterwards."""
+    task = task_of()
+    torch.manual_seed(0)
+    model = BoostedTrees(ModelSettings(trees=5), DataShape(4, 4))
+    seen = []
+    model.register_forward_hook(lambda module, given, out: seen.append(out.clone()))
+    optimizer = torch.optim.SGD([torch.zeros(1)])
+    FullBatch(model, task, Objective(), optimizer, torch.Generator()).train_epoch(1)
+    assert len(seen) == 1
+    assert not seen[0].any()
+    assert model.trees.root.numel() > 0
+
+
+def test_one_class_is_refused():
+    with pytest.raises(InputError, match="at least two classes"):
+        ARCHITECTURES["boosted_trees"](ModelSettings(), DataShape(4, 1))
+    with pytest.raises(InputError, match="training nodes of at least two classes"):
+        fitted(task_of(1))
+
+
+def test_a_resumed_run_is_the_one_that_was_not_interrupted(tmp_path):
+    data = small_data(60)
+    whole = legnn.train(data, out=tmp_path / "whole", **QUICK)
+    assert whole.result.epochs == 1
+    assert whole.result.parameters == 0
+    with pytest.raises(Interrupted):
+        legnn.train(data, out=tmp_path / "cut", should_stop=lambda: True, **QUICK)
+    resumed = legnn.resume(tmp_path / "cut", data)
+    opened = legnn.Run.open(tmp_path / "whole")
+    pd.testing.assert_frame_equal(resumed.predictions, whole.predictions, check_exact=True)
+    pd.testing.assert_frame_equal(opened.predict(data), whole.predictions, check_exact=True)
+    for other in (resumed, opened):
+        weights = zip(whole.model.state_dict().items(), other.model.state_dict().items(), strict=True)
+        assert all(one[0] == two[0] and torch.equal(one[1], two[1]) for one, two in weights)
+    logs = [[json.loads(line) for line in (tmp_path / run / "metrics.jsonl").open()] for run in ("whole", "cut")]
+    assert logs[0] == logs[1]
+
+
+def test_they_learn_and_take_several_node_types_and_self_training():
+    assert legnn.train(small_data(120), **QUICK | {"trees": 30}).result.test.accuracy > 0.6
+    run = legnn.train(small_hetero(), as_train=True, threshold=0.4, use_tc=False, **QUICK)
+    assert len(run.predictions) == run.predictions["id"].nunique()
+
+
+def test_mini_batches_are_refused(tmp_path):
+    with pytest.raises(InputError, match="BoostedTrees trains on the whole graph at once"):
+        legnn.train(small_data(), batch=8, fanout="3", out=tmp_path / "run", **QUICK)
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,129 @@
+"""Label highways: the product with `A ∪ S` that is never built equals the one that is."""
+
+import json
+
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given, settings
+from tests.graphs import small_data
+from tests.nn.test_layers import gradients
+from tests.strategies import label_graphs
+from tests.typed_graphs import small_hetero
+from torch import Tensor
+
+import legnn
+from legnn.baselines import ARCHITECTURES
+from legnn.baselines.label_highway import LabelHighway
+from legnn.errors import InputError, Interrupted
+from legnn.graph import Adjacency, LabelGraph
+from legnn.nn import DataShape, ModelSettings
+from legnn.nn.reference import dense_blocks
+from legnn.ops.runtime import padding
+
+EXACT = {"rtol": 1e-10, "atol": 1e-10}
+QUICK = {"architecture": "label_highway", "hidden": 8, "epochs": 6, "checkpoint_seconds": 0}
+
+
+def make(classes: int, **options) -> LabelHighway:
+    torch.manual_seed(0)
+    options = {"hidden": 6, "layers": 3} | options
+    model = ARCHITECTURES["label_highway"](ModelSettings(**options), DataShape(4, classes))
+    assert isinstance(model, LabelHighway)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter)
+    return model.double().eval()
+
+
+def union(graph: LabelGraph) -> Tensor:
+    """`A` where it has an edge, 1 where two nodes show the same label and `A` has none, else 0."""
+    A, Y, _ = dense_blocks(graph, torch.float64)
+    return torch.where(A > 0, A, Y @ Y.T)
+
+
+def dense(model: LabelHighway, x: Tensor, graph: LabelGraph) -> Tensor:
+    U = union(graph)
+    scale = U.sum(1).pow(-0.5).nan_to_num(posinf=0.0)
+    U = scale[:, None] * U * scale
+    x = U @ x @ model.project.weight.T
+    for matrix, bias in zip(model.matrices, model.biases, strict=True):
+        x = U @ (x + bias).relu() @ matrix.weight.T
+    return x + model.last_bias
+
+
+@given(graph=label_graphs(label_edges=False))
+@settings(max_examples=60, deadline=None)
+def test_the_model_equals_the_one_with_the_union_built(graph):
+    model = make(graph.num_classes)
+    x = torch.randn(graph.num_nodes, 4, dtype=torch.float64)
+    ours, reference = model(x, graph), dense(model, x, graph)
+    torch.testing.assert_close(ours, reference, **EXACT)
+    wrt = list(model.parameters())
+    torch.testing.assert_close(gradients((ours,), wrt), gradients((reference,), wrt), **EXACT)
+
+
+def random_graph(nodes: int = 50) -> LabelGraph:
+    edges = torch.cat([torch.randint(0, nodes, (2, 300)), torch.arange(nodes).repeat(2, 1)], 1)
+    shown = torch.arange(0, nodes, 2)
+    return LabelGraph(Adjacency.from_edge_index(edges, nodes), shown, shown % 3, 3)
+
+
+def test_single_precision_agrees_with_and_without_columns_of_zeros(monkeypatch):
+    graph, x = random_graph(), torch.randn(50, 4, dtype=torch.float64)
+    model = make(3)
+    reference = dense(model, x, graph)
+    wrt = list(model.parameters())
+    expected = gradients((reference,), wrt)
+    for multiple in (1, 8):
+        monkeypatch.setitem(padding.COLUMN_MULTIPLE, "cpu", multiple)
+        single = make(3).float()
+        ours = single(single.inputs(x.float()), graph)
+        assert ours.shape == (50, 3)
+        torch.testing.assert_close(ours.double(), reference, rtol=1e-3, atol=1e-3)
+        found = gradients((ours,), list(single.parameters()))
+        for one, other in zip(found, expected, strict=True):
+            torch.testing.assert_close(one.double(), other, rtol=1e-2, atol=1e-2)
+
+
+def test_a_highway_leads_to_the_same_class_and_no_further():
+    graph = LabelGraph(
+        Adjacency.from_edge_index(torch.arange(5).repeat(2, 1), 5),
+        torch.tensor([0, 1, 2, 3]),
+        torch.tensor([0, 1, 0, 1]),
+        2,
+    )
+    model, x = make(2, layers=1), torch.randn(5, 4, dtype=torch.float64, requires_grad=True)
+    reach = [torch.autograd.grad(model(x, graph)[i].sum(), x)[0].abs().sum(1) > 0 for i in range(5)]
+    expected = [[0, 2], [1, 3], [0, 2], [1, 3], [4]]
+    assert [row.nonzero().flatten().tolist() for row in reach] == expected
+
+
+@pytest.mark.parametrize("norm", ["none", "batch", "layer"])
+def test_every_parameter_is_trained(norm):
+    model = make(3, norm=norm, dropout=0.2, input_dropout=0.2).train()
+    model(torch.randn(50, 4, dtype=torch.float64), random_graph()).square().sum().backward()
+    assert [name for name, parameter in model.named_parameters() if not parameter.grad.any()] == []
+    assert len(model.biases) == (0 if norm == "batch" else 2)
+
+
+def test_a_resumed_run_is_the_one_that_was_not_interrupted(tmp_path):
+    data = small_data(60)
+    whole = legnn.train(data, out=tmp_path / "whole", **QUICK)
+    epochs = []
+    with pytest.raises(Interrupted):
+        legnn.train(data, out=tmp_path / "cut", on_epoch=epochs.append, should_stop=lambda: len(epochs) == 2, **QUICK)
+    resumed = legnn.resume(tmp_path / "cut", data)
+    pd.testing.assert_frame_equal(resumed.predictions, whole.predictions, check_exact=True)
+    logs = [[json.loads(line) for line in (tmp_path / run / "metrics.jsonl").open()] for run in ("whole", "cut")]
+    assert logs[0] == logs[1]
+
+
+def test_it_learns_and_takes_several_node_types_and_self_training():
+    assert legnn.train(small_data(120), **QUICK | {"epochs": 60, "lr": 0.02}).result.test.accuracy > 0.6
+    legnn.train(small_hetero(), as_train=True, threshold=0.4, use_tc=False, precision="bf16", **QUICK)
+
+
+def test_mini_batches_are_refused(tmp_path):
+    with pytest.raises(InputError, match="LabelHighway trains on the whole graph at once"):
+        legnn.train(small_data(), batch=8, fanout="3", out=tmp_path / "run", **QUICK)
+    assert not (tmp_path / "run").exists()
