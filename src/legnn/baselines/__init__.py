@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from legnn.baselines.boosted_trees import BoostedTrees
 from legnn.baselines.correct_and_smooth import CorrectAndSmooth
+from legnn.baselines.gcn_lpa import GCNLPA
 from legnn.baselines.label_highway import LabelHighway
 from legnn.baselines.label_propagation import LabelPropagation
 from legnn.baselines.pyg_gcn import PyGGCN
@@ -15,6 +16,7 @@ from legnn.training import PostProcess
 
 __all__ = [
     "ARCHITECTURES",
+    "GCNLPA",
     "POSTPROCESS",
     "BoostedTrees",
     "CorrectAndSmooth",
@@ -38,6 +40,7 @@ ARCHITECTURES: dict[str, Callable[[ModelSettings, DataShape], Model]] = {
     "legnn": _legnn,
     "pyg_gcn": PyGGCN,
     "label_propagation": _label_propagation,
+    "gcn_lpa": GCNLPA,
     "label_highway": LabelHighway,
     "boosted_trees": BoostedTrees,
 }
