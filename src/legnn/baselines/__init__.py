@@ -8,6 +8,7 @@ from legnn.baselines.boosted_trees import BoostedTrees
 from legnn.baselines.correct_and_smooth import CorrectAndSmooth
 from legnn.baselines.deeper_gcn import DeeperGCN
 from legnn.baselines.gaan import GaAN
+from legnn.baselines.gcn_lpa import GCNLPA
 from legnn.baselines.jknet import JKNet
 from legnn.baselines.label_highway import LabelHighway
 from legnn.baselines.label_propagation import LabelPropagation
@@ -42,6 +43,7 @@ ARCHITECTURES: dict[str, Callable[[ModelSettings, DataShape], Model]] = {
     "unimp": UniMP,
     "deeper_gcn": DeeperGCN,
     "gaan": GaAN,
+    "gcn_lpa": GCNLPA,
     "label_highway": LabelHighway,
     "boosted_trees": BoostedTrees,
 }
