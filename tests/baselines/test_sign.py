@@ -46,3 +46,8 @@ def test_it_learns_in_mini_batches():
     options = {"epochs": 30, "hidden": 16, "lr": 0.02, "hops": 2, "fanout": "4"}
     run = legnn.train(small_data(120), architecture="sign", batch=16, **options)
     assert run.result.test.accuracy > 0.6
+
+
+def test_the_presets_give_a_fanout_for_each_hop():
+    run = legnn.train(small_data(), architecture="sign", hops=4, batch=8, epochs=1)
+    assert run.settings.train.fanout == "15,10,5,5"

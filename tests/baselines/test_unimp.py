@@ -7,7 +7,11 @@ from tests.baselines.peers import CLASSES, NODES, features, graph_for, make, nei
 from tests.graphs import small_data
 
 import legnn
+from legnn.baselines import UniMP
+from legnn.config import Settings
+from legnn.datasets import load
 from legnn.errors import InputError
+from legnn.runs.resources import size_of
 
 
 def layer(conv, h, graph):
@@ -64,6 +68,17 @@ def test_edge_weights_are_refused_before_a_folder_is_made_and_in_prediction(tmp_
     run = legnn.train(data, architecture="unimp", epochs=1, hidden=8)
     with pytest.raises(InputError, match="UniMP takes no edge weights"):
         run.predict(weighted)
+
+
+def test_the_memory_of_its_edges_is_planned_for():
+    graph = load(small_data())
+    settings = Settings().override(hidden=16, layers=3, heads=2)
+    unimp, jknet = (
+        size_of(graph, settings.override(architecture=name).resolve(graph.facts())) for name in ("unimp", "jknet")
+    )
+    of_a_layer = UniMP.edge_matrices * graph.num_edges * 16 * 4
+    assert unimp.training_bytes - jknet.training_bytes == 3 * of_a_layer
+    assert unimp.inference_bytes - jknet.inference_bytes == of_a_layer
 
 
 def test_it_learns_in_mini_batches():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch_geometric.utils import scatter, softmax
+from torch_geometric.utils import softmax
 
 from legnn.baselines.edge_messages import EdgeMessageModel, columns
 from legnn.config.model import ModelSettings
@@ -50,13 +50,16 @@ class GatedAttention(nn.Module):
         score = (self._split(self.query(own), target) * self._split(self.key(x), source)).sum(-1)
         attention = softmax(score, target, num_nodes=size)[..., None]
         values = self._split(F.leaky_relu(self.value(x), SLOPE), source)
-        heads = scatter(attention * values, target, dim_size=size, reduce="sum")
+        heads = values.new_zeros(size, *values.shape[1:]).index_add(0, target, attention * values)
         return self.out(torch.cat([own, (gates[..., None] * heads).flatten(1)], 1))
 
     def _gates(self, x: Tensor, own: Tensor, graph: LabelGraph, edge_index: Tensor) -> Tensor:
         """`g` `[M, H]`."""
         source, target = edge_index
-        largest = scatter(self.pool(x).index_select(0, source), target, dim_size=graph.num_nodes, reduce="max")
+        pooled = self.pool(x).index_select(0, source)
+        largest = pooled.new_zeros(graph.num_nodes, pooled.size(1))
+        # zero for a node without neighbors
+        largest = largest.scatter_reduce(0, target[:, None].expand_as(pooled), pooled, "amax", include_self=False)
         scales = MEAN.scales(graph, x, enhanced=False)[0]
         mean = propagate_messages(graph, x, None, None, scales, update_labels=False)[0]
         return torch.sigmoid(self.gate(torch.cat([own, largest, mean], 1)))

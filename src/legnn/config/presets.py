@@ -63,7 +63,7 @@ class Recommended(Preset):
     def choose(self, facts: GraphFacts, given: Mapping[str, Any]) -> dict[str, Any]:
         """By the number of training nodes a class, and by the kind of features."""
         few = facts.has_few_labels
-        return {
+        chosen = {
             "hidden": 64 if few else 256,
             "layers": 2 if few else 3,
             "residual": "none" if few else _residual(given),
@@ -80,8 +80,8 @@ class Recommended(Preset):
             "lr": 0.003 if few else 0.01,
             "weight_decay": 0.05 if few else 0.0,
             "alpha": 0.7 if few else 0.5,
-            "fanout": _fanout(given.get("layers", 2 if few else 3)),
         }
+        return chosen | {"fanout": _fanout(chosen, given)}
 
 
 # what the paper and its code have in common
@@ -110,7 +110,7 @@ class Paper(Preset):
         is_ours = backbone in DROPOUT_AND_LR[source]
         by_labels = DROPOUT_AND_LR[source][backbone if is_ours else "gat"]
         dropout, lr = by_labels[given.get("labels", ModelSettings.labels)]
-        return {
+        chosen = {
             **_PLAIN,
             **of_data_set,
             "heads": _heads(of_data_set, given),
@@ -122,8 +122,8 @@ class Paper(Preset):
             "lr": lr,
             "input_dropout": 0.0,
             "weight_decay": 0.0,
-            "fanout": _fanout(given.get("layers", LAYERS)),
         }
+        return chosen | {"fanout": _fanout(chosen, given)}
 
 
 class Published(Preset):
@@ -165,7 +165,6 @@ class Published(Preset):
             "shared_projection": True,
             "init": "published",
             "weight_decay": 0.0,
-            "fanout": _fanout(given.get("layers", LAYERS)),
             "precision": "fp32",
             "ties": "latest",
         }
@@ -175,7 +174,7 @@ class Published(Preset):
         else:
             chosen |= {"input_dropout": 0.1, "layer_dropout": 0.0, "dropout": 0.6, "lr": 0.002}
             chosen |= {"batch": "full" if source == "ogbn-arxiv" else "auto", "cosine_steps": "epochs"}
-        return chosen
+        return chosen | {"fanout": _fanout(chosen, given)}
 
 
 def _tabled(given: Mapping[str, Any]) -> str:
@@ -194,9 +193,13 @@ def _residual(given: Mapping[str, Any]) -> str:
     return {"sage": "identity", "gcnii": "none"}.get(given.get("backbone", ""), "linear")
 
 
-def _fanout(layers: int) -> str:
+def _fanout(chosen: Mapping[str, Any], given: Mapping[str, Any]) -> str:
+    """A fan-out for each time that the model of these settings reads neighbors."""
+    model = {name: value for name, value in {**chosen, **given}.items() if name in OF_MODEL}
+    # a model that reads none has a fan-out too, which is not used
+    stages = max(ModelSettings(**model).stages, 1)
     # the paper's 15, 10, 5 for its three layers, from the input side
-    return ",".join(map(str, [*FANOUT, *[FANOUT[-1]] * layers][:layers]))
+    return ",".join(map(str, [*FANOUT, *[FANOUT[-1]] * stages][:stages]))
 
 
 class OfDesign(Recommended):
@@ -220,8 +223,7 @@ class OfDesign(Recommended):
         chosen |= design.by_data.get(str(given.get("source")), {})
         chosen |= {name: value for name, value in design.model.items() if name not in OF_DATA}
         chosen["heads"] = _heads({"hidden": chosen["hidden"], "heads": chosen.get("heads", ModelSettings.heads)}, given)
-        stages = ModelSettings(**{n: v for n, v in {**chosen, **given}.items() if n in OF_MODEL}).stages
-        return chosen | {"fanout": _fanout(max(stages, 1)), "label_edges": False}
+        return chosen | {"fanout": _fanout(chosen, given), "label_edges": False}
 
 
 OF_DATA = [one.name for one in DataSettings.settings()]

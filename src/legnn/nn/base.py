@@ -40,6 +40,8 @@ class Model(nn.Module, ABC):
     """Whether shown labels reach the logits."""
     takes_weights: bool = True
     """Whether edge weights are used."""
+    edge_matrices: int = 0
+    """`[E, D]` matrices that training keeps of each stage."""
 
     @property
     def first(self) -> nn.Module | None:
