@@ -14,8 +14,9 @@ from torch import Tensor
 from torch_geometric import nn as pyg
 
 from legnn.baselines import ARCHITECTURES
+from legnn.errors import InputError
 from legnn.graph import LabelGraph, sample_label_graph
-from legnn.nn import DataShape, ModelSettings
+from legnn.nn import LEGNN, DataShape, ModelSettings
 from legnn.nn.encoder import class_mean
 from legnn.nn.propagated import Propagated
 from legnn.nn.reference import dense_appnp, dense_dagnn
@@ -101,6 +102,12 @@ def test_without_labels_dagnn_is_the_papers_equation():
     H = torch.stack([Z, A @ Z, A @ A @ Z, A @ A @ A @ Z], 1)  # [M, K + 1, C]
     S = torch.sigmoid(H @ model.gate.weight.T)
     torch.testing.assert_close(model(x, graph), (S * H).sum(1), **EXACT)
+
+
+@pytest.mark.parametrize("backbone", BACKBONES)
+def test_it_is_no_layer_of_legnn(backbone):
+    with pytest.raises(InputError, match=f"{backbone} has no layers; give a backbone from gcn, sage"):
+        LEGNN(IN, 3, ModelSettings(backbone=backbone))
 
 
 @pytest.mark.parametrize("backbone", BACKBONES)

@@ -24,6 +24,8 @@ ARCHITECTURES = [
 POSTPROCESSES = ["none", "correct_and_smooth"]
 PROPAGATED = ("appnp", "dagnn")
 """Backbones that propagate the output of a perceptron, `hops` times and without parameters."""
+JOINT = ("gcn", "sage", "gat", "gcnii", *PROPAGATED)
+"""Backbones that can be normalized over all of `A'`."""
 
 
 def register_choice(choices: list[str], name: str) -> None:

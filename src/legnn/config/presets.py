@@ -10,7 +10,7 @@ from typing import Any
 
 from legnn.config.data import DataSettings
 from legnn.config.designs import DESIGNS, Design
-from legnn.config.model import ModelSettings
+from legnn.config.model import JOINT, ModelSettings
 from legnn.config.paper_tables import DROPOUT_AND_LR, FANOUT, HYPERPARAMETERS, LAYERS
 
 FEW_LABELS = 50
@@ -94,8 +94,9 @@ class Paper(Preset):
     `A'` is normalized as a whole, labels enter at label nodes alone, attention has one vector for each type, layers
     have residuals and no biases, nodes of all types share one projection, features stay as they are. Widths, epochs,
     dropout, learning rate and the parameters of AS-Train are those of the paper for ogbn-arxiv, ogbn-mag and oag-venue,
-    and those of ogbn-arxiv for any other graph. A lifted backbone keeps `normalize = relation`, since it has no joint
-    form, and has the dropout and learning rate of GAT. docs/choices.md lists what the paper leaves open.
+    and those of ogbn-arxiv for any other graph. A backbone that the paper does not have gets the dropout and learning
+    rate of GAT, and a lifted one keeps `normalize = relation`, since it has no joint form. docs/choices.md lists what
+    the paper leaves open.
     """
 
     def data(self, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,7 +115,7 @@ class Paper(Preset):
             **_PLAIN,
             **of_data_set,
             "heads": _heads(of_data_set, given),
-            "normalize": "joint" if is_ours else "relation",
+            "normalize": "joint" if backbone in JOINT else "relation",
             "attention_vectors": "shared",
             "shared_projection": True,
             "residual": _residual(given),

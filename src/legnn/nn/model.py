@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from legnn.config.model import ModelSettings
 from legnn.errors import InputError
 from legnn.graph import LabelGraph, SampledLabelGraph
-from legnn.nn.backbones import LayerSpec
+from legnn.nn.backbones import BACKBONES, LayerSpec
 from legnn.nn.base import DataShape, Nodes
 from legnn.nn.block import Block
 from legnn.nn.encoder import Encoder
@@ -49,6 +49,8 @@ class LEGNN(FeatureModel):
         relations: Sequence[tuple[int, int]] = (),
     ) -> None:
         super().__init__(settings, DataShape(in_channels, num_classes, num_types))
+        if settings.backbone not in BACKBONES:
+            raise InputError(f"{settings.backbone} has no layers; give a backbone from {', '.join(BACKBONES)}")
         enhanced = settings.labels == "enhanced"
         if enhanced and num_classes < 2 and settings.norm != "none" and settings.label_norm == "batch":
             raise InputError("label_norm = batch needs at least two classes: a batch of one label has no variance")
