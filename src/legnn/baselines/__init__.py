@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from legnn.baselines.correct_and_smooth import CorrectAndSmooth
+from legnn.baselines.hetsann import HetSANN
+from legnn.baselines.hgconv import HGConv
 from legnn.baselines.label_propagation import LabelPropagation
 from legnn.baselines.pyg_gcn import PyGGCN
 from legnn.config.model import ModelSettings
 from legnn.nn import LEGNN, DataShape, Model
 from legnn.training import PostProcess
 
-__all__ = ["ARCHITECTURES", "POSTPROCESS", "CorrectAndSmooth", "LabelPropagation", "PyGGCN"]
+__all__ = ["ARCHITECTURES", "POSTPROCESS", "CorrectAndSmooth", "HGConv", "HetSANN", "LabelPropagation", "PyGGCN"]
 
 
 def _legnn(settings: ModelSettings, data: DataShape) -> Model:
@@ -26,6 +28,8 @@ ARCHITECTURES: dict[str, Callable[[ModelSettings, DataShape], Model]] = {
     "legnn": _legnn,
     "pyg_gcn": PyGGCN,
     "label_propagation": _label_propagation,
+    "hgconv": HGConv,
+    "hetsann": HetSANN,
 }
 """Builders of models by the name that `architecture` holds."""
 
