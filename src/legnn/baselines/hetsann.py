@@ -48,11 +48,10 @@ class HetSANNLayer(nn.Module):
         super().__init__()
         width = channels_per_head(channels, heads)
         self.dropout = dropout
-        own = {source: number for number, (source, target) in enumerate(relations) if source == target}
         self.relation = nn.ModuleList(typed_linear(channels, channels) for _ in relations)  # W_r
-        self.own = nn.ModuleList(
-            self.relation[own[kind]] if kind in own else typed_linear(channels, channels) for kind in range(num_types)
-        )  # U_t
+        self.to_itself = {source: number for number, (source, target) in enumerate(relations) if source == target}
+        others = [kind for kind in range(num_types) if kind not in self.to_itself]
+        self.own = nn.ModuleDict({str(kind): typed_linear(channels, channels) for kind in others})  # U_t
         self.source, self.target = glorot(len(relations), heads, width), glorot(len(relations), heads, width)  # a, c
         self.bias = nn.Parameter(torch.zeros(num_types, channels))  # b_t
 
@@ -65,7 +64,7 @@ class HetSANNLayer(nn.Module):
             messages, logs = [], []
             for number, source, relation in edges_into(edges, kind):
                 values = linear(sent[source], self.relation[number])
-                target = projected_scores(receives[kind], self.own[kind], self.target[number])
+                target = projected_scores(receives[kind], self.own_map(kind), self.target[number])
                 scores = head_scores(values, self.source[number])
                 found, log_denominator = attend_relation(relation, self._drop(values), scores, target)
                 messages.append(found)
@@ -74,6 +73,10 @@ class HetSANNLayer(nn.Module):
                 out = out + _merge(messages, logs)
             parts.append(F.elu(out))
         return parts
+
+    def own_map(self, kind: int) -> nn.Module:
+        """`U_t` of the type `kind`."""
+        return self.relation[self.to_itself[kind]] if kind in self.to_itself else self.own[str(kind)]
 
     def _drop(self, x: Tensor) -> Tensor:
         return drop(x, self.dropout, training=self.training)
