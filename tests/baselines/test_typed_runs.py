@@ -14,6 +14,7 @@ from legnn.datasets import load
 from legnn.errors import InputError, Interrupted
 from legnn.graph import sample_label_graph
 from legnn.nn import DataShape, StagedModel
+from legnn.ops.runtime import padding
 from legnn.training import Task
 from legnn.training.layer_wise import LayerWise
 
@@ -104,6 +105,19 @@ def test_bfloat16_is_taken(name):
     assert logits.dtype == torch.float32
     logits.sum().backward()
     assert torch.isfinite(logits).all()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_padding_columns_change_nothing_and_every_parameter_has_a_gradient(name, monkeypatch):
+    found = []
+    for multiple in (1, 8):
+        monkeypatch.setitem(padding.COLUMN_MULTIPLE, "cpu", multiple)
+        model, task = made(name, hidden=6, norm="layer")
+        logits = model(model.inputs(task.x, node_type=task.node_type), task.show(task.train))
+        logits[task.val].square().sum().backward()
+        found.append([logits.detach(), *(parameter.grad for parameter in model.parameters())])
+    for plain, wide in zip(*found, strict=True):
+        torch.testing.assert_close(wide, plain, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", MODELS)

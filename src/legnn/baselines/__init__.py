@@ -9,6 +9,8 @@ from legnn.baselines.correct_and_smooth import CorrectAndSmooth
 from legnn.baselines.deeper_gcn import DeeperGCN
 from legnn.baselines.gaan import GaAN
 from legnn.baselines.gcn_lpa import GCNLPA
+from legnn.baselines.hetsann import HetSANN
+from legnn.baselines.hgconv import HGConv
 from legnn.baselines.jknet import JKNet
 from legnn.baselines.label_highway import LabelHighway
 from legnn.baselines.label_propagation import LabelPropagation
@@ -46,6 +48,8 @@ ARCHITECTURES: dict[str, Callable[[ModelSettings, DataShape], Model]] = {
     "gcn_lpa": GCNLPA,
     "label_highway": LabelHighway,
     "boosted_trees": BoostedTrees,
+    "hgconv": HGConv,
+    "hetsann": HetSANN,
 }
 """Builders of models by the name that `architecture` holds."""
 
