@@ -23,6 +23,8 @@ __all__ = [
     "POSTPROCESS",
     "SIGN",
     "CorrectAndSmooth",
+    "DeeperGCN",
+    "GaAN",
     "JKNet",
     "LabelPropagation",
     "PyGGCN",
