@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from tests.training.test_no_leak import cycle, folds_of, model_of
+from tests.training.test_no_leak import folds_of, task_and_model
 
 from legnn.training import Inference, LayerWise
 from legnn.training.inference import class_and_confidence, to_probabilities
@@ -33,7 +33,7 @@ class Counting(LayerWise):
 
 def inference(kind: str, **options) -> Inference:
     torch.manual_seed(0)
-    task, model = cycle(), model_of(kind)
+    task, model = task_and_model(kind)
     predictor = Counting(model, task, CPU, torch.float32)
     return Inference(predictor, task, folds_of(task, 3), uses_labels=model.uses_labels, **options)
 

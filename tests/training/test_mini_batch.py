@@ -7,13 +7,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.baselines.peers import is_staged
 from tests.training.mini_batches import full_batch, make, mini_batch, objective, watch_steps
-from tests.training.test_no_leak import models, relabel, tasks
+from tests.training.test_no_leak import SEES_LABELS, models, relabel, tasks, typed
 from tests.typed_graphs import small_hetero, with_tags
 
 from legnn.config.training import fanouts_for, parse_fanout
 from legnn.graph import sample_label_graph
-from legnn.nn import LEGNN
+from legnn.nn import StagedModel
 from legnn.training import LayerWise, Task
 from legnn.training.inference import to_class_and_confidence
 
@@ -105,10 +106,10 @@ def test_several_types_layer_by_layer_equal_the_full_batch(labels, label_feature
 # -- nobody sees their own answer ----------------------------------------------------------------------------------
 
 
-def seed_logits(model: LEGNN, task: Task, selection: bool) -> dict[int, torch.Tensor]:
+def seed_logits(model: StagedModel, task: Task, selection: bool) -> dict[int, torch.Tensor]:
     """What each predicted node gets in one epoch of training, by node."""
     state = {name: value.clone() for name, value in model.state_dict().items()}
-    parts = mini_batch(model, task, 2, [2] * len(model.layers), torch.optim.SGD(model.parameters(), lr=0.0))
+    parts = mini_batch(model, task, 2, [2] * model.num_stages, torch.optim.SGD(model.parameters(), lr=0.0))
     parts.objective = objective(model, selection=selection, alpha=1.0 if len(task.train) == 1 else 0.5)
     steps = watch_steps(parts)
     parts.train_epoch(1)
@@ -117,12 +118,13 @@ def seed_logits(model: LEGNN, task: Task, selection: bool) -> dict[int, torch.Te
 
 
 @pytest.mark.parametrize("selection", [True, False])
-@pytest.mark.parametrize("labels", USAGES)
+@pytest.mark.parametrize("kind", ["vanilla", *(kind for kind in SEES_LABELS if kind in USAGES or is_staged(kind))])
 @given(data=st.data(), task=tasks())
 @settings(max_examples=15, deadline=None)
-def test_a_seed_never_sees_its_own_label(labels, selection, data, task):
+def test_a_seed_never_sees_its_own_label(kind, selection, data, task):
+    task = typed(task, kind)
     # statistics over a batch of two would be all there is to see
-    model = data.draw(models(task.graph.num_classes, labels, norm="layer"))
+    model = data.draw(models(task, kind, norm="layer"))
     before = seed_logits(model, task, selection)
     assert before
     for node, logits in before.items():
@@ -152,7 +154,7 @@ def test_other_nodes_labels_do_reach_a_seed_so_the_property_says_something():
 @given(data=st.data(), task=tasks(min_train=1), chunk_size=st.sampled_from([1, 3, 1000]))
 @settings(max_examples=25, deadline=None)
 def test_layer_by_layer_equals_the_full_batch(labels, data, task, chunk_size):
-    model = data.draw(models(task.graph.num_classes, labels)).eval()
+    model = data.draw(models(task, labels)).eval()
     shown = task.train if labels != "vanilla" else task.train[:0]
     with torch.no_grad():
         whole = model(model.inputs(task.x), task.show(shown))
