@@ -160,3 +160,16 @@ def test_mini_batches_are_refused(tmp_path):
     with pytest.raises(InputError, match="BoostedTrees trains on the whole graph at once"):
         legnn.train(small_data(), batch=8, fanout="3", out=tmp_path / "run", **QUICK)
     assert not (tmp_path / "run").exists()
+
+
+def test_many_features_become_their_principal_components_and_few_stay(tmp_path):
+    generator = torch.Generator().manual_seed(0)
+    y = torch.arange(60) % 3
+    wide = torch.randn(60, 4, generator=generator) @ torch.randn(4, 300, generator=generator)
+    data = small_data(60, x=wide + torch.nn.functional.one_hot(y, 300).float())
+    run = legnn.train(data, architecture="boosted_trees", trees=3, out=tmp_path / "run")
+    kept = run.model.components
+    torch.testing.assert_close(kept[:, :60].T @ kept[:, :60], torch.eye(60), atol=1e-4, rtol=0)
+    again = legnn.Run.open(tmp_path / "run").predict(data)
+    pd.testing.assert_frame_equal(again, run.predictions, check_exact=True)
+    assert legnn.train(small_data(60), architecture="boosted_trees", trees=3).model.components is None

@@ -55,6 +55,14 @@ def test_a_node_that_no_label_reaches_is_uniform():
     assert normalize_rows(torch.tensor([[0.0, 0.0], [1.0, 3.0]])).tolist() == [[0.5, 0.5], [0.25, 0.75]]
 
 
+def test_a_node_that_no_label_reaches_has_no_class():
+    pair = torch.tensor([[0, 1], [1, 0]])
+    bare = LabelGraph.without_labels(Adjacency.from_edge_index(pair, 3), 2)
+    graph = bare.show(torch.tensor([0]), torch.tensor([1]))
+    assert LabelPropagation(3, 0.5).classes(graph).tolist() == [1, 1, -1]
+    assert LabelPropagation(3, 0.5).classes(bare).tolist() == [-1, -1, -1]
+
+
 @pytest.mark.parametrize("width", [1, 3, 8])
 def test_diffusion_keeps_the_columns(width):
     ring = torch.stack([torch.arange(5), (torch.arange(5) + 1) % 5])

@@ -5,6 +5,7 @@ from dataclasses import asdict
 import pytest
 
 from legnn.config import FEW_LABELS, PRESETS, SETTINGS, GraphFacts, Settings
+from legnn.config.designs import DESIGNS
 
 MANY = FEW_LABELS * 3
 
@@ -12,6 +13,9 @@ MANY = FEW_LABELS * 3
 def facts(num_train: int = 15, **changes) -> GraphFacts:
     given = {"num_train": num_train, "num_classes": 3, "counts_features": False, "has_label_edges": False}
     return GraphFacts(**{**given, **changes})
+
+
+OURS = [name for name in PRESETS if name not in DESIGNS]
 
 
 def values(settings) -> dict:
@@ -69,13 +73,15 @@ def test_what_is_given_is_not_chosen(preset):
         "normalize": "relation",
         "label_at_input": True,
     }
-    chosen = values(Settings(preset=preset).override(**given).resolve(facts()))
+    settings = Settings(preset=preset).override(**given).resolve(facts())
+    chosen = values(settings)
     assert {name: chosen[name] for name in given} == given
-    assert chosen["fanout"] == "15", "one number for the one layer"
+    assert len(chosen["fanout"].split(",")) == max(settings.model.stages, 1), "one number for the one layer, or a hop"
+    assert 12 % chosen["heads"] == 0
 
 
 def test_graphsage_has_a_linear_residual_of_its_own():
-    for preset in PRESETS:
+    for preset in OURS:
         settings = Settings(preset=preset).override(backbone="sage")
         assert settings.resolve(facts(MANY)).model.residual == "identity"
 
@@ -220,3 +226,23 @@ def test_the_settings_of_the_paper_are_those_of_its_tables(source, backbone, exp
 def test_a_preset_does_not_set_parameters_of_as_train_while_it_is_off():
     settings = Settings(preset="paper").override(source="ogbn-mag").resolve(facts())
     assert asdict(settings.self_training) == asdict(Settings().resolve(facts()).self_training)
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+def test_a_design_is_what_its_preset_trains_and_tries_its_own_settings_in_two_orders(name):
+    design = DESIGNS[name]
+    chosen = values(Settings(preset=name).resolve(facts()))
+    assert {setting: chosen[setting] for setting in design.model if SETTINGS[setting].section != "data"} == {
+        setting: value for setting, value in design.model.items() if SETTINGS[setting].section != "data"
+    }
+    few, many = (design.tried(has_few_labels=is_few) for is_few in (True, False))
+    assert sorted(map(str, few)) == sorted(map(str, many))
+    assert len(few) in (0, 4), "as many as any other, or those that all share"
+    for tried in few:
+        Settings(given={**tried, **design.model})
+
+
+def test_a_design_has_the_settings_of_its_authors_for_a_data_set():
+    assert Settings(preset="gcnii").override(source="citeseer").resolve(facts()).model.layers == 32
+    assert Settings(preset="gcnii").override(source="cora").resolve(facts()).model.layers == 64
+    assert Settings(preset="rgcn").data.self_loops is False

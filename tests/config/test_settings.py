@@ -89,8 +89,11 @@ def test_a_whole_number_will_do_for_a_fraction(tmp_path):
         ),
         ("self_training: {treshold: 1}", r"unknown key 'self_training\.treshold' \(did you mean 'threshold'\?\)"),
         ("7: 8", "unknown key '7'"),
-        ("preset: papr", r"preset must be one of recommended, paper, published, got 'papr' \(did you mean 'paper'\?\)"),
-        ("preset: [paper]", r"preset must be one of recommended, paper, published, got \['paper'\]"),
+        (
+            "preset: papr",
+            r"preset must be one of recommended, paper, published, .*, got 'papr' \(did you mean 'paper'\?\)",
+        ),
+        ("preset: [paper]", r"preset must be one of recommended, paper, published, .*, got \['paper'\]"),
         ("train: {epochs: many}", "train.epochs must be a whole number, got 'many'"),
         ("train: {epochs: 1.5}", "train.epochs must be a whole number, got 1.5"),
         ("train: {epochs: true}", "train.epochs must be a whole number, got True"),

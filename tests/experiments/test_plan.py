@@ -107,6 +107,44 @@ def test_what_the_user_gave_is_not_tried_otherwise(folder):
     assert all(dict(run.given)["hidden"] == 8 for run in plan.missing())
 
 
+def own_plan(folder: Path, variant: Variant, **changes) -> Plan:
+    """A plan of one variant."""
+    own = Experiment(
+        name="own",
+        kind="table",
+        title="One row",
+        variants=lambda source: (variant,),
+        make=lambda plan: pytest.fail("no report"),
+    )
+    request = {"data": (str(folder),), "backbones": ("gcn",), "seeds": 2, "out": folder.parent / "out"}
+    return Plan(own, Request(**{**request, "given": {"epochs": 1}, **changes}))
+
+
+def test_a_variant_with_settings_of_its_own_tries_those_and_as_many_as_it_has(folder):
+    own = Variant("own", {"labels": "vanilla"}, tried=({"hidden": 4}, {"hidden": 8, "dropout": 0.1}))
+    plan = own_plan(folder, own, tried=4)
+    cell = next(iter(plan.cells()))
+    assert [dict(run.given).get("hidden") for run in plan.missing()] == [4, 8]
+    assert plan.num_tried(cell) == 2
+    assert plan.best_tried(cell) is None
+    for run, accuracy in zip(plan.missing(), (0.4, 0.6), strict=True):
+        _write_result(plan, run, accuracy)
+    assert plan.best_tried(cell) == 1
+    assert [(run.seed, dict(run.given)["hidden"]) for run in plan.missing()] == [(1, 8)]
+    assert [dict(run.given)["hidden"] for run in own_plan(folder, own, tried=1).missing()] == [4]
+
+
+def test_what_the_user_or_the_variant_gave_wins_over_settings_to_try(folder):
+    own = Variant("own", {"labels": "vanilla", "dropout": 0.2}, tried=({"epochs": 7, "dropout": 0.9, "lr": 0.1},))
+    given = dict(own_plan(folder, own).missing()[0].given)
+    assert (given["epochs"], given["dropout"], given["lr"]) == (1, 0.2, 0.1)
+
+
+def test_a_setting_to_try_that_does_not_exist_is_refused_before_anything_is_trained(folder):
+    with pytest.raises(InputError, match="there is no setting 'hiden'"):
+        own_plan(folder, Variant("own", {}, tried=({"hiden": 4},)))
+
+
 @pytest.mark.parametrize("name", ["labels", "backbone"])
 def test_a_setting_that_the_experiment_varies_is_refused(folder, name):
     with pytest.raises(InputError, match=f"varies {name} itself"):
@@ -129,3 +167,32 @@ def test_a_new_experiment_is_a_few_lines(folder):
     for run in plan.missing():
         train_planned(run, plan.request.out)
     assert len(own.make(plan).values) == 2
+
+
+def test_a_setting_that_cannot_be_trained_is_left_out_of_the_comparison(folder):
+    plan = plan_of(folder, "label-usage", tried=2, only=("vanilla",), seeds=1, given={**QUICK, "layers": 2})
+    (cell,) = plan.cells()
+    first, second = plan.missing()
+    first.fail(plan.request.out, "the loss is no longer a number")
+    assert plan.settings_of(cell) is None, "the other is not finished"
+    _write_result(plan, second, 0.1)
+    assert plan.best_tried(cell) == 1
+    assert plan.missing() == []
+    assert len(plan.runs(cell)) == 1
+
+
+def test_a_run_that_fails_leaves_the_reason_and_is_tried_again(folder):
+    plan = plan_of(folder, "label-usage", only=("vanilla",), seeds=1, given={**QUICK, "lr": 1e30, "norm": "none"})
+    (run,) = plan.missing()
+    outcome = train_planned(run, plan.request.out)
+    assert outcome.error is not None
+    assert run.has_failed(plan.request.out)
+    assert (run.folder(plan.request.out) / "failure.txt").read_text() == outcome.error
+    assert plan.missing() == [run], "nothing else can stand for it"
+
+
+def test_only_some_rows_are_trained_and_a_name_that_is_none_is_refused(folder):
+    plan = plan_of(folder, only=("vanilla", "LEGNN"))
+    assert [cell.variant.name for cell in plan.cells()] == ["vanilla", "LEGNN"]
+    with pytest.raises(InputError, match=r"label-usage has no row 'vanila' \(did you mean 'vanilla'\?\); choose from"):
+        plan_of(folder, only=("vanila",))

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import ttest_rel
+from scipy.stats import ttest_1samp, ttest_rel
 
-from legnn.experiments.scores import groups, holm, mean_std, mean_table, paired_differences
+from legnn.experiments.scores import groups, holm, mean_std, mean_table, paired_differences, pooled_differences
 
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=8)
 
@@ -71,6 +71,35 @@ def test_differences_are_paired_over_seeds():
 def test_one_seed_has_no_p_value():
     table, _ = paired_differences(_rows({"a": [0.1]}), "test_accuracy", "vanilla", ["LEGNN"])
     assert table["p (Holm)"].tolist() == [""]
+
+
+def test_a_method_that_ran_on_some_data_sets_alone_is_compared_there():
+    rows = _rows({"a": [0.01, 0.03], "b": [0.02, 0.01]})
+    rows = rows[(rows["data"] == "a") | (rows["method"] == "vanilla")]
+    table, sentences = paired_differences(rows, "test_accuracy", "vanilla", ["LEGNN", "absent"])
+    assert table["data"].tolist() == ["a"]
+    assert len(sentences) == 1
+    assert "better in 1 of 1 rows" in sentences[0]
+    pooled = pooled_differences(rows, "test_accuracy", "vanilla", ["LEGNN", "absent"])
+    assert pooled[["design", "difference", "data sets won"]].values.tolist() == [["LEGNN", "+0.0200", "1 of 1"]]
+
+
+def test_pooled_differences_are_paired_over_data_sets_and_seeds_and_adjusted_for_the_designs():
+    gains = {"a": [0.010, 0.020, -0.005], "b": [0.030, 0.010, 0.020]}
+    rows = _rows(gains)
+    twice = rows[rows["method"] == "LEGNN"].assign(method="again")
+    table = pooled_differences(pd.concat([rows, twice]), "test_accuracy", "vanilla", ["LEGNN", "again"])
+    pairs = [*gains["a"], *gains["b"]]
+    expected = 2 * ttest_1samp(pairs, 0.0).pvalue
+    for _, row in table.iterrows():
+        assert row["difference"] == f"{statistics.fmean(pairs):+.4f}"
+        assert (row["data sets won"], row["pairs won"]) == ("2 of 2", "5 of 6")
+        assert float(row["p (Holm)"].rstrip("*")) == pytest.approx(expected, abs=6e-4)
+
+
+def test_a_score_that_no_run_has_is_compared_with_nothing():
+    rows = _rows({"a": [0.1, 0.2]}).assign(test_accuracy=None)
+    assert len(pooled_differences(rows, "test_accuracy", "vanilla", ["LEGNN"])) == 0
 
 
 def test_groups_keep_the_order_of_the_rows():

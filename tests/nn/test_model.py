@@ -35,8 +35,8 @@ def rich_graph(nodes: int = 15, classes: int = 3) -> LabelGraph:
     return LabelGraph(Adjacency.from_edge_index(edges, nodes), shown, shown % classes, classes)
 
 
-def test_there_are_seven_backbones():
-    assert tuple(BACKBONES) == SEVEN
+def test_the_first_seven_backbones_are_those_of_homogeneous_graphs():
+    assert tuple(BACKBONES)[:7] == SEVEN
 
 
 @pytest.mark.parametrize("norm", ["none", "batch", "layer"])

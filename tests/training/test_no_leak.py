@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.baselines.peers import OTHERS, TYPED
 from tests.strategies import label_graphs
 
 from legnn.baselines import ARCHITECTURES, POSTPROCESS
@@ -26,7 +27,7 @@ from legnn.training import (
 
 IN, HIDDEN = 4, 8
 USAGES = ["vanilla", "concat", "addition", "enhanced"]
-KINDS = [*USAGES, "pyg_gcn", "label_propagation"]
+KINDS = [*USAGES, *OTHERS]
 """Label usages of our model, and other architectures."""
 
 
@@ -50,8 +51,21 @@ def tasks(draw, min_train: int = 2) -> Task:
     )
 
 
+def typed(task: Task, kind: str) -> Task:
+    """The same task with nodes of two types, where `kind` needs them."""
+    if kind not in TYPED:
+        return task
+    node_type = torch.arange(len(task.x)) % 2
+    return replace(task, node_type=node_type, graph=replace(task.graph, node_type=node_type))
+
+
+def shape_of(task: Task) -> DataShape:
+    pairs = () if task.node_type is None else ((0, 0), (0, 1), (1, 0), (1, 1))
+    return DataShape(IN, task.graph.num_classes, 2 if pairs else 1, pairs, task.graph.adjacency.num_edges)
+
+
 @st.composite
-def models(draw, num_classes: int, kind: str, **fixed) -> Model:
+def models(draw, task: Task, kind: str, **fixed) -> Model:
     options = {
         "backbone": draw(st.sampled_from(["gcn", "sage", "gat", "gatv2", "gin"])),
         "label_at_input": draw(st.booleans()),
@@ -66,11 +80,11 @@ def models(draw, num_classes: int, kind: str, **fixed) -> Model:
         options["normalize"] = "relation"
     torch.manual_seed(draw(st.integers(0, 1000)))
     if kind in ARCHITECTURES:
-        options = {name: options[name] for name in ("norm", "layers", "dropout") if name in options}
-        settings = ModelSettings(hidden=HIDDEN, propagation_steps=draw(st.integers(1, 5)), **options)
-        return ARCHITECTURES[kind](settings, DataShape(IN, num_classes))
+        options = {name: options[name] for name in ("norm", "layers", "dropout", "input_dropout") if name in options}
+        options |= {"propagation_steps": draw(st.integers(1, 5)), "hops": draw(st.integers(1, 3)), "trees": 2}
+        return ARCHITECTURES[kind](ModelSettings(hidden=HIDDEN, heads=2, **options), shape_of(task))
     settings = ModelSettings(labels=kind, hidden=HIDDEN, heads=2, **options)
-    return LEGNN(IN, num_classes, settings, torch.randn(num_classes, 3))
+    return LEGNN(IN, task.graph.num_classes, settings, torch.randn(task.graph.num_classes, 3))
 
 
 def relabel(task: Task, node: int, shift: int = 1) -> Task:
@@ -99,8 +113,9 @@ def training_forward(model: Model, task: Task, **options) -> tuple[torch.Tensor,
 @given(data=st.data(), task=tasks())
 @settings(max_examples=25, deadline=None)
 def test_in_training_a_predicted_nodes_logits_do_not_depend_on_its_label(kind, data, task):
+    task = typed(task, kind)
     # one node is no batch: batch norm refuses it in training
-    model = data.draw(models(task.graph.num_classes, kind, **({"norm": "none"} if len(task.x) == 1 else {})))
+    model = data.draw(models(task, kind, **({"norm": "none"} if len(task.x) == 1 else {})))
     before, predicted = training_forward(model, task, alpha=1.0 if len(task.train) == 1 else 0.5)
     assert len(predicted)
     for node in predicted.tolist():
@@ -113,7 +128,8 @@ def test_in_training_a_predicted_nodes_logits_do_not_depend_on_its_label(kind, d
 @given(data=st.data(), task=tasks())
 @settings(max_examples=20, deadline=None)
 def test_in_training_dropout_does_not_let_the_label_in_either(kind, data, task):
-    model = data.draw(models(task.graph.num_classes, kind, norm="layer", dropout=0.5, input_dropout=0.3))
+    task = typed(task, kind)
+    model = data.draw(models(task, kind, norm="layer", dropout=0.5, input_dropout=0.3))
     before, predicted = training_forward(model, task, alpha=1.0 if len(task.train) == 1 else 0.5)
     node = data.draw(st.sampled_from(predicted.tolist()))
     after, _ = training_forward(model, relabel(task, node), alpha=1.0 if len(task.train) == 1 else 0.5)
@@ -155,7 +171,8 @@ def folds_of(task: Task, folds: int) -> torch.Tensor:
 @given(data=st.data(), task=tasks(min_train=1), folds=st.integers(2, 10))
 @settings(max_examples=20, deadline=None)
 def test_in_evaluation_no_nodes_prediction_depends_on_its_label(kind, postprocess, data, task, folds):
-    model = data.draw(models(task.graph.num_classes, kind))
+    task = typed(task, kind)
+    model = data.draw(models(task, kind))
     before = out_of_fold(model, task, folds, postprocess)
     for node in range(len(task.y)):
         assert torch.equal(before[node], out_of_fold(model, relabel(task, node), folds, postprocess)[node])
@@ -176,24 +193,39 @@ def cycle(nodes: int = 12, classes: int = 3) -> Task:
     )
 
 
-def model_of(kind: str, classes: int = 3) -> Model:
+def setup(kind: str) -> tuple[Task, Model]:
+    """The cycle, and a model of `kind` that was not trained."""
+    task = typed(cycle(), kind)
     torch.manual_seed(0)
-    options = {"hidden": HIDDEN, "layers": 2, "label_at_input": True}
+    options = {"hidden": HIDDEN, "heads": 2, "layers": 2, "label_at_input": True}
     if kind in ARCHITECTURES:
-        return ARCHITECTURES[kind](ModelSettings(**options), DataShape(IN, classes))
-    return LEGNN(IN, classes, ModelSettings(labels=kind, **options))
+        return task, ARCHITECTURES[kind](ModelSettings(**options), shape_of(task))
+    return task, LEGNN(IN, task.graph.num_classes, ModelSettings(labels=kind, **options))
 
 
-SEES_LABELS = [kind for kind in KINDS if kind not in ("vanilla", "pyg_gcn")]
+def logits_of(model: Model, task: Task, shown: torch.Tensor) -> torch.Tensor:
+    model.eval()
+    with torch.no_grad():
+        return model(model.inputs(task.x, None, task.node_type), task.show(shown))
+
+
+def sees_labels(kind: str) -> bool:
+    """Whether any logit depends on a shown label."""
+    task, model = setup(kind)
+    return not torch.equal(*(logits_of(model, one, task.train) for one in (task, relabel(task, 2))))
+
+
+SEES_LABELS = [kind for kind in KINDS if sees_labels(kind)]
 
 
 def test_the_models_that_see_labels_say_so():
-    assert [kind for kind in KINDS if model_of(kind).uses_labels] == SEES_LABELS
+    assert {"concat", "addition", "enhanced", "label_propagation", "unimp"} <= set(SEES_LABELS)
+    assert [kind for kind in SEES_LABELS if not setup(kind)[1].uses_labels] == []
 
 
 @pytest.mark.parametrize("kind", SEES_LABELS)
 def test_without_selection_a_node_does_see_its_own_label_so_the_property_says_something(kind):
-    task, model = cycle(), model_of(kind)
+    task, model = setup(kind)
     before, predicted = training_forward(model, task, selection=False)
     assert torch.equal(predicted, task.train)
     after, _ = training_forward(model, relabel(task, 2), selection=False)
@@ -202,10 +234,8 @@ def test_without_selection_a_node_does_see_its_own_label_so_the_property_says_so
 
 @pytest.mark.parametrize("kind", SEES_LABELS)
 def test_with_every_label_shown_a_training_node_does_see_its_own_so_folds_are_needed(kind):
-    task, model = cycle(), model_of(kind).eval()
-    with torch.no_grad():
-        before = model(task.x, task.show(task.train))
-        after = model(task.x, relabel(task, 2).show(task.train))
+    task, model = setup(kind)
+    before, after = (logits_of(model, one, task.train) for one in (task, relabel(task, 2)))
     assert (before[2] - after[2]).abs().max() > 1e-4
 
 
@@ -214,24 +244,22 @@ def test_with_every_label_shown_a_training_node_does_see_its_own_so_folds_are_ne
     [*((kind, "none") for kind in SEES_LABELS), *((kind, "correct_and_smooth") for kind in KINDS)],
 )
 def test_other_nodes_labels_do_reach_a_node_in_evaluation(kind, postprocess):
-    task, model = cycle(), model_of(kind)
+    task, model = setup(kind)
     before, after = (out_of_fold(model, one, 6, postprocess) for one in (task, relabel(task, 2)))
     assert (before - after)[[0, 1, 3, 4, 6]].abs().amax(1).gt(1e-6).any()
 
 
 def test_a_node_that_shows_no_label_is_predicted_with_every_training_label_shown():
-    task, model = cycle(), model_of("enhanced").eval()
-    with torch.no_grad():
-        everything = model(task.x, task.show(task.train)).softmax(-1)
+    task, model = setup("enhanced")
+    everything = logits_of(model, task, task.train).softmax(-1)
     assert torch.equal(out_of_fold(model, task, 3)[task.val], everything[task.val])
 
 
 def test_a_training_node_is_predicted_with_its_fold_hidden_and_the_others_shown():
-    task, model = cycle(), model_of("enhanced").eval()
+    task, model = setup("enhanced")
     found, fold = out_of_fold(model, task, 3), folds_of(task, 3)[task.train]
     for k in range(3):
-        with torch.no_grad():
-            expected = model(task.x, task.show(task.train[fold != k])).softmax(-1)
+        expected = logits_of(model, task, task.train[fold != k]).softmax(-1)
         assert torch.equal(found[task.train[fold == k]], expected[task.train[fold == k]])
 
 
@@ -246,7 +274,7 @@ def test_folds_follow_the_ids_and_are_of_about_equal_size(ids):
 
 
 def test_the_accuracy_of_training_is_not_reported_where_nodes_saw_their_own_labels():
-    task, model = cycle(), model_of("enhanced")
+    task, model = setup("enhanced")
 
     def accuracy(selection: bool) -> float:
         optimizer = torch.optim.SGD(model.parameters(), lr=0.0)

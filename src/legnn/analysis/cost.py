@@ -1,15 +1,20 @@
-"""What a prediction costs."""
+"""What a prediction costs, and what an epoch of training."""
 
 from __future__ import annotations
 
+import gc
 import statistics
 import time
+from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 
 from legnn.runs import Run
 
 REPEATS = 5
+WARM_UP = 6
+"""Epochs of training before one is timed."""
 
 
 def inference_seconds(run: Run, device: str = "auto") -> float:
@@ -22,15 +27,51 @@ def inference_seconds(run: Run, device: str = "auto") -> float:
         # LayerWise keeps what it prepares for these very tensors
         shown, nodes = inference.shown, inference.nodes
 
-        def seconds() -> float:
-            _synchronize(layer_wise.device)
-            start = time.perf_counter()
-            layer_wise.logits(shown, nodes)
-            _synchronize(layer_wise.device)
-            return time.perf_counter() - start
+        return _median_seconds(lambda: layer_wise.logits(shown, nodes), layer_wise.device, warm_up=1)
 
-        seconds()
-        return statistics.median(seconds() for _ in range(REPEATS))
+
+class TrainingCost(NamedTuple):
+    """What training costs on a device."""
+
+    seconds: float
+    """Of an epoch, without validation."""
+    peak_bytes: int | None
+    """The most memory that was allocated on the GPU, with graph, features and weights; None on a CPU."""
+
+
+def training_cost(run: Run, device: str = "auto") -> TrainingCost:
+    """Returns what an epoch of a run's training costs, measured with its settings and new weights on `device`.
+
+    The median of five epochs after six to warm up: on a GPU the step of a full batch is captured after three. Epochs
+    are numbered as the last of the run, for self-training may have nothing to choose from in the first.
+    """
+    # what an earlier measurement left is not part of this one
+    gc.collect()
+    with run.training(run.own_graph(), device=device) as trainer:
+        where = trainer.device
+        trainer.epoch = max(run.result.epochs - WARM_UP - REPEATS, 0)
+        if where.type == "cuda":
+            # before the first step: a captured step takes memory without the allocator counting it again
+            torch.cuda.reset_peak_memory_stats(where)
+        seconds = _median_seconds(trainer.train_epoch, where, warm_up=WARM_UP)
+        peak = torch.cuda.max_memory_allocated(where) if where.type == "cuda" else None
+        trainer.batching.reset()
+    return TrainingCost(seconds, peak)
+
+
+def _median_seconds(work: Callable[[], object], device: torch.device, *, warm_up: int) -> float:
+    """The median time of five calls of `work`, after some that are not timed."""
+
+    def seconds() -> float:
+        _synchronize(device)
+        start = time.perf_counter()
+        work()
+        _synchronize(device)
+        return time.perf_counter() - start
+
+    for _ in range(warm_up):
+        work()
+    return statistics.median(seconds() for _ in range(REPEATS))
 
 
 def _synchronize(device: torch.device) -> None:

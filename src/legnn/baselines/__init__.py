@@ -6,24 +6,23 @@ from collections.abc import Callable
 
 from legnn.baselines.boosted_trees import BoostedTrees
 from legnn.baselines.correct_and_smooth import CorrectAndSmooth
+from legnn.baselines.deeper_gcn import DeeperGCN
+from legnn.baselines.gaan import GaAN
 from legnn.baselines.gcn_lpa import GCNLPA
+from legnn.baselines.hetsann import HetSANN
+from legnn.baselines.hgconv import HGConv
+from legnn.baselines.jknet import JKNet
 from legnn.baselines.label_highway import LabelHighway
 from legnn.baselines.label_propagation import LabelPropagation
+from legnn.baselines.mlp import MLP
 from legnn.baselines.pyg_gcn import PyGGCN
+from legnn.baselines.sign import SIGN
+from legnn.baselines.unimp import UniMP
 from legnn.config.model import PROPAGATED, ModelSettings
 from legnn.nn import APPNP, DAGNN, LEGNN, DataShape, Model
 from legnn.training import PostProcess
 
-__all__ = [
-    "ARCHITECTURES",
-    "GCNLPA",
-    "POSTPROCESS",
-    "BoostedTrees",
-    "CorrectAndSmooth",
-    "LabelHighway",
-    "LabelPropagation",
-    "PyGGCN",
-]
+__all__ = ["ARCHITECTURES", "POSTPROCESS", "CorrectAndSmooth", "LabelPropagation"]
 
 
 def _legnn(settings: ModelSettings, data: DataShape) -> Model:
@@ -40,9 +39,17 @@ ARCHITECTURES: dict[str, Callable[[ModelSettings, DataShape], Model]] = {
     "legnn": _legnn,
     "pyg_gcn": PyGGCN,
     "label_propagation": _label_propagation,
+    "mlp": MLP,
+    "jknet": JKNet,
+    "sign": SIGN,
+    "unimp": UniMP,
+    "deeper_gcn": DeeperGCN,
+    "gaan": GaAN,
     "gcn_lpa": GCNLPA,
     "label_highway": LabelHighway,
     "boosted_trees": BoostedTrees,
+    "hgconv": HGConv,
+    "hetsann": HetSANN,
 }
 """Builders of models by the name that `architecture` holds."""
 

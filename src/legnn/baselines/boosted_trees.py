@@ -21,6 +21,10 @@ from legnn.ops.runtime.padding import pad_columns, padded_width
 MEAN = Normalization("relation", target=-1.0, source=0.0, zero_degree=0.0)
 """`D^{-1} A`."""
 
+MOST_COLUMNS, COMPONENTS = 256, 128
+"""More features than the first are replaced by as many principal components as the second: a tree looks at every column
+in every split, and thousands of word counts, three times over, would take hours."""
+
 NEVER_SEEN = -100.0
 """Logit of a class without a training node: no chance, and a finite loss."""
 
@@ -56,6 +60,8 @@ class BoostedTrees(Model):
     uses_labels = True
     is_known: Tensor
     """`[C]` whether a class had training nodes."""
+    components: Tensor | None
+    """`[F, COMPONENTS]` what many features are projected on."""
 
     def __init__(self, settings: ModelSettings, data: DataShape) -> None:
         super().__init__()
@@ -64,9 +70,18 @@ class BoostedTrees(Model):
         self.settings, self.num_classes, self.num_types = settings, data.classes, data.types
         self.trees = TreeEnsemble()
         self.register_buffer("is_known", torch.zeros(data.classes, dtype=torch.bool))
+        is_wide = data.features > MOST_COLUMNS
+        self.register_buffer("components", torch.zeros(data.features, COMPONENTS) if is_wide else None)
+
+    def fit_inputs(self, x: Tensor, node_type: Tensor | None = None) -> None:
+        """Computes the principal components of many features `[M, F]`."""
+        if self.components is not None:
+            found = torch.svd_lowrank(x, min(COMPONENTS, *x.shape))[2]
+            self.components[:, : found.size(1)] = found
 
     def inputs(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> NeighborFeatures:
         """Features `[M, F]` as they are: trees need no scale, and no other precision; types in columns of their own."""
+        x = x if self.components is None else x @ self.components
         return NeighborFeatures(x if node_type is None else spread(x, node_type, self.num_types))
 
     def forward(self, inputs: NeighborFeatures, graph: LabelGraph) -> Tensor:

@@ -6,23 +6,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from legnn.baselines.gcn_propagation import gcn_propagate
 from legnn.graph import LabelGraph
 from legnn.nn import Model
-from legnn.nn.normalization import Normalization
-from legnn.ops import propagate_messages
 from legnn.ops.runtime.padding import pad_columns, padded_width
-
-GCN_NORMALIZATION = Normalization("relation", target=-0.5, source=-0.5, zero_degree=0.0)
-"""`D^{-1/2} A D^{-1/2}`."""
 
 
 def diffuse(graph: LabelGraph, x: Tensor, steps: int, alpha: float, least: float = 0.0) -> Tensor:
     """`X^{k+1} = clamp(α Â X^k + (1 - α) X⁰, least, 1)`, `Â = D^{-1/2} A D^{-1/2}`; `x` is `X⁰` `[M, C]`."""
-    scales, classes = GCN_NORMALIZATION.scales(graph, x, enhanced=False)[0], x.size(1)
+    classes = x.size(1)
     x = pad_columns(x, padded_width(classes, x))
     restart = (1 - alpha) * x
     for _ in range(steps):
-        x = alpha * propagate_messages(graph, x, None, None, scales, update_labels=False)[0] + restart
+        x = alpha * gcn_propagate(graph, x) + restart
         x = x.clamp(least, 1)
     return x[:, :classes]
 
@@ -51,8 +47,17 @@ class LabelPropagation(Model):
     def inputs(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> None:
         """None: features are not used."""
 
+    def spread(self, graph: LabelGraph) -> Tensor:
+        """`F^K` `[M, C]`."""
+        return diffuse(graph, shown_one_hot(graph), self.steps, self.alpha)
+
+    def classes(self, graph: LabelGraph) -> Tensor:
+        """`[M]` the class with the largest entry in each row of `F^K`, -1 where no label has arrived."""
+        largest, y = self.spread(graph).max(1)
+        return y.where(largest > 0, -1)
+
     def forward(self, inputs: None, graph: LabelGraph) -> Tensor:
         """Logits `[M, C]`: the logarithms of the rows of `F^K`, which sum to 1."""
-        p = normalize_rows(diffuse(graph, shown_one_hot(graph), self.steps, self.alpha))
+        p = normalize_rows(self.spread(graph))
         # a logarithm of zero would make the loss infinite
         return p.clamp(min=torch.finfo(p.dtype).tiny).log()

@@ -26,6 +26,7 @@ def reproduce(
     seeds: Annotated[int, option("Seeds of every row: 0, 1, … [3]")] = 3,
     jobs: Annotated[int | None, option("Runs at a time [one a core; on a GPU at most 8]")] = None,
     tried: Annotated[int, option("Settings that each row tries with seed 0; the best on validation goes on [1]")] = 1,
+    only: Annotated[str | None, option("Rows by name, joined by commas [all]")] = None,
     vary_split: Annotated[bool, option("Seed k trains on split k of data sets with several fixed splits")] = False,
     preset: Annotated[str, option("What chooses the settings that are left open [recommended]")] = "recommended",
     out: Annotated[Path, option("Folder of the runs and the reports [runs/reproduce]")] = Path("runs/reproduce"),
@@ -55,23 +56,31 @@ def reproduce(
             preset=preset,
             given=given,
             tried=tried,
+            only=_words(only, ()),
             vary_split=vary_split,
         ),
     )
-    _train(plan, jobs, str(given.get("device", "auto")))
-    _report(plan)
+    failed, total = _train(plan, jobs, str(given.get("device", "auto")))
+    if not failed or (experiment.may_lack_runs and any(plan.runs(cell) for cell in plan.cells())):
+        _report(plan)
+    if failed:
+        raise InputError(
+            f"{failed} of {total} runs could not be trained; the others are kept, and the same command trains what is "
+            "missing"
+        )
 
 
 def _words(text: str | None, default: Sequence[str]) -> tuple[str, ...]:
     return tuple(default if text is None else (word.strip() for word in text.split(",") if word.strip()))
 
 
-def _train(plan: Plan, jobs: int | None, device: str) -> None:
+def _train(plan: Plan, jobs: int | None, device: str) -> tuple[int, int]:
+    """Trains what is missing, and returns how many runs could not be trained, and of how many."""
     from legnn.cli.display import RunsProgress, print_error
     from legnn.experiments.execution import default_jobs, train_missing
 
     if not plan.missing():
-        return
+        return 0, 0
     with stop_on_signal() as should_stop, RunsProgress() as display:
         progress = train_missing(
             plan.missing,
@@ -85,11 +94,7 @@ def _train(plan: Plan, jobs: int | None, device: str) -> None:
         raise Interrupted(None, None, command=_command())
     for error, number in Counter(str(outcome.error) for outcome in progress.failed).items():
         print_error(with_flags(f"{plural(number, 'run')}: {error}"))
-    if progress.failed:
-        raise InputError(
-            f"{len(progress.failed)} of {progress.total} runs could not be trained; the others are kept, and the same "
-            "command trains what is missing"
-        )
+    return len(progress.failed), progress.total
 
 
 def _report(plan: Plan) -> None:

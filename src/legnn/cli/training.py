@@ -10,10 +10,14 @@ from typing import Annotated, Any
 from legnn.cli.options import argument, option, with_settings
 from legnn.cli.processes import is_rank_zero, stop_on_signal
 from legnn.config import PRESETS, SECTIONS, SETTINGS, Settings
+from legnn.config.designs import DESIGNS
 from legnn.errors import InputError
 
 _PRESET_HELP = "What chooses the settings that are left open [recommended]"
-_PRESET_HELP += "".join(f"\n\n{name}: {(one.__doc__ or '').splitlines()[0]}" for name, one in PRESETS.items())
+_PRESET_HELP += "".join(
+    f"\n\n{name}: {(one.__doc__ or '').splitlines()[0]}" for name, one in PRESETS.items() if name not in DESIGNS
+)
+_PRESET_HELP += f"\n\nA design of another paper, with the settings of its authors: {', '.join(DESIGNS)}"
 
 
 @with_settings(*SECTIONS)

@@ -28,10 +28,11 @@ class Design(NamedTuple):
     is_typed: bool = False
     """Whether it needs several node types."""
 
-    @property
-    def tried(self) -> Sequence[Values]:
-        """The settings that comparisons try; none for those that all models share."""
-        return (self.few, self.many, *self.more) if self.more else ()
+    def tried(self, *, has_few_labels: bool) -> Sequence[Values]:
+        """The settings that comparisons try, the most promising first; none for those that all models share."""
+        if not self.more:
+            return ()
+        return (self.few, self.many, *self.more) if has_few_labels else (self.many, *self.more, self.few)
 
 
 def _of(backbone: str) -> Values:
@@ -57,6 +58,13 @@ _TYPED_TRIED = (
 )
 
 DESIGNS: dict[str, Design] = {
+    "label_propagation": Design(
+        "Label propagation",
+        {"architecture": "label_propagation"},
+        few={"propagation_alpha": 0.9},
+        many={"propagation_alpha": 0.99},
+        more=({"propagation_alpha": 0.5}, {"propagation_alpha": 0.9, "propagation_steps": 5}),
+    ),
     "mlp": Design("MLP", {"architecture": "mlp"}, few=_SMALL | {"weight_decay": 5e-4}, many=_MIDDLE),
     "gcn": Design(
         "GCN",

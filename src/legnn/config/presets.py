@@ -13,6 +13,9 @@ from legnn.config.designs import DESIGNS, Design
 from legnn.config.model import JOINT, ModelSettings
 from legnn.config.paper_tables import DROPOUT_AND_LR, FANOUT, HYPERPARAMETERS, LAYERS
 
+FEW_LABELS = 50
+"""Below this many training nodes a class there are few labels."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class GraphFacts:
@@ -26,6 +29,11 @@ class GraphFacts:
     """Whether the data come with label–label edges."""
     num_types: int = 1
     """Node types."""
+
+    @property
+    def has_few_labels(self) -> bool:
+        """Whether a small model with strong regularization does better than the paper's."""
+        return self.num_train / max(self.num_classes, 1) < FEW_LABELS
 
 
 class Preset(ABC):
@@ -43,10 +51,6 @@ class Preset(ABC):
         """Returns all other settings, for a graph with these facts."""
 
 
-FEW_LABELS = 50
-"""Below this many training nodes a class, a small model with strong regularization does better than the paper's."""
-
-
 class Recommended(Preset):
     """By the number of labels: small and strongly regularized with few, the paper's size with many.
 
@@ -58,8 +62,8 @@ class Recommended(Preset):
 
     def choose(self, facts: GraphFacts, given: Mapping[str, Any]) -> dict[str, Any]:
         """By the number of training nodes a class, and by the kind of features."""
-        few = facts.num_train / max(facts.num_classes, 1) < FEW_LABELS
-        return {
+        few = facts.has_few_labels
+        chosen = {
             "hidden": 64 if few else 256,
             "layers": 2 if few else 3,
             "residual": "none" if few else _residual(given),
@@ -76,8 +80,8 @@ class Recommended(Preset):
             "lr": 0.003 if few else 0.01,
             "weight_decay": 0.05 if few else 0.0,
             "alpha": 0.7 if few else 0.5,
-            "fanout": _fanout(given.get("layers", 2 if few else 3)),
         }
+        return chosen | {"fanout": _fanout(chosen, given)}
 
 
 # what the paper and its code have in common
@@ -107,7 +111,7 @@ class Paper(Preset):
         is_ours = backbone in DROPOUT_AND_LR[source]
         by_labels = DROPOUT_AND_LR[source][backbone if is_ours else "gat"]
         dropout, lr = by_labels[given.get("labels", ModelSettings.labels)]
-        return {
+        chosen = {
             **_PLAIN,
             **of_data_set,
             "heads": _heads(of_data_set, given),
@@ -119,8 +123,8 @@ class Paper(Preset):
             "lr": lr,
             "input_dropout": 0.0,
             "weight_decay": 0.0,
-            "fanout": _fanout(given.get("layers", LAYERS)),
         }
+        return chosen | {"fanout": _fanout(chosen, given)}
 
 
 class Published(Preset):
@@ -162,7 +166,6 @@ class Published(Preset):
             "shared_projection": True,
             "init": "published",
             "weight_decay": 0.0,
-            "fanout": _fanout(given.get("layers", LAYERS)),
             "precision": "fp32",
             "ties": "latest",
         }
@@ -172,7 +175,7 @@ class Published(Preset):
         else:
             chosen |= {"input_dropout": 0.1, "layer_dropout": 0.0, "dropout": 0.6, "lr": 0.002}
             chosen |= {"batch": "full" if source == "ogbn-arxiv" else "auto", "cosine_steps": "epochs"}
-        return chosen
+        return chosen | {"fanout": _fanout(chosen, given)}
 
 
 def _tabled(given: Mapping[str, Any]) -> str:
@@ -191,9 +194,13 @@ def _residual(given: Mapping[str, Any]) -> str:
     return {"sage": "identity", "gcnii": "none"}.get(given.get("backbone", ""), "linear")
 
 
-def _fanout(layers: int) -> str:
+def _fanout(chosen: Mapping[str, Any], given: Mapping[str, Any]) -> str:
+    """A fan-out for each time that the model of these settings reads neighbors."""
+    model = {name: value for name, value in {**chosen, **given}.items() if name in OF_MODEL}
+    # a model that reads none has a fan-out too, which is not used
+    stages = max(ModelSettings(**model).stages, 1)
     # the paper's 15, 10, 5 for its three layers, from the input side
-    return ",".join(map(str, [*FANOUT, *[FANOUT[-1]] * layers][:layers]))
+    return ",".join(map(str, [*FANOUT, *[FANOUT[-1]] * stages][:stages]))
 
 
 class OfDesign(Recommended):
@@ -213,12 +220,11 @@ class OfDesign(Recommended):
     def choose(self, facts: GraphFacts, given: Mapping[str, Any]) -> dict[str, Any]:
         """By data set, or the number of training nodes a class."""
         design = self.design
-        few = facts.num_train / max(facts.num_classes, 1) < FEW_LABELS
-        chosen = super().choose(facts, given) | dict(design.few if few else design.many)
+        chosen = super().choose(facts, given) | dict(design.few if facts.has_few_labels else design.many)
         chosen |= design.by_data.get(str(given.get("source")), {})
         chosen |= {name: value for name, value in design.model.items() if name not in OF_DATA}
-        stages = ModelSettings(**{n: v for n, v in {**chosen, **given}.items() if n in OF_MODEL}).stages
-        return chosen | {"fanout": _fanout(max(stages, 1)), "label_edges": False}
+        chosen["heads"] = _heads({"hidden": chosen["hidden"], "heads": chosen.get("heads", ModelSettings.heads)}, given)
+        return chosen | {"fanout": _fanout(chosen, given), "label_edges": False}
 
 
 OF_DATA = [one.name for one in DataSettings.settings()]

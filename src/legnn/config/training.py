@@ -81,12 +81,17 @@ class TrainSettings(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class SelfTrainingSettings(Section):
-    """Settings of AS-Train: pseudo labels for unlabeled nodes whose class the model is sure of."""
+    """Settings of self-training: pseudo labels for unlabeled nodes whose class the model is sure of."""
 
     name = "self_training"
     title = "AS-Train"
 
     as_train: bool = setting(False, "Adaptive self-training")
+    choose: Literal["threshold", "top-k", "agreement"] = setting(
+        "threshold",
+        "Who gets a pseudo label: p·TC over t, the surest of each class, or over t where label propagation agrees",
+    )
+    per_class: int = setting(50, "With top-k: most pseudo labels of each class in a step", least=1)
     threshold: float = setting(0.7, "t: least p·TC of a pseudo label", above=0, below=1)
     delta: float = setting(10.0, "δ: epoch at which TC is one half", above=0)
     weight: float = setting(0.5, "λ: weight of pseudo labels in the loss", least=0)

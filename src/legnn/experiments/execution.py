@@ -80,30 +80,24 @@ def train_missing(
     if jobs < 1:
         raise InputError(f"jobs must be at least 1, got {jobs}")
     progress = Progress(0, jobs)
-    tried: set[PlannedRun] = set()
-    while not should_stop() and (runs := [run for run in missing() if run not in tried]):
-        tried.update(runs)
+    begun: set[PlannedRun] = set()
+
+    def refill() -> list[PlannedRun]:
+        """Runs that became known since it was last asked."""
+        runs = [run for run in missing() if run not in begun]
+        begun.update(runs)
         progress.total += len(runs)
         progress.waiting.update(dict.fromkeys(runs))
-        _train_all(runs, root, progress, on_progress, should_stop)
-    return progress
+        return runs
 
-
-def _train_all(
-    runs: list[PlannedRun],
-    root: Path,
-    progress: Progress,
-    on_progress: Callable[[Progress], None],
-    should_stop: Callable[[], bool],
-) -> None:
-    waiting = deque(runs)
-    threads = max((os.cpu_count() or 1) // progress.jobs, 1)
+    threads = max((os.cpu_count() or 1) // jobs, 1)
+    waiting = deque(refill())
     busy: list[_Worker] = []
     idle: list[_Worker] = []
     try:
         while waiting or busy:
             is_stopping = should_stop()
-            while waiting and len(busy) < progress.jobs and not is_stopping:
+            while waiting and len(busy) < jobs and not is_stopping:
                 one = idle.pop() if idle else _Worker(root, threads)
                 one.train(waiting.popleft())
                 busy.append(one)
@@ -120,10 +114,14 @@ def _train_all(
                     one.close()
                 else:
                     idle.append(one)
+            # the settings that a row goes on with are known when those it tried are finished; others may still train
+            if ready and not waiting and not is_stopping:
+                waiting.extend(refill())
     finally:
         for one in (*busy, *idle):
             one.close()
     on_progress(progress)
+    return progress
 
 
 class _Worker:

@@ -28,6 +28,8 @@ class Variant(NamedTuple):
     """The curve or panel it belongs to."""
     x: float | None = None
     """Its place on the horizontal axis."""
+    tried: Sequence[Mapping[str, Any]] = ()
+    """Settings that it tries in the place of those that all others try (`TRIED`); there may be fewer of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +45,9 @@ class Request:
     given: Mapping[str, Any] = field(default_factory=dict)
     """Settings of every run."""
     tried: int = 1
-    """How many settings each variant tries, to go on with the one that is best on validation."""
+    """How many settings each variant tries at most, to go on with the one that is best on validation."""
+    only: Sequence[str] = ()
+    """Rows by name; all of them if there are none."""
     vary_split: bool = False
     """Whether seed `k` trains on split `k` of data sets with several fixed splits."""
 
@@ -80,6 +84,8 @@ class Experiment:
     """From the source of a data set to what is trained on it; nothing for a report that needs no run."""
     data: Sequence[str] = ("ogbn-arxiv",)
     backbones: Sequence[str] = ("gat",)
+    may_lack_runs: bool = False
+    """Whether `make` does without the runs that could not be trained."""
 
     def check(self, request: Request) -> None:
         """Raises `InputError` for settings that the experiment varies itself."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from legnn.datasets import CATALOG
+from legnn.errors import InputError, did_you_mean
 from legnn.experiments.experiment import Experiment, Request, Variant
 from legnn.experiments.planned import PlannedRun
 from legnn.experiments.tried import TRIED
@@ -30,6 +31,11 @@ class Plan:
     def __init__(self, experiment: Experiment, request: Request) -> None:
         experiment.check(request)
         self.experiment, self.request = experiment, request
+        names = dict.fromkeys(variant.name for source in request.data for variant in experiment.variants(source))
+        unknown = [name for name in request.only if name not in names]
+        if unknown:
+            close = did_you_mean(unknown[0], names)
+            raise InputError(f"{experiment.name} has no row {unknown[0]!r}{close}; choose from {', '.join(names)}")
         for cell in self.cells():
             for run in self._tried(cell):
                 run.check()
@@ -40,7 +46,8 @@ class Plan:
             variants = self.experiment.variants(source)
             for backbone in self.request.backbones:
                 for variant in variants:
-                    yield Cell(source, backbone, variant)
+                    if not self.request.only or variant.name in self.request.only:
+                        yield Cell(source, backbone, variant)
 
     def missing(self) -> list[PlannedRun]:
         """The runs that are known to be needed and not finished, each once, those of one data set together."""
@@ -49,15 +56,30 @@ class Plan:
 
     def settings_of(self, cell: Cell) -> Mapping[str, Any] | None:
         """The settings a cell goes on with; None while those it tries are not finished."""
-        tried = self._tried(cell)
+        best = self.best_tried(cell)
+        return None if best is None else dict(self._tried(cell)[best].given)
+
+    def num_tried(self, cell: Cell) -> int:
+        """How many settings a cell tries."""
+        return len(self._tried(cell))
+
+    def best_tried(self, cell: Cell) -> int | None:
+        """Which of the settings it tries a cell goes on with, from 0; None while they are not finished.
+
+        Settings that cannot be trained on this graph are left out, as long as others can.
+        """
+        tried, out = self._tried(cell), self.request.out
         if len(tried) == 1:
-            return dict(tried[0].given)
-        results = self._results(tried)
-        if results is None:
-            return None
-        accuracies = [0.0 if result.val is None else result.val.accuracy for result in results]
+            return 0
+        accuracies: dict[int, float] = {}
+        for number, run in enumerate(tried):
+            if (found := run.finished(out)) is not None:
+                val = found.result().val
+                accuracies[number] = 0.0 if val is None else val.accuracy
+            elif not run.has_failed(out):
+                return None
         # the first of equals
-        return dict(tried[accuracies.index(max(accuracies))].given)
+        return max(accuracies, key=lambda number: accuracies[number], default=None)
 
     def runs(self, cell: Cell) -> list[RunFolder]:
         """The finished runs of a cell, one a seed. All of them are there when nothing is missing."""
@@ -77,7 +99,7 @@ class Plan:
         # a variant that does not depend on the backbone names one, and is trained once for all
         base = {"backbone": cell.backbone, **cell.variant.settings, **self.request.given}
         # what the user or the variant gave is not tried otherwise
-        settings = [{**one, **base} for one in TRIED[: self.request.tried]]
+        settings = [{**one, **base} for one in (cell.variant.tried or TRIED)[: self.request.tried]]
         return [self._run(cell.source, one, 0) for one in settings]
 
     def _needed(self, cell: Cell) -> list[PlannedRun]:
@@ -85,10 +107,6 @@ class Plan:
         if given is None:
             return self._tried(cell)
         return [self._run(cell.source, given, seed) for seed in self._seeds]
-
-    def _results(self, runs: list[PlannedRun]) -> list[Result] | None:
-        found = [run.finished(self.request.out) for run in runs]
-        return None if None in found else [run.result() for run in found if run is not None]
 
     def _run(self, source: str, given: Mapping[str, Any], seed: int) -> PlannedRun:
         splits = CATALOG[source].num_splits if self.request.vary_split and source in CATALOG else 1

@@ -10,7 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from legnn.config import Settings
+from legnn.files import write_text
 from legnn.runs import RunFolder
+
+FAILURE = "failure.txt"
+"""File in the folder of a run that could not be trained."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,16 @@ class PlannedRun:
         words += ["as-train"] if given.get("as_train") else []
         name = "-".join([*words, hashlib.sha256(content.encode()).hexdigest()[:10]])
         return root / Path(self.source).name / name / f"seed-{self.seed}"
+
+    def fail(self, root: Path, why: str) -> None:
+        """Writes why the run cannot be trained, so that a comparison of settings can go on without it."""
+        folder = self.folder(root)
+        folder.mkdir(parents=True, exist_ok=True)
+        write_text(folder / FAILURE, why)
+
+    def has_failed(self, root: Path) -> bool:
+        """Whether the run could not be trained when it was tried."""
+        return (self.folder(root) / FAILURE).is_file() and self.finished(root) is None
 
     def finished(self, root: Path) -> RunFolder | None:
         """Returns its folder if the run came to its end, else None."""

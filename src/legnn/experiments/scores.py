@@ -81,35 +81,38 @@ def is_papers_data(run: RunFolder) -> bool:
     return same and data.features == "given" and not data.cross_label_edges
 
 
+def has_papers_data(plan: Plan, source: str) -> bool:
+    """Whether the runs on a data set have the data of the paper."""
+    if source not in paper_values.FEATURES:
+        return False
+    runs = next((runs for cell in plan.cells() if cell.source == source and (runs := plan.runs(cell))), [])
+    return bool(runs) and is_papers_data(runs[0])
+
+
 def paired_differences(
     rows: pd.DataFrame, score: str, base: str, others: Sequence[str]
 ) -> tuple[pd.DataFrame, list[str]]:
     """Returns the difference of each method to `base`, paired over seeds, and sentences that sum it up.
 
-    A row of the table is a data set and a backbone; its p value is that of the paired t-test, multiplied for the number
-    of rows by Holm's rule. Over all rows, Wilcoxon's signed-rank test asks whether a method helps more often than not.
+    A row of the table is a data set and a backbone on which both have run; its p value is that of the paired t-test,
+    multiplied for the number of rows by Holm's rule. Over all rows, Wilcoxon's signed-rank test asks whether a method
+    helps more often than not.
     """
-    from scipy.stats import ttest_rel, wilcoxon
+    from scipy.stats import wilcoxon
 
     table: list[dict[str, Any]] = []
     sentences = []
-    cells = dict(groups(rows, "data", "backbone"))
     for method in others:
-        gains, p_values = [], []
-        for part in cells.values():
-            both = part.pivot(index="seed", columns="method", values=score)
-            change = both[method] - both[base]
-            gains.append(change.to_numpy())
-            is_constant = len(change) < 2 or np.allclose(change, change.iloc[0])
-            p_values.append(math.nan if is_constant else float(ttest_rel(both[method], both[base]).pvalue))
-        adjusted = holm(p_values)
-        for (data, backbone), gain, p in zip(cells, gains, adjusted, strict=True):
-            wins = f"{int((gain > 0).sum())} of {len(gain)}"
+        gains = _gains(rows, score, base, method)
+        adjusted = holm([_paired_p_value(gain) for gain in gains.values()])
+        for ((data, backbone), gain), p in zip(gains.items(), adjusted, strict=True):
             table.append(
                 {"data": data, "backbone": backbone, "method": method, "difference": f"{gain.mean():+.4f}",
-                 "seeds won": wins, "p (Holm)": "" if math.isnan(p) else f"{p:.3f}{'*' if p < LEVEL else ''}"}
+                 "seeds won": _won(gain), "p (Holm)": _written_p(p)}
             )  # fmt: skip
-        means = np.array([gain.mean() for gain in gains])
+        means = np.array([gain.mean() for gain in gains.values()])
+        if not means.size:
+            continue
         better = int(((means > 0) & (np.array(adjusted) < LEVEL)).sum())
         worse = int(((means < 0) & (np.array(adjusted) < LEVEL)).sum())
         over_all = wilcoxon(means).pvalue if len(means) > 5 and means.any() else math.nan
@@ -119,6 +122,54 @@ def paired_differences(
             + ("." if math.isnan(over_all) else f"; Wilcoxon's test over the rows: p = {over_all:.4f}.")
         )
     return pd.DataFrame(table), sentences
+
+
+def pooled_differences(rows: pd.DataFrame, score: str, base: str, others: Sequence[str]) -> pd.DataFrame:
+    """Returns the difference of each method to `base`, one row a method, paired over data sets, backbones and seeds.
+
+    The p value is that of the paired t-test over all pairs, multiplied for the number of methods by Holm's rule.
+    """
+    table: list[dict[str, Any]] = []
+    p_values = []
+    for method in others:
+        gains = _gains(rows, score, base, method)
+        if not gains:
+            continue
+        pairs, means = np.concatenate(list(gains.values())), np.array([gain.mean() for gain in gains.values()])
+        p_values.append(_paired_p_value(pairs))
+        won = {"data sets won": _won(means), "pairs won": _won(pairs)}
+        table.append({"design": method, "difference": f"{pairs.mean():+.4f}", **won})
+    for row, p in zip(table, holm(p_values), strict=True):
+        row["p (Holm)"] = _written_p(p)
+    return pd.DataFrame(table)
+
+
+def _gains(rows: pd.DataFrame, score: str, base: str, method: str) -> dict[tuple[Any, ...], np.ndarray]:
+    """By data set and backbone, the gain of `method` over `base` with each seed, where both have run."""
+    found = {}
+    for cell, part in groups(rows, "data", "backbone"):
+        both = part.pivot(index="seed", columns="method", values=score).astype(float)
+        if method in both and base in both:
+            gain = (both[method] - both[base]).dropna().to_numpy()
+            if gain.size:
+                found[cell] = gain
+    return found
+
+
+def _paired_p_value(gain: np.ndarray) -> float:
+    """The p value of the paired t-test, NaN where there is nothing to test."""
+    from scipy.stats import ttest_1samp
+
+    is_constant = len(gain) < 2 or np.allclose(gain, gain[0])
+    return math.nan if is_constant else float(ttest_1samp(gain, 0.0).pvalue)
+
+
+def _won(gain: np.ndarray) -> str:
+    return f"{int((gain > 0).sum())} of {len(gain)}"
+
+
+def _written_p(p: float) -> str:
+    return "" if math.isnan(p) else f"{p:.3f}{'*' if p < LEVEL else ''}"
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -10,7 +10,7 @@ from legnn.experiments.plan import Plan
 from legnn.experiments.scores import (
     TEST_AND_VAL,
     groups,
-    is_papers_data,
+    has_papers_data,
     mean_std,
     mean_table,
     paired_differences,
@@ -71,30 +71,11 @@ def _by_method(plan: Plan, rows: pd.DataFrame, column: str, number: int) -> pd.D
     for (data, backbone), part in groups(rows, "data", "backbone"):
         scores = {method: mean_std(list(one[column])) for (method,), one in groups(part, "method")}
         table.append({"data": data, "backbone": backbone, **scores})
-        if _is_papers(plan, data) and backbone in paper_values.LABEL_USAGE[data]:
+        if has_papers_data(plan, data) and backbone in paper_values.LABEL_USAGE[data]:
             usage = paper_values.LABEL_USAGE[data][backbone]
             theirs = {method: written(usage[method][number]) for method in scores if method in usage}
             table.append({"data": f"{data} (paper)", "backbone": backbone, **theirs})
     return pd.DataFrame(table)
-
-
-def _is_papers(plan: Plan, source: str) -> bool:
-    """Whether the runs on a data set have the data of the paper."""
-    if source not in paper_values.FEATURES:
-        return False
-    runs = next((runs for cell in plan.cells() if cell.source == source and (runs := plan.runs(cell))), [])
-    return bool(runs) and is_papers_data(runs[0])
-
-
-def designs(plan: Plan) -> Report:
-    """Test accuracy of every model of the library, and the paper's of others where the data are the same."""
-    rows = run_rows(plan)
-    table = mean_table(rows, ["data", "method"], TEST_AND_VAL).to_dict("records")
-    for source in plan.request.data:
-        if _is_papers(plan, source):
-            theirs = paper_values.DESIGNS[source].items()
-            table += [{"data": source, "method": name, "in the paper": written(score)} for name, score in theirs]
-    return Report(tables={"": pd.DataFrame(table).fillna("")}, values=rows, notes=[OTHER_FEATURES])
 
 
 def scores(plan: Plan) -> Report:
@@ -131,7 +112,7 @@ def node_selection(plan: Plan) -> Report:
         for (data, method), part in groups(values, "data", "method"):
             shown = {name: mean_std(list(one[score])) for (name,), one in groups(part, "nodes")}
             table.append({"data": data, "method": method, **shown})
-            if _is_papers(plan, data):
+            if has_papers_data(plan, data):
                 paper = paper_values.NODE_SELECTION[method][number]
                 theirs = dict(zip(("train, own label shown", "validation", "test"), paper, strict=True))
                 table.append({"data": f"{data} (paper)", "method": method} | _four_digits(theirs))
@@ -150,7 +131,7 @@ def label_features(plan: Plan) -> Report:
     for (data, backbone), part in groups(rows, "data", "backbone"):
         scores = {name: mean_std(list(one["test_accuracy"])) for (name,), one in groups(part, "method")}
         table.append({"data": data, "backbone": backbone, **scores})
-        if _is_papers(plan, data) and data == "ogbn-arxiv" and backbone in paper_values.LABEL_FEATURES:
+        if has_papers_data(plan, data) and data == "ogbn-arxiv" and backbone in paper_values.LABEL_FEATURES:
             one_hot, mean = paper_values.LABEL_FEATURES[backbone]
             theirs = _four_digits({"one-hot": one_hot, "class mean": mean})
             table.append({"data": f"{data} (paper)", "backbone": backbone, **theirs})
@@ -208,7 +189,7 @@ def smoothness(plan: Plan) -> Report:
         for (data, backbone, method), one in groups(part, "data", "backbone", "method"):
             shown = {column: mean_std(list(one[column])) for column in columns}
             table.append({"data": data, "backbone": backbone, "method": method, **shown})
-            if nodes == "all" and data == "ogbn-arxiv" and _is_papers(plan, data):
+            if nodes == "all" and data == "ogbn-arxiv" and has_papers_data(plan, data):
                 paper = dict(zip(("GD", "NMI", "ARI"), paper_values.SMOOTHNESS[method], strict=True))
                 table.append({"data": f"{data} (paper)", "backbone": "", "method": method} | _four_digits(paper))
         tables[_HEADINGS[nodes]] = pd.DataFrame(table).fillna("")

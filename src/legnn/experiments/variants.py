@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
-from legnn.config.model import ARCHITECTURES, ModelSettings
+from legnn.config import GraphFacts
+from legnn.config.designs import DESIGNS
+from legnn.config.model import ModelSettings
 from legnn.data import Statistics, statistics
 from legnn.datasets import load
 from legnn.experiments.experiment import Variant
@@ -58,15 +61,38 @@ BATCHES = tuple(
 
 
 def other_model(name: str, architecture: str) -> Variant:
-    """A model that has no backbone."""
+    """A model that has no backbone; it names one, so that it is trained once for all."""
     return Variant(name, {"architecture": architecture, "backbone": ModelSettings.backbone})
 
 
 def designs(source: str) -> tuple[Variant, ...]:
-    """Every other model of the library, and LEGNN."""
-    others = (other_model(name, name) for name in ARCHITECTURES if name != "legnn")
-    smoothed = Variant("vanilla + C&S", {**VANILLA.settings, "postprocess": "correct_and_smooth"})
-    return *others, smoothed, LEGNN, AS_TRAIN
+    """The designs of other papers, those for several node types where there are several, and ours."""
+    facts = _facts(source)
+    few, has_types = facts.has_few_labels, facts.num_types > 1
+
+    def of_design(name: str, title: str | None = None, **settings: Any) -> Variant:
+        design = DESIGNS[name]
+        model = {"backbone": ModelSettings.backbone, **design.model, **settings}
+        return Variant(title or design.title, model, tried=design.tried(has_few_labels=few))
+
+    smooth = {"postprocess": "correct_and_smooth"}
+    backbones = ["gcnii", "appnp", "dagnn", *(["rgcn", "hgt"] if has_types else [])]
+    return (
+        *(of_design(name) for name, design in DESIGNS.items() if has_types or not design.is_typed),
+        of_design("mlp", "MLP + C&S", **smooth),
+        of_design("gcn", "GCN + C&S", **smooth),
+        LEGNN,
+        AS_TRAIN,
+        Variant("LEGNN + fixed threshold", {**AS_TRAIN.settings, "use_tc": False, "use_ec": False}),
+        Variant("LEGNN + top k", {**AS_TRAIN.settings, "choose": "top-k"}),
+        Variant("LEGNN + agreement", {**AS_TRAIN.settings, "choose": "agreement"}),
+        *(of_design(name, f"LEGNN ({DESIGNS[name].title})", labels="enhanced") for name in backbones),
+    )
+
+
+@lru_cache(maxsize=64)
+def _facts(source: str) -> GraphFacts:
+    return load(source).facts()
 
 
 def synthetic(source: str) -> tuple[Variant, ...]:

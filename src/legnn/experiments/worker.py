@@ -74,6 +74,8 @@ def train_planned(run: PlannedRun, root: Path) -> Outcome:
     except Interrupted:
         return Outcome(run, time.monotonic() - begin, is_stopped=True)
     except (InputError, OSError) as error:
+        if isinstance(error, InputError):
+            run.fail(root, str(error))
         return Outcome(run, time.monotonic() - begin, error=str(error))
     return Outcome(run, time.monotonic() - begin)
 
@@ -90,7 +92,8 @@ def _train(run: PlannedRun, folder: Path) -> None:
         if not found.is_finished:
             continue_run(found, reload_graph(found), callbacks)
         return
-    # a process that was killed while it made the folder leaves one without settings, which are written last
+    # a process that was killed while it made the folder leaves one without settings, which are written last, and a run
+    # that failed leaves the reason
     shutil.rmtree(folder, ignore_errors=True)
     graph, settings = _load(run)
     resolved = settings.resolve(graph.facts())

@@ -55,7 +55,8 @@ def sample_label_graph(
         ]
         sampled = draw.finish()
     # a block reads the nodes that the block before it computes, the first one all nodes
-    sizes = [sampled.nodes.numel(), *(layer.num_targets for layer in layers[:0:-1])]
+    size_in = sampled.nodes.numel()
+    sizes = [size_in, *(layer.num_targets for layer in layers[:0:-1])][: len(layers)]
     shown_count = rows.class_rowptr.diff().long()
     node_type = None if graph.node_type is None else graph.node_type[sampled.nodes]
     blocks = []
@@ -79,7 +80,7 @@ def sample_label_graph(
             shown_count=shown_count,
         )
         blocks.append(block)
-    return SampledLabelGraph(sampled.nodes, blocks, LabelEdges(sampled.shown, sampled.y, sizes[0], graph.num_classes))
+    return SampledLabelGraph(sampled.nodes, blocks, LabelEdges(sampled.shown, sampled.y, size_in, graph.num_classes))
 
 
 def all_neighbors(graph: LabelGraph, targets: Tensor) -> LabelBlock:

@@ -11,11 +11,14 @@ from torch_geometric.nn import GATv2Conv, GINConv, TransformerConv
 
 from legnn.config.model import BACKBONES as BACKBONE_NAMES
 from legnn.config.model import ModelSettings, register_choice
+from legnn.errors import InputError
 from legnn.nn.gat import GAT
 from legnn.nn.gcn import GCN
 from legnn.nn.gcnii import GCNII
+from legnn.nn.hgt import HGT
 from legnn.nn.layer import channels_per_head
 from legnn.nn.lifting import lift
+from legnn.nn.rgcn import RGCN
 from legnn.nn.sage import SAGE
 
 
@@ -45,12 +48,27 @@ def _own(layer: Callable[..., nn.Module], *names: str) -> Backbone:
     """A backbone from a layer of this library, which takes the settings `names` besides those that all layers take."""
 
     def backbone(spec: LayerSpec) -> nn.Module:
-        settings, channels = spec.settings, spec.channels
-        options = _options(spec) | {name: getattr(settings, name) for name in names}
-        # a batch norm would cancel the bias
-        bias = settings.bias and settings.norm != "batch"
-        label_bias = settings.bias and (settings.norm == "none" or settings.label_norm != "batch")
-        return layer(channels, channels, bias=bias, label_bias=label_bias, **options)
+        options = _options(spec) | _biases(spec.settings) | {name: getattr(spec.settings, name) for name in names}
+        return layer(spec.channels, spec.channels, **options)
+
+    return backbone
+
+
+def _typed(layer: Callable[..., nn.Module], *names: str) -> Backbone:
+    """A backbone from a layer that tells relations apart, each with weights of its own in place of a normalization."""
+
+    def backbone(spec: LayerSpec) -> nn.Module:
+        settings = spec.settings
+        if spec.enhanced and settings.normalize != "relation":
+            raise InputError(
+                f"normalize = {settings.normalize!r} needs gcn, sage or gat: {settings.backbone} has its own weights "
+                "within and between relations; give normalize = 'relation'"
+            )
+        return layer(
+            spec.channels, spec.channels, num_types=spec.num_types, relations=spec.relations, enhanced=spec.enhanced,
+            update_labels=spec.update_labels, label_edges=settings.label_edges, dropout=settings.layer_dropout,
+            **{name: getattr(settings, name) for name in names}, **_biases(settings),
+        )  # fmt: skip
 
     return backbone
 
@@ -76,6 +94,12 @@ def _options(spec: LayerSpec) -> dict[str, Any]:
     options = {name: getattr(spec.settings, name) for name in ("normalize", "node_weight", "absent_label")}
     dropout = spec.settings.layer_dropout
     return {"enhanced": spec.enhanced, "update_labels": spec.update_labels, "dropout": dropout, **options}
+
+
+def _biases(settings: ModelSettings) -> dict[str, bool]:
+    # a batch norm would cancel the bias
+    bias = settings.bias and settings.norm != "batch"
+    return {"bias": bias, "label_bias": settings.bias and (settings.norm == "none" or settings.label_norm != "batch")}
 
 
 def _gatv2(settings: ModelSettings, both: tuple[int, int], out: int) -> nn.Module:
@@ -105,8 +129,10 @@ BACKBONES: dict[str, Backbone] = {
     "gatv2": lifted(_gatv2),
     "transformer": lifted(_transformer),
     "gin": lifted(_gin),
+    "rgcn": _typed(RGCN),
+    "hgt": _typed(HGT, "heads"),
 }
-"""The first four are layers of this library; the others are PyG's convolutions, lifted."""
+"""gatv2, transformer and gin are PyG's convolutions, lifted; the others are layers of this library."""
 
 
 def register_backbone(name: str, backbone: Backbone) -> None:

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from legnn.errors import InputError
 from legnn.graph import LabelGraph, SampledLabelGraph
+from legnn.nn.layer import targets_of
 
 Nodes = tuple[Tensor, Tensor | None]
 """States of nodes `[n, D]` and, where labels are nodes, of labels `[C, D]`."""
@@ -38,6 +40,8 @@ class Model(nn.Module, ABC):
     """Whether shown labels reach the logits."""
     takes_weights: bool = True
     """Whether edge weights are used."""
+    edge_matrices: int = 0
+    """`[E, D]` matrices that training keeps of each stage."""
 
     @property
     def first(self) -> nn.Module | None:
@@ -58,6 +62,12 @@ class Model(nn.Module, ABC):
     def auxiliary(self, inputs: Any, graph: LabelGraph) -> tuple[float, Tensor] | None:
         """A second prediction that is trained beside `forward`: the weight of its loss, and its logits `[M, C]`."""
         return None
+
+    def check_weights(self, *, weighted: bool) -> None:
+        """Raises `InputError` for a graph with edge weights, if the model would ignore them."""
+        if weighted and not self.takes_weights:
+            name = type(self).__name__
+            raise InputError(f"{name} takes no edge weights; use `architecture=legnn`, or leave out the weights")
 
     def fit_labels(self, inputs: Any, graph: LabelGraph, nodes: Tensor, y: Tensor) -> None:
         """Learns the classes `y` `[n]` of `nodes` `[n]` at once; for a model without parameters, which has one epoch.
@@ -131,8 +141,6 @@ class StagedModel(Model):
             block, read = graph.layer(k), labels
             first: Nodes | None = None
             if self.reads_first:
-                # a slice of everything would still cost a pass over [M, D] in the gradient
-                own = start if start.size(0) == block.num_nodes else start[: block.num_nodes]
-                first = own, start_labels
+                first = targets_of(start, block), start_labels
             nodes, labels = self.stage(k, nodes, labels, block, first)
         return nodes, read

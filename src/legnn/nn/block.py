@@ -10,11 +10,15 @@ from legnn.nn.backbones import BACKBONES, LayerSpec
 from legnn.nn.base import Nodes
 from legnn.nn.layer import Linear, typed_linear
 from legnn.nn.products import product_and_pass
-from legnn.ops import apply_norm_act_dropout
+from legnn.ops import apply_norm_act_dropout, drop
+from legnn.ops.norm_act_dropout.reference import apply_norm
 
 
 class Block(nn.Module):
-    """`H' = dropout(relu(norm(layer(H) + residual(H))))`, for nodes and for labels."""
+    """`H' = dropout(relu(norm(layer(H) + residual(H))))`, for nodes and for labels.
+
+    A layer with `activates = False` has its activation inside: no ReLU follows.
+    """
 
     def __init__(self, spec: LayerSpec) -> None:
         super().__init__()
@@ -22,10 +26,10 @@ class Block(nn.Module):
         self.layer = BACKBONES[settings.backbone](spec)
         self.dropout = settings.dropout
         self.residual = _residual(settings.residual, channels)
-        self.norm = _norm(settings.norm, channels)
+        self.norm = make_norm(settings.norm, channels)
         if spec.enhanced and spec.update_labels:
             # a handful of labels is no batch to take statistics of: by default they have a layer norm
-            self.label_norm = None if self.norm is None else _norm(settings.label_norm, channels)
+            self.label_norm = None if self.norm is None else make_norm(settings.label_norm, channels)
             self.label_residual = _residual(settings.residual, channels)
 
     def forward(
@@ -43,12 +47,17 @@ class Block(nn.Module):
             x, new_labels = self.layer(x, labels, graph, add)
         else:
             x, new_labels = self.layer(x, labels, graph, add, first)
-        x = apply_norm_act_dropout(x, self.norm, self.dropout, training=self.training)
+        x = self._norm_act_dropout(x, self.norm)
         if new_labels is None or labels is None:
             return x, None
         if self.label_residual is not None:
             new_labels = new_labels + self.label_residual(labels)[:, : new_labels.size(1)]
-        return x, apply_norm_act_dropout(new_labels, self.label_norm, self.dropout, training=self.training)
+        return x, self._norm_act_dropout(new_labels, self.label_norm)
+
+    def _norm_act_dropout(self, x: Tensor, norm: nn.BatchNorm1d | nn.LayerNorm | None) -> Tensor:
+        if getattr(self.layer, "activates", True):
+            return apply_norm_act_dropout(x, norm, self.dropout, training=self.training)
+        return drop(x if norm is None else apply_norm(norm, x), self.dropout, training=self.training)
 
 
 class NormActDropout(nn.Module):
@@ -56,14 +65,15 @@ class NormActDropout(nn.Module):
 
     def __init__(self, settings: ModelSettings, channels: int) -> None:
         super().__init__()
-        self.norm, self.dropout = _norm(settings.norm, channels), settings.dropout
+        self.norm, self.dropout = make_norm(settings.norm, channels), settings.dropout
 
     def forward(self, x: Tensor) -> Tensor:
         """Shapes: `x` `[n, D]`, padded or not; returns as many columns."""
         return apply_norm_act_dropout(x, self.norm, self.dropout, training=self.training)
 
 
-def _norm(kind: str, channels: int) -> nn.BatchNorm1d | nn.LayerNorm | None:
+def make_norm(kind: str, channels: int) -> nn.BatchNorm1d | nn.LayerNorm | None:
+    """The norm that the setting `norm` names, or None."""
     if kind == "batch":
         return nn.BatchNorm1d(channels)
     return nn.LayerNorm(channels) if kind == "layer" else None

@@ -10,6 +10,8 @@ A layer with `reads_first = True` takes `first`, too: the states before the firs
 A layer with `reads_by_products = True` reads `x` by dropout and the products of `nn.products` alone: no other tensor
 shares the gradient it returns for `x`, which may therefore be changed in place.
 
+A layer with `activates = False` is followed by no activation.
+
 In training, `dropout` is applied to what a layer reads of the senders of messages, and in a draw of its own to what
 scores of targets are computed from; `add` and root weights are left alone.
 
@@ -23,6 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from legnn.errors import InputError
+from legnn.graph import LabelGraph
 from legnn.nn.products import product
 from legnn.ops.runtime.padding import pad_columns
 
@@ -64,6 +67,12 @@ def channels_per_head(out_channels: int, heads: int) -> int:
 def to_logits(x: Tensor, classes: int) -> Tensor:
     """`x` `[n, C]` or wider as logits `[n, C]`: without padding columns, in single precision at least."""
     return x[:, :classes].to(torch.promote_types(x.dtype, torch.float32))
+
+
+def targets_of(x: Tensor, graph: LabelGraph) -> Tensor:
+    """The rows of `x` `[N, D]` that are target nodes, `[M, D]`."""
+    # a slice of everything would still cost a pass over [M, D] in the gradient
+    return x if x.size(0) == graph.num_nodes else x[: graph.num_nodes]
 
 
 def column(values: Tensor, like: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from legnn.graph import LabelGraph
+from legnn.nn.layer import targets_of
 from legnn.nn.normalization import LabelScales, Normalization
 from legnn.nn.products import product
 from legnn.ops import AttentionConfig, AttentionOutput, attend, label_gather, propagate_messages
@@ -27,12 +28,6 @@ def aggregate_at_labels(from_nodes: Tensor, from_labels: Tensor | None, scales: 
     """`H_L' = Ŷᵀ H_N W_N + Ŝ H_L W_L` `[C, D]` from what nodes and labels send, not yet scaled at the target."""
     new_labels = scale_rows(from_nodes, scales.from_nodes)
     return new_labels if from_labels is None else new_labels + scale_rows(from_labels, scales.from_labels)
-
-
-def targets_of(x: Tensor | None, graph: LabelGraph) -> Tensor | None:
-    """The rows of `x` `[N, D]` that are target nodes."""
-    # a slice of everything would still cost a pass over [M, D] in the gradient
-    return x if x is None or x.size(0) == graph.num_nodes else x[: graph.num_nodes]
 
 
 def pass_messages(
@@ -52,7 +47,7 @@ def pass_messages(
     scales, label_scales = normalization.scales(graph, x, enhanced=labels is not None)
     message = None if labels is None else scale_rows(labels, label_scales.to_nodes)
     update_labels = update_labels and labels is not None
-    add = targets_of(add, graph)
+    add = None if add is None else targets_of(add, graph)
     nodes, sums = propagate_messages(graph, x, message, add, scales, update_labels=update_labels)
     return nodes, _new_labels(graph, sums, labels, label_scales)
 
@@ -82,7 +77,7 @@ def pass_linear_messages(
         scales, label_scales = normalization.scales(graph, x, enhanced=label_values is not None)
         update_labels = update_labels and label_values is not None
         nodes, sums = propagate_messages(graph, x, None, None, scales, update_labels=update_labels)
-        nodes = product(nodes, weight, targets_of(add, graph))
+        nodes = product(nodes, weight, None if add is None else targets_of(add, graph))
         if label_values is not None:
             factors = None if scales.from_label is None else scales.from_label.index_select(0, graph.shown)
             message = scale_rows(label_values, label_scales.to_nodes)
@@ -129,7 +124,7 @@ def pass_attention_messages(
     Shapes: `values_and_scores` as in `ops.attend`, `add` `[M, out]` or longer or None; returns `[M, out]`, `[C, out]`.
     """
     scales, label_scales = normalization.scales(graph, values_and_scores, enhanced=labels is not None)
-    add = targets_of(add, graph)
+    add = None if add is None else targets_of(add, graph)
     if labels is None:
         output = attend(graph, values_and_scores, None, None, add, scales, config, update_labels=False)
         return output.nodes, None

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 from torch import Tensor
 
-from legnn.baselines import ARCHITECTURES, POSTPROCESS
+from legnn.baselines import ARCHITECTURES, POSTPROCESS, LabelPropagation
 from legnn.config import ResolvedSettings, fanouts_for
 from legnn.data import GraphData
 from legnn.errors import InputError
@@ -13,8 +16,9 @@ from legnn.graph.selection import check_selection
 from legnn.nn import DataShape, Lift, Model
 from legnn.nn.lifting import check_liftable
 from legnn.runs.folder import DataCard, RunFolder
-from legnn.runs.resources import select_device, storage_device
+from legnn.runs.resources import explain_out_of_memory, select_device, storage_device
 from legnn.training import (
+    Agreement,
     ASTrain,
     Batching,
     FullBatch,
@@ -23,10 +27,13 @@ from legnn.training import (
     Objective,
     Predictor,
     Ranks,
+    SelfTrainingRule,
     Task,
+    TopK,
     Trainer,
     assign_folds,
     make_adam,
+    matrix_products,
     require_staged,
     training_precision,
 )
@@ -65,6 +72,7 @@ def check_settings(settings: ResolvedSettings, graph: GraphData, card: DataCard)
         model = make_model(settings, card, graph.label_x)
     if isinstance(settings.train.batch, int):
         require_staged(model)
+    model.check_weights(weighted=graph.adjacency.weight is not None)
     if any(isinstance(module, Lift) for module in model.modules()):
         check_liftable(weighted=graph.adjacency.weight is not None, label_edges=settings.model.label_edges)
     if model.uses_labels and settings.train.selection:
@@ -81,11 +89,30 @@ def make_task(settings: ResolvedSettings, graph: GraphData, device: torch.device
     )
 
 
+def make_rule(model: Model, task: Task, settings: ResolvedSettings) -> SelfTrainingRule | None:
+    """Returns what chooses pseudo labels, None without self-training."""
+    given = settings.self_training
+    if not given.as_train:
+        return None
+    if given.choose == "top-k":
+        return TopK(given)
+    if given.choose == "agreement":
+        second = LabelPropagation(settings.model.propagation_steps, settings.model.propagation_alpha)
+        # where the rule is asked: beside the model, if the graph is kept elsewhere
+        device = next(model.parameters(), task.x).device
+        return Agreement(given, second.classes(task.show(task.train)).to(device))
+    return ASTrain(given)
+
+
 def make_trainer(model: Model, task: Task, settings: ResolvedSettings, dtype: torch.dtype, ranks: Ranks) -> Trainer:
     """Returns the trainer of a run, before its first epoch."""
     train = settings.train
-    rule = ASTrain(settings.self_training) if settings.self_training.as_train else None
-    objective = Objective(alpha=train.alpha, selection=train.selection, uses_labels=model.uses_labels, rule=rule)
+    objective = Objective(
+        alpha=train.alpha,
+        selection=train.selection,
+        uses_labels=model.uses_labels,
+        rule=make_rule(model, task, settings),
+    )
     optimizer = make_adam(model.parameter_groups(train.weight_decay, train.layer_decay), train.lr)
     batching: Batching
     if isinstance(train.batch, str):
@@ -116,6 +143,27 @@ def make_trainer(model: Model, task: Task, settings: ResolvedSettings, dtype: to
         cosine_steps=train.cosine_steps,
         ties=train.ties,
     )
+
+
+@contextmanager
+def new_trainer(
+    settings: ResolvedSettings, graph: GraphData, card: DataCard, device: torch.device, ranks: Ranks
+) -> Iterator[Trainer]:
+    """Context in which a run trains, seeded and in its precision, with its trainer before the first epoch."""
+    precision = training_precision(settings.train.precision, device)
+    with explain_out_of_memory(settings), _seeded(settings.train.seed, device), matrix_products(precision.products):
+        task = make_task(settings, graph, device)
+        model = make_model(settings, card, graph.label_x)
+        model.fit_inputs(graph.x, graph.node_type)
+        yield make_trainer(model.to(device), task, settings, precision.dtype, ranks)
+
+
+@contextmanager
+def _seeded(seed: int, device: torch.device) -> Iterator[None]:
+    """Within it PyTorch draws from the run's seed; the caller's random state is left as it was."""
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        yield
 
 
 def make_inference(

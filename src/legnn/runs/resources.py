@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import torch
 
+from legnn.baselines import ARCHITECTURES
 from legnn.config import ResolvedSettings, fanouts_for
 from legnn.data import GraphData
 from legnn.errors import InputError, OutOfMemory
@@ -38,7 +39,10 @@ def select_device(name: str) -> torch.device:
 def size_of(graph: GraphData, settings: ResolvedSettings) -> Size:
     """Returns the numbers that the memory of a run on `graph` depends on."""
     model = settings.model
-    return Size(graph.num_nodes, graph.num_edges, graph.num_features, graph.num_classes, model.hidden, model.layers)
+    of_data = graph.num_nodes, graph.num_edges, graph.num_features, graph.num_classes
+    # builders that are no classes make models of operations without such matrices
+    edge_matrices = getattr(ARCHITECTURES[model.architecture], "edge_matrices", 0)
+    return Size(*of_data, model.hidden, model.layers, edge_matrices)
 
 
 def choose_batch(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,13 +15,13 @@ from legnn.config import ResolvedSettings, Settings
 from legnn.data import GraphData
 from legnn.datasets import Source
 from legnn.errors import InputError, Interrupted
-from legnn.runs.build import check_settings, make_inference, make_model, make_task, make_trainer
+from legnn.runs.build import check_settings, make_inference, new_trainer
 from legnn.runs.folder import DataCard, RunFolder
 from legnn.runs.graphs import load_new, reload_graph
-from legnn.runs.resources import choose_batch, explain_out_of_memory, select_device
+from legnn.runs.resources import choose_batch, select_device
 from legnn.runs.result import Result, device_name, versions
 from legnn.runs.run import Run, predictions_table, score_splits
-from legnn.training import EpochLog, Ranks, Trainer, join_ranks, matrix_products, restart_count, training_precision
+from legnn.training import EpochLog, Ranks, Trainer, join_ranks, restart_count
 
 
 class Callbacks(NamedTuple):
@@ -115,17 +114,13 @@ def _execute(
     device: torch.device,
     ranks: Ranks,
 ) -> Run:
-    train = settings.train
-    precision = training_precision(train.precision, device)
-    with explain_out_of_memory(settings), _seeded(train.seed, device), matrix_products(precision.products):
-        task = make_task(settings, graph, device)
-        model = make_model(settings, card, graph.label_x)
-        model.fit_inputs(graph.x, graph.node_type)
-        trainer = make_trainer(model.to(device), task, settings, precision.dtype, ranks)
-        checkpointer = Checkpointer(trainer, folder, train.checkpoint_seconds, is_writer=ranks.is_rank_zero)
+    with new_trainer(settings, graph, card, device, ranks) as trainer:
+        batching, model = trainer.batching, trainer.model
+        every = settings.train.checkpoint_seconds
+        checkpointer = Checkpointer(trainer, folder, every, is_writer=ranks.is_rank_zero)
         checkpointer.restore()
         _fit(trainer, checkpointer, callbacks, ranks)
-        predicted = make_inference(trainer.batching, model, graph, task, settings).predict().cpu()
+        predicted = make_inference(batching, model, graph, batching.task, settings).predict().cpu()
     result = _result(graph, settings, trainer, predicted, checkpointer.seconds)
     predictions = predictions_table(graph, predicted)
     if folder is not None and ranks.is_rank_zero:
@@ -212,11 +207,3 @@ def _result(
         versions=versions(),
         notes=graph.notes,
     )
-
-
-@contextmanager
-def _seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """Within it PyTorch draws from the run's seed; the caller's random state is left as it was."""
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(seed)
-        yield

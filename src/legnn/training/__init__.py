@@ -11,10 +11,12 @@ from legnn.training.optimizer import make_adam
 from legnn.training.precision import matrix_products, prediction_precision, training_precision
 from legnn.training.protocols import Batching, PostProcess, Predictor, SelfTrainingRule, require_staged
 from legnn.training.ranks import Ranks, join_ranks, restart_count, under_torchrun
+from legnn.training.self_training import Agreement, TopK
 from legnn.training.task import Task
 
 __all__ = [
     "ASTrain",
+    "Agreement",
     "Batching",
     "EpochLog",
     "FullBatch",
@@ -29,6 +31,7 @@ __all__ = [
     "Scores",
     "SelfTrainingRule",
     "Task",
+    "TopK",
     "Trainer",
     "assign_folds",
     "join_ranks",

@@ -137,8 +137,8 @@ class LayerWise:
         x, adjacency = self.task.x, self.task.graph.adjacency
         if x.device.type != self.device.type:
             return False
-        classes = self.task.graph.num_classes
-        size = Size(x.size(0), adjacency.num_edges, x.size(1), classes, model.channels, model.num_stages)
+        of_data = x.size(0), adjacency.num_edges, x.size(1), self.task.graph.num_classes
+        size = Size(*of_data, model.channels, model.num_stages, model.edge_matrices)
         return size.inference_bytes <= AT_ONCE_SHARE * total_bytes(self.device)
 
     @cached_property

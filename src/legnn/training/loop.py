@@ -105,15 +105,19 @@ class Trainer:
         is known, is for the reader.
         """
         while self.epoch < self.epochs and not self.stopper.is_over(self.epoch):
-            self.epoch += 1
-            self.schedule.before_epoch(self.epoch)
-            trained = self.batching.train_epoch(self.epoch)
+            trained = self.train_epoch()
             log = self._log(trained, self.batching.validate(self.shown_at_inference))
             if self.stopper.improves(self.epoch, log.val_accuracy, log.val_loss):
                 self.best = _copy(self.model.state_dict())
             if after_epoch(log):
                 break
         self.batching.reset()
+
+    def train_epoch(self) -> TrainMetrics:
+        """Train for one epoch more, without validation."""
+        self.epoch += 1
+        self.schedule.before_epoch(self.epoch)
+        return self.batching.train_epoch(self.epoch)
 
     def _log(self, trained: TrainMetrics, validated: ValMetrics) -> EpochLog:
         tensors = {**trained._asdict(), **{f"val_{name}": value for name, value in validated._asdict().items()}}

@@ -27,6 +27,8 @@ class Size:
     classes: int
     hidden: int
     layers: int
+    edge_matrices: int = 0
+    """`[E, D]` matrices of each layer, see `Model`."""
 
     @property
     def graph_bytes(self) -> int:
@@ -37,12 +39,17 @@ class Size:
     def training_bytes(self) -> int:
         """Of one full-batch step, the data included."""
         matrices = (MATRICES_OF_A_LAYER * self.layers + 2) * self.hidden + self.features + 4 * self.classes
-        return self.graph_bytes + self.nodes * matrices * SINGLE
+        return self.graph_bytes + self.nodes * matrices * SINGLE + self.layers * self._edge_bytes
 
     @property
     def inference_bytes(self) -> int:
         """Of predicting all nodes at once, the data included."""
-        return self.graph_bytes + self.nodes * (4 * self.hidden + self.features + 2 * self.classes) * SINGLE
+        matrices = 4 * self.hidden + self.features + 2 * self.classes
+        return self.graph_bytes + self.nodes * matrices * SINGLE + self._edge_bytes
+
+    @property
+    def _edge_bytes(self) -> int:
+        return self.edge_matrices * self.edges * self.hidden * SINGLE
 
 
 def free_bytes(device: torch.device) -> int:

@@ -92,9 +92,13 @@ class ASTrain:
         """Whether a probability of 1 would pass."""
         return confidence > self.settings.threshold
 
+    def is_sure(self, nodes: Tensor, y: Tensor, p: Tensor, confidence: float | Tensor) -> Tensor:
+        """`[U]` bool: the candidates that get a pseudo label, those with `p_i · TC > t`."""
+        return p * confidence > self.settings.threshold
+
     def choose(self, nodes: Tensor, y: Tensor, p: Tensor, confidence: float | Tensor) -> PseudoLabels:
-        """`ỹ_i = y_i` and `EC_i = p_i` where `p_i · TC > t`; all `[U]`."""
-        chosen = p * confidence > self.settings.threshold
+        """`ỹ_i = y_i` and `EC_i = p_i` where `is_sure`; all `[U]`."""
+        chosen = self.is_sure(nodes, y, p, confidence)
         evaluating = p if self.settings.use_ec else torch.ones_like(p)
         return PseudoLabels(nodes, y, chosen, evaluating * chosen)
 

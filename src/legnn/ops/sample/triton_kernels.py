@@ -283,5 +283,6 @@ class TritonSampler:
             self._nodes, self._rows.label_of, degree, node_labels, node_degrees, self._number, self._num_seeds, count,
             BLOCK=BLOCK,
         )  # fmt: skip
-        shown, y = torch.cat(self._shown), torch.cat(self._y)
+        # no layer may have been drawn
+        shown, y = (torch.cat([self._nodes[:0], *parts]) for parts in (self._shown, self._y))
         return SampledNodes(self._nodes, node_labels, node_degrees, shown, y, self._shown_by_targets)

@@ -1,0 +1,87 @@
+"""DeeperGCN (Li et al., 2020): many layers with softmax aggregation and residuals before the activation."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from legnn.config.model import ModelSettings
+from legnn.graph import LabelGraph, SampledLabelGraph
+from legnn.nn import DataShape
+from legnn.nn.base import Nodes
+from legnn.nn.block import NormActDropout, make_norm
+from legnn.nn.feature_model import FeatureModel
+from legnn.nn.features import Features, project
+from legnn.nn.layer import Linear, targets_of, to_logits
+from legnn.ops import Scales, apply_norm_act_dropout, propagate_messages
+
+EPSILON = 1e-7
+LEAST = -80.0
+"""Least exponent, beside the largest of all nodes: below it weights would be zero, and nothing divides by their sum."""
+
+
+class GENLayer(nn.Module):
+    r"""`MLP(h_i + Σ_j softmax_j(t m_j) m_j)` with messages `m_j = h_j + ε` of states that are not negative.
+
+    As PyG's `GENConv`: the softmax is over the neighbors, in each channel, `t` is learned, and the MLP has two matrices
+    with the norm between them. A weight depends on the neighbor and the sum alone, so that the aggregation is
+    `A (e ∘ m) / A e` with `e = exp(t m)`: there is no tensor of edges times channels.
+    """
+
+    def __init__(self, settings: ModelSettings, channels: int) -> None:
+        super().__init__()
+        self.temperature = nn.Parameter(torch.ones(()))
+        self.expand = Linear(channels, 2 * channels, bias=False)
+        self.norm = make_norm(settings.norm, 2 * channels)
+        self.contract = Linear(2 * channels, channels, bias=False)
+
+    def forward(self, x: Tensor, graph: LabelGraph) -> Tensor:
+        """Shapes: `x` `[N, D]`; returns `[M, D]`."""
+        x = targets_of(x, graph) + self.aggregate(x, graph)
+        return self.contract(apply_norm_act_dropout(self.expand(x), self.norm, 0.0, training=self.training))
+
+    def aggregate(self, x: Tensor, graph: LabelGraph) -> Tensor:
+        """`Σ_j softmax_j(t m_j) m_j` `[M, D]`, zero without neighbors."""
+        message = x.to(torch.promote_types(x.dtype, torch.float32)) + EPSILON
+        exponent = self.temperature * message
+        # a factor of all weights, which the division cancels
+        largest = exponent.detach().amax(0)
+        weight = (exponent - largest).clamp(min=LEAST).exp()
+        total, weights = (
+            propagate_messages(graph, one, None, None, Scales(), update_labels=False)[0]
+            for one in (weight * message, weight)
+        )
+        return (total / weights.where(weights > 0, 1.0)).to(x.dtype)
+
+
+class DeeperGCN(FeatureModel):
+    r"""`H⁰ = dropout(X) P + b`, `H^{k+1} = H^k + GEN_k(dropout(relu(norm_k(H^k))))`; `GEN` is a `GENLayer`.
+
+    The logits are `dropout(relu(norm(H^K))) W + b`.
+    """
+
+    def __init__(self, settings: ModelSettings, data: DataShape) -> None:
+        super().__init__(settings, data)
+        hidden, self.num_stages = settings.hidden, settings.layers
+        self.channels, self.num_classes, self.input_dropout = hidden, data.classes, settings.input_dropout
+        self.project = Linear(self.in_channels, hidden)
+        self.layers = nn.ModuleList(GENLayer(settings, hidden) for _ in range(settings.layers))
+        self.acts = nn.ModuleList(NormActDropout(settings, hidden) for _ in range(settings.layers + 1))
+        self.classifier = Linear(hidden, data.classes)
+
+    @property
+    def first(self) -> nn.Module:
+        """`P`."""
+        return self.project
+
+    def encode(self, inputs: Features, graph: LabelGraph | SampledLabelGraph) -> Nodes:
+        """`H⁰` `[n, D]`."""
+        return project(inputs, self.project, self.input_dropout, training=self.training), None
+
+    def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, first: Nodes | None) -> Nodes:
+        """`H^{k+1}` `[M, D]`."""
+        return targets_of(nodes, block) + self.layers[k](self.acts[k](nodes), block), None
+
+    def classify(self, nodes: Tensor) -> Tensor:
+        """`dropout(relu(norm(H^K))) W + b` `[n, C]`."""
+        return to_logits(self.classifier(self.acts[-1](nodes)), self.num_classes)

@@ -1,0 +1,100 @@
+"""GaAN (Zhang et al., 2018): attention whose heads are gated at each node."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch_geometric.utils import softmax
+
+from legnn.baselines.edge_messages import EdgeMessageModel, columns
+from legnn.config.model import ModelSettings
+from legnn.graph import LabelGraph, SampledLabelGraph
+from legnn.nn import DataShape
+from legnn.nn.base import Nodes
+from legnn.nn.block import NormActDropout
+from legnn.nn.features import Features, project
+from legnn.nn.layer import Linear, channels_per_head, targets_of, to_logits
+from legnn.nn.normalization import Normalization
+from legnn.ops import propagate_messages
+
+SLOPE = 0.1
+"""Of the LeakyReLU of the values."""
+MEAN = Normalization("relation", target=-1.0, source=0.0)
+"""`D^{-1} A`."""
+
+
+class GatedAttention(nn.Module):
+    r"""`y_i = FC_o(x_i ‖ g_i^1 Σ_j a_ij^1 v_j^1 ‖ … ‖ g_i^H Σ_j a_ij^H v_j^H)`.
+
+    In head `h`, `a_ij^h = softmax_j(FC_xa^h(x_i) · FC_za^h(x_j))` and `v_j^h = LeakyReLU(FC_v^h(x_j))`. The gates are
+    `g_i = sigmoid(FC_g(x_i ‖ max_j FC_m(x_j) ‖ mean_j x_j))` `[H]`. Keys, values of a head and `FC_m` have `D / H`
+    channels.
+    """
+
+    def __init__(self, channels: int, heads: int) -> None:
+        super().__init__()
+        self.heads, each = heads, channels_per_head(channels, heads)
+        self.query = nn.Linear(channels, channels)  # FC_xa
+        self.key = nn.Linear(channels, channels)  # FC_za
+        self.value = nn.Linear(channels, channels)  # FC_v
+        self.pool = nn.Linear(channels, each)  # FC_m
+        self.gate = nn.Linear(2 * channels + each, heads)  # FC_g
+        self.out = nn.Linear(2 * channels, channels)  # FC_o
+
+    def forward(self, x: Tensor, graph: LabelGraph, edge_index: Tensor) -> Tensor:
+        """Shapes: `x` `[N, D]`, `edge_index` `[2, E]` (source, target); returns `[M, D]`."""
+        source, target = edge_index
+        own, size = targets_of(x, graph), graph.num_nodes
+        gates = self._gates(x, own, graph, edge_index)
+        score = (self._split(self.query(own), target) * self._split(self.key(x), source)).sum(-1)
+        attention = softmax(score, target, num_nodes=size)[..., None]
+        values = self._split(F.leaky_relu(self.value(x), SLOPE), source)
+        heads = values.new_zeros(size, *values.shape[1:]).index_add(0, target, attention * values)
+        return self.out(torch.cat([own, (gates[..., None] * heads).flatten(1)], 1))
+
+    def _gates(self, x: Tensor, own: Tensor, graph: LabelGraph, edge_index: Tensor) -> Tensor:
+        """`g` `[M, H]`."""
+        source, target = edge_index
+        pooled = self.pool(x).index_select(0, source)
+        largest = pooled.new_zeros(graph.num_nodes, pooled.size(1))
+        # zero for a node without neighbors
+        largest = largest.scatter_reduce(0, target[:, None].expand_as(pooled), pooled, "amax", include_self=False)
+        scales = MEAN.scales(graph, x, enhanced=False)[0]
+        mean = propagate_messages(graph, x, None, None, scales, update_labels=False)[0]
+        return torch.sigmoid(self.gate(torch.cat([own, largest, mean], 1)))
+
+    def _split(self, x: Tensor, nodes: Tensor) -> Tensor:
+        """The rows `nodes` `[E]` of `x`, `[E, H, D / H]`."""
+        return x.index_select(0, nodes).unflatten(1, (self.heads, -1))
+
+
+class GaAN(EdgeMessageModel):
+    """`H⁰ = dropout(X) P + b`, `H^{k+1} = dropout(relu(norm(attention_k(H^k))))`, logits `H^K W + b`."""
+
+    def __init__(self, settings: ModelSettings, data: DataShape) -> None:
+        super().__init__(settings, data)
+        hidden, self.num_stages = settings.hidden, settings.layers
+        self.channels, self.num_classes, self.input_dropout = hidden, data.classes, settings.input_dropout
+        self.project = Linear(self.in_channels, hidden)
+        self.layers = nn.ModuleList(GatedAttention(hidden, settings.heads) for _ in range(settings.layers))
+        self.acts = nn.ModuleList(NormActDropout(settings, hidden) for _ in range(settings.layers))
+        self.classifier = Linear(hidden, data.classes)
+
+    @property
+    def first(self) -> nn.Module:
+        """`P`."""
+        return self.project
+
+    def encode(self, inputs: Features, graph: LabelGraph | SampledLabelGraph) -> Nodes:
+        """`H⁰` `[n, D]`."""
+        nodes = project(inputs, self.project, self.input_dropout, training=self.training)
+        return columns(nodes, self.channels), None
+
+    def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, first: Nodes | None) -> Nodes:
+        """`H^{k+1}` `[M, D]`."""
+        return self.acts[k](self.layers[k](nodes, block, self.edges_of(block))), None
+
+    def classify(self, nodes: Tensor) -> Tensor:
+        """`H^K W + b` `[n, C]`."""
+        return to_logits(self.classifier(nodes), self.num_classes)

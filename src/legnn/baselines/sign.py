@@ -1,0 +1,132 @@
+"""SIGN (Frasca et al., 2020): a perceptron on features that were propagated beforehand."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from legnn.baselines.gcn_propagation import gcn_propagate
+from legnn.config.model import ModelSettings
+from legnn.graph import Adjacency, LabelGraph, SampledLabelGraph
+from legnn.nn import DataShape
+from legnn.nn.base import Nodes
+from legnn.nn.block import make_norm
+from legnn.nn.feature_model import FeatureModel
+from legnn.nn.features import Features, compact, project
+from legnn.nn.layer import Linear, add_bias, targets_of, to_logits
+from legnn.nn.products import product
+from legnn.ops import drop
+from legnn.ops.norm_act_dropout.reference import apply_norm
+from legnn.ops.runtime.padding import padded_width
+
+
+class _Hops(NamedTuple):
+    """What was propagated over an adjacency, kept for the next epoch."""
+
+    inputs: Tensor
+    hops: list[Features]
+    """`X`, `Â X`, `Â² X`, …"""
+
+
+_kept: WeakKeyDictionary[Adjacency, _Hops] = WeakKeyDictionary()
+"""The last hops of each adjacency, as long as it lives."""
+
+
+class Branch(nn.Module):
+    """`dropout(prelu(norm(dropout(x) Θ + b)))`."""
+
+    def __init__(self, in_channels: int, settings: ModelSettings) -> None:
+        super().__init__()
+        self.input_dropout, self.dropout = settings.input_dropout, settings.dropout
+        self.linear = Linear(in_channels, settings.hidden)
+        self.norm = make_norm(settings.norm, settings.hidden)
+        self.slope = nn.Parameter(torch.tensor(0.25))
+
+    def forward(self, x: Features) -> Tensor:
+        """Shapes: `x` `[n, F]`; returns `[n, D]`."""
+        h = project(x, self.linear, self.input_dropout, training=self.training)
+        h = h if self.norm is None else apply_norm(self.norm, h)
+        return drop(F.prelu(h, self.slope.to(h.dtype)), self.dropout, training=self.training)
+
+
+class SIGN(FeatureModel):
+    """`Z = [B_0(X) ‖ B_1(Â X) ‖ … ‖ B_K(Â^K X)]`, and `Z Ω + b` are the logits; `B_k` is a `Branch`.
+
+    Computed as the sum of `B_k(Â^k X) Ω_k`: states are `[Â^k X ‖ the sum below k]`. In the full batch `Â^k X` is
+    computed once for each `inputs`, which are recognized by identity, so that their contents must not change.
+    """
+
+    def __init__(self, settings: ModelSettings, data: DataShape) -> None:
+        super().__init__(settings, data)
+        self.num_stages, self.num_classes = settings.hops, data.classes
+        self.hidden, self.channels = settings.hidden, self.in_channels + data.classes
+        self.branches = nn.ModuleList(Branch(self.in_channels, settings) for _ in range(settings.hops + 1))
+        self.classifier = Linear((settings.hops + 1) * settings.hidden, data.classes)  # Ω
+
+    @property
+    def first(self) -> nn.Module:
+        """The branches, each of which has a first matrix."""
+        return self.branches
+
+    def inputs(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> Tensor:
+        """Features `[n, F]` that can be propagated: scaled, and not sparse."""
+        return self.batch_inputs(x, dtype, node_type)
+
+    def forward(self, inputs: Tensor, graph: LabelGraph | SampledLabelGraph) -> Tensor:
+        """Logits `[M, C]`; over a whole graph from hops that are computed once."""
+        if isinstance(graph, SampledLabelGraph):
+            return super().forward(inputs, graph)
+        total: Tensor | None = None
+        for k, x in enumerate(self._hops(inputs, graph)):
+            total = self._add_branch(total, k, x)
+        assert total is not None
+        return self._logits(total)
+
+    def encode(self, inputs: Tensor, graph: LabelGraph | SampledLabelGraph) -> Nodes:
+        """`X`, and the columns of the sum."""
+        total = inputs.new_zeros(inputs.size(0), padded_width(self.num_classes, inputs))
+        return torch.cat([inputs, total], 1), None
+
+    def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, first: Nodes | None) -> Nodes:
+        """`[Â^{k+1} X ‖ the sum up to k]` from `[Â^k X ‖ the sum below k]`."""
+        own, total = self._split(targets_of(nodes, block))
+        # no parameter is in it: a gradient would travel along the edges for nothing
+        x = self._split(nodes.detach())[0]
+        return torch.cat([gcn_propagate(block, x), self._add_branch(total, k, own.detach())], 1), None
+
+    def classify(self, nodes: Tensor) -> Tensor:
+        """Logits `[n, C]`."""
+        x, total = self._split(nodes)
+        return self._logits(self._add_branch(total, self.num_stages, x.detach()))
+
+    def _split(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
+        width = padded_width(self.in_channels, nodes)
+        return nodes[:, :width], nodes[:, width:]
+
+    def _add_branch(self, total: Tensor | None, k: int, x: Features) -> Tensor:
+        """`total + B_k(x) Ω_k` `[n, C]`."""
+        part = self.classifier.weight[:, k * self.hidden : (k + 1) * self.hidden]
+        return product(self.branches[k](x), part, total)
+
+    def _logits(self, total: Tensor) -> Tensor:
+        return to_logits(add_bias(total, self.classifier.bias), self.num_classes)
+
+    @torch.no_grad()
+    def _hops(self, inputs: Tensor, graph: LabelGraph) -> list[Features]:
+        """`Â^k X` for `k` from 0 to `K`, each sparse where that is faster."""
+        kept = _kept.get(graph.adjacency)
+        if kept is None or kept.inputs is not inputs or len(kept.hops) != self.num_stages + 1:
+            x, hops = inputs, [self._compact(inputs)]
+            for _ in range(self.num_stages):
+                x = gcn_propagate(graph, x)
+                hops.append(self._compact(x))
+            kept = _kept[graph.adjacency] = _Hops(inputs, hops)
+        return kept.hops
+
+    def _compact(self, x: Tensor) -> Features:
+        # entries of sparse features are kept in single precision
+        return compact(x[:, : self.in_channels].to(torch.promote_types(x.dtype, torch.float32)), x.dtype)

@@ -1,0 +1,185 @@
+"""The comparison of designs: scores and costs, tests against LEGNN, and ranks over the data sets."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from legnn.analysis.cost import REPEATS, WARM_UP, training_cost
+from legnn.analysis.ranks import critical_difference, friedman_p_value, mean_ranks
+from legnn.config import DataSettings
+from legnn.errors import plural
+from legnn.experiments import paper_values
+from legnn.experiments.experiment import Report
+from legnn.experiments.plan import Cell, Plan
+from legnn.experiments.rank_picture import draw_ranks
+from legnn.experiments.scores import (
+    LEVEL,
+    groups,
+    has_papers_data,
+    mean_std,
+    pooled_differences,
+    run_rows,
+    written,
+)
+from legnn.experiments.tables import OTHER_FEATURES, SCORES
+from legnn.experiments.variants import AS_TRAIN, LEGNN
+from legnn.runs import Run, RunFolder
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def designs(plan: Plan) -> Report:
+    """Every design on every data set: scores, published figures, costs, paired tests, and ranks with their picture."""
+    rows = run_rows(plan)
+    places = rows["data"].map(lambda source: Path(source).name)
+    # one place of comparison each, as data sets are
+    several = len(plan.request.backbones) > 1
+    rows = rows.assign(place=places + ", " + rows["backbone"] if several else places)
+    tables = {f"Test {name}": _wide(rows, column) for name, column in SCORES.items()}
+    if len(published := _published(plan, rows)):
+        tables["Published figures"] = published
+    notes = [f"Mean ± unbiased deviation over {plan.request.seeds} seeds.", OTHER_FEATURES]
+    names = list(dict.fromkeys(rows["method"]))
+    for base in (LEGNN.name, AS_TRAIN.name):
+        others = [name for name in names if name != base]
+        if base in names and len(found := pooled_differences(rows, "test_accuracy", base, others)):
+            tables[f"Difference of test accuracy to {base}"] = found
+    notes.append(
+        "Differences are paired over data sets and seeds; p is that of the paired t-test over all pairs, adjusted by "
+        f"Holm's rule for the number of designs, and * marks p < {LEVEL}. Seeds of one data set are not independent "
+        "samples of data: ranks, which count each data set once, are the stricter comparison."
+    )
+    ranked, figure, sentences = rank_designs(rows)
+    tables |= ranked | {"Cost": _cost(plan)}
+    notes += [
+        *sentences,
+        "Cost: means over seeds; seconds an epoch are those of the run, validation and its last prediction included, "
+        "divided by its epochs, while runs shared the device (`design-cost` measures each alone); setting: which of "
+        "those that the design tried was best on validation, and of how many.",
+    ]
+    return Report(tables=tables, values=rows.drop(columns="place"), figure=figure, notes=notes)
+
+
+def design_cost(plan: Plan) -> Report:
+    """Seconds of a training epoch and peak memory of every design, measured anew and alone on the device."""
+    table: list[dict[str, Any]] = []
+    graph, data = None, None
+    for cell in plan.cells():
+        for folder in plan.runs(cell)[:1]:
+            run = Run.open(folder.path)
+            if graph is None or run.settings.data != data:
+                # the designs of a data set share its graph, which is read once
+                graph, data = run.own_graph(), run.settings.data
+            found = training_cost(replace(run, graph=graph), str(plan.request.given.get("device", "auto")))
+            peak = None if found.peak_bytes is None else found.peak_bytes / 2**30
+            row = _about(plan, cell) | {"parameters": run.result.parameters}
+            table.append({**row, "s an epoch": found.seconds, "peak memory (GiB)": peak})
+    values = pd.DataFrame(table)
+    notes = [
+        f"The run of seed 0 of each design, with new weights: the median of {REPEATS} epochs of training after "
+        f"{WARM_UP} to warm up, without validation, and nothing else on the device. Peak memory is what PyTorch "
+        "allocates on a GPU, graph and features included; on a CPU it is not measured.",
+    ]
+    return Report(tables={"": values}, values=values, notes=notes)
+
+
+def _about(plan: Plan, cell: Cell) -> dict[str, Any]:
+    """The first columns of a table of costs."""
+    about = {"design": cell.variant.name, "data": Path(cell.source).name}
+    return about | ({"backbone": cell.backbone} if len(plan.request.backbones) > 1 else {})
+
+
+def _wide(rows: pd.DataFrame, score: str) -> pd.DataFrame:
+    """One row a design, one column a data set."""
+    table = [
+        {"design": name, **{place: mean_std(list(one[score])) for (place,), one in groups(part, "place")}}
+        for (name,), part in groups(rows, "method")
+    ]
+    return pd.DataFrame(table)[["design", *dict.fromkeys(rows["place"])]].fillna("")
+
+
+def _published(plan: Plan, rows: pd.DataFrame) -> pd.DataFrame:
+    """Published accuracies where data, features and split are the same, ours beside them where the design has run."""
+    ours = {key: mean_std(list(part["test_accuracy"])) for key, part in groups(rows, "data", "method")}
+    table: list[dict[str, str]] = []
+    for source in plan.request.data:
+        figures: dict[str, str] = {}
+        if has_papers_data(plan, source):
+            figures = {name: written(score) for name, score in paper_values.DESIGNS[source].items()}
+        elif source in paper_values.PUBLISHED_DESIGNS and _has_public_split(plan, source):
+            found = paper_values.PUBLISHED_DESIGNS[source]
+            figures = {name: f"{value:.3f}" for name, value in found.items() if (source, name) in ours}
+        table += [
+            {"data": source, "design": name, "ours": ours.get((source, name), ""), "published": figure}
+            for name, figure in figures.items()
+        ]
+    return pd.DataFrame(table)
+
+
+def _has_public_split(plan: Plan, source: str) -> bool:
+    """Whether the runs on a Planetoid graph have its own features, its own edges and the public split."""
+
+    def is_public(run: RunFolder) -> bool:
+        data = run.settings.data
+        return data.features == "given" and data.split == DataSettings.split and not data.cross_label_edges
+
+    return all(is_public(run) for cell in plan.cells() if cell.source == source for run in plan.runs(cell))
+
+
+def _cost(plan: Plan) -> pd.DataFrame:
+    """Parameters, epochs, seconds an epoch and the chosen setting of each design on each data set."""
+    table: list[dict[str, Any]] = []
+    for cell in plan.cells():
+        results, best = plan.results(cell), plan.best_tried(cell)
+        if not results or best is None:
+            continue
+        epochs = sum(result.epochs for result in results)
+        seconds = sum(result.seconds for result in results)
+        row = _about(plan, cell) | {"parameters": results[0].parameters, "epochs": round(epochs / len(results))}
+        table.append({**row, "s an epoch": seconds / epochs, "setting": f"{best + 1} of {plan.num_tried(cell)}"})
+    return pd.DataFrame(table)
+
+
+def rank_designs(rows: pd.DataFrame) -> tuple[dict[str, pd.DataFrame], Figure | None, list[str]]:
+    """Tables of mean ranks, the picture of the first, and sentences about them.
+
+    Designs that ran on every data set are ranked over all of them. Where some ran on a part only, such as those for
+    several node types, all designs are ranked once more, over the data sets that all of them ran on.
+    """
+    means = rows.astype({"test_accuracy": float}).groupby(["place", "method"], sort=False)["test_accuracy"].mean()
+    scores = means.unstack("method").reindex(index=rows["place"].unique(), columns=rows["method"].unique())
+    scores = scores.dropna(how="all")
+    parts = {"of the designs that ran on all data sets": scores.dropna(axis=1)}
+    parts["on the data sets that all designs ran on"] = scores.dropna(axis=0)
+    if scores.notna().all(axis=None):
+        parts = {"": scores}
+    tables: dict[str, pd.DataFrame] = {}
+    figure, notes = None, []
+    for which, part in parts.items():
+        heading = f"Mean ranks {which}".rstrip()
+        N, k = part.shape
+        if N < 2 or k < 2:
+            few = f"{plural(N, 'data set')} and {plural(k, 'design')}"
+            notes.append(f"{heading}: none, for there would be {few}, and ranks need two of each.")
+            continue
+        ranks, difference = mean_ranks(part), critical_difference(k, N)
+        behind = ranks - ranks.min()
+        marks = [f"{value:.2f}{'*' if value > difference else ''}" for value in behind]
+        table = pd.DataFrame({"design": part.columns, "mean rank": ranks.round(2), "behind the best": marks})
+        tables[heading] = table.sort_values("mean rank", kind="stable")
+        p = friedman_p_value(part)
+        friedman = "" if math.isnan(p) else f" Friedman's test that all rank alike: p = {p:.4f}."
+        notes.append(
+            f"{heading}: of mean test accuracy on {N} data sets, 1 is the best.{friedman} Nemenyi's critical "
+            f"difference of {k} designs at {LEVEL} is {difference:.2f}; * marks what is farther behind the best."
+        )
+        if figure is None:
+            own = [name for name in part.columns if name.startswith(LEGNN.name)]
+            figure = draw_ranks(list(part.columns), ranks.tolist(), difference, own)
+    return tables, figure, notes

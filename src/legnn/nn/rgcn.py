@@ -1,0 +1,104 @@
+"""RGCN (Schlichtkrull et al., 2018) over a label graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from legnn.graph import LabelEdges, LabelGraph
+from legnn.nn.layer import Linear, column, targets_of, typed_linear
+from legnn.nn.message_passing import pass_linear_messages
+from legnn.nn.normalization import Normalization
+from legnn.nn.relations import ONE_RELATION, Relation, relation_graph
+from legnn.ops import Scales, add_labels_, drop, propagate_messages
+from legnn.ops.csr.adjacency import Adjacency
+
+MEAN = Normalization("relation", target=-1.0, source=0.0)
+"""Over the edges of a relation that are there: of a sample, over the sample."""
+
+
+class RGCN(nn.Module):
+    r"""`h_i' = W_0,τ(i) h_i + Σ_r 1 / |N_i^r| Σ_{j ∈ N_i^r} W_r h_j + W_LN h_{y_i} + b_τ(i)`, `τ` the type of a node.
+
+    A label is one more neighbor of the nodes that show it, and the nodes are those of the label:
+    `h_c' = R_L h_c + 1 / n_c Σ_{y_j = c} W_NL h_j + W_LL Σ_d S_cd h_d / Σ_d S_cd + b_L`, the third term with
+    label–label edges `S` only. On a weighted graph the means are weighted. `bias=False` leaves out `b_τ` and
+    `label_bias=False` `b_L`, which a batch norm would cancel; `dropout` is described in `nn.layer`.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        num_types: int = 1,
+        relations: Sequence[Relation] = (),
+        enhanced: bool = True,
+        update_labels: bool = True,
+        label_edges: bool = False,
+        bias: bool = True,
+        label_bias: bool = True,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.num_types, self.relations, self.dropout = num_types, tuple(relations) or ONE_RELATION, dropout
+        update_labels = enhanced and update_labels
+
+        def matrix(needed: bool) -> Linear | None:
+            return typed_linear(in_channels, out_channels) if needed else None
+
+        self.roots = nn.ModuleList(Linear(in_channels, out_channels, bias=bias) for _ in range(num_types))  # W_0, b
+        self.neighbors = nn.ModuleList(typed_linear(in_channels, out_channels) for _ in self.relations)  # W_r
+        self.label_to_node = matrix(enhanced)  # W_LN
+        self.node_to_label = matrix(update_labels)  # W_NL
+        self.label_to_label = matrix(update_labels and label_edges)  # W_LL
+        self.label_root = Linear(in_channels, out_channels, bias=label_bias) if update_labels else None  # R_L, b_L
+
+    def forward(
+        self, x: Tensor, labels: Tensor | None, graph: LabelGraph, add: Tensor | None = None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Shapes: `x` `[N, in]`, `labels` `[C, in]` or None; returns `[M, out]`, `[C, out]` or None, see `nn.layer`."""
+        edges = relation_graph(graph, self.num_types, self.relations)
+        parts = [root(own) for root, own in zip(self.roots, edges.targets.split(x), strict=True)]
+        sent = drop(x, self.dropout, training=self.training)
+        by_type = edges.sources.split(sent)
+        for linear, ((source, target), relation) in zip(self.neighbors, edges.relations.items(), strict=True):
+            weight = linear.get_parameter("weight")
+            parts[target] = pass_linear_messages(
+                relation, by_type[source], weight, None, parts[target], MEAN, update_labels=False
+            )[0]
+        nodes = edges.targets.join(parts)
+        add = None if add is None else targets_of(add, graph)
+        nodes = nodes if add is None else nodes + add
+        if labels is None or self.label_to_node is None:
+            return nodes, None
+        dropped = drop(labels, self.dropout, training=self.training)
+        nodes = add_labels_(graph.to_nodes, nodes, self.label_to_node(dropped))
+        if self.label_root is None or self.node_to_label is None:
+            return nodes, None
+        new_labels = self.label_root(labels) + self.node_to_label(shown_mean(graph, sent))
+        if self.label_to_label is not None and graph.label_adjacency is not None:
+            S = graph.label_adjacency.to(labels.dtype)
+            total = S.sum(1, keepdim=True)
+            new_labels = new_labels + self.label_to_label(S @ dropped / total.masked_fill(total == 0, 1.0))
+        return nodes, new_labels[:, : self.label_root.out_features]
+
+
+class _ToLabels(NamedTuple):
+    """The label edges alone, in the form of a graph that computes no nodes."""
+
+    adjacency: Adjacency
+    to_nodes: LabelEdges
+    to_labels: LabelEdges
+
+
+def shown_mean(graph: LabelGraph, x: Tensor) -> Tensor:
+    """The mean of `x` `[N, D]` over the nodes that send to each label, `[C, D]`; zero where none does."""
+    rows, edges = graph.adjacency, graph.to_labels
+    no_nodes = Adjacency(torch.zeros_like(rows.rowptr[:1]), rows.col[:0], None, rows.num_cols)
+    total = propagate_messages(_ToLabels(no_nodes, edges, edges), x, None, None, Scales(), update_labels=True)[1]
+    assert total is not None
+    return total / column(edges.count.clamp(min=1), total)

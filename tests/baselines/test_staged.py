@@ -1,0 +1,101 @@
+"""Whatever is computed stage by stage is the same in the whole graph, over samples of everything, and in chunks."""
+
+import pytest
+import torch
+from tests.baselines.peers import (
+    CLASSES,
+    NODES,
+    OTHERS,
+    features,
+    graph_for,
+    is_staged,
+    make,
+    node_types,
+    task_for,
+)
+
+from legnn.graph import sample_label_graph
+from legnn.ops.runtime import padding
+from legnn.training import LayerWise
+
+STAGED = [name for name in OTHERS if is_staged(name)]
+SEEDS = torch.tensor([23, 3, 20, 0, 7])
+EXACT = {"rtol": 1e-10, "atol": 1e-10}
+
+
+def outcome(model, inputs, graph, rows=slice(None)):
+    """Logits and the gradients of all parameters."""
+    model.zero_grad()
+    logits = model(inputs, graph)[rows]
+    logits.square().sum().backward()
+    gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+    return logits.detach(), {name: gradient.clone() for name, gradient in gradients.items()}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("layers", [1, 3])
+@pytest.mark.parametrize("name", STAGED)
+def test_a_sample_of_everything_is_the_whole_graph(name, layers, weighted):
+    graph, x, kind = graph_for(name, weighted=weighted), features(), node_types(name)
+    # the seeds of a sample show no label
+    graph = graph.hide(SEEDS)
+    # norms by row: a batch of the seeds has other statistics than one of all nodes
+    model = make(name, graph, layers=layers).train()
+    if weighted and not model.takes_weights:
+        pytest.skip("it takes no edge weights, see below")
+    sample = sample_label_graph(graph, SEEDS, [None] * model.num_stages, (12, 34))
+    of_sample = None if kind is None else kind[sample.nodes]
+    whole = outcome(model, model.inputs(x, None, kind), graph, SEEDS)
+    part = outcome(model, model.batch_inputs(x[sample.nodes], None, of_sample), sample)
+    torch.testing.assert_close(part, whole, **EXACT)
+
+
+@pytest.mark.parametrize("norm", ["none", "batch", "layer"])
+@pytest.mark.parametrize("name", STAGED)
+def test_inference_in_chunks_is_that_of_the_whole_graph(name, norm):
+    graph, x = graph_for(name), features().float()
+    model, task = make(name, graph, norm=norm).float(), task_for(graph, x)
+    nodes = torch.tensor([5, 21, 13, 2])
+    with torch.no_grad():
+        whole = model(model.inputs(x, None, task.node_type), task.show(task.train))
+    assert whole.shape == (NODES, CLASSES)
+    chunks = LayerWise(model, task, torch.device("cpu"), torch.float32, chunk_size=7)
+    torch.testing.assert_close(chunks.logits(task.train, nodes), whole[nodes], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("norm", ["none", "batch", "layer"])
+@pytest.mark.parametrize("name", OTHERS)
+def test_padding_columns_change_nothing(name, norm, monkeypatch):
+    graph, x, found = graph_for(name), features().float(), []
+    for multiple in (1, 8):
+        monkeypatch.setitem(padding.COLUMN_MULTIPLE, "cpu", multiple)
+        model = make(name, graph, norm=norm, hidden=6, layers=2, dropout=0.3, input_dropout=0.2).float().train()
+        if not list(model.parameters()):
+            pytest.skip("nothing is trained")
+        torch.manual_seed(3)
+        found.append(outcome(model, model.inputs(x, None, node_types(name)), graph))
+    # dropout without a norm is drawn by row and column, so that padding does not change it
+    torch.testing.assert_close(found[1], found[0], rtol=2e-4, atol=2e-4)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_sparse_features_are_those_that_are_not(name):
+    graph, x, kind = graph_for(name), features(0.15), node_types(name)
+    model = make(name, graph)
+    with torch.no_grad():
+        logits = model(model.inputs(x, None, kind), graph)
+        if is_staged(name):
+            torch.testing.assert_close(model(model.batch_inputs(x, None, kind), graph), logits, **EXACT)
+    assert logits.shape == (NODES, CLASSES)
+    assert logits.isfinite().all()
+
+
+@pytest.mark.parametrize("norm", ["none", "batch", "layer"])
+@pytest.mark.parametrize("name", OTHERS)
+def test_features_in_bf16_give_logits_in_single_precision(name, norm):
+    graph, x, kind = graph_for(name), features().float(), node_types(name)
+    model = make(name, graph, norm=norm).float()
+    with torch.no_grad():
+        exact, coarse = (model(model.inputs(x, dtype, kind), graph) for dtype in (None, torch.bfloat16))
+    assert coarse.dtype == torch.float32
+    torch.testing.assert_close(coarse, exact, rtol=0.1, atol=0.1)
