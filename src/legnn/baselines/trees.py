@@ -66,10 +66,17 @@ class TreeEnsemble(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Scores `[n, K]` in double precision for features `x` `[n, F]`."""
-        rows = max(CHUNK // max(self.root.numel(), 1), 1)
-        return torch.cat([self._follow(chunk) for chunk in x.split(rows)])
+        if x.device.type == "cpu":
+            # not every command needs numba, which takes a moment to import
+            from legnn.baselines.tree_kernels import follow
 
-    def _follow(self, x: Tensor) -> Tensor:
+            trees = self.feature, self.threshold, self.left, self.right, self.value, self.root, self.baseline
+            return follow(x, *trees)
+        rows = max(CHUNK // self.root.numel(), 1)
+        return torch.cat([self.follow(chunk) for chunk in x.split(rows)])
+
+    def follow(self, x: Tensor) -> Tensor:
+        """The same on any device, all rows through all trees at once."""
         at = self.root.expand(x.size(0), -1)
         for _ in range(int(self.depth)):
             goes_left = x.gather(1, self.feature[at]) <= self.threshold[at]

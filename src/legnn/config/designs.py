@@ -165,7 +165,7 @@ DESIGNS: dict[str, Design] = {
         "Boosted trees",
         {"architecture": "boosted_trees"},
         few={"trees": 100, "tree_rate": 0.1, "tree_leaves": 8},
-        many={"trees": 300, "tree_rate": 0.1, "tree_leaves": 31},
+        many={"trees": 100, "tree_rate": 0.1, "tree_leaves": 31},
         more=(
             {"trees": 200, "tree_rate": 0.05, "tree_leaves": 16},
             {"trees": 100, "tree_rate": 0.1, "tree_leaves": 63},
