@@ -9,11 +9,21 @@ from legnn.baselines.hetsann import HetSANN
 from legnn.baselines.hgconv import HGConv
 from legnn.baselines.label_propagation import LabelPropagation
 from legnn.baselines.pyg_gcn import PyGGCN
+from legnn.baselines.r_hgnn import RHGNN
 from legnn.config.model import ModelSettings
 from legnn.nn import LEGNN, DataShape, Model
 from legnn.training import PostProcess
 
-__all__ = ["ARCHITECTURES", "POSTPROCESS", "CorrectAndSmooth", "HGConv", "HetSANN", "LabelPropagation", "PyGGCN"]
+__all__ = [
+    "ARCHITECTURES",
+    "POSTPROCESS",
+    "RHGNN",
+    "CorrectAndSmooth",
+    "HGConv",
+    "HetSANN",
+    "LabelPropagation",
+    "PyGGCN",
+]
 
 
 def _legnn(settings: ModelSettings, data: DataShape) -> Model:
@@ -30,6 +40,7 @@ ARCHITECTURES: dict[str, Callable[[ModelSettings, DataShape], Model]] = {
     "label_propagation": _label_propagation,
     "hgconv": HGConv,
     "hetsann": HetSANN,
+    "r_hgnn": RHGNN,
 }
 """Builders of models by the name that `architecture` holds."""
 
