@@ -50,6 +50,7 @@ ARCHITECTURES: dict[str, Callable[[ModelSettings, DataShape], Model]] = {
     "boosted_trees": BoostedTrees,
     "hgconv": HGConv,
     "hetsann": HetSANN,
+    "r_hgnn": RHGNN,
 }
 """Builders of models by the name that `architecture` holds."""
 

@@ -57,6 +57,10 @@ class TypedModel(FeatureModel):
         """Returns layer `k`, from 0."""
         raise NotImplementedError
 
+    def run_layer(self, k: int, x: Parts, own: Parts, edges: RelationGraph) -> Parts:
+        """The states `[M_t, D]` after layer `k`, from `x` `[N_t, D]` and `own` `[M_t, D]`."""
+        return self.layers[k](x, own, edges)
+
     @property
     def first(self) -> nn.Module:
         """The projection of the features."""
@@ -69,8 +73,7 @@ class TypedModel(FeatureModel):
     def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, first: Nodes | None) -> Nodes:
         """`H^{k+1}` `[M, D]` from `H^k` `[N, D]`."""
         edges, nodes = relation_graph(block, self.types, self.relations), trim(nodes, self.channels)
-        parts = self.layers[k](edges.sources.split(nodes), edges.targets.split(nodes), edges)
-        out = edges.targets.join(parts)
+        out = edges.targets.join(self.run_layer(k, edges.sources.split(nodes), edges.targets.split(nodes), edges))
         return pad_columns(out, padded_width(out.size(1), out)), None
 
     def classify(self, nodes: Tensor) -> Tensor:

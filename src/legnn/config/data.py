@@ -12,6 +12,9 @@ MissingFeatures = Literal["spectral", "metapath2vec", "published"]
 """How features are computed for nodes without any: from eigenvectors of the graph, from random walks, or from random
 walks exactly as the published code of LEGNN takes them on ogbn-mag."""
 
+Features = Literal["given", "spectral", "metapath2vec"]
+"""Where features of all nodes come from: the data, eigenvectors of the graph, or random walks between node types."""
+
 COLUMN = "the name of a column"
 
 
@@ -26,9 +29,7 @@ class DataSettings(Section):
         "digits", "Named data set, or folder of tables", expects="a data set's name or a folder of tables"
     )
     split: int | Literal["default"] = setting("default", "Number of a fixed split, or seed of a drawn one", least=0)
-    features: Literal["given", "spectral"] = setting(
-        "given", "Features: those of the data, or computed from the graph alone"
-    )
+    features: Features = setting("given", "Features: those of the data, or computed from the graph alone")
     text: str = setting("", "Text column that becomes the features (TF-IDF, then SVD)", expects=COLUMN, chosen="none")
     text_channels: int = setting(128, "Features computed from the text", least=1)
     type_channels: int = setting(128, "Features that are computed, and of each of several node types", least=1)

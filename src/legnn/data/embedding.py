@@ -7,13 +7,13 @@ import torch
 from torch import Tensor
 from torch_geometric.utils import remove_self_loops, to_undirected
 
-from legnn.config.data import MissingFeatures
+from legnn.config.data import Features, MissingFeatures
 from legnn.data.cache import cached, digest_of
 from legnn.data.metapath import metapath2vec, published_walks, round_trips
-from legnn.data.node_types import TypedEdges
+from legnn.data.node_types import NodeTypes, TypedEdges
 from legnn.data.raw_graph import RawGraph
 from legnn.data.validation import check_edges, check_nodes
-from legnn.errors import plural
+from legnn.errors import InputError, plural
 
 SEED = 0
 SPARE_COLUMNS = 16
@@ -44,18 +44,23 @@ def embed(
     return dict(zip(missing, rows.split([edges.sizes[name] for name in missing]), strict=True))
 
 
-def with_spectral_features(graph: RawGraph, channels: int) -> RawGraph:
+def with_computed_features(graph: RawGraph, method: Features, channels: int) -> RawGraph:
     """Returns the graph with `channels` features of every node, of all types, computed from its edges.
 
-    They are kept in the user's cache. Features that the graph has are left aside.
+    They are kept in the user's cache. Features that the graph has are left aside. Raises `InputError` for walks between
+    types on a graph with one.
     """
     check_nodes(graph)
     check_edges(graph)
-    method, nodes, types = f"spectral {channels} {SEED}", len(graph.x), graph.node_types
-    x = cached([f"{method} {nodes}", graph.edge_index], lambda: spectral(graph.edge_index, nodes, channels, SEED))
+    how, types = f"{method} {channels} {SEED}", graph.node_types
+    if method == "metapath2vec":
+        x = _from_walks(graph, how, channels)
+    else:
+        nodes = len(graph.x)
+        x = cached([f"{how} {nodes}", graph.edge_index], lambda: spectral(graph.edge_index, nodes, channels, SEED))
     note = (
         f"The {plural(channels, 'feature')} of every node {'was' if channels == 1 else 'were'} computed from the graph "
-        f"alone (`features=spectral`); those of the data are left aside, so no figure is comparable with published "
+        f"alone (`features={method}`); those of the data are left aside, so no figure is comparable with published "
         f"ones."
     )
     columns = [str(column) for column in range(channels)]
@@ -66,9 +71,39 @@ def with_spectral_features(graph: RawGraph, channels: int) -> RawGraph:
         text_features=None,
         node_types=types and replace(types, columns=[columns] * len(types.names)),
         computed_features=["nodes"] if types is None else types.names,
-        feature_digest=digest_of([method]),  # the edges are in the fingerprint of the graph
+        feature_digest=digest_of([how]),  # the edges are in the fingerprint of the graph
         notes=[*graph.notes, note],
     )
+
+
+def _from_walks(graph: RawGraph, how: str, channels: int) -> Tensor:
+    """Returns metapath2vec's features `[M, channels]` of all types, by walks from the target to every other type."""
+    types = graph.node_types
+    if types is None:
+        raise InputError(
+            f"`features=metapath2vec` walks between node types, and {graph.name} has one; choose `features=spectral`"
+        )
+    edges, order = _by_type(graph.edge_index, types)
+
+    def compute() -> Tensor:
+        walks = round_trips(edges, types.names, types.target)
+        return metapath2vec(edges, walks, channels, SEED)[order.argsort()]
+
+    return cached([how, *types.names, types.target, types.node_type, graph.edge_index], compute)
+
+
+def _by_type(edge_index: Tensor, types: NodeTypes) -> tuple[TypedEdges, Tensor]:
+    """Returns the edges between each pair of types, and the nodes `[M]` in the order of their types."""
+    sizes = torch.bincount(types.node_type, minlength=len(types.names))
+    order = types.node_type.argsort(stable=True)
+    within = order.argsort() - (sizes.cumsum(0) - sizes)[types.node_type]
+    source, target = types.node_type[edge_index]
+    relations = {}
+    for pair in torch.unique(source * len(types.names) + target).tolist():
+        ends = divmod(pair, len(types.names))
+        mine = (source == ends[0]) & (target == ends[1])
+        relations[types.names[ends[0]], "to", types.names[ends[1]]] = within[edge_index[:, mine]]
+    return TypedEdges(dict(zip(types.names, sizes.tolist(), strict=True)), relations), order
 
 
 def spectral(edge_index: Tensor, num_nodes: int, channels: int, seed: int) -> Tensor:

@@ -14,7 +14,7 @@ from legnn.config.data import DataSettings
 from legnn.config.presets import GraphFacts
 from legnn.data.cache import digest_of
 from legnn.data.cross_label import with_cross_label_edges
-from legnn.data.embedding import with_spectral_features
+from legnn.data.embedding import with_computed_features
 from legnn.data.pyg import raw_from_pyg
 from legnn.data.raw_graph import GraphFields, RawGraph
 from legnn.data.splits import MASKS, Split, pick_split, split_number, stratified_split
@@ -147,8 +147,8 @@ class GraphData(GraphFields):
         """
         if settings.cross_label_edges:
             raw = with_cross_label_edges(raw, settings.cross_label_edges, settings.cross_label_seed)
-        if settings.features == "spectral":
-            raw = with_spectral_features(raw, settings.type_channels)
+        if settings.features != "given":
+            raw = with_computed_features(raw, settings.features, settings.type_channels)
         split, notes = _choose_split(raw, split_number(settings.split), training)
         validate(raw, split, training=training)
         weight = None if raw.edge_weight is None else raw.edge_weight.numpy()

@@ -146,7 +146,7 @@ def _features(
 
     Without a column where all features are computed later, from the edges of the whole graph.
     """
-    if settings.features == "spectral":
+    if settings.features != "given":
         return {kind: torch.empty(size, 0) for kind, size in edges.sizes.items()}, [], ""
     given = _given_features(graph, name)
     missing = [kind for kind in edges.sizes if kind not in given]

@@ -139,7 +139,8 @@ def meta_path(edges: TypedEdges, missing: list[str], start: str) -> list[Relatio
     """Returns round trips from `start` to each type of `missing` and back along the same path, one after the other.
 
     Paths are the shortest along relations in either direction. Types with many edges come first: a walk ends at a node
-    without a next edge, and the rest of the meta-path is not visited.
+    without a next edge, and the rest of the meta-path is not visited. Where `start` is among `missing` and has edges
+    within itself, a last step goes along one of them.
     """
     paths = _paths_from(edges, start)
     others = [name for name in missing if name != start]
@@ -147,7 +148,7 @@ def meta_path(edges: TypedEdges, missing: list[str], start: str) -> list[Relatio
     if unreached is not None:
         raise InputError(
             f"no relation joins the type {unreached!r} to {start!r}, so metapath2vec cannot reach it; "
-            f"give it features, or choose missing_features = spectral"
+            f"give it features, or choose the method spectral"
         )
     counts = {pair: index.size(1) for pair, index in edges.between().items()}
     others.sort(key=lambda name: (len(paths[name]), -counts[paths[name][-2], name]))
@@ -157,6 +158,8 @@ def meta_path(edges: TypedEdges, missing: list[str], start: str) -> list[Relatio
             raise InputError(f"the type {start!r} has neither features nor edges to make them of; give it features")
         others, paths[away] = [away], [start, away]
     trips = [[*paths[name], *paths[name][-2::-1]] for name in others]
+    if start in missing and (start, start) in counts and start not in others:
+        trips.append([start, start])
     return [_relation(*pair) for trip in trips for pair in pairwise(trip)]
 
 
