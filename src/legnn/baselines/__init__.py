@@ -16,6 +16,7 @@ from legnn.baselines.label_highway import LabelHighway
 from legnn.baselines.label_propagation import LabelPropagation
 from legnn.baselines.mlp import MLP
 from legnn.baselines.pyg_gcn import PyGGCN
+from legnn.baselines.r_hgnn import RHGNN
 from legnn.baselines.sign import SIGN
 from legnn.baselines.unimp import UniMP
 from legnn.config.model import PROPAGATED, ModelSettings

@@ -111,7 +111,7 @@ class RHGNNLayer(nn.Module):
             self.norm = nn.ModuleList(nn.LayerNorm(self.channels) for _ in range(num_types))
 
     def forward(self, x: Slots, own: Slots, edges: RelationGraph, state: Tensor) -> list[list[Tensor]]:
-        """Returns `[M_t, D]` of each type and relation, from `x` `[N_t, D]` and `own` `[M_t, D]`, and `state` `[R, …]`."""
+        """`[M_t, D]` of each type and relation, from `x` `[N_t, D]` and `own` `[M_t, D]`, and `state` `[R, …]`."""
         messages = []
         for number, ((source, target), relation) in enumerate(edges.relations.items()):
             vectors = trim(self.attention[number](state[number][None]), 2 * self.channels)
