@@ -54,8 +54,11 @@ def _own(layer: Callable[..., nn.Module], *names: str) -> Backbone:
     return backbone
 
 
-def _typed(layer: Callable[..., nn.Module], *names: str) -> Backbone:
-    """A backbone from a layer that tells relations apart, each with weights of its own in place of a normalization."""
+def _typed(layer: Callable[..., nn.Module], **names: str) -> Backbone:
+    """A backbone from a layer that tells relations apart, each with weights of its own in place of a normalization.
+
+    `names` are settings that it takes besides those that all layers take, by the names it has for them.
+    """
 
     def backbone(spec: LayerSpec) -> nn.Module:
         settings = spec.settings
@@ -67,7 +70,7 @@ def _typed(layer: Callable[..., nn.Module], *names: str) -> Backbone:
         return layer(
             spec.channels, spec.channels, num_types=spec.num_types, relations=spec.relations, enhanced=spec.enhanced,
             update_labels=spec.update_labels, label_edges=settings.label_edges, dropout=settings.layer_dropout,
-            **{name: getattr(settings, name) for name in names}, **_biases(settings),
+            **{name: getattr(settings, given) for name, given in names.items()}, **_biases(settings),
         )  # fmt: skip
 
     return backbone
@@ -130,7 +133,7 @@ BACKBONES: dict[str, Backbone] = {
     "transformer": lifted(_transformer),
     "gin": lifted(_gin),
     "rgcn": _typed(RGCN),
-    "hgt": _typed(HGT, "heads"),
+    "hgt": _typed(HGT, heads="heads", projection_bias="bias"),
 }
 """gatv2, transformer and gin are PyG's convolutions, lifted; the others are layers of this library."""
 

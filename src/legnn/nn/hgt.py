@@ -24,7 +24,8 @@ class HGT(nn.Module):
     `M_r` `[d, d]` of each head and its prior `μ_r` are by the relation `r` of an edge. One softmax is over all
     neighbors of a node, of whatever relation. Labels are one more type: the label of a node is one more neighbor in its
     softmax, and the nodes that show a label are its neighbors; there may be no label–label edges. An edge of weight `w`
-    counts as `w` edges. `bias=False` leaves out the biases of `A_τ`, `label_bias=False` that of the labels; `dropout`
+    counts as `w` edges. `bias=False` leaves out the biases of `A_τ`, `label_bias=False` that of the labels, and
+    `projection_bias=False` those of `K`, `Q` and `V`; `dropout`
     is described in `nn.layer`.
 
     HGT has no activation after the gate: `activates` is False.
@@ -45,6 +46,7 @@ class HGT(nn.Module):
         label_edges: bool = False,
         bias: bool = True,
         label_bias: bool = True,
+        projection_bias: bool = True,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
@@ -54,10 +56,10 @@ class HGT(nn.Module):
         self.channels, self.heads, width = out_channels, heads, channels_per_head(out_channels, heads)
         update_labels = enhanced and update_labels
 
-        def by_type(out: int, bias: bool = True) -> nn.ModuleList:
+        def by_type(out: int, bias: bool = projection_bias) -> nn.ModuleList:
             return nn.ModuleList(Linear(in_channels, out, bias=bias) for _ in range(num_types))
 
-        def of_labels(out: int, needed: bool, bias: bool = True) -> Linear | None:
+        def of_labels(out: int, needed: bool, bias: bool = projection_bias) -> Linear | None:
             return Linear(in_channels, out, bias=bias) if needed else None
 
         self.query = by_type(out_channels)  # Q_τ
