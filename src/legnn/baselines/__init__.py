@@ -9,6 +9,7 @@ from legnn.baselines.hetsann import HetSANN
 from legnn.baselines.hgconv import HGConv
 from legnn.baselines.label_propagation import LabelPropagation
 from legnn.baselines.pyg_gcn import PyGGCN
+from legnn.baselines.r_gsn import RGSN
 from legnn.baselines.r_hgnn import RHGNN
 from legnn.config.model import ModelSettings
 from legnn.nn import LEGNN, DataShape, Model
@@ -17,6 +18,7 @@ from legnn.training import PostProcess
 __all__ = [
     "ARCHITECTURES",
     "POSTPROCESS",
+    "RGSN",
     "RHGNN",
     "CorrectAndSmooth",
     "HGConv",
@@ -41,6 +43,7 @@ ARCHITECTURES: dict[str, Callable[[ModelSettings, DataShape], Model]] = {
     "hgconv": HGConv,
     "hetsann": HetSANN,
     "r_hgnn": RHGNN,
+    "r_gsn": RGSN,
 }
 """Builders of models by the name that `architecture` holds."""
 
