@@ -11,6 +11,7 @@ from legnn.baselines.label_propagation import LabelPropagation
 from legnn.baselines.pyg_gcn import PyGGCN
 from legnn.baselines.r_gsn import RGSN
 from legnn.baselines.r_hgnn import RHGNN
+from legnn.baselines.rshn import RSHN
 from legnn.config.model import ModelSettings
 from legnn.nn import LEGNN, DataShape, Model
 from legnn.training import PostProcess
@@ -20,6 +21,7 @@ __all__ = [
     "POSTPROCESS",
     "RGSN",
     "RHGNN",
+    "RSHN",
     "CorrectAndSmooth",
     "HGConv",
     "HetSANN",
@@ -44,6 +46,7 @@ ARCHITECTURES: dict[str, Callable[[ModelSettings, DataShape], Model]] = {
     "hetsann": HetSANN,
     "r_hgnn": RHGNN,
     "r_gsn": RGSN,
+    "rshn": RSHN,
 }
 """Builders of models by the name that `architecture` holds."""
 
