@@ -16,7 +16,9 @@ from legnn.baselines.label_highway import LabelHighway
 from legnn.baselines.label_propagation import LabelPropagation
 from legnn.baselines.mlp import MLP
 from legnn.baselines.pyg_gcn import PyGGCN
+from legnn.baselines.r_gsn import RGSN
 from legnn.baselines.r_hgnn import RHGNN
+from legnn.baselines.rshn import RSHN
 from legnn.baselines.sign import SIGN
 from legnn.baselines.unimp import UniMP
 from legnn.config.model import PROPAGATED, ModelSettings
@@ -52,6 +54,8 @@ ARCHITECTURES: dict[str, Callable[[ModelSettings, DataShape], Model]] = {
     "hgconv": HGConv,
     "hetsann": HetSANN,
     "r_hgnn": RHGNN,
+    "r_gsn": RGSN,
+    "rshn": RSHN,
 }
 """Builders of models by the name that `architecture` holds."""
 

@@ -66,7 +66,8 @@ class RHGNN(TypedModel):
 
     def run_layer(self, k: int, x: Parts, own: Parts, edges: RelationGraph) -> Parts:
         """The representations after layer `k`; after the last layer fused, in the first `D` columns."""
-        state, layer = self.relation_state, self.layers[k]
+        state: Tensor = self.relation_state
+        layer = self.layers[k]
         assert isinstance(layer, RHGNNLayer)
         for earlier in list(self.layers)[:k]:
             assert isinstance(earlier, RHGNNLayer)
@@ -111,7 +112,7 @@ class RHGNNLayer(nn.Module):
             self.norm = nn.ModuleList(nn.LayerNorm(self.channels) for _ in range(num_types))
 
     def forward(self, x: Slots, own: Slots, edges: RelationGraph, state: Tensor) -> list[list[Tensor]]:
-        """`[M_t, D]` of each type and relation, from `x` `[N_t, D]` and `own` `[M_t, D]`, and `state` `[R, …]`."""
+        """`[M_t, D]` of each type and relation, from `x` `[N_t, D]`, `own` `[M_t, D]` and `state` `[R, …]`."""
         messages = []
         for number, ((source, target), relation) in enumerate(edges.relations.items()):
             vectors = trim(self.attention[number](state[number][None]), 2 * self.channels)
