@@ -6,7 +6,10 @@ from tests.graphs import small_data
 
 import legnn
 from legnn.analysis.cost import REPEATS, WARM_UP, training_cost
+from legnn.runs import RunFolder
+from legnn.runs.build import new_trainer
 from legnn.training import Trainer
+from legnn.training.ranks import SINGLE_PROCESS
 
 QUICK = {"hidden": 8, "epochs": 20, "patience": 20}
 
@@ -20,8 +23,8 @@ QUICK = {"hidden": 8, "epochs": 20, "patience": 20}
         {"architecture": "label_propagation"},
     ],
 )
-def test_an_epoch_is_timed_after_the_warm_up_and_numbered_as_one_of_the_runs_last(monkeypatch, options):
-    run = legnn.train(small_data(), **QUICK, **options)
+def test_an_epoch_is_timed_after_the_warm_up_and_numbered_as_one_of_the_runs_last(tmp_path, monkeypatch, options):
+    run = legnn.train(small_data(), out=tmp_path / "run", **QUICK, **options)
     weights = {name: value.clone() for name, value in run.model.state_dict().items()}
     seen = []
     train_epoch = Trainer.train_epoch
@@ -33,7 +36,7 @@ def test_an_epoch_is_timed_after_the_warm_up_and_numbered_as_one_of_the_runs_las
 
     monkeypatch.setattr(Trainer, "train_epoch", watched)
     random = torch.get_rng_state()
-    cost = training_cost(run, "cpu")
+    cost = training_cost(RunFolder(tmp_path / "run"), run.own_graph(), "cpu")
     assert cost.seconds > 0
     assert cost.peak_bytes is None, "a process knows no peak of its own part"
     assert len(seen) == WARM_UP + REPEATS
@@ -45,14 +48,17 @@ def test_an_epoch_is_timed_after_the_warm_up_and_numbered_as_one_of_the_runs_las
 def test_a_new_trainer_of_a_run_trains_as_the_run_did(tmp_path):
     run = legnn.train(small_data(), out=tmp_path / "run", **QUICK)
     losses = []
-    with legnn.Run.open(tmp_path / "run").training(run.own_graph(), device="cpu") as trainer:
+    cpu = torch.device("cpu")
+    with new_trainer(run.settings, run.own_graph(), run.card, cpu, SINGLE_PROCESS) as trainer:
         trainer.fit(lambda log: losses.append(log.loss))
     assert all(torch.equal(value, trainer.best[name]) for name, value in run.model.state_dict().items())
     assert len(losses) == run.result.epochs
 
 
 @pytest.mark.gpu
-def test_on_a_gpu_the_peak_holds_the_features_and_more_for_a_wider_model():
-    small, large = (legnn.train(small_data(), **{**QUICK, "hidden": hidden}) for hidden in (8, 512))
-    peaks = [training_cost(run, "cuda").peak_bytes for run in (small, large)]
+def test_on_a_gpu_the_peak_holds_the_features_and_more_for_a_wider_model(tmp_path):
+    peaks = []
+    for hidden in (8, 512):
+        run = legnn.train(small_data(), out=tmp_path / str(hidden), **{**QUICK, "hidden": hidden})
+        peaks.append(training_cost(RunFolder(tmp_path / str(hidden)), run.own_graph(), "cuda").peak_bytes)
     assert 0 < peaks[0] < peaks[1]

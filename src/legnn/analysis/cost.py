@@ -10,7 +10,11 @@ from typing import NamedTuple
 
 import torch
 
-from legnn.runs import Run
+from legnn.data import GraphData
+from legnn.runs import Run, RunFolder
+from legnn.runs.build import new_trainer
+from legnn.runs.resources import select_device
+from legnn.training.ranks import SINGLE_PROCESS
 
 REPEATS = 5
 WARM_UP = 6
@@ -39,17 +43,17 @@ class TrainingCost(NamedTuple):
     """The most memory that was allocated on the GPU, with graph, features and weights; None on a CPU."""
 
 
-def training_cost(run: Run, device: str = "auto") -> TrainingCost:
-    """Returns what an epoch of a run's training costs, measured with its settings and new weights on `device`.
+def training_cost(run: RunFolder, graph: GraphData, device: str = "auto") -> TrainingCost:
+    """Returns what an epoch of a run's training on its `graph` costs, measured with new weights on `device`.
 
     The median of five epochs after six to warm up: on a GPU the step of a full batch is captured after three. Epochs
     are numbered as the last of the run, for self-training may have nothing to choose from in the first.
     """
     # what an earlier measurement left is not part of this one
     gc.collect()
-    with run.training(run.own_graph(), device=device) as trainer:
-        where = trainer.device
-        trainer.epoch = max(run.result.epochs - WARM_UP - REPEATS, 0)
+    where = select_device(device)
+    with new_trainer(run.settings, graph, run.card, where, SINGLE_PROCESS) as trainer:
+        trainer.epoch = max(run.result().epochs - WARM_UP - REPEATS, 0)
         if where.type == "cuda":
             # before the first step: a captured step takes memory without the allocator counting it again
             torch.cuda.reset_peak_memory_stats(where)

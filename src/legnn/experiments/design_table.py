@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +27,8 @@ from legnn.experiments.scores import (
 )
 from legnn.experiments.tables import OTHER_FEATURES, SCORES
 from legnn.experiments.variants import AS_TRAIN, LEGNN
-from legnn.runs import Run, RunFolder
+from legnn.runs import RunFolder
+from legnn.runs.graphs import reload_graph
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -72,13 +72,12 @@ def design_cost(plan: Plan) -> Report:
     graph, data = None, None
     for cell in plan.cells():
         for folder in plan.runs(cell)[:1]:
-            run = Run.open(folder.path)
-            if graph is None or run.settings.data != data:
+            if graph is None or folder.settings.data != data:
                 # the designs of a data set share its graph, which is read once
-                graph, data = run.own_graph(), run.settings.data
-            found = training_cost(replace(run, graph=graph), str(plan.request.given.get("device", "auto")))
+                graph, data = reload_graph(folder), folder.settings.data
+            found = training_cost(folder, graph, str(plan.request.given.get("device", "auto")))
             peak = None if found.peak_bytes is None else found.peak_bytes / 2**30
-            row = _about(plan, cell) | {"parameters": run.result.parameters}
+            row = _about(plan, cell) | {"parameters": folder.result().parameters}
             table.append({**row, "s an epoch": found.seconds, "peak memory (GiB)": peak})
     values = pd.DataFrame(table)
     notes = [

@@ -20,14 +20,13 @@ from legnn.errors import InputError
 from legnn.io import TextFeatures
 from legnn.nn import Model
 from legnn.runs.adopt import adopt_graph
-from legnn.runs.build import make_inference, make_task, new_trainer, restore_model
+from legnn.runs.build import make_inference, make_task, restore_model
 from legnn.runs.folder import DataCard, RunFolder
 from legnn.runs.graphs import load_graph, reload_graph
 from legnn.runs.representations import NodeRepresentations, compute_representations
 from legnn.runs.resources import explain_out_of_memory, select_device
 from legnn.runs.result import Result
-from legnn.training import Inference, LayerWise, Scores, Trainer, matrix_products, prediction_precision, score
-from legnn.training.ranks import SINGLE_PROCESS
+from legnn.training import Inference, LayerWise, Scores, matrix_products, prediction_precision, score
 
 SPLITS = ("train", "val", "test")
 
@@ -108,15 +107,6 @@ class Run:
             task = make_task(self.settings, graph, where)
             layer_wise = LayerWise(model, task, where, precision.dtype)
             yield layer_wise, make_inference(layer_wise, model, graph, task, self.settings)
-
-    @contextmanager
-    def training(self, graph: GraphData, *, device: str = "auto") -> Iterator[Trainer]:
-        """Context with a new trainer of the run's settings on `graph`, before its first epoch.
-
-        The run itself does not change.
-        """
-        with new_trainer(self.settings, graph, self.card, select_device(device), SINGLE_PROCESS) as trainer:
-            yield trainer
 
     def own_graph(self) -> GraphData:
         """Returns the graph it was trained on, read again where it is not in memory."""
