@@ -56,6 +56,7 @@ def test_a_new_trainer_of_a_run_trains_as_the_run_did(tmp_path):
 
 
 @pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_on_a_gpu_the_peak_holds_the_features_and_more_for_a_wider_model(tmp_path):
     peaks = []
     for hidden in (8, 512):
