@@ -1,6 +1,7 @@
 """The comparison of designs: its tables, tests, ranks and picture, on tiny runs and on scores made up for it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from tests.graphs import small_data, table_folder
 
 from legnn.analysis.pictures import save_picture
 from legnn.analysis.ranks import critical_difference
+from legnn.errors import InputError
 from legnn.experiments import EXPERIMENTS, Experiment, Plan, Request, Variant
 from legnn.experiments.design_table import design_cost, designs, rank_designs
 from legnn.experiments.rank_picture import draw_ranks
@@ -195,3 +197,23 @@ def test_published_figures_stand_beside_ours_on_the_public_split_alone(real_data
 
 def test_the_experiment_of_the_catalog_makes_this_report():
     assert EXPERIMENTS["designs"].make is designs
+
+
+def test_rows_of_an_earlier_report_are_ranked_together_with_these(plan, report, tmp_path):
+    path = tmp_path / "earlier.csv"
+    report.values.assign(data=report.values["data"] + "-earlier").to_csv(path, index=False)
+    both = designs(Plan(plan.experiment, replace(plan.request, beside=(path,))))
+    assert both.tables["Test accuracy"].columns.tolist() == ["design", "first", "second"], "scores are these alone"
+    (heading,) = [name for name in both.tables if name.startswith("Mean ranks of the designs that ran on all")]
+    assert any(note.startswith(heading) and "on 4 data sets" in note for note in both.notes)
+    pairs = both.tables["Difference of test accuracy to LEGNN"]["pairs won"].tolist()
+    assert pairs[0].endswith(" of 8"), "two seeds of four data sets"
+
+
+def test_a_file_that_is_no_report_is_refused_in_one_sentence(plan, tmp_path):
+    with pytest.raises(InputError, match="there is no report"):
+        replace(plan.request, beside=(tmp_path / "nowhere.csv",))
+    other = tmp_path / "other.csv"
+    other.write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match="is no report of designs: it has no column"):
+        designs(Plan(plan.experiment, replace(plan.request, beside=(other,))))

@@ -27,6 +27,9 @@ def reproduce(
     jobs: Annotated[int | None, option("Runs at a time [one a core; on a GPU at most 8]")] = None,
     tried: Annotated[int, option("Settings that each row tries with seed 0; the best on validation goes on [1]")] = 1,
     only: Annotated[str | None, option("Rows by name, joined by commas [all]")] = None,
+    beside: Annotated[
+        str | None, option("designs: CSV files of earlier reports, joined by commas, to be ranked together with these")
+    ] = None,
     vary_split: Annotated[bool, option("Seed k trains on split k of data sets with several fixed splits")] = False,
     preset: Annotated[str, option("What chooses the settings that are left open [recommended]")] = "recommended",
     out: Annotated[Path, option("Folder of the runs and the reports [runs/reproduce]")] = Path("runs/reproduce"),
@@ -57,6 +60,7 @@ def reproduce(
             given=given,
             tried=tried,
             only=_words(only, ()),
+            beside=tuple(map(Path, _words(beside, ()))),
             vary_split=vary_split,
         ),
     )

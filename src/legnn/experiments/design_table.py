@@ -11,7 +11,7 @@ import pandas as pd
 from legnn.analysis.cost import REPEATS, WARM_UP, training_cost
 from legnn.analysis.ranks import critical_difference, friedman_p_value, mean_ranks
 from legnn.config import DataSettings
-from legnn.errors import plural
+from legnn.errors import InputError, plural
 from legnn.experiments import paper_values
 from legnn.experiments.experiment import Report
 from legnn.experiments.plan import Cell, Plan
@@ -36,26 +36,29 @@ if TYPE_CHECKING:
 
 def designs(plan: Plan) -> Report:
     """Every design on every data set: scores, published figures, costs, paired tests, and ranks with their picture."""
-    rows = run_rows(plan)
-    places = rows["data"].map(lambda source: Path(source).name)
-    # one place of comparison each, as data sets are
     several = len(plan.request.backbones) > 1
-    rows = rows.assign(place=places + ", " + rows["backbone"] if several else places)
+    rows = _with_place(run_rows(plan), several)
+    # rows of another command have their own epochs and settings: they count in tests and ranks alone
+    every = pd.concat([*(_with_place(_read_rows(path), several) for path in plan.request.beside), rows])
     tables = {f"Test {name}": _wide(rows, column) for name, column in SCORES.items()}
     if len(published := _published(plan, rows)):
         tables["Published figures"] = published
     notes = [f"Mean ± unbiased deviation over {plan.request.seeds} seeds.", OTHER_FEATURES]
-    names = list(dict.fromkeys(rows["method"]))
+    if plan.request.beside:
+        notes.append(
+            f"Tests and ranks are over these data sets and those of {', '.join(map(str, plan.request.beside))}."
+        )
+    names = list(dict.fromkeys(every["method"]))
     for base in (LEGNN.name, AS_TRAIN.name):
         others = [name for name in names if name != base]
-        if base in names and len(found := pooled_differences(rows, "test_accuracy", base, others)):
+        if base in names and len(found := pooled_differences(every, "test_accuracy", base, others)):
             tables[f"Difference of test accuracy to {base}"] = found
     notes.append(
         "Differences are paired over data sets and seeds; p is that of the paired t-test over all pairs, adjusted by "
         f"Holm's rule for the number of designs, and * marks p < {LEVEL}. Seeds of one data set are not independent "
         "samples of data: ranks, which count each data set once, are the stricter comparison."
     )
-    ranked, figure, sentences = rank_designs(rows)
+    ranked, figure, sentences = rank_designs(every)
     tables |= ranked | {"Cost": _cost(plan)}
     notes += [
         *sentences,
@@ -64,6 +67,24 @@ def designs(plan: Plan) -> Report:
         "those that the design tried was best on validation, and of how many.",
     ]
     return Report(tables=tables, values=rows.drop(columns="place"), figure=figure, notes=notes)
+
+
+def _with_place(rows: pd.DataFrame, several: bool) -> pd.DataFrame:
+    """The rows with their `place` of comparison: a data set, or with several backbones one of each."""
+    places = rows["data"].map(lambda source: Path(source).name)
+    return rows.assign(place=places + ", " + rows["backbone"] if several else places)
+
+
+def _read_rows(path: Path) -> pd.DataFrame:
+    """The rows of an earlier report of designs."""
+    needed = {"data", "backbone", "method", "seed", "test_accuracy"}
+    try:
+        rows = pd.read_csv(path)
+    except (ValueError, OSError) as error:
+        raise InputError(f"cannot read the report {path}: {' '.join(str(error).split())}") from None
+    if missing := sorted(needed - set(rows)):
+        raise InputError(f"{path} is no report of designs: it has no column {missing[0]!r}")
+    return rows
 
 
 def design_cost(plan: Plan) -> Report:

@@ -48,6 +48,8 @@ class Request:
     """How many settings each variant tries at most, to go on with the one that is best on validation."""
     only: Sequence[str] = ()
     """Rows by name; all of them if there are none."""
+    beside: Sequence[Path] = ()
+    """CSV files of earlier reports, whose rows are compared together with these."""
     vary_split: bool = False
     """Whether seed `k` trains on split `k` of data sets with several fixed splits."""
 
@@ -58,6 +60,9 @@ class Request:
             raise InputError(f"tried must be from 1 to {len(TRIED)}, got {self.tried}")
         for source in self.data:
             check_source(source)
+        for path in self.beside:
+            if not path.is_file():
+                raise InputError(f"there is no report {path}; give the CSV file that an earlier command wrote")
 
 
 @dataclass(frozen=True, kw_only=True)
