@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 import legnn
 from legnn import cli
 from legnn.cli.options import flag, with_flags
-from legnn.cli.training import train
-from legnn.config import PRESETS, SECTIONS, SETTINGS
+from legnn.cli.training import _new_folder, train
+from legnn.config import PRESETS, SECTIONS, SETTINGS, Settings
 from legnn.config.designs import DESIGNS
 
 ENVIRONMENT = {"COLUMNS": "400", "TERM": "dumb", "NO_COLOR": "1"}
@@ -82,3 +82,17 @@ def test_the_version_is_printed():
 )
 def test_a_message_names_options_where_the_library_names_settings(message, typed):
     assert with_flags(message) == typed
+
+
+@pytest.mark.parametrize(
+    ("preset", "given", "name"),
+    [
+        ("recommended", {}, "digits-gcn-enhanced"),
+        ("published", {}, "digits-gat-enhanced"),
+        ("sign", {}, "digits-sign"),
+        ("rgcn", {"labels": "enhanced", "as_train": True}, "digits-rgcn-enhanced-as-train"),
+    ],
+)
+def test_a_run_folder_is_named_after_the_model_that_the_preset_trains(tmp_path, monkeypatch, preset, given, name):
+    monkeypatch.chdir(tmp_path)
+    assert _new_folder("digits", Settings(preset=preset, given=given)) == Path("runs") / name

@@ -57,6 +57,7 @@ class BoostedTrees(Model):
     scikit-learn, not LightGBM: it is needed anyway, and its trees are arrays that can be saved without a pickle.
     """
 
+    whole_because = "trees are fitted to all training nodes"
     uses_labels = True
     is_known: Tensor
     """`[C]` whether a class had training nodes."""

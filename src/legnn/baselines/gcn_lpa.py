@@ -30,6 +30,7 @@ class GCNLPA(WholeGraphGCN):
     for each `[M, D]` and 0.8 GiB for a chunk of edges.
     """
 
+    whole_because = "it has a weight for every edge"
     uses_labels = True
     edges: Tensor
     """A number that tells the edges of the first graph, that of training, from others; 0 before there is one."""

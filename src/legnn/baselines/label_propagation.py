@@ -38,6 +38,7 @@ def normalize_rows(x: Tensor) -> Tensor:
 class LabelPropagation(Model):
     """`F^{k+1} = α Â F^k + (1 - α) Y`, `F⁰ = Y`, where `Y` are the shown labels; as in PyG's `LabelPropagation`."""
 
+    whole_because = "it has nothing to train"
     uses_labels = True
 
     def __init__(self, steps: int, alpha: float) -> None:

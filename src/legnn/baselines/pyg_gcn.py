@@ -23,6 +23,7 @@ NORMS: dict[str | None, dict[str, Any]] = {
 class PyGGCN(Model):
     """`torch_geometric.nn.GCN` on the features alone. It computes in single precision, and on the whole graph."""
 
+    whole_because = "it is PyG's own module (`backbone=gcn` and `labels=vanilla` have them)"
     uses_labels = False
 
     def __init__(self, settings: ModelSettings, data: DataShape) -> None:

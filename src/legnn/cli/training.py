@@ -86,9 +86,9 @@ def _follow(start: Callable[..., Any], folder: Path, *, has_seeds: bool) -> None
 
 
 def _new_folder(source: str, settings: Settings) -> Path:
-    """Returns `runs/DATA-BACKBONE-LABELS[-as-train]`, with a number where that is taken."""
-    chosen = {name: settings.given.get(name, one.default) for name, one in SETTINGS.items()}
-    chosen["backbone"] = settings.given.get("backbone", PRESETS[settings.preset].backbone)
+    """Returns `runs/DATA-MODEL[-as-train]`, with a number where that is taken; our model is `BACKBONE-LABELS`."""
+    defaults = {name: one.default for name, one in SETTINGS.items()}
+    chosen = {**defaults, **PRESETS[settings.preset].model, **settings.given}
     model = ["backbone", "labels"] if chosen["architecture"] == "legnn" else ["architecture"]
     as_train = ["as-train"] if chosen["as_train"] else []
     name = "-".join([Path(source).resolve().name, *(chosen[part] for part in model), *as_train])

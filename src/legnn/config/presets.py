@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from legnn.config.data import DataSettings
@@ -39,8 +40,8 @@ class GraphFacts:
 class Preset(ABC):
     """Chooses values by the settings' names, from what the user gave, which wins. Its docstring is shown as help."""
 
-    backbone: str = ModelSettings.backbone
-    """The backbone where the user gave none."""
+    model: Mapping[str, Any] = MappingProxyType({})
+    """What makes it another model than the default, such as its backbone, where the user gave nothing else."""
 
     def data(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Returns settings of the data, which are needed before the graph is known."""
@@ -106,7 +107,7 @@ class Paper(Preset):
 
     def choose(self, facts: GraphFacts, given: Mapping[str, Any]) -> dict[str, Any]:
         """By data set, backbone and use of labels."""
-        source, backbone = _tabled(given), given.get("backbone", self.backbone)
+        source, backbone = _tabled(given), given.get("backbone", ModelSettings.backbone)
         of_data_set = HYPERPARAMETERS[source]
         is_ours = backbone in DROPOUT_AND_LR[source]
         by_labels = DROPOUT_AND_LR[source][backbone if is_ours else "gat"]
@@ -134,7 +135,7 @@ class Published(Preset):
     for ogbn-arxiv. docs/choices.md lists where it differs from the code, and why.
     """
 
-    backbone = "gat"
+    model: Mapping[str, Any] = MappingProxyType({"backbone": "gat"})
 
     def data(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Parallel edges are kept; on ogbn-mag there are no self-loops, and missing features are metapath2vec's."""
@@ -151,7 +152,7 @@ class Published(Preset):
         chosen: dict[str, Any] = {
             **_PLAIN,
             **of_data_set,
-            "backbone": self.backbone,
+            **self.model,
             "heads": _heads(of_data_set, given),
             "normalize": "relation",
             "node_weight": 2.0,
@@ -211,7 +212,7 @@ class OfDesign(Recommended):
 
     def __init__(self, design: Design) -> None:
         self.design = design
-        self.backbone = design.model.get("backbone", ModelSettings.backbone)
+        self.model = {name: value for name, value in design.model.items() if name not in OF_DATA}
 
     def data(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """How the design wants the graph."""
@@ -222,7 +223,7 @@ class OfDesign(Recommended):
         design = self.design
         chosen = super().choose(facts, given) | dict(design.few if facts.has_few_labels else design.many)
         chosen |= design.by_data.get(str(given.get("source")), {})
-        chosen |= {name: value for name, value in design.model.items() if name not in OF_DATA}
+        chosen |= self.model
         chosen["heads"] = _heads({"hidden": chosen["hidden"], "heads": chosen.get("heads", ModelSettings.heads)}, given)
         return chosen | {"fanout": _fanout(chosen, given), "label_edges": False}
 

@@ -48,6 +48,9 @@ class Model(nn.Module, ABC):
         """The part that holds the first matrix, on which the published GCN has its penalty."""
         return None
 
+    whole_because: str = "it is not computed stage by stage"
+    """Why a model that is not staged needs the whole graph."""
+
     def fit_inputs(self, x: Tensor, node_type: Tensor | None = None) -> None:
         """Take the statistics of the features `[M, F]` that `inputs` scales by."""
 

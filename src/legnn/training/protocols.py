@@ -34,7 +34,9 @@ def require_staged(model: Model) -> StagedModel:
     if isinstance(model, StagedModel):
         return model
     name = type(model).__name__
-    raise InputError(f"{name} trains on the whole graph at once, not on mini-batches; give `batch=full`")
+    raise InputError(
+        f"{name} trains on the whole graph at once, not on mini-batches: {model.whole_because}; give `batch=full`"
+    )
 
 
 class SelfTrainingRule(Protocol):
