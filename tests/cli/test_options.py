@@ -1,6 +1,7 @@
 """Options are generated from the settings, and messages name them as a person types them."""
 
 from inspect import signature
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
