@@ -1,10 +1,13 @@
 """Models that tell node types and relations apart: full batch, mini-batches, layer by layer, resumed, refused."""
 
+from contextlib import nullcontext
+
 import pandas as pd
 import pytest
 import torch
 from tests.graphs import small_data
 from tests.typed_graphs import small_hetero, with_tags
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import legnn
 from legnn.baselines import ARCHITECTURES
@@ -96,6 +99,34 @@ def test_a_homogeneous_graph_is_refused_before_a_folder_is_made(tmp_path, name):
 def test_a_backbone_takes_a_homogeneous_graph(name):
     run = legnn.train(small_data(), **MODELS[name], **QUICK)
     assert run.result.epochs == 3
+
+
+class NoSynchronization(TorchDispatchMode):
+    """Fails where an operation would wait for a GPU: whose result is read on the host, or has a size that depends."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        waits = (
+            "aten._local_scalar_dense.",
+            "aten.nonzero",
+            "unique",
+            "aten.masked_select.",
+            "aten.bincount.",
+            "aten.equal.",
+        )
+        assert not any(name in str(func) for name in waits), func
+        if "aten.index." in str(func):
+            assert not any(index is not None and index.dtype == torch.bool for index in args[1])
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_once_the_graph_is_known_a_step_does_not_synchronize(name):
+    model, task = made(name, dropout=0.2)
+    inputs = model.inputs(task.x, node_type=task.node_type)
+    for number in (0, 1):
+        graph = task.show(task.train[number:])
+        with NoSynchronization() if number else nullcontext():
+            model(inputs, graph).sum().backward()
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -1,13 +1,18 @@
 """`features=metapath2vec`: features of all node types from random walks alone, in the place of those of the data."""
 
+from itertools import pairwise
+
+import numpy as np
 import pytest
 import torch
 from tests.graphs import small_data
-from tests.typed_graphs import CHAIN, small_hetero, typed_edges, with_tags
+from tests.typed_graphs import small_hetero, typed_edges, with_tags
+from torch_geometric.data import HeteroData
 
-from legnn.data import embedding
-from legnn.data.metapath import meta_path, metapath2vec, round_trips
+from legnn.data import embedding, skip_gram
+from legnn.data.metapath import all_trips
 from legnn.data.node_types import TypedEdges
+from legnn.data.skip_gram import _skip_gram, draw_walks, embed_walks
 from legnn.datasets import load
 from legnn.errors import InputError
 
@@ -17,24 +22,79 @@ WALKS = {"features": "metapath2vec", "type_channels": 6}
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(skip_gram, "MOST_WALKS", 2)
     return tmp_path / "cache" / "legnn" / "embeddings"
 
 
-def test_features_of_every_type_are_those_of_walks_from_the_labeled_one(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+def edges_of(graph: HeteroData) -> TypedEdges:
+    relations = {(s, "to", t): graph[s, name, t].edge_index for s, name, t in graph.edge_types}
+    return TypedEdges({"author": 12, "paper": 40, "tag": 6}, relations)
+
+
+def test_features_of_every_type_are_those_of_walks_from_the_labeled_one():
     graph = with_tags(small_hetero(author_channels=20))
     data = load(graph, **WALKS)
-    relations = {(s, "to", t): graph[s, name, t].edge_index for s, name, t in graph.edge_types}
-    edges = TypedEdges({"author": 12, "paper": 40, "tag": 6}, relations)
-    walks = round_trips(edges, ["author", "paper", "tag"], "paper")
-    torch.testing.assert_close(data.x, metapath2vec(edges, walks, 6, seed=0))
+    edges = edges_of(graph)
+    assert torch.equal(data.x, embed_walks(edges, all_trips(edges, "paper"), 6, seed=0))
+    assert data.x.any(1).all()
     assert data.provenance.computed_features == ["author", "paper", "tag"]
     assert data.node_types.columns == [[*"012345"]] * 3
     assert "computed from the graph alone (`features=metapath2vec`)" in data.notes[-1]
 
 
-def test_the_order_of_the_nodes_does_not_matter(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+def test_walks_go_along_edges_and_along_the_types_of_their_trip():
+    edges = edges_of(with_tags(small_hetero()))
+    trips = all_trips(edges, "paper")
+    ends = {("paper", "to", "author"), ("paper", "to", "tag"), ("paper", "to", "paper")}
+    assert {trip[0] for trip in trips} == ends
+    assert all(trip[-1][2] == "paper" for trip in trips)
+    walks = draw_walks(edges, trips[:1], np.random.default_rng(0))
+    joined = {tuple(pair) for pair in torch.cat([edges.edge_index(), edges.edge_index().flip(0)], 1).T.tolist()}
+    kinds = ["author"] * 12 + ["paper"] * 40 + ["tag"] * 6
+    for walk in walks.tolist():
+        nodes = [node for node in walk if node >= 0]
+        assert walk == nodes + [-1] * (len(walk) - len(nodes))
+        assert all(pair in joined for pair in pairwise(nodes))
+        assert [kinds[node] for node in nodes] == [trips[0][step % 2][0] for step in range(len(nodes))]
+
+
+def test_a_walk_ends_at_a_node_without_a_next_edge():
+    relations = {("paper", "has", "tag"): [(0, 0), (2, 1)], ("tag", "of", "field"): [(0, 0)]}
+    edges = typed_edges(relations, paper=3, tag=2, field=1)
+    path = [("paper", "to", "tag"), ("tag", "to", "field"), ("field", "to", "tag"), ("tag", "to", "paper")]
+    walks = np.unique(draw_walks(edges, [path], np.random.default_rng(0)), axis=0)
+    assert walks[:, :5].tolist() == [[0, 3, 5, 3, 0], [2, 4, -1, -1, -1]], "paper 1 has no tag, and tag 1 no field"
+
+
+def test_a_step_of_skip_gram_is_one_of_gradient_descent(monkeypatch):
+    walks = np.array([[0, 1, -1]], np.int32)
+    random = np.random.default_rng(0)
+    x, context = (random.standard_normal((4, 3)).astype(np.float32) for _ in range(2))
+    rows, others = torch.tensor(x).double(), torch.tensor(context).double()
+    # the only negative that can be drawn
+    _skip_gram(walks, x, context, np.array([3], np.int32), np.float32(0.1), np.uint64(1))
+    for i, j in ((0, 1), (1, 0)):
+        row, near = rows[i].clone(), {j: 1.0, 3: 0.0}
+        change = torch.zeros(3, dtype=torch.float64)
+        for other in (j, *[3] * skip_gram.NEGATIVES):
+            slope = 0.1 * (near[other] - torch.sigmoid(row @ others[other]))
+            change += slope * others[other]
+            others[other] += slope * row
+        rows[i] += change
+    torch.testing.assert_close(torch.tensor(x).double(), rows, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(torch.tensor(context).double(), others, rtol=1e-5, atol=1e-6)
+
+
+def test_papers_of_the_same_author_are_more_alike_than_others(monkeypatch):
+    monkeypatch.setattr(skip_gram, "MOST_WALKS", 40)
+    writes = [(author, 5 * author + paper) for author in range(4) for paper in range(5)]
+    edges = typed_edges({("author", "writes", "paper"): writes}, author=4, paper=20)
+    x = torch.nn.functional.normalize(embed_walks(edges, all_trips(edges, "paper"), 8, seed=0)[4:])
+    alike, same = x @ x.T, torch.arange(20)[:, None] // 5 == torch.arange(20) // 5
+    assert alike[same].mean() > alike[~same].mean() + 0.3
+
+
+def test_the_order_of_the_nodes_does_not_matter():
     plain = load(with_tags(small_hetero()), self_loops=False).to_pyg()
     shuffled = plain.clone()
     order = torch.randperm(plain.num_nodes)
@@ -60,17 +120,10 @@ def test_they_are_computed_once(cache, monkeypatch):
     graph = with_tags(small_hetero())
     first = load(graph, **WALKS)
     assert len(list(cache.iterdir())) == 1
-    monkeypatch.setattr(embedding, "metapath2vec", lambda *_: pytest.fail("computed again"))
+    monkeypatch.setattr(skip_gram, "embed_walks", lambda *_: pytest.fail("computed again"))
     again = load(graph, **WALKS)
     assert torch.equal(again.x, first.x)
     assert again.fingerprint() == first.fingerprint()
-
-
-def test_a_type_with_edges_within_itself_is_walked_along_them_last():
-    edges = typed_edges({**CHAIN, ("paper", "cites", "paper"): [(0, 1)]}, author=2, paper=3, field=1, institute=1)
-    path = meta_path(edges, ["author", "paper", "field", "institute"], "paper")
-    assert path[-1][::2] == ("paper", "paper")
-    assert path[:-1] == meta_path(edges, ["author", "field", "institute"], "paper")
 
 
 def test_a_homogeneous_graph_is_refused():

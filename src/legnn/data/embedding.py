@@ -9,7 +9,7 @@ from torch_geometric.utils import remove_self_loops, to_undirected
 
 from legnn.config.data import Features, MissingFeatures
 from legnn.data.cache import cached, digest_of
-from legnn.data.metapath import metapath2vec, published_walks, round_trips
+from legnn.data.metapath import all_trips, metapath2vec, published_walks, round_trips
 from legnn.data.node_types import NodeTypes, TypedEdges
 from legnn.data.raw_graph import RawGraph
 from legnn.data.validation import check_edges, check_nodes
@@ -86,8 +86,10 @@ def _from_walks(graph: RawGraph, how: str, channels: int) -> Tensor:
     edges, order = _by_type(graph.edge_index, types)
 
     def compute() -> Tensor:
-        walks = round_trips(edges, types.names, types.target)
-        return metapath2vec(edges, walks, channels, SEED)[order.argsort()]
+        # not every command needs numba, which takes a moment to import
+        from legnn.data.skip_gram import embed_walks
+
+        return embed_walks(edges, all_trips(edges, types.target), channels, SEED)[order.argsort()]
 
     return cached([how, *types.names, types.target, types.node_type, graph.edge_index], compute)
 

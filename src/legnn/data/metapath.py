@@ -136,11 +136,18 @@ def round_trips(edges: TypedEdges, missing: list[str], start: str) -> Walks:
 
 
 def meta_path(edges: TypedEdges, missing: list[str], start: str) -> list[Relation]:
-    """Returns round trips from `start` to each type of `missing` and back along the same path, one after the other.
+    """Returns the `trips` one after the other.
 
-    Paths are the shortest along relations in either direction. Types with many edges come first: a walk ends at a node
-    without a next edge, and the rest of the meta-path is not visited. Where `start` is among `missing` and has edges
-    within itself, a last step goes along one of them.
+    Types with many edges come first: a walk ends at a node without a next edge, and the rest of the meta-path is not
+    visited.
+    """
+    return [relation for trip in trips(edges, missing, start) for relation in trip]
+
+
+def trips(edges: TypedEdges, missing: list[str], start: str) -> list[list[Relation]]:
+    """Returns a round trip from `start` to each type of `missing` and back along the same path.
+
+    Paths are the shortest along relations in either direction; the shorter and those with more edges are first.
     """
     paths = _paths_from(edges, start)
     others = [name for name in missing if name != start]
@@ -157,10 +164,13 @@ def meta_path(edges: TypedEdges, missing: list[str], start: str) -> list[Relatio
         if away is None:
             raise InputError(f"the type {start!r} has neither features nor edges to make them of; give it features")
         others, paths[away] = [away], [start, away]
-    trips = [[*paths[name], *paths[name][-2::-1]] for name in others]
-    if start in missing and (start, start) in counts and start not in others:
-        trips.append([start, start])
-    return [_relation(*pair) for trip in trips for pair in pairwise(trip)]
+    return [[_relation(*pair) for pair in pairwise([*paths[name], *paths[name][-2::-1]])] for name in others]
+
+
+def all_trips(edges: TypedEdges, start: str) -> list[list[Relation]]:
+    """Returns the round trips from `start` to every other type and, where it has edges within itself, along these."""
+    found = trips(edges, [name for name in edges.sizes if name != start], start)
+    return [*found, [_relation(start, start)]] if (start, start) in edges.between() else found
 
 
 def _paths_from(edges: TypedEdges, start: str) -> dict[str, list[str]]:

@@ -1,0 +1,122 @@
+"""Skip-gram with negative sampling (Mikolov et al., 2013) on random walks, as metapath2vec's authors train it.
+
+One numba kernel on one thread: the steps of PyG's embedding are matrices, and take a hundred times as long on a CPU.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from legnn.data.node_types import Relation, TypedEdges
+from legnn.ops.csr.build import coo_to_csr
+from legnn.ops.runtime.jit import kernel
+
+LENGTH = 40
+"""Steps of a walk."""
+WINDOW, NEGATIVES = 5, 5
+"""Nodes on each side of a node that are drawn near to it, and random nodes for each that are pushed away."""
+RATE = 0.025
+"""Learning rate at the beginning; it falls to zero."""
+MOST_VISITS = 10_000_000
+"""Nodes of all walks together: some two minutes, whatever the size of the graph."""
+MOST_WALKS = 80
+"""Walks from each node, on a small graph."""
+FREQUENCY_POWER = 0.75
+"""Nodes are drawn as negatives by how often walks visit them, to this power."""
+
+
+def embed_walks(edges: TypedEdges, trips: list[list[Relation]], channels: int, seed: int) -> Tensor:
+    """Returns `[M, channels]`: nodes that are near each other on walks along the round trips have similar rows.
+
+    Rows of nodes that no walk visits are zero.
+    """
+    random = np.random.default_rng(seed)
+    walks = draw_walks(edges, trips, random)
+    visits = np.bincount(walks[walks >= 0], minlength=edges.num_nodes)
+    total = np.cumsum(visits**FREQUENCY_POWER)
+    # a table to draw from, as word2vec's
+    table = np.searchsorted(total, (np.arange(1 << 20) + 0.5) / (1 << 20) * total[-1]).astype(np.int32)
+    x = ((random.random((edges.num_nodes, channels), np.float32) - 0.5) / channels).astype(np.float32)
+    _skip_gram(random.permutation(walks), x, np.zeros_like(x), table, np.float32(RATE), np.uint64(seed + 1))
+    return torch.from_numpy(x * (visits > 0)[:, None])
+
+
+def draw_walks(edges: TypedEdges, trips: list[list[Relation]], random: np.random.Generator) -> np.ndarray:
+    """Returns walks `[W, LENGTH + 1]` of nodes, -1 after their end, each along one of the trips again and again."""
+    start = edges.rows[trips[0][0][0]]
+    nodes = np.arange(start.start, start.stop, dtype=np.int64)
+    per_trip = MOST_VISITS // max(len(nodes) * LENGTH * len(trips), 1)
+    between = edges.between()
+    parts = []
+    for trip in trips:
+        here = np.repeat(nodes, min(max(per_trip, 1), MOST_WALKS))
+        walks = np.full((len(here), LENGTH + 1), -1, np.int32)
+        walks[:, 0] = here
+        steps = {relation: _rows(edges, relation, between[relation[0], relation[2]]) for relation in trip}
+        for step in range(LENGTH):
+            rowptr, col = steps[trip[step % len(trip)]]
+            first = rowptr[here]
+            degree = rowptr[here + 1] - first
+            drawn = first + (random.random(len(here)) * degree).astype(np.int64)
+            # a walk ends at a node without a next edge, and stays ended
+            is_open = (degree > 0) & (walks[:, step] >= 0)
+            here = np.where(is_open, col[np.minimum(drawn, len(col) - 1)], here)
+            walks[:, step + 1] = np.where(is_open, here, -1)
+        parts.append(walks[walks[:, 1] >= 0])
+    return np.concatenate(parts)
+
+
+def _rows(edges: TypedEdges, relation: Relation, index: Tensor) -> tuple[np.ndarray, np.ndarray]:
+    """The edges `[2, E]` of a relation as CSR over all nodes, by their sources."""
+    first, M = [edges.rows[kind].start for kind in (relation[0], relation[2])], edges.num_nodes
+    csr = coo_to_csr((index[0] + first[0]).numpy(), (index[1] + first[1]).numpy(), None, M, M)
+    return csr.rowptr, csr.col
+
+
+@kernel
+def _draw(state):
+    """The next of a sequence of random 64-bit words (xorshift)."""
+    state ^= state << np.uint64(13)
+    state ^= state >> np.uint64(7)
+    return state ^ (state << np.uint64(17))
+
+
+@kernel
+def _skip_gram(walks, x, context, table, rate, state):
+    """Takes a step of gradient descent on `x` and `context` `[M, D]` for each pair of nodes within a window.
+
+    The loss of a pair is `-log σ(x_i · c_j) - Σ_k log σ(-x_i · c_k)`, over negatives `k` from `table`.
+    """
+    columns = x.shape[1]
+    change = np.empty(columns, np.float32)
+    for w in range(walks.shape[0]):
+        step = rate * np.float32(1 - w / walks.shape[0])
+        walk = walks[w]
+        for a in range(walk.size):
+            if walk[a] < 0:
+                break
+            row = x[walk[a]]
+            for b in range(max(a - WINDOW, 0), min(a + WINDOW + 1, walk.size)):
+                if b == a or walk[b] < 0:
+                    continue
+                change[:] = 0
+                for k in range(NEGATIVES + 1):
+                    other = walk[b]
+                    if k > 0:
+                        state = _draw(state)
+                        other = table[(state >> np.uint64(16)) % np.uint64(table.size)]
+                        if other == walk[b]:
+                            continue
+                    near = context[other]
+                    total = np.float32(0)
+                    for c in range(columns):
+                        total += row[c] * near[c]
+                    slope = step * (np.float32(k == 0) - np.float32(1) / (np.float32(1) + np.exp(-total)))
+                    for c in range(columns):
+                        change[c] += slope * near[c]
+                        near[c] += slope * row[c]
+                for c in range(columns):
+                    row[c] += change[c]
