@@ -42,14 +42,13 @@ class Model(nn.Module, ABC):
     """Whether edge weights are used."""
     edge_matrices: int = 0
     """`[E, D]` matrices that training keeps of each stage."""
+    whole_because: str = "it is not computed stage by stage"
+    """Why a model that is not staged needs the whole graph."""
 
     @property
     def first(self) -> nn.Module | None:
         """The part that holds the first matrix, on which the published GCN has its penalty."""
         return None
-
-    whole_because: str = "it is not computed stage by stage"
-    """Why a model that is not staged needs the whole graph."""
 
     def fit_inputs(self, x: Tensor, node_type: Tensor | None = None) -> None:
         """Take the statistics of the features `[M, F]` that `inputs` scales by."""
