@@ -32,6 +32,10 @@ def outcome(model, inputs, graph, rows=slice(None)):
     return logits.detach(), {name: gradient.clone() for name, gradient in gradients.items()}
 
 
+OF_A_BATCH = ("r_gsn",)
+"""Designs that take statistics of a batch in training, whatever the norm."""
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("layers", [1, 3])
 @pytest.mark.parametrize("name", STAGED)
@@ -40,7 +44,7 @@ def test_a_sample_of_everything_is_the_whole_graph(name, layers, weighted):
     # the seeds of a sample show no label
     graph = graph.hide(SEEDS)
     # norms by row: a batch of the seeds has other statistics than one of all nodes
-    model = make(name, graph, layers=layers).train()
+    model = make(name, graph, layers=layers).train(name not in OF_A_BATCH)
     if weighted and not model.takes_weights:
         pytest.skip("it takes no edge weights, see below")
     sample = sample_label_graph(graph, SEEDS, [None] * model.num_stages, (12, 34))
