@@ -1,16 +1,20 @@
 """Label propagation and Correct & Smooth equal PyG's, without a tensor of edges times classes."""
 
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.graphs import small_data
 from tests.strategies import label_graphs
 from torch_geometric.nn import CorrectAndSmooth as PyGCorrectAndSmooth
 from torch_geometric.nn import LabelPropagation as PyGLabelPropagation
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
+import legnn
 from legnn.baselines import CorrectAndSmooth, LabelPropagation
 from legnn.baselines.label_propagation import diffuse, normalize_rows, shown_one_hot
+from legnn.errors import InputError
 from legnn.graph import Adjacency, LabelGraph
 
 graphs = label_graphs(max_nodes=10, label_edges=False)
@@ -70,3 +74,17 @@ def test_diffusion_keeps_the_columns(width):
     x = torch.rand(5, width)
     # every node has one neighbor, so a step with α near 1 moves the rows around the ring
     torch.testing.assert_close(diffuse(graph, x, 1, 1 - 1e-7), x.roll(1, 0), rtol=1e-4, atol=1e-5)
+
+
+def test_a_finished_run_is_smoothed_as_if_it_had_been_trained_so(tmp_path):
+    data = small_data(60)
+    options = {"architecture": "mlp", "epochs": 5, "hidden": 8}
+    plain = legnn.train(data, out=tmp_path / "plain", **options)
+    trained = legnn.train(data, postprocess="correct_and_smooth", propagation_alpha=0.8, **options)
+    smooth = legnn.Run.open(tmp_path / "plain").with_postprocess("correct_and_smooth", propagation_alpha=0.8)
+    pd.testing.assert_frame_equal(smooth.predict(data), trained.predictions)
+    assert not smooth.predict(data).equals(plain.predictions)
+    with pytest.raises(InputError, match="hidden is no setting of post-processing"):
+        plain.with_postprocess("correct_and_smooth", hidden=3)
+    with pytest.raises(InputError, match="postprocess must be one of none, correct_and_smooth, got 'smooth'"):
+        plain.with_postprocess("smooth")

@@ -430,6 +430,16 @@ def test_a_run_whose_data_are_gone_says_so(command, tables):
     refused(command("predict", "run"), f"there is no folder {tables}")
 
 
+def test_a_run_is_predicted_with_another_postprocess_beside_its_own_predictions(command, tables):
+    assert command("train", tables, "--out", "run", *QUICK).code == 0
+    before = Path("run/predictions.parquet").read_bytes()
+    done = command("predict", "run", "--postprocess", "correct_and_smooth", "--propagation-alpha", "0.8")
+    assert done.code == 0
+    assert Path("run/predictions.parquet").read_bytes() == before
+    assert Path("predictions.parquet").read_bytes() != before
+    assert command("predict", "run", "--postprocess", "smooth").code == 2
+
+
 def test_predictions_go_to_a_table_or_nowhere(command, tables):
     command("train", tables, *QUICK, "--out", "run")
     refused(command("predict", "run", "--out", "p.txt"), ".parquet or a .csv file, not to p.txt")

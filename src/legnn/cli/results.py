@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from legnn.cli.options import argument, option, with_settings
 
 
-@with_settings("device", panels=False)
+@with_settings("device", "postprocess", "propagation_steps", "propagation_alpha", panels=False)
 def predict(
     run: Annotated[Path, argument("Folder of a finished run")],
     data: Annotated[
@@ -20,14 +20,18 @@ def predict(
     """Predict every node with a finished run, none from its own label.
 
     The predictions go to --out; without it to predictions.parquet, in the run's folder for the run's own graph and in
-    the current folder for another.
+    the current folder for another graph or another post-processing.
     """
     from legnn.cli.display import show_predictions
     from legnn.io import write_predictions
     from legnn.runs import Run
 
-    table = Run.open(run).predict(data, **given)
-    place = out or (Path("predictions.parquet") if data is not None else run / "predictions.parquet")
+    device = {name: given.pop(name) for name in ("device",) if name in given}
+    found, is_as_trained = Run.open(run), data is None and not given
+    if given:
+        found = found.with_postprocess(given.pop("postprocess", found.settings.model.postprocess), **given)
+    table = found.predict(data, **device)
+    place = out or (run / "predictions.parquet" if is_as_trained else Path("predictions.parquet"))
     write_predictions(place, table)
     show_predictions(table, place)
 

@@ -58,6 +58,17 @@ class Run:
         found = RunFolder.open(Path(folder))
         return cls(restore_model(found), found.settings, found.card, found.predictions(), found.result(), found.path)
 
+    def with_postprocess(self, postprocess: str, **settings: Any) -> Run:
+        """Returns the run with another post-processing of its probabilities, which nothing has to be trained for.
+
+        >>> run.with_postprocess("correct_and_smooth", propagation_alpha=0.8).evaluate()
+        """
+        allowed = ("propagation_steps", "propagation_alpha")
+        unknown = sorted(set(settings) - set(allowed))
+        if unknown:
+            raise InputError(f"{unknown[0]} is no setting of post-processing; there are {' and '.join(allowed)}")
+        return replace(self, settings=self.settings.override(postprocess=postprocess, **settings))
+
     def predict(self, data: Source | None = None, *, device: str = "auto") -> pd.DataFrame:
         """Returns id, prediction, confidence and split of every node of the labeled type.
 
