@@ -44,6 +44,10 @@ def embed(
     return dict(zip(missing, rows.split([edges.sizes[name] for name in missing]), strict=True))
 
 
+WALKS = "skip-gram 1"
+"""Names how walks become features: to be changed with it, so that nobody gets what another way left in the cache."""
+
+
 def with_computed_features(graph: RawGraph, method: Features, channels: int) -> RawGraph:
     """Returns the graph with `channels` features of every node, of all types, computed from its edges.
 
@@ -91,7 +95,7 @@ def _from_walks(graph: RawGraph, how: str, channels: int) -> Tensor:
 
         return embed_walks(edges, all_trips(edges, types.target), channels, SEED)[order.argsort()]
 
-    return cached([how, *types.names, types.target, types.node_type, graph.edge_index], compute)
+    return cached([how, WALKS, *types.names, types.target, types.node_type, graph.edge_index], compute)
 
 
 def _by_type(edge_index: Tensor, types: NodeTypes) -> tuple[TypedEdges, Tensor]:
