@@ -194,7 +194,8 @@ def rank_designs(rows: pd.DataFrame) -> tuple[dict[str, pd.DataFrame], Figure | 
         table = pd.DataFrame({"design": part.columns, "mean rank": ranks.round(2), "behind the best": marks})
         tables[heading] = table.sort_values("mean rank", kind="stable")
         p = friedman_p_value(part)
-        friedman = "" if math.isnan(p) else f" Friedman's test that all rank alike: p = {p:.4f}."
+        p_value = "p < 0.0001" if p < 1e-4 else f"p = {p:.4f}"
+        friedman = "" if math.isnan(p) else f" Friedman's test that all rank alike: {p_value}."
         notes.append(
             f"{heading}: of mean test accuracy on {N} data sets, 1 is the best.{friedman} Nemenyi's critical "
             f"difference of {k} designs at {LEVEL} is {difference:.2f}; * marks what is farther behind the best."
