@@ -80,8 +80,11 @@ class LEGNN(FeatureModel):
 
     @property
     def first(self) -> nn.Module:
-        """The projection of the features: a penalty on all matrices would shrink their product."""
-        return self.encoder.project
+        """The projection of the features: a penalty on all matrices would shrink their product.
+
+        GCNII's authors have one penalty on the first and the last matrix, and another on those of the layers.
+        """
+        return nn.ModuleList([self.encoder.project, self.classifier]) if self.reads_first else self.encoder.project
 
     def encode(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> tuple[Tensor, Tensor | None]:
         """`H_N⁰` `[M, D]` and, label-enhanced, `H_L⁰` `[C, D]`; where every layer reads them, after a ReLU."""
