@@ -1,7 +1,5 @@
 """Boosted trees: the same probabilities as scikit-learn's, from tensors, and features that hold no own label."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,7 +14,7 @@ import legnn
 from legnn.baselines import ARCHITECTURES
 from legnn.baselines.boosted_trees import NEVER_SEEN, BoostedTrees, NeighborFeatures
 from legnn.baselines.trees import TreeEnsemble
-from legnn.errors import InputError, Interrupted
+from legnn.errors import InputError
 from legnn.graph import Adjacency, LabelGraph
 from legnn.nn import DataShape, ModelSettings
 from legnn.nn.reference import dense_blocks
@@ -130,24 +128,6 @@ def test_one_class_is_refused():
         ARCHITECTURES["boosted_trees"](ModelSettings(), DataShape(4, 1))
     with pytest.raises(InputError, match="training nodes of at least two classes"):
         fitted(task_of(1))
-
-
-def test_a_resumed_run_is_the_one_that_was_not_interrupted(tmp_path):
-    data = small_data(60)
-    whole = legnn.train(data, out=tmp_path / "whole", **QUICK)
-    assert whole.result.epochs == 1
-    assert whole.result.parameters == 0
-    with pytest.raises(Interrupted):
-        legnn.train(data, out=tmp_path / "cut", should_stop=lambda: True, **QUICK)
-    resumed = legnn.resume(tmp_path / "cut", data)
-    opened = legnn.Run.open(tmp_path / "whole")
-    pd.testing.assert_frame_equal(resumed.predictions, whole.predictions, check_exact=True)
-    pd.testing.assert_frame_equal(opened.predict(data), whole.predictions, check_exact=True)
-    for other in (resumed, opened):
-        weights = zip(whole.model.state_dict().items(), other.model.state_dict().items(), strict=True)
-        assert all(one[0] == two[0] and torch.equal(one[1], two[1]) for one, two in weights)
-    logs = [[json.loads(line) for line in (tmp_path / run / "metrics.jsonl").open()] for run in ("whole", "cut")]
-    assert logs[0] == logs[1]
 
 
 def test_they_learn_and_take_several_node_types_and_self_training():

@@ -1,6 +1,5 @@
 """GCN-LPA: convolutions and label propagation over one matrix of trained edge weights."""
 
-import json
 from dataclasses import replace
 
 import pandas as pd
@@ -16,7 +15,7 @@ from torch import Tensor
 import legnn
 from legnn.baselines import ARCHITECTURES, edge_product
 from legnn.baselines.gcn_lpa import GCNLPA
-from legnn.errors import InputError, Interrupted
+from legnn.errors import InputError
 from legnn.graph import Adjacency, LabelGraph
 from legnn.nn import DataShape, ModelSettings
 from legnn.ops.runtime import padding
@@ -174,18 +173,6 @@ def test_a_run_predicts_its_own_graph_and_no_other(tmp_path):
     pd.testing.assert_frame_equal(again, run.predictions, check_exact=True)
     with pytest.raises(InputError, match="train on this graph, or train another architecture"):
         run.predict(small_data(60, seed=1))
-
-
-def test_a_resumed_run_is_the_one_that_was_not_interrupted(tmp_path):
-    data = small_data(60)
-    whole = legnn.train(data, out=tmp_path / "whole", **QUICK)
-    epochs = []
-    with pytest.raises(Interrupted):
-        legnn.train(data, out=tmp_path / "cut", on_epoch=epochs.append, should_stop=lambda: len(epochs) == 2, **QUICK)
-    resumed = legnn.resume(tmp_path / "cut", data)
-    pd.testing.assert_frame_equal(resumed.predictions, whole.predictions, check_exact=True)
-    logs = [[json.loads(line) for line in (tmp_path / run / "metrics.jsonl").open()] for run in ("whole", "cut")]
-    assert logs[0] == logs[1]
 
 
 def test_it_learns_and_takes_several_node_types_and_self_training():

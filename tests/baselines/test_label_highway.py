@@ -1,8 +1,5 @@
 """Label highways: the product with `A ∪ S` that is never built equals the one that is."""
 
-import json
-
-import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings
@@ -15,7 +12,7 @@ from torch import Tensor
 import legnn
 from legnn.baselines import ARCHITECTURES
 from legnn.baselines.label_highway import LabelHighway
-from legnn.errors import InputError, Interrupted
+from legnn.errors import InputError
 from legnn.graph import Adjacency, LabelGraph
 from legnn.nn import DataShape, ModelSettings
 from legnn.nn.reference import dense_blocks
@@ -104,18 +101,6 @@ def test_every_parameter_is_trained(norm):
     model(torch.randn(50, 4, dtype=torch.float64), random_graph()).square().sum().backward()
     assert [name for name, parameter in model.named_parameters() if not parameter.grad.any()] == []
     assert len(model.biases) == (0 if norm == "batch" else 2)
-
-
-def test_a_resumed_run_is_the_one_that_was_not_interrupted(tmp_path):
-    data = small_data(60)
-    whole = legnn.train(data, out=tmp_path / "whole", **QUICK)
-    epochs = []
-    with pytest.raises(Interrupted):
-        legnn.train(data, out=tmp_path / "cut", on_epoch=epochs.append, should_stop=lambda: len(epochs) == 2, **QUICK)
-    resumed = legnn.resume(tmp_path / "cut", data)
-    pd.testing.assert_frame_equal(resumed.predictions, whole.predictions, check_exact=True)
-    logs = [[json.loads(line) for line in (tmp_path / run / "metrics.jsonl").open()] for run in ("whole", "cut")]
-    assert logs[0] == logs[1]
 
 
 def test_it_learns_and_takes_several_node_types_and_self_training():

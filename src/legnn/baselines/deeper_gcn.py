@@ -5,13 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from legnn.baselines.projected import ProjectedModel
 from legnn.config.model import ModelSettings
-from legnn.graph import LabelGraph, SampledLabelGraph
+from legnn.graph import LabelGraph
 from legnn.nn import DataShape
 from legnn.nn.base import Nodes
 from legnn.nn.block import NormActDropout, make_norm
-from legnn.nn.feature_model import FeatureModel
-from legnn.nn.features import Features, project
 from legnn.nn.layer import Linear, targets_of, to_logits
 from legnn.ops import Scales, apply_norm_act_dropout, propagate_messages
 
@@ -54,7 +53,7 @@ class GENLayer(nn.Module):
         return (total / weights.where(weights > 0, 1.0)).to(x.dtype)
 
 
-class DeeperGCN(FeatureModel):
+class DeeperGCN(ProjectedModel):
     r"""`H⁰ = dropout(X) P + b`, `H^{k+1} = H^k + GEN_k(dropout(relu(norm_k(H^k))))`; `GEN` is a `GENLayer`.
 
     The logits are `dropout(relu(norm(H^K))) W + b`.
@@ -63,20 +62,10 @@ class DeeperGCN(FeatureModel):
     def __init__(self, settings: ModelSettings, data: DataShape) -> None:
         super().__init__(settings, data)
         hidden, self.num_stages = settings.hidden, settings.layers
-        self.channels, self.num_classes, self.input_dropout = hidden, data.classes, settings.input_dropout
-        self.project = Linear(self.in_channels, hidden)
+        self.channels, self.num_classes = hidden, data.classes
         self.layers = nn.ModuleList(GENLayer(settings, hidden) for _ in range(settings.layers))
         self.acts = nn.ModuleList(NormActDropout(settings, hidden) for _ in range(settings.layers + 1))
         self.classifier = Linear(hidden, data.classes)
-
-    @property
-    def first(self) -> nn.Module:
-        """`P`."""
-        return self.project
-
-    def encode(self, inputs: Features, graph: LabelGraph | SampledLabelGraph) -> Nodes:
-        """`H⁰` `[n, D]`."""
-        return project(inputs, self.project, self.input_dropout, training=self.training), None
 
     def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, first: Nodes | None) -> Nodes:
         """`H^{k+1}` `[M, D]`."""

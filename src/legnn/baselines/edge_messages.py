@@ -29,9 +29,3 @@ class EdgeMessageModel(FeatureModel):
         """`[2, E]` the edges of a block (source, target); raises `InputError` if they have weights."""
         self.check_weights(weighted=block.adjacency.weight is not None)
         return block.adjacency.edge_index
-
-
-def columns(x: Tensor, width: int) -> Tensor:
-    """`x` `[n, D]` without its columns beyond `width`."""
-    # a slice of everything would still cost a pass in the gradient
-    return x if x.size(1) == width else x[:, :width]

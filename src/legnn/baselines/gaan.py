@@ -7,14 +7,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.utils import softmax
 
-from legnn.baselines.edge_messages import EdgeMessageModel, columns
+from legnn.baselines.edge_messages import EdgeMessageModel
+from legnn.baselines.projected import ProjectedModel
 from legnn.config.model import ModelSettings
-from legnn.graph import LabelGraph, SampledLabelGraph
+from legnn.graph import LabelGraph
 from legnn.nn import DataShape
 from legnn.nn.base import Nodes
 from legnn.nn.block import NormActDropout
-from legnn.nn.features import Features, project
-from legnn.nn.layer import Linear, channels_per_head, targets_of, to_logits
+from legnn.nn.layer import Linear, channels_per_head, targets_of, to_logits, trim
 from legnn.nn.normalization import Normalization
 from legnn.ops import propagate_messages
 
@@ -69,31 +69,20 @@ class GatedAttention(nn.Module):
         return x.index_select(0, nodes).unflatten(1, (self.heads, -1))
 
 
-class GaAN(EdgeMessageModel):
+class GaAN(EdgeMessageModel, ProjectedModel):
     """`H⁰ = dropout(X) P + b`, `H^{k+1} = dropout(relu(norm(attention_k(H^k))))`, logits `H^K W + b`."""
 
     def __init__(self, settings: ModelSettings, data: DataShape) -> None:
         super().__init__(settings, data)
         hidden, self.num_stages = settings.hidden, settings.layers
-        self.channels, self.num_classes, self.input_dropout = hidden, data.classes, settings.input_dropout
-        self.project = Linear(self.in_channels, hidden)
+        self.channels, self.num_classes = hidden, data.classes
         self.layers = nn.ModuleList(GatedAttention(hidden, settings.heads) for _ in range(settings.layers))
         self.acts = nn.ModuleList(NormActDropout(settings, hidden) for _ in range(settings.layers))
         self.classifier = Linear(hidden, data.classes)
 
-    @property
-    def first(self) -> nn.Module:
-        """`P`."""
-        return self.project
-
-    def encode(self, inputs: Features, graph: LabelGraph | SampledLabelGraph) -> Nodes:
-        """`H⁰` `[n, D]`."""
-        nodes = project(inputs, self.project, self.input_dropout, training=self.training)
-        return columns(nodes, self.channels), None
-
     def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, first: Nodes | None) -> Nodes:
         """`H^{k+1}` `[M, D]`."""
-        return self.acts[k](self.layers[k](nodes, block, self.edges_of(block))), None
+        return self.acts[k](self.layers[k](trim(nodes, self.channels), block, self.edges_of(block))), None
 
     def classify(self, nodes: Tensor) -> Tensor:
         """`H^K W + b` `[n, C]`."""

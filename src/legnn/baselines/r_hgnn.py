@@ -17,7 +17,6 @@ from legnn.baselines.typed import (
     incoming,
     linear,
     projected_scores,
-    trim,
     weighted_sum,
 )
 from legnn.config.model import ModelSettings
@@ -25,7 +24,7 @@ from legnn.graph import LabelGraph, SampledLabelGraph
 from legnn.nn import DataShape
 from legnn.nn.base import Nodes
 from legnn.nn.features import Features
-from legnn.nn.layer import Linear, channels_per_head, glorot, typed_linear
+from legnn.nn.layer import Linear, channels_per_head, glorot, trim, typed_linear
 from legnn.nn.relations import Relation, RelationGraph
 from legnn.ops import drop
 from legnn.ops.norm_act_dropout.reference import apply_norm

@@ -10,14 +10,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from legnn.baselines.projected import ProjectedModel
 from legnn.config.model import ModelSettings
 from legnn.errors import InputError
-from legnn.graph import LabelGraph, SampledLabelGraph
+from legnn.graph import LabelGraph
 from legnn.nn import DataShape
 from legnn.nn.base import Nodes
-from legnn.nn.feature_model import FeatureModel
-from legnn.nn.features import Features, project
-from legnn.nn.layer import Linear
+from legnn.nn.layer import Linear, to_logits, trim
 from legnn.nn.products import product
 from legnn.nn.relations import Relation, RelationGraph, relation_graph
 from legnn.ops import AttentionConfig, Scales, attend
@@ -30,7 +29,7 @@ Parts = Sequence[Tensor]
 """`[n_t, D]` of each node type."""
 
 
-class TypedModel(FeatureModel):
+class TypedModel(ProjectedModel):
     """`H⁰ = X P + b` with a matrix `P` for each type, layers over the relations, and a linear classifier.
 
     A layer is called with the states of the source nodes by type, those of the target nodes by type, and the edges by
@@ -48,8 +47,7 @@ class TypedModel(FeatureModel):
             )
         super().__init__(settings, data)
         self.types, self.relations = data.types, tuple(data.relations)
-        self.channels, self.num_stages, self.input_dropout = settings.hidden, settings.layers, settings.input_dropout
-        self.project = Linear(self.in_channels, settings.hidden)
+        self.channels, self.num_stages = settings.hidden, settings.layers
         self.layers = nn.ModuleList(self.make_layer(settings, k) for k in range(settings.layers))
         self.classifier = Linear(settings.hidden, data.classes)
 
@@ -61,15 +59,6 @@ class TypedModel(FeatureModel):
         """The states `[M_t, D]` after layer `k`, from `x` `[N_t, D]` and `own` `[M_t, D]`."""
         return self.layers[k](x, own, edges)
 
-    @property
-    def first(self) -> nn.Module:
-        """The projection of the features."""
-        return self.project
-
-    def encode(self, inputs: Features, graph: LabelGraph | SampledLabelGraph) -> Nodes:
-        """`H⁰` `[n, D]`."""
-        return project(inputs, self.project, self.input_dropout, training=self.training), None
-
     def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, first: Nodes | None) -> Nodes:
         """`H^{k+1}` `[M, D]` from `H^k` `[N, D]`."""
         edges, nodes = relation_graph(block, self.types, self.relations), trim(nodes, self.channels)
@@ -78,19 +67,12 @@ class TypedModel(FeatureModel):
 
     def classify(self, nodes: Tensor) -> Tensor:
         """Logits `[n, C]`, in single precision at least."""
-        logits = self.classifier(nodes)[:, : self.classifier.out_features]
-        return logits.to(torch.promote_types(logits.dtype, torch.float32))
+        return to_logits(self.classifier(nodes), self.classifier.out_features)
 
 
 def incoming(relations: Sequence[Relation], kind: int) -> list[int]:
     """Returns the numbers of the relations whose targets are of the type `kind`."""
     return [number for number, (_, target) in enumerate(relations) if target == kind]
-
-
-def trim(x: Tensor, columns: int) -> Tensor:
-    """`x` without padding columns."""
-    # a slice of everything would still cost a pass over it in the gradient
-    return x if x.size(1) == columns else x[:, :columns]
 
 
 def linear(x: Tensor, module: nn.Module) -> Tensor:

@@ -6,13 +6,13 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import TransformerConv
 
-from legnn.baselines.edge_messages import EdgeMessageModel, columns
+from legnn.baselines.edge_messages import EdgeMessageModel
 from legnn.config.model import ModelSettings
 from legnn.graph import LabelGraph, SampledLabelGraph
 from legnn.nn import DataShape
 from legnn.nn.base import Nodes
 from legnn.nn.block import NormActDropout
-from legnn.nn.layer import channels_per_head, glorot, targets_of, to_logits
+from legnn.nn.layer import channels_per_head, glorot, targets_of, to_logits, trim
 from legnn.ops import drop, label_gather
 from legnn.ops.runtime.padding import pad_columns
 
@@ -54,13 +54,13 @@ class UniMP(EdgeMessageModel):
 
     def encode(self, inputs: Tensor, graph: LabelGraph | SampledLabelGraph) -> Nodes:
         """`dropout(X) + Y W_c` `[n, channels]`."""
-        x = drop(columns(inputs, self.in_channels), self.input_dropout, training=self.training)
+        x = drop(trim(inputs, self.in_channels), self.input_dropout, training=self.training)
         rows = label_gather(graph.at_input, self.label_rows.to(x.dtype))
         return pad_columns(x.index_add(0, graph.at_input.shown, rows), self.channels), None
 
     def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, first: Nodes | None) -> Nodes:
         """`H^{k+1}`, or the logits."""
-        x = columns(nodes, self.widths[k])
+        x = trim(nodes, self.widths[k])
         x = self.layers[k]((x, targets_of(x, block)), self.edges_of(block))
         return x if k + 1 == self.num_stages else pad_columns(self.acts[k](x), self.channels), None
 

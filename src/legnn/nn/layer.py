@@ -75,6 +75,12 @@ def targets_of(x: Tensor, graph: LabelGraph) -> Tensor:
     return x if x.size(0) == graph.num_nodes else x[: graph.num_nodes]
 
 
+def trim(x: Tensor, columns: int) -> Tensor:
+    """`x` `[n, D]` or wider without its columns beyond `columns`."""
+    # a slice of everything would still cost a pass over it in the gradient
+    return x if x.size(1) == columns else x[:, :columns]
+
+
 def column(values: Tensor, like: Tensor) -> Tensor:
     """`values` `[n]` as `[n, 1]` in the precision of `like`."""
     return values.to(like.dtype)[:, None]
