@@ -60,6 +60,9 @@ class TrainSettings(Section):
     alpha: float = setting(
         0.5, "α: fraction of the training nodes predicted in an epoch", above=0, most=1, chosen="by labels"
     )
+    class_weights: Literal["none", "balanced"] = setting(
+        "none", "Loss of a training node: all count alike, or every class counts alike"
+    )
     selection: bool = setting(True, "Training node selection; off: each shows its label and is predicted")
     device: Literal["auto", "cpu", "cuda"] = setting("auto", "Where to train; auto: on the GPU if there is one")
     precision: Literal["auto", "fp32", "tf32", "bf16"] = setting(

@@ -32,6 +32,7 @@ from legnn.training import (
     TopK,
     Trainer,
     assign_folds,
+    balanced_class_weight,
     make_adam,
     matrix_products,
     require_staged,
@@ -104,6 +105,14 @@ def make_rule(model: Model, task: Task, settings: ResolvedSettings) -> SelfTrain
     return ASTrain(given)
 
 
+def _class_weight(model: Model, task: Task, settings: ResolvedSettings) -> Tensor | None:
+    if settings.train.class_weights == "none":
+        return None
+    # beside the model, where the loss is computed
+    device = next(model.parameters(), task.x).device
+    return balanced_class_weight(task.y[task.train], task.graph.num_classes).to(device)
+
+
 def make_trainer(model: Model, task: Task, settings: ResolvedSettings, dtype: torch.dtype, ranks: Ranks) -> Trainer:
     """Returns the trainer of a run, before its first epoch."""
     train = settings.train
@@ -112,6 +121,7 @@ def make_trainer(model: Model, task: Task, settings: ResolvedSettings, dtype: to
         selection=train.selection,
         uses_labels=model.uses_labels,
         rule=make_rule(model, task, settings),
+        class_weight=_class_weight(model, task, settings),
     )
     optimizer = make_adam(model.parameter_groups(train.weight_decay, train.layer_decay), train.lr)
     batching: Batching

@@ -24,11 +24,18 @@ from legnn.runs.run import Run, predictions_table, score_splits
 from legnn.training import EpochLog, Ranks, Trainer, join_ranks, restart_count
 
 
+def _never() -> bool:
+    return False
+
+
 class Callbacks(NamedTuple):
-    """Functions that a caller gives, both called after every epoch."""
+    """Functions that a caller gives, all called after every epoch."""
 
     on_epoch: Callable[[EpochLog], None]
     should_stop: Callable[[], bool]
+    """True interrupts the run: a checkpoint is written, and it can continue later."""
+    should_finish: Callable[[], bool] = _never
+    """True ends the run as if that had been its last epoch."""
 
 
 def train(
@@ -176,12 +183,13 @@ def _fit(trainer: Trainer, checkpointer: Checkpointer, callbacks: Callbacks, ran
 
     def after_epoch(log: EpochLog) -> bool:
         nonlocal stopped
+        finished = ranks.any_rank(callbacks.should_finish())
         # over all processes: one that stopped by itself would leave the others waiting
         stopped = ranks.any_rank(callbacks.should_stop())
         checkpointer.record(log, now=stopped)
         if ranks.is_rank_zero:
             callbacks.on_epoch(log)
-        return stopped
+        return stopped or finished
 
     trainer.fit(after_epoch)
     if stopped:

@@ -6,7 +6,7 @@ from legnn.training.layer_wise import LayerWise
 from legnn.training.loop import EpochLog, Trainer
 from legnn.training.metrics import Scores, score
 from legnn.training.mini_batch import MiniBatch
-from legnn.training.objective import ASTrain, Objective, PseudoLabels, training_confidence
+from legnn.training.objective import ASTrain, Objective, PseudoLabels, balanced_class_weight, training_confidence
 from legnn.training.optimizer import make_adam
 from legnn.training.precision import matrix_products, prediction_precision, training_precision
 from legnn.training.protocols import Batching, PostProcess, Predictor, SelfTrainingRule, require_staged
@@ -34,6 +34,7 @@ __all__ = [
     "TopK",
     "Trainer",
     "assign_folds",
+    "balanced_class_weight",
     "join_ranks",
     "make_adam",
     "matrix_products",

@@ -108,7 +108,7 @@ class FullBatch(Batching):
         if second is not None:
             weight, logits = second
             mine, truth = logits.index_select(0, predicted), self.task.y.index_select(0, predicted)
-            loss = loss + weight * self.objective.node_losses(mine, truth).mean()
+            loss = loss + weight * self.objective.supervised_losses(mine, truth).mean()
         if loss.requires_grad:
             loss.backward()
             self.optimizer.step()

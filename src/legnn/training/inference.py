@@ -108,10 +108,17 @@ class Inference:
         """`[M, C]` probabilities."""
         return self._predict(self._proba)
 
-    def _predict(self, predict: Predict) -> Tensor:
+    def proba_of_hidden(self, nodes: Tensor) -> Tensor:
+        """`[n, C]` probabilities of `nodes` `[n]`, none of which is a training node: all training labels are shown."""
+        return self._proba(self._shown_at_inference, nodes)
+
+    @property
+    def _shown_at_inference(self) -> Tensor:
         train = self.task.train
-        shown = train if self.uses_labels or self.postprocess is not None else train[:0]
-        return predict_without_own_label(predict, shown, self.fold, self.task.targets)
+        return train if self.uses_labels or self.postprocess is not None else train[:0]
+
+    def _predict(self, predict: Predict) -> Tensor:
+        return predict_without_own_label(predict, self._shown_at_inference, self.fold, self.task.targets)
 
     def _proba(self, shown: Tensor, nodes: Tensor) -> Tensor:
         if self.postprocess is None:

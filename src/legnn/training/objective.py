@@ -72,6 +72,13 @@ class StepLosses(NamedTuple):
     """Of the candidates of the step; None where it has none."""
 
 
+def balanced_class_weight(y: Tensor, num_classes: int) -> Tensor:
+    """`[C]` `n / (C' n_c)` for labels `y` `[n]`, `C'` of whose classes occur: of mean 1, and the same sum a class."""
+    number = torch.bincount(y, minlength=num_classes)
+    occurs = number > 0
+    return occurs * y.numel() / (occurs.sum().clamp(min=1) * number.clamp(min=1))
+
+
 def training_confidence(epoch: int, delta: float) -> float:
     """`TC = sigmoid(log(e / δ))`, epochs counted from 1."""
     return epoch / (epoch + delta)
@@ -119,6 +126,8 @@ class Objective:
     """Whether labels are shown at all."""
     rule: SelfTrainingRule | None = None
     """Chooses pseudo labels; None for none."""
+    class_weight: Tensor | None = None
+    """`[C]` the weight of a training node of each class in the supervised loss; None where all count alike."""
 
     @property
     def selects_nodes(self) -> bool:
@@ -144,6 +153,11 @@ class Objective:
         """`[n]` the cross-entropy of each of `n` nodes."""
         return F.cross_entropy(logits, y, reduction="none")
 
+    def supervised_losses(self, logits: Tensor, y: Tensor) -> Tensor:
+        """`[n]` the cross-entropy of each of `n` training nodes times the weight of its class."""
+        losses = self.node_losses(logits, y)
+        return losses if self.class_weight is None else losses * self.class_weight.index_select(0, y)
+
     def losses(
         self,
         logits: Tensor,
@@ -164,7 +178,7 @@ class Objective:
             num_predicted: predicted nodes of the step over all processes, `n` if not given.
             ranks: the processes that share the step; each gets its `Ranks.share_of_mean`.
         """
-        losses = self.node_losses(logits, y)
+        losses = self.supervised_losses(logits, y)
         supervised = ranks.share_of_mean(losses.sum(), y.numel() if num_predicted is None else num_predicted)
         each, right = losses.detach(), logits.detach().argmax(-1) == y
         if self.rule is None or candidates is None:

@@ -1,0 +1,103 @@
+"""Graphs as the accuracy benchmarks split them: the data set's own split, many labels, or few."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from legnn.config import Settings
+from legnn.data import GraphData
+from legnn.datasets import CATALOG
+from legnn.runs.graphs import load_new
+
+REGIMES = ("public", "many", "few")
+
+DATA: dict[str, dict[str, Any]] = {
+    **{
+        name: {}
+        for name in (
+            "cora", "citeseer", "pubmed", "amazon-photo", "amazon-computers", "coauthor-cs", "actor",
+            "chameleon-filtered", "squirrel-filtered", "minesweeper", "tolokers", "dblp", "debian", "debian-hetero",
+        )
+    },
+    # the published features of ogbn-arxiv could not be had: features of the graph alone
+    "ogbn-arxiv": {"features": "spectral"},
+}  # fmt: skip
+"""The graphs of the benchmark, and the settings of the data they are loaded with."""
+
+FEW_A_CLASS, FEW_VAL = 20, 500
+MANY_TRAIN, MANY_VAL = 0.6, 0.2
+MOST_TEST = 20_000
+"""Of more test nodes, so many are drawn: predictions of all of them would fill disks and change no figure by a digit."""
+
+GRAPHS = 3
+"""Graphs that a process keeps."""
+
+_loaded: OrderedDict[tuple[Any, ...], tuple[GraphData, Settings]] = OrderedDict()
+
+
+def load_split(data: str, regime: str, seed: int, settings: Settings) -> tuple[GraphData, Settings]:
+    """Returns a graph with the split of a regime and seed, and the settings that say where it is from.
+
+    Settings of the data in `settings` win over those of `DATA`.
+    """
+    given = {**DATA.get(data, {}), **settings.given}
+    if regime == "public" and data in CATALOG and CATALOG[data].num_splits > 1:
+        given["split"] = seed % CATALOG[data].num_splits
+    settings = Settings(preset=settings.preset, given=given)
+    key = (data, settings.data)
+    if key not in _loaded:
+        while len(_loaded) >= GRAPHS:
+            _loaded.popitem(last=False)
+        _loaded[key] = load_new(settings, data)
+    _loaded.move_to_end(key)
+    graph, loaded = _loaded[key]
+    settings = settings.override(**{one: getattr(loaded.data, one) for one in loaded.given if hasattr(loaded.data, one)})
+    return with_regime(graph, regime, seed), settings
+
+
+def with_regime(graph: GraphData, regime: str, seed: int) -> GraphData:
+    """Returns the graph with another split: 60/20/20 at random, or 20 a class with 500 for validation; or its own.
+
+    Of more than `MOST_TEST` test nodes, so many are kept, drawn at random.
+    """
+    rng = np.random.default_rng(seed)
+    train, val, test = (getattr(graph, f"{name}_mask").numpy() for name in ("train", "val", "test"))
+    if regime != "public":
+        y = graph.y.numpy()
+        order = rng.permutation(np.flatnonzero(y >= 0))
+        train, val, test = _few(order, y) if regime == "few" else _many(order, y)
+    if test.sum() > MOST_TEST:
+        kept = rng.choice(np.flatnonzero(test), MOST_TEST, replace=False)
+        test = np.zeros_like(test)
+        test[kept] = True
+    masks = {f"{name}_mask": torch.from_numpy(mask) for name, mask in (("train", train), ("val", val), ("test", test))}
+    # the stored fingerprint of a prepared folder is of its own split
+    return replace(graph, **masks, provenance=replace(graph.provenance, fingerprint=""))
+
+
+def _many(order: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    first, second = round(MANY_TRAIN * len(order)), round((MANY_TRAIN + MANY_VAL) * len(order))
+    return _mask(order[:first], y), _mask(order[first:second], y), _mask(order[second:], y)
+
+
+def _few(order: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of a class with fewer than twice 20 nodes, half."""
+    chosen = []
+    for c in np.unique(y[order]):
+        mine = order[y[order] == c]
+        chosen.append(mine[: max(1, min(FEW_A_CLASS, len(mine) // 2))])
+    train = _mask(np.concatenate(chosen), y)
+    rest = order[~train[order]]
+    number = min(FEW_VAL, len(rest) // 2)
+    return train, _mask(rest[:number], y), _mask(rest[number:], y)
+
+
+def _mask(nodes: np.ndarray, y: np.ndarray) -> np.ndarray:
+    mask = np.zeros(len(y), dtype=bool)
+    mask[nodes] = True
+    return mask

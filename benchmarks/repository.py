@@ -1,0 +1,178 @@
+"""A repository of predictions: every candidate once on every graph, split and seed.
+
+    python -m benchmarks.repository --out FOLDER --data cora citeseer --split public few --seeds 3 --jobs 14
+
+Trains what is missing and keeps, for every run, the probabilities of validation and test nodes, with and without
+Correct & Smooth; the same command goes on after an interruption. Portfolio, defaults, ensembles and comparisons are
+computed from it without training (`benchmarks.portfolio`, `benchmarks.leave_one_out`).
+
+| file | what it holds |
+|---|---|
+| `DATA/SPLIT-SEED/labels.npz` | the classes `val` and `test`, and `facts`, of the graph |
+| `DATA/SPLIT-SEED/CANDIDATE.npz` | probabilities `val`, `test`, `val_smooth`, `test_smooth`, times 255 and rounded |
+| `DATA/SPLIT-SEED/CANDIDATE.json` | accuracy on validation and test, seconds, epochs, parameters, or why it failed |
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.regimes import DATA, REGIMES, load_split
+from legnn.auto.held_out import accuracy, held_out_probabilities, labels_of
+from legnn.config import Settings
+from legnn.config.candidates import CANDIDATES
+from legnn.errors import InputError, Interrupted
+from legnn.files import atomic_write, write_text
+from legnn.runs.session import Callbacks, start_run
+from legnn.runs.workers import Failure, Signals, Worker
+
+TYPED = ("dblp", "debian-hetero")
+LEVELS = 255
+
+
+class Job(NamedTuple):
+    """One run of the repository."""
+
+    root: Path
+    data: str
+    split: str
+    seed: int
+    candidate: str
+    given: tuple[tuple[str, Any], ...] = ()
+    """Settings that win over those of the candidate, such as fewer epochs on large graphs."""
+
+    @property
+    def folder(self) -> Path:
+        return self.root / Path(self.data).name / f"{self.split}-{self.seed}"
+
+    @property
+    def is_done(self) -> bool:
+        return (self.folder / f"{self.candidate}.json").is_file()
+
+
+def train_job(job: Job, signals: Signals) -> str | None:
+    """Trains a run and writes its files; returns why it could not, if it could not."""
+    begin = time.perf_counter()
+    try:
+        content = _train(job, signals, begin)
+    except Interrupted:
+        return "interrupted"
+    except InputError as error:
+        content = {"error": str(error), "seconds": time.perf_counter() - begin}
+    # last: a run that has it is done
+    write_text(job.folder / f"{job.candidate}.json", json.dumps(content))
+    return content.get("error")
+
+
+def _train(job: Job, signals: Signals, begin: float) -> dict[str, Any]:
+    given = {**CANDIDATES[job.candidate].values, **dict(job.given), "seed": job.seed}
+    graph, settings = load_split(job.data, job.split, job.seed, Settings(given=given))
+    facts = graph.facts()
+    resolved = settings.resolve(facts).override(source="memory")
+    run = start_run(graph, resolved, None, Callbacks(lambda log: None, signals.should_stop))
+    probabilities = held_out_probabilities(run, graph, device=resolved.train.device)
+    labels = {name: labels_of(graph, name) for name in ("val", "test")}
+    if not (job.folder / "labels.npz").is_file():
+        with atomic_write(job.folder / "labels.npz") as file:
+            np.savez_compressed(file, facts=json.dumps(asdict(facts)), classes=graph.num_classes, **labels)
+    with atomic_write(job.folder / f"{job.candidate}.npz") as file:
+        np.savez_compressed(file, **{name: np.rint(p * LEVELS).astype(np.uint8) for name, p in probabilities.items()})
+    scores = {name: accuracy(p, labels[name.split("_")[0]]) for name, p in probabilities.items()}
+    result = run.result
+    return {
+        **scores, "seconds": time.perf_counter() - begin, "epochs": result.epochs, "best_epoch": result.best_epoch,
+        "parameters": result.parameters, "device": result.device, "training_seconds": result.seconds,
+    }  # fmt: skip
+
+
+def jobs_of(options: argparse.Namespace) -> Iterator[Job]:
+    """All runs that were asked for, seed by seed."""
+    names = options.candidates or list(CANDIDATES)
+    unknown = sorted(set(names) - set(CANDIDATES))
+    if unknown:
+        raise SystemExit(f"there is no candidate {unknown[0]!r}; choose from {', '.join(CANDIDATES)}")
+    given = tuple((name, int(value)) for name, value in (one.split("=") for one in options.set))
+    for seed in options.seed_list or range(options.seeds):
+        for data in options.data:
+            for split in options.split:
+                for name in names:
+                    if (not CANDIDATES[name].is_typed or data in TYPED) and name not in options.without:
+                        yield Job(Path(options.out), data, split, seed, name, given)
+
+
+def train_all(jobs: Sequence[Job], processes: int, seconds: float) -> None:
+    """Trains what is missing, `processes` at a time, and stops after `seconds` or on a signal."""
+    waiting = deque(job for job in jobs if not job.is_done)
+    end, begun = time.monotonic() + seconds, time.monotonic()
+    is_stopped = False
+
+    def stop(*_: Any) -> None:
+        nonlocal is_stopped
+        is_stopped = True
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+    threads = max((os.cpu_count() or 1) // processes, 1)
+    busy: list[Worker[Job, str | None]] = []
+    idle: list[Worker[Job, str | None]] = []
+    total, done, failed = len(waiting), 0, 0
+    while waiting or busy:
+        if time.monotonic() > end or is_stopped:
+            waiting.clear()
+            for one in busy:
+                one.stop()
+            end = float("inf")
+        while waiting and len(busy) < processes:
+            one = idle.pop() if idle else Worker(train_job, threads)
+            one.begin(waiting.popleft())
+            busy.append(one)
+        ready = wait([one.connection for one in busy], 0.5)
+        for one in [one for one in busy if one.connection in ready]:
+            outcome, job = one.outcome(), one.task
+            busy.remove(one)
+            done += 1
+            if isinstance(outcome, Failure | str):
+                failed += 1
+                print(f"{job.data} {job.split}-{job.seed} {job.candidate}: {str(outcome)[:160]}", flush=True)
+            if one.is_worn:
+                one.close()
+            else:
+                idle.append(one)
+            if done % 100 == 0:
+                print(f"{done} of {total} after {time.monotonic() - begun:.0f} s, {failed} failed", flush=True)
+    for one in idle:
+        one.close()
+    print(f"{done} of {total} after {time.monotonic() - begun:.0f} s, {failed} failed", flush=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", required=True, help="folder of the repository")
+    parser.add_argument("--data", nargs="+", default=list(DATA), help="named data sets")
+    parser.add_argument("--split", nargs="+", choices=REGIMES, default=["public", "few"])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seed-list", type=int, nargs="+", help="these seeds alone")
+    parser.add_argument("--candidates", nargs="+", help="some of the candidates, by name")
+    parser.add_argument("--without", nargs="+", default=[], help="candidates to leave out")
+    parser.add_argument("--set", nargs="+", default=[], help="settings such as epochs=200, for all of them")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long")
+    options = parser.parse_args(arguments)
+    train_all(list(jobs_of(options)), options.jobs, options.seconds)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+"""Probabilities of validation and test nodes, by which candidates are compared and joined."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from legnn.data import GraphData
+from legnn.runs import Run
+
+SMOOTH = {"postprocess": "correct_and_smooth", "propagation_steps": 50, "propagation_alpha": 0.8}
+"""Correct & Smooth as it is tried on top of every candidate."""
+
+
+def held_out_probabilities(run: Run, graph: GraphData, *, device: str = "auto") -> dict[str, np.ndarray]:
+    """Returns the probabilities `val` and `test` `[n, C]` of the nodes of the splits, all training labels shown.
+
+    `val_smooth` and `test_smooth` are those after Correct & Smooth; absent where the run has a post-processing itself.
+    """
+    found = {}
+    variants = {"": run}
+    if run.settings.model.postprocess == "none":
+        variants["_smooth"] = run.with_postprocess(**SMOOTH)
+    for suffix, variant in variants.items():
+        with variant.inference(graph, device=device) as (_, inference):
+            for name in ("val", "test"):
+                nodes = getattr(inference.task, name)
+                found[name + suffix] = inference.proba_of_hidden(nodes).float().cpu().numpy()
+    return found
+
+
+def accuracy(probabilities: np.ndarray, y: np.ndarray) -> float:
+    """The part of the rows of `probabilities` `[n, C]` whose largest entry is at `y` `[n]`; NaN without rows."""
+    return float((probabilities.argmax(1) == y).mean()) if len(y) else float("nan")
+
+
+def labels_of(graph: GraphData, split: str) -> np.ndarray:
+    """`[n]` the classes of the nodes of a split, in the order of `held_out_probabilities`."""
+    mask: torch.Tensor = getattr(graph, f"{split}_mask")
+    return graph.y[mask].numpy()

@@ -1,0 +1,144 @@
+"""Processes that carry out tasks one after another."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from types import FrameType
+from typing import Any, Generic, NamedTuple, TypeVar
+
+Task = TypeVar("Task")
+Value = TypeVar("Value")
+
+TASKS_A_PROCESS = 40
+"""A process is replaced after this many tasks: each leaves some memory of the device behind."""
+CLOSE_SECONDS = 10.0
+"""How long a process may take to end by itself."""
+
+
+class Signals:
+    """What the process that started this one asks of it."""
+
+    def __init__(self) -> None:
+        self._is_stopping = self._is_pausing = False
+        self._parent: int | None = None
+
+    def listen(self) -> None:
+        """Notes signals from now on, and whether the parent process ends."""
+        self._parent = os.getppid()
+        # Ctrl-C reaches every process of a terminal: the epoch in flight is finished and a checkpoint written
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+            signal.signal(number, self._note)
+
+    def begin(self) -> None:
+        """Forgets what was asked of the last task alone."""
+        self._is_pausing = False
+
+    def should_stop(self) -> bool:
+        """Whether this and all other tasks should end, also because the process that collects outcomes was killed."""
+        return self._is_stopping or (self._parent is not None and os.getppid() != self._parent)
+
+    def should_pause(self) -> bool:
+        """Whether this task should end, and others may follow."""
+        return self._is_pausing or self.should_stop()
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGUSR1:
+            self._is_pausing = True
+        else:
+            self._is_stopping = True
+
+
+class Failure(NamedTuple):
+    """A process that ended before its task did."""
+
+    why: str
+
+
+Function = Callable[[Any, Signals], Any]
+"""Carries out a task: a function of a module, so that another process finds it by its name."""
+
+
+def serve(connection: Connection, function: Function, threads: int) -> None:
+    """Carries out every task that comes through the connection, and answers with its value, until the other end closes."""
+    import torch
+
+    torch.set_num_threads(threads)
+    signals = Signals()
+    signals.listen()
+    with suppress(EOFError, OSError):
+        while True:
+            task = connection.recv()
+            signals.begin()
+            connection.send(function(task, signals))
+
+
+class Worker(Generic[Task, Value]):
+    """A process that carries out tasks, and the connection to it, which is ready when a task has ended.
+
+    Not a `ProcessPoolExecutor`: one process that is killed breaks the whole of it.
+    """
+
+    def __init__(self, function: Callable[[Task, Signals], Value], threads: int) -> None:
+        # a process that is forked cannot use a GPU
+        context = multiprocessing.get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self._process = context.Process(target=serve, args=(theirs, function, threads), daemon=True)
+        self._process.start()
+        theirs.close()
+        self._tasks = 0
+        self.task: Task | None = None
+        """The task in flight."""
+        self.began = 0.0
+        """When it was sent, by `time.monotonic`."""
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether another process should take its place."""
+        return self._tasks >= TASKS_A_PROCESS or not self._process.is_alive()
+
+    def begin(self, task: Task) -> None:
+        """Begins a task."""
+        self.task, self.began, self._tasks = task, time.monotonic(), self._tasks + 1
+        with suppress(OSError):  # of a process that has died: `outcome` says so
+            self.connection.send(task)
+
+    def outcome(self) -> Value | Failure:
+        """What the task came to, when the connection is ready."""
+        try:
+            return self.connection.recv()
+        except (EOFError, OSError):
+            self._process.join()
+            code = self._process.exitcode
+            why = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+            return Failure(f"its process was ended ({why}), perhaps for want of memory")
+
+    def stop(self) -> None:
+        """Ends all tasks after the epoch in flight."""
+        self._signal(signal.SIGTERM)
+
+    def pause(self) -> None:
+        """Ends the task after the epoch in flight."""
+        self._signal(signal.SIGUSR1)
+
+    def kill(self) -> None:
+        """Ends the process at once."""
+        self.connection.close()
+        self._process.kill()
+        self._process.join()
+
+    def close(self) -> None:
+        """Ends the process, which has no task or has been asked to stop."""
+        self.connection.close()
+        self._process.join(CLOSE_SECONDS)
+        if self._process.is_alive():
+            self.kill()
+
+    def _signal(self, number: int) -> None:
+        if self._process.is_alive() and self._process.pid is not None:
+            os.kill(self._process.pid, number)
