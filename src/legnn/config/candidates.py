@@ -17,7 +17,7 @@ CONSTANT = {"cosine_steps": 1_000_000}
 
 WIDE = {
     "hidden": 512, "layers": 2, "norm": "layer", "residual": "linear", "dropout": 0.3, "input_dropout": 0.0,
-    "lr": 0.001, "weight_decay": 5e-4, "layer_decay": 5e-4, "alpha": 0.5, "epochs": 500, "patience": 60, **CONSTANT,
+    "lr": 0.001, "weight_decay": 5e-4, "layer_decay": 5e-4, "alpha": 0.5, "epochs": 400, "patience": 50, **CONSTANT,
 }  # fmt: skip
 """Informative features, kept by a linear residual."""
 
@@ -38,7 +38,18 @@ MIDDLE = {
 DEEP = WIDE | {"hidden": 256, "layers": 5, "dropout": 0.2, "lr": 0.002, "weight_decay": 0.0, "layer_decay": 0.0}
 """Structure several hops away."""
 
-VERY_DEEP = DEEP | {"hidden": 128, "layers": 8, "norm": "batch", "lr": 0.005, "patience": 80}
+THREE = WIDE | {"layers": 3, "residual": "none", "dropout": 0.5, "weight_decay": 5e-5, "layer_decay": 5e-5}
+"""Informative neighbors, as on graphs of products bought together."""
+
+DECAY = MIDDLE | {"layers": 4, "dropout": 0.7, "weight_decay": 5e-4, "layer_decay": 5e-4}
+"""Few nodes and misleading neighbors: a penalty on all weights."""
+
+PLAIN = STRONG | {
+    "hidden": 512, "dropout": 0.7, "lr": 0.001, "weight_decay": 5e-4, "layer_decay": 5e-4, "epochs": 500, **CONSTANT,
+}  # fmt: skip
+"""Few labels: wide, without norm, with much dropout."""
+
+VERY_DEEP = DEEP | {"hidden": 128, "layers": 8, "norm": "batch", "lr": 0.005}
 
 
 _OF_DESIGN = {
@@ -99,7 +110,12 @@ CANDIDATES: dict[str, Candidate] = {
     "legnn-gat-wide-as-train": _legnn(WIDE, "gat", **_AS_TRAIN),
     "legnn-gcn-strong": _legnn(STRONG),
     "legnn-gat-strong-as-train": _legnn(STRONG, "gat", **_AS_TRAIN),
+    "legnn-gcn-plain": _legnn(PLAIN),
+    "legnn-gcn-plain-as-train": _legnn(PLAIN, **_AS_TRAIN),
     "legnn-gcn-middle": _legnn(MIDDLE),
+    "legnn-gcn-decay": _legnn(DECAY),
+    "legnn-gat-decay": _legnn(DECAY, "gat"),
+    "legnn-gcn-three": _legnn(THREE),
     "legnn-gcn-deep": _legnn(DEEP),
     "legnn-gat-deep": _legnn(DEEP, "gat"),
     "legnn-sage-very-deep": _legnn(VERY_DEEP, "sage"),
@@ -113,17 +129,20 @@ CANDIDATES: dict[str, Candidate] = {
     "gcn-direct": Candidate(
         {**STRONG, "architecture": "pyg_gcn", "scale": "row", "lr": 0.01, "weight_decay": 5e-4, **CONSTANT}, "gcn"
     ),
+    "gcn-direct-wide": Candidate({**PLAIN, "architecture": "pyg_gcn", "scale": "row", "layers": 3}, "gcn"),
     "gcn-strong": _plain(STRONG, "gcn"),
+    "gcn-decay": _plain(DECAY, "gcn"),
+    "gcn-three": _plain(THREE, "gcn"),
     "gcn-middle": _plain(MIDDLE, "gcn"),
     "gcn-deep": _plain(DEEP, "gcn"),
     "gcn-very-deep": _plain(VERY_DEEP, "gcn"),
     "sage-wide": _plain(WIDE, "sage"),
     "sage-strong": _plain(STRONG, "sage"),
     "sage-middle": _plain(MIDDLE, "sage"),
-    "sage-very-deep": _plain(VERY_DEEP, "sage"),
+    "sage-decay": _plain(DECAY, "sage"),
     "gat-wide": _plain(WIDE, "gat"),
     "gat-strong": _plain(STRONG, "gat"),
-    "gat-middle": _plain(MIDDLE, "gat"),
+    "gat-decay": _plain(DECAY, "gat"),
     "gat-deep": _plain(DEEP, "gat"),
     "gcnii-small": _of_design("gcnii", _GCNII.few, **_SHORT),
     "gcnii-middle": _of_design("gcnii", _GCNII.many),
