@@ -81,7 +81,8 @@ def _words(text: str | None, default: Sequence[str]) -> tuple[str, ...]:
 def _train(plan: Plan, jobs: int | None, device: str) -> tuple[int, int]:
     """Trains what is missing, and returns how many runs could not be trained, and of how many."""
     from legnn.cli.display import RunsProgress, print_error
-    from legnn.experiments.execution import default_jobs, train_missing
+    from legnn.experiments.execution import train_missing
+    from legnn.runs.resources import default_jobs
 
     if not plan.missing():
         return 0, 0

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 import time
 from collections import OrderedDict
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import asdict
-from multiprocessing.connection import Connection
 from pathlib import Path
-from types import FrameType
 from typing import NamedTuple
 
 from legnn.config import DataSettings, Settings
@@ -22,15 +18,13 @@ from legnn.runs import RunFolder
 from legnn.runs.graphs import load_new, reload_graph
 from legnn.runs.resources import DEFAULT_BATCH
 from legnn.runs.session import Callbacks, continue_run, start_run
+from legnn.runs.workers import Signals
 
 GRAPHS = 2
 """Graphs that a process keeps: runs come sorted by data set."""
 
 _graphs: OrderedDict[DataSettings, tuple[GraphData, DataSettings]] = OrderedDict()
 """By the settings that were given: the graph, and the settings that say where it is from."""
-_is_stopped = False
-_parent: int | None = None
-"""The process that started this one; None where runs are trained in the process of the caller."""
 
 
 class Outcome(NamedTuple):
@@ -44,33 +38,18 @@ class Outcome(NamedTuple):
     """Whether it was interrupted; its checkpoint is written."""
 
 
-def serve(connection: Connection, root: Path, threads: int) -> None:
-    """Trains every run that comes through the connection, and answers with its outcome, until the other end closes."""
-    global _parent
-    import torch
-
-    torch.set_num_threads(threads)
-    _parent = os.getppid()
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        global _is_stopped
-        _is_stopped = True
-
-    # Ctrl-C reaches every process of a terminal: the epoch in flight is finished and a checkpoint written
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
-    with suppress(EOFError, OSError):
-        while True:
-            connection.send(train_planned(connection.recv(), root))
+def train_in_process(run: PlannedRun, signals: Signals, *, root: Path) -> Outcome:
+    """Trains a run in a process that serves tasks, and returns how it ended."""
+    return train_planned(run, root, signals.should_stop)
 
 
-def train_planned(run: PlannedRun, root: Path) -> Outcome:
+def train_planned(run: PlannedRun, root: Path, should_stop: Callable[[], bool] = lambda: False) -> Outcome:
     """Trains a run, or continues one that was interrupted, and returns how it ended."""
     begin = time.monotonic()
-    if _should_stop():
+    if should_stop():
         return Outcome(run, 0.0, is_stopped=True)
     try:
-        _train(run, run.folder(root))
+        _train(run, run.folder(root), should_stop)
     except Interrupted:
         return Outcome(run, time.monotonic() - begin, is_stopped=True)
     except (InputError, OSError) as error:
@@ -80,13 +59,8 @@ def train_planned(run: PlannedRun, root: Path) -> Outcome:
     return Outcome(run, time.monotonic() - begin)
 
 
-def _should_stop() -> bool:
-    """Whether a signal came, or the process that collects outcomes was killed: another may start these runs again."""
-    return _is_stopped or (_parent is not None and os.getppid() != _parent)
-
-
-def _train(run: PlannedRun, folder: Path) -> None:
-    callbacks = Callbacks(lambda log: None, _should_stop)
+def _train(run: PlannedRun, folder: Path, should_stop: Callable[[], bool]) -> None:
+    callbacks = Callbacks(lambda log: None, should_stop)
     if (folder / "settings.yaml").is_file():
         found = RunFolder.open(folder)
         if not found.is_finished:
