@@ -66,7 +66,7 @@ Function = Callable[[Any, Signals], Any]
 
 
 def serve(connection: Connection, function: Function, threads: int) -> None:
-    """Carries out every task that comes through the connection and answers with its value, until the other end closes."""
+    """Carries out the tasks that come through the connection and answers with their values, until it is closed."""
     import torch
 
     torch.set_num_threads(threads)
