@@ -5,9 +5,10 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from types import FrameType
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -79,6 +80,20 @@ def serve(connection: Connection, function: Function, threads: int) -> None:
             connection.send(function(task, signals))
 
 
+@contextmanager
+def _hidden_main() -> Iterator[None]:
+    """Within it a new process does not run the caller's script again, which need not guard itself against that."""
+    main = sys.modules["__main__"]
+    hidden = {name: getattr(main, name) for name in ("__file__", "__spec__") if hasattr(main, name)}
+    try:
+        for name in hidden:
+            setattr(main, name, None)
+        yield
+    finally:
+        for name, value in hidden.items():
+            setattr(main, name, value)
+
+
 class Worker(Generic[Task, Value]):
     """A process that carries out tasks, and the connection to it, which is ready when a task has ended.
 
@@ -90,7 +105,8 @@ class Worker(Generic[Task, Value]):
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self._process = context.Process(target=serve, args=(theirs, function, threads), daemon=True)
-        self._process.start()
+        with _hidden_main():
+            self._process.start()
         theirs.close()
         self._tasks = 0
         self.task: Task | None = None
