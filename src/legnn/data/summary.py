@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
+import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
@@ -47,6 +49,17 @@ def statistics(graph: GraphData) -> Statistics:
         test_percent=test,
         homophily=graph.provenance.homophily,
     )
+
+
+def train_homophily(graph: GraphData) -> float | None:
+    """Returns the fraction of edges between two training nodes, self-loops left out, whose ends share a class.
+
+    None if there are no such edges. Unlike `Statistics.homophily`, it knows no label that a model may not see.
+    """
+    row, col = graph.adjacency.row.long(), graph.adjacency.col.long()
+    kept = graph.train_mask[row] & graph.train_mask[col] & (row != col)
+    found = edge_homophily(torch.stack([row[kept], col[kept]]), graph.y)
+    return None if math.isnan(found) else found
 
 
 def edge_homophily(edge_index: Tensor, y: Tensor) -> float:
