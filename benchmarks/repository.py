@@ -78,7 +78,7 @@ def train_job(job: Job, signals: Signals) -> str | None:
 
 def _train(job: Job, signals: Signals, begin: float) -> dict[str, Any]:
     given = {**CANDIDATES[job.candidate].values, **dict(job.given), "seed": job.seed}
-    graph, settings = load_split(job.data, job.split, job.seed, Settings(given=given))
+    graph, settings = load_split(job.data, job.split, job.seed, Settings(preset="simple", given=given))
     facts = graph.facts()
     resolved = settings.resolve(facts).override(source="memory")
     run = start_run(graph, resolved, None, Callbacks(lambda log: None, signals.should_stop))

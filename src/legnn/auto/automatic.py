@@ -16,7 +16,7 @@ from legnn.auto.leaderboard import choose, entries_of, leaderboard, members_of
 from legnn.auto.search import Plan, Row, Search
 from legnn.config import SETTINGS, DataSettings, Settings
 from legnn.config.candidates import CANDIDATES
-from legnn.config.portfolio import portfolio_order
+from legnn.config.portfolio import learned_portfolio
 from legnn.data import GraphData
 from legnn.datasets import Source
 from legnn.errors import InputError, Interrupted
@@ -101,7 +101,7 @@ def auto(
             source=source,
             facts=facts,
             num_val=int(graph.val_mask.sum()),
-            candidates=_candidates(candidates or portfolio_order(facts), given, seed),
+            candidates=_candidates(candidates or learned_portfolio().order(facts), given, seed),
             given=given,
             seed=seed,
             rank=share.rank,

@@ -31,7 +31,7 @@ def reproduce(
         str | None, option("designs: CSV files of earlier reports, joined by commas, to be ranked together with these")
     ] = None,
     vary_split: Annotated[bool, option("Seed k trains on split k of data sets with several fixed splits")] = False,
-    preset: Annotated[str, option("What chooses the settings that are left open [recommended]")] = "recommended",
+    preset: Annotated[str, option("What chooses the settings that are left open [simple]")] = "simple",
     out: Annotated[Path, option("Folder of the runs and the reports [runs/reproduce]")] = Path("runs/reproduce"),
     **given: Any,
 ) -> None:

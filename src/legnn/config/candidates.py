@@ -63,7 +63,7 @@ class Candidate(NamedTuple):
     """Settings to try."""
 
     values: Mapping[str, Any]
-    """Settings by name; what is missing is chosen by the kind of features, or has its default."""
+    """Settings by name; the preset `simple` chooses what is missing."""
     group: str
     """The method of a comparison that it is a setting of; `legnn` for ours."""
     is_typed: bool = False
