@@ -104,6 +104,11 @@ def jobs_of(options: argparse.Namespace) -> Iterator[Job]:
     if unknown:
         raise SystemExit(f"there is no candidate {unknown[0]!r}; choose from {', '.join(CANDIDATES)}")
     given = tuple((name, int(value)) for name, value in (one.split("=") for one in options.set))
+    if options.list is not None:
+        for line in options.list.read_text().splitlines():
+            data, split, seed, name = line.split()
+            yield Job(Path(options.out), data, split, int(seed), name, given)
+        return
     for seed in options.seed_list or range(options.seeds):
         for data in options.data:
             for split in options.split:
@@ -151,6 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--seed-list", type=int, nargs="+", help="these seeds alone")
     parser.add_argument("--candidates", nargs="+", help="some of the candidates, by name")
+    parser.add_argument("--list", type=Path, help="file of lines DATA SPLIT SEED CANDIDATE, these runs alone")
     parser.add_argument("--without", nargs="+", default=[], help="candidates to leave out")
     parser.add_argument("--set", nargs="+", default=[], help="settings such as epochs=200, for all of them")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")

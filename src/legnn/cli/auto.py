@@ -24,7 +24,7 @@ def auto(
 ) -> None:
     """Find the best model in a given time: a portfolio of settings, changes of its leaders, and an ensemble.
 
-    Everything is chosen by validation nodes alone. The same command with the same --out continues after an interruption,
+    Everything is chosen by validation nodes alone. The same command with the same --out continues after an interruption
     or with a larger --budget. Settings that are given hold for every candidate.
     """
     began = time.time()
