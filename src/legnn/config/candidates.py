@@ -122,7 +122,9 @@ CANDIDATES: dict[str, Candidate] = {
     "legnn-gcn-joint": _legnn(WIDE, hidden=256, normalize="joint"),
     "legnn-gcn-one-layer": _legnn(WIDE, layers=1),
     "legnn-gcn-balanced": _legnn(WIDE, class_weights="balanced"),
-    "legnn-appnp-small": _of_design("appnp", _APPNP.few, labels="enhanced", alpha=0.7, **_SHORT)._replace(group="legnn"),
+    "legnn-appnp-small": _of_design("appnp", _APPNP.few, labels="enhanced", alpha=0.7, **_SHORT)._replace(
+        group="legnn"
+    ),
     "legnn-gcnii-wide": _of_design("gcnii", _GCNII.more[0], labels="enhanced")._replace(group="legnn"),
     "addition-gat-deep": _legnn(DEEP, "gat", labels="addition", layers=3, hidden=512),
     "gcn-wide": _plain(WIDE, "gcn"),
