@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from legnn.auto.tune import TuneResult, tune
     from legnn.config import (
         DataSettings,
         GraphFacts,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 # PyTorch and PyG take seconds to import: a name is imported when it is first used, and `legnn --help` answers at once
 _HOME = {
+    "auto.tune": "TuneResult tune",
     "config": "DataSettings GraphFacts ModelSettings ResolvedSettings SelfTrainingSettings Settings TrainSettings",
     "data": "GraphData statistics",
     "datasets": "CATALOG load prepare_folder",
@@ -59,6 +61,7 @@ __all__ = [
     "Settings",
     "Summary",
     "TrainSettings",
+    "TuneResult",
     "lift",
     "lifted",
     "load",
@@ -70,6 +73,7 @@ __all__ = [
     "statistics",
     "train",
     "train_seeds",
+    "tune",
 ]
 
 

@@ -176,6 +176,10 @@ def changed(origin: Values, other: Values) -> list[str]:
     return [name for name in both if origin[name] != other[name]]
 
 
+CONSTRAINED = ("backbone", "labels", "layers", "hidden", "heads", "residual", "normalize")
+"""The settings that `is_allowed` reads."""
+
+
 def is_allowed(settings: Values) -> bool:
     """Whether complete settings make a model that can be trained, and that is not too deep for its kind."""
     has_heads = SPACE["heads"].applies(settings)

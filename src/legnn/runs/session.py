@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -120,6 +121,17 @@ def continue_run(folder: RunFolder, graph: GraphData, callbacks: Callbacks) -> R
         return _execute(graph, folder.card, settings, folder, callbacks, device, ranks)
 
 
+def start_or_continue(graph: GraphData, settings: ResolvedSettings, out: Path | None, callbacks: Callbacks) -> Result:
+    """Trains in the folder `out`, or goes on with what a process that was interrupted or killed has left there."""
+    if out is None or not (out / "settings.yaml").is_file():
+        if out is not None:
+            # the process may have been killed while it made the folder, of which the settings are written last
+            shutil.rmtree(out, ignore_errors=True)
+        return start_run(graph, settings, out, callbacks).result
+    run = RunFolder.open(out)
+    return run.result() if run.is_finished else continue_run(run, graph, callbacks).result
+
+
 def _execute(
     graph: GraphData,
     card: DataCard,
@@ -191,13 +203,13 @@ def _fit(trainer: Trainer, checkpointer: Checkpointer, callbacks: Callbacks, ran
 
     def after_epoch(log: EpochLog) -> bool:
         nonlocal stopped
-        finished = ranks.any_rank(callbacks.should_finish())
         # over all processes: one that stopped by itself would leave the others waiting
         stopped = ranks.any_rank(callbacks.should_stop())
         checkpointer.record(log, now=stopped)
         if ranks.is_rank_zero:
             callbacks.on_epoch(log)
-        return stopped or finished
+        # asked last: what was learned of this epoch may end the run
+        return ranks.any_rank(callbacks.should_finish()) or stopped
 
     trainer.fit(after_epoch)
     if stopped:
