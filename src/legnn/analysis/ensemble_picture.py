@@ -18,14 +18,15 @@ if TYPE_CHECKING:
 LEADERBOARD = "leaderboard.csv"
 """Of all candidates in an ensemble's folder: `name`, `postprocess`, `val`, …, `weight`, in order of `val`."""
 MOST_BARS = 30
+OTHERS = "#c3cfdd"
 
 
 def draw_ensemble(ensemble: Ensemble, path: Path) -> None:
     """Draws the members' weights beside their validation accuracies, and the leaderboard where there is one."""
     names = [_label(Path(one.folder).name, one.postprocess) for one in ensemble.members]
     board = read_leaderboard(ensemble.folder / LEADERBOARD)
-    bars = max(len(names), 0 if board is None else min(len(board), MOST_BARS))
-    figure, axes = new_figure(1, 2 if board is None else 3, height=1.2 + 0.22 * max(bars, 4))
+    bars = max(len(names), 4, 0 if board is None else min(len(board), MOST_BARS))
+    figure, axes = new_figure(1, 2 if board is None else 3, height=1.2 + 0.22 * bars)
     accuracies = [float("nan") if one is None else one for one in ensemble.about.val_accuracy]
     _bars(axes[0], names, [one.weight for one in ensemble.members], [FIRST] * len(names), "weight")
     _bars(axes[1], names, accuracies, [SECOND] * len(names), "validation accuracy")
@@ -37,6 +38,9 @@ def draw_ensemble(ensemble: Ensemble, path: Path) -> None:
         axes[1].legend(frameon=False, fontsize=8, loc="lower left")
     if board is not None:
         _draw_leaderboard(axes[2], board)
+    for axis in axes:
+        # bars of one height in all panels, the first on top
+        axis.set_ylim(bars - 0.4, -0.6)
     figure.suptitle(f"{ensemble.card.name}: ensemble of {len(names)}", fontsize=11)
     save_picture(figure, path)
 
@@ -56,18 +60,16 @@ def _draw_leaderboard(axis: Axes, board: pd.DataFrame) -> None:
     first = board.head(MOST_BARS)
     names = [_label(name, post) for name, post in zip(first["name"], first["postprocess"], strict=True)]
     is_member = first["weight"].fillna(0) > 0
-    title = "validation accuracy, members blue"
-    if len(board) > MOST_BARS:
-        title += f" (first {MOST_BARS} of {len(board)})"
-    _bars(axis, names, first["val"].tolist(), [FIRST if member else "#cccccc" for member in is_member], title)
+    cut = f"first {MOST_BARS} of {len(board)} candidates" if len(board) > MOST_BARS else f"{len(board)} candidates"
+    title = f"validation accuracy of\n{cut}, members blue"
+    _bars(axis, names, first["val"].tolist(), [FIRST if member else OTHERS for member in is_member], title)
 
 
 def _bars(axis: Axes, names: Sequence[str], values: Sequence[float], colors: Sequence[str], title: str) -> None:
-    """Horizontal bars, the first on top; those of accuracies that are all high begin near the lowest of them."""
+    """Horizontal bars; those of accuracies that are all high begin near the lowest of them."""
     places = range(len(names))
     axis.barh(places, values, color=colors)
     axis.set_yticks(places, names, fontsize=7)
-    axis.invert_yaxis()
     axis.set_title(title, fontsize=10)
     finite = [value for value in values if value == value]
     if "accuracy" in title and finite:
