@@ -61,7 +61,7 @@ def auto(
     single: bool = False,
     jobs: int | None = None,
     seed: int = 0,
-    candidates: Sequence[str] | None = None,
+    only: Sequence[str] | None = None,
     began: float | None = None,
     on_progress: Callable[[Sequence[Row], Clock], None] = lambda rows, clock: None,
     should_stop: Callable[[], bool] = lambda: False,
@@ -76,7 +76,7 @@ def auto(
         single: return the best single model, as an ensemble of one.
         jobs: processes that train at a time; by default one a core, or several on a GPU.
         seed: of the candidates and of the changes.
-        candidates: names from `CANDIDATES` in the place of the portfolio.
+        only: names from `CANDIDATES` in the place of the portfolio.
         began: when the budget began, by `time.time`; now if not given.
         on_progress: called about twice a second with the leaderboard and the time.
         should_stop: asked as often; True writes checkpoints and raises `Interrupted`.
@@ -101,7 +101,7 @@ def auto(
             source=source,
             facts=facts,
             num_val=int(graph.val_mask.sum()),
-            candidates=_candidates(candidates or learned_portfolio().order(facts), given, seed),
+            candidates=_candidates(only or learned_portfolio().order(facts), given, seed),
             given=given,
             seed=seed,
             rank=share.rank,

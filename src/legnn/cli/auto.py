@@ -17,7 +17,7 @@ def auto(
     budget: Annotated[str, option("Time for everything, such as 90s, 10m or 1.5h [10m]")] = "10m",
     single: Annotated[bool, option("Return the best single model, not an ensemble")] = False,
     jobs: Annotated[int | None, option("Candidates at a time [one a core; on a GPU at most 8]")] = None,
-    candidates: Annotated[str | None, option("Candidates by name, joined by commas [the portfolio]")] = None,
+    only: Annotated[str | None, option("Candidates by name, joined by commas [the portfolio]")] = None,
     seed: Annotated[int, option("Seed of the candidates and of their changes [0]")] = 0,
     out: Annotated[Path | None, option("Folder of the search [runs/DATA-auto]")] = None,
     **given: Any,
@@ -36,7 +36,7 @@ def auto(
     from legnn.cli.search_display import SearchProgress, show_leaderboard
 
     folder = out or _new_folder(data)
-    names = None if candidates is None else [name.strip() for name in candidates.split(",") if name.strip()]
+    names = None if only is None else [name.strip() for name in only.split(",") if name.strip()]
     with stop_on_signal() as should_stop, SearchProgress() as progress:
         found = search(
             data,
@@ -45,7 +45,7 @@ def auto(
             single=single,
             jobs=jobs,
             seed=seed,
-            candidates=names,
+            only=names,
             began=began,
             on_progress=progress.show,
             should_stop=should_stop,
