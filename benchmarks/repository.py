@@ -39,6 +39,8 @@ from legnn.runs.workers import Failure, Signals, carry_out
 
 TYPED = ("dblp", "debian-hetero")
 LEVELS = 255
+DEFAULT = "default"
+"""In the place of a candidate: what `legnn train` chooses by itself."""
 
 
 class Job(NamedTuple):
@@ -76,8 +78,12 @@ def train_job(job: Job, signals: Signals) -> str | None:
 
 
 def _train(job: Job, signals: Signals, begin: float) -> dict[str, Any]:
-    given = {**CANDIDATES[job.candidate].values, **dict(job.given), "seed": job.seed}
-    graph, settings = load_split(job.data, job.split, job.seed, Settings(preset="simple", given=given))
+    is_default = job.candidate == DEFAULT
+    values = {} if is_default else CANDIDATES[job.candidate].values
+    wanted = Settings(
+        preset="recommended" if is_default else "simple", given={**values, **dict(job.given), "seed": job.seed}
+    )
+    graph, settings = load_split(job.data, job.split, job.seed, wanted)
     facts = graph.facts()
     resolved = settings.resolve(facts).override(source="memory")
     run = start_run(graph, resolved, None, Callbacks(lambda log: None, signals.should_stop))

@@ -8,18 +8,13 @@ import torch
 from torch import Tensor
 
 from legnn.baselines.label_propagation import shown_one_hot
+from legnn.baselines.neighbor_mean import neighbor_mean, without_self_loops
 from legnn.baselines.trees import TreeEnsemble
 from legnn.config.model import ModelSettings
 from legnn.errors import InputError
 from legnn.graph import Adjacency, LabelGraph
 from legnn.nn import DataShape, Model
 from legnn.nn.features import spread
-from legnn.nn.normalization import Normalization
-from legnn.ops import propagate_messages
-from legnn.ops.runtime.padding import pad_columns, padded_width
-
-MEAN = Normalization("relation", target=-1.0, source=0.0, zero_degree=0.0)
-"""`D^{-1} A`."""
 
 MOST_COLUMNS, COMPONENTS = 256, 128
 """More features than the first are replaced by as many principal components as the second: a tree looks at every column
@@ -44,10 +39,10 @@ class NeighborFeatures:
         """`[M, 3 F + C]`."""
         if self._whole is not graph.adjacency:
             # once for the graph: only the labels change
-            self._whole, self._others = graph.adjacency, _without_self_loops(graph)
-            once = _mean(self._others, self.x)
-            self._features = torch.cat([self.x, once, _mean(self._others, once)], 1)
-        labels = _mean(self._others, shown_one_hot(graph).to(self.x.dtype))
+            self._whole, self._others = graph.adjacency, without_self_loops(graph)
+            once = neighbor_mean(self._others, self.x)
+            self._features = torch.cat([self.x, once, neighbor_mean(self._others, once)], 1)
+        labels = neighbor_mean(self._others, shown_one_hot(graph).to(self.x.dtype))
         return torch.cat([self._features, labels], 1)
 
 
@@ -123,19 +118,3 @@ class BoostedTrees(Model):
             early_stopping=False,
             random_state=int(torch.randint(2**31, ())),
         )
-
-
-def _without_self_loops(graph: LabelGraph) -> LabelGraph:
-    adjacency = graph.adjacency
-    others = adjacency.row != adjacency.col
-    weight = None if adjacency.weight is None else adjacency.weight[others]
-    size = adjacency.num_rows, adjacency.num_cols
-    kept = Adjacency.from_sorted(adjacency.row[others], adjacency.col[others], weight, *size)
-    return LabelGraph.without_labels(kept, graph.num_classes)
-
-
-def _mean(graph: LabelGraph, x: Tensor) -> Tensor:
-    """The mean of `x` `[M, D]` over the neighbors of each node, zero without any."""
-    scales = MEAN.scales(graph, x, enhanced=False)[0]
-    padded = pad_columns(x, padded_width(x.size(1), x))
-    return propagate_messages(graph, padded, None, None, scales, update_labels=False)[0][:, : x.size(1)]

@@ -19,7 +19,7 @@ LabelFeatures = Literal["one-hot", "class-mean", "given"]
 BACKBONES = ["gcn", "sage", "gat", "gatv2", "transformer", "gin", "gcnii", "appnp", "dagnn", "rgcn", "hgt"]
 ARCHITECTURES = [
     "legnn", "pyg_gcn", "label_propagation", "mlp", "jknet", "sign", "unimp", "deeper_gcn", "gaan",
-    "gcn_lpa", "label_highway", "boosted_trees", "hgconv", "hetsann", "r_gsn", "rshn", "r_hgnn",
+    "gcn_lpa", "label_highway", "boosted_trees", "metapath_labels", "hgconv", "hetsann", "r_gsn", "rshn", "r_hgnn",
 ]  # fmt: skip
 POSTPROCESSES = ["none", "correct_and_smooth"]
 PROPAGATED = ("appnp", "dagnn")
