@@ -168,7 +168,7 @@ class RunsProgress(Progress):
         """Moves the line."""
         ended, left = runs.done + len(runs.failed), runs.seconds_left()
         words = f"{ended} of {runs.total} runs" + (f", {len(runs.failed)} failed" if runs.failed else "")
-        words += "" if left is None else f", {_duration(left)} left"
+        words += "" if left is None else f", {duration(left)} left"
         if self._is_plain:
             if ended != self._shown and time.monotonic() - self._last > PLAIN_SECONDS:
                 self._last, self._shown = time.monotonic(), ended
@@ -179,7 +179,7 @@ class RunsProgress(Progress):
         self.update(self._task, total=runs.total, completed=ended, words=words)
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """Returns `"about 12 s"`, `"about 5 min"` or `"about 2.5 h"`."""
     if seconds < 90:
         return f"about {max(round(seconds), 1)} s"

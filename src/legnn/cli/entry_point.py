@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 import legnn
+from legnn.cli.auto import auto
 from legnn.cli.graphs import datasets, prepare
 from legnn.cli.options import with_flags
 from legnn.cli.processes import is_rank_zero, wait_for_rank_zero
@@ -17,7 +18,7 @@ from legnn.cli.training import train
 from legnn.errors import InputError, Interrupted
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False, rich_markup_mode="rich")
-for command in (train, predict, prepare, datasets, plot, analyze, reproduce):
+for command in (train, auto, predict, prepare, datasets, plot, analyze, reproduce):
     app.command()(command)
 
 

@@ -10,7 +10,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from legnn.config.presets import GraphFacts
+from legnn.config.facts import GraphFacts
 
 FILE = Path(__file__).with_name("portfolio.json")
 HOMOPHILOUS = 0.5
@@ -28,6 +28,21 @@ class Default:
     def holds(self, conditions: Mapping[str, bool]) -> bool:
         """Whether all conditions are as the rule says; one that is not known is not."""
         return all(conditions.get(name) is value for name, value in self.conditions.items())
+
+    def explain(self, facts: GraphFacts) -> str:
+        """Returns in words what the rule depends on, and what of it is known of the graph."""
+        if not self.conditions:
+            return "they did best over all graphs"
+        found = []
+        if "few_labels" in self.conditions:
+            kind = "few" if self.conditions["few_labels"] else "many"
+            found.append(f"{kind} labels a class ({facts.labels_a_class:.0f})")
+        if "homophilous" in self.conditions and facts.train_homophily is not None:
+            kind = "mostly within" if self.conditions["homophilous"] else "mostly between"
+            found.append(f"edges {kind} classes ({facts.train_homophily:.2f} within, among training nodes)")
+        if "counts_features" in self.conditions:
+            found.append("features like word counts" if self.conditions["counts_features"] else "dense features")
+        return f"they did best on graphs with {' and '.join(found)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,15 +78,16 @@ class Portfolio:
             return list(names)
         return [name for pair in zip_longest(names, self.typed) for name in pair if name is not None]
 
-    def default(self, facts: GraphFacts, homophily: float | None) -> Default:
-        """Returns the rule for a graph with so much homophily among its training labels, None if it is not known."""
-        conditions = conditions_of(facts, homophily)
+    def default(self, facts: GraphFacts) -> Default:
+        """Returns the rule for a graph."""
+        conditions = conditions_of(facts)
         return next(one for one in self.defaults if one.holds(conditions))
 
 
-def conditions_of(facts: GraphFacts, homophily: float | None) -> dict[str, bool]:
+def conditions_of(facts: GraphFacts) -> dict[str, bool]:
     """Returns what defaults decide by; whether a graph is homophilous is missing where that is not known."""
     found = {"few_labels": facts.has_few_labels, "counts_features": facts.counts_features}
+    homophily = facts.train_homophily
     return found if homophily is None else found | {"homophilous": homophily >= HOMOPHILOUS}
 
 

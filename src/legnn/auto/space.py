@@ -1,0 +1,277 @@
+"""The settings that a search varies, their values in order, and when each of them matters."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from legnn.config import SETTINGS, GraphFacts, ResolvedSettings, SelfTrainingSettings, Settings
+from legnn.config.model import JOINT, PROPAGATED
+from legnn.errors import InputError
+
+Values = Mapping[str, Any]
+"""Settings by name."""
+
+SOME_GRAPH = GraphFacts(num_train=1000, num_classes=10, counts_features=False, has_label_edges=False)
+"""A graph with many labels, by which settings are completed where no graph is given."""
+
+_TRAINED = (
+    "hidden", "layers", "norm", "dropout", "lr", "cosine_steps", "weight_decay", "layer_decay", "class_weights",
+    "as_train", "threshold", "delta", "weight",
+)  # fmt: skip
+_FEATURES = ("input_dropout", "scale")
+
+READ_BY: dict[str, tuple[str, ...]] = {
+    "legnn": (
+        *_TRAINED, *_FEATURES, "backbone", "labels", "residual", "normalize", "alpha", "heads", "hops", "restart",
+        "identity_decay",
+    ),
+    "mlp": (*_TRAINED, *_FEATURES),
+    "unimp": (*_TRAINED, *_FEATURES, "heads", "alpha"),
+    "pyg_gcn": (*_TRAINED, "scale"),
+    "sign": (*_TRAINED, *_FEATURES, "hops"),
+    "jknet": (*_TRAINED, *_FEATURES, "jump"),
+    "gcn_lpa": (*_TRAINED, *_FEATURES, "lpa_weight"),
+    "label_highway": (*_TRAINED, *_FEATURES, "alpha"),
+    "gaan": (*_TRAINED, *_FEATURES, "heads"),
+    "label_propagation": ("propagation_steps", "propagation_alpha"),
+    "boosted_trees": ("trees", "tree_rate", "tree_leaves"),
+}  # fmt: skip
+"""The settings that an architecture reads."""
+READ_BY_OTHERS = (*_TRAINED, *_FEATURES)
+"""Those that an architecture without an entry reads."""
+
+DEEPEST = 8
+"""Most layers of a model that was not made for more, as GCNII and DeeperGCN were."""
+
+
+def _always(settings: Values) -> bool:
+    return True
+
+
+def _has_hidden(settings: Values) -> bool:
+    # one matrix from the features to the classes, in models that propagate its output or none
+    direct = settings["architecture"] == "mlp" or (_is_ours(settings) and settings["backbone"] in PROPAGATED)
+    return settings["layers"] > 1 or not direct
+
+
+def _is_ours(settings: Values) -> bool:
+    return bool(settings["architecture"] == "legnn")
+
+
+def _shows_labels(settings: Values) -> bool:
+    return not _is_ours(settings) or settings["labels"] != "vanilla"
+
+
+def _self_trains(settings: Values) -> bool:
+    return bool(settings["as_train"])
+
+
+def _of_backbone(*names: str) -> Callable[[Values], bool]:
+    def applies(settings: Values) -> bool:
+        return not _is_ours(settings) or settings["backbone"] in names
+
+    return applies
+
+
+class Tunable(NamedTuple):
+    """A setting that can be varied."""
+
+    name: str
+    values: Sequence[Any]
+    """Numbers in ascending order, or words."""
+    matters: Callable[[Values], bool] = _always
+    """Whether it changes anything under complete settings of an architecture that reads it."""
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether a value has one before and one after it."""
+        return all(isinstance(value, int | float) and not isinstance(value, bool) for value in self.values)
+
+    def applies(self, settings: Values) -> bool:
+        """Whether it changes anything under complete `settings`."""
+        return self.name in READ_BY.get(settings["architecture"], READ_BY_OTHERS) and self.matters(settings)
+
+    def nearest(self, value: Any) -> Any:
+        """The value in the list that is nearest to `value`; a word that is not in it is its first."""
+        if value in self.values:
+            return value
+        return min(self.values, key=lambda one: abs(one - value)) if self.is_ordered else self.values[0]
+
+    def steps(self, value: Any) -> list[Any]:
+        """The values one step from `value`: the next smaller and the next larger, or all other words."""
+        if not self.is_ordered:
+            return [one for one in self.values if one != value]
+        place = self.values.index(self.nearest(value))
+        if value != self.values[place]:
+            return [self.values[place]]
+        return [self.values[k] for k in (place - 1, place + 1) if 0 <= k < len(self.values)]
+
+
+def _words(name: str, matters: Callable[[Values], bool] = _always) -> Tunable:
+    one = SETTINGS[name]
+    return Tunable(name, (False, True) if one.is_switch else tuple(one.choices), matters)
+
+
+_DECAYS = (0.0, 5e-5, 5e-4, 5e-3, 5e-2)
+_BACKBONES = ("gcn", "sage", "gat", "gcnii", *PROPAGATED)
+
+SPACE: dict[str, Tunable] = {
+    one.name: one
+    for one in (
+        # in this order: what decides whether another matters comes first
+        Tunable("backbone", _BACKBONES, _of_backbone(*_BACKBONES)),
+        _words("labels"),
+        Tunable("layers", (1, 2, 3, 4, 5, 6, DEEPEST, 16, 32, 64)),
+        Tunable("hidden", (64, 128, 256, 512), _has_hidden),
+        Tunable("heads", (1, 2, 4, 8), _of_backbone("gat", "gatv2", "transformer", "hgt")),
+        _words("norm", _has_hidden),
+        # GraphSAGE's root weight is a linear residual already, and GCNII adds its first states in every layer
+        _words("residual", lambda settings: settings["backbone"] not in ("gcnii", *PROPAGATED)),
+        _words("normalize", lambda settings: settings["labels"] == "enhanced" and settings["backbone"] in JOINT),
+        Tunable("hops", (2, 3, 5, 10, 16, 20), _of_backbone(*PROPAGATED)),
+        Tunable("restart", (0.05, 0.1, 0.2, 0.5), _of_backbone("gcnii", "appnp")),
+        Tunable("identity_decay", (0.3, 0.5, 1.0, 1.5), _of_backbone("gcnii")),
+        _words("scale"),
+        Tunable("dropout", (0.0, 0.2, 0.3, 0.5, 0.7), _has_hidden),
+        Tunable("input_dropout", (0.0, 0.1, 0.3, 0.5, 0.8)),
+        Tunable("lr", (3e-4, 1e-3, 3e-3, 1e-2, 3e-2)),
+        # over all epochs, or not at all
+        Tunable("cosine_steps", ("epochs", 1_000_000)),
+        Tunable("weight_decay", _DECAYS),
+        Tunable("layer_decay", _DECAYS),
+        Tunable("alpha", (0.3, 0.5, 0.7, 0.9), _shows_labels),
+        _words("class_weights"),
+        _words("as_train"),
+        Tunable("threshold", (0.5, 0.6, 0.7, 0.8, 0.9), _self_trains),
+        Tunable("delta", (5.0, 10.0, 30.0, 100.0), _self_trains),
+        Tunable("weight", (0.05, 0.1, 0.3, 0.5, 1.0), _self_trains),
+        _words("jump"),
+        Tunable("lpa_weight", (0.1, 1.0, 10.0)),
+        Tunable("trees", (50, 100, 200, 400)),
+        Tunable("tree_rate", (0.03, 0.1, 0.3)),
+        Tunable("tree_leaves", (4, 8, 16, 31, 63)),
+        Tunable("propagation_steps", (2, 5, 10, 20, 50, 100)),
+        Tunable("propagation_alpha", (0.3, 0.5, 0.7, 0.9, 0.99)),
+    )
+}
+"""What can be varied, by name."""
+
+
+def flatten(settings: ResolvedSettings) -> dict[str, Any]:
+    """Returns every setting by its name."""
+    return {name: getattr(getattr(settings, one.section), name) for name, one in SETTINGS.items()}
+
+
+def complete(values: Values, facts: GraphFacts = SOME_GRAPH) -> dict[str, Any]:
+    """Returns all settings by name: `values`, and what the preset `simple` chooses for a graph with these facts."""
+    return flatten(Settings(preset="simple", given=values).resolve(facts))
+
+
+def changed(origin: Values, other: Values) -> list[str]:
+    """The names of the tunable settings that matter under both complete settings, and differ."""
+    both = [name for name, one in SPACE.items() if one.applies(origin) and one.applies(other)]
+    return [name for name in both if origin[name] != other[name]]
+
+
+def is_allowed(settings: Values) -> bool:
+    """Whether complete settings make a model that can be trained, and that is not too deep for its kind."""
+    has_heads = SPACE["heads"].applies(settings)
+    if (has_heads and settings["hidden"] % settings["heads"]) or settings["layers"] > _most_layers(settings):
+        return False
+    if not _is_ours(settings):
+        return True
+    backbone, residual = settings["backbone"], settings["residual"]
+    is_joint = settings["labels"] == "enhanced" and settings["normalize"] == "joint"
+    return not (is_joint and backbone not in JOINT) and residual == fitting_residual(backbone, residual)
+
+
+def _most_layers(settings: Values) -> float:
+    is_deep = settings["backbone"] == "gcnii" if _is_ours(settings) else settings["architecture"] == "deeper_gcn"
+    return math.inf if is_deep else DEEPEST
+
+
+def fitting_residual(backbone: str, residual: str) -> str:
+    """Returns `residual`, or the closest one that fits the backbone."""
+    if backbone == "gcnii":
+        return "none"
+    return "identity" if backbone == "sage" and residual == "linear" else residual
+
+
+def without_idle(values: Values) -> dict[str, Any]:
+    """Returns settings without those of AS-Train where it is off, which they may not name."""
+    if values.get("as_train"):
+        return dict(values)
+    idle = {one.name for one in SelfTrainingSettings.settings()} - {"as_train"}
+    return {name: value for name, value in values.items() if name not in idle}
+
+
+SEED_EVERY = 10
+"""One in so many neighbors has another seed and nothing else."""
+MOST_DRAWS = 40
+"""Draws for each neighbor that is wanted, before fewer are returned."""
+
+
+def neighbors(
+    values: Values,
+    rng: random.Random,
+    count: int,
+    *,
+    facts: GraphFacts = SOME_GRAPH,
+    fixed: Collection[str] = (),
+) -> list[dict[str, Any]]:
+    """Returns up to `count` local changes of settings, different from each other, that can all be trained.
+
+    Each differs in one or two tunable settings that matter, by one step or another word, or now and then in its seed.
+
+    Args:
+        values: settings by name, as a candidate has them.
+        facts: of the graph, by which the settings that `values` leave open are known.
+        fixed: names of settings that stay as they are.
+    """
+    origin = complete(values, facts)
+    found: list[dict[str, Any]] = []
+    seen = [origin]
+    for _ in range(MOST_DRAWS * count):
+        if len(found) == count:
+            break
+        drawn = _draw(values, origin, rng, fixed)
+        if drawn is None:
+            continue
+        try:
+            now = complete(drawn, facts)
+        except InputError:
+            continue
+        differs = len(changed(origin, now)) <= 2 and now not in seen
+        if differs and is_allowed(now):
+            seen.append(now)
+            found.append(drawn)
+    return found
+
+
+def _draw(values: Values, origin: Values, rng: random.Random, fixed: Collection[str]) -> dict[str, Any] | None:
+    """One local change, which may not be allowed; None where there is nothing to vary."""
+    is_trained = "lr" in READ_BY.get(origin["architecture"], READ_BY_OTHERS)
+    if is_trained and "seed" not in fixed and rng.randrange(SEED_EVERY) == 0:
+        return {**values, "seed": rng.randrange(1, 10_000)}
+    drawn, now = dict(values), dict(origin)
+    names: list[str] = []
+    for _ in range(rng.choice((1, 2))):
+        open_names = [n for n, one in SPACE.items() if one.applies(now) and n not in fixed and n not in names]
+        if not open_names:
+            break
+        name = rng.choice(open_names)
+        names.append(name)
+        drawn[name] = now[name] = rng.choice(SPACE[name].steps(now[name]))
+    if not names:
+        return None
+    if _is_ours(now) and "residual" not in fixed:
+        residual = fitting_residual(now["backbone"], now["residual"])
+        if residual != now["residual"]:
+            drawn["residual"] = residual
+    if {"layers", "hops", "backbone"} & set(names) and "fanout" not in fixed:
+        # it has a number for each time that neighbors are read
+        drawn.pop("fanout", None)
+    return without_idle(drawn)
