@@ -14,7 +14,6 @@ GRAPHS = ("one", "two", "three")
 
 def write_repository(root, graphs=GRAPHS, seeds=1, skill=lambda data, name: 0.5, names=NAMES):
     """Writes runs in which a candidate is right on a part `skill(data, name)` of the nodes."""
-    homophily = {}
     for number, data in enumerate(graphs):
         for split in ("public", "few"):
             for seed in range(seeds):
@@ -23,12 +22,13 @@ def write_repository(root, graphs=GRAPHS, seeds=1, skill=lambda data, name: 0.5,
                 folder.mkdir(parents=True)
                 y = {nodes: rng.integers(0, CLASSES, NODES) for nodes in ("val", "test")}
                 train = 60 if split == "few" else 600
-                facts = {"num_train": train, "num_classes": CLASSES, "counts_features": True, "has_label_edges": False}
+                facts = {
+                    "num_train": train, "num_classes": CLASSES, "counts_features": True, "has_label_edges": False,
+                    "train_homophily": 0.8,
+                }  # fmt: skip
                 np.savez(folder / "labels.npz", facts=json.dumps(facts), classes=CLASSES, **y)
                 for name in names:
                     write_run(folder, name, y, skill(data, name), rng)
-                homophily[f"{data}/{split}/{seed}"] = 0.8
-    (root / "homophily.json").write_text(json.dumps(homophily))
     return root
 
 

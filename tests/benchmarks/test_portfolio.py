@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from benchmarks.leave_one_out import leave_one_out, without_graph
 from benchmarks.leave_one_out import main as compare
-from benchmarks.portfolio import Gains, learn, main, missing_runs, read_homophily
+from benchmarks.portfolio import Gains, learn, main, missing_runs
 from benchmarks.predictions import SMOOTH, Key, Repository
 from tests.benchmarks.repositories import GRAPHS, NAMES, permute_test_labels, write_repository
 
+from legnn.config.facts import GraphFacts
 from legnn.config.portfolio import Portfolio
-from legnn.config.presets import GraphFacts
 from legnn.errors import InputError
 
 
@@ -22,7 +22,7 @@ def _skill(data, name):
 
 def _learned(root, size=5):
     repository = Repository(root)
-    return learn(Gains(repository.validations), list(repository.cells), read_homophily(root, repository.cells), size)
+    return learn(Gains(repository.validations), list(repository.cells), size)
 
 
 @pytest.fixture
@@ -140,4 +140,4 @@ def test_candidates_for_several_types_take_turns_where_there_are_types():
 
 def _compared(root):
     repository = Repository(root)
-    return leave_one_out(repository, read_homophily(root, repository.cells), 3)
+    return leave_one_out(repository, 3)
