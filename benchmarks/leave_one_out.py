@@ -22,7 +22,7 @@ from statistics import fmean
 import numpy as np
 
 from benchmarks.leave_one_out_report import Row, draw_report_ranks, write_report
-from benchmarks.portfolio import SIZE, Gains, Homophily, learn, missing_runs, read_homophily
+from benchmarks.portfolio import SIZE, Gains, learn, missing_runs
 from benchmarks.predictions import SMOOTH, Cell, Key, Repository, Validation
 from legnn.analysis.calibration import expected_calibration_error
 from legnn.auto.selection import best_single, fit_temperature, greedy_selection, guarded_selection, temper
@@ -67,7 +67,7 @@ def uniform(entries: Sequence[str]) -> Weights:
 
 
 def choices(
-    gains: Gains, label_free: Gains, one: Validation, portfolio: Portfolio, free: Portfolio, homophily: Homophily
+    gains: Gains, label_free: Gains, one: Validation, portfolio: Portfolio, free: Portfolio
 ) -> Iterator[tuple[str, int, Weights]]:
     """Yields name, number of settings tried, and members of each method on a graph; it sees validation alone."""
     order = [name for name in portfolio.order(one.facts) if name in one.seconds]
@@ -76,7 +76,7 @@ def choices(
         return
     yield "auto", len(order), choose_ensemble(one, entries)
     yield "single", len(order), choose_single(one, entries)
-    default = portfolio.default(one.facts, homophily.get(one.key))
+    default = portfolio.default(one.facts)
     yield from (("default", 1, {name: 1.0}) for name in default.candidates if name in one.seconds)
     numbers = set()
     for group in PEERS:
@@ -121,7 +121,7 @@ def without_graph(keys: Sequence[Key], data: str) -> list[Key]:
     return [key for key in keys if SAME.get(key.data, key.data) != SAME.get(data, data)]
 
 
-def leave_one_out(repository: Repository, homophily: Homophily, size: int) -> tuple[list[Row], Mapping[str, Portfolio]]:
+def leave_one_out(repository: Repository, size: int) -> tuple[list[Row], Mapping[str, Portfolio]]:
     """Returns the rows of all methods, and the portfolio learned without each graph."""
     validations = repository.validations
     free_names = {name for name, one in CANDIDATES.items() if one.group in LABEL_FREE}
@@ -132,14 +132,12 @@ def leave_one_out(repository: Repository, homophily: Homophily, size: int) -> tu
         if not others:
             print(f"{data}: no other graph to learn from", file=sys.stderr)
             continue
-        portfolios[data] = learn(gains, others, homophily, size)
-        free = learn(label_free, others, homophily, size)
+        portfolios[data] = learn(gains, others, size)
+        free = learn(label_free, others, size)
         for cell in repository:
             if cell.key.data == data:
                 done = set()
-                for name, tried, weights in choices(
-                    gains, label_free, cell.validation, portfolios[data], free, homophily
-                ):
+                for name, tried, weights in choices(gains, label_free, cell.validation, portfolios[data], free):
                     # the first default with a run counts
                     if name not in done:
                         rows.append(evaluate(cell, name, tried, weights))
@@ -176,8 +174,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     repository = Repository(options.repository, options.data)
     if options.summary:
         write_text(options.summary, summarize(repository))
-    homophily = read_homophily(options.repository, repository.cells)
-    rows, portfolios = leave_one_out(repository, homophily, options.size)
+    rows, portfolios = leave_one_out(repository, options.size)
     print(write_report(rows, portfolios, missing_runs(Gains(repository.validations))))
     if options.json:
         write_text(options.json, json.dumps([row._asdict() for row in rows], indent=0))

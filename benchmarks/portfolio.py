@@ -17,7 +17,6 @@ on average, below the best one on the graph.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
@@ -28,12 +27,8 @@ from statistics import fmean
 import numpy as np
 
 from benchmarks.predictions import SMOOTH, Key, Repository, Validation
-from benchmarks.regimes import load_split
-from legnn.config import Settings
 from legnn.config.candidates import CANDIDATES
 from legnn.config.portfolio import FILE, Default, Portfolio, conditions_of
-from legnn.data import train_homophily
-from legnn.errors import InputError
 from legnn.files import write_text
 
 SIZE = 16
@@ -45,8 +40,6 @@ MOST_NODES = 2000
 """Of more validation nodes, so many are enough to order candidates by."""
 LEAST_SPREAD = 0.005
 DEFAULT_GROUP = "legnn"
-
-Homophily = dict[Key, float | None]
 
 
 class Gains:
@@ -170,12 +163,12 @@ def rank_candidates(gains: Gains, keys: Sequence[Key], names: Iterable[str]) -> 
     return sorted(scores, key=scores.__getitem__)
 
 
-def learn_defaults(gains: Gains, keys: Sequence[Key], homophily: Homophily) -> list[Default]:
+def learn_defaults(gains: Gains, keys: Sequence[Key]) -> list[Default]:
     """Returns the rules, the most specific first; one that fewer than two graphs speak for is left out."""
     names = [name for name in trained_names(gains, keys) if CANDIDATES[name].group == DEFAULT_GROUP]
     names = [name for name in names if not CANDIDATES[name].is_typed]
     rules = []
-    conditions = {key: conditions_of(gains.validations[key].facts, homophily.get(key)) for key in keys}
+    conditions = {key: conditions_of(gains.validations[key].facts) for key in keys}
     for asked in CONDITIONS:
         for values in product((True, False), repeat=len(asked)):
             rule = Default(conditions=dict(zip(asked, values, strict=True)), candidates=[])
@@ -186,7 +179,7 @@ def learn_defaults(gains: Gains, keys: Sequence[Key], homophily: Homophily) -> l
     return rules
 
 
-def learn(gains: Gains, keys: Sequence[Key], homophily: Homophily, size: int = SIZE, command: str = "") -> Portfolio:
+def learn(gains: Gains, keys: Sequence[Key], size: int = SIZE, command: str = "") -> Portfolio:
     """Returns the portfolio that the runs with these keys speak for."""
     few = [key for key in keys if gains.validations[key].facts.has_few_labels]
     many = [key for key in keys if key not in few]
@@ -200,7 +193,7 @@ def learn(gains: Gains, keys: Sequence[Key], homophily: Homophily, size: int = S
         few=learn_order(gains, few or keys, plain, size),
         many=learn_order(gains, many or keys, plain, size),
         typed=learn_order(gains, typed, [name for name in names if CANDIDATES[name].is_typed], size) if typed else [],
-        defaults=learn_defaults(gains, keys, homophily),
+        defaults=learn_defaults(gains, keys),
     )
 
 
@@ -208,29 +201,6 @@ def trained_names(gains: Gains, keys: Iterable[Key]) -> list[str]:
     """The candidates with a run, in the order of `CANDIDATES`."""
     found = {name for key in keys for name in gains.validations[key].seconds}
     return [name for name in CANDIDATES if name in found and (gains.names is None or name in gains.names)]
-
-
-def read_homophily(root: Path, keys: Iterable[Key]) -> Homophily:
-    """Returns the homophily among training labels by key, kept in `homophily.json` of the repository.
-
-    None where no edge joins two training nodes, or the graph cannot be loaded.
-    """
-    path = root / "homophily.json"
-    known = json.loads(path.read_text()) if path.is_file() else {}
-    found: Homophily = {}
-    for key in keys:
-        name = "/".join(map(str, key))
-        if name not in known:
-            try:
-                graph, _ = load_split(key.data, key.split, key.seed, Settings())
-            except InputError as error:
-                print(f"{name}: homophily among training labels is not known: {error}", file=sys.stderr)
-                known[name] = None
-            else:
-                known[name] = train_homophily(graph)
-            write_text(path, json.dumps(known, indent=1))
-        found[key] = known[name]
-    return found
 
 
 def missing_runs(gains: Gains) -> list[str]:
@@ -254,7 +224,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     gains = Gains(Repository(options.repository).validations)
     keys = list(gains.validations)
     command = f"python -m benchmarks.portfolio --repository FOLDER --size {options.size} --write"
-    found = learn(gains, keys, read_homophily(options.repository, keys), options.size, command)
+    found = learn(gains, keys, options.size, command)
     for line in missing_runs(gains):
         print(line, file=sys.stderr)
     print(found.to_json(), end="")

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.predictions import LEVELS
 from benchmarks.regimes import DATA, REGIMES, load_split
 from legnn.auto.held_out import accuracy, held_out_probabilities, labels_of
 from legnn.cli.processes import stop_on_signal
@@ -38,7 +39,6 @@ from legnn.runs.session import Callbacks, start_run
 from legnn.runs.workers import Failure, Signals, carry_out
 
 TYPED = ("dblp", "debian-hetero")
-LEVELS = 255
 DEFAULT = "default"
 """In the place of a candidate: what `legnn train` chooses by itself."""
 

@@ -6,9 +6,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.typed_graphs import small_mag
+from torch_geometric.data import Data
 from torch_geometric.utils import homophily
 
-from legnn.data import edge_homophily, statistics
+from legnn.data import edge_homophily, statistics, train_homophily
 from legnn.datasets import load
 
 NODES = 6
@@ -33,3 +34,15 @@ def test_of_several_types_sizes_are_of_all_and_homophily_and_split_of_the_papers
     assert found.homophily == pytest.approx(homophily(cites, papers["paper"].y, method="edge"))
     assert (found.nodes, found.edges, found.classes, found.labeled) == (36, 160, 2, 20)
     assert (found.train_percent, found.val_percent, found.test_percent) == (20.0, 20.0, 20.0)
+
+
+def test_homophily_among_training_labels_knows_neither_other_labels_nor_self_loops():
+    edges = torch.tensor([[0, 1, 2, 3, 0], [1, 2, 3, 4, 0]])
+    y = torch.tensor([0, 0, 1, 1, 1])
+    masks = {f"{name}_mask": torch.zeros(5, dtype=torch.bool) for name in ("train", "val", "test")}
+    masks["train_mask"][[0, 1, 2]] = True
+    masks["val_mask"][3] = masks["test_mask"][4] = True
+    graph = load(Data(x=torch.eye(5), edge_index=edges, y=y, **masks))
+    assert train_homophily(graph.adjacency, graph.train_mask, graph.y) == 0.5
+    alone = torch.tensor([True, False, False, False, False])
+    assert train_homophily(graph.adjacency, alone, graph.y) is None

@@ -6,8 +6,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -18,6 +16,8 @@ FOLDS = 8
 SMALLEST = 1e-4
 """Probabilities below count as this large in log losses, which a single certain error would decide otherwise."""
 TEMPERATURES = (0.1, 10.0)
+CHUNK = 1 << 20
+"""Numbers that are added at once: more would not stay in the cache."""
 
 
 def greedy_selection(p: ArrayLike, y: ArrayLike, *, rounds: int = ROUNDS) -> np.ndarray:
@@ -106,31 +106,31 @@ def temper(p: ArrayLike, temperature: float) -> np.ndarray:
     return powers / powers.sum(1, keepdims=True)
 
 
-class _Score(NamedTuple):
-    """Ensembles compare by accuracy, then by log loss."""
-
-    accuracy: float
-    negative_loss: float
-
-
 def _greedy(own: np.ndarray, rounds: int) -> np.ndarray:
     counts, total = np.zeros(len(own)), np.zeros(own.shape[1:], dtype=own.dtype)
-    best, best_counts = _Score(-1.0, 0.0), _one(0, len(own))
+    best, best_counts = (-1, 0.0), _one(0, len(own))
     for members in range(1, rounds + 1):
-        scores = [_score(total + one, members) for one in own]
-        # of equal scores, max returns the first
-        chosen = max(range(len(own)), key=scores.__getitem__)
+        right = _count_right(own, total)
+        equal = np.flatnonzero(right == right.max())
+        means = (own[equal, 0] + total[0]) / members
+        # rounded: the same members in another order are equal
+        losses = -np.log(np.maximum(means, SMALLEST)).mean(1).round(6)
+        # of equal ones, argmin returns the first
+        place = int(losses.argmin())
+        chosen = equal[place]
         counts[chosen] += 1
         total += own[chosen]
-        if scores[chosen] > best:
-            best, best_counts = scores[chosen], counts / members
+        score = int(right[chosen]), -float(losses[place])
+        if score > best:
+            best, best_counts = score, counts / members
     return best_counts
 
 
-def _score(total: np.ndarray, members: int) -> _Score:
-    loss = -np.log(np.maximum(total[0] / members, SMALLEST)).mean()
-    # rounded: the same members in another order are equal
-    return _Score(float(_is_right(total).mean()), -round(float(loss), 6))
+def _count_right(own: np.ndarray, total: np.ndarray) -> np.ndarray:
+    """`[K]` the nodes that are right after each candidate joined."""
+    step = max(CHUNK // max(total.size, 1), 1)
+    chunks = [_is_right(own[begin : begin + step] + total) for begin in range(0, len(own), step)]
+    return np.concatenate([chunk.sum(1) for chunk in chunks])
 
 
 def _own_class_first(p: ArrayLike, y: ArrayLike) -> np.ndarray:
