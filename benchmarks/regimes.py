@@ -32,7 +32,7 @@ DATA: dict[str, dict[str, Any]] = {
 FEW_A_CLASS, FEW_VAL = 20, 500
 MANY_TRAIN, MANY_VAL = 0.6, 0.2
 MOST_TEST = 20_000
-"""Of more test nodes, so many are drawn: predictions of all of them would fill disks and change no figure by a digit."""
+"""Of more test nodes, so many are drawn: the predictions of all of them would fill disks and change no figure."""
 
 GRAPHS = 3
 """Graphs that a process keeps."""
@@ -56,7 +56,9 @@ def load_split(data: str, regime: str, seed: int, settings: Settings) -> tuple[G
         _loaded[key] = load_new(settings, data)
     _loaded.move_to_end(key)
     graph, loaded = _loaded[key]
-    settings = settings.override(**{one: getattr(loaded.data, one) for one in loaded.given if hasattr(loaded.data, one)})
+    settings = settings.override(
+        **{one: getattr(loaded.data, one) for one in loaded.given if hasattr(loaded.data, one)}
+    )
     return with_regime(graph, regime, seed), settings
 
 

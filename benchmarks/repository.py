@@ -18,13 +18,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import signal
-import sys
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,12 +29,13 @@ import numpy as np
 
 from benchmarks.regimes import DATA, REGIMES, load_split
 from legnn.auto.held_out import accuracy, held_out_probabilities, labels_of
+from legnn.cli.processes import stop_on_signal
 from legnn.config import Settings
 from legnn.config.candidates import CANDIDATES
 from legnn.errors import InputError, Interrupted
 from legnn.files import atomic_write, write_text
 from legnn.runs.session import Callbacks, start_run
-from legnn.runs.workers import Failure, Signals, Worker
+from legnn.runs.workers import Failure, Signals, carry_out
 
 TYPED = ("dblp", "debian-hetero")
 LEVELS = 255
@@ -79,7 +77,7 @@ def train_job(job: Job, signals: Signals) -> str | None:
 
 def _train(job: Job, signals: Signals, begin: float) -> dict[str, Any]:
     given = {**CANDIDATES[job.candidate].values, **dict(job.given), "seed": job.seed}
-    graph, settings = load_split(job.data, job.split, job.seed, Settings(given=given))
+    graph, settings = load_split(job.data, job.split, job.seed, Settings(preset="simple", given=given))
     facts = graph.facts()
     resolved = settings.resolve(facts).override(source="memory")
     run = start_run(graph, resolved, None, Callbacks(lambda log: None, signals.should_stop))
@@ -105,6 +103,11 @@ def jobs_of(options: argparse.Namespace) -> Iterator[Job]:
     if unknown:
         raise SystemExit(f"there is no candidate {unknown[0]!r}; choose from {', '.join(CANDIDATES)}")
     given = tuple((name, int(value)) for name, value in (one.split("=") for one in options.set))
+    if options.list is not None:
+        for line in options.list.read_text().splitlines():
+            data, split, seed, name = line.split()
+            yield Job(Path(options.out), data, split, int(seed), name, given)
+        return
     for seed in options.seed_list or range(options.seeds):
         for data in options.data:
             for split in options.split:
@@ -116,46 +119,32 @@ def jobs_of(options: argparse.Namespace) -> Iterator[Job]:
 def train_all(jobs: Sequence[Job], processes: int, seconds: float) -> None:
     """Trains what is missing, `processes` at a time, and stops after `seconds` or on a signal."""
     waiting = deque(job for job in jobs if not job.is_done)
-    end, begun = time.monotonic() + seconds, time.monotonic()
-    is_stopped = False
+    begun, total = time.monotonic(), len(waiting)
+    failed: list[Job] = []
 
-    def stop(*_: Any) -> None:
-        nonlocal is_stopped
-        is_stopped = True
+    def progress() -> None:
+        done = total - len(waiting)
+        print(f"{done} of {total} begun after {time.monotonic() - begun:.0f} s, {len(failed)} failed", flush=True)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
-    threads = max((os.cpu_count() or 1) // processes, 1)
-    busy: list[Worker[Job, str | None]] = []
-    idle: list[Worker[Job, str | None]] = []
-    total, done, failed = len(waiting), 0, 0
-    while waiting or busy:
-        if time.monotonic() > end or is_stopped:
-            waiting.clear()
-            for one in busy:
-                one.stop()
-            end = float("inf")
-        while waiting and len(busy) < processes:
-            one = idle.pop() if idle else Worker(train_job, threads)
-            one.begin(waiting.popleft())
-            busy.append(one)
-        ready = wait([one.connection for one in busy], 0.5)
-        for one in [one for one in busy if one.connection in ready]:
-            outcome, job = one.outcome(), one.task
-            busy.remove(one)
-            done += 1
-            if isinstance(outcome, Failure | str):
-                failed += 1
-                print(f"{job.data} {job.split}-{job.seed} {job.candidate}: {str(outcome)[:160]}", flush=True)
-            if one.is_worn:
-                one.close()
-            else:
-                idle.append(one)
-            if done % 100 == 0:
-                print(f"{done} of {total} after {time.monotonic() - begun:.0f} s, {failed} failed", flush=True)
-    for one in idle:
-        one.close()
-    print(f"{done} of {total} after {time.monotonic() - begun:.0f} s, {failed} failed", flush=True)
+    def next_job() -> Job | None:
+        if waiting and len(waiting) % 100 == 0:
+            progress()
+        return waiting.popleft() if waiting else None
+
+    def note(job: Job, outcome: str | Failure | None) -> None:
+        if outcome is not None:
+            failed.append(job)
+            print(f"{job.data} {job.split}-{job.seed} {job.candidate}: {str(outcome)[:160]}", flush=True)
+
+    with stop_on_signal() as is_asked:
+        carry_out(
+            train_job,
+            next_job,
+            processes,
+            on_outcome=note,
+            should_stop=lambda: is_asked() or time.monotonic() - begun > seconds,
+        )
+    progress()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -166,6 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--seed-list", type=int, nargs="+", help="these seeds alone")
     parser.add_argument("--candidates", nargs="+", help="some of the candidates, by name")
+    parser.add_argument("--list", type=Path, help="file of lines DATA SPLIT SEED CANDIDATE, these runs alone")
     parser.add_argument("--without", nargs="+", default=[], help="candidates to leave out")
     parser.add_argument("--set", nargs="+", default=[], help="settings such as epochs=200, for all of them")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
@@ -175,4 +165,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    # worker processes find functions by the name of their module
+    from benchmarks.repository import main as importable
+
+    importable()

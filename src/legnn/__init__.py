@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from legnn.errors import InputError, Interrupted
     from legnn.graph import Adjacency, LabelGraph, select_training_nodes
     from legnn.nn import LEGNN, lift, lifted, register_backbone
-    from legnn.runs import Result, Run, RunFolder, Summary, resume, train, train_seeds
+    from legnn.runs import Ensemble, Result, Run, RunFolder, Summary, open_run, resume, train, train_seeds
 
 # PyTorch and PyG take seconds to import: a name is imported when it is first used, and `legnn --help` answers at once
 _HOME = {
@@ -37,7 +37,7 @@ _HOME = {
     "errors": "InputError Interrupted",
     "graph": "Adjacency LabelGraph select_training_nodes",
     "nn": "LEGNN lift lifted register_backbone",
-    "runs": "Result Run RunFolder Summary resume train train_seeds",
+    "runs": "Ensemble Result Run RunFolder Summary open_run resume train train_seeds",
 }
 _MODULE = {name: f"legnn.{room}" for room, names in _HOME.items() for name in names.split()}
 
@@ -46,6 +46,7 @@ __all__ = [
     "LEGNN",
     "Adjacency",
     "DataSettings",
+    "Ensemble",
     "GraphData",
     "GraphFacts",
     "InputError",
@@ -64,6 +65,7 @@ __all__ = [
     "lift",
     "lifted",
     "load",
+    "open_run",
     "prepare_folder",
     "register_backbone",
     "resume",

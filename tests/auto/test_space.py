@@ -74,13 +74,14 @@ def test_settings_with_few_neighbors_have_as_many_as_there_are():
     assert len(few) == 5
 
 
-def test_the_fan_out_of_complete_settings_follows_the_layers():
-    values = complete(CANDIDATES["gcn-wide"].values)
-    values = {name: value for name, value in values.items() if SETTINGS[name].section != "self_training"}
-    for one in neighbors(values, random.Random(0), 40):
+@pytest.mark.parametrize("name", ["gcn-wide", "legnn-gcn-wide-as-train"])
+def test_the_settings_of_a_run_have_neighbors_and_the_fan_out_follows_the_layers(name):
+    # all settings, those of AS-Train too where it is off
+    for one in neighbors(complete(CANDIDATES[name].values), random.Random(0), 40):
         now = complete(one)
         stages = now["hops"] if now["backbone"] in ("appnp", "dagnn") else now["layers"]
         assert len(now["fanout"].split(",")) == stages
+        assert now["as_train"] or "threshold" not in one
 
 
 @pytest.mark.parametrize("name", SPACE)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 
 from legnn.data import GraphData
 from legnn.runs import Run
 
-SMOOTH = {"postprocess": "correct_and_smooth", "propagation_steps": 50, "propagation_alpha": 0.8}
+SMOOTH: dict[str, Any] = {"postprocess": "correct_and_smooth", "propagation_steps": 50, "propagation_alpha": 0.8}
 """Correct & Smooth as it is tried on top of every candidate."""
 
 

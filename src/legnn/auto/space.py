@@ -166,8 +166,8 @@ def flatten(settings: ResolvedSettings) -> dict[str, Any]:
 
 
 def complete(values: Values, facts: GraphFacts = SOME_GRAPH) -> dict[str, Any]:
-    """Returns all settings by name: `values`, and what the recommended preset chooses for a graph with these facts."""
-    return flatten(Settings(given=values).resolve(facts))
+    """Returns all settings by name: `values`, and what the preset `simple` chooses for a graph with these facts."""
+    return flatten(Settings(preset="simple", given=without_idle(values)).resolve(facts))
 
 
 def changed(origin: Values, other: Values) -> list[str]:

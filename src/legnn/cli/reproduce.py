@@ -29,7 +29,7 @@ def reproduce(
         str | None, option("designs: CSV files of earlier reports, joined by commas, to be ranked together with these")
     ] = None,
     vary_split: Annotated[bool, option("Seed k trains on split k of data sets with several fixed splits")] = False,
-    preset: Annotated[str, option("What chooses the settings that are left open [recommended]")] = "recommended",
+    preset: Annotated[str, option("What chooses the settings that are left open [simple]")] = "simple",
     out: Annotated[Path, option("Folder of the runs and the reports [runs/reproduce]")] = Path("runs/reproduce"),
     **given: Any,
 ) -> None:
@@ -79,7 +79,8 @@ def _words(text: str | None, default: Sequence[str]) -> tuple[str, ...]:
 def _train(plan: Plan, jobs: int | None, device: str) -> tuple[int, int]:
     """Trains what is missing, and returns how many runs could not be trained, and of how many."""
     from legnn.cli.display import RunsProgress, print_error
-    from legnn.experiments.execution import default_jobs, train_missing
+    from legnn.experiments.execution import train_missing
+    from legnn.runs.resources import default_jobs
 
     if not plan.missing():
         return 0, 0

@@ -63,7 +63,7 @@ class Candidate(NamedTuple):
     """Settings to try."""
 
     values: Mapping[str, Any]
-    """Settings by name; what is missing is chosen by the kind of features, or has its default."""
+    """Settings by name; the preset `simple` chooses what is missing."""
     group: str
     """The method of a comparison that it is a setting of; `legnn` for ours."""
     is_typed: bool = False
@@ -98,8 +98,8 @@ def _trees(leaves: int, trees: int, rate: float) -> Candidate:
     return Candidate(values, "boosted_trees")
 
 
-_AS_TRAIN = {"as_train": True}
-_SHORT = {"epochs": 600, "patience": 100}
+_AS_TRAIN: dict[str, Any] = {"as_train": True}
+_SHORT: dict[str, Any] = {"epochs": 600, "patience": 100}
 _GCNII, _APPNP, _UNIMP = DESIGNS["gcnii"], DESIGNS["appnp"], DESIGNS["unimp"]
 
 CANDIDATES: dict[str, Candidate] = {

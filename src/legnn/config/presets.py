@@ -5,36 +5,16 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from legnn.config.candidates import CANDIDATES
 from legnn.config.data import DataSettings
 from legnn.config.designs import DESIGNS, Design
+from legnn.config.facts import GraphFacts
 from legnn.config.model import JOINT, ModelSettings
 from legnn.config.paper_tables import DROPOUT_AND_LR, FANOUT, HYPERPARAMETERS, LAYERS
-
-FEW_LABELS = 50
-"""Below this many training nodes a class there are few labels."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class GraphFacts:
-    """Facts of a graph that decide which settings suit it."""
-
-    num_train: int
-    num_classes: int
-    counts_features: bool
-    """Whether features are like word counts: none negative, most of them zero."""
-    has_label_edges: bool
-    """Whether the data come with label–label edges."""
-    num_types: int = 1
-    """Node types."""
-
-    @property
-    def has_few_labels(self) -> bool:
-        """Whether a small model with strong regularization does better than the paper's."""
-        return self.num_train / max(self.num_classes, 1) < FEW_LABELS
+from legnn.config.portfolio import learned_portfolio
 
 
 class Preset(ABC):
@@ -51,14 +31,17 @@ class Preset(ABC):
     def choose(self, facts: GraphFacts, given: Mapping[str, Any]) -> dict[str, Any]:
         """Returns all other settings, for a graph with these facts."""
 
+    def explain(self, facts: GraphFacts, given: Mapping[str, Any]) -> str | None:
+        """Returns a sentence that says what was chosen and why; None where its name says it all."""
+        return None
 
-class Recommended(Preset):
+
+class Simple(Preset):
     """By the number of labels: small and strongly regularized with few, the paper's size with many.
 
     With many: the paper's three layers with batch norm and residuals. With few those overfit, and half of the labels
     are too many to give away: two narrow layers, no norm, a strong penalty on the projection of the features, and a
-    larger part of the labels predicted. The values come from comparisons on Cora, CiteSeer and PubMed (few) and on
-    debian (many); docs/results.md says how far they can be trusted.
+    larger part of the labels predicted. Comparisons of methods start from it: it suits no method in particular.
     """
 
     def choose(self, facts: GraphFacts, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,6 +66,42 @@ class Recommended(Preset):
             "alpha": 0.7 if few else 0.5,
         }
         return chosen | {"fanout": _fanout(chosen, given)}
+
+
+class Recommended(Simple):
+    """The settings that did best on real graphs like this one.
+
+    By labels a class, homophily among training labels and kind of features: the candidate of `config/candidates.py`
+    that was least below the best on validation nodes of the graphs that `benchmarks.portfolio` learned from. With a
+    backbone, an architecture or a label usage given, the best of those that have it.
+    """
+
+    def choose(self, facts: GraphFacts, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The best candidate for such graphs."""
+        best = CANDIDATES[self._best(facts, given)].values
+        values = {name: value for name, value in best.items() if name not in OF_DATA}
+        if given.get("backbone", values["backbone"]) != values["backbone"] and values["residual"] != "none":
+            values["residual"] = _residual(given)
+        # of another width, as many heads as divide it
+        values["heads"] = _heads({"hidden": values["hidden"], "heads": values.get("heads", ModelSettings.heads)}, given)
+        return super().choose(facts, {**values, **given}) | values
+
+    def explain(self, facts: GraphFacts, given: Mapping[str, Any]) -> str | None:
+        """Names the candidate and the facts that it was chosen by."""
+        why = learned_portfolio().default(facts).explain(facts)
+        return f"settings {self._best(facts, given)!r} of the portfolio were chosen: {why}."
+
+    def _best(self, facts: GraphFacts, given: Mapping[str, Any]) -> str:
+        """The first of the candidates for such graphs that have most of what is given of these settings."""
+        defaults = {"architecture": ModelSettings.architecture, "as_train": False}
+        wanted = {name: given[name] for name in ("architecture", "backbone", "labels", "as_train") if name in given}
+
+        def misses(name: str) -> list[bool]:
+            values = {**defaults, **CANDIDATES[name].values}
+            # the layer matters most, then how labels are used
+            return [values[key] != value for key, value in wanted.items()]
+
+        return min(learned_portfolio().default(facts).candidates, key=misses)
 
 
 # what the paper and its code have in common
@@ -204,10 +223,10 @@ def _fanout(chosen: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     return ",".join(map(str, [*FANOUT, *[FANOUT[-1]] * stages][:stages]))
 
 
-class OfDesign(Recommended):
+class OfDesign(Simple):
     """A model of another paper, with the settings of its authors by the number of labels or by data set.
 
-    What they do not say is chosen as in `recommended`.
+    What they do not say is chosen as in `simple`.
     """
 
     def __init__(self, design: Design) -> None:
@@ -231,5 +250,10 @@ class OfDesign(Recommended):
 OF_DATA = [one.name for one in DataSettings.settings()]
 OF_MODEL = [one.name for one in ModelSettings.settings()]
 
-PRESETS: dict[str, Preset] = {"recommended": Recommended(), "paper": Paper(), "published": Published()}
+PRESETS: dict[str, Preset] = {
+    "recommended": Recommended(),
+    "simple": Simple(),
+    "paper": Paper(),
+    "published": Published(),
+}
 PRESETS |= {name: OfDesign(design) for name, design in DESIGNS.items()}

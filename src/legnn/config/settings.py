@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from legnn.config.data import DataSettings
+from legnn.config.facts import GraphFacts
 from legnn.config.fields import Section, Setting
 from legnn.config.model import ModelSettings
-from legnn.config.presets import PRESETS, GraphFacts
+from legnn.config.presets import PRESETS
 from legnn.config.training import SelfTrainingSettings, TrainSettings
 from legnn.errors import InputError, did_you_mean
 
@@ -61,6 +62,10 @@ class Settings:
         preset = PRESETS[self.preset]
         chosen = {**preset.data(self.given), **preset.choose(facts, self.given)}
         return ResolvedSettings(preset=self.preset, **_sections({**chosen, **self.given}))
+
+    def explain(self, facts: GraphFacts) -> str | None:
+        """Returns a sentence that says what the preset chose and why; None where its name says it all."""
+        return PRESETS[self.preset].explain(facts, self.given)
 
     @classmethod
     def from_yaml(cls, path: Path) -> Settings:

@@ -11,14 +11,14 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
 from legnn.config.data import DataSettings
-from legnn.config.presets import GraphFacts
+from legnn.config.facts import GraphFacts
 from legnn.data.cache import digest_of
 from legnn.data.cross_label import with_cross_label_edges
 from legnn.data.embedding import with_computed_features
 from legnn.data.pyg import raw_from_pyg
 from legnn.data.raw_graph import GraphFields, RawGraph
 from legnn.data.splits import MASKS, Split, pick_split, split_number, stratified_split
-from legnn.data.summary import edge_homophily
+from legnn.data.summary import edge_homophily, train_homophily
 from legnn.data.validation import validate
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.csr.build import edges_to_csr
@@ -111,6 +111,7 @@ class GraphData(GraphFields):
             counts_features=float(x.min()) >= 0 and 2 * int(torch.count_nonzero(x)) < x.numel(),
             has_label_edges=self.label_adjacency is not None,
             num_types=self.num_types,
+            train_homophily=train_homophily(self.adjacency, self.train_mask, self.y),
         )
 
     def fingerprint(self) -> str:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
+import torch
 from torch import Tensor
+
+from legnn.ops.csr.adjacency import Adjacency
 
 if TYPE_CHECKING:
     from legnn.data.graph_data import GraphData
 
 CHUNK = 1 << 22
 """Edges whose classes are gathered together: a copy for all of them would be as large as the graph."""
+
+MOST_NODES = 50_000
 
 
 class Statistics(NamedTuple):
@@ -47,6 +53,25 @@ def statistics(graph: GraphData) -> Statistics:
         test_percent=test,
         homophily=graph.provenance.homophily,
     )
+
+
+def train_homophily(adjacency: Adjacency, train_mask: Tensor, y: Tensor) -> float | None:
+    """Returns the fraction of edges between two training nodes, self-loops left out, whose ends share a class.
+
+    None if there are no such edges. Unlike `Statistics.homophily`, it knows no label that a model may not see. Of more
+    than `MOST_NODES` training nodes, the edges of as many are counted.
+    """
+    nodes = train_mask.nonzero().flatten()
+    nodes = nodes[:: -(-len(nodes) // MOST_NODES) or 1]
+    begin, end = adjacency.rowptr[nodes].long(), adjacency.rowptr[nodes + 1].long()
+    degree = end - begin
+    row = nodes.repeat_interleave(degree)
+    # the places of their edges: those of a row follow each other
+    place = torch.arange(len(row)) + (begin - degree.cumsum(0) + degree).repeat_interleave(degree)
+    col = adjacency.col[place].long()
+    kept = train_mask[col] & (row != col)
+    found = edge_homophily(torch.stack([row[kept], col[kept]]), y)
+    return None if math.isnan(found) else found
 
 
 def edge_homophily(edge_index: Tensor, y: Tensor) -> float:

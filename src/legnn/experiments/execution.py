@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
 from collections import defaultdict, deque
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
-from multiprocessing.connection import wait
+from functools import partial
 from pathlib import Path
 
 from legnn.errors import InputError
-from legnn.experiments import worker
 from legnn.experiments.planned import PlannedRun
-from legnn.experiments.worker import Outcome
-
-RUNS_A_PROCESS = 40
-"""A process is replaced after this many runs: each leaves some memory of the device behind."""
-POLL_SECONDS = 0.5
-CLOSE_SECONDS = 10.0
-"""How long a process may take to end by itself."""
+from legnn.experiments.worker import Outcome, train_in_process
+from legnn.runs.workers import Failure, carry_out
 
 
 @dataclass
@@ -55,15 +45,6 @@ class Progress:
             self.seconds[outcome.run.source].append(outcome.seconds)
 
 
-def default_jobs(device: str) -> int:
-    """Several small runs share a GPU; on a CPU each takes a core."""
-    import torch
-
-    cores = os.cpu_count() or 1
-    on_gpu = device != "cpu" and torch.cuda.is_available()
-    return max(1, min(cores, 8)) if on_gpu else cores
-
-
 def train_missing(
     missing: Callable[[], list[PlannedRun]],
     root: Path,
@@ -90,87 +71,24 @@ def train_missing(
         progress.waiting.update(dict.fromkeys(runs))
         return runs
 
-    threads = max((os.cpu_count() or 1) // jobs, 1)
     waiting = deque(refill())
-    busy: list[_Worker] = []
-    idle: list[_Worker] = []
-    try:
-        while waiting or busy:
-            is_stopping = should_stop()
-            while waiting and len(busy) < jobs and not is_stopping:
-                one = idle.pop() if idle else _Worker(root, threads)
-                one.train(waiting.popleft())
-                busy.append(one)
-            if is_stopping:
-                waiting.clear()
-                for one in busy:
-                    one.stop()
-            on_progress(progress)
-            ready = wait([one.connection for one in busy], POLL_SECONDS)
-            for one in [one for one in busy if one.connection in ready]:
-                progress.add(one.outcome())
-                busy.remove(one)
-                if one.is_worn:
-                    one.close()
-                else:
-                    idle.append(one)
-            # the settings that a row goes on with are known when those it tried are finished; others may still train
-            if ready and not waiting and not is_stopping:
-                waiting.extend(refill())
-    finally:
-        for one in (*busy, *idle):
-            one.close()
+
+    def next_run() -> PlannedRun | None:
+        return waiting.popleft() if waiting else None
+
+    def note(run: PlannedRun, outcome: Outcome | Failure) -> None:
+        progress.add(Outcome(run, 0.0, error=outcome.why) if isinstance(outcome, Failure) else outcome)
+        # the settings that a row goes on with are known when those it tried are finished; others may still train
+        if not waiting:
+            waiting.extend(refill())
+
+    carry_out(
+        partial(train_in_process, root=root),
+        next_run,
+        jobs,
+        on_outcome=note,
+        on_poll=lambda busy: on_progress(progress),
+        should_stop=should_stop,
+    )
     on_progress(progress)
     return progress
-
-
-class _Worker:
-    """A process that trains, and the connection to it.
-
-    Not a `ProcessPoolExecutor`: one process that is killed breaks the whole of it.
-    """
-
-    def __init__(self, root: Path, threads: int) -> None:
-        # a process that is forked cannot use a GPU
-        context = multiprocessing.get_context("spawn")
-        self.connection, theirs = context.Pipe()
-        self._process = context.Process(target=worker.serve, args=(theirs, root, threads), daemon=True)
-        self._process.start()
-        theirs.close()
-        self._run: PlannedRun | None = None
-        self._runs = 0
-
-    @property
-    def is_worn(self) -> bool:
-        """Whether another process should take its place."""
-        return self._runs >= RUNS_A_PROCESS or not self._process.is_alive()
-
-    def train(self, run: PlannedRun) -> None:
-        """Begins a run."""
-        self._run, self._runs = run, self._runs + 1
-        with suppress(OSError):  # of a process that has died: `outcome` says so
-            self.connection.send(run)
-
-    def outcome(self) -> Outcome:
-        """How the run ended, when the connection is ready."""
-        assert self._run is not None
-        try:
-            return self.connection.recv()
-        except (EOFError, OSError):
-            self._process.join()
-            code = self._process.exitcode
-            why = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
-            return Outcome(self._run, 0.0, error=f"its process was ended ({why}), perhaps for want of memory")
-
-    def stop(self) -> None:
-        """Ends training after the epoch in flight."""
-        if self._process.is_alive() and self._process.pid is not None:
-            os.kill(self._process.pid, signal.SIGTERM)
-
-    def close(self) -> None:
-        """Ends the process."""
-        self.connection.close()
-        self._process.join(CLOSE_SECONDS)
-        if self._process.is_alive():
-            self._process.kill()
-            self._process.join()

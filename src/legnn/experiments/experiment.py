@@ -41,7 +41,7 @@ class Request:
     seeds: int
     out: Path
     """Run folders are kept below it, and reports in its folder `reports`."""
-    preset: str = "recommended"
+    preset: str = "simple"
     given: Mapping[str, Any] = field(default_factory=dict)
     """Settings of every run."""
     tried: int = 1

@@ -1,36 +1,17 @@
-"""A process that trains one planned run after another and keeps the graphs it has loaded."""
+"""Trains one planned run, in a process that serves many."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import signal
 import time
-from collections import OrderedDict
-from contextlib import suppress
-from dataclasses import asdict
-from multiprocessing.connection import Connection
+from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 from typing import NamedTuple
 
-from legnn.config import DataSettings, Settings
-from legnn.data import GraphData
-from legnn.errors import InputError, Interrupted, OutOfMemory
+from legnn.errors import InputError, Interrupted
 from legnn.experiments.planned import PlannedRun
-from legnn.runs import RunFolder
-from legnn.runs.graphs import load_new, reload_graph
-from legnn.runs.resources import DEFAULT_BATCH
-from legnn.runs.session import Callbacks, continue_run, start_run
-
-GRAPHS = 2
-"""Graphs that a process keeps: runs come sorted by data set."""
-
-_graphs: OrderedDict[DataSettings, tuple[GraphData, DataSettings]] = OrderedDict()
-"""By the settings that were given: the graph, and the settings that say where it is from."""
-_is_stopped = False
-_parent: int | None = None
-"""The process that started this one; None where runs are trained in the process of the caller."""
+from legnn.runs.session import Callbacks
+from legnn.runs.unattended import train_in_folder
+from legnn.runs.workers import Signals
 
 
 class Outcome(NamedTuple):
@@ -44,33 +25,18 @@ class Outcome(NamedTuple):
     """Whether it was interrupted; its checkpoint is written."""
 
 
-def serve(connection: Connection, root: Path, threads: int) -> None:
-    """Trains every run that comes through the connection, and answers with its outcome, until the other end closes."""
-    global _parent
-    import torch
-
-    torch.set_num_threads(threads)
-    _parent = os.getppid()
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        global _is_stopped
-        _is_stopped = True
-
-    # Ctrl-C reaches every process of a terminal: the epoch in flight is finished and a checkpoint written
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
-    with suppress(EOFError, OSError):
-        while True:
-            connection.send(train_planned(connection.recv(), root))
+def train_in_process(run: PlannedRun, signals: Signals, *, root: Path) -> Outcome:
+    """Trains a run in a process that serves tasks, and returns how it ended."""
+    return train_planned(run, root, signals.should_stop)
 
 
-def train_planned(run: PlannedRun, root: Path) -> Outcome:
+def train_planned(run: PlannedRun, root: Path, should_stop: Callable[[], bool] = lambda: False) -> Outcome:
     """Trains a run, or continues one that was interrupted, and returns how it ended."""
     begin = time.monotonic()
-    if _should_stop():
+    if should_stop():
         return Outcome(run, 0.0, is_stopped=True)
     try:
-        _train(run, run.folder(root))
+        train_in_folder(run.settings, run.source, run.folder(root), Callbacks(lambda log: None, should_stop))
     except Interrupted:
         return Outcome(run, time.monotonic() - begin, is_stopped=True)
     except (InputError, OSError) as error:
@@ -78,45 +44,3 @@ def train_planned(run: PlannedRun, root: Path) -> Outcome:
             run.fail(root, str(error))
         return Outcome(run, time.monotonic() - begin, error=str(error))
     return Outcome(run, time.monotonic() - begin)
-
-
-def _should_stop() -> bool:
-    """Whether a signal came, or the process that collects outcomes was killed: another may start these runs again."""
-    return _is_stopped or (_parent is not None and os.getppid() != _parent)
-
-
-def _train(run: PlannedRun, folder: Path) -> None:
-    callbacks = Callbacks(lambda log: None, _should_stop)
-    if (folder / "settings.yaml").is_file():
-        found = RunFolder.open(folder)
-        if not found.is_finished:
-            continue_run(found, reload_graph(found), callbacks)
-        return
-    # a process that was killed while it made the folder leaves one without settings, which are written last, and a run
-    # that failed leaves the reason
-    shutil.rmtree(folder, ignore_errors=True)
-    graph, settings = _load(run)
-    resolved = settings.resolve(graph.facts())
-    is_too_large = False
-    try:
-        start_run(graph, resolved, folder, callbacks)
-    except OutOfMemory:
-        # several runs share the device: what fits it alone may not fit beside the others
-        is_too_large = resolved.train.batch == "auto"
-        if not is_too_large:
-            raise
-    if is_too_large:
-        shutil.rmtree(folder, ignore_errors=True)
-        start_run(graph, resolved.override(batch=DEFAULT_BATCH), folder, callbacks)
-
-
-def _load(run: PlannedRun) -> tuple[GraphData, Settings]:
-    settings = run.settings
-    if settings.data not in _graphs:
-        while len(_graphs) >= GRAPHS:
-            _graphs.popitem(last=False)
-        graph, loaded = load_new(settings, run.source)
-        _graphs[settings.data] = graph, loaded.data
-    _graphs.move_to_end(settings.data)
-    graph, data = _graphs[settings.data]
-    return graph, settings.override(**asdict(data))

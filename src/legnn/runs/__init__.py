@@ -1,5 +1,6 @@
-"""Runs: started, resumed, repeated over seeds, and predicted from."""
+"""Runs: started, resumed, repeated over seeds, joined to ensembles, and predicted from."""
 
+from legnn.runs.ensemble import Ensemble, EnsembleCard, Member, is_ensemble_folder, open_run, write_ensemble
 from legnn.runs.folder import RunFolder
 from legnn.runs.representations import NodeRepresentations
 from legnn.runs.result import MeanStd, Result, Summary, summarize
@@ -8,17 +9,23 @@ from legnn.runs.seeds import is_seeds_folder, resume_seeds, seed_folders, train_
 from legnn.runs.session import resume, train
 
 __all__ = [
+    "Ensemble",
+    "EnsembleCard",
     "MeanStd",
+    "Member",
     "NodeRepresentations",
     "Result",
     "Run",
     "RunFolder",
     "Summary",
+    "is_ensemble_folder",
     "is_seeds_folder",
+    "open_run",
     "resume",
     "resume_seeds",
     "seed_folders",
     "summarize",
     "train",
     "train_seeds",
+    "write_ensemble",
 ]

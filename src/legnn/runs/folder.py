@@ -34,6 +34,9 @@ from legnn.runs.tensors import load_tensors, save_tensors
 from legnn.training import EpochLog
 from legnn.typed_json import read_json, write_json
 
+ENSEMBLE = "ensemble.json"
+"""The file of a folder that holds an ensemble of runs, and is no run folder."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class DataCard:
@@ -119,6 +122,8 @@ class RunFolder:
         seeds = sorted(child.name for child in path.glob("seed-*") if child.is_dir())
         if seeds:
             raise InputError(f"{path} holds a run for each seed; name one of them: {', '.join(seeds)}")
+        if (path / ENSEMBLE).is_file():
+            raise InputError(f"{path} is an ensemble of runs; name one of the runs that its {ENSEMBLE} lists")
         missing = [name for name in ("settings.yaml", "data.json") if not (path / name).is_file()]
         if missing:
             raise InputError(f"{path} is not a run folder: it has no {missing[0]}")

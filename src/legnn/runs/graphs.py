@@ -49,17 +49,23 @@ def reload_graph(run: RunFolder, data: Source | None = None) -> GraphData:
 
     `data` is the same graph again, where the run has it from memory.
     """
-    settings, card = run.settings.data, run.card
+    settings = run.settings.data
     if data is None and settings.source == MEMORY:
         raise InputError(f"{run.path} was trained on data in memory; give the same data again")
     graph = load_graph(settings, settings.source if data is None else data, run.text_features)
+    check_unchanged(run, graph)
+    return graph
+
+
+def check_unchanged(run: RunFolder, graph: GraphData) -> None:
+    """Raises `InputError` if `graph` is not the one that a run was trained on."""
+    card = run.card
     if graph.fingerprint() != card.fingerprint:
         raise InputError(
             f"{run.path} is a run on other data: it was trained on {card.name!r} with {card.nodes} nodes and "
             f"{card.edges} edges, and {graph.name!r} ({graph.num_nodes} nodes, {graph.num_edges} edges) is not the "
             "same; restore the data, or train anew; to predict the data as they are now, give them as `data`"
         )
-    return graph
 
 
 def _given_for_data(settings: Settings) -> dict[str, Any]:

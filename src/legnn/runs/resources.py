@@ -36,6 +36,13 @@ def select_device(name: str) -> torch.device:
     return torch.device("cuda", number)
 
 
+def default_jobs(device: str) -> int:
+    """Several small runs share a GPU; on a CPU each takes a core."""
+    cores = os.cpu_count() or 1
+    on_gpu = device != "cpu" and torch.cuda.is_available()
+    return max(1, min(cores, 8)) if on_gpu else cores
+
+
 def size_of(graph: GraphData, settings: ResolvedSettings) -> Size:
     """Returns the numbers that the memory of a run on `graph` depends on."""
     model = settings.model

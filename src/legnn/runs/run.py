@@ -80,19 +80,25 @@ class Run:
 
         No prediction depends on the node's own label.
         """
-        graph = self._graph_of(data)
+        graph = self.load_graph(data)
         return predictions_table(graph, self._infer(graph, device, Inference.predict))
 
     def predict_proba(self, data: Source | None = None, *, device: str = "auto") -> pd.DataFrame:
         """Returns the probability of every class, a column each, by node id; arguments as in `predict`."""
-        graph = self._graph_of(data)
-        rows = _target_rows(graph)
-        probabilities = self._infer(graph, device, Inference.predict_proba)[rows].float().numpy()
-        return pd.DataFrame(probabilities, index=pd.Index(graph.node_id[rows], name="id"), columns=graph.class_names)
+        return probabilities_table(*self.probabilities(data, device=device))
+
+    def probabilities(self, data: Source | None = None, *, device: str = "auto") -> tuple[GraphData, Tensor]:
+        """Returns the graph that is predicted and the probabilities `[M, C]` of its nodes; as in `predict`."""
+        graph = self.load_graph(data)
+        return graph, self.predict_graph(graph, device=device)
+
+    def predict_graph(self, graph: GraphData, *, device: str = "auto") -> Tensor:
+        """`[M, C]` the probabilities of the nodes of a graph that `load_graph` returned, on the CPU."""
+        return self._infer(graph, device, Inference.predict_proba)
 
     def evaluate(self, data: Source | None = None, *, device: str = "auto") -> dict[str, Scores | None]:
         """Returns the scores of `train` (out of fold), `val` and `test`, None without nodes; as in `predict`."""
-        graph = self._graph_of(data)
+        graph = self.load_graph(data)
         return score_splits(graph, self._infer(graph, device, Inference.predict))
 
     def representations(self, data: Source | None = None, *, device: str = "auto") -> NodeRepresentations:
@@ -100,7 +106,7 @@ class Run:
 
         Raises `InputError` for a model that has none, such as label propagation.
         """
-        graph = self._graph_of(data)
+        graph = self.load_graph(data)
         rows = _target_rows(graph)
         with self.inference(graph, device=device) as (layer_wise, inference):
             found = compute_representations(layer_wise, inference)
@@ -119,18 +125,8 @@ class Run:
             layer_wise = LayerWise(model, task, where, precision.dtype)
             yield layer_wise, make_inference(layer_wise, model, graph, task, self.settings)
 
-    def own_graph(self) -> GraphData:
-        """Returns the graph it was trained on, read again where it is not in memory."""
-        if self.graph is not None:
-            return self.graph
-        assert self.folder is not None, "a run that does not have its graph was opened from a folder"
-        return reload_graph(RunFolder(self.folder))
-
-    def _infer(self, graph: GraphData, device: str, predict: Callable[[Inference], Tensor]) -> Tensor:
-        with self.inference(graph, device=device) as (_, inference):
-            return predict(inference).cpu()
-
-    def _graph_of(self, data: Source | None) -> GraphData:
+    def load_graph(self, data: Source | None = None) -> GraphData:
+        """Returns the graph of `data` in the terms of the run, as `predict` takes it; its own for None."""
         if data is None:
             return self.own_graph()
         if self.card.computed_features:
@@ -141,6 +137,17 @@ class Run:
         options = {"training": False, "target_type": self.card.target_type}
         graph = load_graph(settings, data, self._text_features, **options)
         return adopt_graph(graph, self.card, self.predictions, self.settings)
+
+    def own_graph(self) -> GraphData:
+        """Returns the graph it was trained on, read again where it is not in memory."""
+        if self.graph is not None:
+            return self.graph
+        assert self.folder is not None, "a run that does not have its graph was opened from a folder"
+        return reload_graph(RunFolder(self.folder))
+
+    def _infer(self, graph: GraphData, device: str, predict: Callable[[Inference], Tensor]) -> Tensor:
+        with self.inference(graph, device=device) as (_, inference):
+            return predict(inference).cpu()
 
     def _same_graph(self, data: Source) -> GraphData:
         """A run whose features were computed from its graph predicts that graph alone, wherever its files are."""
@@ -177,6 +184,13 @@ def predictions_table(graph: GraphData, predicted: Tensor) -> pd.DataFrame:
             "split": _split_names(graph)[rows],
         }
     )
+
+
+def probabilities_table(graph: GraphData, probabilities: Tensor) -> pd.DataFrame:
+    """Returns the probabilities `[M, C]` of nodes of the labeled type by node id, a column for each class."""
+    rows = _target_rows(graph)
+    index = pd.Index(graph.node_id[rows], name="id")
+    return pd.DataFrame(probabilities[rows].float().numpy(), index=index, columns=graph.class_names)
 
 
 def _split_names(graph: GraphData) -> np.ndarray:

@@ -16,7 +16,7 @@ from legnn.runs.build import check_settings
 from legnn.runs.folder import DataCard, RunFolder, check_free
 from legnn.runs.graphs import load_graph, load_new, reload_graph
 from legnn.runs.result import Summary, summarize
-from legnn.runs.session import Callbacks, start_or_continue
+from legnn.runs.session import Callbacks, resolve_for, start_or_continue
 from legnn.training import EpochLog, under_torchrun
 from legnn.typed_json import read_json, write_json
 
@@ -51,7 +51,7 @@ def train_seeds(
     if seeds < 1:
         raise InputError(f"seeds must be at least 1, got {seeds}")
     graph, settings = load_new((settings or Settings()).override(**overrides), data)
-    resolved = settings.resolve(graph.facts())
+    graph, resolved = resolve_for(graph, settings)
     check_settings(resolved, graph, DataCard.of(graph))
     chosen = [resolved.train.seed + k for k in range(seeds)]
     folder = None if out is None else Path(out)

@@ -65,8 +65,16 @@ def train(
         in_memory = None if isinstance(data, str | Path) else data
         return resume(out, in_memory, on_epoch=on_epoch, should_stop=should_stop)
     graph, settings = load_new((settings or Settings()).override(**overrides), data)
-    resolved = settings.resolve(graph.facts())
+    graph, resolved = resolve_for(graph, settings)
     return start_run(graph, resolved, None if out is None else Path(out), Callbacks(on_epoch, should_stop))
+
+
+def resolve_for(graph: GraphData, settings: Settings) -> tuple[GraphData, ResolvedSettings]:
+    """Returns the settings with nothing left open, and the graph with a note on what was chosen for it and why."""
+    facts = graph.facts()
+    why = settings.explain(facts)
+    notes = graph.notes if why is None else [*graph.notes, why]
+    return replace(graph, notes=notes), settings.resolve(facts)
 
 
 def resume(

@@ -1,14 +1,15 @@
-"""Processes that carry out tasks one after another."""
+"""Processes that carry out tasks, several at a time."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
 import signal
+import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
-from multiprocessing.connection import Connection
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection, wait
 from types import FrameType
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -19,6 +20,7 @@ TASKS_A_PROCESS = 40
 """A process is replaced after this many tasks: each leaves some memory of the device behind."""
 CLOSE_SECONDS = 10.0
 """How long a process may take to end by itself."""
+POLL_SECONDS = 0.5
 
 
 class Signals:
@@ -65,7 +67,7 @@ Function = Callable[[Any, Signals], Any]
 
 
 def serve(connection: Connection, function: Function, threads: int) -> None:
-    """Carries out every task that comes through the connection, and answers with its value, until the other end closes."""
+    """Carries out the tasks that come through the connection and answers with their values, until it is closed."""
     import torch
 
     torch.set_num_threads(threads)
@@ -76,6 +78,20 @@ def serve(connection: Connection, function: Function, threads: int) -> None:
             task = connection.recv()
             signals.begin()
             connection.send(function(task, signals))
+
+
+@contextmanager
+def _hidden_main() -> Iterator[None]:
+    """Within it a new process does not run the caller's script again, which need not guard itself against that."""
+    main = sys.modules["__main__"]
+    hidden = {name: getattr(main, name) for name in ("__file__", "__spec__") if hasattr(main, name)}
+    try:
+        for name in hidden:
+            setattr(main, name, None)
+        yield
+    finally:
+        for name, value in hidden.items():
+            setattr(main, name, value)
 
 
 class Worker(Generic[Task, Value]):
@@ -89,7 +105,8 @@ class Worker(Generic[Task, Value]):
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self._process = context.Process(target=serve, args=(theirs, function, threads), daemon=True)
-        self._process.start()
+        with _hidden_main():
+            self._process.start()
         theirs.close()
         self._tasks = 0
         self.task: Task | None = None
@@ -127,18 +144,66 @@ class Worker(Generic[Task, Value]):
         self._signal(signal.SIGUSR1)
 
     def kill(self) -> None:
-        """Ends the process at once."""
-        self.connection.close()
+        """Ends the process at once; `outcome` says so."""
         self._process.kill()
-        self._process.join()
 
     def close(self) -> None:
         """Ends the process, which has no task or has been asked to stop."""
         self.connection.close()
         self._process.join(CLOSE_SECONDS)
         if self._process.is_alive():
-            self.kill()
+            self._process.kill()
+            self._process.join()
 
     def _signal(self, number: int) -> None:
         if self._process.is_alive() and self._process.pid is not None:
             os.kill(self._process.pid, number)
+
+
+def carry_out(
+    function: Callable[[Task, Signals], Value],
+    next_task: Callable[[], Task | None],
+    jobs: int,
+    *,
+    on_outcome: Callable[[Task, Value | Failure], None],
+    on_poll: Callable[[list[Worker[Task, Value]]], None] = lambda busy: None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> None:
+    """Carries out tasks in `jobs` processes until `next_task` returns None and none is in flight.
+
+    Args:
+        function: carries out one task, in another process.
+        next_task: asked whenever a process is free; None if there is no task now.
+        jobs: processes, which share the cores.
+        on_outcome: called with every task and what it came to.
+        on_poll: called about twice a second with the processes that are busy, which it may pause or kill.
+        should_stop: asked as often; True ends all tasks.
+    """
+    threads = max((os.cpu_count() or 1) // jobs, 1)
+    busy: list[Worker[Task, Value]] = []
+    idle: list[Worker[Task, Value]] = []
+    try:
+        while True:
+            is_stopping = should_stop()
+            while not is_stopping and len(busy) < jobs and (task := next_task()) is not None:
+                one = idle.pop() if idle else Worker(function, threads)
+                one.begin(task)
+                busy.append(one)
+            if not busy:
+                return
+            for one in busy if is_stopping else ():
+                one.stop()
+            on_poll(busy)
+            ready = wait([one.connection for one in busy], POLL_SECONDS)
+            for one in [one for one in busy if one.connection in ready]:
+                outcome = one.outcome()
+                busy.remove(one)
+                if one.is_worn:
+                    one.close()
+                else:
+                    idle.append(one)
+                assert one.task is not None
+                on_outcome(one.task, outcome)
+    finally:
+        for one in (*busy, *idle):
+            one.close()

@@ -1,0 +1,191 @@
+"""Portfolio and defaults learned without a graph and tried on it, for every graph of a repository of predictions.
+
+    python -m benchmarks.leave_one_out --repository FOLDER [--json FILE] [--picture FILE.png] [--summary FILE.csv]
+
+Prints a Markdown report: test accuracy of the ensemble, of its best single member and of the default, against other
+methods, each with the setting that is best on validation; ranks, wins and ties; what labels are worth; what the guard
+of the selection does; and how far probabilities are from calibrated. `--json` keeps a row for each method and run,
+`--picture` the ranks, `--summary` a table of all runs. What chooses sees validation nodes alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+
+import numpy as np
+
+from benchmarks.leave_one_out_report import Row, draw_report_ranks, write_report
+from benchmarks.portfolio import SIZE, Gains, Homophily, learn, missing_runs, read_homophily
+from benchmarks.predictions import SMOOTH, Cell, Key, Repository, Validation
+from legnn.analysis.calibration import expected_calibration_error
+from legnn.auto.selection import best_single, fit_temperature, greedy_selection, guarded_selection, temper
+from legnn.config.candidates import CANDIDATES
+from legnn.config.portfolio import Portfolio
+from legnn.files import write_text
+
+SAME = {"debian-hetero": "debian"}
+"""A graph in another form: both are left out together."""
+
+PEERS = ("gcn", "sage", "gat", "unimp", "gcnii", "appnp", "label_propagation", "boosted_trees")
+"""Groups of candidates that are methods of others."""
+WITH_SMOOTH = ("gcn", "sage", "gat")
+"""Those that Correct & Smooth is tried on top of."""
+LABEL_FREE = ("gcn", "sage", "gat", "gcnii", "appnp", "dagnn", "mlp", "rgcn", "hgt")
+"""Groups whose candidates read no labels."""
+
+
+Weights = dict[str, float]
+
+
+def choose_ensemble(one: Validation, entries: Sequence[str], *, is_guarded: bool = True) -> Weights:
+    """Returns weights by entry, those of no weight left out."""
+    select = guarded_selection if is_guarded else greedy_selection
+    weights = select(np.stack([one.p(entry) for entry in entries]), one.y)
+    return {entry: float(weight) for entry, weight in zip(entries, weights, strict=True) if weight}
+
+
+def choose_single(one: Validation, entries: Sequence[str]) -> Weights:
+    """Returns the single entry that `best_single` chooses."""
+    return {entries[best_single(np.stack([one.p(entry) for entry in entries]), one.y)]: 1.0}
+
+
+def best_on_validation(one: Validation, entries: Sequence[str]) -> Weights:
+    """Returns the entry with the best accuracy, as tuning chooses."""
+    return {max(entries, key=one.accuracies.__getitem__): 1.0}
+
+
+def uniform(entries: Sequence[str]) -> Weights:
+    """Returns equal weights."""
+    return dict.fromkeys(entries, 1 / len(entries))
+
+
+def choices(
+    gains: Gains, label_free: Gains, one: Validation, portfolio: Portfolio, free: Portfolio, homophily: Homophily
+) -> Iterator[tuple[str, int, Weights]]:
+    """Yields name, number of settings tried, and members of each method on a graph; it sees validation alone."""
+    order = [name for name in portfolio.order(one.facts) if name in one.seconds]
+    entries = gains.entries(one.key, order)
+    if not entries:
+        return
+    yield "auto", len(order), choose_ensemble(one, entries)
+    yield "single", len(order), choose_single(one, entries)
+    default = portfolio.default(one.facts, homophily.get(one.key))
+    yield from (("default", 1, {name: 1.0}) for name in default.candidates if name in one.seconds)
+    numbers = set()
+    for group in PEERS:
+        settings = [name for name in one.seconds if CANDIDATES[name].group == group]
+        if settings:
+            numbers.add(len(settings))
+            yield group, len(settings), best_on_validation(one, settings)
+            if group in WITH_SMOOTH:
+                yield f"{group}{SMOOTH}", len(settings), best_on_validation(one, gains.entries(one.key, settings))
+    for number in sorted(numbers):
+        yield f"auto of {number}", number, choose_ensemble(one, gains.entries(one.key, order[:number]))
+    without = label_free.entries(one.key, free.order(one.facts))
+    if without:
+        yield "auto without labels", len(without), choose_ensemble(one, without)
+    yield "unguarded", len(order), choose_ensemble(one, entries, is_guarded=False)
+    yield "best on validation", len(order), best_on_validation(one, entries)
+    yield "first", 1, {order[0]: 1.0}
+    for number in (4, 8, 16):
+        yield f"mean of first {number}", number, uniform(order[:number])
+
+
+def evaluate(cell: Cell, name: str, tried: int, weights: Weights) -> Row:
+    """Returns the test accuracy of members, and their calibration before and after a temperature from validation."""
+    p = cell.mixture(weights)
+    right = p.argmax(1) == cell.y
+    found = Row(*cell.key, name, tried, float(right.mean()), members=_described(weights))
+    if name not in ("auto", "single", "default"):
+        return found
+    one = cell.validation
+    temperature = fit_temperature(sum(weight * one.p(entry) for entry, weight in weights.items()), one.y)
+    errors = [expected_calibration_error(q.max(1), right) for q in (p, temper(p, temperature))]
+    return found._replace(ece=errors[0], tempered_ece=errors[1])
+
+
+def _described(weights: Weights) -> str:
+    heavy = sorted(weights, key=weights.__getitem__, reverse=True)
+    return ", ".join(f"{name} {weights[name]:.2f}" for name in heavy[:8])
+
+
+def without_graph(keys: Sequence[Key], data: str) -> list[Key]:
+    """The keys of other graphs."""
+    return [key for key in keys if SAME.get(key.data, key.data) != SAME.get(data, data)]
+
+
+def leave_one_out(repository: Repository, homophily: Homophily, size: int) -> tuple[list[Row], Mapping[str, Portfolio]]:
+    """Returns the rows of all methods, and the portfolio learned without each graph."""
+    validations = repository.validations
+    free_names = {name for name, one in CANDIDATES.items() if one.group in LABEL_FREE}
+    gains, label_free = Gains(validations), Gains(validations, free_names, smooth=False)
+    rows, portfolios = [], {}
+    for data in repository.data:
+        others = without_graph(list(gains.validations), data)
+        if not others:
+            print(f"{data}: no other graph to learn from", file=sys.stderr)
+            continue
+        portfolios[data] = learn(gains, others, homophily, size)
+        free = learn(label_free, others, homophily, size)
+        for cell in repository:
+            if cell.key.data == data:
+                done = set()
+                for name, tried, weights in choices(
+                    gains, label_free, cell.validation, portfolios[data], free, homophily
+                ):
+                    # the first default with a run counts
+                    if name not in done:
+                        rows.append(evaluate(cell, name, tried, weights))
+                        done.add(name)
+        print(f"{data} done", file=sys.stderr)
+    return rows, portfolios
+
+
+def summarize(repository: Repository) -> str:
+    """A CSV table of all runs, averaged over seeds."""
+    groups: dict[tuple[str, str, str], list[dict[str, float]]] = {}
+    for cell in repository:
+        for name in cell.validation.seconds:
+            groups.setdefault((cell.key.data, cell.key.split, name), []).append(cell.record(name))
+    text = io.StringIO()
+    columns = ("val", "test", "val_smooth", "test_smooth")
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(["data", "split", "candidate", "runs", *columns, "seconds"])
+    for (data, split, name), records in sorted(groups.items()):
+        means = [f"{fmean(one[column] for one in records):.4f}" if column in records[0] else "" for column in columns]
+        table.writerow([data, split, name, len(records), *means, f"{fmean(one['seconds'] for one in records):.1f}"])
+    return text.getvalue()
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repository", required=True, type=Path, help="folder of the repository")
+    parser.add_argument("--data", nargs="+", help="these graphs alone")
+    parser.add_argument("--size", type=int, default=SIZE, help="candidates of a portfolio")
+    parser.add_argument("--json", type=Path, help="keep the rows")
+    parser.add_argument("--picture", type=Path, help="draw the ranks, a file for each split")
+    parser.add_argument("--summary", type=Path, help="write a CSV table of all runs")
+    options = parser.parse_args(arguments)
+    repository = Repository(options.repository, options.data)
+    if options.summary:
+        write_text(options.summary, summarize(repository))
+    homophily = read_homophily(options.repository, repository.cells)
+    rows, portfolios = leave_one_out(repository, homophily, options.size)
+    print(write_report(rows, portfolios, missing_runs(Gains(repository.validations))))
+    if options.json:
+        write_text(options.json, json.dumps([row._asdict() for row in rows], indent=0))
+    if options.picture:
+        for split in dict.fromkeys(row.split for row in rows):
+            path = options.picture.with_stem(f"{options.picture.stem}-{split}")
+            draw_report_ranks([row for row in rows if row.split == split], path)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,218 @@
+"""The Markdown report of `benchmarks.leave_one_out`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import NamedTuple
+
+import numpy as np
+
+from legnn.analysis.pictures import save_picture
+from legnn.analysis.ranks import critical_difference, friedman_p_value, mean_ranks
+from legnn.config.portfolio import Portfolio
+from legnn.experiments.rank_picture import draw_ranks
+
+OURS = ("auto", "single", "default")
+PEERS = (
+    "gcn", "gcn+smooth", "sage", "sage+smooth", "gat", "gat+smooth", "unimp", "gcnii", "appnp", "label_propagation",
+    "boosted_trees",
+)  # fmt: skip
+GUARD = (
+    "auto", "unguarded", "single", "best on validation", "first", "mean of first 4", "mean of first 8",
+    "mean of first 16",
+)  # fmt: skip
+
+
+class Row(NamedTuple):
+    """A method on one graph, split and seed."""
+
+    data: str
+    split: str
+    seed: int
+    method: str
+    tried: int
+    """Settings that were trained."""
+    test: float
+    ece: float | None = None
+    tempered_ece: float | None = None
+    members: str = ""
+
+
+class Figure(NamedTuple):
+    """Mean and deviation over seeds."""
+
+    mean: float
+    deviation: float
+
+    def __str__(self) -> str:
+        return f"{100 * self.mean:.1f} ± {100 * self.deviation:.1f}"
+
+    def is_tied(self, other: Figure) -> bool:
+        """Whether the means differ by no more than the larger deviation."""
+        return abs(self.mean - other.mean) <= max(self.deviation, other.deviation)
+
+
+Figures = dict[str, dict[str, Figure]]
+"""By graph, then by method."""
+
+
+def figures_of(rows: Iterable[Row]) -> Figures:
+    """Returns mean and deviation of test accuracy, by graph and method."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for row in rows:
+        found.setdefault(row.data, {}).setdefault(row.method, []).append(row.test)
+    return {data: {name: _figure(values) for name, values in of.items()} for data, of in found.items()}
+
+
+def _figure(values: Sequence[float]) -> Figure:
+    return Figure(fmean(values), stdev(values) if len(values) > 1 else 0.0)
+
+
+def ranked(figures: Figures) -> tuple[list[str], list[str], np.ndarray]:
+    """Returns the methods, the graphs on which all of them have a run, and their mean ranks there.
+
+    A method without a run on most of the graphs is left out.
+    """
+    some = [name for name in (*OURS, *PEERS) if 2 * sum(name in of for of in figures.values()) > len(figures)]
+    graphs = [data for data, of in figures.items() if all(name in of for name in some)]
+    if not graphs:
+        return [], [], np.empty(0)
+    return some, graphs, mean_ranks([[figures[data][name].mean for name in some] for data in graphs])
+
+
+def write_report(rows: Sequence[Row], portfolios: Mapping[str, Portfolio], missing: Sequence[str]) -> str:
+    """Returns all tables as Markdown."""
+    parts = ["# Leave one graph out", _missing(missing)]
+    for split in dict.fromkeys(row.split for row in rows):
+        mine = [row for row in rows if row.split == split]
+        seeds = len({row.seed for row in mine})
+        parts += [f"## Split {split}", f"Test accuracy in percent, mean ± deviation over up to {seeds} seeds."]
+        parts += [_accuracies(mine), _ranks(mine), _against_peers(mine), _labels(mine), _calibration(mine)]
+    parts += ["## Does the guard work?", _guard(rows), "## Portfolios", _portfolios(portfolios)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def draw_report_ranks(rows: Sequence[Row], path: Path) -> None:
+    """Draws the critical-difference picture of `ranked`."""
+    methods, graphs, ranks = ranked(figures_of(rows))
+    if methods:
+        figure = draw_ranks(methods, ranks.tolist(), critical_difference(len(methods), len(graphs)), OURS)
+        save_picture(figure, path)
+
+
+def _missing(lines: Sequence[str]) -> str:
+    if not lines:
+        return "No runs are missing."
+    return "Runs that are missing; methods choose among those that there are:\n\n" + _list(lines)
+
+
+def _accuracies(rows: Sequence[Row]) -> str:
+    figures = figures_of(rows)
+    methods = [name for name in (*OURS, *PEERS) if any(name in of for of in figures.values())]
+    lines = []
+    for data, of in figures.items():
+        best = max(of[name].mean for name in methods if name in of)
+        texts = [str(of[name]) if name in of else "–" for name in methods]
+        bold = [name in of and of[name].mean == best for name in methods]
+        lines.append([data, *(f"**{text}**" if is_best else text for text, is_best in zip(texts, bold, strict=True))])
+    return _table(["graph", *methods], lines)
+
+
+def _ranks(rows: Sequence[Row]) -> str:
+    figures = figures_of(rows)
+    methods, graphs, ranks = ranked(figures)
+    if not methods:
+        return "No graph has runs of all methods, so there are no ranks."
+    lines = []
+    for k in np.argsort(ranks, kind="stable"):
+        name = methods[k]
+        others = [[figures[data][other] for other in methods if other != name] for data in graphs]
+        mine = [figures[data][name] for data in graphs]
+        best = [max(of, key=lambda one: one.mean) for of in others]
+        wins = sum(a.mean > b.mean and not a.is_tied(b) for a, b in zip(mine, best, strict=True))
+        ties = sum(a.is_tied(b) for a, b in zip(mine, best, strict=True))
+        lines.append([name, f"{ranks[k]:.2f}", str(wins), str(ties), str(wins + ties)])
+    scores = [[figures[data][name].mean for name in methods] for data in graphs]
+    text = _table(["method", "mean rank", "best alone", "tied with the best", "best or tied"], lines)
+    return (
+        f"{text}\n\n{len(graphs)} graphs; tied: within the larger of the two deviations. Nemenyi critical difference "
+        f"{critical_difference(len(methods), len(graphs)):.2f}, Friedman p = {friedman_p_value(scores):.2g}."
+    )
+
+
+def _against_peers(rows: Sequence[Row]) -> str:
+    """The ensemble of as many candidates as a peer tries settings, against this peer."""
+    tried = {(row.data, row.method): row.tried for row in rows}
+    figures = figures_of(rows)
+    lines = []
+    for peer in PEERS:
+        pairs = []
+        for data, of in figures.items():
+            number = tried.get((data, peer))
+            if number is not None and f"auto of {number}" in of:
+                pairs.append((of[f"auto of {number}"], of[peer]))
+        if pairs:
+            wins = sum(a.mean > b.mean and not a.is_tied(b) for a, b in pairs)
+            ties = sum(a.is_tied(b) for a, b in pairs)
+            gain = 100 * fmean(a.mean - b.mean for a, b in pairs)
+            most = max(number for (_, name), number in tried.items() if name == peer)
+            lines.append([peer, str(most), str(wins), str(ties), str(len(pairs) - wins - ties), f"{gain:+.2f}"])
+    head = ["against", "settings tried by each", "auto better", "tied", "worse", "mean difference, points"]
+    return "With as many settings tried as the peer:\n\n" + _table(head, lines)
+
+
+def _labels(rows: Sequence[Row]) -> str:
+    by_seed = {(row.data, row.seed, row.method): row.test for row in rows}
+    lines = []
+    for data in dict.fromkeys(row.data for row in rows):
+        seeds = [seed for (of, seed, name) in by_seed if of == data and name == "auto without labels"]
+        gains = [by_seed[data, seed, "auto"] - by_seed[data, seed, "auto without labels"] for seed in seeds]
+        if gains:
+            lines.append([data, f"{100 * _figure(gains).mean:+.1f} ± {100 * _figure(gains).deviation:.1f}"])
+    return "What labels are worth: points with label usages, minus without.\n\n" + _table(["graph", "points"], lines)
+
+
+def _calibration(rows: Sequence[Row]) -> str:
+    lines = []
+    for name in OURS:
+        mine = [row for row in rows if row.method == name and row.ece is not None and row.tempered_ece is not None]
+        if mine:
+            before, after = fmean(row.ece or 0 for row in mine), fmean(row.tempered_ece or 0 for row in mine)
+            lines.append([name, f"{before:.3f}", f"{after:.3f}"])
+    return "Expected calibration error on test nodes:\n\n" + _table(["method", "before", "after temperature"], lines)
+
+
+def _guard(rows: Sequence[Row]) -> str:
+    kinds: dict[str, Callable[[Row], bool]] = {
+        f"split {split}": lambda row, split=split: row.split == split for split in dict.fromkeys(r.split for r in rows)
+    }
+    lines = []
+    for method in GUARD:
+        line = [method]
+        for is_kind in kinds.values():
+            of = [figures[method].mean for figures in figures_of(filter(is_kind, rows)).values() if method in figures]
+            line.append(f"{100 * fmean(of):.2f}" if of else "–")
+        lines.append(line)
+    return "Mean test accuracy over graphs, of the same portfolio:\n\n" + _table(["selection", *kinds], lines)
+
+
+def _portfolios(portfolios: Mapping[str, Portfolio]) -> str:
+    lines = []
+    for data, one in portfolios.items():
+        rules = "; ".join(f"{_conditions(rule.conditions)}: {rule.candidates[0]}" for rule in one.defaults)
+        lines.append(f"without {data}: few {', '.join(one.few[:6])}; many {', '.join(one.many[:6])}; defaults {rules}")
+    return _list(lines)
+
+
+def _conditions(conditions: Mapping[str, bool]) -> str:
+    return ", ".join(name if value else f"not {name}" for name, value in conditions.items()) or "else"
+
+
+def _table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *lines))
+
+
+def _list(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)

@@ -1,0 +1,266 @@
+"""Learns the order of the candidates and the defaults from a repository of predictions, on validation nodes alone.
+
+    python -m benchmarks.portfolio --repository FOLDER [--size 16] [--write]
+
+**Order.** Greedy: the next candidate is the one with which an ensemble of those before it gains most. On half of the
+validation nodes the ensemble adds each candidate, plain or after Correct & Smooth, if it gains there; its accuracy is
+that on the other half; both halves take both parts. Gains are divided by how far the best candidate on a graph is above
+the median one, so that no graph counts more because its accuracies differ more, and averaged over seeds, then over
+graphs. Few and many labels a class have an order each, as has what needs several node types.
+
+**Defaults.** For each combination of `CONDITIONS` that at least two graphs fulfill, the candidates by how far they are,
+on average, below the best one on the graph.
+
+`--write` puts the result into the package.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
+from itertools import product
+from pathlib import Path
+from statistics import fmean
+
+import numpy as np
+
+from benchmarks.predictions import SMOOTH, Key, Repository, Validation
+from benchmarks.regimes import load_split
+from legnn.config import Settings
+from legnn.config.candidates import CANDIDATES
+from legnn.config.portfolio import FILE, Default, Portfolio, conditions_of
+from legnn.data import train_homophily
+from legnn.errors import InputError
+from legnn.files import write_text
+
+SIZE = 16
+RANKED = 5
+"""Candidates that a rule of the defaults lists."""
+CONDITIONS = (("few_labels", "homophilous"), ("few_labels",), ())
+"""What rules of the defaults may depend on, the most specific first."""
+MOST_NODES = 2000
+"""Of more validation nodes, so many are enough to order candidates by."""
+LEAST_SPREAD = 0.005
+DEFAULT_GROUP = "legnn"
+
+Homophily = dict[Key, float | None]
+
+
+class Gains:
+    """Accuracies of ensembles of candidates on validation nodes, kept: portfolios without one graph or another share
+    most of them.
+
+    Args:
+        names: The candidates that may be chosen; all that have a run, if None.
+        smooth: Whether Correct & Smooth may be on top of them.
+    """
+
+    def __init__(
+        self, validations: Iterable[Validation], names: Collection[str] | None = None, *, smooth: bool = True
+    ) -> None:
+        self.validations = {one.key: one for one in validations}
+        self.names, self._smooth = names, smooth
+        self._halves: dict[Key, dict[str, tuple[np.ndarray, np.ndarray]]] = {}
+        self._states: dict[tuple[Key, tuple[str, ...]], list[_State]] = {}
+        self._spread: dict[Key, float] = {}
+
+    def entries(self, key: Key, names: Iterable[str]) -> list[str]:
+        """Those of the candidates, in their order, that there are on a graph."""
+        found = [entry for name in names for entry in self.validations[key].entries(name)]
+        return found if self._smooth else [entry for entry in found if not entry.endswith(SMOOTH)]
+
+    def accuracy(self, key: Key, chosen: tuple[str, ...]) -> float:
+        """That of the ensemble of the chosen candidates, in their order, on the halves that did not decide."""
+        states = self._of(key, chosen)
+        return fmean(one.outside for one in states)
+
+    def regret(self, name: str, key: Key) -> float:
+        """How far a candidate is below the best one, in spreads."""
+        found = self.validations[key].accuracies
+        return (max(found.values()) - found[name]) / self.spread(key)
+
+    def spread(self, key: Key) -> float:
+        """How far the best candidate is above the median one."""
+        if key not in self._spread:
+            found = list(self.validations[key].accuracies.values())
+            self._spread[key] = max(max(found) - float(np.median(found)), LEAST_SPREAD)
+        return self._spread[key]
+
+    def _of(self, key: Key, chosen: tuple[str, ...]) -> list[_State]:
+        if not chosen:
+            return [_State(), _State()]
+        found = self._states.get((key, chosen))
+        if found is None:
+            found = self._of(key, chosen[:-1])
+            for entry in self.entries(key, chosen[-1:]):
+                parts = self._parts(key, entry)
+                found = [state.joined(parts[half], parts[1 - half]) for half, state in enumerate(found)]
+            self._states[key, chosen] = found
+        return found
+
+    def _parts(self, key: Key, entry: str) -> tuple[np.ndarray, np.ndarray]:
+        """Twice `[C, n / 2]`: the probabilities with a node's own class in place 0."""
+        kept = self._halves.setdefault(key, {})
+        if entry not in kept:
+            one = self.validations[key]
+            nodes = np.random.default_rng(0).permutation(len(one.y))[:MOST_NODES]
+            p, y = one.p(entry)[nodes], one.y[nodes]
+            at = np.arange(len(y))
+            own = p[at, y]
+            p[at, y] = p[:, 0]
+            p[:, 0] = own
+            columns = p.T.astype(np.float16)
+            kept[entry] = np.ascontiguousarray(columns[:, ::2]), np.ascontiguousarray(columns[:, 1::2])
+        first, second = kept[entry]
+        return first.astype(np.float32), second.astype(np.float32)
+
+
+class _State:
+    """An ensemble: sums of probabilities where it decides and where it is tried, and its accuracies on both."""
+
+    def __init__(self, deciding: np.ndarray | None = None, tried: np.ndarray | None = None) -> None:
+        self._deciding, self._tried = deciding, tried
+        self.inside = 0.0 if deciding is None else _accuracy(deciding)
+        self.outside = 0.0 if tried is None else _accuracy(tried)
+
+    def joined(self, deciding: np.ndarray, tried: np.ndarray) -> _State:
+        """With another member, or this one alone, if that is better where it decides."""
+        alone = _State(deciding, tried)
+        if self._deciding is None or self._tried is None:
+            return alone
+        return max(self, _State(self._deciding + deciding, self._tried + tried), alone, key=lambda one: one.inside)
+
+
+def _accuracy(own: np.ndarray) -> float:
+    return float((own[0] > own[1:].max(0)).mean())
+
+
+def learn_order(gains: Gains, keys: Sequence[Key], names: Sequence[str], size: int) -> list[str]:
+    """Returns the candidates in the order in which they add most, over graphs."""
+    chosen: tuple[str, ...] = ()
+    while len(chosen) < min(size, len(names)):
+        left = [name for name in names if name not in chosen]
+
+        def score(name: str, so_far: tuple[str, ...] = chosen) -> float:
+            return mean_over_graphs(keys, lambda key: gains.accuracy(key, (*so_far, name)) / gains.spread(key))
+
+        chosen = (*chosen, max(left, key=score))
+    return list(chosen)
+
+
+def mean_over_graphs(keys: Iterable[Key], value: Callable[[Key], float]) -> float:
+    """The mean over graphs of the mean over their splits and seeds."""
+    by_graph: dict[str, list[float]] = {}
+    for key in keys:
+        by_graph.setdefault(key.data, []).append(value(key))
+    return fmean(fmean(found) for found in by_graph.values())
+
+
+def rank_candidates(gains: Gains, keys: Sequence[Key], names: Iterable[str]) -> list[str]:
+    """Returns the candidates, the one first that is least below the best of each graph; most graphs must have a run."""
+    graphs = {key.data for key in keys}
+    scores = {}
+    for name in names:
+        mine = [key for key in keys if name in gains.validations[key].accuracies]
+        if 2 * len({key.data for key in mine}) > len(graphs):
+            scores[name] = mean_over_graphs(mine, partial(gains.regret, name))
+    return sorted(scores, key=scores.__getitem__)
+
+
+def learn_defaults(gains: Gains, keys: Sequence[Key], homophily: Homophily) -> list[Default]:
+    """Returns the rules, the most specific first; one that fewer than two graphs speak for is left out."""
+    names = [name for name in trained_names(gains, keys) if CANDIDATES[name].group == DEFAULT_GROUP]
+    names = [name for name in names if not CANDIDATES[name].is_typed]
+    rules = []
+    conditions = {key: conditions_of(gains.validations[key].facts, homophily.get(key)) for key in keys}
+    for asked in CONDITIONS:
+        for values in product((True, False), repeat=len(asked)):
+            rule = Default(conditions=dict(zip(asked, values, strict=True)), candidates=[])
+            mine = [key for key in keys if rule.holds(conditions[key])]
+            if not asked or len({key.data for key in mine}) > 1:
+                rule.candidates.extend(rank_candidates(gains, mine, names)[:RANKED])
+                rules.append(rule)
+    return rules
+
+
+def learn(gains: Gains, keys: Sequence[Key], homophily: Homophily, size: int = SIZE, command: str = "") -> Portfolio:
+    """Returns the portfolio that the runs with these keys speak for."""
+    few = [key for key in keys if gains.validations[key].facts.has_few_labels]
+    many = [key for key in keys if key not in few]
+    typed = [key for key in keys if gains.validations[key].facts.num_types > 1]
+    names = trained_names(gains, keys)
+    plain = [name for name in names if not CANDIDATES[name].is_typed]
+    return Portfolio(
+        command=command,
+        graphs=list(dict.fromkeys(key.data for key in keys)),
+        # of a kind without a graph, what the other says
+        few=learn_order(gains, few or keys, plain, size),
+        many=learn_order(gains, many or keys, plain, size),
+        typed=learn_order(gains, typed, [name for name in names if CANDIDATES[name].is_typed], size) if typed else [],
+        defaults=learn_defaults(gains, keys, homophily),
+    )
+
+
+def trained_names(gains: Gains, keys: Iterable[Key]) -> list[str]:
+    """The candidates with a run, in the order of `CANDIDATES`."""
+    found = {name for key in keys for name in gains.validations[key].seconds}
+    return [name for name in CANDIDATES if name in found and (gains.names is None or name in gains.names)]
+
+
+def read_homophily(root: Path, keys: Iterable[Key]) -> Homophily:
+    """Returns the homophily among training labels by key, kept in `homophily.json` of the repository.
+
+    None where no edge joins two training nodes, or the graph cannot be loaded.
+    """
+    path = root / "homophily.json"
+    known = json.loads(path.read_text()) if path.is_file() else {}
+    found: Homophily = {}
+    for key in keys:
+        name = "/".join(map(str, key))
+        if name not in known:
+            try:
+                graph, _ = load_split(key.data, key.split, key.seed, Settings())
+            except InputError as error:
+                print(f"{name}: homophily among training labels is not known: {error}", file=sys.stderr)
+                known[name] = None
+            else:
+                known[name] = train_homophily(graph)
+            write_text(path, json.dumps(known, indent=1))
+        found[key] = known[name]
+    return found
+
+
+def missing_runs(gains: Gains) -> list[str]:
+    """One line for each graph and split that lacks some of the candidates that others have."""
+    names = trained_names(gains, gains.validations)
+    lines = []
+    for key, one in gains.validations.items():
+        fitting = [name for name in names if one.facts.num_types > 1 or not CANDIDATES[name].is_typed]
+        lacking = [name for name in fitting if name not in one.seconds]
+        if lacking:
+            lines.append(f"{key.data} {key.split}-{key.seed}: {len(lacking)} of {len(fitting)} runs are missing")
+    return lines
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repository", required=True, type=Path, help="folder of the repository")
+    parser.add_argument("--size", type=int, default=SIZE, help="candidates of each order")
+    parser.add_argument("--write", action="store_true", help=f"write {FILE.name} of the package")
+    options = parser.parse_args(arguments)
+    gains = Gains(Repository(options.repository).validations)
+    keys = list(gains.validations)
+    command = f"python -m benchmarks.portfolio --repository FOLDER --size {options.size} --write"
+    found = learn(gains, keys, read_homophily(options.repository, keys), options.size, command)
+    for line in missing_runs(gains):
+        print(line, file=sys.stderr)
+    print(found.to_json(), end="")
+    if options.write:
+        write_text(FILE, found.to_json())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,235 @@
+"""`auto`: from data and a budget to one ensemble in a folder."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from legnn.auto.clock import Clock
+from legnn.auto.held_out import labels_of
+from legnn.auto.leaderboard import choose, entries_of, leaderboard, members_of
+from legnn.auto.search import Plan, Row, Search
+from legnn.config import SETTINGS, DataSettings, Settings
+from legnn.config.candidates import CANDIDATES
+from legnn.config.portfolio import learned_portfolio
+from legnn.data import GraphData
+from legnn.datasets import Source
+from legnn.errors import InputError, Interrupted
+from legnn.files import atomic_write, write_text
+from legnn.io.prepared import CARD, write_prepared
+from legnn.runs.ensemble import Ensemble, write_ensemble
+from legnn.runs.folder import ENSEMBLE
+from legnn.runs.graphs import MEMORY, load_new
+from legnn.runs.resources import default_jobs
+from legnn.typed_json import read_json, write_json
+
+SEARCH = "search.json"
+LEADERBOARD = "leaderboard.csv"
+BEST = "best.yaml"
+GRAPH = "graph"
+"""Folder for data that were given in memory: worker processes and later predictions read them there."""
+WAIT_SECONDS = 1.0
+TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchCard:
+    """What `search.json` holds: which search a folder belongs to."""
+
+    source: str
+    fingerprint: str
+    seed: int
+
+
+class Share(NamedTuple):
+    """This process among those of `torchrun`, which share the candidates."""
+
+    rank: int = 0
+    world_size: int = 1
+
+
+def auto(
+    data: Source,
+    *,
+    budget: float,
+    out: str | Path,
+    single: bool = False,
+    jobs: int | None = None,
+    seed: int = 0,
+    only: Sequence[str] | None = None,
+    began: float | None = None,
+    on_progress: Callable[[Sequence[Row], Clock], None] = lambda rows, clock: None,
+    should_stop: Callable[[], bool] = lambda: False,
+    **given: Any,
+) -> Ensemble:
+    """Tries the portfolio and changes of its leaders for `budget` seconds, and returns an ensemble of the best.
+
+    Args:
+        data: as in `train`.
+        budget: seconds, all included; a search that was interrupted, or has a larger budget now, continues in `out`.
+        out: folder of the search; its candidates are run folders in it.
+        single: return the best single model, as an ensemble of one.
+        jobs: processes that train at a time; by default one a core, or several on a GPU.
+        seed: of the candidates and of the changes.
+        only: names from `CANDIDATES` in the place of the portfolio.
+        began: when the budget began, by `time.time`; now if not given.
+        on_progress: called about twice a second with the leaderboard and the time.
+        should_stop: asked as often; True writes checkpoints and raises `Interrupted`.
+        **given: settings of every candidate: `auto("cora", budget=60, device="cpu")`.
+
+    Members and weights are chosen by validation nodes alone. Under `torchrun` the processes share the candidates.
+    """
+    if budget <= 0:
+        raise InputError(f"budget must be above 0 seconds, got {budget:g}")
+    folder = Path(out)
+    with _without_torchrun() as share:
+        clock = Clock(folder / "time.json", budget, began=began)
+        graph, source = _load(data, folder, given)
+        if not int(graph.val_mask.sum()):
+            raise InputError(
+                f"{graph.name} has no validation nodes, by which candidates are compared; mark some as val"
+            )
+        _check_folder(folder, SearchCard(source=source, fingerprint=graph.fingerprint(), seed=seed), share)
+        facts = graph.facts()
+        plan = Plan(
+            folder=folder,
+            source=source,
+            facts=facts,
+            num_val=int(graph.val_mask.sum()),
+            candidates=_candidates(only or learned_portfolio().order(facts), given, seed),
+            given=given,
+            seed=seed,
+            rank=share.rank,
+            world_size=share.world_size,
+        )
+        search = Search(plan, clock)
+        search.run(
+            jobs or (1 if share.world_size > 1 else default_jobs(str(given.get("device", "auto")))),
+            on_progress=lambda rows: on_progress(rows, clock),
+            should_stop=should_stop,
+        )
+        if should_stop():
+            raise Interrupted(None, folder, command=f"legnn auto {source} --out {folder}")
+        _meet(folder, share, clock)
+        if share.rank:
+            return Ensemble.open(folder)
+        return _finish(plan, clock, graph, single=single)
+
+
+def _finish(plan: Plan, clock: Clock, graph: GraphData, *, single: bool) -> Ensemble:
+    """Chooses the members, predicts with them, and writes what the search came to."""
+    order = [*plan.candidates, *plan.begun()]
+    folders = [(name, plan.candidate(name)) for name in dict.fromkeys(order)]
+    finished = [(name, one) for name, one in folders if one.state == "finished"]
+    if not finished:
+        failed = {name: (one.path / "failure.txt").read_text() for name, one in folders if one.state == "failed"}
+        why = f"; {next(iter(failed))}: {next(iter(failed.values()))}" if failed else "; give a larger `budget`"
+        raise InputError(f"no candidate was trained in {clock.used:.0f} s{why}")
+    entries = entries_of(finished)
+    y_val = labels_of(graph, "val")
+    chosen = choose(entries, y_val, single=single)
+    table = leaderboard(entries, chosen, y_val, labels_of(graph, "test"))
+    with atomic_write(plan.folder / LEADERBOARD) as file:
+        table.to_csv(file, index=False)
+    best = entries[chosen.single]
+    settings = best.folder.run.settings.override(postprocess=best.postprocess)
+    write_text(plan.folder / BEST, settings.to_yaml())
+    notes = [f"{len(finished)} candidates were trained, and {int((chosen.weights > 0).sum())} entries are members."]
+    ensemble = write_ensemble(
+        plan.folder, members_of(entries, chosen), chosen.temperature, seconds=clock.used, notes=notes
+    )
+    clock.save(now=True)
+    return ensemble
+
+
+def _candidates(names: Sequence[str], given: Mapping[str, Any], seed: int) -> dict[str, dict[str, Any]]:
+    """The settings of candidates by name, without those that differ from what is given."""
+    unknown = [name for name in names if name not in CANDIDATES]
+    if unknown:
+        raise InputError(f"there is no candidate {unknown[0]!r}; choose from {', '.join(CANDIDATES)}")
+    found = {}
+    for name in names:
+        values = CANDIDATES[name].values
+        if all(values.get(key, value) == value for key, value in given.items() if key not in _FREE):
+            found[name] = {"seed": seed, **values}
+    if not found:
+        raise InputError("no candidate of the portfolio has the settings that are given; leave some of them out")
+    return found
+
+
+_FREE = ("epochs", "patience", "batch", "fanout", "device", "precision", "checkpoint_seconds")
+"""Settings that may be given whatever a candidate says."""
+
+
+def _load(data: Source, folder: Path, given: Mapping[str, Any]) -> tuple[GraphData, str]:
+    """The graph and its source, which worker processes can read."""
+    of_data = {name: value for name, value in given.items() if SETTINGS[name].section == DataSettings.name}
+    graph, settings = load_new(Settings(given=of_data), data)
+    if settings.data.source != MEMORY:
+        return graph, settings.data.source
+    place = folder / GRAPH
+    if not (place / CARD).is_file():
+        write_prepared(place, graph)
+    return graph, str(place.resolve())
+
+
+def _check_folder(folder: Path, card: SearchCard, share: Share) -> None:
+    """Raises `InputError` for a folder that holds something else, or another search."""
+    if (folder / SEARCH).is_file():
+        before = read_json(folder / SEARCH, SearchCard)
+        if before != card:
+            what = "data" if before.fingerprint != card.fingerprint else "source or seed"
+            raise InputError(f"{folder} holds a search on another {what}; give another folder as `out`")
+        return
+    there = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    if share.rank == 0 and set(there) - {GRAPH, "time.json"}:
+        raise InputError(f"{folder} is already there and holds no search; give another folder as `out`")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / SEARCH, card)
+
+
+@contextmanager
+def _without_torchrun() -> Iterator[Share]:
+    """Within it a run trains alone, on the GPU of this process, also where `torchrun` started several."""
+    kept = {name: os.environ.pop(name) for name in TORCHRUN if name in os.environ}
+    if "RANK" not in kept:
+        os.environ.update(kept)
+        yield Share()
+        return
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    devices = visible.split(",") if visible else [str(k) for k in range(64)]
+    os.environ["CUDA_VISIBLE_DEVICES"] = devices[int(kept.get("LOCAL_RANK", "0")) % len(devices)]
+    try:
+        yield Share(int(kept["RANK"]), int(kept["WORLD_SIZE"]))
+    finally:
+        os.environ.update(kept)
+        if visible is None:
+            del os.environ["CUDA_VISIBLE_DEVICES"]
+        else:
+            os.environ["CUDA_VISIBLE_DEVICES"] = visible
+
+
+def _meet(folder: Path, share: Share, clock: Clock) -> None:
+    """Waits for the other processes: the first one for all of them, the others for the ensemble."""
+    if share.world_size == 1:
+        return
+    mine = folder / f"rank-{share.rank}.done"
+    write_text(mine, "")
+    (folder / "result.json").unlink(missing_ok=True) if share.rank == 0 else None
+    others = [folder / f"rank-{rank}.done" for rank in range(share.world_size)]
+
+    def is_ready() -> bool:
+        if share.rank == 0:
+            return all(path.is_file() for path in others)
+        return (folder / ENSEMBLE).is_file() and (folder / "result.json").is_file()
+
+    while not is_ready() and clock.left > -0.5 * clock.budget:
+        time.sleep(WAIT_SECONDS)
+    if share.rank == 0:
+        for path in others:
+            path.unlink(missing_ok=True)

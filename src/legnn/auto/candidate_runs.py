@@ -1,0 +1,104 @@
+"""One candidate as a run folder, trained in a process that serves many."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+
+from legnn.auto.held_out import held_out_probabilities
+from legnn.config import Settings
+from legnn.errors import InputError, Interrupted
+from legnn.files import write_text
+from legnn.runs import RunFolder
+from legnn.runs.session import Callbacks
+from legnn.runs.tensors import load_tensors, save_tensors
+from legnn.runs.unattended import train_in_folder
+from legnn.runs.workers import Signals
+
+FAILURE, HELD_OUT = "failure.txt", "held_out.safetensors"
+
+State = Literal["new", "begun", "finished", "failed"]
+
+
+class CandidateTask(NamedTuple):
+    """A candidate to train."""
+
+    name: str
+    folder: Path
+    source: str
+    """Name or folder of the data."""
+    values: Mapping[str, Any]
+    """Settings by name."""
+    deadline: float
+    """When training ends at the latest, by `time.time`."""
+
+
+class CandidateOutcome(NamedTuple):
+    """How it ended."""
+
+    seconds: float
+    predict_seconds: float = 0.0
+    """Of these, for predictions."""
+    error: str | None = None
+    """One sentence, if it could not be trained."""
+    is_paused: bool = False
+    """Whether it was interrupted; its checkpoint is written."""
+
+
+class CandidateFolder:
+    """The run folder of a candidate, and what is kept in it beside the run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.run = path, RunFolder(path)
+
+    @property
+    def state(self) -> State:
+        """How far it is."""
+        if (self.path / HELD_OUT).is_file() and self.run.is_finished:
+            return "finished"
+        if (self.path / FAILURE).is_file():
+            return "failed"
+        return "begun" if (self.path / "settings.yaml").is_file() else "new"
+
+    def curve(self) -> list[float]:
+        """The validation accuracy of the best epoch so far, after each epoch."""
+        found: list[float] = []
+        for log in self.run.logs():
+            found.append(max(log["val_accuracy"], found[-1] if found else 0.0))
+        return found
+
+    def fail(self, why: str) -> None:
+        """Writes why it cannot be trained."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_text(self.path / FAILURE, why)
+
+    def save_held_out(self, probabilities: Mapping[str, np.ndarray]) -> None:
+        """Writes the probabilities of validation and test nodes."""
+        save_tensors(self.path / HELD_OUT, {name: torch.from_numpy(p) for name, p in probabilities.items()})
+
+    def held_out(self) -> dict[str, np.ndarray]:
+        """Returns the probabilities of validation and test nodes."""
+        return {name: tensor.numpy() for name, tensor in load_tensors(self.path / HELD_OUT)[0].items()}
+
+
+def train_candidate(task: CandidateTask, signals: Signals) -> CandidateOutcome:
+    """Trains a candidate, or continues it, until it is over or its deadline has come, and keeps what it predicts."""
+    begin = time.monotonic()
+    folder = CandidateFolder(task.folder)
+    callbacks = Callbacks(lambda log: None, signals.should_pause, lambda: time.time() > task.deadline)
+    try:
+        settings = Settings(preset="simple", given=task.values)
+        run, graph = train_in_folder(settings, task.source, task.folder, callbacks)
+        trained = time.monotonic()
+        folder.save_held_out(held_out_probabilities(run, graph, device=run.settings.train.device))
+    except Interrupted:
+        return CandidateOutcome(time.monotonic() - begin, is_paused=True)
+    except (InputError, OSError) as error:
+        folder.fail(str(error))
+        return CandidateOutcome(time.monotonic() - begin, error=str(error))
+    return CandidateOutcome(time.monotonic() - begin, time.monotonic() - trained)

@@ -1,0 +1,53 @@
+"""The budget of a search, over all the times that it was begun and continued."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from legnn.typed_json import read_json, write_json
+
+SAVE_SECONDS = 2.0
+RESERVE, MOST_RESERVE = 0.03, 0.3
+"""Parts of the budget that are kept for the ensemble: at least, and at most."""
+MEMBERS = 10
+"""So many predictions of all nodes an ensemble is expected to need; training nodes are predicted in folds."""
+
+
+@dataclass(frozen=True)
+class TimeUsed:
+    """What `time.json` holds."""
+
+    seconds: float
+
+
+class Clock:
+    """Seconds used and left; those used are kept in a file, so that a search continues with what is left."""
+
+    def __init__(self, path: Path, budget: float, *, began: float | None = None) -> None:
+        self.path, self.budget = path, budget
+        self._before = read_json(path, TimeUsed).seconds if path.is_file() else 0.0
+        self._began = time.time() if began is None else began
+        self._saved = 0.0
+
+    @property
+    def used(self) -> float:
+        """Seconds so far."""
+        return self._before + time.time() - self._began
+
+    @property
+    def left(self) -> float:
+        """Seconds until the budget is over."""
+        return self.budget - self.used
+
+    def training_end(self, predict_seconds: float) -> float:
+        """When training ends, by `time.time`, if the predictions of a candidate take so long."""
+        reserve = min(max(RESERVE * self.budget, MEMBERS * predict_seconds), MOST_RESERVE * self.budget)
+        return time.time() + self.left - reserve
+
+    def save(self, *, now: bool = False) -> None:
+        """Writes the seconds used, at most every other second."""
+        if now or time.time() - self._saved > SAVE_SECONDS:
+            self._saved = time.time()
+            write_json(self.path, TimeUsed(round(self.used, 3)))

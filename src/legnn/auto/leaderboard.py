@@ -1,0 +1,96 @@
+"""All candidates of a search by validation accuracy, and the members that are chosen from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from legnn.auto.candidate_runs import CandidateFolder
+from legnn.auto.held_out import SMOOTH, accuracy
+from legnn.auto.selection import best_single, fit_temperature, guarded_selection
+from legnn.runs.ensemble import Member
+
+LEAST_WEIGHT = 0.01
+"""A member with less costs a prediction and changes none."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A finished candidate, as it is or after Correct & Smooth."""
+
+    name: str
+    is_smoothed: bool
+    folder: CandidateFolder
+    val: np.ndarray
+    """`[n, C]` probabilities of the validation nodes."""
+
+    @property
+    def postprocess(self) -> str:
+        """The name of its post-processing."""
+        return SMOOTH["postprocess"] if self.is_smoothed else self.folder.run.settings.model.postprocess
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What was chosen on validation."""
+
+    weights: np.ndarray
+    """`[K]` of the entries."""
+    single: int
+    """The entry that is used where one model is wanted."""
+    temperature: float
+
+
+def entries_of(folders: Sequence[tuple[str, CandidateFolder]]) -> list[Entry]:
+    """Returns the entries of finished candidates, in their order, each as it is and then smoothed."""
+    found = []
+    for name, folder in folders:
+        probabilities = folder.held_out()
+        found.append(Entry(name, False, folder, probabilities["val"]))
+        if "val_smooth" in probabilities:
+            found.append(Entry(name, True, folder, probabilities["val_smooth"]))
+    return found
+
+
+def choose(entries: Sequence[Entry], y: np.ndarray, *, single: bool = False) -> Chosen:
+    """Returns the weights of the members and the temperature, from validation nodes of classes `y` `[n]` alone."""
+    p = np.stack([entry.val for entry in entries])
+    best = best_single(p, y)
+    weights = np.zeros(len(entries))
+    if single:
+        weights[best] = 1.0
+    else:
+        weights = guarded_selection(p, y)
+        weights[weights < LEAST_WEIGHT] = 0.0
+        weights /= weights.sum()
+    return Chosen(weights, best, fit_temperature(np.tensordot(weights, p, 1), y))
+
+
+def members_of(entries: Sequence[Entry], chosen: Chosen, root: str = "candidates") -> list[Member]:
+    """Returns the members of an ensemble, relative to the folder of the search."""
+    found = []
+    for entry, weight in zip(entries, chosen.weights, strict=True):
+        if weight > 0:
+            model = entry.folder.run.settings.model
+            own = {name: getattr(model, name) for name in SMOOTH}
+            found.append(
+                Member(folder=f"{root}/{entry.name}", weight=float(weight), **(SMOOTH if entry.is_smoothed else own))
+            )
+    return found
+
+
+def leaderboard(entries: Sequence[Entry], chosen: Chosen, y_val: np.ndarray, y_test: np.ndarray) -> pd.DataFrame:
+    """Returns a row for each entry, the best on validation first; nothing is chosen by it."""
+    rows = []
+    for entry, weight in zip(entries, chosen.weights, strict=True):
+        result = entry.folder.run.result()
+        test = entry.folder.held_out()["test_smooth" if entry.is_smoothed else "test"]
+        rows.append(
+            {"name": entry.name, "postprocess": entry.postprocess, "val": accuracy(entry.val, y_val),
+             "test": accuracy(test, y_test), "seconds": result.seconds, "parameters": result.parameters,
+             "weight": float(weight), "state": "finished"}
+        )  # fmt: skip
+    return pd.DataFrame(rows).sort_values("val", ascending=False, kind="stable", ignore_index=True)

@@ -1,0 +1,172 @@
+"""Which members an ensemble has, chosen on validation nodes alone.
+
+`p` `[K, n, C]` are the probabilities of `K` candidates for `n` validation nodes, in the order of the portfolio, and `y`
+`[n]` the classes of these nodes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from legnn.errors import InputError
+
+ROUNDS = 25
+FOLDS = 8
+SMALLEST = 1e-4
+"""Probabilities below count as this large in log losses, which a single certain error would decide otherwise."""
+TEMPERATURES = (0.1, 10.0)
+
+
+def greedy_selection(p: ArrayLike, y: ArrayLike, *, rounds: int = ROUNDS) -> np.ndarray:
+    """Returns weights `[K]`, which sum to 1: selection with replacement (Caruana et al., 2004).
+
+    In each round, the candidate joins whose probabilities, added to those of the members so far, have the best
+    accuracy, among equals the least log loss, among equals the first. The round with the best accuracy counts, of equal
+    ones the one with the least log loss.
+    """
+    return _greedy(_own_class_first(p, y), rounds)
+
+
+def guarded_selection(p: ArrayLike, y: ArrayLike, *, rounds: int = ROUNDS, folds: int = FOLDS) -> np.ndarray:
+    """Returns weights `[K]` as `greedy_selection` does, guarded against candidates that fit a small validation set by
+    chance.
+
+    The nodes are shared out over `folds`; members are selected on all nodes outside a fold, once for each, and the
+    weights are averaged: what only some nodes speak for has little weight. Every selection is tried on the nodes of its
+    own fold, which did not choose it. The ensemble counts if its gain there over `best_single`, chosen outside the fold
+    as well, exceeds the standard error of this gain over the nodes; else the single candidate does.
+    """
+    own = _own_class_first(p, y)
+    n = own.shape[2]
+    folds = min(folds, n)
+    if folds < 2 or len(own) == 1:
+        return _one(0, len(own))
+    fold_of = np.random.default_rng(0).permutation(np.arange(n) % folds)
+    weights, gain = np.zeros(len(own)), np.zeros(n)
+    for fold in range(folds):
+        inside = fold_of == fold
+        chosen = _greedy(own[:, :, ~inside], rounds)
+        weights += chosen / folds
+        single = own[_first_of_the_best(_is_right(own[:, :, ~inside]))]
+        gain[inside] = _is_right(np.tensordot(chosen, own[:, :, inside], 1)) - _is_right(single[:, inside])
+    if _exceeds_error(gain):
+        return weights
+    return _one(_first_of_the_best(_is_right(own)), len(own))
+
+
+def best_single(p: ArrayLike, y: ArrayLike) -> int:
+    """Returns the first candidate that the best one on validation does not beat by more than chance.
+
+    The gain of the best over another is a mean over nodes, of which those that both get right or both get wrong add
+    nothing to its standard error. By `sqrt(log K)` standard errors, at least one, the best of `K` equal candidates is
+    expected to beat the first by chance.
+    """
+    return _first_of_the_best(_is_right(_own_class_first(p, y)))
+
+
+def fit_temperature(p: ArrayLike, y: ArrayLike) -> float:
+    """Returns the `T` within `TEMPERATURES` for which `temper(p, T)`, `p` `[n, C]`, has the least log loss on `y`; 1
+    without nodes."""
+    probabilities, classes = np.asarray(p, dtype=np.float64), np.asarray(y)
+    if not len(classes):
+        return 1.0
+    logits = np.log(np.maximum(probabilities, SMALLEST))
+
+    def loss(inverse: float) -> float:
+        scaled = inverse * logits
+        top = scaled.max(1, keepdims=True)
+        total = np.log(np.exp(scaled - top).sum(1)) + top[:, 0]
+        return float((total - scaled[np.arange(len(classes)), classes]).mean())
+
+    # convex in 1 / T: golden section finds the minimum
+    low, high = 1 / TEMPERATURES[1], 1 / TEMPERATURES[0]
+    ratio = (np.sqrt(5) - 1) / 2
+    left, right = high - ratio * (high - low), low + ratio * (high - low)
+    of_left, of_right = loss(left), loss(right)
+    while high - low > 1e-4 * low:
+        if of_left <= of_right:
+            high, right, of_right = right, left, of_left
+            left = high - ratio * (high - low)
+            of_left = loss(left)
+        else:
+            low, left, of_left = left, right, of_right
+            right = low + ratio * (high - low)
+            of_right = loss(right)
+    return 2 / (low + high)
+
+
+def temper(p: ArrayLike, temperature: float) -> np.ndarray:
+    """Returns `p_ic^(1/T) / Σ_c p_ic^(1/T)` `[n, C]`: less certain for `T > 1`; the order of classes stays."""
+    probabilities = np.asarray(p, dtype=np.float64)
+    scaled = np.log(np.maximum(probabilities, SMALLEST)) / temperature
+    powers = np.exp(scaled - scaled.max(1, keepdims=True))
+    return powers / powers.sum(1, keepdims=True)
+
+
+class _Score(NamedTuple):
+    """Ensembles compare by accuracy, then by log loss."""
+
+    accuracy: float
+    negative_loss: float
+
+
+def _greedy(own: np.ndarray, rounds: int) -> np.ndarray:
+    counts, total = np.zeros(len(own)), np.zeros(own.shape[1:], dtype=own.dtype)
+    best, best_counts = _Score(-1.0, 0.0), _one(0, len(own))
+    for members in range(1, rounds + 1):
+        scores = [_score(total + one, members) for one in own]
+        # of equal scores, max returns the first
+        chosen = max(range(len(own)), key=scores.__getitem__)
+        counts[chosen] += 1
+        total += own[chosen]
+        if scores[chosen] > best:
+            best, best_counts = scores[chosen], counts / members
+    return best_counts
+
+
+def _score(total: np.ndarray, members: int) -> _Score:
+    loss = -np.log(np.maximum(total[0] / members, SMALLEST)).mean()
+    # rounded: the same members in another order are equal
+    return _Score(float(_is_right(total).mean()), -round(float(loss), 6))
+
+
+def _own_class_first(p: ArrayLike, y: ArrayLike) -> np.ndarray:
+    """`[K, C, n]`: `p` with each node's own class in place 0; sums over candidates keep this form."""
+    probabilities, classes = np.asarray(p, dtype=np.float32), np.asarray(y)
+    if probabilities.ndim != 3 or probabilities.shape[1] != len(classes) or not probabilities.shape[0]:
+        raise InputError(
+            "selection takes probabilities [K, n, C] of at least one candidate and n classes, "
+            f"got {list(probabilities.shape)} and {len(classes)}"
+        )
+    nodes = np.arange(len(classes))
+    own = np.ascontiguousarray(probabilities.transpose(0, 2, 1))
+    own[:, classes, nodes] = probabilities[:, :, 0]
+    own[:, 0] = probabilities[:, nodes, classes]
+    return own
+
+
+def _is_right(own: np.ndarray) -> np.ndarray:
+    """`[..., n]` 1 where the own class has more than any other: a tie is an error, or nodes of which nothing is known
+    would count as right."""
+    return (own[..., 0, :] > own[..., 1:, :].max(-2, initial=-1.0)).astype(np.float64)
+
+
+def _first_of_the_best(right: np.ndarray) -> int:
+    best = int(right.mean(1).argmax()) if right.shape[1] else 0
+    errors = max(np.sqrt(np.log(len(right))), 1.0)
+    return next(k for k in range(len(right)) if k == best or not _exceeds_error(right[best] - right[k], errors))
+
+
+def _exceeds_error(gain: np.ndarray, errors: float = 1.0) -> bool:
+    """Whether the mean of `gain` `[n]` is more than so many of its standard errors."""
+    n = len(gain)
+    return n > 1 and float(gain.mean()) > errors * float(gain.std(ddof=1)) / np.sqrt(n)
+
+
+def _one(chosen: int, number: int) -> np.ndarray:
+    weights = np.zeros(number)
+    weights[chosen] = 1.0
+    return weights

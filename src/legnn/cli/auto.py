@@ -1,0 +1,65 @@
+"""The command `auto`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+from legnn.cli.options import argument, option, parse_duration, with_settings
+from legnn.cli.processes import is_rank_zero, stop_on_signal
+from legnn.config import SECTIONS
+
+
+@with_settings(*SECTIONS, without=("source", "seed"))
+def auto(
+    data: Annotated[str, argument("A named data set or a folder of tables")],
+    budget: Annotated[str, option("Time for everything, such as 90s, 10m or 1.5h [10m]")] = "10m",
+    single: Annotated[bool, option("Return the best single model, not an ensemble")] = False,
+    jobs: Annotated[int | None, option("Candidates at a time [one a core; on a GPU at most 8]")] = None,
+    only: Annotated[str | None, option("Candidates by name, joined by commas [the portfolio]")] = None,
+    seed: Annotated[int, option("Seed of the candidates and of their changes [0]")] = 0,
+    out: Annotated[Path | None, option("Folder of the search [runs/DATA-auto]")] = None,
+    **given: Any,
+) -> None:
+    """Find the best model in a given time: a portfolio of settings, changes of its leaders, and an ensemble.
+
+    Everything is chosen by validation nodes alone. The same command with the same --out continues after an interruption
+    or with a larger --budget. Settings that are given hold for every candidate.
+    """
+    began = time.time()
+    seconds = parse_duration(budget, "budget")
+
+    from legnn.auto.automatic import LEADERBOARD
+    from legnn.auto.automatic import auto as search
+    from legnn.cli.display import show_result
+    from legnn.cli.search_display import SearchProgress, show_leaderboard
+
+    folder = out or _new_folder(data)
+    names = None if only is None else [name.strip() for name in only.split(",") if name.strip()]
+    with stop_on_signal() as should_stop, SearchProgress() as progress:
+        found = search(
+            data,
+            budget=seconds,
+            out=folder,
+            single=single,
+            jobs=jobs,
+            seed=seed,
+            only=names,
+            began=began,
+            on_progress=progress.show,
+            should_stop=should_stop,
+            **given,
+        )
+    if is_rank_zero():
+        show_leaderboard(folder / LEADERBOARD)
+        show_result(found.result, folder)
+
+
+def _new_folder(source: str) -> Path:
+    """Returns `runs/DATA-auto`, with a number where that is taken."""
+    name, number = f"{Path(source).resolve().name}-auto", 2
+    place = Path("runs") / name
+    while place.exists():
+        place, number = Path("runs") / f"{name}-{number}", number + 1
+    return place

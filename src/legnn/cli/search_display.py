@@ -1,0 +1,87 @@
+"""What the terminal shows of a search: a live leaderboard with the time left, and the leaderboard at the end."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from legnn.cli.display import PLAIN_SECONDS, duration
+
+if TYPE_CHECKING:
+    from legnn.auto.clock import Clock
+    from legnn.auto.search import Row
+
+SHOWN = 8
+"""Candidates of the live leaderboard."""
+
+_out = Console(markup=False, emoji=False)
+_err = Console(stderr=True, markup=False, emoji=False)
+
+
+class SearchProgress:
+    """A live leaderboard; where standard error is no terminal, a line now and then."""
+
+    def __init__(self) -> None:
+        self._is_plain = not sys.stderr.isatty()
+        self._live = Live(console=_err, transient=True, auto_refresh=False)
+        self._last = 0.0
+
+    def __enter__(self) -> SearchProgress:
+        if not self._is_plain:
+            self._live.start()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if not self._is_plain:
+            self._live.stop()
+
+    def show(self, rows: Sequence[Row], clock: Clock) -> None:
+        """Shows the candidates so far, the best first."""
+        words = f"{duration(clock.used)} used, {duration(max(clock.left, 0.0))} left"
+        if not self._is_plain:
+            self._live.update(Group(_table(rows), Text(words)), refresh=True)
+        elif time.monotonic() - self._last > PLAIN_SECONDS:
+            self._last = time.monotonic()
+            leader = next((f"; best so far {row.val:.4f} ({row.name})" for row in rows if row.val is not None), "")
+            _err.print(f"{_counts(rows)}{leader}; {words}", highlight=False)
+
+
+def _counts(rows: Sequence[Row]) -> str:
+    states = [row.state for row in rows]
+    return ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states)) or "starting"
+
+
+def _table(rows: Sequence[Row]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), title=_counts(rows))
+    for header in ("candidate", "state", "validation", "epochs"):
+        table.add_column(header, justify="left" if header in ("candidate", "state") else "right")
+    for row in rows[:SHOWN]:
+        table.add_row(row.name, row.state, "" if row.val is None else f"{row.val:.4f}", f"{row.epochs:,}")
+    return table
+
+
+def show_leaderboard(path: Path) -> None:
+    """Prints the leaderboard of a finished search, members first among equals."""
+    import pandas as pd
+
+    found = pd.read_csv(path, keep_default_na=False)
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), title="by validation accuracy; test chooses nothing")
+    for header in ("candidate", "", "validation", "test", "seconds", "weight"):
+        table.add_column(header, justify="left" if header in ("candidate", "") else "right")
+    shown = found[(found.index < SHOWN) | (found["weight"] > 0)]
+    for row in shown.to_dict("records"):
+        smooth = "C&S" if row["postprocess"] == "correct_and_smooth" else ""
+        weight = f"{row['weight']:.2f}" if row["weight"] > 0 else ""
+        table.add_row(row["name"], smooth, f"{row['val']:.4f}", f"{row['test']:.4f}", f"{row['seconds']:.1f}", weight)
+    _out.print(table)
+    if len(shown) < len(found):
+        _out.print(f"{len(found) - len(shown)} more in {path}", soft_wrap=True, highlight=False)

@@ -1,0 +1,34 @@
+"""What is known of a graph before anything is trained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+FEW_LABELS = 50
+"""Below this many training nodes a class there are few labels."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphFacts:
+    """Facts of a graph that decide which settings suit it."""
+
+    num_train: int
+    num_classes: int
+    counts_features: bool
+    """Whether features are like word counts: none negative, most of them zero."""
+    has_label_edges: bool
+    """Whether the data come with label–label edges."""
+    num_types: int = 1
+    """Node types."""
+    train_homophily: float | None = None
+    """Fraction of the edges between training nodes whose ends share a class; None where there are none."""
+
+    @property
+    def labels_a_class(self) -> float:
+        """Training nodes a class."""
+        return self.num_train / max(self.num_classes, 1)
+
+    @property
+    def has_few_labels(self) -> bool:
+        """Whether a small model with strong regularization does better than the paper's."""
+        return self.labels_a_class < FEW_LABELS

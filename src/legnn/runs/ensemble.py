@@ -1,0 +1,298 @@
+"""Finished runs that predict together: an object like a run, and a folder like a run's.
+
+| file | what it holds |
+|---|---|
+| `ensemble.json` | the members, their weights, and the temperature |
+| `predictions.parquet` | id, prediction, confidence, split of every node |
+| `result.json` | the scores; written last, so a folder that has it beside `ensemble.json` is finished |
+
+The folder of several seeds is an ensemble, too: all of its finished runs with equal weights.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from legnn.data import GraphData
+from legnn.datasets import Source
+from legnn.errors import InputError
+from legnn.io import read_predictions, write_predictions
+from legnn.runs.folder import ENSEMBLE, DataCard, RunFolder
+from legnn.runs.graphs import reload_graph
+from legnn.runs.resources import select_device
+from legnn.runs.result import Result, device_name, versions
+from legnn.runs.run import Run, predictions_table, probabilities_table, score_splits
+from legnn.runs.seeds import SEEDS, is_seeds_folder, seed_folders
+from legnn.training import Scores
+from legnn.training.inference import class_and_confidence
+from legnn.typed_json import read_json, write_json
+
+
+@dataclass(frozen=True, kw_only=True)
+class Member:
+    """A run in an ensemble; one run with two post-processings is two members."""
+
+    folder: str
+    """Of the run, relative to that of the ensemble."""
+    weight: float
+    postprocess: str = "none"
+    """In the place of the run's own, as in `Run.with_postprocess`."""
+    propagation_steps: int
+    propagation_alpha: float
+
+    def apply_to(self, run: Run) -> Run:
+        """Returns the run with the member's post-processing."""
+        return run.with_postprocess(
+            self.postprocess, propagation_steps=self.propagation_steps, propagation_alpha=self.propagation_alpha
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnsembleCard:
+    """What `ensemble.json` holds."""
+
+    members: list[Member]
+    temperature: float
+    """Above 1, probabilities are more even than the weighted mean; below 1, less."""
+    val_accuracy: list[float | None]
+    """Of each member alone; None without validation nodes."""
+
+    def __post_init__(self) -> None:
+        if not self.members or len(self.val_accuracy) != len(self.members):
+            raise InputError("an ensemble has one or more members, each with its accuracy on validation")
+        weights = [member.weight for member in self.members]
+        if min(weights) < 0 or not math.isclose(sum(weights), 1, abs_tol=1e-6):
+            raise InputError(f"the weights of members are at least 0 and their sum is 1, got {weights}")
+        if not 0 < self.temperature < math.inf:
+            raise InputError(f"temperature must be above 0, got {self.temperature}")
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """Finished runs on the same data that predict together.
+
+    With the probabilities `p_k` and weights `w_k` of its members, it predicts `p = temper(Σ_k w_k p_k, T)`.
+
+    >>> ensemble = legnn.open_run("runs/auto")
+    >>> ensemble.predict()              # its own graph; ensemble.predict(data) for one that has grown
+    """
+
+    runs: list[Run]
+    """One for each member, with its post-processing; members of the same folder share the model."""
+    about: EnsembleCard
+    folder: Path
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Ensemble:
+        """Returns the finished ensemble that a folder holds, or that of the runs in a folder of several seeds."""
+        path = Path(folder)
+        if is_ensemble_folder(path):
+            about = read_json(path / ENSEMBLE, EnsembleCard)
+            if not (path / "result.json").is_file():
+                raise InputError(f"{path} is not finished: it has {ENSEMBLE} and no result.json; write it again")
+        elif is_seeds_folder(path):
+            about = _average_of_seeds(path)
+        else:
+            raise InputError(f"{path} is not an ensemble: it has neither {ENSEMBLE} nor {SEEDS}")
+        return cls(_open_runs(path, about.members), about, path)
+
+    @property
+    def members(self) -> list[Member]:
+        """The members, in the order of `runs`."""
+        return self.about.members
+
+    @property
+    def card(self) -> DataCard:
+        """The data its members were trained on, as the first of them read it."""
+        return self.runs[0].card
+
+    @cached_property
+    def predictions(self) -> pd.DataFrame:
+        """id, prediction, confidence, split of every node; computed where the folder is one of several seeds."""
+        return read_predictions(self.folder / "predictions.parquet") if self._is_kept else self.predict()
+
+    @cached_property
+    def result(self) -> Result:
+        """Its scores; computed where the folder is one of several seeds.
+
+        `parameters` and `epochs` are the sums over its runs, each counted once; there is no best epoch, which is 0.
+        """
+        if self._is_kept:
+            return read_json(self.folder / "result.json", Result)
+        seconds = sum(run.result.seconds for run in self._distinct_runs)
+        return self._to_result(*self.probabilities(), seconds, device="auto")
+
+    def predict(self, data: Source | None = None, *, device: str = "auto") -> pd.DataFrame:
+        """Returns id, prediction, confidence and split of every node of the labeled type; as in `Run.predict`.
+
+        No prediction depends on the node's own label, since no member's does.
+        """
+        graph, p = self.probabilities(data, device=device)
+        return predictions_table(graph, class_and_confidence(p))
+
+    def predict_proba(self, data: Source | None = None, *, device: str = "auto") -> pd.DataFrame:
+        """Returns the probability of every class, a column each, by node id; arguments as in `Run.predict`."""
+        return probabilities_table(*self.probabilities(data, device=device))
+
+    def evaluate(self, data: Source | None = None, *, device: str = "auto") -> dict[str, Scores | None]:
+        """Returns the scores of `train` (out of fold), `val` and `test`, None without nodes; as in `Run.predict`."""
+        graph, p = self.probabilities(data, device=device)
+        return score_splits(graph, class_and_confidence(p))
+
+    def probabilities(self, data: Source | None = None, *, device: str = "auto") -> tuple[GraphData, Tensor]:
+        """Returns the graph that is predicted and the probabilities `[M, C]` of its nodes, in double precision."""
+        return self._mix(self._predict_members(data, device))
+
+    @property
+    def _is_kept(self) -> bool:
+        return is_ensemble_folder(self.folder)
+
+    @property
+    def _distinct_runs(self) -> list[Run]:
+        return list({member.folder: run for member, run in zip(self.members, self.runs, strict=True)}.values())
+
+    def _predict_members(self, data: Source | None, device: str) -> Iterator[tuple[GraphData, Tensor]]:
+        """The graph and the probabilities `[M, C]` of each member."""
+        for run, graph in zip(self.runs, _load_graphs(self.runs, lambda run: run.load_graph(data)), strict=True):
+            yield graph, run.predict_graph(graph, device=device)
+
+    def _mix(self, predicted: Iterable[tuple[GraphData, Tensor]]) -> tuple[GraphData, Tensor]:
+        """The graph as the first member reads it, and `temper(Σ_k w_k p_k, T)`."""
+        parts = zip(self.members, predicted, strict=True)
+        member, (graph, p) = next(parts)
+        total = p.double() * member.weight
+        for member, (_, p) in parts:
+            total.add_(p, alpha=member.weight)
+        return graph, temper(total, self.about.temperature)
+
+    def _to_result(
+        self, graph: GraphData, p: Tensor, seconds: float, notes: Sequence[str] = (), *, device: str
+    ) -> Result:
+        scores = score_splits(graph, class_and_confidence(p))
+        runs = self._distinct_runs
+        precisions = {run.result.precision for run in runs}
+        return Result(
+            val=scores["val"],
+            test=scores["test"],
+            train_out_of_fold=scores["train"],
+            best_epoch=0,
+            epochs=sum(run.result.epochs for run in runs),
+            seconds=round(seconds, 3),
+            parameters=sum(run.result.parameters for run in runs),
+            seed=runs[0].result.seed,
+            device=device_name(select_device(device)),
+            precision=precisions.pop() if len(precisions) == 1 else "mixed",
+            versions=versions(),
+            notes=[*graph.notes, *notes],
+        )
+
+
+def temper(probabilities: Tensor, temperature: float) -> Tensor:
+    """`p_c^{1/T} / Σ_d p_d^{1/T}` in each row of `[n, C]`, which keeps the order of the classes; zeros stay zeros."""
+    tiny = torch.finfo(probabilities.dtype).tiny
+    # relative to the largest, whose power is 1: no row underflows
+    powers = (probabilities / probabilities.amax(-1, keepdim=True).clamp(min=tiny)).pow(1 / temperature)
+    return powers / powers.sum(-1, keepdim=True).clamp(min=tiny)
+
+
+def write_ensemble(
+    folder: str | Path,
+    members: Sequence[Member],
+    temperature: float,
+    *,
+    seconds: float,
+    notes: Sequence[str] = (),
+    data: Source | None = None,
+    device: str = "auto",
+) -> Ensemble:
+    """Predicts every node with the members, writes the ensemble to `folder`, and returns it with its graph.
+
+    Args:
+        folder: that of the ensemble, from which those of the members start; what else is in it stays.
+        seconds: what the ensemble took to make, the training of runs that are no members included.
+        notes: what a reader should know beside what is known of the data.
+        data: the graph again, where the runs were trained on data in memory, or to read it only once.
+    """
+    path = Path(folder)
+    about = EnsembleCard(members=list(members), temperature=temperature, val_accuracy=[None] * len(members))
+    runs = _open_runs(path, about.members)
+    graphs = _load_graphs(runs, lambda run: reload_graph(RunFolder(run.folder or path), data))
+    ensemble = Ensemble([replace(run, graph=graph) for run, graph in zip(runs, graphs, strict=True)], about, path)
+    accuracies: list[float | None] = []
+
+    def noting_accuracy() -> Iterator[tuple[GraphData, Tensor]]:
+        for graph, p in ensemble._predict_members(None, device):
+            val = score_splits(graph, class_and_confidence(p))["val"]
+            accuracies.append(None if val is None else val.accuracy)
+            yield graph, p
+
+    graph, p = ensemble._mix(noting_accuracy())
+    ensemble = replace(ensemble, about=replace(about, val_accuracy=accuracies))
+    # a result that is there already is of other members
+    (path / "result.json").unlink(missing_ok=True)
+    write_json(path / ENSEMBLE, ensemble.about)
+    write_predictions(path / "predictions.parquet", predictions_table(graph, class_and_confidence(p)))
+    write_json(path / "result.json", ensemble._to_result(graph, p, seconds, notes, device=device))
+    return ensemble
+
+
+def is_ensemble_folder(path: Path) -> bool:
+    """Whether a folder holds an ensemble, finished or not."""
+    return (path / ENSEMBLE).is_file()
+
+
+def open_run(path: str | Path) -> Run | Ensemble:
+    """Returns the finished run or ensemble that a folder holds; runs of several seeds are an ensemble."""
+    path = Path(path)
+    return Ensemble.open(path) if is_ensemble_folder(path) or is_seeds_folder(path) else Run.open(path)
+
+
+def _average_of_seeds(path: Path) -> EnsembleCard:
+    """The finished runs of a folder of several seeds, with equal weights."""
+    folders = [one for one in map(RunFolder, seed_folders(path)) if one.is_finished]
+    if not folders:
+        raise InputError(f"{path} has no finished run yet; continue it with `resume={path}`")
+    members, scores = [], []
+    for one in folders:
+        model = one.settings.model
+        own = {name: getattr(model, name) for name in ("postprocess", "propagation_steps", "propagation_alpha")}
+        members.append(Member(folder=one.path.name, weight=1 / len(folders), **own))
+        scores.append(one.result().val)
+    accuracies = [None if score is None else score.accuracy for score in scores]
+    return EnsembleCard(members=members, temperature=1.0, val_accuracy=accuracies)
+
+
+def _open_runs(path: Path, members: Sequence[Member]) -> list[Run]:
+    """The run of each member with its post-processing; raises `InputError` unless all were trained on the same data."""
+    opened = {name: Run.open(path / name) for name in dict.fromkeys(member.folder for member in members)}
+    first, *others = opened.values()
+    for run in others:
+        mine, theirs = (one.predictions[["id", "split"]] for one in (run, first))
+        if run.card.classes != first.card.classes or not mine.equals(theirs):
+            raise InputError(
+                f"{run.folder} was not trained on the nodes, classes and splits of {first.folder}; "
+                "an ensemble is of runs on the same data"
+            )
+    return [member.apply_to(opened[member.folder]) for member in members]
+
+
+def _load_graphs(runs: Iterable[Run], load: Callable[[Run], GraphData]) -> list[GraphData]:
+    """The graph of each run, read once for all runs whose data are the same and prepared alike."""
+    graphs: dict[object, GraphData] = {}
+    for run in runs:
+        if (key := _graph_key(run)) not in graphs:
+            graphs[key] = load(run)
+    return [graphs[_graph_key(run)] for run in runs]
+
+
+def _graph_key(run: Run) -> object:
+    # a graph that is not their own gets the label–label edges of runs that use them
+    return run.settings.data, run.card.fingerprint, run.settings.model.label_edges

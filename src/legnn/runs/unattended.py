@@ -1,0 +1,62 @@
+"""Runs that nobody watches: begun or continued in their folder, on graphs that a process keeps."""
+
+from __future__ import annotations
+
+import shutil
+from collections import OrderedDict
+from dataclasses import asdict
+from pathlib import Path
+
+from legnn.config import DataSettings, Settings
+from legnn.data import GraphData
+from legnn.errors import OutOfMemory
+from legnn.runs.folder import RunFolder
+from legnn.runs.graphs import check_unchanged, load_new
+from legnn.runs.resources import DEFAULT_BATCH
+from legnn.runs.run import Run
+from legnn.runs.session import Callbacks, continue_run, start_run
+
+GRAPHS = 2
+"""Graphs that a process keeps: runs come sorted by data set."""
+
+_graphs: OrderedDict[DataSettings, tuple[GraphData, DataSettings]] = OrderedDict()
+"""By the settings that were given: the graph, and the settings that say where it is from."""
+
+
+def train_in_folder(settings: Settings, source: str, folder: Path, callbacks: Callbacks) -> tuple[Run, GraphData]:
+    """Trains a run in `folder`, continues it, or returns it if it is finished; with its graph.
+
+    A graph that does not fit the memory beside other runs is trained on in mini-batches.
+    """
+    graph, settings = load_kept(settings, source)
+    if (folder / "settings.yaml").is_file():
+        found = RunFolder.open(folder)
+        if found.is_finished:
+            return Run.open(folder), graph
+        check_unchanged(found, graph)
+        return continue_run(found, graph, callbacks), graph
+    # a process that was killed while it made the folder leaves one without settings, which are written last, and a run
+    # that failed leaves the reason
+    shutil.rmtree(folder, ignore_errors=True)
+    resolved = settings.resolve(graph.facts())
+    try:
+        return start_run(graph, resolved, folder, callbacks), graph
+    except OutOfMemory:
+        # several runs share the device: what fits it alone may not fit beside the others
+        if resolved.train.batch != "auto":
+            raise
+    shutil.rmtree(folder, ignore_errors=True)
+    return start_run(graph, resolved.override(batch=DEFAULT_BATCH), folder, callbacks), graph
+
+
+def load_kept(settings: Settings, source: str) -> tuple[GraphData, Settings]:
+    """Returns the graph of `source` and the settings that say where it is from, read once and kept by the process."""
+    settings = settings.override(source=source)
+    if settings.data not in _graphs:
+        while len(_graphs) >= GRAPHS:
+            _graphs.popitem(last=False)
+        graph, loaded = load_new(settings, source)
+        _graphs[settings.data] = graph, loaded.data
+    _graphs.move_to_end(settings.data)
+    graph, data = _graphs[settings.data]
+    return graph, settings.override(**asdict(data))
