@@ -259,7 +259,7 @@ def _draw(values: Values, origin: Values, rng: random.Random, fixed: Collection[
     """One local change, which may not be allowed; None where there is nothing to vary."""
     is_trained = "lr" in READ_BY.get(origin["architecture"], READ_BY_OTHERS)
     if is_trained and "seed" not in fixed and rng.randrange(SEED_EVERY) == 0:
-        return {**values, "seed": rng.randrange(1, 10_000)}
+        return without_idle({**values, "seed": rng.randrange(1, 10_000)})
     drawn, now = dict(values), dict(origin)
     names: list[str] = []
     for _ in range(rng.choice((1, 2))):
