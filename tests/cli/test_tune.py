@@ -5,6 +5,7 @@ from tests.cli.test_cli import command, refused
 from tests.graphs import small_data, table_folder
 
 __all__ = ["command"]
+pytest.importorskip("optuna")
 
 QUICK = ("--architecture", "mlp", "--epochs", "3", "--hidden", "8", "--no-as-train")
 

@@ -1,17 +1,10 @@
-"""An Optuna study in a folder: which settings the next trial has, and what the trials came to.
-
-The journal is JSON, a line for each event; no storage that reads pickles is used.
-"""
+"""An Optuna study: which settings the next trial has, and what the trials came to."""
 
 from __future__ import annotations
 
-import fcntl
 import itertools
-import logging
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from legnn.auto.space import CONSTRAINED, SPACE, Tunable, flatten, is_allowed, without_idle
@@ -22,7 +15,6 @@ from legnn.errors import InputError
 if TYPE_CHECKING:
     import optuna
 
-JOURNAL = "study.log"
 STARTUP_TRIALS = 4
 """Trials that are trained to their end before any is pruned."""
 WARMUP_EPOCHS = 20
@@ -92,10 +84,11 @@ class Tuned(NamedTuple):
     def choose(self, pick: Pick) -> dict[str, Any]:
         """Returns a value for every setting that matters, each picked among those that go with the ones before it."""
         chosen: dict[str, Any] = {}
+        present = flatten(self.resolve(chosen))
         for one in self.tunables().values():
-            present = flatten(self.resolve(chosen))
             if one.applies(present):
                 chosen[one.name] = pick(one, self.allowed(one, chosen), present[one.name])
+                present = flatten(self.resolve(chosen))
         return chosen
 
     def grid(self) -> list[dict[str, Any]]:
@@ -144,7 +137,7 @@ def _key(one: Tunable, values: Sequence[Any]) -> str:
 
 
 class Study:
-    """The trials of a folder. `open_study` makes one."""
+    """The trials of a search; `journal.open_study` opens the one in a folder."""
 
     def __init__(self, study: optuna.Study, tuned: Tuned) -> None:
         self._study, self._tuned = study, tuned
@@ -234,21 +227,21 @@ class Running:
 
     def complete(self, val: float, seconds: float, why: str = "") -> None:
         """Ends the trial with its validation accuracy."""
-        self._attribute(seconds=seconds, why=why, val=val)
+        self._attribute(seconds=round(seconds, 3), why=why, val=val)
         self._study.tell(self.number, val)
 
     def prune(self, val: float, seconds: float, why: str = "") -> None:
         """Ends a trial that was hopeless."""
         from optuna.trial import TrialState
 
-        self._attribute(seconds=seconds, why=why, val=val)
+        self._attribute(seconds=round(seconds, 3), why=why, val=val)
         self._study.tell(self.number, state=TrialState.PRUNED)
 
     def fail(self, why: str, seconds: float) -> None:
         """Ends a trial that could not be trained."""
         from optuna.trial import TrialState
 
-        self._attribute(seconds=seconds, why=why)
+        self._attribute(seconds=round(seconds, 3), why=why)
         self._study.tell(self.number, state=TrialState.FAIL)
 
     def end_as(self, other: Trial) -> None:
@@ -276,78 +269,3 @@ def _trial(one: optuna.trial.FrozenTrial) -> Trial:
     kept = one.user_attrs
     seconds, why = float(kept.get("seconds", 0.0)), str(kept.get("why", ""))
     return Trial(one.number, states[one.state], dict(kept.get("chosen", {})), kept.get("val"), seconds, why)
-
-
-@contextmanager
-def open_study(folder: Path, tuned: Tuned, fingerprint: str) -> Iterator[Study]:
-    """Context with the study of a folder, made if it is not there, that no other process opens meanwhile.
-
-    Raises `InputError` if the study in the folder is another one.
-    """
-    optuna = _import_optuna()
-    folder.mkdir(parents=True, exist_ok=True)
-    with _locked(folder / f"{JOURNAL}.owner", folder):
-        _mend(folder / JOURNAL)
-        study = _load(optuna, folder, tuned)
-        _check_same(study, folder, {**tuned.identity(), "data": fingerprint})
-        yield Study(study, tuned)
-
-
-def _load(optuna: Any, folder: Path, tuned: Tuned) -> optuna.Study:
-    from optuna.storages import JournalStorage
-    from optuna.storages.journal import JournalFileBackend
-
-    optuna.logging.set_verbosity(logging.WARNING)
-    try:
-        return optuna.create_study(
-            storage=JournalStorage(JournalFileBackend(str(folder / JOURNAL))),
-            study_name="legnn",
-            direction="maximize",
-            load_if_exists=True,
-            pruner=optuna.pruners.MedianPruner(
-                n_startup_trials=STARTUP_TRIALS,
-                n_warmup_steps=WARMUP_EPOCHS,
-                interval_steps=REPORT_EVERY,
-                n_min_trials=STARTUP_TRIALS - 1,
-            ),
-        )
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{folder / JOURNAL} is damaged ({error}); restore it from a copy, or remove it") from None
-
-
-def _import_optuna() -> Any:
-    try:
-        import optuna
-    except ImportError:
-        raise InputError("tuning needs the package optuna; install it with: pip install legnn[tune]") from None
-    return optuna
-
-
-def _check_same(study: optuna.Study, folder: Path, identity: dict[str, Any]) -> None:
-    kept = study.user_attrs.get("identity")
-    if kept is None:
-        study.set_user_attr("identity", identity)
-        return
-    words = {"space": "another space", "seed": "another seed", "preset": "another preset", "given": "other settings"}
-    for name, value in identity.items():
-        if kept.get(name) != value:
-            what = words.get(name, "other data")
-            raise InputError(f"{folder} holds a search with {what}; give another folder as `out`")
-
-
-@contextmanager
-def _locked(path: Path, folder: Path) -> Iterator[None]:
-    with open(path, "w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise InputError(f"another process is tuning in {folder}; wait for it, or give another `out`") from None
-        # the journal's own lock, left by a process that was killed while it wrote: nobody else holds it now
-        (folder / f"{JOURNAL}.lock").unlink(missing_ok=True)
-        yield
-
-
-def _mend(journal: Path) -> None:
-    """Removes the last line of a journal if a process was killed while it wrote it."""
-    if journal.is_file() and (content := journal.read_bytes()) and not content.endswith(b"\n"):
-        journal.write_bytes(content[: content.rfind(b"\n") + 1])

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from legnn.auto.study import Running, Space, Study, Trial, Tuned, open_study
+from legnn.auto.journal import open_study
+from legnn.auto.study import Running, Space, Study, Trial, Tuned
 from legnn.config import ResolvedSettings, Settings
 from legnn.data import GraphData
 from legnn.datasets import Source
