@@ -31,7 +31,7 @@ from rich.table import Table
 
 from benchmarks.regimes import REGIMES, load_split
 from benchmarks.repository import DEFAULT, Job, train_all
-from legnn.auto.automatic import LEADERBOARD, auto
+from legnn.automl.automatic import LEADERBOARD, auto
 from legnn.config import Settings
 from legnn.config.candidates import CANDIDATES
 from legnn.files import write_text

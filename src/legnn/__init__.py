@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from legnn.auto.tune import TuneResult, tune
+    from legnn.automl.tune import TuneResult, tune
     from legnn.config import (
         DataSettings,
         GraphFacts,

@@ -30,8 +30,8 @@ def auto(
     began = time.time()
     seconds = parse_duration(budget, "budget")
 
-    from legnn.auto.automatic import LEADERBOARD
-    from legnn.auto.automatic import auto as search
+    from legnn.automl.automatic import LEADERBOARD
+    from legnn.automl.automatic import auto as search
     from legnn.cli.display import show_result
     from legnn.cli.search_display import SearchProgress, show_leaderboard
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from legnn.analysis import Evaluation, Report
-    from legnn.auto.tune import Progress as TuneState
-    from legnn.auto.tune import TuneResult
+    from legnn.automl.tune import Progress as TuneState
+    from legnn.automl.tune import TuneResult
     from legnn.data import Statistics
     from legnn.experiments import Experiment
     from legnn.experiments.execution import Progress as RunsState

@@ -17,8 +17,8 @@ from rich.text import Text
 from legnn.cli.display import PLAIN_SECONDS, duration
 
 if TYPE_CHECKING:
-    from legnn.auto.clock import Clock
-    from legnn.auto.search import Row
+    from legnn.automl.clock import Clock
+    from legnn.automl.search import Row
 
 SHOWN = 8
 """Candidates of the live leaderboard."""

@@ -34,7 +34,7 @@ def tune(
         raise InputError(f"space must be full or paper, got {space!r}")
     folder = Path("runs") / f"tune-{Path(data).resolve().name}" if out is None else out
     # the library and Rich are imported when there is work for them: --help answers at once
-    from legnn.auto.tune import tune as search
+    from legnn.automl.tune import tune as search
     from legnn.cli.display import TrialProgress, show_tuned
 
     try:

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from legnn.auto.candidate_runs import CandidateFolder, CandidateOutcome, CandidateTask, train_candidate
-from legnn.auto.clock import Clock
-from legnn.auto.halving import RUNGS, is_hopeless
-from legnn.auto.space import flatten, neighbors
+from legnn.automl.candidate_runs import CandidateFolder, CandidateOutcome, CandidateTask, train_candidate
+from legnn.automl.clock import Clock
+from legnn.automl.halving import RUNGS, is_hopeless
+from legnn.automl.space import flatten, neighbors
 from legnn.config import GraphFacts
 from legnn.runs.workers import Failure, Worker, carry_out
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from legnn.auto.candidate_runs import CandidateFolder
-from legnn.auto.held_out import SMOOTH, accuracy
-from legnn.auto.selection import best_single, fit_temperature, guarded_selection
+from legnn.automl.candidate_runs import CandidateFolder
+from legnn.automl.held_out import SMOOTH, accuracy
+from legnn.automl.selection import best_single, fit_temperature, guarded_selection
 from legnn.runs.ensemble import Member
 
 LEAST_WEIGHT = 0.01

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from legnn.auto.space import READ_BY, SPACE, changed, complete, is_allowed, neighbors
+from legnn.automl.space import READ_BY, SPACE, changed, complete, is_allowed, neighbors
 from legnn.config import SETTINGS, GraphFacts
 from legnn.config.candidates import CANDIDATES
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import torch
 
-from legnn.auto.held_out import held_out_probabilities
+from legnn.automl.held_out import held_out_probabilities
 from legnn.config import Settings
 from legnn.errors import InputError, Interrupted
 from legnn.files import write_text

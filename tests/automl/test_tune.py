@@ -14,8 +14,8 @@ import pytest
 import torch
 from tests.graphs import small_data
 
-from legnn.auto.study import WARMUP_EPOCHS, Tuned
-from legnn.auto.tune import tune
+from legnn.automl.study import WARMUP_EPOCHS, Tuned
+from legnn.automl.tune import tune
 from legnn.config import GraphFacts, ResolvedSettings, Settings
 from legnn.errors import InputError, Interrupted
 from legnn.runs import Run, train
@@ -91,7 +91,7 @@ def test_an_interrupted_search_goes_on_with_the_trial_in_flight(tmp_path):
 def test_a_search_that_was_killed_goes_on(tmp_path):
     code = (
         "import sys\nfrom tests.auto.test_tune import QUICK\nfrom tests.graphs import small_data\n"
-        "from legnn.auto.tune import tune\n"
+        "from legnn.automl.tune import tune\n"
         "tune(small_data(), trials=3, out=sys.argv[1], checkpoint_seconds=0, **{**QUICK, 'epochs': 100_000})\n"
     )
     process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "cut")], cwd=Path(__file__).parents[2])

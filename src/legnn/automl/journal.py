@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from legnn.auto.study import REPORT_EVERY, STARTUP_TRIALS, WARMUP_EPOCHS, Study, Tuned
+from legnn.automl.study import REPORT_EVERY, STARTUP_TRIALS, WARMUP_EPOCHS, Study, Tuned
 from legnn.errors import InputError
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from legnn.auto.clock import Clock
-from legnn.auto.held_out import labels_of
-from legnn.auto.leaderboard import choose, entries_of, leaderboard, members_of
-from legnn.auto.search import Plan, Row, Search
+from legnn.automl.clock import Clock
+from legnn.automl.held_out import labels_of
+from legnn.automl.leaderboard import choose, entries_of, leaderboard, members_of
+from legnn.automl.search import Plan, Row, Search
 from legnn.config import SETTINGS, DataSettings, Settings
 from legnn.config.candidates import CANDIDATES
 from legnn.config.portfolio import learned_portfolio

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from legnn.auto.space import CONSTRAINED, SPACE, Tunable, flatten, is_allowed, without_idle
+from legnn.automl.space import CONSTRAINED, SPACE, Tunable, flatten, is_allowed, without_idle
 from legnn.config import GraphFacts, ResolvedSettings, Settings
 from legnn.config.paper_tables import SEARCHED, SEARCHED_AS_TRAIN
 from legnn.errors import InputError
