@@ -10,7 +10,7 @@
 | `tuned-GROUP` | all candidates of a group (gcn, sage, gat, gcnii, appnp, unimp, …); the best on validation counts |
 | `tuned-GROUP-smooth` | the same, each also after Correct & Smooth |
 
-`many` is 60/20/20 at random by seed, `few` 20 training nodes a class and 500 for validation; `public` is the split of the
+`many` is 60/20/20 at random by seed, `few` 20 training nodes a class and 500 for validation, `public` the split of the
 data set, number `seed` where it has several. The file has a row for each data set, split, method and seed: val, test,
 seconds. Runs are kept in the folder FILE.runs, and the same command goes on after an interruption.
 """

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from legnn.automl.automatic import auto
     from legnn.automl.tune import TuneResult, tune
     from legnn.config import (
         DataSettings,
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 
 # PyTorch and PyG take seconds to import: a name is imported when it is first used, and `legnn --help` answers at once
 _HOME = {
-    "auto.tune": "TuneResult tune",
+    "automl.automatic": "auto",
+    "automl.tune": "TuneResult tune",
     "config": "DataSettings GraphFacts ModelSettings ResolvedSettings SelfTrainingSettings Settings TrainSettings",
     "data": "GraphData statistics",
     "datasets": "CATALOG load prepare_folder",
@@ -62,6 +64,7 @@ __all__ = [
     "Summary",
     "TrainSettings",
     "TuneResult",
+    "auto",
     "lift",
     "lifted",
     "load",

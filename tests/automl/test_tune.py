@@ -167,7 +167,7 @@ def test_settings_that_were_tried_are_not_trained_again_and_an_exhausted_space_e
 
 
 def test_settings_that_fail_leave_their_reason_and_the_others_go_on(tmp_path, monkeypatch):
-    from legnn.auto import tune as module
+    from legnn.automl import tune as module
 
     def refuse_the_first(graph, settings, out, callbacks, really=module.start_or_continue):
         if out.name == "0":

@@ -36,7 +36,7 @@ def test_the_same_command_finds_its_folder_and_trains_nothing_new(command, table
 
 
 def test_ctrl_c_says_how_to_continue(command, tables, monkeypatch):
-    from legnn.auto import tune as module
+    from legnn.automl import tune as module
 
     def stop(graph, settings, out, callbacks):
         raise module.Interrupted(1, out)

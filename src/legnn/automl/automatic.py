@@ -16,6 +16,7 @@ from legnn.automl.leaderboard import choose, entries_of, leaderboard, members_of
 from legnn.automl.search import Plan, Row, Search
 from legnn.config import SETTINGS, DataSettings, Settings
 from legnn.config.candidates import CANDIDATES
+from legnn.config.duration import parse_duration
 from legnn.config.portfolio import learned_portfolio
 from legnn.data import GraphData
 from legnn.datasets import Source
@@ -56,8 +57,8 @@ class Share(NamedTuple):
 def auto(
     data: Source,
     *,
-    budget: float,
-    out: str | Path,
+    budget: float | str = "10m",
+    out: str | Path | None = None,
     single: bool = False,
     jobs: int | None = None,
     seed: int = 0,
@@ -67,12 +68,16 @@ def auto(
     should_stop: Callable[[], bool] = lambda: False,
     **given: Any,
 ) -> Ensemble:
-    """Tries the portfolio and changes of its leaders for `budget` seconds, and returns an ensemble of the best.
+    """Tries the portfolio and changes of its leaders within a budget, and returns an ensemble of the best.
+
+    >>> ensemble = legnn.auto("cora", budget="2m")
+    >>> ensemble.result.test.accuracy
 
     Args:
         data: as in `train`.
-        budget: seconds, all included; a search that was interrupted, or has a larger budget now, continues in `out`.
-        out: folder of the search; its candidates are run folders in it.
+        budget: seconds, or a time such as `"90s"` or `"10m"`, for everything. A search that was interrupted, or has a
+            larger budget now, continues in `out`.
+        out: folder of the search, `runs/DATA-auto` if it is not given; its candidates are run folders in it.
         single: return the best single model, as an ensemble of one.
         jobs: processes that train at a time; by default one a core, or several on a GPU.
         seed: of the candidates and of the changes.
@@ -84,11 +89,10 @@ def auto(
 
     Members and weights are chosen by validation nodes alone. Under `torchrun` the processes share the candidates.
     """
-    if budget <= 0:
-        raise InputError(f"budget must be above 0 seconds, got {budget:g}")
-    folder = Path(out)
+    seconds = parse_duration(str(budget))
+    folder = new_folder(data) if out is None else Path(out)
     with _without_torchrun() as share:
-        clock = Clock(folder / "time.json", budget, began=began)
+        clock = Clock(folder / "time.json", seconds, began=began)
         graph, source = _load(data, folder, given)
         if not int(graph.val_mask.sum()):
             raise InputError(
@@ -119,6 +123,15 @@ def auto(
         if share.rank:
             return Ensemble.open(folder)
         return _finish(plan, clock, graph, single=single)
+
+
+def new_folder(data: Source) -> Path:
+    """Returns `runs/DATA-auto`, with a number where that is taken."""
+    name = Path(data).resolve().name if isinstance(data, str | Path) else MEMORY
+    place, number = Path("runs") / f"{name}-auto", 2
+    while place.exists():
+        place, number = Path("runs") / f"{name}-auto-{number}", number + 1
+    return place
 
 
 def _finish(plan: Plan, clock: Clock, graph: GraphData, *, single: bool) -> Ensemble:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from legnn.auto.journal import open_study
+from legnn.automl.journal import open_study
 from legnn.automl.study import Running, Space, Study, Trial, Tuned
 from legnn.config import ResolvedSettings, Settings
 from legnn.data import GraphData

@@ -6,9 +6,10 @@ import time
 from pathlib import Path
 from typing import Annotated, Any
 
-from legnn.cli.options import argument, option, parse_duration, with_settings
+from legnn.cli.options import argument, option, with_settings
 from legnn.cli.processes import is_rank_zero, stop_on_signal
 from legnn.config import SECTIONS
+from legnn.config.duration import parse_duration
 
 
 @with_settings(*SECTIONS, without=("source", "seed"))
@@ -28,19 +29,19 @@ def auto(
     or with a larger --budget. Settings that are given hold for every candidate.
     """
     began = time.time()
-    seconds = parse_duration(budget, "budget")
+    parse_duration(budget)
 
-    from legnn.automl.automatic import LEADERBOARD
+    from legnn.automl.automatic import LEADERBOARD, new_folder
     from legnn.automl.automatic import auto as search
     from legnn.cli.display import show_result
     from legnn.cli.search_display import SearchProgress, show_leaderboard
 
-    folder = out or _new_folder(data)
+    folder = out or new_folder(data)
     names = None if only is None else [name.strip() for name in only.split(",") if name.strip()]
     with stop_on_signal() as should_stop, SearchProgress() as progress:
         found = search(
             data,
-            budget=seconds,
+            budget=budget,
             out=folder,
             single=single,
             jobs=jobs,
@@ -54,12 +55,3 @@ def auto(
     if is_rank_zero():
         show_leaderboard(folder / LEADERBOARD)
         show_result(found.result, folder)
-
-
-def _new_folder(source: str) -> Path:
-    """Returns `runs/DATA-auto`, with a number where that is taken."""
-    name, number = f"{Path(source).resolve().name}-auto", 2
-    place = Path("runs") / name
-    while place.exists():
-        place, number = Path("runs") / f"{name}-{number}", number + 1
-    return place

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -13,7 +12,6 @@ import typer
 
 from legnn.config import SECTIONS, SETTINGS
 from legnn.config.fields import Setting
-from legnn.errors import InputError
 
 ARGUMENTS = ("budget", "config", "data", "jobs", "out", "preset", "resume", "seeds", "trials")
 """Names in messages of the library that are options and no settings."""
@@ -96,15 +94,3 @@ def with_flags(message: str) -> str:
         return f"{flag(name)} {value}"
 
     return re.sub(r"`(\w+)(?:=([^`]*))?`", typed, message)
-
-
-_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
-
-
-def parse_duration(text: str, name: str = "budget") -> float:
-    """Returns the seconds of a time such as `90`, `90s`, `10m` or `1.5h`. Raises `InputError` for other words."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", text.strip(), re.ASCII)
-    seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
-    if not 0 < seconds < math.inf:
-        raise InputError(f"{name} must be a time above 0 such as 90s, 10m or 1.5h, got {text!r}")
-    return seconds

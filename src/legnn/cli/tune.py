@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from legnn.cli.options import argument, option, parse_duration, with_settings
+from legnn.cli.options import argument, option, with_settings
 from legnn.cli.processes import stop_on_signal, typed_command
 from legnn.config import SECTIONS, Settings
+from legnn.config.duration import parse_duration
 from legnn.errors import InputError, Interrupted
 
 
