@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from legnn.automl.candidate_runs import CandidateFolder, CandidateOutcome, CandidateTask, train_candidate
 from legnn.automl.clock import Clock
 from legnn.automl.halving import RUNGS, is_hopeless
-from legnn.automl.space import flatten, neighbors
+from legnn.automl.space import flatten, neighbors, without_idle
 from legnn.config import GraphFacts
 from legnn.runs.workers import Failure, Worker, carry_out
 
@@ -111,7 +111,7 @@ class Search:
             return None
         if self._waiting:
             name = self._waiting.popleft()
-            values = self.plan.candidates.get(name) or flatten(self.plan.candidate(name).run.settings)
+            values = self.plan.candidates.get(name) or without_idle(flatten(self.plan.candidate(name).run.settings))
         else:
             name, values = self._local_change()
             if not name:
