@@ -435,7 +435,10 @@ def test_bad_data_get_one_sentence_and_leave_nothing_behind(command, tables, dam
         (["train", "digits", "--lr", "-1"], ["lr must be above 0"]),
         (["train", "digits", "--hidden", "wide"], ["hidden must be a whole number, got 'wide'"]),
         (["train", "digits", "--norm", "bach"], ["norm must be one of none, batch, layer", "did you mean 'batch'"]),
-        (["train", "digits", "--preset", "papr"], ["preset must be one of recommended, simple, paper", "did you mean 'paper'"]),
+        (
+            ["train", "digits", "--preset", "papr"],
+            ["preset must be one of recommended, simple, paper", "did you mean 'paper'"],
+        ),
         (["predict", "nowhere", "--device", "tpu"], ["there is no run folder nowhere"]),
         (["train", "digits", "--alpha", "1.5"], ["alpha must be above 0 and at most 1"]),
         (["train", "digits", "--alpha", "0.0001"], ["leaves none to predict"]),
