@@ -60,8 +60,9 @@ def statistics(graph: GraphData) -> Statistics:
 def train_homophily(adjacency: Adjacency, train_mask: Tensor, y: Tensor) -> float | None:
     """Returns the fraction of edges between two training nodes, self-loops left out, whose ends share a class.
 
-    None for fewer than `LEAST_EDGES`. Unlike `Statistics.homophily`, it knows no label that a model may not see. Of more
-    than `MOST_NODES` training nodes, the edges of as many are counted.
+    None for fewer than `LEAST_EDGES`. Unlike `Statistics.homophily`, it knows no label that a model may not see. The
+    edges of at most `MOST_NODES` training nodes are counted.
+
     """
     nodes = train_mask.nonzero().flatten()
     nodes = nodes[:: -(-len(nodes) // MOST_NODES) or 1]
