@@ -16,6 +16,7 @@ import legnn
 from legnn.baselines import metapaths
 from legnn.baselines.metapath_labels import MetapathLabels
 from legnn.baselines.metapaths import feature_paths, label_paths, metapath_graph
+from legnn.config.candidates import CANDIDATES
 from legnn.config.model import ModelSettings
 from legnn.graph import LabelGraph
 from legnn.nn import DataShape
@@ -160,3 +161,11 @@ def test_it_learns_from_the_type_that_has_labels():
     # papers come after authors: the target is not the first type
     assert run.model.target == 1
     assert run.result.val.accuracy > 0.5
+
+
+@pytest.mark.parametrize("name", ["metapath-labels", "metapath-labels-wide"])
+def test_its_candidates_can_be_trained(name):
+    candidate = CANDIDATES[name]
+    assert candidate.group == "metapath_labels"
+    assert candidate.is_typed
+    assert legnn.train(small_hetero(), **{**candidate.values, "epochs": 2}).result.epochs == 2
