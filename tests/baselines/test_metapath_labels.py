@@ -55,7 +55,7 @@ def expected_logits(model: MetapathLabels, graph: LabelGraph, x: Tensor, left_ou
     for path, linear in zip(model.label_paths, model.project_labels, strict=True):
         if path not in (left_out or ()):
             P = dense_path(means, path, is_target)
-            total = total + (P - torch.diag(P.diag())) @ Y @ linear.weight.T
+            total = total + row_mean((P - torch.diag(P.diag())) @ Y) @ linear.weight.T
     for act, matrix in zip(model.acts, model.matrices, strict=True):
         norm = act.norm
         total = torch.nn.functional.layer_norm(total, (total.size(1),), norm.weight, norm.bias).relu()
