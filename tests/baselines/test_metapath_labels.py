@@ -16,6 +16,7 @@ import legnn
 from legnn.baselines import metapaths
 from legnn.baselines.metapath_labels import MetapathLabels
 from legnn.baselines.metapaths import feature_paths, label_paths, metapath_graph
+from legnn.config.candidates import CANDIDATES
 from legnn.config.model import ModelSettings
 from legnn.graph import LabelGraph
 from legnn.nn import DataShape
@@ -54,7 +55,7 @@ def expected_logits(model: MetapathLabels, graph: LabelGraph, x: Tensor, left_ou
     for path, linear in zip(model.label_paths, model.project_labels, strict=True):
         if path not in (left_out or ()):
             P = dense_path(means, path, is_target)
-            total = total + (P - torch.diag(P.diag())) @ Y @ linear.weight.T
+            total = total + row_mean((P - torch.diag(P.diag())) @ Y) @ linear.weight.T
     for act, matrix in zip(model.acts, model.matrices, strict=True):
         norm = act.norm
         total = torch.nn.functional.layer_norm(total, (total.size(1),), norm.weight, norm.bias).relu()
@@ -160,3 +161,11 @@ def test_it_learns_from_the_type_that_has_labels():
     # papers come after authors: the target is not the first type
     assert run.model.target == 1
     assert run.result.val.accuracy > 0.5
+
+
+@pytest.mark.parametrize("name", ["metapath-labels", "metapath-labels-wide"])
+def test_its_candidates_can_be_trained(name):
+    candidate = CANDIDATES[name]
+    assert candidate.group == "metapath_labels"
+    assert candidate.is_typed
+    assert legnn.train(small_hetero(), **{**candidate.values, "epochs": 2}).result.epochs == 2

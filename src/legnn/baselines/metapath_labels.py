@@ -33,11 +33,16 @@ _kept: WeakKeyDictionary[MetapathGraph, _Means] = WeakKeyDictionary()
 """The last means of each graph, as long as it lives."""
 
 
+LEAST_SHOWN = 1e-6
+"""A smaller share of shown labels is none: what rounding leaves of a node's own label is below it."""
+
+
 class MetapathLabels(FeatureInputs):
-    """`H¹ = Σ_p dropout(P_p X) W_p + Σ_q (P_q - diag P_q) Y V_q + b`, and a perceptron on it.
+    """`H¹ = Σ_p dropout(P_p X) W_p + Σ_q share((P_q - diag P_q) Y) V_q + b`, and a perceptron on it.
 
     `P_p` is the mean along a metapath of length 0, 1 or 2 to the type that has labels, `P_q` along one from this type
-    to itself, of length 1, 2 or 4; `Y` are the shown labels. Without the diagonal, no node reads its own. `layers`
+    to itself, of length 1, 2 or 4; `Y` are the shown labels. Without the diagonal, no node reads its own. `share`
+    divides a row by its sum: more labels are shown in evaluation than in training, and sums would grow. `layers`
     counts the matrices of the perceptron, the first of which are `W` and `V`: `H^{k+1} = dropout(relu(norm(H^k))) W_k`.
 
     A path of length 4 is left out where its diagonal is too expensive (`metapaths.MOST_PRODUCTS`). Logits of other
@@ -104,11 +109,17 @@ class MetapathLabels(FeatureInputs):
         return kept.means
 
     def _histograms(self, graph: LabelGraph, paths: MetapathGraph) -> Iterator[tuple[Tensor, Tensor]]:
-        """`(P_q - diag P_q) Y` `[n_t, C]` and `V_q` of each path that is not left out."""
+        """`share((P_q - diag P_q) Y)` `[n_t, C]` and `V_q` of each path that is not left out."""
         y = shown_one_hot(graph).to(self.bias.dtype)
         by_type = paths.nodes.split(y)
         own = {path: paths.own_weight(path, y.dtype) for path in self.label_paths}
         means = paths.means([path for path, weight in own.items() if weight is not None], by_type)
         for (path, weight), linear in zip(own.items(), self.project_labels, strict=True):
             if weight is not None:
-                yield means[path] - weight * by_type[self.target], linear.get_parameter("weight")
+                yield _share(means[path] - weight * by_type[self.target]), linear.get_parameter("weight")
+
+
+def _share(y: Tensor) -> Tensor:
+    """Non-negative `y` `[n, C]` with rows that sum to 1, zero where no label is reached."""
+    total = y.sum(1, keepdim=True)
+    return torch.where(total > LEAST_SHOWN, y / total.clamp(min=LEAST_SHOWN), 0.0)
