@@ -88,8 +88,8 @@ def test_train_prints_a_table_and_the_folder(command):
 
 
 def test_without_out_the_folder_is_named_after_the_run_and_numbered(command, tables):
-    assert command("train", tables, *QUICK).out.endswith("\nruns/tables-gcn-enhanced\n")
-    assert command("train", tables, *QUICK).out.endswith("\nruns/tables-gcn-enhanced-2\n")
+    assert command("train", tables, *QUICK).out.endswith("\nruns/tables\n")
+    assert command("train", tables, *QUICK).out.endswith("\nruns/tables-2\n")
     options = ("--as-train", "--labels", "concat", "--backbone", "sage")
     assert command("train", tables, *QUICK, *options).out.endswith("\nruns/tables-sage-concat-as-train\n")
 
@@ -350,7 +350,7 @@ def test_help_shows_every_default(name):
     done = CliRunner().invoke(cli.app, [name, "--help"], env={"COLUMNS": "250", "TERM": "dumb", "NO_COLOR": "1"})
     assert done.exit_code == 0
     if name == "train":
-        for default in ("[digits]", "[by labels]", "[gcn]", "[0.7]", "[runs/…]", "[recommended]"):
+        for default in ("[digits]", "[by graph]", "[relation]", "[0.7]", "[runs/…]", "[recommended]"):
             assert default in done.output
 
 

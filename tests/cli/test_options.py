@@ -8,10 +8,11 @@ from typer.testing import CliRunner
 
 import legnn
 from legnn import cli
-from legnn.cli.options import flag, parse_duration, with_flags
+from legnn.cli.options import flag, with_flags
 from legnn.cli.training import _new_folder, train
 from legnn.config import PRESETS, SECTIONS, SETTINGS, Settings
 from legnn.config.designs import DESIGNS
+from legnn.config.duration import parse_duration
 
 ENVIRONMENT = {"COLUMNS": "400", "TERM": "dumb", "NO_COLOR": "1"}
 

@@ -84,7 +84,7 @@ class Recommended(Simple):
             values["residual"] = _residual(given)
         # of another width, as many heads as divide it
         values["heads"] = _heads({"hidden": values["hidden"], "heads": values.get("heads", ModelSettings.heads)}, given)
-        return super().choose(facts, {**values, **given}) | values
+        return super().choose(facts, {**values, **given}) | {"as_train": False, **values}
 
     def explain(self, facts: GraphFacts, given: Mapping[str, Any]) -> str | None:
         """Names the candidate and the facts that it was chosen by."""
