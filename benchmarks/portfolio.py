@@ -66,9 +66,20 @@ class Gains:
         return found if self._smooth else [entry for entry in found if not entry.endswith(SMOOTH)]
 
     def accuracy(self, key: Key, chosen: tuple[str, ...]) -> float:
-        """That of the ensemble of the chosen candidates, in their order, on the halves that did not decide."""
-        states = self._of(key, chosen)
-        return fmean(one.outside for one in states)
+        """That of the ensemble of the chosen candidates, in their order, on the halves that did not decide; without
+        any, that of the best candidate."""
+        if not chosen:
+            return max(self.validations[key].accuracies.values())
+        return fmean(one.outside for one in self._of(key, chosen))
+
+    def gain(self, chosen: tuple[str, ...], name: str, key: Key) -> float:
+        """What another candidate adds to the accuracy, in spreads."""
+        return (self.accuracy(key, (*chosen, name)) - self.accuracy(key, chosen)) / self.spread(key)
+
+    def with_run(self, name: str, keys: Sequence[Key]) -> list[Key]:
+        """Those of the keys that have a run of the candidate; none if most graphs have none: it cannot be judged."""
+        found = [key for key in keys if name in self.validations[key].seconds]
+        return found if 2 * len({key.data for key in found}) > len({key.data for key in keys}) else []
 
     def regret(self, name: str, key: Key) -> float:
         """How far a candidate is below the best one, in spreads."""
@@ -132,15 +143,15 @@ def _accuracy(own: np.ndarray) -> float:
 
 
 def learn_order(gains: Gains, keys: Sequence[Key], names: Sequence[str], size: int) -> list[str]:
-    """Returns the candidates in the order in which they add most, over graphs."""
+    """Returns the candidates in the order in which they add most, over the graphs with a run of them."""
+    of = {name: gains.with_run(name, keys) for name in names}
+    left = [name for name in names if of[name]]
     chosen: tuple[str, ...] = ()
-    while len(chosen) < min(size, len(names)):
-        left = [name for name in names if name not in chosen]
-
-        def score(name: str, so_far: tuple[str, ...] = chosen) -> float:
-            return mean_over_graphs(keys, lambda key: gains.accuracy(key, (*so_far, name)) / gains.spread(key))
-
-        chosen = (*chosen, max(left, key=score))
+    while left and len(chosen) < size:
+        scores = {name: mean_over_graphs(of[name], partial(gains.gain, chosen, name)) for name in left}
+        best = max(left, key=scores.__getitem__)
+        left.remove(best)
+        chosen = (*chosen, best)
     return list(chosen)
 
 
@@ -153,13 +164,9 @@ def mean_over_graphs(keys: Iterable[Key], value: Callable[[Key], float]) -> floa
 
 
 def rank_candidates(gains: Gains, keys: Sequence[Key], names: Iterable[str]) -> list[str]:
-    """Returns the candidates, the one first that is least below the best of each graph; most graphs must have a run."""
-    graphs = {key.data for key in keys}
-    scores = {}
-    for name in names:
-        mine = [key for key in keys if name in gains.validations[key].accuracies]
-        if 2 * len({key.data for key in mine}) > len(graphs):
-            scores[name] = mean_over_graphs(mine, partial(gains.regret, name))
+    """Returns the candidates, the one first that is least below the best of each graph."""
+    of = {name: gains.with_run(name, keys) for name in names}
+    scores = {name: mean_over_graphs(mine, partial(gains.regret, name)) for name, mine in of.items() if mine}
     return sorted(scores, key=scores.__getitem__)
 
 

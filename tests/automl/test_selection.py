@@ -56,15 +56,25 @@ def test_an_ensemble_is_no_worse_on_validation_than_its_best_member(rng):
     assert _accuracy(weights, p, y) >= max(_accuracy(one, p, y) for one in np.eye(10))
 
 
-def test_the_guard_keeps_the_first_candidate_where_all_are_noise(rng):
-    kept = unguarded = 0
+def test_candidates_that_are_noise_cost_less_with_the_guard(rng):
+    lost = {greedy_selection: 0.0, guarded_selection: 0.0}
     for _ in range(20):
-        y = rng.integers(0, CLASSES, 100)
-        p = rng.dirichlet(np.ones(CLASSES), (8, 100))
-        unguarded += greedy_selection(p, y)[0] == 1
-        kept += guarded_selection(p, y)[0] == 1
-    assert unguarded == 0
-    assert kept >= 12
+        y = rng.integers(0, CLASSES, 1060)
+        p = np.stack([_candidate(y, rng.random(1060) < 0.6, rng, 0.5), *rng.dirichlet(np.ones(CLASSES), (20, 1060))])
+        for select in lost:
+            weights = select(p[:, :60], y[:60])
+            lost[select] += _accuracy(np.eye(21)[0], p[:, 60:], y[60:]) - _accuracy(weights, p[:, 60:], y[60:])
+    assert lost[guarded_selection] < 0.8 * lost[greedy_selection]
+
+
+def test_the_first_single_candidate_is_kept_where_others_differ_by_chance(rng):
+    kept = best = 0
+    for _ in range(40):
+        y = rng.integers(0, CLASSES, 200)
+        p = rng.dirichlet(np.ones(CLASSES), (3, 200))
+        kept += best_single(p, y) == 0
+        best += (p.argmax(2) == y).mean(1).argmax() == 0
+    assert kept > best + 8
 
 
 def test_a_single_candidate_is_left_only_for_one_that_is_better_by_more_than_its_error(rng):
