@@ -34,6 +34,8 @@ LEADERBOARD = "leaderboard.csv"
 BEST = "best.yaml"
 GRAPH = "graph"
 """Folder for data that were given in memory: worker processes and later predictions read them there."""
+QUICK = "label-propagation"
+"""Comes first, for it takes no time: there is a result whatever the budget."""
 WAIT_SECONDS = 1.0
 TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT")
 
@@ -105,7 +107,7 @@ def auto(
             source=source,
             facts=facts,
             num_val=int(graph.val_mask.sum()),
-            candidates=_candidates(only or learned_portfolio().order(facts), given, seed),
+            candidates=_candidates(only or [QUICK, *learned_portfolio().order(facts)], given, seed),
             given=given,
             seed=seed,
             rank=share.rank,
@@ -166,7 +168,7 @@ def _candidates(names: Sequence[str], given: Mapping[str, Any], seed: int) -> di
     if unknown:
         raise InputError(f"there is no candidate {unknown[0]!r}; choose from {', '.join(CANDIDATES)}")
     found = {}
-    for name in names:
+    for name in dict.fromkeys(names):
         values = CANDIDATES[name].values
         if all(values.get(key, value) == value for key, value in given.items() if key not in _FREE):
             found[name] = {"seed": seed, **values}
