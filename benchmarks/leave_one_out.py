@@ -22,16 +22,13 @@ from statistics import fmean
 import numpy as np
 
 from benchmarks.leave_one_out_report import Row, draw_report_ranks, write_report
-from benchmarks.portfolio import SIZE, Gains, learn, missing_runs
-from benchmarks.predictions import SMOOTH, Cell, Key, Repository, Validation
+from benchmarks.portfolio import SIZE, Gains, learn, missing_runs, without_graph
+from benchmarks.predictions import SMOOTH, Cell, Repository, Validation
 from legnn.analysis.calibration import expected_calibration_error
 from legnn.automl.selection import best_single, fit_temperature, greedy_selection, guarded_selection, temper
 from legnn.config.candidates import CANDIDATES
 from legnn.config.portfolio import Portfolio
 from legnn.files import write_text
-
-SAME = {"debian-hetero": "debian"}
-"""A graph in another form: both are left out together."""
 
 PEERS = ("gcn", "sage", "gat", "unimp", "gcnii", "appnp", "label_propagation", "boosted_trees")
 """Groups of candidates that are methods of others."""
@@ -114,11 +111,6 @@ def evaluate(cell: Cell, name: str, tried: int, weights: Weights) -> Row:
 def _described(weights: Weights) -> str:
     heavy = sorted(weights, key=weights.__getitem__, reverse=True)
     return ", ".join(f"{name} {weights[name]:.2f}" for name in heavy[:8])
-
-
-def without_graph(keys: Sequence[Key], data: str) -> list[Key]:
-    """The keys of other graphs."""
-    return [key for key in keys if SAME.get(key.data, key.data) != SAME.get(data, data)]
 
 
 def leave_one_out(repository: Repository, size: int) -> tuple[list[Row], Mapping[str, Portfolio]]:

@@ -2,14 +2,17 @@
 
     python -m benchmarks.portfolio --repository FOLDER [--size 16] [--write]
 
-**Order.** Greedy: the next candidate is the one with which an ensemble of those before it gains most. On half of the
-validation nodes the ensemble adds each candidate, plain or after Correct & Smooth, if it gains there; its accuracy is
-that on the other half; both halves take both parts. Gains are divided by how far the best candidate on a graph is above
-the median one, so that no graph counts more because its accuracies differ more, and averaged over seeds, then over
-graphs. Few and many labels a class have an order each, as has what needs several node types.
+**Order.** The first `ALONE` candidates are those that are, on average, least below the best one of a graph. Then,
+greedy, the next is the one with which an ensemble of those before it gains most: on half of the validation nodes the
+ensemble adds each candidate, plain or after Correct & Smooth, if it gains there; its accuracy is that on the other
+half; both halves take both parts. Differences are divided by how far the best candidate on a graph is above the median
+one, so that no graph counts more because its accuracies differ more, and averaged over seeds, then over graphs. Few and
+many labels a class have an order each, in which graphs of the other kind count `OTHER`; what needs several node types
+has one of its own.
 
-**Defaults.** For each combination of `CONDITIONS` that at least two graphs fulfill, the candidates by how far they are,
-on average, below the best one on the graph.
+**Defaults.** For each combination of conditions that at least two graphs fulfill, the candidates that are, on average,
+least below the best one. Of `CONDITIONS`, those count whose rules, learned without a graph, are least below the best on
+this graph.
 
 `--write` puts the result into the package.
 """
@@ -34,11 +37,24 @@ from legnn.files import write_text
 SIZE = 16
 RANKED = 5
 """Candidates that a rule of the defaults lists."""
-CONDITIONS = (("few_labels", "homophilous"), ("few_labels",), ())
-"""What rules of the defaults may depend on, the most specific first."""
-MOST_NODES = 2000
+CONDITIONS: tuple[tuple[tuple[str, ...], ...], ...] = (
+    ((),),
+    (("few_labels",), ()),
+    (("few_labels", "homophilous"), ("few_labels",), ()),
+    (("few_labels", "counts_features"), ("few_labels",), ()),
+    (("counts_features",), ()),
+)
+"""What rules of the defaults may depend on, the most specific first; the simplest first."""
+SAME = {"debian-hetero": "debian"}
+"""A graph in another form: both are left out together."""
+MOST_NODES = 1000
 """Of more validation nodes, so many are enough to order candidates by."""
 LEAST_SPREAD = 0.005
+ALONE = 4
+"""Candidates that come first for what they reach alone: a small budget trains no more."""
+OTHER = 1.0
+CONSIDERED = 24
+"""Candidates, the best alone, among which the greedy part chooses."""
 DEFAULT_GROUP = "legnn"
 
 
@@ -76,10 +92,9 @@ class Gains:
         """What another candidate adds to the accuracy, in spreads."""
         return (self.accuracy(key, (*chosen, name)) - self.accuracy(key, chosen)) / self.spread(key)
 
-    def with_run(self, name: str, keys: Sequence[Key]) -> list[Key]:
-        """Those of the keys that have a run of the candidate; none if most graphs have none: it cannot be judged."""
-        found = [key for key in keys if name in self.validations[key].seconds]
-        return found if 2 * len({key.data for key in found}) > len({key.data for key in keys}) else []
+    def with_run(self, name: str, keys: Iterable[Key]) -> list[Key]:
+        """Those of the keys that have a run of the candidate."""
+        return [key for key in keys if name in self.validations[key].seconds]
 
     def regret(self, name: str, key: Key) -> float:
         """How far a candidate is below the best one, in spreads."""
@@ -142,48 +157,83 @@ def _accuracy(own: np.ndarray) -> float:
     return float((own[0] > own[1:].max(0)).mean())
 
 
-def learn_order(gains: Gains, keys: Sequence[Key], names: Sequence[str], size: int) -> list[str]:
-    """Returns the candidates in the order in which they add most, over the graphs with a run of them."""
-    of = {name: gains.with_run(name, keys) for name in names}
-    left = [name for name in names if of[name]]
-    chosen: tuple[str, ...] = ()
+def learn_order(gains: Gains, keys: Sequence[Key], others: Sequence[Key], names: Iterable[str], size: int) -> list[str]:
+    """Returns candidates in the order in which they are worth trying where `keys` are; `others` are of another kind."""
+    ranked = rank_candidates(gains, keys, others, names)
+    chosen, left = ranked[: min(ALONE, size)], ranked[ALONE:CONSIDERED]
     while left and len(chosen) < size:
-        scores = {name: mean_over_graphs(of[name], partial(gains.gain, chosen, name)) for name in left}
-        best = max(left, key=scores.__getitem__)
+        gain = {name: mean_over_graphs(gains, keys, others, name, partial(gains.gain, tuple(chosen))) for name in left}
+        best = max(left, key=gain.__getitem__)
         left.remove(best)
-        chosen = (*chosen, best)
-    return list(chosen)
+        chosen.append(best)
+    return chosen
 
 
-def mean_over_graphs(keys: Iterable[Key], value: Callable[[Key], float]) -> float:
-    """The mean over graphs of the mean over their splits and seeds."""
-    by_graph: dict[str, list[float]] = {}
-    for key in keys:
-        by_graph.setdefault(key.data, []).append(value(key))
-    return fmean(fmean(found) for found in by_graph.values())
+def rank_candidates(gains: Gains, keys: Sequence[Key], others: Sequence[Key], names: Iterable[str]) -> list[str]:
+    """Returns the candidates, the one first that is least below the best of each graph.
+
+    One without a run on most of the graphs cannot be judged, and is left out.
+    """
+    graphs = {key.data for key in (*keys, *others)}
+    judged = [
+        name for name in names if 2 * len({key.data for key in gains.with_run(name, (*keys, *others))}) > len(graphs)
+    ]
+    regret = {name: mean_over_graphs(gains, keys, others, name, gains.regret) for name in judged}
+    return sorted(regret, key=regret.__getitem__)
 
 
-def rank_candidates(gains: Gains, keys: Sequence[Key], names: Iterable[str]) -> list[str]:
-    """Returns the candidates, the one first that is least below the best of each graph."""
-    of = {name: gains.with_run(name, keys) for name in names}
-    scores = {name: mean_over_graphs(mine, partial(gains.regret, name)) for name, mine in of.items() if mine}
-    return sorted(scores, key=scores.__getitem__)
+def mean_over_graphs(
+    gains: Gains, keys: Sequence[Key], others: Sequence[Key], name: str, value: Callable[[str, Key], float]
+) -> float:
+    """The mean over graphs of the mean over those of their splits and seeds that have a run of the candidate."""
+    total = weight = 0.0
+    for group, of_group in ((keys, 1.0), (others, OTHER)):
+        by_graph: dict[str, list[float]] = {}
+        for key in gains.with_run(name, group):
+            by_graph.setdefault(key.data, []).append(value(name, key))
+        total += of_group * sum(map(fmean, by_graph.values()))
+        weight += of_group * len(by_graph)
+    return total / weight
 
 
 def learn_defaults(gains: Gains, keys: Sequence[Key]) -> list[Default]:
+    """Returns the rules, with the conditions that help on graphs that are left out."""
+    return rules_of(gains, keys, min(CONDITIONS, key=partial(_left_out_regret, gains, keys)))
+
+
+def rules_of(gains: Gains, keys: Sequence[Key], conditions: Iterable[Sequence[str]]) -> list[Default]:
     """Returns the rules, the most specific first; one that fewer than two graphs speak for is left out."""
     names = [name for name in trained_names(gains, keys) if CANDIDATES[name].group == DEFAULT_GROUP]
     names = [name for name in names if not CANDIDATES[name].is_typed]
     rules = []
-    conditions = {key: conditions_of(gains.validations[key].facts) for key in keys}
-    for asked in CONDITIONS:
+    known = {key: conditions_of(gains.validations[key].facts) for key in keys}
+    for asked in conditions:
         for values in product((True, False), repeat=len(asked)):
             rule = Default(conditions=dict(zip(asked, values, strict=True)), candidates=[])
-            mine = [key for key in keys if rule.holds(conditions[key])]
+            mine = [key for key in keys if rule.holds(known[key])]
             if not asked or len({key.data for key in mine}) > 1:
-                rule.candidates.extend(rank_candidates(gains, mine, names)[:RANKED])
+                rule.candidates.extend(rank_candidates(gains, mine, [], names)[:RANKED])
                 rules.append(rule)
     return rules
+
+
+def _left_out_regret(gains: Gains, keys: Sequence[Key], conditions: Sequence[Sequence[str]]) -> float:
+    found: dict[tuple[str, bool], list[float]] = {}
+    for data in dict.fromkeys(key.data for key in keys):
+        rules = rules_of(gains, without_graph(keys, data), conditions)
+        for key in keys:
+            if key.data == data:
+                one = gains.validations[key]
+                rule = next(rule for rule in rules if rule.holds(conditions_of(one.facts)))
+                chosen = [name for name in rule.candidates if name in one.seconds]
+                if chosen:
+                    found.setdefault((data, one.facts.has_few_labels), []).append(gains.regret(chosen[0], key))
+    return fmean(map(fmean, found.values())) if found else 0.0
+
+
+def without_graph(keys: Sequence[Key], data: str) -> list[Key]:
+    """The keys of other graphs."""
+    return [key for key in keys if SAME.get(key.data, key.data) != SAME.get(data, data)]
 
 
 def learn(gains: Gains, keys: Sequence[Key], size: int = SIZE, command: str = "") -> Portfolio:
@@ -196,10 +246,9 @@ def learn(gains: Gains, keys: Sequence[Key], size: int = SIZE, command: str = ""
     return Portfolio(
         command=command,
         graphs=list(dict.fromkeys(key.data for key in keys)),
-        # of a kind without a graph, what the other says
-        few=learn_order(gains, few or keys, plain, size),
-        many=learn_order(gains, many or keys, plain, size),
-        typed=learn_order(gains, typed, [name for name in names if CANDIDATES[name].is_typed], size) if typed else [],
+        few=learn_order(gains, few, many, plain, size),
+        many=learn_order(gains, many, few, plain, size),
+        typed=learn_order(gains, typed, [], [name for name in names if CANDIDATES[name].is_typed], size),
         defaults=learn_defaults(gains, keys),
     )
 
