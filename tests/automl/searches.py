@@ -1,16 +1,18 @@
 """Candidate folders as training leaves them, without training."""
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from legnn.automl.candidate_runs import CandidateFolder
+from legnn.automl.candidate_runs import CandidateFolder, CandidateOutcome, CandidateTask, train_candidate
 from legnn.automl.search import Plan
 from legnn.config import GraphFacts, Settings
 from legnn.files import write_text
 from legnn.runs.result import Result
+from legnn.runs.workers import Signals
 from legnn.training import Scores
 from legnn.typed_json import write_json
 
@@ -45,3 +47,17 @@ def finish(
 
 def plan_in(folder, candidates: Mapping[str, Mapping[str, Any]], **more) -> Plan:
     return Plan(folder=folder, source="digits", facts=FACTS, num_val=500, candidates=candidates, **more)
+
+
+def carry_out_here(function, next_task, jobs, *, on_outcome, on_poll, should_stop) -> None:
+    """Carries out tasks in this process, one after the other, and no local changes."""
+    while not should_stop() and (task := next_task()) is not None and "~" not in task.name:
+        on_poll([])
+        on_outcome(task, function(task, Signals()))
+
+
+def train_all_but_gcn(task: CandidateTask, signals: Signals) -> CandidateOutcome:
+    """Trains a candidate; one does not end and does not listen."""
+    if task.name == "gcn-direct":
+        time.sleep(600)
+    return train_candidate(task, signals)

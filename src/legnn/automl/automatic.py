@@ -20,7 +20,7 @@ from legnn.config.duration import parse_duration
 from legnn.config.portfolio import learned_portfolio
 from legnn.data import GraphData
 from legnn.datasets import Source
-from legnn.errors import InputError, Interrupted
+from legnn.errors import InputError, Interrupted, plural
 from legnn.files import atomic_write, write_text
 from legnn.io.prepared import CARD, write_prepared
 from legnn.runs.ensemble import Ensemble, write_ensemble
@@ -99,10 +99,6 @@ def auto(
         graph, source = _load(data, folder, given)
         facts = graph.facts()
         candidates = _candidates(only or learned_portfolio().order(facts), given, seed)
-        if not int(graph.val_mask.sum()):
-            raise InputError(
-                f"{graph.name} has no validation nodes, by which candidates are compared; mark some as val"
-            )
         card = SearchCard(source=source, fingerprint=graph.fingerprint(), seed=seed)
         _open_folder(folder, card, graph, share)
         plan = Plan(
@@ -157,10 +153,11 @@ def _finish(plan: Plan, clock: Clock, graph: GraphData, *, single: bool) -> Ense
         table.to_csv(file, index=False)
     best = entries[chosen.single]
     write_text(plan.folder / BEST, best.settings.to_yaml())
-    notes = [f"{len(finished)} candidates were trained, and {int((chosen.weights > 0).sum())} entries are members."]
+    members = members_of(entries, chosen)
+    notes = [f"The ensemble of {plural(len(members), 'member')} was chosen from {plural(len(finished), 'candidate')}."]
     ensemble = write_ensemble(
         plan.folder,
-        members_of(entries, chosen),
+        members,
         chosen.temperature,
         seconds=clock.used,
         notes=notes,
