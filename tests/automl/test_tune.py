@@ -90,7 +90,7 @@ def test_an_interrupted_search_goes_on_with_the_trial_in_flight(tmp_path):
 @pytest.mark.slow
 def test_a_search_that_was_killed_goes_on(tmp_path):
     code = (
-        "import sys\nfrom tests.auto.test_tune import QUICK\nfrom tests.graphs import small_data\n"
+        "import sys\nfrom tests.automl.test_tune import QUICK\nfrom tests.graphs import small_data\n"
         "from legnn.automl.tune import tune\n"
         "tune(small_data(), trials=3, out=sys.argv[1], checkpoint_seconds=0, **{**QUICK, 'epochs': 100_000})\n"
     )

@@ -53,3 +53,8 @@ class Clock:
         if now or time.time() - self._saved > SAVE_SECONDS:
             self._saved = time.time()
             write_json(self.path, TimeUsed(round(self.used, 3)))
+
+    def finish(self) -> None:
+        """Writes that the budget is used: the same search begun again has nothing left, one with a larger has the
+        rest."""
+        write_json(self.path, TimeUsed(max(self._before, self.budget)))

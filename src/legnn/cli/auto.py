@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from pathlib import Path
 from typing import Annotated, Any
 
 from legnn.cli.options import argument, option, with_settings
-from legnn.cli.processes import is_rank_zero, stop_on_signal
+from legnn.cli.processes import is_rank_zero, stop_on_signal, typed_command
 from legnn.config import SECTIONS
 from legnn.config.duration import parse_duration
+from legnn.errors import Interrupted
 
 
 @with_settings(*SECTIONS, without=("source", "seed"))
@@ -38,20 +40,25 @@ def auto(
 
     folder = out or new_folder(data)
     names = None if only is None else [name.strip() for name in only.split(",") if name.strip()]
-    with stop_on_signal() as should_stop, SearchProgress() as progress:
-        found = search(
-            data,
-            budget=budget,
-            out=folder,
-            single=single,
-            jobs=jobs,
-            seed=seed,
-            only=names,
-            began=began,
-            on_progress=progress.show,
-            should_stop=should_stop,
-            **given,
-        )
+    try:
+        with stop_on_signal() as should_stop, SearchProgress() as progress:
+            found = search(
+                data,
+                budget=budget,
+                out=folder,
+                single=single,
+                jobs=jobs,
+                seed=seed,
+                only=names,
+                began=began,
+                on_progress=progress.show,
+                should_stop=should_stop,
+                **given,
+            )
+    except Interrupted:
+        # without --out the next search would have another folder
+        place = "" if out else f" --out {shlex.quote(str(folder))}"
+        raise Interrupted(None, folder, command=typed_command() + place) from None
     if is_rank_zero():
         show_leaderboard(folder / LEADERBOARD)
         show_result(found.result, folder)

@@ -97,11 +97,12 @@ def resume(
 
 def start_run(graph: GraphData, settings: ResolvedSettings, out: Path | None, callbacks: Callbacks) -> Run:
     """Trains on a loaded graph, in the new or empty folder `out` if given."""
-    card, device = DataCard.of(graph), select_device(settings.train.device)
+    device = select_device(settings.train.device)
     settings, note = choose_batch(settings, graph, device)
-    check_settings(settings, graph, card)
     if note is not None:
         graph = replace(graph, notes=[*graph.notes, note])
+    card = DataCard.of(graph)
+    check_settings(settings, graph, card)
     folder = None if out is None else RunFolder(out)
     with join_ranks(device) as ranks:
         if folder is not None and ranks.is_rank_zero:
@@ -148,7 +149,7 @@ def _execute(
         checkpointer.restore()
         _fit(trainer, checkpointer, callbacks, ranks)
         predicted = make_inference(batching, model, graph, batching.task, settings).predict().cpu()
-    result = _result(graph, settings, trainer, predicted, checkpointer.seconds)
+    result = _result(graph, card, settings, trainer, predicted, checkpointer.seconds)
     predictions = predictions_table(graph, predicted)
     if folder is not None and ranks.is_rank_zero:
         folder.finish(trainer.best, predictions, result)
@@ -218,7 +219,7 @@ def _fit(trainer: Trainer, checkpointer: Checkpointer, callbacks: Callbacks, ran
 
 
 def _result(
-    graph: GraphData, settings: ResolvedSettings, trainer: Trainer, predicted: Tensor, seconds: float
+    graph: GraphData, card: DataCard, settings: ResolvedSettings, trainer: Trainer, predicted: Tensor, seconds: float
 ) -> Result:
     scores = score_splits(graph, predicted)
     return Result(
@@ -233,5 +234,5 @@ def _result(
         device=device_name(trainer.batching.device),
         precision=settings.train.precision,
         versions=versions(),
-        notes=graph.notes,
+        notes=card.notes,
     )
