@@ -442,7 +442,7 @@ def test_bad_data_get_one_sentence_and_leave_nothing_behind(command, tables, dam
         (["predict", "nowhere", "--device", "tpu"], ["there is no run folder nowhere"]),
         (["train", "digits", "--alpha", "1.5"], ["alpha must be above 0 and at most 1"]),
         (["train", "digits", "--alpha", "0.0001"], ["leaves none to predict"]),
-        (["train", "digits", "--backbone", "gatv2", "--hidden", "30"], ["hidden = 30", "heads = 4"]),
+        (["train", "digits", "--backbone", "gatv2", "--hidden", "30", "--heads", "4"], ["hidden = 30", "heads = 4"]),
         (["train", "digits", "--backbone", "gin", "--normalize", "joint"], ["needs gcn, sage or gat"]),
         (["train", "digits", "--label-features", "given"], ["a row for each class"]),
         (["train", "digits", "--device", "cpu", "--precision", "tf32"], ["tf32 needs a GPU", "--precision fp32"]),

@@ -89,8 +89,10 @@ def test_a_message_names_options_where_the_library_names_settings(message, typed
 @pytest.mark.parametrize(
     ("preset", "given", "name"),
     [
-        ("recommended", {}, "digits-gcn-enhanced"),
-        ("published", {}, "digits-gat-enhanced"),
+        ("recommended", {}, "digits"),
+        ("recommended", {"backbone": "gat"}, "digits-gat"),
+        ("simple", {}, "digits-simple"),
+        ("published", {}, "digits-gat"),
         ("sign", {}, "digits-sign"),
         ("rgcn", {"labels": "enhanced", "as_train": True}, "digits-rgcn-enhanced-as-train"),
     ],

@@ -184,7 +184,7 @@ def test_a_name_that_is_none_is_answered_with_a_close_one_and_all_names(start):
     assert "as_train" in SETTINGS
 
 
-@pytest.mark.parametrize("start", [Settings(), Settings().resolve(FACTS)])
+@pytest.mark.parametrize("start", [Settings(), Settings(preset="simple").resolve(FACTS)])
 def test_an_option_of_as_train_needs_as_train(start):
     with pytest.raises(InputError, match=r"delta, threshold belongs to AS-Train, which is off; .*`as_train`"):
         start.override(threshold=0.5, delta=3.0)

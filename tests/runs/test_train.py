@@ -193,8 +193,8 @@ def weighted(**fields):
     ("data", "options", "message"),
     [
         (small_data(), {"alpha": 0.001}, "leaves none to predict"),
-        (small_data(), {"backbone": "gat", "hidden": 9}, "hidden = 9 does not divide by heads = 4"),
-        (small_data(), {"backbone": "transformer", "hidden": 9}, "hidden = 9 does not divide by heads = 4"),
+        (small_data(), {"backbone": "gat", "hidden": 9, "heads": 4}, "hidden = 9 does not divide by heads = 4"),
+        (small_data(), {"backbone": "transformer", "hidden": 9, "heads": 4}, "hidden = 9 does not divide by heads = 4"),
         (small_data(), {"backbone": "gin", "normalize": "joint"}, "needs gcn, sage or gat"),
         (small_data(), {"label_features": "given"}, "needs a matrix with a row for each class"),
         (small_data(), {"label_edges": True}, "small has no label–label edges"),

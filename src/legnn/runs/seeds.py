@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +78,9 @@ def resume_seeds(
     settings = ResolvedSettings.from_yaml(folder / "settings.yaml")
     first = folder / f"seed-{seeds[0]}"
     if (first / "settings.yaml").is_file():
-        graph = reload_graph(RunFolder.open(first), data)
+        run = RunFolder.open(first)
+        # what was said of the first seed holds for all
+        graph = replace(reload_graph(run, data), notes=run.card.notes)
     else:
         graph = load_graph(settings.data, data if data is not None else settings.data.source)
     return _train_each(graph, settings, seeds, folder, on_seed, Callbacks(on_epoch, should_stop))
