@@ -37,8 +37,8 @@ def guarded_selection(p: ArrayLike, y: ArrayLike, *, rounds: int = ROUNDS, folds
     The nodes are shared out over `folds`; members are selected on all nodes outside a fold, once for each, and the
     weights are averaged: what only some nodes speak for has little weight. `benchmarks.leave_one_out` compares it with
     the selection without guard. To fall back on the first candidate unless the gain over it, on nodes that did not
-    decide, exceeds its standard error was tried as well, and lost more than it saved: half of all ensembles were given
-    up, though most of them were better.
+    decide, exceeds its standard error was tried as well: it gave up 26 of 51 ensembles, and mean test accuracy fell by
+    0.4 to 1.0 points.
     """
     own = _own_class_first(p, y)
     n = own.shape[2]
