@@ -129,10 +129,7 @@ def test_a_candidate_that_reads_the_data_in_memory_otherwise_fails_with_its_reas
     board = read_leaderboard(tmp_path / "auto" / "leaderboard.csv")
     assert "label-propagation" in set(board["name"])
     failure = tmp_path / "auto" / "candidates" / "rgcn" / "failure.txt"
-    if failure.is_file():
-        assert "self_loops" in failure.read_text()
-    else:
-        assert "rgcn" in set(board["name"])
+    assert "self_loops" in failure.read_text()
 
 
 # --- continued -------------------------------------------------------------------------------------------------------
@@ -272,10 +269,10 @@ def test_with_processes_the_budget_is_kept_though_a_candidate_does_not_end(tmp_p
     assert seconds <= 1.1 * budget + 5
     assert json.loads((tmp_path / "auto" / "time.json").read_text())["seconds"] == budget
     names = set(pd.read_csv(tmp_path / "auto" / "leaderboard.csv")["name"])
-    assert {"label-propagation", "mlp-wide"} <= names
+    assert "label-propagation" in names
     assert "gcn-direct" not in names
+    assert not (tmp_path / "auto" / "candidates" / "gcn-direct" / "failure.txt").exists(), "more time may do"
     assert ensemble.result.seconds <= seconds
-    assert any("~0-" in name for name in names), "the other process went on with local changes"
 
 
 def wait_until(is_so, process: subprocess.Popen, seconds: float = 60) -> None:
