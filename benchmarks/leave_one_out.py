@@ -25,7 +25,7 @@ from benchmarks.leave_one_out_report import Row, draw_report_ranks, write_report
 from benchmarks.portfolio import SIZE, Gains, learn, missing_runs, without_graph
 from benchmarks.predictions import SMOOTH, Cell, Repository, Validation
 from legnn.analysis.calibration import expected_calibration_error
-from legnn.auto.selection import best_single, fit_temperature, greedy_selection, guarded_selection, temper
+from legnn.automl.selection import best_single, fit_temperature, greedy_selection, guarded_selection, temper
 from legnn.config.candidates import CANDIDATES
 from legnn.config.portfolio import Portfolio
 from legnn.files import write_text

@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -30,7 +29,7 @@ import numpy as np
 
 from benchmarks.predictions import LEVELS
 from benchmarks.regimes import DATA, REGIMES, load_split
-from legnn.auto.held_out import accuracy, held_out_probabilities, labels_of
+from legnn.automl.held_out import accuracy, held_out_probabilities, labels_of
 from legnn.cli.processes import stop_on_signal
 from legnn.config import Settings
 from legnn.config.candidates import CANDIDATES
@@ -40,6 +39,8 @@ from legnn.runs.session import Callbacks, start_run
 from legnn.runs.workers import Failure, Signals, carry_out
 
 TYPED = ("dblp", "debian-hetero")
+DEFAULT = "default"
+"""In the place of a candidate: what `legnn train` chooses by itself."""
 
 
 class Job(NamedTuple):
@@ -77,8 +78,12 @@ def train_job(job: Job, signals: Signals) -> str | None:
 
 
 def _train(job: Job, signals: Signals, begin: float) -> dict[str, Any]:
-    given = {**CANDIDATES[job.candidate].values, **dict(job.given), "seed": job.seed}
-    graph, settings = load_split(job.data, job.split, job.seed, Settings(preset="simple", given=given))
+    is_default = job.candidate == DEFAULT
+    values = {} if is_default else CANDIDATES[job.candidate].values
+    wanted = Settings(
+        preset="recommended" if is_default else "simple", given={**values, **dict(job.given), "seed": job.seed}
+    )
+    graph, settings = load_split(job.data, job.split, job.seed, wanted)
     facts = graph.facts()
     resolved = settings.resolve(facts).override(source="memory")
     run = start_run(graph, resolved, None, Callbacks(lambda log: None, signals.should_stop))
@@ -104,6 +109,11 @@ def jobs_of(options: argparse.Namespace) -> Iterator[Job]:
     if unknown:
         raise SystemExit(f"there is no candidate {unknown[0]!r}; choose from {', '.join(CANDIDATES)}")
     given = tuple((name, int(value)) for name, value in (one.split("=") for one in options.set))
+    if options.list is not None:
+        for line in options.list.read_text().splitlines():
+            data, split, seed, name = line.split()
+            yield Job(Path(options.out), data, split, int(seed), name, given)
+        return
     for seed in options.seed_list or range(options.seeds):
         for data in options.data:
             for split in options.split:
@@ -151,6 +161,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--seed-list", type=int, nargs="+", help="these seeds alone")
     parser.add_argument("--candidates", nargs="+", help="some of the candidates, by name")
+    parser.add_argument("--list", type=Path, help="file of lines DATA SPLIT SEED CANDIDATE, these runs alone")
     parser.add_argument("--without", nargs="+", default=[], help="candidates to leave out")
     parser.add_argument("--set", nargs="+", default=[], help="settings such as epochs=200, for all of them")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
@@ -160,4 +171,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    # worker processes find functions by the name of their module
+    from benchmarks.repository import main as importable
+
+    importable()

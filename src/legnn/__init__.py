@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from legnn.automl.automatic import auto
+    from legnn.automl.tune import TuneResult, tune
     from legnn.config import (
         DataSettings,
         GraphFacts,
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 # PyTorch and PyG take seconds to import: a name is imported when it is first used, and `legnn --help` answers at once
 _HOME = {
+    "automl.automatic": "auto",
+    "automl.tune": "TuneResult tune",
     "config": "DataSettings GraphFacts ModelSettings ResolvedSettings SelfTrainingSettings Settings TrainSettings",
     "data": "GraphData statistics",
     "datasets": "CATALOG load prepare_folder",
@@ -59,6 +63,8 @@ __all__ = [
     "Settings",
     "Summary",
     "TrainSettings",
+    "TuneResult",
+    "auto",
     "lift",
     "lifted",
     "load",
@@ -70,6 +76,7 @@ __all__ = [
     "statistics",
     "train",
     "train_seeds",
+    "tune",
 ]
 
 

@@ -14,7 +14,7 @@ KINDS = {
     "gcnii": {"backbone": "gcnii"},
     "appnp": {"backbone": "appnp"},
     "dagnn": {"backbone": "dagnn", "normalize": "joint"},
-    **{name: {"architecture": name} for name in ("gcn_lpa", "label_highway", "boosted_trees")},
+    **{name: {"architecture": name} for name in ("gcn_lpa", "label_highway", "boosted_trees", "metapath_labels")},
 }
 READ_IN_FORWARD = [name for name in KINDS if name != "gcn_lpa"]
 """GCN-LPA reads labels in its second loss alone."""

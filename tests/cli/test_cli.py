@@ -17,7 +17,9 @@ from typer.testing import CliRunner
 
 import legnn
 from legnn import cli
+from legnn.cli import display
 from legnn.io import read_predictions
+from legnn.runs import Member, write_ensemble
 
 QUICK = ("--epochs", "3", "--hidden", "8")
 
@@ -86,8 +88,8 @@ def test_train_prints_a_table_and_the_folder(command):
 
 
 def test_without_out_the_folder_is_named_after_the_run_and_numbered(command, tables):
-    assert command("train", tables, *QUICK).out.endswith("\nruns/tables-gcn-enhanced\n")
-    assert command("train", tables, *QUICK).out.endswith("\nruns/tables-gcn-enhanced-2\n")
+    assert command("train", tables, *QUICK).out.endswith("\nruns/tables\n")
+    assert command("train", tables, *QUICK).out.endswith("\nruns/tables-2\n")
     options = ("--as-train", "--labels", "concat", "--backbone", "sage")
     assert command("train", tables, *QUICK, *options).out.endswith("\nruns/tables-sage-concat-as-train\n")
 
@@ -149,6 +151,94 @@ def test_predict_writes_a_table_and_says_where(command, tables):
     assert "40 predictions" in done.out
     assert read_predictions("p.csv")["id"].tolist() == [f"n{i}" for i in range(40)]
     assert command("predict", "run", "--data", tables).out.endswith("\npredictions.parquet\n")
+
+
+@pytest.fixture
+def ensemble(command, tables):
+    """The folder of an ensemble of two runs, as a user would name it."""
+    command("train", tables, *QUICK, "--out", "auto/runs/gcn")
+    command("train", tables, *QUICK, "--architecture", "mlp", "--out", "auto/runs/mlp")
+    common = {"weight": 0.5, "propagation_steps": 50, "propagation_alpha": 0.9}
+    members = [Member(folder=f"runs/{name}", **common) for name in ("gcn", "mlp")]
+    write_ensemble("auto", members, 1.0, seconds=1.0)
+    return "auto"
+
+
+def test_an_ensemble_predicts_like_a_run(command, tables, ensemble):
+    before = Path("auto/predictions.parquet").read_bytes()
+    done = command("predict", ensemble)
+    assert done.code == 0, done.err
+    assert done.out.endswith("\nauto/predictions.parquet\n")
+    assert Path("auto/predictions.parquet").read_bytes() == before
+    assert "40 predictions" in command("predict", ensemble, "--data", tables, "--out", "p.csv").out
+    refused(
+        command("predict", ensemble, "--postprocess", "correct_and_smooth"),
+        "auto joins runs that have a post-processing each; leave --postprocess out",
+    )
+
+
+def test_the_runs_of_several_seeds_are_averaged(command, tables):
+    command("train", tables, *QUICK, "--seeds", "2", "--out", "seeds")
+    done = command("predict", "seeds", "--out", "p.csv")
+    assert done.code == 0, done.err
+    runs = [legnn.Run.open(f"seeds/seed-{k}") for k in (0, 1)]
+    expected = sum(run.predict_proba() for run in runs).max(axis=1) / 2
+    np.testing.assert_allclose(read_predictions("p.csv")["confidence"], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["predict", "evaluate", "plot"])
+def test_a_damaged_or_missing_member_is_one_sentence(command, ensemble, name):
+    weights = Path("auto/runs/gcn/weights.safetensors")
+    weights.write_bytes(weights.read_bytes()[:-5])
+    refused(command(name, ensemble), "auto/runs/gcn/weights.safetensors is damaged")
+    shutil.rmtree("auto/runs/mlp")
+    shutil.rmtree("auto/runs/gcn")
+    refused(command(name, ensemble), "there is no run folder auto/runs/gcn")
+
+
+def test_an_ensemble_is_drawn_and_not_analyzed(command, ensemble):
+    assert command("plot", ensemble).out == "auto/ensemble.png\n"
+    assert Path("auto/ensemble.png").stat().st_size > 1000
+    refused(command("analyze", ensemble), "auto is an ensemble", "analyze its runs, such as auto/runs/gcn")
+
+
+def test_evaluate_prints_scores_of_splits_and_classes_and_writes_all_of_it(command, ensemble):
+    done = command("evaluate", ensemble, "--out", "e.json")
+    assert done.code == 0, done.err
+    found, result = json.loads(Path("e.json").read_text()), json.loads(Path("auto/result.json").read_text())
+    for split in ("val", "test", "train_out_of_fold"):
+        assert found[split] == result[split]
+        assert f"{result[split]['accuracy']:.4f}" in done.out
+    for one in found["classes"]:
+        words = rf"{one['name']} +{one['precision']:.4f} +{one['recall']:.4f} +{one['f1']:.4f} +{one['support']}"
+        assert re.search(words, done.out), words
+    for k, row in enumerate(found["confusion"]):
+        assert re.search(rf"{k + 1} class {k} +{' +'.join(map(str, row))} *\n", done.out), row
+    assert f"ECE {found['ece']:.4f}, Brier score {found['brier']:.4f}" in done.out
+    assert done.out.endswith("\ne.json\n")
+
+
+def test_evaluate_of_a_run_gives_its_scores(command, tables):
+    command("train", tables, *QUICK, "--out", "run")
+    done = command("evaluate", "run", "--data", tables, "--device", "cpu")
+    assert done.code == 0, done.err
+    assert f"{legnn.Run.open('run').result.test.accuracy:.4f}" in done.out
+    refused(command("evaluate", "run", "--out", "e.txt"), "an evaluation goes to a .json file, not to e.txt")
+    refused(command("evaluate", "none"), "there is no run folder none")
+
+
+def test_a_confusion_that_does_not_fit_is_cut_to_the_largest_classes(command, tables, tmp_path, monkeypatch):
+    wide = table_folder(tmp_path / "wide", small_data(nodes=240, classes=24, channels=24))
+    command("train", wide, *QUICK, "--out", "run")
+    monkeypatch.setattr(display._out, "_width", 80)
+    done = command("evaluate", "run", "--out", "e.json")
+    assert done.code == 0, done.err
+    cut = re.search(r"and (\d+) smaller classes; --out FILE.json has all", done.out)
+    assert cut is not None
+    header = re.search(r"^ +(1 +2 .*) others *$", done.out, flags=re.MULTILINE)
+    assert header is not None
+    assert len(header[1].split()) + int(cut[1]) == 24
+    assert max(len(line) for line in done.out.splitlines()) <= 80
 
 
 def test_plot_draws_a_picture_and_says_where(command, tables):
@@ -260,7 +350,7 @@ def test_help_shows_every_default(name):
     done = CliRunner().invoke(cli.app, [name, "--help"], env={"COLUMNS": "250", "TERM": "dumb", "NO_COLOR": "1"})
     assert done.exit_code == 0
     if name == "train":
-        for default in ("[digits]", "[by labels]", "[gcn]", "[0.7]", "[runs/…]", "[recommended]"):
+        for default in ("[digits]", "[by graph]", "[relation]", "[0.7]", "[runs/…]", "[recommended]"):
             assert default in done.output
 
 
@@ -345,7 +435,10 @@ def test_bad_data_get_one_sentence_and_leave_nothing_behind(command, tables, dam
         (["train", "digits", "--lr", "-1"], ["lr must be above 0"]),
         (["train", "digits", "--hidden", "wide"], ["hidden must be a whole number, got 'wide'"]),
         (["train", "digits", "--norm", "bach"], ["norm must be one of none, batch, layer", "did you mean 'batch'"]),
-        (["train", "digits", "--preset", "papr"], ["preset must be one of recommended, paper", "did you mean 'paper'"]),
+        (
+            ["train", "digits", "--preset", "papr"],
+            ["preset must be one of recommended, simple, paper", "did you mean 'paper'"],
+        ),
         (["predict", "nowhere", "--device", "tpu"], ["there is no run folder nowhere"]),
         (["train", "digits", "--alpha", "1.5"], ["alpha must be above 0 and at most 1"]),
         (["train", "digits", "--alpha", "0.0001"], ["leaves none to predict"]),

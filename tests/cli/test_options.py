@@ -12,6 +12,7 @@ from legnn.cli.options import flag, with_flags
 from legnn.cli.training import _new_folder, train
 from legnn.config import PRESETS, SECTIONS, SETTINGS, Settings
 from legnn.config.designs import DESIGNS
+from legnn.config.duration import parse_duration
 
 ENVIRONMENT = {"COLUMNS": "400", "TERM": "dumb", "NO_COLOR": "1"}
 
@@ -97,3 +98,16 @@ def test_a_message_names_options_where_the_library_names_settings(message, typed
 def test_a_run_folder_is_named_after_the_model_that_the_preset_trains(tmp_path, monkeypatch, preset, given, name):
     monkeypatch.chdir(tmp_path)
     assert _new_folder("digits", Settings(preset=preset, given=given)) == Path("runs") / name
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("90s", 90), ("10m", 600), ("1.5h", 5400), (" 2 h ", 7200), ("0.5s", 0.5)]
+)
+def test_a_duration_is_a_number_and_a_unit(text, seconds):
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "m", "10 minutes", "-5m", "0", "1e3", "1h30m", "nan", "inf", "9" * 400, "٣m"])
+def test_another_duration_is_refused_with_what_would_be_right(text):
+    with pytest.raises(legnn.InputError, match=r"budget must be a time above 0 such as 90s, 10m or 1\.5h, got"):
+        parse_duration(text)

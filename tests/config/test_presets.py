@@ -5,7 +5,9 @@ from dataclasses import asdict
 import pytest
 
 from legnn.config import FEW_LABELS, PRESETS, SETTINGS, GraphFacts, Settings
+from legnn.config.candidates import CANDIDATES
 from legnn.config.designs import DESIGNS
+from legnn.config.portfolio import Default, learned_portfolio
 
 MANY = FEW_LABELS * 3
 
@@ -30,14 +32,14 @@ def test_nothing_is_left_open_for_few_labels_or_for_many(preset, num_train):
     assert chosen.preset == preset
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-def test_a_preset_chooses_what_the_help_calls_chosen(preset):
-    chosen = PRESETS[preset].choose(facts(), {})
+def test_the_recommended_preset_chooses_what_the_help_calls_chosen():
+    chosen = PRESETS["recommended"].choose(facts(), {})
     assert {name for name, one in SETTINGS.items() if one.chosen and one.section != "data"} <= set(chosen)
 
 
 def test_few_labels_get_a_smaller_model_than_many():
-    few, many = Settings().resolve(facts(MANY - 1)), Settings().resolve(facts(MANY))
+    simple = Settings(preset="simple")
+    few, many = simple.resolve(facts(MANY - 1)), simple.resolve(facts(MANY))
     assert few.model.layers < many.model.layers
     assert few.model.hidden <= many.model.hidden
     assert few.train.weight_decay > many.train.weight_decay
@@ -55,8 +57,8 @@ MANY_EXPECTED = {
 
 
 @pytest.mark.parametrize(("num_train", "expected"), [(MANY - 1, FEW_EXPECTED), (MANY, MANY_EXPECTED)])
-def test_the_recommended_values_are_those_that_were_measured(num_train, expected):
-    chosen = values(Settings().resolve(facts(num_train)))
+def test_the_simple_values_are_those_that_comparisons_were_made_with(num_train, expected):
+    chosen = values(Settings(preset="simple").resolve(facts(num_train)))
     assert {name: chosen[name] for name in expected} == expected
 
 
@@ -83,13 +85,45 @@ def test_what_is_given_is_not_chosen(preset):
 def test_graphsage_has_a_linear_residual_of_its_own():
     for preset in OURS:
         settings = Settings(preset=preset).override(backbone="sage")
-        assert settings.resolve(facts(MANY)).model.residual == "identity"
+        assert settings.resolve(facts(MANY)).model.residual in ("identity", "none")
 
 
 def test_choosing_twice_changes_nothing():
-    once = Settings().resolve(facts())
+    once = Settings().override(as_train=False).resolve(facts())
     given = {name: value for name, value in values(once).items() if SETTINGS[name].section != "self_training"}
-    assert Settings(given=given).resolve(facts(MANY)) == once
+    assert Settings(given={**given, "as_train": False}).resolve(facts(MANY)) == once
+
+
+HOMOPHILIES = [None, 0.1, 0.9]
+
+
+@pytest.mark.parametrize("homophily", HOMOPHILIES)
+@pytest.mark.parametrize("num_train", [15, MANY])
+def test_the_recommended_settings_are_the_candidate_that_the_portfolio_names(num_train, homophily):
+    graph = facts(num_train, train_homophily=homophily)
+    best = learned_portfolio().default(graph).candidates[0]
+    chosen, alone = Settings().resolve(graph), Settings(preset="simple", given=dict(CANDIDATES[best].values))
+    expected = alone.resolve(graph)
+    assert (chosen.model, chosen.train, chosen.self_training) == (
+        expected.model, expected.train, expected.self_training
+    )  # fmt: skip
+    assert repr(best) in Settings().explain(graph)
+
+
+@pytest.mark.parametrize("backbone", ["gcn", "sage", "gat", "gatv2", "gin", "gcnii", "appnp", "dagnn"])
+@pytest.mark.parametrize("homophily", HOMOPHILIES)
+def test_a_backbone_that_is_given_gets_settings_that_fit_it(backbone, homophily):
+    model = Settings().override(backbone=backbone).resolve(facts(train_homophily=homophily)).model
+    assert model.backbone == backbone
+    if backbone in ("sage", "gcnii"):
+        assert model.residual != "linear"
+
+
+def test_an_explanation_names_the_facts_that_decided():
+    rule = Default(conditions={"few_labels": True, "homophilous": False}, candidates=["legnn-gcn-wide"])
+    words = rule.explain(facts(15, train_homophily=0.1))
+    assert "few labels a class (5)" in words
+    assert "0.10 within" in words
 
 
 def test_word_counts_keep_their_zeros_and_other_features_are_standardized():

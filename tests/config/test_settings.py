@@ -91,9 +91,9 @@ def test_a_whole_number_will_do_for_a_fraction(tmp_path):
         ("7: 8", "unknown key '7'"),
         (
             "preset: papr",
-            r"preset must be one of recommended, paper, published, .*, got 'papr' \(did you mean 'paper'\?\)",
+            r"preset must be one of recommended, simple, paper, published, .*, got 'papr' \(did you mean 'paper'\?\)",
         ),
-        ("preset: [paper]", r"preset must be one of recommended, paper, published, .*, got \['paper'\]"),
+        ("preset: [paper]", r"preset must be one of recommended, simple, paper, published, .*, got \['paper'\]"),
         ("train: {epochs: many}", "train.epochs must be a whole number, got 'many'"),
         ("train: {epochs: 1.5}", "train.epochs must be a whole number, got 1.5"),
         ("train: {epochs: true}", "train.epochs must be a whole number, got True"),

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.utils.class_weight import compute_class_weight
 from tests.graphs import small_data
 
 import legnn
@@ -25,7 +26,7 @@ from legnn.training import (
     Task,
     training_confidence,
 )
-from legnn.training.objective import CandidateLogits, StepLosses
+from legnn.training.objective import CandidateLogits, StepLosses, balanced_class_weight
 
 CPU = torch.device("cpu")
 
@@ -296,3 +297,52 @@ def test_where_no_truth_is_known_the_accuracy_of_pseudo_labels_is_null_in_the_jo
     assert all(log["pseudo_labels"] > 0 for log in unknown)
     known = journal(threshold=0.01, use_tc=False)
     assert all(0 <= log["pseudo_label_accuracy"] <= 1 for log in known)
+
+
+# --- class weights ---------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=60))
+@settings(max_examples=50, deadline=None)
+def test_balanced_class_weights_are_those_of_scikit_learn_for_the_classes_that_occur(labels):
+    y = torch.tensor(labels)
+    occurs = torch.unique(y)
+    expected = compute_class_weight("balanced", classes=occurs.numpy(), y=y.numpy())
+    found = balanced_class_weight(y, 6)
+    torch.testing.assert_close(found[occurs].double(), torch.from_numpy(expected), check_dtype=False)
+    assert found.sum() == pytest.approx(float(found[occurs].sum())), "a class that does not occur has no weight"
+
+
+def test_the_balanced_supervised_loss_is_the_mean_over_classes_of_their_means():
+    y = torch.tensor([0] * 7 + [1] * 2 + [3])
+    logits = torch.randn(10, 4, dtype=torch.double)
+    objective = Objective(class_weight=balanced_class_weight(y, 4).double())
+    each = F.cross_entropy(logits, y, reduction="none")
+    expected = torch.stack([each[y == c].mean() for c in (0, 1, 3)]).mean()
+    torch.testing.assert_close(objective.losses(logits, y, None, 1.0).supervised, expected)
+    plain = Objective().losses(logits, y, None, 1.0).supervised
+    torch.testing.assert_close(plain, each.mean())
+
+
+def test_pseudo_labels_are_not_weighted_by_their_class():
+    y = torch.tensor([0, 0, 0, 1])
+    logits, candidates = torch.randn(4, 2), CandidateLogits(torch.arange(5), torch.randn(5, 2))
+    rule = as_train(threshold=0.01)
+    found = [
+        Objective(rule=rule, class_weight=weight).losses(logits, y, candidates, 1.0)
+        for weight in (None, balanced_class_weight(y, 2))
+    ]
+    assert found[0].supervised != found[1].supervised
+    assert torch.equal(found[0].pseudo, found[1].pseudo)
+
+
+@pytest.mark.parametrize("batch", ["full", 8])
+def test_runs_train_with_balanced_classes(batch):
+    data = small_data()
+    # three in four training nodes of the last class lose their split
+    last = (data.train_mask & (data.y == 2)).nonzero().flatten()
+    data.train_mask[last[len(last) // 4 :]] = False
+    options = {"batch": batch, "epochs": 3, "hidden": 8, "seed": 1}
+    balanced, plain = (legnn.train(data, class_weights=weights, **options) for weights in ("balanced", "none"))
+    assert balanced.result.epochs == 3
+    assert not balanced.predict_proba().equals(plain.predict_proba())

@@ -21,7 +21,7 @@ from legnn.analysis.smoothness import graph_difference, label_differences, relat
 from legnn.analysis.tables import write_csv, write_table
 from legnn.errors import InputError, plural
 from legnn.nn import LEGNN
-from legnn.runs import NodeRepresentations, Run, RunFolder, is_seeds_folder, seed_folders
+from legnn.runs import Ensemble, NodeRepresentations, Run, RunFolder, is_ensemble_folder, is_seeds_folder, seed_folders
 
 TEST, HIDDEN, SHOWN = "test", "all, hidden", "all, shown"
 """The nodes of a row: test nodes, which show no label; all nodes of known class, none showing its own label; the same
@@ -67,6 +67,9 @@ def find_runs(paths: Iterable[Path]) -> list[Path]:
     """Returns the run folders of `paths`, each once, with those of its seeds in the place of a folder of several."""
     found: list[Path] = []
     for path in paths:
+        if is_ensemble_folder(path):
+            member = path / Ensemble.open(path).members[0].folder
+            raise InputError(f"{path} is an ensemble, which has no representations; analyze its runs, such as {member}")
         found += seed_folders(path) if is_seeds_folder(path) else [path]
     return list({folder.resolve(): folder for folder in found}.values())
 

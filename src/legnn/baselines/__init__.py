@@ -14,6 +14,7 @@ from legnn.baselines.hgconv import HGConv
 from legnn.baselines.jknet import JKNet
 from legnn.baselines.label_highway import LabelHighway
 from legnn.baselines.label_propagation import LabelPropagation
+from legnn.baselines.metapath_labels import MetapathLabels
 from legnn.baselines.mlp import MLP
 from legnn.baselines.pyg_gcn import PyGGCN
 from legnn.baselines.r_gsn import RGSN
@@ -51,6 +52,7 @@ ARCHITECTURES: dict[str, Callable[[ModelSettings, DataShape], Model]] = {
     "gcn_lpa": GCNLPA,
     "label_highway": LabelHighway,
     "boosted_trees": BoostedTrees,
+    "metapath_labels": MetapathLabels,
     "hgconv": HGConv,
     "hetsann": HetSANN,
     "r_hgnn": RHGNN,

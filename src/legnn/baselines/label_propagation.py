@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from legnn.baselines.gcn_propagation import gcn_propagate
@@ -25,7 +24,8 @@ def diffuse(graph: LabelGraph, x: Tensor, steps: int, alpha: float, least: float
 
 def shown_one_hot(graph: LabelGraph) -> Tensor:
     """`Y` `[M, C]`: one-hot rows of the nodes that show their label, zero for the others."""
-    rows = F.one_hot(graph.y, graph.num_classes).float()
+    # not `one_hot`, which may synchronize to check the classes
+    rows = torch.zeros(graph.y.numel(), graph.num_classes, device=graph.y.device).scatter(1, graph.y[:, None], 1.0)
     return rows.new_zeros(graph.num_nodes, graph.num_classes).index_copy(0, graph.shown, rows)
 
 

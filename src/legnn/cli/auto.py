@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from pathlib import Path
 from typing import Annotated, Any
 
-from legnn.cli.options import argument, option, parse_duration, with_settings
-from legnn.cli.processes import is_rank_zero, stop_on_signal
+from legnn.cli.options import argument, option, with_settings
+from legnn.cli.processes import is_rank_zero, stop_on_signal, typed_command
 from legnn.config import SECTIONS
+from legnn.config.duration import parse_duration
+from legnn.errors import Interrupted
 
 
 @with_settings(*SECTIONS, without=("source", "seed"))
@@ -17,49 +20,45 @@ def auto(
     budget: Annotated[str, option("Time for everything, such as 90s, 10m or 1.5h [10m]")] = "10m",
     single: Annotated[bool, option("Return the best single model, not an ensemble")] = False,
     jobs: Annotated[int | None, option("Candidates at a time [one a core; on a GPU at most 8]")] = None,
-    candidates: Annotated[str | None, option("Candidates by name, joined by commas [the portfolio]")] = None,
+    only: Annotated[str | None, option("Candidates by name, joined by commas [the portfolio]")] = None,
     seed: Annotated[int, option("Seed of the candidates and of their changes [0]")] = 0,
     out: Annotated[Path | None, option("Folder of the search [runs/DATA-auto]")] = None,
     **given: Any,
 ) -> None:
     """Find the best model in a given time: a portfolio of settings, changes of its leaders, and an ensemble.
 
-    Everything is chosen by validation nodes alone. The same command with the same --out continues after an interruption,
+    Everything is chosen by validation nodes alone. The same command with the same --out continues after an interruption
     or with a larger --budget. Settings that are given hold for every candidate.
     """
     began = time.time()
-    seconds = parse_duration(budget, "budget")
+    parse_duration(budget)
 
-    from legnn.auto.automatic import LEADERBOARD
-    from legnn.auto.automatic import auto as search
+    from legnn.automl.automatic import LEADERBOARD, new_folder
+    from legnn.automl.automatic import auto as search
     from legnn.cli.display import show_result
     from legnn.cli.search_display import SearchProgress, show_leaderboard
 
-    folder = out or _new_folder(data)
-    names = None if candidates is None else [name.strip() for name in candidates.split(",") if name.strip()]
-    with stop_on_signal() as should_stop, SearchProgress() as progress:
-        found = search(
-            data,
-            budget=seconds,
-            out=folder,
-            single=single,
-            jobs=jobs,
-            seed=seed,
-            candidates=names,
-            began=began,
-            on_progress=progress.show,
-            should_stop=should_stop,
-            **given,
-        )
+    folder = out or new_folder(data)
+    names = None if only is None else [name.strip() for name in only.split(",") if name.strip()]
+    try:
+        with stop_on_signal() as should_stop, SearchProgress() as progress:
+            found = search(
+                data,
+                budget=budget,
+                out=folder,
+                single=single,
+                jobs=jobs,
+                seed=seed,
+                only=names,
+                began=began,
+                on_progress=progress.show,
+                should_stop=should_stop,
+                **given,
+            )
+    except Interrupted:
+        # without --out the next search would have another folder
+        place = "" if out else f" --out {shlex.quote(str(folder))}"
+        raise Interrupted(None, folder, command=typed_command() + place) from None
     if is_rank_zero():
         show_leaderboard(folder / LEADERBOARD)
         show_result(found.result, folder)
-
-
-def _new_folder(source: str) -> Path:
-    """Returns `runs/DATA-auto`, with a number where that is taken."""
-    name, number = f"{Path(source).resolve().name}-auto", 2
-    place = Path("runs") / name
-    while place.exists():
-        place, number = Path("runs") / f"{name}-{number}", number + 1
-    return place

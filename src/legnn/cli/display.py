@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,10 +15,14 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from legnn.errors import plural
+
 if TYPE_CHECKING:
     import pandas as pd
 
-    from legnn.analysis import Report
+    from legnn.analysis import Evaluation, Report
+    from legnn.automl.tune import Progress as TuneState
+    from legnn.automl.tune import TuneResult
     from legnn.data import Statistics
     from legnn.experiments import Experiment
     from legnn.experiments.execution import Progress as RunsState
@@ -33,12 +38,11 @@ PLAIN_SECONDS = 10.0
 
 
 def show_result(result: Result, folder: Path) -> None:
-    """Prints the scores of one run."""
+    """Prints the scores of one run or ensemble."""
     _show_scores(result, "{:.4f}".format, title=None)
-    _out.print(
-        f"best epoch {result.best_epoch} of {result.epochs}, {result.parameters:,} parameters, "
-        f"{result.seconds:.1f} s on {result.device}"
-    )
+    # an ensemble has no best epoch
+    epochs = f"best epoch {result.best_epoch} of {result.epochs}" if result.best_epoch else f"{result.epochs} epochs"
+    _out.print(f"{epochs}, {result.parameters:,} parameters, {result.seconds:.1f} s on {result.device}")
     show_notes(result.notes)
     print_path(folder)
 
@@ -54,7 +58,7 @@ def show_summary(summary: Summary, folder: Path) -> None:
     print_path(folder)
 
 
-def _show_scores(found: Result | Summary, written: Callable[[Any], str], title: str | None) -> None:
+def _show_scores(found: Result | Summary | Evaluation, written: Callable[[Any], str], title: str | None) -> None:
     table = Table(title=title)
     for header in ("", "accuracy", "macro-F1"):
         table.add_column(header, justify="right" if header else "left")
@@ -72,6 +76,69 @@ def show_predictions(table: pd.DataFrame, place: Path) -> None:
         shown.add_row(str(name) or "none", f"{len(part):,}", f"{part['confidence'].mean():.3f}")
     _out.print(shown)
     print_path(place)
+
+
+MOST_CLASSES = 40
+"""Most classes in a table of them; a file has all."""
+LONGEST_NAME, SHORT_NAME = 24, 4
+
+
+def show_evaluation(found: Evaluation) -> None:
+    """Prints scores of splits and classes, the confusion of the largest classes, and calibration."""
+    _show_scores(found, "{:.4f}".format, title=None)
+    if found.num_nodes:
+        of_nodes = f"{found.num_nodes:,} {found.nodes} nodes"
+        _show_classes(found, of_nodes)
+        _show_confusion(found, of_nodes)
+        print_line(f"{of_nodes}: ECE {found.ece:.4f}, Brier score {found.brier:.4f}")
+    show_notes(found.notes)
+
+
+def _largest_classes(found: Evaluation, most: int) -> list[int]:
+    """The classes in their order; where there are too many, the largest, by size."""
+    every = range(len(found.classes))
+    return [*every] if len(every) <= most else sorted(every, key=lambda c: -found.classes[c].support)[:most]
+
+
+def _print_cut(found: Evaluation, shown: list[int]) -> None:
+    more = len(found.classes) - len(shown)
+    if more:
+        print_line(f"and {more:,} smaller {'class' if more == 1 else 'classes'}; --out FILE.json has all")
+
+
+def _show_classes(found: Evaluation, of_nodes: str) -> None:
+    table = Table(title=f"classes, {of_nodes}", box=box.SIMPLE_HEAD, padding=(0, 1))
+    for header in ("class", "precision", "recall", "F1", "nodes"):
+        table.add_column(header, justify="left" if header == "class" else "right")
+    shown = _largest_classes(found, MOST_CLASSES)
+    for one in (found.classes[c] for c in shown):
+        scores = (f"{value:.4f}" for value in (one.precision, one.recall, one.f1))
+        table.add_row(str(one.name), *scores, f"{one.support:,}")
+    _out.print(table)
+    _print_cut(found, shown)
+
+
+def _show_confusion(found: Evaluation, of_nodes: str) -> None:
+    names = [str(one.name) for one in found.classes]
+    # long names would leave room for a few columns: those have numbers, which stand before the names of the rows
+    is_numbered = max(map(len, names)) > SHORT_NAME
+    rows = min(max(map(len, names)) + 3, LONGEST_NAME)
+    cell = max(len(str(max(max(row) for row in found.confusion))), 3 if is_numbered else SHORT_NAME) + 1
+    shown = _largest_classes(found, max((_out.width - rows - len(" others ")) // cell, 2))
+    is_cut = len(shown) < len(names)
+    title = f"confusion, {of_nodes}: true classes by row, predicted ones by column"
+    table = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("")
+    headers = [str(k) if is_numbered else names[c] for k, c in enumerate(shown, 1)]
+    for header in [*headers, "others"] if is_cut else headers:
+        table.add_column(header, justify="right", no_wrap=True)
+    for k, c in enumerate(shown, 1):
+        counts = [found.confusion[c][other] for other in shown]
+        others = [found.classes[c].support - sum(counts)] if is_cut else []
+        row = f"{k} {names[c]}"[:LONGEST_NAME] if is_numbered else names[c]
+        table.add_row(row, *(str(count) for count in counts + others))
+    _out.print(table)
+    _print_cut(found, shown)
 
 
 def show_analysis(report: Report, folder: Path) -> None:
@@ -177,6 +244,45 @@ class RunsProgress(Progress):
         if self._task is None:
             self._task = self.add_task("training", total=runs.total, words="")
         self.update(self._task, total=runs.total, completed=ended, words=words)
+
+
+class TrialProgress(Progress):
+    """A progress line over the trials of a search; where standard error is no terminal, a line now and then."""
+
+    def __init__(self) -> None:
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[words]}"))
+        self._is_plain = not sys.stderr.isatty()
+        super().__init__(*columns, TimeElapsedColumn(), console=_err, disable=self._is_plain, transient=True)
+        self._task: TaskID | None = None
+        self._last = time.monotonic()
+
+    def show(self, now: TuneState) -> None:
+        """Moves the line."""
+        words = f"trial {now.trial + 1}" + ("" if now.trials is None else f" of {now.trials}")
+        words += "" if now.best is None else f", best val {now.best:.4f}"
+        words += "" if now.seconds_left is None else f", {duration(now.seconds_left)} left"
+        if self._is_plain:
+            if time.monotonic() - self._last > PLAIN_SECONDS:
+                self._last = time.monotonic()
+                _err.print(words, highlight=False)
+            return
+        if now.log is not None:
+            words += f", epoch {now.log.epoch} val {now.log.val_accuracy:.4f}"
+        if self._task is None:
+            self._task = self.add_task("tuning", total=now.trials, words="")
+        self.update(self._task, completed=now.trial, words=words)
+
+
+def show_tuned(found: TuneResult) -> None:
+    """Prints how the trials ended, the settings of the best, and its scores."""
+    ended = Counter(one.state for one in found.trials)
+    print_line(f"{plural(len(found.trials), 'trial')}: " + ", ".join(f"{ended[state]} {state}" for state in ended))
+    print_line(f"best on validation: trial {found.best.number}, accuracy {found.best.val:.4f}")
+    table = Table("setting", "value", box=box.SIMPLE_HEAD, padding=(0, 1))
+    for name, value in found.best.chosen.items():
+        table.add_row(name, ("no", "yes")[value] if isinstance(value, bool) else str(value))
+    _out.print(table)
+    show_result(found.result, found.folder / "best.yaml")
 
 
 def duration(seconds: float) -> str:

@@ -1,9 +1,11 @@
-"""Signals, and which of several processes writes to the terminal."""
+"""The command of this process, signals, and which of several processes writes to the terminal."""
 
 from __future__ import annotations
 
 import os
+import shlex
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +13,11 @@ from types import FrameType
 
 SECONDS_FOR_RANK_ZERO = 20.0
 """How long the other processes wait for the first one to print what is wrong; torchrun ends them when it has."""
+
+
+def typed_command() -> str:
+    """The command as it was typed."""
+    return shlex.join(["legnn", *sys.argv[1:]])
 
 
 def is_rank_zero() -> bool:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from legnn.cli.options import argument, option, with_flags, with_settings
-from legnn.cli.processes import stop_on_signal
+from legnn.cli.processes import stop_on_signal, typed_command
 from legnn.config import SECTIONS
 from legnn.errors import InputError, Interrupted, did_you_mean, plural
 
@@ -96,7 +94,7 @@ def _train(plan: Plan, jobs: int | None, device: str) -> tuple[int, int]:
         )
         is_stopped = should_stop()
     if is_stopped:
-        raise Interrupted(None, None, command=_command())
+        raise Interrupted(None, None, command=typed_command())
     for error, number in Counter(str(outcome.error) for outcome in progress.failed).items():
         print_error(with_flags(f"{plural(number, 'run')}: {error}"))
     return len(progress.failed), progress.total
@@ -107,7 +105,7 @@ def _report(plan: Plan) -> None:
     from legnn.experiments.reports import write_report
 
     report = plan.experiment.make(plan)
-    files = write_report(plan, report, _command())
+    files = write_report(plan, report, typed_command())
     print_text(files[0].read_text(encoding="utf-8"))
     for file in files:
         print_path(file)
@@ -118,8 +116,3 @@ def _list() -> None:
     from legnn.experiments import EXPERIMENTS
 
     show_experiments(EXPERIMENTS.values())
-
-
-def _command() -> str:
-    """The command as it was typed."""
-    return shlex.join(["legnn", *sys.argv[1:]])

@@ -1,34 +1,38 @@
-"""The commands that read runs: `predict`, `plot` and `analyze`."""
+"""The commands that read runs and ensembles: `predict`, `evaluate`, `plot` and `analyze`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated, Any
 
-from legnn.cli.options import argument, option, with_settings
+from legnn.cli.options import argument, flag, option, with_settings
+from legnn.errors import InputError
+
+_RUN = "Folder of a finished run, of an ensemble, or of runs with several seeds, which are averaged"
+_DATA = "Another graph with the same features, such as the run's own grown since"
 
 
 @with_settings("device", "postprocess", "propagation_steps", "propagation_alpha", panels=False)
 def predict(
-    run: Annotated[Path, argument("Folder of a finished run")],
-    data: Annotated[
-        str | None, option("Another graph with the same features, such as the run's own grown since")
-    ] = None,
+    run: Annotated[Path, argument(_RUN)],
+    data: Annotated[str | None, option(_DATA)] = None,
     out: Annotated[Path | None, option("File for the predictions, .parquet or .csv")] = None,
     **given: Any,
 ) -> None:
-    """Predict every node with a finished run, none from its own label.
+    """Predict every node with a finished run or an ensemble, none from its own label.
 
     The predictions go to --out; without it to predictions.parquet, in the run's folder for the run's own graph and in
     the current folder for another graph or another post-processing.
     """
     from legnn.cli.display import show_predictions
     from legnn.io import write_predictions
-    from legnn.runs import Run
+    from legnn.runs import Ensemble, open_run
 
     device = {name: given.pop(name) for name in ("device",) if name in given}
-    found, is_as_trained = Run.open(run), data is None and not given
+    found, is_as_trained = open_run(run), data is None and not given
     if given:
+        if isinstance(found, Ensemble):
+            raise InputError(f"{run} joins runs that have a post-processing each; leave {flag(min(given))} out")
         found = found.with_postprocess(given.pop("postprocess", found.settings.model.postprocess), **given)
     table = found.predict(data, **device)
     place = out or (run / "predictions.parquet" if is_as_trained else Path("predictions.parquet"))
@@ -36,17 +40,49 @@ def predict(
     show_predictions(table, place)
 
 
-def plot(
-    run: Annotated[Path, argument("Folder of a run, finished or not")],
-    out: Annotated[Path | None, option("Picture, .png, .svg or .pdf [RUN/curves.png]")] = None,
+@with_settings("device", panels=False)
+def evaluate(
+    run: Annotated[Path, argument(_RUN)],
+    data: Annotated[str | None, option(_DATA)] = None,
+    out: Annotated[Path | None, option("File for all that is found, .json")] = None,
+    **given: Any,
 ) -> None:
-    """Draw the course of a run: accuracy, loss and, with AS-Train, pseudo labels by epoch."""
-    from legnn.analysis import draw_curves
-    from legnn.cli.display import print_path
-    from legnn.runs import RunFolder
+    """Score a finished run or an ensemble: splits, classes, confusion, calibration.
 
-    place = out or run / "curves.png"
-    draw_curves(RunFolder.open(run), place)
+    Classes, confusion and calibration are of the test split; without one, of all labeled nodes but training nodes.
+    """
+    from legnn.analysis import evaluate_run
+    from legnn.cli.display import print_path, show_evaluation
+    from legnn.runs import open_run
+    from legnn.typed_json import write_json
+
+    if out is not None and out.suffix != ".json":
+        raise InputError(f"an evaluation goes to a .json file, not to {out}")
+    found = evaluate_run(open_run(run), data, **given)
+    show_evaluation(found)
+    if out is not None:
+        write_json(out, found)
+        print_path(out)
+
+
+def plot(
+    run: Annotated[Path, argument("Folder of a run, finished or not, or of an ensemble")],
+    out: Annotated[Path | None, option("Picture, .png, .svg or .pdf [curves.png or ensemble.png in RUN]")] = None,
+) -> None:
+    """Draw the course of a run: accuracy, loss and, with AS-Train, pseudo labels by epoch.
+
+    Of an ensemble: the weights and validation accuracies of its members, and the leaderboard, if there is one.
+    """
+    from legnn.analysis import draw_curves, draw_ensemble
+    from legnn.cli.display import print_path
+    from legnn.runs import Ensemble, RunFolder, is_ensemble_folder, is_seeds_folder
+
+    if is_ensemble_folder(run) or is_seeds_folder(run):
+        place = out or run / "ensemble.png"
+        draw_ensemble(Ensemble.open(run), place)
+    else:
+        place = out or run / "curves.png"
+        draw_curves(RunFolder.open(run), place)
     print_path(place)
 
 

@@ -17,8 +17,8 @@ from rich.text import Text
 from legnn.cli.display import PLAIN_SECONDS, duration
 
 if TYPE_CHECKING:
-    from legnn.auto.clock import Clock
-    from legnn.auto.search import Row
+    from legnn.automl.clock import Clock
+    from legnn.automl.search import Row
 
 SHOWN = 8
 """Candidates of the live leaderboard."""
@@ -70,10 +70,10 @@ def _table(rows: Sequence[Row]) -> Table:
 
 
 def show_leaderboard(path: Path) -> None:
-    """Prints the leaderboard of a finished search, members first among equals."""
+    """Prints the leaderboard of a finished search: its first rows, and all members."""
     import pandas as pd
 
-    found = pd.read_csv(path, keep_default_na=False)
+    found = pd.read_csv(path, keep_default_na=False, na_values={"test": [""]})
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), title="by validation accuracy; test chooses nothing")
     for header in ("candidate", "", "validation", "test", "seconds", "weight"):
         table.add_column(header, justify="left" if header in ("candidate", "") else "right")
@@ -81,7 +81,8 @@ def show_leaderboard(path: Path) -> None:
     for row in shown.to_dict("records"):
         smooth = "C&S" if row["postprocess"] == "correct_and_smooth" else ""
         weight = f"{row['weight']:.2f}" if row["weight"] > 0 else ""
-        table.add_row(row["name"], smooth, f"{row['val']:.4f}", f"{row['test']:.4f}", f"{row['seconds']:.1f}", weight)
+        test = "" if pd.isna(row["test"]) else f"{row['test']:.4f}"  # of data without test nodes
+        table.add_row(row["name"], smooth, f"{row['val']:.4f}", test, f"{row['seconds']:.1f}", weight)
     _out.print(table)
     if len(shown) < len(found):
         _out.print(f"{len(found) - len(shown)} more in {path}", soft_wrap=True, highlight=False)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from legnn.cli.options import argument, option, with_settings
 from legnn.cli.processes import is_rank_zero, stop_on_signal
-from legnn.config import PRESETS, SECTIONS, SETTINGS, Settings
+from legnn.config import PRESETS, SECTIONS, Settings
 from legnn.config.designs import DESIGNS
 from legnn.errors import InputError
 
@@ -34,7 +34,7 @@ def train(
 ) -> None:
     """Train on a partly labeled graph, score it, and keep the run in a folder.
 
-    Settings marked "by labels" are chosen from how many labels the graph has.
+    Settings marked "by graph" are those that did best on real graphs like this one.
     """
     if resume is not None:
         if given or any(value is not None for value in (data, seeds, preset, config, out)):
@@ -86,12 +86,12 @@ def _follow(start: Callable[..., Any], folder: Path, *, has_seeds: bool) -> None
 
 
 def _new_folder(source: str, settings: Settings) -> Path:
-    """Returns `runs/DATA-MODEL[-as-train]`, with a number where that is taken; our model is `BACKBONE-LABELS`."""
-    defaults = {name: one.default for name, one in SETTINGS.items()}
-    chosen = {**defaults, **PRESETS[settings.preset].model, **settings.given}
-    model = ["backbone", "labels"] if chosen["architecture"] == "legnn" else ["architecture"]
-    as_train = ["as-train"] if chosen["as_train"] else []
-    name = "-".join([Path(source).resolve().name, *(chosen[part] for part in model), *as_train])
+    """Returns `runs/DATA`, with what is said of the model, and with a number where that is taken."""
+    said = {**PRESETS[settings.preset].model, **settings.given}
+    model = [str(said[part]) for part in ("architecture", "backbone", "labels") if part in said]
+    preset = [settings.preset] if not model and settings.preset != Settings.preset else []
+    as_train = ["as-train"] if said.get("as_train") else []
+    name = "-".join([Path(source).resolve().name, *model, *preset, *as_train])
     place, number = Path("runs") / name, 2
     while place.exists():
         place, number = Path("runs") / f"{name}-{number}", number + 1

@@ -1,8 +1,8 @@
 """Every setting, declared once: its name, type, default, range, choices and help."""
 
 from legnn.config.data import DataSettings
-from legnn.config.model import ModelSettings
 from legnn.config.facts import FEW_LABELS, GraphFacts
+from legnn.config.model import ModelSettings
 from legnn.config.presets import PRESETS, Preset
 from legnn.config.settings import SECTIONS, SETTINGS, ResolvedSettings, Settings, settings_table
 from legnn.config.training import SelfTrainingSettings, TrainSettings, fanouts_for

@@ -166,6 +166,8 @@ CANDIDATES: dict[str, Candidate] = {
     "rgcn": _of_design("rgcn", DESIGNS["rgcn"].few),
     "rgcn-wide": _of_design("rgcn", DESIGNS["rgcn"].more[0]),
     "hgt": _of_design("hgt", DESIGNS["hgt"].more[0]),
+    "metapath-labels": _of_design("metapath_labels", DESIGNS["metapath_labels"].few)._replace(is_typed=True),
+    "metapath-labels-wide": _of_design("metapath_labels", DESIGNS["metapath_labels"].more[0])._replace(is_typed=True),
     "legnn-rgcn": _of_design("rgcn", DESIGNS["rgcn"].few, labels="enhanced", alpha=0.7)._replace(group="legnn"),
     "legnn-rgcn-wide": _of_design("rgcn", DESIGNS["rgcn"].more[0], labels="enhanced")._replace(group="legnn"),
     "legnn-hgt": _of_design("hgt", DESIGNS["hgt"].more[0], labels="enhanced")._replace(group="legnn"),

@@ -171,6 +171,13 @@ DESIGNS: dict[str, Design] = {
             {"trees": 100, "tree_rate": 0.1, "tree_leaves": 63},
         ),
     ),
+    "metapath_labels": Design(
+        "Metapath labels",
+        {"architecture": "metapath_labels", "self_loops": False},
+        few=_TYPED_TRIED[0],
+        many={"hidden": 512, "layers": 2, "norm": "batch", "dropout": 0.5, "input_dropout": 0.1, "lr": 0.001},
+        more=_TYPED_TRIED[1:],
+    ),
     "metapath2vec": Design(
         "MetaPath2Vec",
         {"architecture": "mlp", "features": "metapath2vec"},

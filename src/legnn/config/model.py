@@ -19,7 +19,7 @@ LabelFeatures = Literal["one-hot", "class-mean", "given"]
 BACKBONES = ["gcn", "sage", "gat", "gatv2", "transformer", "gin", "gcnii", "appnp", "dagnn", "rgcn", "hgt"]
 ARCHITECTURES = [
     "legnn", "pyg_gcn", "label_propagation", "mlp", "jknet", "sign", "unimp", "deeper_gcn", "gaan",
-    "gcn_lpa", "label_highway", "boosted_trees", "hgconv", "hetsann", "r_gsn", "rshn", "r_hgnn",
+    "gcn_lpa", "label_highway", "boosted_trees", "metapath_labels", "hgconv", "hetsann", "r_gsn", "rshn", "r_hgnn",
 ]  # fmt: skip
 POSTPROCESSES = ["none", "correct_and_smooth"]
 PROPAGATED = ("appnp", "dagnn")
@@ -44,15 +44,19 @@ class ModelSettings(Section):
     architecture: str = setting(
         "legnn", "Model; settings below that it does not have are ignored", choices=ARCHITECTURES
     )
-    backbone: str = setting("gcn", "Layer; gatv2, transformer and gin are lifted from PyG", choices=BACKBONES)
+    backbone: str = setting(
+        "gcn", "Layer; gatv2, transformer and gin are lifted from PyG", choices=BACKBONES, chosen="by graph"
+    )
     labels: LabelUsage = setting(
-        "enhanced", "Labels: not used, joined to the features (X ‖ Y), added to them, or nodes of the graph"
+        "enhanced",
+        "Labels: not used, joined to the features (X ‖ Y), added to them, or nodes of the graph",
+        chosen="by graph",
     )
     normalize: Normalize = setting(
         "relation", "Edge weights: within each relation, or over all of A' as in the paper's equations"
     )
-    hidden: int = setting(256, "Hidden channels D, over all heads", least=1, chosen="by labels")
-    layers: int = setting(3, "Layers K", least=1, chosen="by labels")
+    hidden: int = setting(256, "Hidden channels D, over all heads", least=1, chosen="by graph")
+    layers: int = setting(3, "Layers K", least=1, chosen="by graph")
     heads: int = setting(4, "Attention heads of gat, gatv2 and transformer", least=1)
     target_attention: bool = setting(True, "gat: the score includes the target, too")
     symmetric_norm: bool = setting(False, "gat: scale messages by degrees, as in GCN")
@@ -68,13 +72,13 @@ class ModelSettings(Section):
         "skip", "normalize = relation: a node that shows no label leaves it out of this mean, or counts it as zero"
     )
     residual: Literal["none", "identity", "linear"] = setting(
-        "none", "Added to the output of a layer: nothing, its input, or its input times a matrix", chosen="by labels"
+        "none", "Added to the output of a layer: nothing, its input, or its input times a matrix", chosen="by graph"
     )
-    norm: Literal["none", "batch", "layer"] = setting("none", "Normalization after each layer", chosen="by labels")
+    norm: Literal["none", "batch", "layer"] = setting("none", "Normalization after each layer", chosen="by graph")
     label_norm: Literal["layer", "batch"] = setting("layer", "Normalization of labels, where nodes have one")
     bias: bool = setting(True, "Layers have biases")
-    dropout: float = setting(0.0, "Dropout after each layer", least=0, below=1, chosen="0.5")
-    input_dropout: float = setting(0.0, "Dropout of the features", least=0, below=1, chosen="by labels")
+    dropout: float = setting(0.0, "Dropout after each layer", least=0, below=1, chosen="by graph")
+    input_dropout: float = setting(0.0, "Dropout of the features", least=0, below=1, chosen="by graph")
     layer_dropout: float = setting(0.0, "Dropout of what a layer reads, but not of its residual", least=0, below=1)
     drop_labels: bool = setting(False, "input_dropout drops rows of the label features, too")
     shared_projection: bool = setting(False, "Several node types: one projection of the features for all of them")

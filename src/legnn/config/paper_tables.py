@@ -43,3 +43,16 @@ DROPOUT_AND_LR: dict[str, dict[str, dict[str, tuple[float, float]]]] = {
     },
 }
 """`DROPOUT_AND_LR[data set][backbone][labels]`."""
+
+SEARCHED: dict[str, dict[str, tuple[float, ...]]] = {
+    "ogbn-arxiv": {"dropout": (0.1, 0.2, 0.3, 0.4, 0.5, 0.6), "lr": (0.001, 0.002, 0.005)},
+    "ogbn-mag": {"dropout": (0.1, 0.2, 0.3, 0.4), "lr": (0.001, 0.01)},
+    "oag-venue": {"dropout": (0.1, 0.2, 0.3, 0.4), "lr": (0.001, 0.01)},
+}
+"""The grid of the paper's search, by data set."""
+
+SEARCHED_AS_TRAIN: dict[str, tuple[float, ...]] = {
+    "threshold": (0.5, 0.6, 0.7, 0.8, 0.9),
+    "weight": (0.05, 0.1, 0.3, 0.5, 1.0),
+}
+"""What the grid has besides with AS-Train. `α` is 0.5 throughout, and `δ` follows the curve of the accuracy."""

@@ -78,30 +78,43 @@ class Recommended(Simple):
 
     def choose(self, facts: GraphFacts, given: Mapping[str, Any]) -> dict[str, Any]:
         """The best candidate for such graphs."""
-        best = CANDIDATES[self._best(facts, given)].values
-        values = {name: value for name, value in best.items() if name not in OF_DATA}
+        name = self._best(facts, given)
+        if name is None:
+            return super().choose(facts, given)
+        best = CANDIDATES[name].values
+        values = {key: value for key, value in best.items() if key not in OF_DATA}
+        if _misses(name, given):
+            # self-training was good for that model, which is not the one that is wanted
+            values.pop("as_train", None)
         if given.get("backbone", values["backbone"]) != values["backbone"] and values["residual"] != "none":
             values["residual"] = _residual(given)
         # of another width, as many heads as divide it
         values["heads"] = _heads({"hidden": values["hidden"], "heads": values.get("heads", ModelSettings.heads)}, given)
-        return super().choose(facts, {**values, **given}) | values
+        return super().choose(facts, {**values, **given}) | {"as_train": False, **values}
 
     def explain(self, facts: GraphFacts, given: Mapping[str, Any]) -> str | None:
         """Names the candidate and the facts that it was chosen by."""
-        why = learned_portfolio().default(facts).explain(facts)
-        return f"settings {self._best(facts, given)!r} of the portfolio were chosen: {why}."
+        name = self._best(facts, given)
+        if name is None:
+            return None
+        return f"settings {name!r} of the portfolio were chosen: {learned_portfolio().default(facts).explain(facts)}."
 
-    def _best(self, facts: GraphFacts, given: Mapping[str, Any]) -> str:
-        """The first of the candidates for such graphs that have most of what is given of these settings."""
-        defaults = {"architecture": ModelSettings.architecture, "as_train": False}
-        wanted = {name: given[name] for name in ("architecture", "backbone", "labels", "as_train") if name in given}
+    def _best(self, facts: GraphFacts, given: Mapping[str, Any]) -> str | None:
+        """The first candidate for such graphs that has most of what is given; None for another architecture."""
+        ranked = learned_portfolio().default(facts).candidates
+        fitting = [name for name in ranked if "architecture" not in _misses(name, given)]
+        # the layer matters most, then how labels are used
+        return min(fitting, key=lambda name: [part in _misses(name, given) for part in MODEL], default=None)
 
-        def misses(name: str) -> list[bool]:
-            values = {**defaults, **CANDIDATES[name].values}
-            # the layer matters most, then how labels are used
-            return [values[key] != value for key, value in wanted.items()]
 
-        return min(learned_portfolio().default(facts).candidates, key=misses)
+MODEL = ("architecture", "backbone", "labels", "as_train")
+"""What makes a model another one."""
+
+
+def _misses(name: str, given: Mapping[str, Any]) -> list[str]:
+    """Those of `MODEL` that are given otherwise than a candidate has them."""
+    values = {"architecture": ModelSettings.architecture, "as_train": False, **CANDIDATES[name].values}
+    return [part for part in MODEL if part in given and given[part] != values[part]]
 
 
 # what the paper and its code have in common

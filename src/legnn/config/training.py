@@ -42,23 +42,26 @@ class TrainSettings(Section):
     title = "Training"
 
     seed: int = setting(0, "Seed of the weights, the dropout and the training node selection", least=0)
-    epochs: int = setting(500, "Most epochs", least=1, chosen="by labels")
-    patience: int = setting(100, "Epochs without a better validation accuracy before training stops", least=1)
+    epochs: int = setting(500, "Most epochs", least=1, chosen="by graph")
+    patience: int = setting(
+        100, "Epochs without a better validation accuracy before training stops", least=1, chosen="by graph"
+    )
     lr: float = setting(
-        0.01, "Adam's learning rate, which falls along a half cosine to a hundredth", above=0, chosen="by labels"
+        0.01, "Adam's learning rate, which falls along a half cosine to a hundredth", above=0, chosen="by graph"
     )
     cosine_steps: int | Literal["epochs"] = setting(
         "epochs",
         "Steps of the optimizer over which the learning rate falls; epochs: over all epochs, one by one",
         least=1,
+        chosen="by graph",
     )
     ties: Literal["loss", "latest"] = setting(
         "loss", "Of equally accurate epochs on validation, the one with the smaller loss or the latest is kept"
     )
-    weight_decay: float = setting(0.0, "L2 penalty on the projection of the features", least=0, chosen="by labels")
-    layer_decay: float = setting(0.0, "L2 penalty on all other weights", least=0)
+    weight_decay: float = setting(0.0, "L2 penalty on the projection of the features", least=0, chosen="by graph")
+    layer_decay: float = setting(0.0, "L2 penalty on all other weights", least=0, chosen="by graph")
     alpha: float = setting(
-        0.5, "α: fraction of the training nodes predicted in an epoch", above=0, most=1, chosen="by labels"
+        0.5, "α: fraction of the training nodes predicted in an epoch", above=0, most=1, chosen="by graph"
     )
     class_weights: Literal["none", "balanced"] = setting(
         "none", "Loss of a training node: all count alike, or every class counts alike"
@@ -89,7 +92,7 @@ class SelfTrainingSettings(Section):
     name = "self_training"
     title = "AS-Train"
 
-    as_train: bool = setting(False, "Adaptive self-training")
+    as_train: bool = setting(False, "Adaptive self-training", chosen="by graph")
     choose: Literal["threshold", "top-k", "agreement"] = setting(
         "threshold",
         "Who gets a pseudo label: p·TC over t, the surest of each class, or over t where label propagation agrees",

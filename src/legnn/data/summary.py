@@ -17,6 +17,8 @@ CHUNK = 1 << 22
 """Edges whose classes are gathered together: a copy for all of them would be as large as the graph."""
 
 MOST_NODES = 50_000
+LEAST_EDGES = 40
+"""Fewer edges among training nodes say nothing of the graph."""
 
 
 class Statistics(NamedTuple):
@@ -58,8 +60,9 @@ def statistics(graph: GraphData) -> Statistics:
 def train_homophily(adjacency: Adjacency, train_mask: Tensor, y: Tensor) -> float | None:
     """Returns the fraction of edges between two training nodes, self-loops left out, whose ends share a class.
 
-    None if there are no such edges. Unlike `Statistics.homophily`, it knows no label that a model may not see. Of more
-    than `MOST_NODES` training nodes, the edges of as many are counted.
+    None for fewer than `LEAST_EDGES`. Unlike `Statistics.homophily`, it knows no label that a model may not see. The
+    edges of at most `MOST_NODES` training nodes are counted.
+
     """
     nodes = train_mask.nonzero().flatten()
     nodes = nodes[:: -(-len(nodes) // MOST_NODES) or 1]
@@ -70,6 +73,8 @@ def train_homophily(adjacency: Adjacency, train_mask: Tensor, y: Tensor) -> floa
     place = torch.arange(len(row)) + (begin - degree.cumsum(0) + degree).repeat_interleave(degree)
     col = adjacency.col[place].long()
     kept = train_mask[col] & (row != col)
+    if int(kept.sum()) < LEAST_EDGES:
+        return None
     found = edge_homophily(torch.stack([row[kept], col[kept]]), y)
     return None if math.isnan(found) else found
 

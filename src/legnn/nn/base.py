@@ -31,6 +31,8 @@ class DataShape(NamedTuple):
     """Entries of the adjacency."""
     label_features: Tensor | None = None
     """`[C, …]` given features of the labels."""
+    target: int = 0
+    """The type that has labels."""
 
 
 class Model(nn.Module, ABC):

@@ -43,7 +43,8 @@ from legnn.training import (
 def make_model(settings: ResolvedSettings, card: DataCard, label_x: Tensor | None) -> Model:
     """Returns a new model for the data."""
     types = max(len(card.types), 1)
-    shape = DataShape(card.features, len(card.classes), types, tuple(card.relations), card.edges, label_x)
+    target = 0 if card.target_type is None else card.types.index(card.target_type)
+    shape = DataShape(card.features, len(card.classes), types, tuple(card.relations), card.edges, label_x, target)
     return ARCHITECTURES[settings.model.architecture](settings.model, shape)
 
 

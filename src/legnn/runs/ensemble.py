@@ -196,10 +196,7 @@ class Ensemble:
 
 
 def temper(probabilities: Tensor, temperature: float) -> Tensor:
-    """`p_c^{1/T} / Σ_d p_d^{1/T}` in each row of `[n, C]`; a row of zeros stays as it is.
-
-    The order of the classes is kept.
-    """
+    """`p_c^{1/T} / Σ_d p_d^{1/T}` in each row of `[n, C]`, which keeps the order of the classes; zeros stay zeros."""
     tiny = torch.finfo(probabilities.dtype).tiny
     # relative to the largest, whose power is 1: no row underflows
     powers = (probabilities / probabilities.amax(-1, keepdim=True).clamp(min=tiny)).pow(1 / temperature)

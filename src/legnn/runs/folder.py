@@ -62,6 +62,8 @@ class DataCard:
     """Types whose features were computed from the graph, and exist for no other."""
     relations: list[tuple[int, int]]
     """Source and target type of the edges that there are, by their position in `types`."""
+    notes: list[str]
+    """What a reader should know of them, and of what was chosen for them."""
 
     @property
     def label_adjacency(self) -> Tensor:
@@ -90,6 +92,7 @@ class DataCard:
             type_columns=[] if types is None else types.columns,
             computed_features=graph.provenance.computed_features,
             relations=graph.relations(),
+            notes=graph.notes,
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +15,8 @@ from legnn.files import write_text
 from legnn.runs.build import check_settings
 from legnn.runs.folder import DataCard, RunFolder, check_free
 from legnn.runs.graphs import load_graph, load_new, reload_graph
-from legnn.runs.result import Result, Summary, summarize
-from legnn.runs.session import Callbacks, continue_run, resolve_for, start_run
+from legnn.runs.result import Summary, summarize
+from legnn.runs.session import Callbacks, resolve_for, start_or_continue
 from legnn.training import EpochLog, under_torchrun
 from legnn.typed_json import read_json, write_json
 
@@ -108,7 +107,7 @@ def _train_each(
         on_seed(seed)
         folder = None if out is None else out / f"seed-{seed}"
         try:
-            results.append(_train_one(graph, settings.override(seed=seed), folder, callbacks))
+            results.append(start_or_continue(graph, settings.override(seed=seed), folder, callbacks))
         except Interrupted as stop:
             # what continues later is all of them, not this one seed
             raise Interrupted(stop.epoch, out) from None
@@ -116,13 +115,3 @@ def _train_each(
     if out is not None:
         write_json(out / "summary.json", summary)
     return summary
-
-
-def _train_one(graph: GraphData, settings: ResolvedSettings, folder: Path | None, callbacks: Callbacks) -> Result:
-    if folder is None or not (folder / "settings.yaml").is_file():
-        if folder is not None:
-            # the process may have been killed while it made the folder, of which the settings are written last
-            shutil.rmtree(folder, ignore_errors=True)
-        return start_run(graph, settings, folder, callbacks).result
-    run = RunFolder.open(folder)
-    return run.result() if run.is_finished else continue_run(run, graph, callbacks).result

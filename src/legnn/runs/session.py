@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -96,11 +97,12 @@ def resume(
 
 def start_run(graph: GraphData, settings: ResolvedSettings, out: Path | None, callbacks: Callbacks) -> Run:
     """Trains on a loaded graph, in the new or empty folder `out` if given."""
-    card, device = DataCard.of(graph), select_device(settings.train.device)
+    device = select_device(settings.train.device)
     settings, note = choose_batch(settings, graph, device)
-    check_settings(settings, graph, card)
     if note is not None:
         graph = replace(graph, notes=[*graph.notes, note])
+    card = DataCard.of(graph)
+    check_settings(settings, graph, card)
     folder = None if out is None else RunFolder(out)
     with join_ranks(device) as ranks:
         if folder is not None and ranks.is_rank_zero:
@@ -120,6 +122,17 @@ def continue_run(folder: RunFolder, graph: GraphData, callbacks: Callbacks) -> R
         return _execute(graph, folder.card, settings, folder, callbacks, device, ranks)
 
 
+def start_or_continue(graph: GraphData, settings: ResolvedSettings, out: Path | None, callbacks: Callbacks) -> Result:
+    """Trains in the folder `out`, or goes on with what a process that was interrupted or killed has left there."""
+    if out is None or not (out / "settings.yaml").is_file():
+        if out is not None:
+            # the process may have been killed while it made the folder, of which the settings are written last
+            shutil.rmtree(out, ignore_errors=True)
+        return start_run(graph, settings, out, callbacks).result
+    run = RunFolder.open(out)
+    return run.result() if run.is_finished else continue_run(run, graph, callbacks).result
+
+
 def _execute(
     graph: GraphData,
     card: DataCard,
@@ -136,7 +149,7 @@ def _execute(
         checkpointer.restore()
         _fit(trainer, checkpointer, callbacks, ranks)
         predicted = make_inference(batching, model, graph, batching.task, settings).predict().cpu()
-    result = _result(graph, settings, trainer, predicted, checkpointer.seconds)
+    result = _result(graph, card, settings, trainer, predicted, checkpointer.seconds)
     predictions = predictions_table(graph, predicted)
     if folder is not None and ranks.is_rank_zero:
         folder.finish(trainer.best, predictions, result)
@@ -191,13 +204,13 @@ def _fit(trainer: Trainer, checkpointer: Checkpointer, callbacks: Callbacks, ran
 
     def after_epoch(log: EpochLog) -> bool:
         nonlocal stopped
-        finished = ranks.any_rank(callbacks.should_finish())
         # over all processes: one that stopped by itself would leave the others waiting
         stopped = ranks.any_rank(callbacks.should_stop())
         checkpointer.record(log, now=stopped)
         if ranks.is_rank_zero:
             callbacks.on_epoch(log)
-        return stopped or finished
+        # asked last: what was learned of this epoch may end the run
+        return ranks.any_rank(callbacks.should_finish()) or stopped
 
     trainer.fit(after_epoch)
     if stopped:
@@ -206,7 +219,7 @@ def _fit(trainer: Trainer, checkpointer: Checkpointer, callbacks: Callbacks, ran
 
 
 def _result(
-    graph: GraphData, settings: ResolvedSettings, trainer: Trainer, predicted: Tensor, seconds: float
+    graph: GraphData, card: DataCard, settings: ResolvedSettings, trainer: Trainer, predicted: Tensor, seconds: float
 ) -> Result:
     scores = score_splits(graph, predicted)
     return Result(
@@ -221,5 +234,5 @@ def _result(
         device=device_name(trainer.batching.device),
         precision=settings.train.precision,
         versions=versions(),
-        notes=graph.notes,
+        notes=card.notes,
     )

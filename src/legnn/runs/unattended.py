@@ -14,7 +14,7 @@ from legnn.runs.folder import RunFolder
 from legnn.runs.graphs import check_unchanged, load_new
 from legnn.runs.resources import DEFAULT_BATCH
 from legnn.runs.run import Run
-from legnn.runs.session import Callbacks, continue_run, start_run
+from legnn.runs.session import Callbacks, start_or_continue
 
 GRAPHS = 2
 """Graphs that a process keeps: runs come sorted by data set."""
@@ -30,23 +30,21 @@ def train_in_folder(settings: Settings, source: str, folder: Path, callbacks: Ca
     """
     graph, settings = load_kept(settings, source)
     if (folder / "settings.yaml").is_file():
-        found = RunFolder.open(folder)
-        if found.is_finished:
-            return Run.open(folder), graph
-        check_unchanged(found, graph)
-        return continue_run(found, graph, callbacks), graph
-    # a process that was killed while it made the folder leaves one without settings, which are written last, and a run
-    # that failed leaves the reason
-    shutil.rmtree(folder, ignore_errors=True)
+        check_unchanged(RunFolder(folder), graph)
     resolved = settings.resolve(graph.facts())
+    is_too_large = False
     try:
-        return start_run(graph, resolved, folder, callbacks), graph
+        start_or_continue(graph, resolved, folder, callbacks)
     except OutOfMemory:
         # several runs share the device: what fits it alone may not fit beside the others
-        if resolved.train.batch != "auto":
+        is_too_large = resolved.train.batch == "auto"
+        if not is_too_large:
             raise
-    shutil.rmtree(folder, ignore_errors=True)
-    return start_run(graph, resolved.override(batch=DEFAULT_BATCH), folder, callbacks), graph
+    # not before the exception, and the tensors it refers to, are gone
+    if is_too_large:
+        shutil.rmtree(folder, ignore_errors=True)
+        start_or_continue(graph, resolved.override(batch=DEFAULT_BATCH), folder, callbacks)
+    return Run.open(folder), graph
 
 
 def load_kept(settings: Settings, source: str) -> tuple[GraphData, Settings]:

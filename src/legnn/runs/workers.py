@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import signal
@@ -9,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from types import FrameType
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -21,6 +23,7 @@ TASKS_A_PROCESS = 40
 CLOSE_SECONDS = 10.0
 """How long a process may take to end by itself."""
 POLL_SECONDS = 0.5
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 
 class Signals:
@@ -31,13 +34,16 @@ class Signals:
         self._parent: int | None = None
 
     def listen(self) -> None:
-        """Notes signals from now on, and whether the parent process ends."""
-        self._parent = os.getppid()
+        """Notes signals, also those that came since the process began, and whether the parent process ends."""
+        parent = multiprocessing.parent_process()
+        # not `getppid`: the parent may have ended before this one listened
+        self._parent = os.getppid() if parent is None else parent.pid
         # Ctrl-C reaches every process of a terminal: the epoch in flight is finished and a checkpoint written
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+        for number in SIGNALS:
             signal.signal(number, self._note)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
-    def begin(self) -> None:
+    def forget_pause(self) -> None:
         """Forgets what was asked of the last task alone."""
         self._is_pausing = False
 
@@ -73,11 +79,17 @@ def serve(connection: Connection, function: Function, threads: int) -> None:
     torch.set_num_threads(threads)
     signals = Signals()
     signals.listen()
-    with suppress(EOFError, OSError):
-        while True:
+    # a pause that was asked for before the first task is received can only be meant for it
+    for number in itertools.count():
+        try:
             task = connection.recv()
-            signals.begin()
-            connection.send(function(task, signals))
+        except (EOFError, OSError):
+            return
+        if number:
+            signals.forget_pause()
+        value = function(task, signals)
+        with suppress(OSError):  # the next `recv` finds the connection closed
+            connection.send(value)
 
 
 @contextmanager
@@ -94,6 +106,17 @@ def _hidden_main() -> Iterator[None]:
             setattr(main, name, value)
 
 
+@contextmanager
+def _blocked_signals() -> Iterator[None]:
+    """Within it a new process is started that no signal can end before it listens: to block them is inherited."""
+    resource_tracker.ensure_running()  # which unblocks them when it starts
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class Worker(Generic[Task, Value]):
     """A process that carries out tasks, and the connection to it, which is ready when a task has ended.
 
@@ -105,7 +128,7 @@ class Worker(Generic[Task, Value]):
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self._process = context.Process(target=serve, args=(theirs, function, threads), daemon=True)
-        with _hidden_main():
+        with _hidden_main(), _blocked_signals():
             self._process.start()
         theirs.close()
         self._tasks = 0
@@ -205,5 +228,8 @@ def carry_out(
                 assert one.task is not None
                 on_outcome(one.task, outcome)
     finally:
+        # after an exception: all write their checkpoints at the same time
+        for one in busy:
+            one.stop()
         for one in (*busy, *idle):
             one.close()

@@ -10,16 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from legnn.auto.clock import Clock
-from legnn.auto.held_out import labels_of
-from legnn.auto.leaderboard import choose, entries_of, leaderboard, members_of
-from legnn.auto.search import Plan, Row, Search
+from legnn.automl.clock import Clock
+from legnn.automl.held_out import labels_of
+from legnn.automl.leaderboard import choose, entries_of, leaderboard, members_of
+from legnn.automl.search import Plan, Row, Search
 from legnn.config import SETTINGS, DataSettings, Settings
 from legnn.config.candidates import CANDIDATES
+from legnn.config.duration import parse_duration
 from legnn.config.portfolio import learned_portfolio
 from legnn.data import GraphData
 from legnn.datasets import Source
-from legnn.errors import InputError, Interrupted
+from legnn.errors import InputError, Interrupted, plural
 from legnn.files import atomic_write, write_text
 from legnn.io.prepared import CARD, write_prepared
 from legnn.runs.ensemble import Ensemble, write_ensemble
@@ -33,6 +34,8 @@ LEADERBOARD = "leaderboard.csv"
 BEST = "best.yaml"
 GRAPH = "graph"
 """Folder for data that were given in memory: worker processes and later predictions read them there."""
+QUICK = "label-propagation"
+"""Comes first, for it takes no time: there is a result whatever the budget."""
 WAIT_SECONDS = 1.0
 TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT")
 
@@ -56,27 +59,31 @@ class Share(NamedTuple):
 def auto(
     data: Source,
     *,
-    budget: float,
-    out: str | Path,
+    budget: float | str = "10m",
+    out: str | Path | None = None,
     single: bool = False,
     jobs: int | None = None,
     seed: int = 0,
-    candidates: Sequence[str] | None = None,
+    only: Sequence[str] | None = None,
     began: float | None = None,
     on_progress: Callable[[Sequence[Row], Clock], None] = lambda rows, clock: None,
     should_stop: Callable[[], bool] = lambda: False,
     **given: Any,
 ) -> Ensemble:
-    """Tries the portfolio and changes of its leaders for `budget` seconds, and returns an ensemble of the best.
+    """Tries the portfolio and changes of its leaders within a budget, and returns an ensemble of the best.
+
+    >>> ensemble = legnn.auto("cora", budget="2m")
+    >>> ensemble.result.test.accuracy
 
     Args:
         data: as in `train`.
-        budget: seconds, all included; a search that was interrupted, or has a larger budget now, continues in `out`.
-        out: folder of the search; its candidates are run folders in it.
+        budget: seconds, or a time such as `"90s"` or `"10m"`, for everything. A search that was interrupted, or has a
+            larger budget now, continues in `out`.
+        out: folder of the search, `runs/DATA-auto` if it is not given; its candidates are run folders in it.
         single: return the best single model, as an ensemble of one.
         jobs: processes that train at a time; by default one a core, or several on a GPU.
         seed: of the candidates and of the changes.
-        candidates: names from `CANDIDATES` in the place of the portfolio.
+        only: names from `CANDIDATES` in the place of the portfolio.
         began: when the budget began, by `time.time`; now if not given.
         on_progress: called about twice a second with the leaderboard and the time.
         should_stop: asked as often; True writes checkpoints and raises `Interrupted`.
@@ -84,24 +91,24 @@ def auto(
 
     Members and weights are chosen by validation nodes alone. Under `torchrun` the processes share the candidates.
     """
-    if budget <= 0:
-        raise InputError(f"budget must be above 0 seconds, got {budget:g}")
-    folder = Path(out)
+    seconds = parse_duration(str(budget))
+    if jobs is not None and jobs < 1:
+        raise InputError(f"jobs must be at least 1, got {jobs}")
+    Settings(given=given)  # names and values that no candidate could have are refused
+    folder = new_folder(data) if out is None else Path(out)
     with _without_torchrun() as share:
-        clock = Clock(folder / "time.json", budget, began=began)
+        clock = Clock(folder / "time.json", seconds, began=began)
         graph, source = _load(data, folder, given)
-        if not int(graph.val_mask.sum()):
-            raise InputError(
-                f"{graph.name} has no validation nodes, by which candidates are compared; mark some as val"
-            )
-        _check_folder(folder, SearchCard(source=source, fingerprint=graph.fingerprint(), seed=seed), share)
         facts = graph.facts()
+        candidates = _candidates(only or [QUICK, *learned_portfolio().order(facts)], given, seed)
+        card = SearchCard(source=source, fingerprint=graph.fingerprint(), seed=seed)
+        _open_folder(folder, card, graph, share)
         plan = Plan(
             folder=folder,
             source=source,
             facts=facts,
             num_val=int(graph.val_mask.sum()),
-            candidates=_candidates(candidates or learned_portfolio().order(facts), given, seed),
+            candidates=candidates,
             given=given,
             seed=seed,
             rank=share.rank,
@@ -114,21 +121,31 @@ def auto(
             should_stop=should_stop,
         )
         if should_stop():
-            raise Interrupted(None, folder, command=f"legnn auto {source} --out {folder}")
+            raise Interrupted(None, folder)
         _meet(folder, share, clock)
         if share.rank:
             return Ensemble.open(folder)
         return _finish(plan, clock, graph, single=single)
 
 
+def new_folder(data: Source) -> Path:
+    """Returns `runs/DATA-auto`, with a number where that is taken."""
+    if "RANK" in os.environ:
+        raise InputError("the processes of torchrun share the folder of a search; give it as `out`")
+    name = Path(data).resolve().name if isinstance(data, str | Path) else MEMORY
+    place, number = Path("runs") / f"{name}-auto", 2
+    while place.exists():
+        place, number = Path("runs") / f"{name}-auto-{number}", number + 1
+    return place
+
+
 def _finish(plan: Plan, clock: Clock, graph: GraphData, *, single: bool) -> Ensemble:
     """Chooses the members, predicts with them, and writes what the search came to."""
-    order = [*plan.candidates, *plan.begun()]
-    folders = [(name, plan.candidate(name)) for name in dict.fromkeys(order)]
-    finished = [(name, one) for name, one in folders if one.state == "finished"]
+    folders = plan.folders()
+    finished = [(name, one) for name, one in folders.items() if one.state == "finished"]
     if not finished:
-        failed = {name: (one.path / "failure.txt").read_text() for name, one in folders if one.state == "failed"}
-        why = f"; {next(iter(failed))}: {next(iter(failed.values()))}" if failed else "; give a larger `budget`"
+        failed = [f"; {name}: {one.failure()}" for name, one in folders.items() if one.state == "failed"]
+        why = failed[0] if failed else "; give a larger `budget`"
         raise InputError(f"no candidate was trained in {clock.used:.0f} s{why}")
     entries = entries_of(finished)
     y_val = labels_of(graph, "val")
@@ -137,13 +154,18 @@ def _finish(plan: Plan, clock: Clock, graph: GraphData, *, single: bool) -> Ense
     with atomic_write(plan.folder / LEADERBOARD) as file:
         table.to_csv(file, index=False)
     best = entries[chosen.single]
-    settings = best.folder.run.settings.override(postprocess=best.postprocess)
-    write_text(plan.folder / BEST, settings.to_yaml())
-    notes = [f"{len(finished)} candidates were trained, and {int((chosen.weights > 0).sum())} entries are members."]
+    write_text(plan.folder / BEST, best.settings.to_yaml())
+    members = members_of(entries, chosen)
+    notes = [f"The ensemble of {plural(len(members), 'member')} was chosen from {plural(len(finished), 'candidate')}."]
     ensemble = write_ensemble(
-        plan.folder, members_of(entries, chosen), chosen.temperature, seconds=clock.used, notes=notes
+        plan.folder,
+        members,
+        chosen.temperature,
+        seconds=clock.used,
+        notes=notes,
+        device=str(plan.given.get("device", "auto")),
     )
-    clock.save(now=True)
+    clock.finish()
     return ensemble
 
 
@@ -153,7 +175,7 @@ def _candidates(names: Sequence[str], given: Mapping[str, Any], seed: int) -> di
     if unknown:
         raise InputError(f"there is no candidate {unknown[0]!r}; choose from {', '.join(CANDIDATES)}")
     found = {}
-    for name in names:
+    for name in dict.fromkeys(names):
         values = CANDIDATES[name].values
         if all(values.get(key, value) == value for key, value in given.items() if key not in _FREE):
             found[name] = {"seed": seed, **values}
@@ -167,19 +189,29 @@ _FREE = ("epochs", "patience", "batch", "fanout", "device", "precision", "checkp
 
 
 def _load(data: Source, folder: Path, given: Mapping[str, Any]) -> tuple[GraphData, str]:
-    """The graph and its source, which worker processes can read."""
+    """The graph and its source, from which worker processes read it."""
     of_data = {name: value for name, value in given.items() if SETTINGS[name].section == DataSettings.name}
     graph, settings = load_new(Settings(given=of_data), data)
     if settings.data.source != MEMORY:
         return graph, settings.data.source
-    place = folder / GRAPH
-    if not (place / CARD).is_file():
+    return graph, str((folder / GRAPH).resolve())
+
+
+def _open_folder(folder: Path, card: SearchCard, graph: GraphData, share: Share) -> None:
+    """Makes the folder of a search; raises `InputError` for one that holds something else, or another search."""
+    place = Path(card.source)
+    is_in_memory = place == (folder / GRAPH).resolve()
+    if share.rank:
+        # the first process decides, and ends all if it refuses the folder
+        while not (folder / SEARCH).is_file() or (is_in_memory and not (place / CARD).is_file()):
+            time.sleep(WAIT_SECONDS)
+    _check_folder(folder, card)
+    # after the check: not a file is left in a folder that is refused
+    if is_in_memory and not (place / CARD).is_file():
         write_prepared(place, graph)
-    return graph, str(place.resolve())
 
 
-def _check_folder(folder: Path, card: SearchCard, share: Share) -> None:
-    """Raises `InputError` for a folder that holds something else, or another search."""
+def _check_folder(folder: Path, card: SearchCard) -> None:
     if (folder / SEARCH).is_file():
         before = read_json(folder / SEARCH, SearchCard)
         if before != card:
@@ -187,7 +219,7 @@ def _check_folder(folder: Path, card: SearchCard, share: Share) -> None:
             raise InputError(f"{folder} holds a search on another {what}; give another folder as `out`")
         return
     there = [path.name for path in folder.iterdir()] if folder.is_dir() else []
-    if share.rank == 0 and set(there) - {GRAPH, "time.json"}:
+    if there:
         raise InputError(f"{folder} is already there and holds no search; give another folder as `out`")
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / SEARCH, card)
@@ -228,7 +260,9 @@ def _meet(folder: Path, share: Share, clock: Clock) -> None:
             return all(path.is_file() for path in others)
         return (folder / ENSEMBLE).is_file() and (folder / "result.json").is_file()
 
-    while not is_ready() and clock.left > -0.5 * clock.budget:
+    # a process that trained until the end is done soon after it; the others wait for the ensemble, too
+    longest = 0.05 if share.rank == 0 else 0.5
+    while not is_ready() and clock.left > -longest * clock.budget:
         time.sleep(WAIT_SECONDS)
     if share.rank == 0:
         for path in others:

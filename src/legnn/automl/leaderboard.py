@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from legnn.auto.candidate_runs import CandidateFolder
-from legnn.auto.held_out import SMOOTH, accuracy
-from legnn.auto.selection import best_single, fit_temperature, guarded_selection
+from legnn.automl.candidate_runs import CandidateFolder
+from legnn.automl.held_out import SMOOTH, accuracy
+from legnn.automl.selection import best_single, fit_temperature, guarded_selection
+from legnn.config import ResolvedSettings
 from legnn.runs.ensemble import Member
 
 LEAST_WEIGHT = 0.01
@@ -28,9 +29,10 @@ class Entry:
     """`[n, C]` probabilities of the validation nodes."""
 
     @property
-    def postprocess(self) -> str:
-        """The name of its post-processing."""
-        return SMOOTH["postprocess"] if self.is_smoothed else self.folder.run.settings.model.postprocess
+    def settings(self) -> ResolvedSettings:
+        """The settings of a run that is trained and post-processed like it."""
+        settings = self.folder.run.settings
+        return settings.override(**SMOOTH) if self.is_smoothed else settings
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,9 @@ def entries_of(folders: Sequence[tuple[str, CandidateFolder]]) -> list[Entry]:
     for name, folder in folders:
         probabilities = folder.held_out()
         found.append(Entry(name, False, folder, probabilities["val"]))
-        if "val_smooth" in probabilities:
+        # the same settings would say how labels are propagated first, and how the result is smoothed
+        is_propagation = folder.run.settings.model.architecture == "label_propagation"
+        if "val_smooth" in probabilities and not is_propagation:
             found.append(Entry(name, True, folder, probabilities["val_smooth"]))
     return found
 
@@ -74,11 +78,9 @@ def members_of(entries: Sequence[Entry], chosen: Chosen, root: str = "candidates
     found = []
     for entry, weight in zip(entries, chosen.weights, strict=True):
         if weight > 0:
-            model = entry.folder.run.settings.model
-            own = {name: getattr(model, name) for name in SMOOTH}
-            found.append(
-                Member(folder=f"{root}/{entry.name}", weight=float(weight), **(SMOOTH if entry.is_smoothed else own))
-            )
+            model = entry.settings.model
+            post = {name: getattr(model, name) for name in SMOOTH}
+            found.append(Member(folder=f"{root}/{entry.name}", weight=float(weight), **post))
     return found
 
 
@@ -89,7 +91,7 @@ def leaderboard(entries: Sequence[Entry], chosen: Chosen, y_val: np.ndarray, y_t
         result = entry.folder.run.result()
         test = entry.folder.held_out()["test_smooth" if entry.is_smoothed else "test"]
         rows.append(
-            {"name": entry.name, "postprocess": entry.postprocess, "val": accuracy(entry.val, y_val),
+            {"name": entry.name, "postprocess": entry.settings.model.postprocess, "val": accuracy(entry.val, y_val),
              "test": accuracy(test, y_test), "seconds": result.seconds, "parameters": result.parameters,
              "weight": float(weight), "state": "finished"}
         )  # fmt: skip

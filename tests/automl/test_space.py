@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from legnn.auto.space import READ_BY, SPACE, changed, complete, is_allowed, neighbors
+from legnn.automl.space import READ_BY, SPACE, changed, complete, is_allowed, neighbors
 from legnn.config import SETTINGS, GraphFacts
 from legnn.config.candidates import CANDIDATES
 
@@ -13,7 +13,7 @@ seeds = st.integers(0, 1000)
 FACTS = GraphFacts(num_train=140, num_classes=7, counts_features=True, has_label_edges=False)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(names, seeds, st.sampled_from([FACTS, None]))
 def test_a_neighbor_can_be_trained_and_differs_in_at_most_two_settings(name, seed, facts):
     values = CANDIDATES[name].values
@@ -26,7 +26,7 @@ def test_a_neighbor_can_be_trained_and_differs_in_at_most_two_settings(name, see
         assert len(changed(origin, now)) in ((0,) if now["seed"] != origin["seed"] else (1, 2))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(names, seeds)
 def test_neighbors_of_neighbors_can_be_trained(name, seed):
     rng = random.Random(seed)
@@ -36,7 +36,7 @@ def test_neighbors_of_neighbors_can_be_trained(name, seed):
         assert is_allowed(complete(values))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(names, seeds)
 def test_a_numeric_setting_moves_to_the_value_next_to_it(name, seed):
     origin = complete(CANDIDATES[name].values)
@@ -49,7 +49,7 @@ def test_a_numeric_setting_moves_to_the_value_next_to_it(name, seed):
                 assert abs(places[0] - places[1]) <= 1
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(names, seeds, st.sets(st.sampled_from(sorted([*SPACE, "seed"])), max_size=8))
 def test_a_fixed_setting_is_never_varied(name, seed, fixed):
     origin = complete(CANDIDATES[name].values)
@@ -69,18 +69,19 @@ def test_neighbors_are_different_from_each_other_and_the_same_for_the_same_seed(
 
 
 def test_settings_with_few_neighbors_have_as_many_as_there_are():
-    few = neighbors(CANDIDATES["label-propagation-far"].values, random.Random(0), 100)
+    few = neighbors(CANDIDATES["label-propagation-far"].values, random.Random(0), 10)
     # one step in either or both: steps 20 or 100, weight 0.9
     assert len(few) == 5
 
 
-def test_the_fan_out_of_complete_settings_follows_the_layers():
-    values = complete(CANDIDATES["gcn-wide"].values)
-    values = {name: value for name, value in values.items() if SETTINGS[name].section != "self_training"}
-    for one in neighbors(values, random.Random(0), 40):
+@pytest.mark.parametrize("name", ["gcn-wide", "legnn-gcn-wide-as-train"])
+def test_the_settings_of_a_run_have_neighbors_and_the_fan_out_follows_the_layers(name):
+    # all settings, those of AS-Train too where it is off
+    for one in neighbors(complete(CANDIDATES[name].values), random.Random(0), 40):
         now = complete(one)
         stages = now["hops"] if now["backbone"] in ("appnp", "dagnn") else now["layers"]
         assert len(now["fanout"].split(",")) == stages
+        assert now["as_train"] or "threshold" not in one
 
 
 @pytest.mark.parametrize("name", SPACE)

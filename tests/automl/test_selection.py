@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from legnn.auto.selection import best_single, fit_temperature, greedy_selection, guarded_selection, temper
+from legnn.automl.selection import best_single, fit_temperature, greedy_selection, guarded_selection, temper
 from legnn.errors import InputError
 
 CLASSES = 4

@@ -11,6 +11,8 @@ from legnn.typed_json import read_json, write_json
 SAVE_SECONDS = 2.0
 RESERVE, MOST_RESERVE = 0.03, 0.3
 """Parts of the budget that are kept for the ensemble: at least, and at most."""
+LEAST_RESERVE = 4.0
+"""Seconds for it, where the budget is short: models are read, and kernels compiled, before the first prediction."""
 MEMBERS = 10
 """So many predictions of all nodes an ensemble is expected to need; training nodes are predicted in folds."""
 
@@ -43,11 +45,16 @@ class Clock:
 
     def training_end(self, predict_seconds: float) -> float:
         """When training ends, by `time.time`, if the predictions of a candidate take so long."""
-        reserve = min(max(RESERVE * self.budget, MEMBERS * predict_seconds), MOST_RESERVE * self.budget)
-        return time.time() + self.left - reserve
+        reserve = max(RESERVE * self.budget, LEAST_RESERVE + MEMBERS * predict_seconds)
+        return time.time() + self.left - min(reserve, MOST_RESERVE * self.budget)
 
     def save(self, *, now: bool = False) -> None:
         """Writes the seconds used, at most every other second."""
         if now or time.time() - self._saved > SAVE_SECONDS:
             self._saved = time.time()
             write_json(self.path, TimeUsed(round(self.used, 3)))
+
+    def finish(self) -> None:
+        """Writes that the budget is used: the same search begun again has nothing left, one with a larger has the
+        rest."""
+        write_json(self.path, TimeUsed(max(self._before, self.budget)))

@@ -27,13 +27,13 @@ def is_hopeless(mine: Curve, finished: Mapping[str, Curve], others: Sequence[Cur
         num_val: validation nodes.
     """
     reached = [rung for rung in RUNGS if rung <= len(mine)]
-    if not reached or len(finished) < LEAST_FINISHED:
+    if not reached or sum(map(bool, finished.values())) < LEAST_FINISHED:
         return False
     rung = reached[-1]
     value = mine[rung - 1]
-    at_rung = sorted(curve[rung - 1] for curve in (*finished.values(), *others) if len(curve) >= rung)
-    is_behind = bool(at_rung) and value < at_rung[len(at_rung) // 2]
-    leader = max(curve[-1] for curve in finished.values())
+    is_better = [curve[rung - 1] > value for curve in (*finished.values(), *others) if len(curve) >= rung]
+    is_behind = 2 * sum(is_better) > len(is_better)
+    leader = max(curve[-1] for curve in finished.values() if curve)
     gains = [curve[-1] - curve[rung - 1] for curve in finished.values() if len(curve) >= rung]
     error = math.sqrt(max(leader * (1 - leader), 0.0) / max(num_val, 1))
     return is_behind and bool(gains) and value + max(gains) + error < leader

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import statistics
 import time
 from collections import deque
@@ -11,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from legnn.auto.candidate_runs import CandidateFolder, CandidateOutcome, CandidateTask, train_candidate
-from legnn.auto.clock import Clock
-from legnn.auto.halving import RUNGS, is_hopeless
-from legnn.auto.space import flatten, neighbors
+from legnn.automl.candidate_runs import CandidateFolder, CandidateOutcome, CandidateTask, train_candidate
+from legnn.automl.clock import Clock
+from legnn.automl.halving import RUNGS, is_hopeless
+from legnn.automl.space import flatten, neighbors, without_idle
 from legnn.config import GraphFacts
 from legnn.runs.workers import Failure, Worker, carry_out
 
@@ -24,6 +25,10 @@ LEAST_SECONDS = 1.0
 """With less time left for training, no candidate is begun."""
 GRACE = 0.05
 """A candidate that has not ended this part of the budget after its deadline is ended with its process."""
+
+
+LOCAL_CHANGE = re.compile(r".+~(?P<rank>\d+)-(?P<number>\d+)")
+"""The name of a local change: that of the candidate it began with, the search that made it, and a number."""
 
 
 class Row(NamedTuple):
@@ -60,10 +65,22 @@ class Plan:
         """Returns the folder of a candidate."""
         return CandidateFolder(self.folder / "candidates" / name)
 
-    def begun(self) -> list[str]:
-        """The candidates that have a folder, in the order of their names."""
+    def folders(self) -> dict[str, CandidateFolder]:
+        """Returns the candidates that have a folder: in the order in which they are tried, then by name."""
         place = self.folder / "candidates"
-        return sorted(path.name for path in place.iterdir() if path.is_dir()) if place.is_dir() else []
+        there = sorted(path.name for path in place.iterdir() if path.is_dir()) if place.is_dir() else []
+        names = dict.fromkeys([*(name for name in self.candidates if name in there), *there])
+        return {name: self.candidate(name) for name in names}
+
+    def mine(self) -> list[str]:
+        """The candidates, begun or not, that this of several searches tries: no other one tries them."""
+        order = list(self.candidates)
+        names = dict.fromkeys([*order, *self.folders()])
+
+        def owner(name: str) -> int:
+            return order.index(name) if name in self.candidates else _rank_of(name)
+
+        return [name for name in names if owner(name) % self.world_size == self.rank]
 
 
 class Search:
@@ -71,18 +88,25 @@ class Search:
 
     def __init__(self, plan: Plan, clock: Clock) -> None:
         self.plan, self.clock = plan, clock
-        states = {name: plan.candidate(name).state for name in plan.begun()}
-        # those that were cut short come first; under several processes each begins with its own share
-        unfinished = [name for name, state in states.items() if state == "begun" and plan.rank == 0]
-        mine = list(plan.candidates)[plan.rank :: plan.world_size]
-        self._waiting = deque([*unfinished, *(name for name in mine if states.get(name, "new") == "new")])
-        self._random = random.Random(f"{plan.seed} {plan.rank} {len(states)}")
-        self._predict_seconds: list[float] = []
-        self._curves: dict[str, list[float]] = {}
-        """Of the candidates that have ended or were paused."""
+        mine = {name: plan.candidate(name) for name in plan.mine()}
+        self._finished = {name: one.curve() for name, one in plan.folders().items() if one.state == "finished"}
+        """Curves of the candidates that came to their end."""
+        self._paused: dict[str, list[float]] = {}
+        """Curves of those that were paused."""
         self._checked: dict[str, int] = {}
         """Rungs at which a candidate was compared with the others."""
-        self.paused: set[str] = set()
+        unfinished = {name: one.curve() for name, one in mine.items() if one.state == "begun"}
+        for name, curve in unfinished.items():
+            others = [other for key, other in unfinished.items() if key != name]
+            if is_hopeless(curve, self._finished, others, plan.num_val):
+                self._paused[name] = curve
+        # those that were cut short come first
+        cut_short = [name for name in unfinished if name not in self._paused]
+        self._waiting = deque([*cut_short, *(name for name in plan.candidates if _is_new(mine.get(name)))])
+        self._changes = max((_number_of(name) for name in mine), default=-1) + 1
+        """Local changes so far."""
+        self._random = random.Random(f"{plan.seed} {plan.rank} {len(plan.folders())}")
+        self._predict_seconds: list[float] = []
 
     def run(
         self,
@@ -111,7 +135,7 @@ class Search:
             return None
         if self._waiting:
             name = self._waiting.popleft()
-            values = self.plan.candidates.get(name) or flatten(self.plan.candidate(name).run.settings)
+            values = self.plan.candidates.get(name) or without_idle(flatten(self.plan.candidate(name).run.settings))
         else:
             name, values = self._local_change()
             if not name:
@@ -122,8 +146,8 @@ class Search:
 
     def _local_change(self) -> tuple[str, Mapping[str, Any]]:
         """The name and settings of a candidate near one of the leaders; an empty name where there is none."""
-        finished = {name: self.plan.candidate(name) for name in self.plan.begun()}
-        scores = {name: _val_accuracy(one) for name, one in finished.items() if one.state == "finished"}
+        finished = {name: one for name, one in self.plan.folders().items() if one.state == "finished"}
+        scores = {name: _val_accuracy(one) for name, one in finished.items()}
         leaders = sorted(scores, key=lambda name: -scores[name])[:LEADERS]
         if not leaders:
             return "", {}
@@ -132,21 +156,23 @@ class Search:
         values = flatten(finished[origin].run.settings)
         own = {name: value for name, value in values.items() if name not in ("source", "batch", "fanout")}
         changes = neighbors(own, self._random, 1, facts=self.plan.facts, fixed=[*self.plan.given])
-        number = len(finished)
-        base = origin.split("~")[0]
-        return (f"{base}~{self.plan.rank}-{number}", changes[0]) if changes else ("", {})
+        if not changes:
+            return "", {}
+        # a folder is made when another process begins: its name must not be given twice until then
+        name = f"{origin.split('~')[0]}~{self.plan.rank}-{self._changes}"
+        self._changes += 1
+        return name, changes[0]
 
     def _note(self, task: CandidateTask, outcome: CandidateOutcome | Failure) -> None:
         folder = self.plan.candidate(task.name)
         if isinstance(outcome, Failure):
-            is_late = time.time() > task.deadline
-            if not is_late:
+            # one that was ended because it was late continues when there is more time
+            if time.time() <= task.deadline and folder.state != "failed":
                 folder.fail(outcome.why)
-            return
-        self._curves[task.name] = folder.curve()
-        if outcome.is_paused:
-            self.paused.add(task.name)
+        elif outcome.is_paused:
+            self._paused[task.name] = folder.curve()
         elif outcome.error is None:
+            self._finished[task.name] = folder.curve()
             self._predict_seconds.append(outcome.predict_seconds)
 
     def _watch(self, busy: Sequence[Worker[CandidateTask, CandidateOutcome]]) -> list[Row]:
@@ -154,7 +180,6 @@ class Search:
         late = max(2.0, GRACE * self.clock.budget)
         training = {one.task.name: one for one in busy if one.task is not None}
         curves = {name: self.plan.candidate(name).curve() for name in training}
-        finished = {name: curve for name, curve in self._curves.items() if name not in self.paused and curve}
         for name, one in training.items():
             assert one.task is not None
             if time.time() > one.task.deadline + late:
@@ -164,14 +189,33 @@ class Search:
             if rungs > self._checked.get(name, 0):
                 self._checked[name] = rungs
                 others = [curve for other, curve in curves.items() if other != name]
-                others += [self._curves[other] for other in self.paused]
-                if is_hopeless(mine, finished, others, self.plan.num_val):
+                others += self._paused.values()
+                if is_hopeless(mine, self._finished, others, self.plan.num_val):
                     one.pause()
-        ended = {**self._curves, **curves}
-        states = {name: "paused" if name in self.paused else "finished" for name in self._curves}
-        states |= dict.fromkeys(training, "training")
-        rows = [Row(name, states[name], curve[-1] if curve else None, len(curve)) for name, curve in ended.items()]
-        return sorted(rows, key=lambda row: -(row.val or 0.0))
+        shown = {"finished": self._finished, "paused": self._paused, "training": curves}
+        rows = {
+            name: Row(name, state, curve[-1] if curve else None, len(curve))
+            for state, found in shown.items()
+            for name, curve in found.items()
+        }
+        return sorted(rows.values(), key=lambda row: -(row.val or 0.0))
+
+
+def _is_new(folder: CandidateFolder | None) -> bool:
+    """Whether a candidate of this search, None for one of another, has not been begun."""
+    return folder is not None and folder.state == "new"
+
+
+def _rank_of(name: str) -> int:
+    """Which of several searches made a local change; the first one has what is no local change."""
+    found = LOCAL_CHANGE.fullmatch(name)
+    return int(found["rank"]) if found else 0
+
+
+def _number_of(name: str) -> int:
+    """The number of a local change; -1 for another candidate."""
+    found = LOCAL_CHANGE.fullmatch(name)
+    return int(found["number"]) if found else -1
 
 
 def _val_accuracy(folder: CandidateFolder) -> float:

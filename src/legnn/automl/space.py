@@ -167,13 +167,17 @@ def flatten(settings: ResolvedSettings) -> dict[str, Any]:
 
 def complete(values: Values, facts: GraphFacts = SOME_GRAPH) -> dict[str, Any]:
     """Returns all settings by name: `values`, and what the preset `simple` chooses for a graph with these facts."""
-    return flatten(Settings(preset="simple", given=values).resolve(facts))
+    return flatten(Settings(preset="simple", given=without_idle(values)).resolve(facts))
 
 
 def changed(origin: Values, other: Values) -> list[str]:
     """The names of the tunable settings that matter under both complete settings, and differ."""
     both = [name for name, one in SPACE.items() if one.applies(origin) and one.applies(other)]
     return [name for name in both if origin[name] != other[name]]
+
+
+CONSTRAINED = ("backbone", "labels", "layers", "hidden", "heads", "residual", "normalize")
+"""The settings that `is_allowed` reads."""
 
 
 def is_allowed(settings: Values) -> bool:
@@ -255,7 +259,7 @@ def _draw(values: Values, origin: Values, rng: random.Random, fixed: Collection[
     """One local change, which may not be allowed; None where there is nothing to vary."""
     is_trained = "lr" in READ_BY.get(origin["architecture"], READ_BY_OTHERS)
     if is_trained and "seed" not in fixed and rng.randrange(SEED_EVERY) == 0:
-        return {**values, "seed": rng.randrange(1, 10_000)}
+        return without_idle({**values, "seed": rng.randrange(1, 10_000)})
     drawn, now = dict(values), dict(origin)
     names: list[str] = []
     for _ in range(rng.choice((1, 2))):

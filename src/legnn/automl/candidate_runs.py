@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,9 +11,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import torch
 
-from legnn.auto.held_out import held_out_probabilities
+from legnn.automl.held_out import held_out_probabilities
 from legnn.config import Settings
-from legnn.errors import InputError, Interrupted
+from legnn.errors import InputError, Interrupted, first_line
 from legnn.files import write_text
 from legnn.runs import RunFolder
 from legnn.runs.session import Callbacks
@@ -67,15 +68,20 @@ class CandidateFolder:
 
     def curve(self) -> list[float]:
         """The validation accuracy of the best epoch so far, after each epoch."""
-        found: list[float] = []
-        for log in self.run.logs():
-            found.append(max(log["val_accuracy"], found[-1] if found else 0.0))
-        return found
+        try:
+            logs = self.run.logs()
+        except FileNotFoundError:  # another process begins the run anew
+            return []
+        return list(itertools.accumulate((log["val_accuracy"] for log in logs), max))
 
     def fail(self, why: str) -> None:
         """Writes why it cannot be trained."""
         self.path.mkdir(parents=True, exist_ok=True)
         write_text(self.path / FAILURE, why)
+
+    def failure(self) -> str:
+        """Returns why it could not be trained."""
+        return (self.path / FAILURE).read_text()
 
     def save_held_out(self, probabilities: Mapping[str, np.ndarray]) -> None:
         """Writes the probabilities of validation and test nodes."""
@@ -101,4 +107,8 @@ def train_candidate(task: CandidateTask, signals: Signals) -> CandidateOutcome:
     except (InputError, OSError) as error:
         folder.fail(str(error))
         return CandidateOutcome(time.monotonic() - begin, error=str(error))
+    except Exception as error:
+        folder.fail(f"{type(error).__name__}: {first_line(error)}")
+        # quietly, with its process: some errors leave a device that nothing can be computed on
+        raise SystemExit(1) from error
     return CandidateOutcome(time.monotonic() - begin, time.monotonic() - trained)

@@ -1,0 +1,144 @@
+"""Accuracy of `legnn auto` and of the default beside other methods, each with its settings tried on validation.
+
+    python -m benchmarks.accuracy --data cora citeseer --split few --methods auto,default,tuned-gcn --seeds 3 \
+        --budget 120 --json accuracy.json
+
+| method | what is trained |
+|---|---|
+| `auto`, `auto-single` | `legnn auto` within `--budget` seconds: the ensemble, or the best single model |
+| `default` | `legnn train` without any option |
+| `tuned-GROUP` | all candidates of a group (gcn, sage, gat, gcnii, appnp, unimp, …); the best on validation counts |
+| `tuned-GROUP-smooth` | the same, each also after Correct & Smooth |
+
+`many` is 60/20/20 at random by seed, `few` 20 training nodes a class and 500 for validation, `public` the split of the
+data set, number `seed` where it has several. The file has a row for each data set, split, method and seed: val, test,
+seconds. Runs are kept in the folder FILE.runs, and the same command goes on after an interruption.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.regimes import REGIMES, load_split
+from benchmarks.repository import DEFAULT, Job, train_all
+from legnn.automl.automatic import LEADERBOARD, auto
+from legnn.config import Settings
+from legnn.config.candidates import CANDIDATES
+from legnn.files import write_text
+from legnn.runs.ensemble import open_run
+from legnn.runs.resources import default_jobs
+
+GROUPS = list(dict.fromkeys(candidate.group for candidate in CANDIDATES.values()))
+METHODS = ["auto", "auto-single", "default", *(f"tuned-{g}{s}" for g in GROUPS for s in ("", "-smooth"))]
+
+Row = dict[str, Any]
+
+
+def candidates_of(method: str) -> list[str]:
+    """The names of the candidates that a method trains; none for `auto`, which chooses them itself."""
+    if method == "default":
+        return [DEFAULT]
+    group = method.removeprefix("tuned-").removesuffix("-smooth")
+    return [name for name, candidate in CANDIDATES.items() if candidate.group == group and not candidate.is_typed]
+
+
+def tuned_row(job: Job, method: str) -> Row | None:
+    """The best on validation of the runs of a method; None where one of them is missing."""
+    jobs = [job._replace(candidate=name) for name in candidates_of(method)]
+    if not all(one.is_done for one in jobs):
+        return None
+    found = [json.loads((one.folder / f"{one.candidate}.json").read_text()) for one in jobs]
+    entries = [(one["val"], one["test"]) for one in found if "val" in one]
+    if method.endswith("-smooth"):
+        entries += [(one["val_smooth"], one["test_smooth"]) for one in found if "val_smooth" in one]
+    if not entries:
+        return None
+    # the first of equals on validation; test decides nothing
+    val, test = max(entries, key=lambda entry: entry[0])
+    return {"val": val, "test": test, "seconds": sum(one["seconds"] for one in found)}
+
+
+def auto_row(job: Job, method: str, options: argparse.Namespace) -> Row:
+    """One search; a finished one is read."""
+    folder = job.folder / method
+    begin = time.time()
+    if not (folder / "result.json").is_file():
+        graph, _ = load_split(job.data, job.split, job.seed, Settings())
+        single = method == "auto-single"
+        auto(graph, budget=options.budget, out=folder, single=single, jobs=options.jobs, seed=job.seed, began=begin)
+    result = open_run(folder).result
+    assert result.val is not None
+    assert result.test is not None
+    trained = sum(1 for _ in (folder / LEADERBOARD).open()) - 1
+    row = {"val": result.val.accuracy, "test": result.test.accuracy, "seconds": result.seconds, "entries": trained}
+    # predictions are opened a second time above: what the user waits for is the search
+    return row | {"wall": round(time.time() - begin, 1)}
+
+
+def rows_of(options: argparse.Namespace) -> list[Row]:
+    """Trains what is missing, and returns a row for each data set, split, method and seed."""
+    root = Path(f"{options.json}.runs")
+    cells = [
+        Job(root, data, split, seed, DEFAULT)
+        for seed in range(options.seeds)
+        for data in options.data
+        for split in options.split
+    ]
+    tuned = [method for method in options.methods if not method.startswith("auto")]
+    jobs = [cell._replace(candidate=name) for cell in cells for method in tuned for name in candidates_of(method)]
+    train_all(list(dict.fromkeys(jobs)), options.jobs, float("inf"))
+    rows: list[Row] = []
+    for cell in cells:
+        for method in options.methods:
+            found = auto_row(cell, method, options) if method.startswith("auto") else tuned_row(cell, method)
+            if found is not None:
+                place = {"data": Path(cell.data).name, "split": cell.split, "method": method, "seed": cell.seed}
+                rows.append({**place, **found})
+                write_text(options.json, json.dumps(rows, indent=1) + "\n")
+    return rows
+
+
+def show(rows: Sequence[Row], methods: Sequence[str]) -> None:
+    table = Table("data", "split", *methods, box=box.MARKDOWN)
+    for data, split in dict.fromkeys((row["data"], row["split"]) for row in rows):
+        cells = []
+        for method in methods:
+            mine = [r["test"] for r in rows if (r["data"], r["split"], r["method"]) == (data, split, method)]
+            deviation = f" ± {statistics.stdev(mine):.4f}" if len(mine) > 1 else ""
+            cells.append(f"{statistics.fmean(mine):.4f}{deviation}" if mine else "")
+        table.add_row(data, split, *cells)
+    Console(markup=False, highlight=False, width=200).print(table)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", nargs="+", required=True, help="named data sets or folders")
+    parser.add_argument("--split", nargs="+", choices=REGIMES, default=["public"])
+    parser.add_argument("--methods", default="auto,default,tuned-gcn", help="joined by commas")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--budget", type=float, default=120.0, help="seconds of each search")
+    parser.add_argument("--jobs", type=int, default=default_jobs("auto"), help="processes at a time")
+    parser.add_argument("--json", type=Path, required=True)
+    options = parser.parse_args(arguments)
+    options.methods = options.methods.split(",")
+    unknown = sorted(set(options.methods) - set(METHODS))
+    if unknown:
+        parser.error(f"there is no method {unknown[0]!r}; choose from {', '.join(METHODS)}")
+    show(rows_of(options), options.methods)
+
+
+if __name__ == "__main__":
+    # worker processes find functions by the name of their module
+    from benchmarks.accuracy import main as importable
+
+    importable()

@@ -1,0 +1,192 @@
+"""Search of settings with Optuna: every trial is a run in a folder, and the same call continues a search."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from legnn.automl.journal import open_study
+from legnn.automl.study import Running, Space, Study, Trial, Tuned
+from legnn.config import ResolvedSettings, Settings
+from legnn.data import GraphData
+from legnn.datasets import Source
+from legnn.errors import InputError, Interrupted
+from legnn.files import write_text
+from legnn.runs import Result, RunFolder
+from legnn.runs.graphs import load_new
+from legnn.runs.session import Callbacks, start_or_continue
+from legnn.training import EpochLog
+
+TRIALS = 50
+"""Trials where neither their number nor a time is given."""
+MOST_REPEATS = 20
+"""So many suggestions in a row of settings that were tried already end a search: little else is left."""
+
+
+class Progress(NamedTuple):
+    """Where a search stands."""
+
+    trial: int
+    """The number of the trial in flight, from 0."""
+    trials: int | None
+    """How many there will be at most; None if time alone ends the search."""
+    best: float | None
+    """Best validation accuracy of a trial that has ended."""
+    seconds_left: float | None
+    log: EpochLog | None = None
+    """The last epoch of the trial in flight."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuneResult:
+    """What a search came to."""
+
+    folder: Path
+    trials: list[Trial]
+    best: Trial
+    settings: ResolvedSettings
+    """Of the best trial; `best.yaml`, too."""
+    result: Result
+    """Of the best trial. Its test scores were not looked at before it was the best."""
+
+    def table(self) -> pd.DataFrame:
+        """A row for each trial: number, state, validation accuracy, seconds, why, and the settings that were varied."""
+        columns = {"trial": "number", "state": "state", "val": "val", "seconds": "seconds", "why": "why"}
+        rows = [{**{name: getattr(one, key) for name, key in columns.items()}, **one.chosen} for one in self.trials]
+        return pd.DataFrame(rows)
+
+
+def tune(
+    data: Source = "digits",
+    settings: Settings | None = None,
+    *,
+    trials: int | None = None,
+    budget: float | None = None,
+    space: Space = "full",
+    out: str | Path,
+    seed: int = 0,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
+    should_stop: Callable[[], bool] = lambda: False,
+    **given: Any,
+) -> TuneResult:
+    """Searches settings by validation accuracy with Optuna, and returns the best.
+
+    The same call with the same folder continues a search: trials that have ended are kept, and one that was interrupted
+    or killed goes on from its checkpoint.
+
+    Args:
+        data: as in `train`.
+        settings: those in it, and those in `given`, are fixed; the others are searched.
+        trials: at most so many, over all calls; 50 where there is no budget either, or all of the paper's grid.
+        budget: seconds of trials, over all calls; the trial in flight ends with the epoch that exceeds them.
+        space: `full`, all settings that matter for the model (`auto/space.py`), or `paper`, the grid of the paper.
+        out: folder of the search: `trials/N` the runs, `study.log`, `trials.csv` and `best.yaml`.
+        seed: of the search and of every run.
+        on_progress: called after every epoch.
+        should_stop: asked after every epoch; True writes a checkpoint and raises `Interrupted`.
+    """
+    if space not in ("full", "paper"):
+        raise InputError(f"space must be full or paper, got {space!r}")
+    for name, least in (("trials", trials), ("budget", budget)):
+        if least is not None and not least > 0:
+            raise InputError(f"{name} must be above 0, got {least}")
+    settings = (settings or Settings()).override(**given, seed=seed)
+    if space == "paper" and settings.preset == Settings.preset:
+        # what the grid does not vary is the paper's, too
+        settings = settings.override(preset="paper")
+    graph, settings = load_new(settings, data)
+    tuned = Tuned(settings, graph.facts(), space, seed)
+    folder = Path(out)
+    with open_study(folder, tuned, graph.fingerprint()) as study:
+        most = min((number for number in (trials, study.size) if number is not None), default=None)
+        search = _Search(study, tuned, graph, folder, most or (TRIALS if budget is None else None), budget)
+        search.run(on_progress, should_stop)
+        return _finish(folder, study)
+
+
+class _Search:
+    """Trains trial after trial until there are enough or the time is over."""
+
+    def __init__(
+        self, study: Study, tuned: Tuned, graph: GraphData, folder: Path, trials: int | None, budget: float | None
+    ) -> None:
+        self.study, self.tuned, self.graph, self.folder = study, tuned, graph, folder
+        self.trials, self.budget = trials, budget
+
+    def run(self, on_progress: Callable[[Progress], None], should_stop: Callable[[], bool]) -> None:
+        """Goes on with trials that were interrupted, then begins others."""
+        for trial in self.study.unfinished():
+            self._train(trial, time.perf_counter(), on_progress, should_stop)
+        repeats = 0
+        while repeats < MOST_REPEATS and not self._is_over():
+            if should_stop():
+                raise Interrupted(None, self.folder)
+            start = time.perf_counter()
+            trial = self.study.next()
+            earlier = self.study.earlier(trial)
+            if earlier is None:
+                repeats = 0
+                self._train(trial, start, on_progress, should_stop)
+            else:
+                repeats += 1
+                trial.end_as(earlier)
+
+    def _is_over(self) -> bool:
+        has_all = self.trials is not None and len(self.study.trials()) >= self.trials
+        return has_all or (self.budget is not None and self.study.seconds >= self.budget)
+
+    def _train(
+        self, trial: Running, start: float, on_progress: Callable[[Progress], None], should_stop: Callable[[], bool]
+    ) -> None:
+        best, is_pruned, spent = -1.0, False, self.study.seconds
+        ended = [one.val for one in self.study.trials() if one.state == "complete" and one.val is not None]
+
+        def seconds() -> float:
+            return time.perf_counter() - start
+
+        def left() -> float | None:
+            return None if self.budget is None else max(self.budget - spent - seconds(), 0.0)
+
+        def show(log: EpochLog | None = None) -> None:
+            on_progress(Progress(trial.number, self.trials, max(ended, default=None), left(), log))
+
+        def on_epoch(log: EpochLog) -> None:
+            nonlocal best, is_pruned
+            best = max(best, log.val_accuracy)
+            is_pruned = is_pruned or trial.is_hopeless(log.epoch, best)
+            show(log)
+
+        show()
+        callbacks = Callbacks(on_epoch, should_stop, lambda: is_pruned or left() == 0)
+        place = self.folder / "trials" / str(trial.number)
+        try:
+            result = start_or_continue(self.graph, self.tuned.resolve(trial.chosen), place, callbacks)
+        except InputError as error:
+            # settings that do not fit the graph, a loss that is no longer a number, or too little memory
+            trial.fail(str(error), seconds())
+        except Interrupted as stop:
+            raise Interrupted(stop.epoch, self.folder) from None
+        else:
+            assert result.val is not None
+            # a run that was continued counts what it took before
+            (trial.prune if is_pruned else trial.complete)(result.val.accuracy, max(seconds(), result.seconds))
+
+
+def _finish(folder: Path, study: Study) -> TuneResult:
+    """Writes `trials.csv` and `best.yaml`."""
+    trials = study.trials()
+    complete = [one for one in trials if one.state == "complete" and (folder / "trials" / str(one.number)).is_dir()]
+    if not complete:
+        raise InputError(f"none of {len(trials)} trials could be trained; the last: {trials[-1].why}")
+    # of equal ones the first
+    best = max(complete, key=lambda one: (one.val or 0.0, -one.number))
+    run = RunFolder.open(folder / "trials" / str(best.number))
+    found = TuneResult(folder=folder, trials=trials, best=best, settings=run.settings, result=run.result())
+    write_text(folder / "best.yaml", found.settings.to_yaml())
+    write_text(folder / "trials.csv", found.table().to_csv(index=False))
+    return found

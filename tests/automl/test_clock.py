@@ -1,0 +1,68 @@
+"""The budget: continued from what was used, with a part kept for the ensemble."""
+
+import time
+
+import pytest
+
+from legnn.automl.clock import LEAST_RESERVE, MEMBERS, MOST_RESERVE, RESERVE, Clock
+
+
+@pytest.fixture
+def now(monkeypatch):
+    """A time that stands still until a test moves it."""
+    at = [1000.0]
+    monkeypatch.setattr(time, "time", lambda: at[0])
+    return at
+
+
+def test_a_search_continues_with_what_is_left(tmp_path, now):
+    path = tmp_path / "time.json"
+    first = Clock(path, 60)
+    now[0] += 20
+    first.save()
+    now[0] += 500  # nobody searches
+    second = Clock(path, 60)
+    assert (second.used, second.left) == (20, 40)
+    now[0] += 10
+    second.save(now=True)
+    assert Clock(path, 100).left == 70
+
+
+def test_what_was_before_the_search_counts(tmp_path, now):
+    assert Clock(tmp_path / "time.json", 60, began=now[0] - 5).left == 55
+
+
+def test_time_is_written_now_and_then(tmp_path, now):
+    path = tmp_path / "time.json"
+    clock = Clock(path, 60)
+    clock.save()
+    now[0] += 1
+    clock.save()
+    assert Clock(path, 60).used == 0
+    now[0] += 2
+    clock.save()
+    assert Clock(path, 60).used == 3
+
+
+@pytest.mark.parametrize("seconds", [30.0, 61.0])
+def test_a_finished_search_has_used_its_budget(tmp_path, now, seconds):
+    path = tmp_path / "time.json"
+    clock = Clock(path, 60)
+    now[0] += seconds
+    clock.finish()
+    again = Clock(path, 60)
+    assert again.left == 0
+    again.finish()
+    assert Clock(path, 90).left == 30
+    Clock(path, 10).finish()
+    assert Clock(path, 90).left == 30, "a smaller budget gives no time back"
+
+
+@pytest.mark.parametrize("budget", [10.0, 60.0, 600.0, 36_000.0])
+@pytest.mark.parametrize("predict_seconds", [0.0, 0.5, 100.0])
+def test_training_ends_early_enough_for_the_ensemble(tmp_path, now, budget, predict_seconds):
+    clock = Clock(tmp_path / "time.json", budget)
+    now[0] += 3
+    reserve = now[0] + clock.left - clock.training_end(predict_seconds)
+    wanted = max(RESERVE * budget, LEAST_RESERVE + MEMBERS * predict_seconds)
+    assert reserve == pytest.approx(min(wanted, MOST_RESERVE * budget))

@@ -1,0 +1,126 @@
+"""The leaderboard and the members, from probabilities of validation nodes alone."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.automl.searches import finish
+
+from legnn.automl.candidate_runs import CandidateFolder
+from legnn.automl.held_out import SMOOTH
+from legnn.automl.leaderboard import choose, entries_of, leaderboard, members_of
+
+NODES, CLASSES = 300, 3
+COLUMNS = ["name", "postprocess", "val", "test", "seconds", "parameters", "weight", "state"]
+
+
+def probabilities(y: np.ndarray, accuracy: float, rng: np.random.Generator, sure: float = 0.9) -> np.ndarray:
+    """`[n, C]`: right for a fraction of the nodes, always equally sure."""
+    classes = np.where(rng.random(len(y)) < accuracy, y, (y + rng.integers(1, CLASSES, len(y))) % CLASSES)
+    p = np.full((len(y), CLASSES), (1 - sure) / (CLASSES - 1), dtype=np.float32)
+    p[np.arange(len(y)), classes] = sure
+    return p
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    """Finished candidates by name, and the classes of the validation and test nodes."""
+    rng = np.random.default_rng(0)
+    y_val, y_test = (rng.integers(0, CLASSES, NODES) for _ in range(2))
+    values = {"weak": (0.4, 0.5), "good": (0.75, 0.7), "other": (0.75, 0.75), "propagation": (0.5, 0.6)}
+    folders = []
+    for name, accuracies in values.items():
+        arrays = {}
+        for suffix, accuracy in zip(("", "_smooth"), accuracies, strict=True):
+            arrays["val" + suffix] = probabilities(y_val, accuracy, rng)
+            arrays["test" + suffix] = probabilities(y_test, accuracy, rng)
+        folder = CandidateFolder(tmp_path_factory.mktemp("candidates") / name)
+        settings = {"architecture": "label_propagation"} if name == "propagation" else {"hidden": 8}
+        finish(folder, settings, arrays=arrays)
+        folders.append((name, folder))
+    return folders, y_val, y_test
+
+
+def test_every_candidate_is_there_as_it_is_and_smoothed(found):
+    entries = entries_of(found[0])
+    assert [(one.name, one.is_smoothed) for one in entries] == [
+        ("weak", False), ("weak", True), ("good", False), ("good", True), ("other", False), ("other", True),
+        ("propagation", False),
+    ]  # fmt: skip
+
+
+def test_independent_candidates_are_joined_and_the_sum_of_weights_is_one(found):
+    folders, y_val, _ = found
+    entries = entries_of(folders)
+    chosen = choose(entries, y_val)
+    mixed = np.tensordot(chosen.weights, np.stack([one.val for one in entries]), 1)
+    alone = max((one.val.argmax(1) == y_val).mean() for one in entries)
+    assert chosen.weights.sum() == pytest.approx(1)
+    assert (chosen.weights > 0).sum() > 1
+    assert (mixed.argmax(1) == y_val).mean() > alone
+    members = members_of(entries, chosen)
+    assert sum(member.weight for member in members) == pytest.approx(1)
+    assert {member.folder for member in members} <= {f"candidates/{name}" for name, _ in folders}
+
+
+def test_a_member_has_the_post_processing_of_its_entry(found):
+    entries = entries_of(found[0])
+    weights = np.full(len(entries), 1 / len(entries))
+    members = members_of(entries, replace(choose(entries, found[1]), weights=weights))
+    for entry, member in zip(entries, members, strict=True):
+        post = {name: getattr(member, name) for name in SMOOTH}
+        model = entry.folder.run.settings.model
+        assert post == (SMOOTH if entry.is_smoothed else {name: getattr(model, name) for name in SMOOTH})
+        assert {name: getattr(entry.settings.model, name) for name in SMOOTH} == post, "best.yaml repeats it"
+
+
+def test_a_single_model_is_the_only_member(found):
+    entries = entries_of(found[0])
+    chosen = choose(entries, found[1], single=True)
+    assert chosen.weights.nonzero()[0].tolist() == [chosen.single]
+    (member,) = members_of(entries, chosen)
+    assert member.weight == 1
+    assert member.folder.removeprefix("candidates/") in ("good", "other")
+
+
+def test_probabilities_that_are_too_sure_are_tempered(found):
+    folders, y_val, _ = found
+    one = entries_of(folders)[2:3]
+    assert choose(one, y_val).temperature > 1.2, "sure to .9, right for .75"
+
+
+def test_a_leaderboard_has_a_row_for_each_entry_the_best_on_validation_first(found):
+    folders, y_val, y_test = found
+    entries = entries_of(folders)
+    chosen = choose(entries, y_val)
+    table = leaderboard(entries, chosen, y_val, y_test)
+    assert list(table.columns) == COLUMNS
+    assert len(table) == len(entries)
+    assert table["val"].is_monotonic_decreasing
+    assert table["weight"].sum() == pytest.approx(1)
+
+
+def test_the_leaderboard_is_what_plot_and_the_terminal_read(found, tmp_path, capsys):
+    from legnn.analysis.ensemble_picture import read_leaderboard
+    from legnn.cli.search_display import show_leaderboard
+
+    folders, y_val, _ = found
+    entries = entries_of(folders)
+    # without test nodes
+    table = leaderboard(entries, choose(entries, y_val), y_val, np.zeros(0, dtype=int))
+    table.to_csv(tmp_path / "leaderboard.csv", index=False)
+    assert len(read_leaderboard(tmp_path / "leaderboard.csv")) == len(table)
+    show_leaderboard(tmp_path / "leaderboard.csv")
+    assert "propagation" in capsys.readouterr().out
+
+
+def test_permuted_test_labels_change_only_the_column_test(found):
+    folders, y_val, y_test = found
+    entries = entries_of(folders)
+    first, second = (
+        leaderboard(entries, choose(entries, y_val), y_val, y)
+        for y in (y_test, np.random.default_rng(1).permutation(y_test))
+    )
+    assert not first["test"].equals(second["test"])
+    pd.testing.assert_frame_equal(first.drop(columns="test"), second.drop(columns="test"), check_exact=True)
