@@ -53,8 +53,6 @@ LEAST_SPREAD = 0.005
 ALONE = 4
 """Candidates that come first for what they reach alone: a small budget trains no more."""
 OTHER = 1.0
-CONSIDERED = 24
-"""Candidates, the best alone, among which the greedy part chooses."""
 DEFAULT_GROUP = "legnn"
 
 
@@ -160,7 +158,7 @@ def _accuracy(own: np.ndarray) -> float:
 def learn_order(gains: Gains, keys: Sequence[Key], others: Sequence[Key], names: Iterable[str], size: int) -> list[str]:
     """Returns candidates in the order in which they are worth trying where `keys` are; `others` are of another kind."""
     ranked = rank_candidates(gains, keys, others, names)
-    chosen, left = ranked[: min(ALONE, size)], ranked[ALONE:CONSIDERED]
+    chosen, left = ranked[: min(ALONE, size)], ranked[ALONE:]
     while left and len(chosen) < size:
         gain = {name: mean_over_graphs(gains, keys, others, name, partial(gains.gain, tuple(chosen))) for name in left}
         best = max(left, key=gain.__getitem__)
