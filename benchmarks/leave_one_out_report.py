@@ -45,9 +45,10 @@ class Figure(NamedTuple):
 
     mean: float
     deviation: float
+    seeds: int
 
     def __str__(self) -> str:
-        return f"{100 * self.mean:.1f} ± {100 * self.deviation:.1f}"
+        return f"{100 * self.mean:.1f}" + (f" ± {100 * self.deviation:.1f}" if self.seeds > 1 else "")
 
     def is_tied(self, other: Figure) -> bool:
         """Whether the means differ by no more than the larger deviation."""
@@ -67,7 +68,12 @@ def figures_of(rows: Iterable[Row]) -> Figures:
 
 
 def _figure(values: Sequence[float]) -> Figure:
-    return Figure(fmean(values), stdev(values) if len(values) > 1 else 0.0)
+    return Figure(fmean(values), stdev(values) if len(values) > 1 else 0.0, len(values))
+
+
+def comparable(figures: Mapping[str, Figure]) -> list[str]:
+    """The methods with as many seeds on a graph as `auto`: means over other splits compare nothing."""
+    return [name for name in (*OURS, *PEERS) if name in figures and figures[name].seeds == figures["auto"].seeds]
 
 
 def ranked(figures: Figures) -> tuple[list[str], list[str], np.ndarray]:
@@ -75,8 +81,9 @@ def ranked(figures: Figures) -> tuple[list[str], list[str], np.ndarray]:
 
     A method without a run on most of the graphs is left out.
     """
-    some = [name for name in (*OURS, *PEERS) if 2 * sum(name in of for of in figures.values()) > len(figures)]
-    graphs = [data for data, of in figures.items() if all(name in of for name in some)]
+    known = {data: comparable(of) for data, of in figures.items()}
+    some = [name for name in (*OURS, *PEERS) if 2 * sum(name in of for of in known.values()) > len(figures)]
+    graphs = [data for data, of in known.items() if all(name in of for name in some)]
     if not graphs:
         return [], [], np.empty(0)
     return some, graphs, mean_ranks([[figures[data][name].mean for name in some] for data in graphs])
@@ -113,9 +120,9 @@ def _accuracies(rows: Sequence[Row]) -> str:
     methods = [name for name in (*OURS, *PEERS) if any(name in of for of in figures.values())]
     lines = []
     for data, of in figures.items():
-        best = max(of[name].mean for name in methods if name in of)
+        best = max(of[name].mean for name in comparable(of))
         texts = [str(of[name]) if name in of else "–" for name in methods]
-        bold = [name in of and of[name].mean == best for name in methods]
+        bold = [name in comparable(of) and of[name].mean == best for name in methods]
         lines.append([data, *(f"**{text}**" if is_best else text for text, is_best in zip(texts, bold, strict=True))])
     return _table(["graph", *methods], lines)
 
@@ -128,12 +135,15 @@ def _ranks(rows: Sequence[Row]) -> str:
     lines = []
     for k in np.argsort(ranks, kind="stable"):
         name = methods[k]
-        others = [[figures[data][other] for other in methods if other != name] for data in graphs]
-        mine = [figures[data][name] for data in graphs]
-        best = [max(of, key=lambda one: one.mean) for of in others]
+        mine, best = [], []
+        for of in figures.values():
+            peers = [of[other] for other in comparable(of) if other != name and not {name, other} <= set(OURS)]
+            if name in comparable(of) and peers:
+                mine.append(of[name])
+                best.append(max(peers, key=lambda one: one.mean))
         wins = sum(a.mean > b.mean and not a.is_tied(b) for a, b in zip(mine, best, strict=True))
         ties = sum(a.is_tied(b) for a, b in zip(mine, best, strict=True))
-        lines.append([name, f"{ranks[k]:.2f}", str(wins), str(ties), str(wins + ties)])
+        lines.append([name, f"{ranks[k]:.2f}", str(wins), str(ties), f"{wins + ties} of {len(mine)}"])
     scores = [[figures[data][name].mean for name in methods] for data in graphs]
     text = _table(["method", "mean rank", "best alone", "tied with the best", "best or tied"], lines)
     return (
