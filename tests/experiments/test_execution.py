@@ -26,7 +26,7 @@ def folder(tmp_path):
 
 
 def planned(folder: Path, seed: int = 0, **given) -> PlannedRun:
-    return PlannedRun.of(str(folder), "recommended", {"epochs": 2, "hidden": 8, **given}, seed)
+    return PlannedRun.of(str(folder), "simple", {"epochs": 2, "hidden": 8, **given}, seed)
 
 
 def missing_of(runs: list[PlannedRun], out: Path):
@@ -86,8 +86,8 @@ def _is_busy(pid: int) -> bool:
 
 
 def test_the_time_left_follows_the_finished_runs_of_each_data_set():
-    small, large = (PlannedRun.of(name, "recommended", {}, 0) for name in ("small", "large"))
-    later = [PlannedRun.of(name, "recommended", {}, 1 + k) for k, name in enumerate(("small", "large", "large"))]
+    small, large = (PlannedRun.of(name, "simple", {}, 0) for name in ("small", "large"))
+    later = [PlannedRun.of(name, "simple", {}, 1 + k) for k, name in enumerate(("small", "large", "large"))]
     progress = Progress(5, jobs=2, waiting=dict.fromkeys([small, large, *later]))
     assert progress.seconds_left() is None
     progress.add(Outcome(small, 2.0))
