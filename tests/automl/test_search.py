@@ -149,7 +149,7 @@ def test_nothing_is_begun_when_the_time_is_over(tmp_path, run):
 def test_a_task_ends_before_the_reserve_of_the_ensemble(tmp_path, run):
     first, *_, last = run(new_search(tmp_path, budget=100))
     assert first.deadline < time.time() + 100 - 3.9
-    assert last.deadline < first.deadline - 0.5, "predictions take time, which is known by now"
+    assert last.deadline < first.deadline - 0.25, "predictions take time, which is known by now"
 
 
 def test_failed_candidates_are_kept_with_their_reason_and_not_tried_again(tmp_path, run):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-import statistics
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -135,7 +134,7 @@ class Search:
     @property
     def training_end(self) -> float:
         """When training ends, by `time.time`."""
-        return self.clock.training_end(statistics.fmean(self._predict_seconds) if self._predict_seconds else 0.0)
+        return self.clock.training_end(self._predict_seconds)
 
     def _next(self) -> CandidateTask | None:
         if self.training_end - time.time() < LEAST_SECONDS:
