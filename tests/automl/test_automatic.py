@@ -21,7 +21,8 @@ from tests.typed_graphs import small_hetero
 import legnn
 from legnn.analysis.ensemble_picture import read_leaderboard
 from legnn.automl import search as search_module
-from legnn.automl.automatic import TORCHRUN, _without_torchrun
+from legnn.automl.automatic import TORCHRUN, Share, _meet, _without_torchrun
+from legnn.automl.clock import Clock
 from legnn.errors import InputError, Interrupted
 
 __all__ = ["command"]
@@ -249,6 +250,17 @@ def test_the_environment_of_torchrun_is_restored(monkeypatch):
         monkeypatch.delenv(name)
     with _without_torchrun() as share:
         assert share == (0, 1)
+
+
+def test_the_first_process_waits_for_the_others_and_not_beyond_the_budget(tmp_path):
+    clock = Clock(tmp_path / "time.json", 10, began=time.time() - 10.3)
+    begin = time.monotonic()
+    _meet(tmp_path, Share(0, 3), clock)
+    assert time.monotonic() - begin < 5
+    for rank in (1, 2):
+        (tmp_path / f"rank-{rank}.done").touch()
+    _meet(tmp_path, Share(0, 3), Clock(tmp_path / "time.json", 1000))
+    assert list(tmp_path.iterdir()) == [], "the next search does not find that they are done"
 
 
 def test_under_torchrun_a_folder_has_to_be_given(monkeypatch):

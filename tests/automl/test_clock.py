@@ -63,6 +63,12 @@ def test_a_finished_search_has_used_its_budget(tmp_path, now, seconds):
 def test_training_ends_early_enough_for_the_ensemble(tmp_path, now, budget, predict_seconds):
     clock = Clock(tmp_path / "time.json", budget)
     now[0] += 3
-    reserve = now[0] + clock.left - clock.training_end(predict_seconds)
+    reserve = now[0] + clock.left - clock.training_end([predict_seconds] * 20)
     wanted = max(RESERVE * budget, LEAST_RESERVE + MEMBERS * predict_seconds)
     assert reserve == pytest.approx(min(wanted, MOST_RESERVE * budget))
+
+
+def test_what_is_compiled_for_a_first_prediction_is_not_reserved_for_every_member(tmp_path, now):
+    clock = Clock(tmp_path / "time.json", 100)
+    ends = [clock.training_end(seconds) for seconds in ([], [5.0], [5.0, 5.0, 0.1, 0.1, 0.1])]
+    assert [now[0] + 100 - end for end in ends] == pytest.approx([4, 9, 4.5])

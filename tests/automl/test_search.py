@@ -120,6 +120,20 @@ def test_changes_begun_at_the_same_time_or_after_a_restart_have_names_of_their_o
     assert len({*first, *second, *other}) == 9
 
 
+def test_no_local_change_is_tried_twice_and_the_search_ends_when_there_are_no_more(tmp_path, run):
+    plan = {"candidates": {"one": {"architecture": "label_propagation"}}, "given": {"propagation_steps": 50, "seed": 0}}
+    first = run(new_search(tmp_path, **plan), most=3)
+    second = run(new_search(tmp_path, **plan), most=100)
+    alphas = [complete(task.values, FACTS)["propagation_alpha"] for task in (*first, *second)]
+    assert len(alphas) == len(set(alphas)) > 3
+    assert len(alphas) < 10
+
+
+def test_a_candidate_that_cannot_have_what_is_given_does_not_end_the_search(tmp_path, run):
+    tasks = run(new_search(tmp_path, given={"dropout": 2}), lambda task: CandidateOutcome(1.0, error="no"))
+    assert names(tasks) == list(CANDIDATES)
+
+
 def test_without_a_finished_candidate_there_is_nothing_to_change(tmp_path, run):
     def fail(task):
         return CandidateOutcome(1.0, error="no")
@@ -135,7 +149,7 @@ def test_nothing_is_begun_when_the_time_is_over(tmp_path, run):
 def test_a_task_ends_before_the_reserve_of_the_ensemble(tmp_path, run):
     first, *_, last = run(new_search(tmp_path, budget=100))
     assert first.deadline < time.time() + 100 - 3.9
-    assert last.deadline < first.deadline - 0.5, "predictions take time, which is known by now"
+    assert last.deadline < first.deadline - 0.25, "predictions take time, which is known by now"
 
 
 def test_failed_candidates_are_kept_with_their_reason_and_not_tried_again(tmp_path, run):

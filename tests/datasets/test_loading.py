@@ -1,12 +1,16 @@
 """`load` takes a name, a folder, settings or a PyG object."""
 
+import numpy as np
 import pytest
 import torch
+from sklearn.neighbors import NearestNeighbors
+from threadpoolctl import threadpool_limits
 from torch_geometric.data import Data
 
 from legnn.config import DataSettings
 from legnn.data import statistics
 from legnn.datasets import load
+from legnn.datasets.readers import nearest
 from legnn.errors import InputError
 
 
@@ -167,3 +171,19 @@ def test_a_test_node_without_a_label_is_named():
     train, val, test = torch.arange(10) < 4, (torch.arange(10) > 3) & (torch.arange(10) < 7), torch.arange(10) > 6
     with pytest.raises(InputError, match="1 test node of the graph without a label, the first is 9"):
         load(small_graph(y=y, train_mask=train, val_mask=val, test_mask=test))
+
+
+def test_digits_are_the_same_graph_for_any_number_of_threads():
+    found = set()
+    for threads in (1, 2, 4):
+        with threadpool_limits(threads):
+            found.add(load("digits").fingerprint())
+    assert len(found) == 1
+
+
+def test_the_nearest_are_those_of_scikit_learn_but_for_equally_near_ones():
+    rows = np.random.default_rng(0).integers(0, 1000, (60, 5)).astype(float)
+    expected = NearestNeighbors(n_neighbors=4).fit(rows).kneighbors(return_distance=False)
+    np.testing.assert_array_equal(nearest(rows, 4), expected)
+    same = np.zeros((4, 2))
+    np.testing.assert_array_equal(nearest(same, 2), [[1, 2], [0, 2], [0, 1], [0, 1]])

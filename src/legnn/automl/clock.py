@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import statistics
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +16,8 @@ RESERVE, MOST_RESERVE = 0.03, 0.3
 LEAST_RESERVE = 4.0
 """Seconds for it, where the budget is short: models are read, and kernels compiled, before the first prediction."""
 MEMBERS = 10
-"""So many predictions of all nodes an ensemble is expected to need; training nodes are predicted in folds."""
+"""The predictions of so many candidates are expected to take as long as those of an ensemble, whose training nodes are
+predicted in folds."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +46,11 @@ class Clock:
         """Seconds until the budget is over."""
         return self.budget - self.used
 
-    def training_end(self, predict_seconds: float) -> float:
-        """When training ends, by `time.time`, if the predictions of a candidate take so long."""
-        reserve = max(RESERVE * self.budget, LEAST_RESERVE + MEMBERS * predict_seconds)
+    def training_end(self, predict_seconds: Sequence[float]) -> float:
+        """When training ends, by `time.time`, if the predictions of the candidates so far took so long."""
+        # the median: in each process kernels are compiled for the first one
+        each = statistics.median(predict_seconds) if predict_seconds else 0.0
+        reserve = max(RESERVE * self.budget, LEAST_RESERVE + min(len(predict_seconds), MEMBERS) * each)
         return time.time() + self.left - min(reserve, MOST_RESERVE * self.budget)
 
     def save(self, *, now: bool = False) -> None:

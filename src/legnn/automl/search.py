@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 import re
-import statistics
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 from legnn.automl.candidate_runs import CandidateFolder, CandidateOutcome, CandidateTask, train_candidate
 from legnn.automl.clock import Clock
 from legnn.automl.halving import RUNGS, is_hopeless
-from legnn.automl.space import flatten, neighbors, without_idle
+from legnn.automl.space import complete, flatten, neighbors, without_idle
 from legnn.config import GraphFacts
+from legnn.errors import InputError
 from legnn.runs.workers import Failure, Worker, carry_out
 
 LEADERS = 4
@@ -27,6 +28,8 @@ GRACE = 0.05
 """A candidate that has not ended this part of the budget after its deadline is ended with its process."""
 
 
+MOST_DRAWS = 20
+"""Draws of a local change until one is found that was not tried."""
 LOCAL_CHANGE = re.compile(r".+~(?P<rank>\d+)-(?P<number>\d+)")
 """The name of a local change: that of the candidate it began with, the search that made it, and a number."""
 
@@ -105,6 +108,9 @@ class Search:
         self._waiting = deque([*cut_short, *(name for name in plan.candidates if _is_new(mine.get(name)))])
         self._changes = max((_number_of(name) for name in mine), default=-1) + 1
         """Local changes so far."""
+        begun = [one.run.settings for one in plan.folders().values() if one.state in ("begun", "finished")]
+        self._tried = {self._key(values) for values in (*plan.candidates.values(), *map(flatten, begun))}
+        """What no local change repeats."""
         self._random = random.Random(f"{plan.seed} {plan.rank} {len(plan.folders())}")
         self._predict_seconds: list[float] = []
 
@@ -128,7 +134,7 @@ class Search:
     @property
     def training_end(self) -> float:
         """When training ends, by `time.time`."""
-        return self.clock.training_end(statistics.fmean(self._predict_seconds) if self._predict_seconds else 0.0)
+        return self.clock.training_end(self._predict_seconds)
 
     def _next(self) -> CandidateTask | None:
         if self.training_end - time.time() < LEAST_SECONDS:
@@ -151,17 +157,25 @@ class Search:
         leaders = sorted(scores, key=lambda name: -scores[name])[:LEADERS]
         if not leaders:
             return "", {}
-        # the first is varied twice as often as the second
-        origin = self._random.choices(leaders, [2.0**-k for k in range(len(leaders))])[0]
-        values = flatten(finished[origin].run.settings)
-        own = {name: value for name, value in values.items() if name not in ("source", "batch", "fanout")}
-        changes = neighbors(own, self._random, 1, facts=self.plan.facts, fixed=[*self.plan.given])
-        if not changes:
-            return "", {}
-        # a folder is made when another process begins: its name must not be given twice until then
-        name = f"{origin.split('~')[0]}~{self.plan.rank}-{self._changes}"
-        self._changes += 1
-        return name, changes[0]
+        for _ in range(MOST_DRAWS):
+            # the first is varied twice as often as the second
+            origin = self._random.choices(leaders, [2.0**-k for k in range(len(leaders))])[0]
+            own = _without_data(flatten(finished[origin].run.settings))
+            for change in neighbors(own, self._random, 1, facts=self.plan.facts, fixed=[*self.plan.given]):
+                if (key := self._key(change)) not in self._tried:
+                    self._tried.add(key)
+                    # a folder is made when another process begins: its name must not be given twice until then
+                    name = f"{origin.split('~')[0]}~{self.plan.rank}-{self._changes}"
+                    self._changes += 1
+                    return name, change
+        return "", {}
+
+    def _key(self, values: Mapping[str, Any]) -> str:
+        """The same for settings that train the same model."""
+        values = {**values, **self.plan.given}
+        with suppress(InputError):  # what cannot be trained with the settings that are given fails when it is tried
+            values = complete(values, self.plan.facts)
+        return repr(sorted(_without_data(values).items()))
 
     def _note(self, task: CandidateTask, outcome: CandidateOutcome | Failure) -> None:
         folder = self.plan.candidate(task.name)
@@ -199,6 +213,11 @@ class Search:
             for name, curve in found.items()
         }
         return sorted(rows.values(), key=lambda row: -(row.val or 0.0))
+
+
+def _without_data(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings without those that depend on where a graph is from and how large it is."""
+    return {name: value for name, value in values.items() if name not in ("source", "batch", "fanout")}
 
 
 def _is_new(folder: CandidateFolder | None) -> bool:

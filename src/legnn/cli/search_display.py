@@ -52,7 +52,7 @@ class SearchProgress:
         elif time.monotonic() - self._last > PLAIN_SECONDS:
             self._last = time.monotonic()
             leader = next((f"; best so far {row.val:.4f} ({row.name})" for row in rows if row.val is not None), "")
-            _err.print(f"{_counts(rows)}{leader}; {words}", highlight=False)
+            _err.print(f"{_counts(rows)}{leader}; {words}", highlight=False, soft_wrap=True)
 
 
 def _counts(rows: Sequence[Row]) -> str:
