@@ -11,7 +11,8 @@
 | `tuned-GROUP-smooth` | the same, each also after Correct & Smooth |
 
 `many` is 60/20/20 at random by seed, `few` 20 training nodes a class and 500 for validation, `public` the split of the
-data set, number `seed` where it has several. The file has a row for each data set, split, method and seed: val, test,
+data set, number `seed` where it has several. With `--repository`, `auto` tries a portfolio that was learned from a
+repository of predictions without the data set. The file has a row for each data set, split, method and seed: val, test,
 seconds. Runs are kept in the folder FILE.runs, and the same command goes on after an interruption.
 """
 
@@ -21,7 +22,8 @@ import argparse
 import json
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +31,14 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.portfolio import Gains, learn, without_graph
+from benchmarks.predictions import Repository
 from benchmarks.regimes import REGIMES, load_split
 from benchmarks.repository import DEFAULT, Job, train_all
 from legnn.automl.automatic import LEADERBOARD, auto
 from legnn.config import Settings
 from legnn.config.candidates import CANDIDATES
+from legnn.config.portfolio import Portfolio, learned_portfolio
 from legnn.files import write_text
 from legnn.runs.ensemble import open_run
 from legnn.runs.resources import default_jobs
@@ -74,8 +79,16 @@ def auto_row(job: Job, method: str, options: argparse.Namespace) -> Row:
     begin = time.time()
     if not (folder / "result.json").is_file():
         graph, _ = load_split(job.data, job.split, job.seed, Settings())
-        single = method == "auto-single"
-        auto(graph, budget=options.budget, out=folder, single=single, jobs=options.jobs, seed=job.seed, began=begin)
+        auto(
+            graph,
+            budget=options.budget,
+            out=folder,
+            single=method == "auto-single",
+            jobs=options.jobs,
+            seed=job.seed,
+            only=options.portfolios(job.data).order(graph.facts()),
+            began=begin,
+        )
     result = open_run(folder).result
     assert result.val is not None
     assert result.test is not None
@@ -83,6 +96,14 @@ def auto_row(job: Job, method: str, options: argparse.Namespace) -> Row:
     row = {"val": result.val.accuracy, "test": result.test.accuracy, "seconds": result.seconds, "entries": trained}
     # predictions are opened a second time above: what the user waits for is the search
     return row | {"wall": round(time.time() - begin, 1)}
+
+
+def portfolios_of(repository: Path | None) -> Callable[[str], Portfolio]:
+    """From a data set to the portfolio that is tried on it: that of the package, or one that was learned without it."""
+    if repository is None:
+        return lambda data: learned_portfolio()
+    gains = Gains(Repository(repository).validations)
+    return cache(lambda data: learn(gains, without_graph(list(gains.validations), data)))
 
 
 def rows_of(options: argparse.Namespace) -> list[Row]:
@@ -127,10 +148,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--methods", default="auto,default,tuned-gcn", help="joined by commas")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--budget", type=float, default=120.0, help="seconds of each search")
+    parser.add_argument("--repository", type=Path, help="auto tries a portfolio learned from it without the data set")
     parser.add_argument("--jobs", type=int, default=default_jobs("auto"), help="processes at a time")
     parser.add_argument("--json", type=Path, required=True)
     options = parser.parse_args(arguments)
     options.methods = options.methods.split(",")
+    options.portfolios = portfolios_of(options.repository)
     unknown = sorted(set(options.methods) - set(METHODS))
     if unknown:
         parser.error(f"there is no method {unknown[0]!r}; choose from {', '.join(METHODS)}")
