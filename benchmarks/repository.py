@@ -40,8 +40,8 @@ from legnn.runs.workers import Failure, Signals, carry_out
 
 TYPED = ("dblp", "debian-hetero")
 DEGENERATE = [("minesweeper", "few", 0)]
-"""The mines of minesweeper were drawn by the generator that draws splits, with the seed 0: all validation nodes would be
-mines."""
+"""The mines of minesweeper were drawn by the generator that draws splits, with the seed 0: there would be nothing but
+mines in validation."""
 DEFAULT = "default"
 """In the place of a candidate: what `legnn train` chooses by itself."""
 
