@@ -154,21 +154,24 @@ def _ranks(rows: Sequence[Row]) -> str:
 
 def _against_peers(rows: Sequence[Row]) -> str:
     """The ensemble of as many candidates as a peer tries settings, against this peer."""
-    tried = {(row.data, row.method): row.tried for row in rows}
-    figures = figures_of(rows)
+    by_seed = {(row.data, row.seed, row.method): row for row in rows}
     lines = []
     for peer in PEERS:
-        pairs = []
-        for data, of in figures.items():
-            number = tried.get((data, peer))
-            if number is not None and f"auto of {number}" in of:
-                pairs.append((of[f"auto of {number}"], of[peer]))
+        found: dict[str, list[tuple[float, float]]] = {}
+        mine = [row for row in rows if row.method == peer]
+        for row in mine:
+            # as many as the peer tried on this very seed, of which some runs may be missing
+            ours = by_seed.get((row.data, row.seed, f"auto of {row.tried}"))
+            if ours is not None:
+                found.setdefault(row.data, []).append((ours.test, row.test))
+        pairs = [(_figure([a for a, _ in of]), _figure([b for _, b in of])) for of in found.values()]
         if pairs:
             wins = sum(a.mean > b.mean and not a.is_tied(b) for a, b in pairs)
             ties = sum(a.is_tied(b) for a, b in pairs)
             gain = 100 * fmean(a.mean - b.mean for a, b in pairs)
-            most = max(number for (_, name), number in tried.items() if name == peer)
-            lines.append([peer, str(most), str(wins), str(ties), str(len(pairs) - wins - ties), f"{gain:+.2f}"])
+            tried = sorted({row.tried for row in mine})
+            number = str(tried[0]) if len(tried) == 1 else f"{tried[0]} to {tried[-1]}"
+            lines.append([peer, number, str(wins), str(ties), str(len(pairs) - wins - ties), f"{gain:+.2f}"])
     head = ["against", "settings tried by each", "auto better", "tied", "worse", "mean difference, points"]
     return "With as many settings tried as the peer:\n\n" + _table(head, lines)
 

@@ -37,7 +37,7 @@ def test_of_several_types_sizes_are_of_all_and_homophily_and_split_of_the_papers
 
 
 def test_homophily_among_training_labels_knows_neither_other_labels_nor_self_loops(monkeypatch):
-    monkeypatch.setattr(summary, "LEAST_EDGES", 1)
+    monkeypatch.setattr("legnn.data.summary.LEAST_EDGES", 1)
     edges = torch.tensor([[0, 1, 2, 3, 0], [1, 2, 3, 4, 0]])
     y = torch.tensor([0, 0, 1, 1, 1])
     masks = {f"{name}_mask": torch.zeros(5, dtype=torch.bool) for name in ("train", "val", "test")}
