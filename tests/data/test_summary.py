@@ -9,7 +9,7 @@ from tests.typed_graphs import small_mag
 from torch_geometric.data import Data
 from torch_geometric.utils import homophily
 
-from legnn.data import edge_homophily, statistics, summary, train_homophily
+from legnn.data import edge_homophily, statistics, train_homophily
 from legnn.datasets import load
 
 NODES = 6
