@@ -21,8 +21,8 @@ from tests.typed_graphs import small_hetero
 import legnn
 from legnn.analysis.ensemble_picture import read_leaderboard
 from legnn.automl import search as search_module
-from legnn.automl.automatic import TORCHRUN, Share, _meet, _without_torchrun
 from legnn.automl.clock import Clock
+from legnn.automl.sharing import TORCHRUN, Share, meet, without_torchrun
 from legnn.errors import InputError, Interrupted
 
 __all__ = ["command"]
@@ -236,30 +236,30 @@ def test_the_environment_of_torchrun_is_restored(monkeypatch):
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6")
     before = dict(os.environ)
-    with suppress(InputError), _without_torchrun() as share:
+    with suppress(InputError), without_torchrun() as share:
         assert share == (1, 2)
         assert not set(TORCHRUN) & set(os.environ)
         assert os.environ["CUDA_VISIBLE_DEVICES"] == "6"
         raise InputError("something else")
     assert dict(os.environ) == before
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
-    with _without_torchrun():
+    with without_torchrun():
         assert os.environ["CUDA_VISIBLE_DEVICES"] == "1"
     assert "CUDA_VISIBLE_DEVICES" not in os.environ
     for name in TORCHRUN:
         monkeypatch.delenv(name)
-    with _without_torchrun() as share:
+    with without_torchrun() as share:
         assert share == (0, 1)
 
 
 def test_the_first_process_waits_for_the_others_and_not_beyond_the_budget(tmp_path):
     clock = Clock(tmp_path / "time.json", 10, began=time.time() - 10.3)
     begin = time.monotonic()
-    _meet(tmp_path, Share(0, 3), clock)
+    meet(tmp_path, Share(0, 3), clock)
     assert time.monotonic() - begin < 5
     for rank in (1, 2):
         (tmp_path / f"rank-{rank}.done").touch()
-    _meet(tmp_path, Share(0, 3), Clock(tmp_path / "time.json", 1000))
+    meet(tmp_path, Share(0, 3), Clock(tmp_path / "time.json", 1000))
     assert list(tmp_path.iterdir()) == [], "the next search does not find that they are done"
 
 

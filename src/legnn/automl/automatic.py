@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from legnn.automl.clock import Clock
 from legnn.automl.held_out import labels_of
 from legnn.automl.leaderboard import choose, entries_of, leaderboard, members_of
 from legnn.automl.search import Plan, Row, Search
+from legnn.automl.sharing import WAIT_SECONDS, Share, meet, without_torchrun
 from legnn.config import SETTINGS, DataSettings, Settings
 from legnn.config.candidates import CANDIDATES
 from legnn.config.duration import parse_duration
@@ -24,7 +24,6 @@ from legnn.errors import InputError, Interrupted, plural
 from legnn.files import atomic_write, write_text
 from legnn.io.prepared import CARD, write_prepared
 from legnn.runs.ensemble import Ensemble, write_ensemble
-from legnn.runs.folder import ENSEMBLE
 from legnn.runs.graphs import MEMORY, load_new
 from legnn.runs.resources import default_jobs
 from legnn.typed_json import read_json, write_json
@@ -36,8 +35,6 @@ GRAPH = "graph"
 """Folder for data that were given in memory: worker processes and later predictions read them there."""
 QUICK = "label-propagation"
 """Comes first, for it takes no time: there is a result whatever the budget."""
-WAIT_SECONDS = 1.0
-TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,13 +44,6 @@ class SearchCard:
     source: str
     fingerprint: str
     seed: int
-
-
-class Share(NamedTuple):
-    """This process among those of `torchrun`, which share the candidates."""
-
-    rank: int = 0
-    world_size: int = 1
 
 
 def auto(
@@ -96,7 +86,7 @@ def auto(
         raise InputError(f"jobs must be at least 1, got {jobs}")
     Settings(given=given)  # names and values that no candidate could have are refused
     folder = new_folder(data) if out is None else Path(out)
-    with _without_torchrun() as share:
+    with without_torchrun() as share:
         clock = Clock(folder / "time.json", seconds, began=began)
         graph, source = _load(data, folder, given)
         facts = graph.facts()
@@ -122,7 +112,7 @@ def auto(
         )
         if should_stop():
             raise Interrupted(None, folder)
-        _meet(folder, share, clock)
+        meet(folder, share, clock)
         if share.rank:
             return Ensemble.open(folder)
         return _finish(plan, clock, graph, single=single)
@@ -223,47 +213,3 @@ def _check_folder(folder: Path, card: SearchCard) -> None:
         raise InputError(f"{folder} is already there and holds no search; give another folder as `out`")
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / SEARCH, card)
-
-
-@contextmanager
-def _without_torchrun() -> Iterator[Share]:
-    """Within it a run trains alone, on the GPU of this process, also where `torchrun` started several."""
-    kept = {name: os.environ.pop(name) for name in TORCHRUN if name in os.environ}
-    if "RANK" not in kept:
-        os.environ.update(kept)
-        yield Share()
-        return
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    devices = visible.split(",") if visible else [str(k) for k in range(64)]
-    os.environ["CUDA_VISIBLE_DEVICES"] = devices[int(kept.get("LOCAL_RANK", "0")) % len(devices)]
-    try:
-        yield Share(int(kept["RANK"]), int(kept["WORLD_SIZE"]))
-    finally:
-        os.environ.update(kept)
-        if visible is None:
-            del os.environ["CUDA_VISIBLE_DEVICES"]
-        else:
-            os.environ["CUDA_VISIBLE_DEVICES"] = visible
-
-
-def _meet(folder: Path, share: Share, clock: Clock) -> None:
-    """Waits for the other processes: the first one for all of them, the others for the ensemble."""
-    if share.world_size == 1:
-        return
-    mine = folder / f"rank-{share.rank}.done"
-    write_text(mine, "")
-    (folder / "result.json").unlink(missing_ok=True) if share.rank == 0 else None
-    others = [folder / f"rank-{rank}.done" for rank in range(share.world_size)]
-
-    def is_ready() -> bool:
-        if share.rank == 0:
-            return all(path.is_file() for path in others)
-        return (folder / ENSEMBLE).is_file() and (folder / "result.json").is_file()
-
-    # a process that trained until the end is done soon after it; the others wait for the ensemble, too
-    longest = 0.05 if share.rank == 0 else 0.5
-    while not is_ready() and clock.left > -longest * clock.budget:
-        time.sleep(WAIT_SECONDS)
-    if share.rank == 0:
-        for path in others:
-            path.unlink(missing_ok=True)

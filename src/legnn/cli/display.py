@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,14 +14,10 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from legnn.errors import plural
-
 if TYPE_CHECKING:
     import pandas as pd
 
     from legnn.analysis import Evaluation, Report
-    from legnn.automl.tune import Progress as TuneState
-    from legnn.automl.tune import TuneResult
     from legnn.data import Statistics
     from legnn.experiments import Experiment
     from legnn.experiments.execution import Progress as RunsState
@@ -244,45 +239,6 @@ class RunsProgress(Progress):
         if self._task is None:
             self._task = self.add_task("training", total=runs.total, words="")
         self.update(self._task, total=runs.total, completed=ended, words=words)
-
-
-class TrialProgress(Progress):
-    """A progress line over the trials of a search; where standard error is no terminal, a line now and then."""
-
-    def __init__(self) -> None:
-        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[words]}"))
-        self._is_plain = not sys.stderr.isatty()
-        super().__init__(*columns, TimeElapsedColumn(), console=_err, disable=self._is_plain, transient=True)
-        self._task: TaskID | None = None
-        self._last = time.monotonic()
-
-    def show(self, now: TuneState) -> None:
-        """Moves the line."""
-        words = f"trial {now.trial + 1}" + ("" if now.trials is None else f" of {now.trials}")
-        words += "" if now.best is None else f", best val {now.best:.4f}"
-        words += "" if now.seconds_left is None else f", {duration(now.seconds_left)} left"
-        if self._is_plain:
-            if time.monotonic() - self._last > PLAIN_SECONDS:
-                self._last = time.monotonic()
-                _err.print(words, highlight=False)
-            return
-        if now.log is not None:
-            words += f", epoch {now.log.epoch} val {now.log.val_accuracy:.4f}"
-        if self._task is None:
-            self._task = self.add_task("tuning", total=now.trials, words="")
-        self.update(self._task, completed=now.trial, words=words)
-
-
-def show_tuned(found: TuneResult) -> None:
-    """Prints how the trials ended, the settings of the best, and its scores."""
-    ended = Counter(one.state for one in found.trials)
-    print_line(f"{plural(len(found.trials), 'trial')}: " + ", ".join(f"{ended[state]} {state}" for state in ended))
-    print_line(f"best on validation: trial {found.best.number}, accuracy {found.best.val:.4f}")
-    table = Table("setting", "value", box=box.SIMPLE_HEAD, padding=(0, 1))
-    for name, value in found.best.chosen.items():
-        table.add_row(name, ("no", "yes")[value] if isinstance(value, bool) else str(value))
-    _out.print(table)
-    show_result(found.result, found.folder / "best.yaml")
 
 
 def duration(seconds: float) -> str:

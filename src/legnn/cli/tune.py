@@ -36,7 +36,7 @@ def tune(
     folder = Path("runs") / f"tune-{Path(data).resolve().name}" if out is None else out
     # the library and Rich are imported when there is work for them: --help answers at once
     from legnn.automl.tune import tune as search
-    from legnn.cli.display import TrialProgress, show_tuned
+    from legnn.cli.search_display import TrialProgress, show_tuned
 
     try:
         with stop_on_signal() as should_stop, TrialProgress() as progress:
