@@ -12,7 +12,7 @@ has one of its own.
 
 **Defaults.** For each combination of conditions that at least two graphs fulfill, the candidates that are, on average,
 least below the best one. Of `CONDITIONS`, those count whose rules, learned without a graph, are least below the best on
-this graph.
+this graph. Graphs with several node types have a rule of their own.
 
 `--write` puts the result into the package.
 """
@@ -195,8 +195,15 @@ def mean_over_graphs(
 
 
 def learn_defaults(gains: Gains, keys: Sequence[Key]) -> list[Default]:
-    """Returns the rules, with the conditions that help on graphs that are left out."""
-    return rules_of(gains, keys, min(CONDITIONS, key=partial(_left_out_regret, gains, keys)))
+    """Returns the rules: for several node types, then with the conditions that help on graphs that are left out."""
+    rules = rules_of(gains, keys, min(CONDITIONS, key=partial(_left_out_regret, gains, keys)))
+    typed = [key for key in keys if gains.validations[key].facts.num_types > 1]
+    names = [name for name in trained_names(gains, typed) if CANDIDATES[name].is_typed]
+    names = [name for name in names if CANDIDATES[name].group == DEFAULT_GROUP]
+    if not names:
+        return rules
+    ranked = rank_candidates(gains, typed, [], names)[:RANKED]
+    return [Default(conditions={"typed": True}, candidates=ranked), *rules]
 
 
 def rules_of(gains: Gains, keys: Sequence[Key], conditions: Iterable[Sequence[str]]) -> list[Default]:

@@ -101,7 +101,7 @@ HOMOPHILIES = [None, 0.1, 0.9]
 @pytest.mark.parametrize("num_train", [15, MANY])
 def test_the_recommended_settings_are_the_candidate_that_the_portfolio_names(num_train, homophily):
     graph = facts(num_train, train_homophily=homophily)
-    best = learned_portfolio().default(graph).candidates[0]
+    best = learned_portfolio().rules(graph)[0].candidates[0]
     chosen, alone = Settings().resolve(graph), Settings(preset="simple", given=dict(CANDIDATES[best].values))
     expected = alone.resolve(graph)
     assert (chosen.model, chosen.train, chosen.self_training) == (

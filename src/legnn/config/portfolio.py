@@ -34,6 +34,8 @@ class Default:
         if not self.conditions:
             return "they did best over all graphs"
         found = []
+        if self.conditions.get("typed"):
+            found.append("several node types")
         if "few_labels" in self.conditions:
             kind = "few" if self.conditions["few_labels"] else "many"
             found.append(f"{kind} labels a class ({facts.labels_a_class:.0f})")
@@ -78,15 +80,16 @@ class Portfolio:
             return list(names)
         return [name for pair in zip_longest(names, self.typed) for name in pair if name is not None]
 
-    def default(self, facts: GraphFacts) -> Default:
-        """Returns the rule for a graph."""
+    def rules(self, facts: GraphFacts) -> list[Default]:
+        """Returns the rules that hold for a graph, the most specific first."""
         conditions = conditions_of(facts)
-        return next(one for one in self.defaults if one.holds(conditions))
+        return [one for one in self.defaults if one.holds(conditions)]
 
 
 def conditions_of(facts: GraphFacts) -> dict[str, bool]:
     """Returns what defaults decide by; whether a graph is homophilous is missing where that is not known."""
     found = {"few_labels": facts.has_few_labels, "counts_features": facts.counts_features}
+    found["typed"] = facts.num_types > 1
     homophily = facts.train_homophily
     return found if homophily is None else found | {"homophilous": homophily >= HOMOPHILOUS}
 

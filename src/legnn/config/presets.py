@@ -14,7 +14,7 @@ from legnn.config.designs import DESIGNS, Design
 from legnn.config.facts import GraphFacts
 from legnn.config.model import JOINT, ModelSettings
 from legnn.config.paper_tables import DROPOUT_AND_LR, FANOUT, HYPERPARAMETERS, LAYERS
-from legnn.config.portfolio import learned_portfolio
+from legnn.config.portfolio import Default, learned_portfolio
 
 
 class Preset(ABC):
@@ -78,9 +78,10 @@ class Recommended(Simple):
 
     def choose(self, facts: GraphFacts, given: Mapping[str, Any]) -> dict[str, Any]:
         """The best candidate for such graphs."""
-        name = self._best(facts, given)
-        if name is None:
+        found = self._best(facts, given)
+        if found is None:
             return super().choose(facts, given)
+        name = found[1]
         best = CANDIDATES[name].values
         values = {key: value for key, value in best.items() if key not in OF_DATA}
         if _misses(name, given):
@@ -94,17 +95,18 @@ class Recommended(Simple):
 
     def explain(self, facts: GraphFacts, given: Mapping[str, Any]) -> str | None:
         """Names the candidate and the facts that it was chosen by."""
-        name = self._best(facts, given)
-        if name is None:
-            return None
-        return f"settings {name!r} of the portfolio were chosen: {learned_portfolio().default(facts).explain(facts)}."
+        found = self._best(facts, given)
+        return found and f"settings {found[1]!r} of the portfolio were chosen: {found[0].explain(facts)}."
 
-    def _best(self, facts: GraphFacts, given: Mapping[str, Any]) -> str | None:
-        """The first candidate for such graphs that has most of what is given; None for another architecture."""
-        ranked = learned_portfolio().default(facts).candidates
-        fitting = [name for name in ranked if "architecture" not in _misses(name, given)]
+    def _best(self, facts: GraphFacts, given: Mapping[str, Any]) -> tuple[Default, str] | None:
+        """The first candidate for such graphs that has most of what is given, and its rule.
+
+        None for another architecture.
+        """
+        ranked = [(rule, name) for rule in learned_portfolio().rules(facts) for name in rule.candidates]
+        fitting = [one for one in ranked if "architecture" not in _misses(one[1], given)]
         # the layer matters most, then how labels are used
-        return min(fitting, key=lambda name: [part in _misses(name, given) for part in MODEL], default=None)
+        return min(fitting, key=lambda one: [part in _misses(one[1], given) for part in MODEL], default=None)
 
 
 MODEL = ("architecture", "backbone", "labels", "as_train")
