@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from legnn.automl.clock import Clock
+from legnn.automl.cost import CPU, GPU, Size, order_by_cost
 from legnn.automl.held_out import labels_of
 from legnn.automl.leaderboard import choose, entries_of, leaderboard, members_of
 from legnn.automl.search import Plan, Row, Search
@@ -25,7 +26,7 @@ from legnn.files import atomic_write, write_text
 from legnn.io.prepared import CARD, write_prepared
 from legnn.runs.ensemble import Ensemble, write_ensemble
 from legnn.runs.graphs import MEMORY, load_new
-from legnn.runs.resources import default_jobs
+from legnn.runs.resources import default_jobs, select_device
 from legnn.typed_json import read_json, write_json
 
 SEARCH = "search.json"
@@ -93,12 +94,17 @@ def auto(
         candidates = _candidates(only or [QUICK, *learned_portfolio().order(facts)], given, seed)
         card = SearchCard(source=source, fingerprint=graph.fingerprint(), seed=seed)
         _open_folder(folder, card, graph, share)
+        device = str(given.get("device", "auto"))
+        jobs = jobs or (1 if share.world_size > 1 else default_jobs(device))
+        size = Size(graph.num_nodes, graph.num_edges, graph.num_classes)
+        speed = GPU if select_device(device).type == "cuda" else CPU
         plan = Plan(
             folder=folder,
             source=source,
             facts=facts,
             num_val=int(graph.val_mask.sum()),
             candidates=candidates,
+            order=order_by_cost(candidates, size, speed, clock.left * jobs * share.world_size),
             given=given,
             seed=seed,
             rank=share.rank,
@@ -106,7 +112,7 @@ def auto(
         )
         search = Search(plan, clock)
         search.run(
-            jobs or (1 if share.world_size > 1 else default_jobs(str(given.get("device", "auto")))),
+            jobs,
             on_progress=lambda rows: on_progress(rows, clock),
             should_stop=should_stop,
         )

@@ -56,7 +56,9 @@ class Plan:
     num_val: int
     """Validation nodes."""
     candidates: Mapping[str, Mapping[str, Any]]
-    """Settings by name, in the order in which they are tried."""
+    """Settings by name, the most promising first."""
+    order: Sequence[str] | None = None
+    """Names in the order in which they are trained; that of `candidates` if it is not given."""
     given: Mapping[str, Any] = field(default_factory=dict)
     """Settings that hold for every candidate."""
     seed: int = 0
@@ -105,7 +107,8 @@ class Search:
                 self._paused[name] = curve
         # those that were cut short come first
         cut_short = [name for name in unfinished if name not in self._paused]
-        self._waiting = deque([*cut_short, *(name for name in plan.candidates if _is_new(mine.get(name)))])
+        order = plan.candidates if plan.order is None else plan.order
+        self._waiting = deque([*cut_short, *(name for name in order if _is_new(mine.get(name)))])
         self._changes = max((_number_of(name) for name in mine), default=-1) + 1
         """Local changes so far."""
         begun = [one.run.settings for one in plan.folders().values() if one.state in ("begun", "finished")]
