@@ -26,7 +26,7 @@ class Speed(NamedTuple):
 
 
 CPU, GPU = Speed(8e10, 2.6e9), Speed(2e13, 2e11)
-"""Measured on one core (GCN of 512 channels on Cora and squirrel-filtered), and guessed for a GPU that several share."""
+"""Measured on one core (GCN of 512 channels on Cora and squirrel-filtered), guessed for a GPU that several share."""
 
 
 class Size(NamedTuple):
