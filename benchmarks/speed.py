@@ -76,7 +76,7 @@ def build_ours(data: GraphData, settings: ResolvedSettings, device: torch.device
 
 def settings_for(case: Case, work: Workload) -> ResolvedSettings:
     """The library's defaults for graphs with many labels, whatever the graph has, so that sizes can be compared."""
-    chosen = Settings().override(
+    chosen = Settings(preset="simple").override(
         backbone=case.backbone,
         labels=case.labels,
         hidden=work.channels,

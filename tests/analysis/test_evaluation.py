@@ -12,7 +12,7 @@ from legnn.analysis.calibration import brier_score, expected_calibration_error
 from legnn.analysis.evaluation import class_scores, confusion_matrix
 from legnn.typed_json import read_json, write_json
 
-QUICK = {"epochs": 3, "hidden": 8}
+QUICK = {"epochs": 3, "hidden": 8, "preset": "simple"}
 
 
 @pytest.fixture(scope="module")

@@ -126,7 +126,7 @@ def test_test_labels_change_no_choice(tmp_path):
     data = small_data(60)
     shuffled = data.clone()
     shuffled.y[data.test_mask] = (data.y[data.test_mask] + 1) % 3
-    given = {**QUICK, "architecture": "legnn", "layers": 2, "trials": 4, "seed": 1}
+    given = {**QUICK, "architecture": "legnn", "layers": 2, "trials": 4, "seed": 1, "preset": "simple", "epochs": 12}
     one = tune(data, out=tmp_path / "one", **given)
     other = tune(shuffled, out=tmp_path / "other", **given)
     assert [(t.state, t.chosen, t.val) for t in one.trials] == [(t.state, t.chosen, t.val) for t in other.trials]

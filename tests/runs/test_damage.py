@@ -14,7 +14,7 @@ from legnn.errors import InputError
 from legnn.runs import RunFolder
 from legnn.runs.tensors import load_tensors, save_tensors
 
-QUICK = {"epochs": 4, "hidden": 8, "checkpoint_seconds": 0.0}
+QUICK = {"epochs": 4, "hidden": 8, "checkpoint_seconds": 0.0, "preset": "simple"}
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from legnn.runs import Member, write_ensemble
 from legnn.runs import run as run_module
 from legnn.runs.ensemble import temper
 
-QUICK = {"epochs": 3, "hidden": 8, "folds": 3}
+QUICK = {"epochs": 3, "hidden": 8, "folds": 3, "preset": "simple"}
 PLAIN = {"postprocess": "none", "propagation_steps": 50, "propagation_alpha": 0.9}
 SMOOTH = {"postprocess": "correct_and_smooth", "propagation_steps": 5, "propagation_alpha": 0.8}
 MEMBERS = [

@@ -78,7 +78,7 @@ def test_no_nodes_have_no_score():
 def test_a_run_that_diverges_names_the_settings_that_help(epochs):
     words = r"no longer a number in epoch \d+; a smaller `lr` \(now 1e\+30\) or `norm=layer`"
     with pytest.raises(InputError, match=words):
-        legnn.train(small_data(), lr=1e30, epochs=epochs, hidden=8, layers=2)
+        legnn.train(small_data(), preset="simple", lr=1e30, epochs=epochs, hidden=8, layers=2)
 
 
 def test_every_epoch_is_reported_once_and_in_order():
@@ -112,7 +112,9 @@ def test_training_stops_early():
 def test_the_labels_of_test_nodes_do_not_change_a_run():
     data, other = small_data(), small_data()
     other.y[other.test_mask] = (other.y[other.test_mask] + 1) % 3
-    first, second = (legnn.train(d, epochs=5, hidden=8, as_train=True, threshold=0.3) for d in (data, other))
+    first, second = (
+        legnn.train(d, preset="simple", epochs=5, hidden=8, as_train=True, threshold=0.3) for d in (data, other)
+    )
     weights = zip(first.model.state_dict().values(), second.model.state_dict().values(), strict=True)
     assert all(torch.equal(a, b) for a, b in weights)
     assert first.predictions.equals(second.predictions)

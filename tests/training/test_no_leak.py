@@ -218,6 +218,8 @@ def sees_labels(kind: str) -> bool:
 
 
 SEES_LABELS = [kind for kind in KINDS if sees_labels(kind)]
+SEES_OWN = [kind for kind in SEES_LABELS if kind != "metapath_labels"]
+"""It leaves out every path that returns to its node, so that a shown label of its own changes nothing."""
 
 
 def test_the_models_that_see_labels_say_so():
@@ -225,7 +227,7 @@ def test_the_models_that_see_labels_say_so():
     assert [kind for kind in SEES_LABELS if not task_and_model(kind)[1].uses_labels] == []
 
 
-@pytest.mark.parametrize("kind", SEES_LABELS)
+@pytest.mark.parametrize("kind", SEES_OWN)
 def test_without_selection_a_node_does_see_its_own_label_so_the_property_says_something(kind):
     task, model = task_and_model(kind)
     before, predicted = training_forward(model, task, selection=False)
@@ -234,7 +236,7 @@ def test_without_selection_a_node_does_see_its_own_label_so_the_property_says_so
     assert (before[2] - after[2]).abs().max() > 1e-4
 
 
-@pytest.mark.parametrize("kind", SEES_LABELS)
+@pytest.mark.parametrize("kind", SEES_OWN)
 def test_with_every_label_shown_a_training_node_does_see_its_own_so_folds_are_needed(kind):
     task, model = task_and_model(kind)
     before, after = (logits_of(model, one, task.train) for one in (task, relabel(task, 2)))

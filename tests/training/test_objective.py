@@ -217,7 +217,7 @@ def test_without_as_train_there_are_no_pseudo_labels():
     assert math.isnan(step.pseudo_label_accuracy)
     assert float(step.pseudo_loss) == 0
     logs = []
-    legnn.train(small_data(), epochs=1, hidden=8, on_epoch=logs.append)
+    legnn.train(small_data(), as_train=False, epochs=1, hidden=8, on_epoch=logs.append)
     assert (logs[0].pseudo_labels, logs[0].training_confidence, logs[0].pseudo_label_accuracy) == (None, None, None)
 
 

@@ -71,5 +71,6 @@ def test_in_the_full_batch_a_step_is_an_epoch():
 @pytest.mark.parametrize("options", [{}, {"batch": 3, "fanout": "2"}])
 def test_by_epochs_all_steps_of_an_epoch_have_one_rate(options):
     logs = []
-    legnn.train(small_data(), epochs=6, hidden=8, lr=0.01, on_epoch=logs.append, **options)
+    given = {"cosine_steps": "epochs", "epochs": 6, "hidden": 8, "lr": 0.01, **options}
+    legnn.train(small_data(), on_epoch=logs.append, **given)
     assert [log.lr for log in logs] == pytest.approx([written_out(k, 6, 0.01) for k in range(6)])

@@ -112,7 +112,7 @@ def test_the_settings_choose_the_rule():
     model, task = make()
     assert type(make_rule(model, task, resolved("top-k")[1])) is TopK
     assert type(make_rule(model, task, resolved("threshold")[1])) is ASTrain
-    off = Settings(given={"source": "memory"}).resolve(load(small_data()).facts())
+    off = Settings(given={"source": "memory", "as_train": False}).resolve(load(small_data()).facts())
     assert make_rule(model, task, off) is None
 
 

@@ -65,7 +65,7 @@ def order_by_cost(
 
     def key(place: int, name: str) -> float:
         needed = training_seconds(candidates[name], size, speed)
-        return place + PATIENCE * max(math.log2(max(needed, 1e-9) * SHARE / seconds), 0.0)
+        return place + PATIENCE * max(math.log2(max(needed, 1e-9) * SHARE / max(seconds, 1e-9)), 0.0)
 
     places = {name: key(place, name) for place, name in enumerate(candidates)}
     return sorted(candidates, key=places.__getitem__)
