@@ -21,7 +21,7 @@ class GraphFacts:
     num_types: int = 1
     """Node types."""
     train_homophily: float | None = None
-    """Fraction of the edges between training nodes whose ends share a class; None where there are none."""
+    """Fraction of the edges between training nodes whose ends share a class; None where there are too few to say."""
 
     @property
     def labels_a_class(self) -> float:
