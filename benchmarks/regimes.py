@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +11,7 @@ import torch
 from legnn.config import Settings
 from legnn.data import GraphData
 from legnn.datasets import CATALOG
-from legnn.runs.graphs import load_new
+from legnn.runs.unattended import load_kept
 
 REGIMES = ("public", "many", "few")
 
@@ -34,11 +33,6 @@ MANY_TRAIN, MANY_VAL = 0.6, 0.2
 MOST_TEST = 20_000
 """Of more test nodes, so many are drawn: the predictions of all of them would fill disks and change no figure."""
 
-GRAPHS = 3
-"""Graphs that a process keeps."""
-
-_loaded: OrderedDict[tuple[Any, ...], tuple[GraphData, Settings]] = OrderedDict()
-
 
 def load_split(data: str, regime: str, seed: int, settings: Settings) -> tuple[GraphData, Settings]:
     """Returns a graph with the split of a regime and seed, and the settings that say where it is from.
@@ -49,16 +43,7 @@ def load_split(data: str, regime: str, seed: int, settings: Settings) -> tuple[G
     if regime == "public" and data in CATALOG and CATALOG[data].num_splits > 1:
         given["split"] = seed % CATALOG[data].num_splits
     settings = Settings(preset=settings.preset, given=given)
-    key = (data, settings.data)
-    if key not in _loaded:
-        while len(_loaded) >= GRAPHS:
-            _loaded.popitem(last=False)
-        _loaded[key] = load_new(settings, data)
-    _loaded.move_to_end(key)
-    graph, loaded = _loaded[key]
-    settings = settings.override(
-        **{one: getattr(loaded.data, one) for one in loaded.given if hasattr(loaded.data, one)}
-    )
+    graph, settings = load_kept(settings, data)
     return with_regime(graph, regime, seed), settings
 
 

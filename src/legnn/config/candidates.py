@@ -10,10 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from legnn.config.designs import DESIGNS, Values
-
-CONSTANT = {"cosine_steps": 1_000_000}
-"""A learning rate that does not fall: training goes on as long as validation improves within `patience` epochs."""
+from legnn.config.designs import CONSTANT, DESIGNS, Values
 
 WIDE = {
     "hidden": 512, "layers": 2, "norm": "layer", "residual": "linear", "dropout": 0.3, "input_dropout": 0.0,

@@ -44,8 +44,8 @@ def _typed(**model: Any) -> Values:
     return {**model, "self_loops": False}
 
 
-_CONSTANT = {"cosine_steps": 1_000_000}
-"""A learning rate that does not fall."""
+CONSTANT = {"cosine_steps": 1_000_000}
+"""A learning rate that does not fall: training goes on as long as validation improves within `patience` epochs."""
 _SMALL = {"hidden": 64, "layers": 2, "norm": "none", "dropout": 0.5, "input_dropout": 0.5, "lr": 0.01}
 _ALL_5E4 = {"weight_decay": 5e-4, "layer_decay": 5e-4}
 _WIDE = {"hidden": 512, "layers": 2, "norm": "layer", "dropout": 0.3, "input_dropout": 0.0, "lr": 0.001} | _ALL_5E4
@@ -69,7 +69,7 @@ DESIGNS: dict[str, Design] = {
     "gcn": Design(
         "GCN",
         {"architecture": "pyg_gcn"},
-        few=_SMALL | {"hidden": 16, "scale": "row", "weight_decay": 5e-4, "epochs": 200, **_CONSTANT},
+        few=_SMALL | {"hidden": 16, "scale": "row", "weight_decay": 5e-4, "epochs": 200, **CONSTANT},
         many=_MIDDLE,
     ),
     "jknet": Design(
@@ -84,7 +84,7 @@ DESIGNS: dict[str, Design] = {
         _of("gcnii"),
         few={"hidden": 64, "layers": 64, "norm": "none", "residual": "none", "dropout": 0.6, "input_dropout": 0.6,
              "restart": 0.1, "identity_decay": 0.5, "lr": 0.01, "weight_decay": 5e-4, "layer_decay": 0.01,
-             "scale": "row", "epochs": 1500, "patience": 100, **_CONSTANT},
+             "scale": "row", "epochs": 1500, "patience": 100, **CONSTANT},
         many={"hidden": 256, "layers": 16, "norm": "batch", "residual": "none", "dropout": 0.1, "input_dropout": 0.1,
               "restart": 0.5, "identity_decay": 1.0, "lr": 0.001, "weight_decay": 0.0, "layer_decay": 0.0},
         more=(
@@ -100,7 +100,7 @@ DESIGNS: dict[str, Design] = {
     "appnp": Design(
         "APPNP",
         _of("appnp"),
-        few=_SMALL | {"hops": 10, "restart": 0.1, "scale": "row", "weight_decay": 0.005, "epochs": 1000, **_CONSTANT},
+        few=_SMALL | {"hops": 10, "restart": 0.1, "scale": "row", "weight_decay": 0.005, "epochs": 1000, **CONSTANT},
         many=_MIDDLE | {"hops": 10, "restart": 0.2},
         more=(_WIDE | {"hops": 5, "restart": 0.5}, _SMALL | {"hops": 10, "restart": 0.2, **_ALL_5E4}),
     ),
@@ -108,7 +108,7 @@ DESIGNS: dict[str, Design] = {
         "DAGNN",
         _of("dagnn"),
         few=_SMALL | {"hops": 10, "dropout": 0.8, "input_dropout": 0.8, "scale": "row", "weight_decay": 0.005,
-                      "layer_decay": 0.005, "epochs": 1000, **_CONSTANT},
+                      "layer_decay": 0.005, "epochs": 1000, **CONSTANT},
         many=_MIDDLE | {"hops": 16, "norm": "none", "dropout": 0.2, "lr": 0.005},
         more=(_WIDE | {"hops": 5}, _SMALL | {"hops": 10, **_ALL_5E4}),
         by_data={
