@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
+from reprlib import Repr
 
 
 class InputError(ValueError):
@@ -49,5 +50,20 @@ def plural(count: int, noun: str) -> str:
 
 def first_line(error: BaseException) -> str:
     """Returns the first line of an error's message, to be quoted in a message."""
-    lines = str(error).strip().splitlines()
+    text = str(error).strip()
+    if any(word in text for word in _UNSAFE):
+        return "it holds Python objects, which are not loaded"
+    lines = text.splitlines()
     return lines[0].rstrip(".") if lines else type(error).__name__
+
+
+_UNSAFE = ("weights_only", "Weights only", "allow_pickle", "unsafe_load", "pickled")
+"""Words of messages of other packages that say how to load a file that could execute code: they are not repeated."""
+
+_SHORT = Repr()
+_SHORT.maxlevel, _SHORT.maxstring, _SHORT.maxother, _SHORT.maxlong = 3, 200, 200, 60
+
+
+def short_repr(value: object) -> str:
+    """Returns `repr(value)`, in the middle cut where it is long: it is quoted in a message of one sentence."""
+    return _SHORT.repr(value)

@@ -1,6 +1,8 @@
-"""Atomic writes: files and folders that are written completely or not at all."""
+"""Atomic writes: files that are written completely or not at all; and digests that tell whether one has changed."""
 
+import hashlib
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator
@@ -9,6 +11,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 PARTIAL = ".partial"
+_PARTIAL_NAME = re.compile(rf"\..+\.[0-9a-f]{{8}}{re.escape(PARTIAL)}")
+
+
+def is_partial(path: Path) -> bool:
+    """Whether a file has the name of one that `atomic_write` has not finished."""
+    return _PARTIAL_NAME.fullmatch(path.name) is not None
 
 
 def remove_partial(folder: Path) -> None:
@@ -17,13 +25,35 @@ def remove_partial(folder: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def empty_folder(folder: Path, *, keep: str) -> None:
+    """Remove all that a folder holds but the file `keep`."""
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        elif path.name != keep:
+            path.unlink(missing_ok=True)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Within it an error in writing, such as a full disk, names `path`."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None or str(path) in str(error):
+            raise
+        if error.errno is not None and error.strerror is not None:
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        raise OSError(f"{path} could not be written: {error}") from error
+
+
 @contextmanager
 def atomic_write(path: Path) -> Iterator[BinaryIO]:
     """Open a file that replaces `path` at the end of the `with` block, and is removed after an error."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}{PARTIAL}")
     try:
-        with partial.open("xb") as file:
+        with naming(path), partial.open("xb") as file:
             yield file
             # the bytes must be on disk before the name refers to them
             file.flush()
@@ -34,22 +64,12 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
-@contextmanager
-def atomic_folder(path: Path) -> Iterator[Path]:
-    """Create a folder that becomes `path`, which must be missing or empty, at the end of the `with` block."""
-    path = path.resolve()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}{PARTIAL}")
-    partial.mkdir()
-    try:
-        yield partial
-        os.replace(partial, path)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
-
-
 def write_text(path: Path, text: str) -> None:
     """Write a text file atomically."""
     with atomic_write(path) as file:
         file.write(text.encode())
+
+
+def digest_bytes(content: bytes | memoryview) -> str:
+    """Returns a hash of bytes, on any machine."""
+    return hashlib.blake2b(content, digest_size=16).hexdigest()

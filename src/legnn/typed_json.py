@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 import types
 import typing
 from dataclasses import MISSING, asdict, fields, is_dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
-from legnn.errors import InputError, first_line
+from legnn.errors import InputError, first_line, short_repr
 from legnn.files import write_text
 
 T = TypeVar("T")
@@ -20,12 +22,34 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(asdict(value), indent=1, ensure_ascii=False) + "\n")
 
 
-def read_json(path: Path, kind: type[T]) -> T:
+def read_json(path: Path, kind: type[T], advice: str = "restore it from a copy") -> T:
     """Returns the dataclass `kind` that `path` holds; raises `InputError` if a key is missing or of another type."""
     try:
-        return _as_kind(json.loads(path.read_text(encoding="utf-8")), kind, "the file")
+        return as_kind(parse_json(path.read_bytes()), kind, "the file")
     except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path} is damaged ({first_line(error)}); restore it from a copy") from None
+        raise InputError(f"{path} is damaged ({first_line(error)}); {advice}") from None
+
+
+def parse_json(content: bytes) -> Any:
+    """Returns the value of a JSON text in UTF-8; raises `ValueError` also for numbers that are not finite."""
+    return json.loads(content.decode("utf-8"), parse_constant=_refuse, parse_float=_finite)
+
+
+def as_kind(value: Any, kind: type[T], where: str) -> T:
+    """Returns what JSON holds as `kind`, a dataclass or a type of one's fields; raises `ValueError` for another."""
+    found: T = _as_kind(value, kind, where)
+    return found
+
+
+def _refuse(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text[:20]} is too large a number")
+    return value
 
 
 def _as_kind(value: Any, kind: Any, where: str) -> Any:
@@ -46,16 +70,26 @@ def _as_kind(value: Any, kind: Any, where: str) -> Any:
     if origin is dict and isinstance(value, dict):
         return {key: _as_kind(one, arguments[1], where) for key, one in value.items()}
     if kind is float and type(value) is int:
-        return float(value)
-    if type(value) is not kind:
-        raise ValueError(f"{where} is {value!r}"[:200])
+        try:
+            return float(value)
+        except OverflowError:
+            raise ValueError(f"{where} is too large a number") from None
+    if origin is typing.Literal and value in arguments:
+        return value
+    if kind is not Any and type(value) is not kind:
+        raise ValueError(f"{where} is {short_repr(value)}")
     return value
 
 
 def _as_dataclass(value: dict[str, Any], kind: Any, where: str) -> Any:
-    hints = typing.get_type_hints(kind)
+    hints = _hints(kind)
     known = {one.name for one in fields(kind)}
     needed = {one.name for one in fields(kind) if one.default is MISSING and one.default_factory is MISSING}
     for name in sorted((needed - value.keys()) | (value.keys() - known)):
         raise ValueError(f"{where} {'has an unknown' if name in value else 'lacks the'} key {name!r}")
     return kind(**{name: _as_kind(one, hints[name], name) for name, one in value.items()})
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    return typing.get_type_hints(kind)

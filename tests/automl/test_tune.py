@@ -234,7 +234,7 @@ def test_a_folder_in_which_another_process_tunes_is_refused(tmp_path):
     said = []
 
     def begin_another(progress) -> None:
-        with pytest.raises(InputError, match="another process is tuning in"):
+        with pytest.raises(InputError, match="is writing to"):
             tune(small_data(), trials=1, out=tmp_path, **QUICK)
         said.append(progress.trial)
 

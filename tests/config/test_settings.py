@@ -115,7 +115,7 @@ def test_a_whole_number_will_do_for_a_fraction(tmp_path):
         ("train: {precision: fp16}", "precision must be one of auto, fp32, tf32, bf16, got 'fp16'"),
         ("train: {fanout: '3;2'}", "fanout must be numbers from 1 up, or all, such as 15,10,5, got '3;2'"),
         ("train: {lr: -1}", "lr must be above 0, got -1"),
-        ("train: {lr: .nan}", "lr must be above 0, got nan"),
+        ("train: {lr: .nan}", "lr must be a finite number above 0, got nan"),
         ("train: {alpha: 1.5}", "alpha must be above 0 and at most 1, got 1.5"),
         ("self_training: {as_train: true, threshold: 1}", "threshold must be above 0 and below 1, got 1"),
         ("self_training: {threshold: 0.5}", "threshold belongs to AS-Train, which is off"),

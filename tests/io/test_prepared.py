@@ -181,7 +181,7 @@ def test_a_folder_appears_whole_or_not_at_all(tables, tmp_path, monkeypatch):
         raise OSError("no space left on device")
 
     before = sorted(tmp_path.iterdir())
-    monkeypatch.setattr("legnn.io.prepared.write_text", fail)
+    monkeypatch.setattr("legnn.io.prepared.write_card", fail)
     with pytest.raises(OSError, match="no space"):
         prepare_folder(tables, tmp_path / "prepared")
     assert sorted(tmp_path.iterdir()) == before
@@ -190,7 +190,7 @@ def test_a_folder_appears_whole_or_not_at_all(tables, tmp_path, monkeypatch):
 def change_card(**values: object):
     def change(folder: Path) -> None:
         card = json.loads((folder / "graph.json").read_text())
-        (folder / "graph.json").write_text(json.dumps({**card, **values}))
+        (folder / "graph.json").write_text(json.dumps({**card, "digest": "", **values}))
 
     return change
 
@@ -229,7 +229,7 @@ def put(array: np.ndarray, place: int, value: int) -> np.ndarray:
         (lambda folder: (folder / "y.npy").write_bytes(b"not an array"), r"y\.npy is damaged"),
         (lambda folder: (folder / "graph.json").write_text("[]"), "of version None and this legnn reads version 2"),
         (change_card(version=1), "is of version 1 and this legnn reads version 2; prepare the graph again"),
-        (change_card(arrays={}), r"graph\.json is damaged \(KeyError: 'x'\)"),
+        (change_card(arrays={}), r"graph\.json is damaged \(it does not say what x\.npy holds\)"),
         (change_card(nodes=41), r"graph\.json is damaged \(x has the shape \[40, 5\] with 41 nodes\)"),
         (change_card(class_names=["a"]), r"y\.npy is damaged \(it must hold classes from -1 to 0\)"),
         (change_array("y", lambda y: y[:-1]), r"y\.npy is damaged \(it holds int64 \[39\] and graph\.json says int64"),

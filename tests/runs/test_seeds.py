@@ -20,7 +20,7 @@ def test_every_seed_has_its_folder_and_the_summary_its_mean_and_unbiased_deviati
     summary = legnn.train_seeds(small_data(), seeds=3, seed=5, out=tmp_path / "runs", on_seed=told.append, **QUICK)
     assert told == summary.seeds == [5, 6, 7]
     names = sorted(path.name for path in (tmp_path / "runs").iterdir())
-    assert names == ["seed-5", "seed-6", "seed-7", "seeds.json", "settings.yaml", "summary.json"]
+    assert names == ["digests.json", "seed-5", "seed-6", "seed-7", "seeds.json", "settings.yaml", "summary.json"]
     assert json.loads((tmp_path / "runs" / "summary.json").read_text()) == asdict(summary)
     results = [json.loads((tmp_path / "runs" / f"seed-{s}" / "result.json").read_text()) for s in (5, 6, 7)]
     assert [result["seed"] for result in results] == [5, 6, 7]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,9 @@ from legnn.data import GraphData
 from legnn.datasets import Source
 from legnn.errors import InputError, Interrupted, plural
 from legnn.files import atomic_write, write_text
-from legnn.io.prepared import CARD, write_prepared
+from legnn.io.prepared import write_prepared
+from legnn.io.prepared_card import CARD
+from legnn.locks import LOCK, hold_folder
 from legnn.runs.ensemble import Ensemble, write_ensemble
 from legnn.runs.graphs import MEMORY, load_new
 from legnn.runs.resources import default_jobs, select_device
@@ -87,7 +90,8 @@ def auto(
         raise InputError(f"jobs must be at least 1, got {jobs}")
     Settings(given=given)  # names and values that no candidate could have are refused
     folder = new_folder(data) if out is None else Path(out)
-    with without_torchrun() as share:
+    # each candidate is locked by the process that trains it, the folder of the search by the first one
+    with without_torchrun() as share, nullcontext() if share.rank else hold_folder(folder):
         clock = Clock(folder / "time.json", seconds, began=began)
         graph, source = _load(data, folder, given)
         facts = graph.facts()
@@ -215,7 +219,7 @@ def _check_folder(folder: Path, card: SearchCard) -> None:
             raise InputError(f"{folder} holds a search on another {what}; give another folder as `out`")
         return
     there = [path.name for path in folder.iterdir()] if folder.is_dir() else []
-    if there:
+    if any(name != LOCK for name in there):
         raise InputError(f"{folder} is already there and holds no search; give another folder as `out`")
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / SEARCH, card)

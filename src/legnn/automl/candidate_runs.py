@@ -15,13 +15,14 @@ from legnn.automl.held_out import held_out_probabilities
 from legnn.config import Settings
 from legnn.errors import InputError, Interrupted, first_line
 from legnn.files import write_text
+from legnn.locks import FolderInUse
 from legnn.runs import RunFolder
 from legnn.runs.session import Callbacks
 from legnn.runs.tensors import load_tensors, save_tensors
-from legnn.runs.unattended import train_in_folder
+from legnn.runs.unattended import FAILURE, train_in_folder
 from legnn.runs.workers import Signals
 
-FAILURE, HELD_OUT = "failure.txt", "held_out.safetensors"
+HELD_OUT = "held_out.safetensors"
 
 State = Literal["new", "begun", "finished", "failed"]
 
@@ -81,7 +82,7 @@ class CandidateFolder:
 
     def failure(self) -> str:
         """Returns why it could not be trained."""
-        return (self.path / FAILURE).read_text()
+        return (self.path / FAILURE).read_text(encoding="utf-8", errors="replace")
 
     def save_held_out(self, probabilities: Mapping[str, np.ndarray]) -> None:
         """Writes the probabilities of validation and test nodes."""
@@ -102,6 +103,9 @@ def train_candidate(task: CandidateTask, signals: Signals) -> CandidateOutcome:
         run, graph = train_in_folder(settings, task.source, task.folder, callbacks)
         trained = time.monotonic()
         folder.save_held_out(held_out_probabilities(run, graph, device=run.settings.train.device))
+    except FolderInUse as error:
+        # not a fault of the candidate: another process trains it
+        return CandidateOutcome(time.monotonic() - begin, error=str(error), is_paused=True)
     except Interrupted:
         return CandidateOutcome(time.monotonic() - begin, is_paused=True)
     except (InputError, OSError) as error:

@@ -5,7 +5,6 @@ The journal is JSON, a line for each event; no storage that reads pickles is use
 
 from __future__ import annotations
 
-import fcntl
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from legnn.automl.study import REPORT_EVERY, STARTUP_TRIALS, WARMUP_EPOCHS, Study, Tuned
-from legnn.errors import InputError
+from legnn.errors import InputError, first_line
+from legnn.locks import hold_folder
 
 if TYPE_CHECKING:
     import optuna
@@ -28,8 +28,9 @@ def open_study(folder: Path, tuned: Tuned, fingerprint: str) -> Iterator[Study]:
     Raises `InputError` if the study in the folder is another one.
     """
     _check_installed()
-    folder.mkdir(parents=True, exist_ok=True)
-    with _locked(folder / f"{JOURNAL}.owner", folder):
+    with hold_folder(folder):
+        # the journal's own lock, left by a process that was killed while it wrote: nobody else holds it now
+        (folder / f"{JOURNAL}.lock").unlink(missing_ok=True)
         _mend(folder / JOURNAL)
         study = _load(folder)
         _check_same(study, folder, {**tuned.identity(), "data": fingerprint})
@@ -55,8 +56,10 @@ def _load(folder: Path) -> optuna.Study:
                 n_min_trials=STARTUP_TRIALS - 1,
             ),
         )
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{folder / JOURNAL} is damaged ({error}); restore it from a copy, or remove it") from None
+    except (ValueError, LookupError, TypeError, AttributeError, AssertionError, RecursionError) as error:
+        raise InputError(
+            f"{folder / JOURNAL} is damaged ({first_line(error)}); restore it from a copy, or remove it"
+        ) from None
 
 
 def _check_installed() -> None:
@@ -72,22 +75,12 @@ def _check_same(study: optuna.Study, folder: Path, identity: dict[str, Any]) -> 
         study.set_user_attr("identity", identity)
         return
     words = {"space": "another space", "seed": "another seed", "preset": "another preset", "given": "other settings"}
+    if not isinstance(kept, dict):
+        raise InputError(f"{folder / JOURNAL} is damaged; restore it from a copy, or remove it")
     for name, value in identity.items():
         if kept.get(name) != value:
             what = words.get(name, "other data")
             raise InputError(f"{folder} holds a search with {what}; give another folder as `out`")
-
-
-@contextmanager
-def _locked(path: Path, folder: Path) -> Iterator[None]:
-    with open(path, "w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise InputError(f"another process is tuning in {folder}; wait for it, or give another `out`") from None
-        # the journal's own lock, left by a process that was killed while it wrote: nobody else holds it now
-        (folder / f"{JOURNAL}.lock").unlink(missing_ok=True)
-        yield
 
 
 def _mend(journal: Path) -> None:

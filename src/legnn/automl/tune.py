@@ -17,6 +17,7 @@ from legnn.data import GraphData
 from legnn.datasets import Source
 from legnn.errors import InputError, Interrupted
 from legnn.files import write_text
+from legnn.locks import FolderInUse
 from legnn.runs import Result, RunFolder
 from legnn.runs.graphs import load_new
 from legnn.runs.session import Callbacks, start_or_continue
@@ -166,6 +167,8 @@ class _Search:
         place = self.folder / "trials" / str(trial.number)
         try:
             result = start_or_continue(self.graph, self.tuned.resolve(trial.chosen), place, callbacks)
+        except FolderInUse:
+            raise
         except InputError as error:
             # settings that do not fit the graph, a loss that is no longer a number, or too little memory
             trial.fail(str(error), seconds())

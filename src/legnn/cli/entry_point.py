@@ -16,7 +16,7 @@ from legnn.cli.reproduce import reproduce
 from legnn.cli.results import analyze, evaluate, plot, predict
 from legnn.cli.training import train
 from legnn.cli.tune import tune
-from legnn.errors import InputError, Interrupted
+from legnn.errors import InputError, Interrupted, first_line
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False, rich_markup_mode="rich")
 for command in (train, auto, tune, predict, evaluate, prepare, datasets, plot, analyze, reproduce):
@@ -48,6 +48,12 @@ def main() -> None:
         # a full disk or a folder that may not be written is no fault of the code, either
         wait_for_rank_zero()
         print_error(with_flags(str(error)))
+        sys.exit(2)
+    except MemoryError as error:
+        from legnn.cli.display import print_error
+
+        wait_for_rank_zero()
+        print_error(f"there is not enough memory ({first_line(error)}); a smaller graph, or fewer features, may fit")
         sys.exit(2)
     except Interrupted as stop:
         from legnn.cli.display import print_error

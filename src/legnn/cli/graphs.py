@@ -16,17 +16,27 @@ if TYPE_CHECKING:
 @with_settings("data")
 def prepare(
     source: Annotated[str, argument("A named data set or a folder of tables")],
-    out: Annotated[Path, option("Folder for the prepared graph, new or empty")],
+    out: Annotated[Path | None, option("Folder for the prepared graph, new or empty")] = None,
+    check: Annotated[bool, option("Read all of a prepared folder, and say whether anything in it was changed")] = False,
     **given: Any,
 ) -> None:
     """Read, check and prepare a graph once, and keep it as arrays that later runs only map into memory.
 
-    Give the folder to the other commands in the place of a folder of tables.
+    Give the folder to the other commands in the place of a folder of tables. They notice whatever was changed in it; of
+    a folder of 256 MB or more, which takes long to read, only prepare FOLDER --check does.
     """
-    from legnn.cli.display import print_path, show_notes, show_statistics
+    from legnn.cli.display import print_line, print_path, show_notes, show_statistics
     from legnn.data import statistics
-    from legnn.datasets import prepare_folder
+    from legnn.datasets import check_prepared, prepare_folder
 
+    if check:
+        if given or out is not None:
+            raise InputError("--check reads a prepared folder as it is; give no other option beside it")
+        show_statistics([statistics(check_prepared(source))])
+        print_line(f"{source} is as it was prepared")
+        return
+    if out is None:
+        raise InputError("give the folder for the prepared graph as `out`")
     data = prepare_folder(source, out, **given)
     show_statistics([statistics(data)])
     show_notes(data.notes)

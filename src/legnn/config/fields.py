@@ -6,13 +6,14 @@ releases of Typer bring it), it takes 40 ms to import, and its messages span sev
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from legnn.errors import InputError, did_you_mean
+from legnn.errors import InputError, did_you_mean, short_repr
 
 T = TypeVar("T")
 
@@ -22,6 +23,9 @@ _BOUNDS = {
     "most": ("at most", operator.le),
     "below": ("below", operator.lt),
 }
+
+LARGEST = 2.0**63
+"""No number is as large: it would not fit into the integers of tensors."""
 
 
 def setting(default: T, help: str, **about: Any) -> T:
@@ -83,7 +87,7 @@ class Setting:
         if isinstance(value, str) and (value in self.choices or self._is_text(value)):
             return value
         close = did_you_mean(value, self.choices) if isinstance(value, str) else ""
-        raise InputError(f"{name or self.name} must be {self._expected(number)}, got {value!r}{close}")
+        raise InputError(f"{name or self.name} must be {self._expected(number)}, got {short_repr(value)}{close}")
 
     def _as_number(self, value: object) -> float | None:
         if isinstance(value, str) and self.number is float:
@@ -92,23 +96,32 @@ class Setting:
             return None
         if self.number is int:
             return int(value) if isinstance(value, Integral) else None
-        return float(value) if isinstance(value, Real) else None
+        try:
+            return float(value) if isinstance(value, Real) else None
+        except OverflowError:
+            return math.inf
 
     def _is_in_range(self, number: float) -> bool:
-        # NaN compares false with every bound, so it is refused as well
+        if not abs(number) < LARGEST:  # NaN compares false
+            return False
         bounds = ((getattr(self, name), holds) for name, (_, holds) in _BOUNDS.items())
         return all(bound is None or holds(number, bound) for bound, holds in bounds)
 
     def _is_text(self, value: str) -> bool:
         is_text = not (self.is_switch or self.number or self.choices)
-        return is_text and (value != "" or self.default == "")
+        # no name of a file or column has the character zero
+        return is_text and (value != "" or self.default == "") and "\0" not in value
 
     def _expected(self, number: float | None) -> str:
         if self.is_switch:
             return "true or false"
         if self.number is not None:
             kind = "a whole number" if self.number is int else "a number"
-            return " or ".join([kind if number is None else self.bounds, *self.choices])
+            if number is not None:
+                kind = self.bounds if abs(number) < LARGEST else f"a finite number {self.bounds}".rstrip()
+                if math.isfinite(number) and abs(number) >= LARGEST:
+                    kind = "a number that fits into 64 bits"
+            return " or ".join([kind, *self.choices])
         return f"one of {', '.join(self.choices)}" if self.choices else self.expects
 
 

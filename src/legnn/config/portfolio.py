@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
 from legnn.config.facts import GraphFacts
+from legnn.typed_json import as_kind, parse_json
 
 FILE = Path(__file__).with_name("portfolio.json")
 HOMOPHILOUS = 0.5
@@ -20,7 +20,7 @@ HOMOPHILOUS = 0.5
 class Default:
     """A rule of the defaults: where `conditions` hold, the first of `candidates` is the setting to train with."""
 
-    conditions: Mapping[str, bool]
+    conditions: dict[str, bool]
     """Names and values of `conditions_of`."""
     candidates: list[str]
     """The best first."""
@@ -66,8 +66,7 @@ class Portfolio:
     @classmethod
     def from_json(cls, text: str) -> Portfolio:
         """Reads what `to_json` wrote."""
-        content: dict[str, Any] = json.loads(text)
-        return cls(**content | {"defaults": [Default(**one) for one in content["defaults"]]})
+        return as_kind(parse_json(text.encode()), cls, "the portfolio")
 
     def to_json(self) -> str:
         """Returns it as text."""

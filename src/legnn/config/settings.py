@@ -13,7 +13,7 @@ from legnn.config.fields import Section, Setting
 from legnn.config.model import ModelSettings
 from legnn.config.presets import PRESETS
 from legnn.config.training import SelfTrainingSettings, TrainSettings
-from legnn.errors import InputError, did_you_mean
+from legnn.errors import InputError, did_you_mean, first_line, short_repr
 
 SECTIONS: dict[str, type[Section]] = {
     kind.name: kind for kind in (DataSettings, ModelSettings, TrainSettings, SelfTrainingSettings)
@@ -165,12 +165,20 @@ def _read(path: Path) -> object:
     import yaml
 
     try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        if any(isinstance(one, yaml.AliasEvent) for one in yaml.parse(text, Loader=yaml.SafeLoader)):
+            # a few lines of them can stand for more than any memory
+            raise InputError(f"the settings file {path} repeats parts by `*`; write them out")
+        return yaml.safe_load(text)
+    except InputError:
+        raise
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read the settings file {path}: {error}") from None
     except yaml.YAMLError as error:
         place = " ".join(str(error).split())
         raise InputError(f"the settings file {path} is not YAML: {place}") from None
+    except (ValueError, RecursionError) as error:  # a date or a number that cannot be one
+        raise InputError(f"the settings file {path} cannot be read: {first_line(error)}") from None
 
 
 def _mapping(content: object, what: str, known: list[str]) -> Mapping[str, Any]:
@@ -178,9 +186,9 @@ def _mapping(content: object, what: str, known: list[str]) -> Mapping[str, Any]:
     if content is None:
         return {}
     if not isinstance(content, Mapping):
-        raise InputError(f"{what} must be a mapping of settings, got {content!r}")
+        raise InputError(f"{what} must be a mapping of settings, got {short_repr(content)}")
     for key in content:
         if key not in known:
-            full = f"{what}.{key}" if what in SECTIONS else str(key)
+            full = (f"{what}." if what in SECTIONS else "") + str(key)[:100]
             raise InputError(f"unknown key {full!r}{did_you_mean(str(key), known)}; known: {', '.join(known)}")
     return content

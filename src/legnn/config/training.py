@@ -8,13 +8,17 @@ from typing import Literal
 from legnn.config.fields import Section, setting
 from legnn.errors import InputError
 
+MOST_DIGITS = 9
+"""Of a number of neighbors: it fits into 32 bits."""
+
 
 def parse_fanout(text: str) -> list[int | None]:
     """Returns `[15, 10, 5]` for `"15,10,5"` and `[None]` for `"all"`."""
     found: list[int | None] = []
     for part in text.split(","):
         word = part.strip()
-        if word != "all" and not (word.isascii() and word.isdigit() and int(word) > 0):
+        is_number = word.isascii() and word.isdigit() and len(word) <= MOST_DIGITS and int(word) > 0
+        if word != "all" and not is_number:
             raise InputError(f"fanout must be numbers from 1 up, or all, such as 15,10,5, got {text!r}")
         found.append(None if word == "all" else int(word))
     return found

@@ -7,8 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
 from torch import Tensor
 
 from legnn.files import atomic_write
@@ -29,15 +29,25 @@ def digest_of(parts: Iterable[str | Tensor]) -> str:
 def cached(parts: Iterable[str | Tensor], compute: Callable[[], Tensor]) -> Tensor:
     """Returns `compute()`, from the cache if it was computed before from the same `parts`.
 
-    A cache that cannot be read or written is no error: the tensor is computed again.
+    A cache that cannot be read or written, or was changed, is no error: the tensor is computed again.
     """
-    name = f"embeddings/{digest_of(parts)}.safetensors"
-    try:
-        return load_file(cache_folder() / name)["tensor"]
-    except (OSError, RuntimeError, SafetensorError, KeyError):  # RuntimeError: the user has no home folder
-        tensor = compute().contiguous()
+    key = digest_of(parts)
+    name = f"embeddings/{key}.safetensors"
+    # RuntimeError: the user has no home folder
+    with suppress(OSError, RuntimeError, SafetensorError, KeyError, ValueError, TypeError):
+        return _read(cache_folder() / name, key)
+    tensor = compute().contiguous()
     with suppress(OSError, RuntimeError), atomic_write(cache_folder() / name) as file:
-        file.write(save({"tensor": tensor}))
+        file.write(save({"tensor": tensor}, metadata={"digest": digest_of([key, tensor])}))
+    return tensor
+
+
+def _read(path: Path, key: str) -> Tensor:
+    """The tensor of a file; raises `ValueError` if it is not the one that was written for `key`."""
+    with safe_open(path, framework="pt") as file:
+        tensor: Tensor = file.get_tensor("tensor")
+        if (file.metadata() or {}).get("digest") != digest_of([key, tensor]):
+            raise ValueError("it was changed")
     return tensor
 
 

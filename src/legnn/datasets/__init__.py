@@ -2,12 +2,13 @@
 
 from legnn.datasets.catalog import CATALOG, NamedSet
 from legnn.datasets.download import data_folder, without_downloads
-from legnn.datasets.loading import Source, check_source, load, prepare_folder
+from legnn.datasets.loading import Source, check_prepared, check_source, load, prepare_folder
 
 __all__ = [
     "CATALOG",
     "NamedSet",
     "Source",
+    "check_prepared",
     "check_source",
     "data_folder",
     "load",

@@ -13,10 +13,12 @@ from legnn.data.pyg import raw_from_pyg
 from legnn.datasets.catalog import CATALOG, NamedSet
 from legnn.datasets.download import data_folder
 from legnn.errors import InputError, did_you_mean, plural
-from legnn.io.prepared import CARD, check_loaded, check_place, read_prepared, write_prepared
+from legnn.io.prepared import check_loaded, check_place, is_unfinished, read_prepared, write_prepared
+from legnn.io.prepared_card import CARD
 from legnn.io.tables import read_table_folder
 from legnn.io.text_features import TextFeatures
 from legnn.io.typed_tables import has_types, read_typed_folder
+from legnn.locks import hold_folder
 
 Source: TypeAlias = str | Path | Data | HeteroData | GraphData | DataSettings
 
@@ -58,6 +60,8 @@ def load(
         graph = read_prepared(folder)
         check_loaded(folder, graph, settings, target_type, text_features)
         return graph
+    if is_unfinished(folder):
+        raise InputError(f"{folder} is being prepared, or that was cut short; wait for it, or prepare it again")
     if has_types(folder):
         found = read_typed_folder(folder, settings, text_features, training=training)
         name = folder.resolve().name
@@ -78,10 +82,22 @@ def prepare_folder(source: Source, out: str | Path, **options: Any) -> GraphData
 
     The folder must be new or empty.
     """
-    check_place(Path(out))
-    graph = load(source, **options)
-    write_prepared(Path(out), graph)
+    with hold_folder(Path(out)):
+        check_place(Path(out))
+        graph = load(source, **options)
+        write_prepared(Path(out), graph)
     return graph
+
+
+def check_prepared(folder: str | Path) -> GraphData:
+    """Returns the graph of a prepared folder after reading all of it; raises `InputError` if anything was changed.
+
+    `load` does so by itself where the folder has less than 256 MB.
+    """
+    place = Path(folder)
+    if not (place / CARD).is_file():
+        raise InputError(f"{place} is not a prepared folder: it has no {CARD}")
+    return read_prepared(place, is_checked=True)
 
 
 def _settings(source: Source, options: dict[str, Any]) -> DataSettings:

@@ -12,9 +12,7 @@ from typing import Any
 from legnn.config import Settings
 from legnn.files import write_text
 from legnn.runs import RunFolder
-
-FAILURE = "failure.txt"
-"""File in the folder of a run that could not be trained."""
+from legnn.runs.unattended import FAILURE
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from legnn.errors import InputError, Interrupted
 from legnn.experiments.planned import PlannedRun
+from legnn.locks import FolderInUse
 from legnn.runs.session import Callbacks
 from legnn.runs.unattended import train_in_folder
 from legnn.runs.workers import Signals
@@ -40,7 +41,7 @@ def train_planned(run: PlannedRun, root: Path, should_stop: Callable[[], bool] =
     except Interrupted:
         return Outcome(run, time.monotonic() - begin, is_stopped=True)
     except (InputError, OSError) as error:
-        if isinstance(error, InputError):
+        if isinstance(error, InputError) and not isinstance(error, FolderInUse):
             run.fail(root, str(error))
         return Outcome(run, time.monotonic() - begin, error=str(error))
     return Outcome(run, time.monotonic() - begin)

@@ -4,11 +4,14 @@ import math
 import mmap
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 
+from legnn.errors import first_line
+from legnn.files import naming
 from legnn.io.progress import progress_bar
 
 CHUNK = 1 << 26
@@ -26,17 +29,27 @@ def map_array(path: Path) -> np.ndarray:
     Raises `OSError` if it cannot be opened, `ValueError` if it holds no array, a part of one, or Python objects.
     """
     with path.open("rb") as file:
-        version = np.lib.format.read_magic(file)
-        if version not in _HEADERS:
-            raise ValueError(f"it is an array of the version {version}")
-        shape, is_fortran, kind = _HEADERS[version](file)
+        shape, is_fortran, kind = _read_header(file)
         begin = file.tell()
-        end = begin + kind.itemsize * math.prod(shape)
         if kind.hasobject:
             raise ValueError("it holds Python objects")
+        if min(shape, default=0) < 0:
+            raise ValueError("it has a negative size")
+        end = begin + kind.itemsize * math.prod(shape)
         if os.fstat(file.fileno()).st_size < end:
             raise ValueError("it is cut short")
         return np.ndarray(shape, kind, _map(file, end), begin, order="F" if is_fortran else "C")
+
+
+def _read_header(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """The shape, whether it is in Fortran's order, and the type."""
+    version = np.lib.format.read_magic(file)
+    if version not in _HEADERS:
+        raise ValueError(f"it is an array of the version {version}")
+    try:
+        return _HEADERS[version](file)
+    except Exception as error:  # a damaged header is parsed as Python, which fails in many ways
+        raise ValueError(f"its header cannot be read: {first_line(error)}") from None
 
 
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
@@ -52,13 +65,24 @@ def _map(file: BinaryIO, size: int) -> mmap.mmap:
 
 def write_array(path: Path, array: np.ndarray) -> None:
     """Writes `array` as a new file, in order of its rows, without a copy of more than one chunk."""
-    rows = max(CHUNK // max(array[:1].nbytes, 1), 1)
-    is_large = array.nbytes >= LARGE
-    with path.open("xb") as file, progress_bar(f"writing {path.name}", len(array), visible=is_large) as done:
+    rows, is_large = rows_of_chunk(array), array.nbytes >= LARGE
+    bar = progress_bar(f"writing {path.name}", len(array), visible=is_large)
+    with naming(path), path.open("xb") as file, bar as done:
         header = {"descr": np.lib.format.dtype_to_descr(array.dtype), "fortran_order": False, "shape": array.shape}
         np.lib.format.write_array_header_1_0(file, header)
-        for begin in range(0, len(array), rows):
-            file.write(np.ascontiguousarray(array[begin : begin + rows]).data)
-            done(begin + rows)
+        for number, chunk in enumerate(chunks_of(array, rows), 1):
+            file.write(chunk.data)
+            done(number * rows)
         file.flush()
         os.fsync(file.fileno())
+
+
+def rows_of_chunk(array: np.ndarray) -> int:
+    """Returns the rows of an array that are handled at a time."""
+    return max(CHUNK // max(array[:1].nbytes, 1), 1)
+
+
+def chunks_of(array: np.ndarray, rows: int) -> Iterator[np.ndarray]:
+    """Yields `rows` rows at a time, each part in order of its rows."""
+    for begin in range(0, len(array), rows):
+        yield np.ascontiguousarray(array[begin : begin + rows])

@@ -13,7 +13,6 @@
 | `text.safetensors` | `TextFeatures`, where features come from a text column |
 """
 
-import json
 import math
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -23,19 +22,36 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
+from torch import Tensor
 
 from legnn.config.data import DataSettings
 from legnn.data.graph_data import GraphData, Provenance
 from legnn.data.node_types import NodeTypes
 from legnn.data.splits import MASKS
-from legnn.errors import InputError, first_line, plural
-from legnn.files import atomic_folder, write_text
+from legnn.errors import InputError, first_line
+from legnn.files import digest_bytes, naming, remove_partial, write_text
 from legnn.io.arrays import map_array, write_array
+from legnn.io.prepared_card import (
+    ADVICE,
+    CARD,
+    VERSION,
+    PreparedCard,
+    check_digests,
+    damaged,
+    describe_array,
+    read_card,
+    write_card,
+)
+from legnn.io.prepared_checks import check_finite, check_layout, check_values
 from legnn.io.text_features import TextFeatures
+from legnn.locks import LOCK, hold_folder
 from legnn.ops.csr.adjacency import Adjacency
 
-VERSION = 2
-CARD, TEXT_IDS, TEXT_FEATURES = "graph.json", "node_id.parquet", "text.safetensors"
+TEXT_IDS, TEXT_FEATURES = "node_id.parquet", "text.safetensors"
+UNFINISHED = ".unfinished"
+"""In a folder while it is written: one that has it and no `graph.json` is not whole."""
+SMALL = 1 << 28
+"""The digests of a folder with fewer bytes are checked whenever it is opened."""
 OF_GRAPH = ("name", "class_names", "feature_names", "notes")
 OF_PROVENANCE = ("raw_edges", "computed_features", "feature_digest")
 """Fields of `GraphData` and `Provenance` that `graph.json` holds as they are."""
@@ -46,13 +62,40 @@ OPTIONAL = ("weight", "node_id", "label_x", "label_adjacency", "node_type")
 
 def check_place(folder: Path) -> None:
     """Raises `InputError` if a prepared graph would overwrite something."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and (not folder.is_dir() or any(one.name != LOCK for one in folder.iterdir())):
+        if is_unfinished(folder):
+            return
         raise InputError(f"{folder} is already there; give another folder, or empty it first")
 
 
+def is_unfinished(folder: Path) -> bool:
+    """Whether a graph is being prepared in a folder, or that was cut short."""
+    return (folder / UNFINISHED).is_file() and not (folder / CARD).is_file()
+
+
 def write_prepared(folder: Path, graph: GraphData) -> None:
-    """Writes a graph to a new or empty folder, atomically."""
-    check_place(folder)
+    """Writes a graph to a new or empty folder; what is written is removed after an error."""
+    with hold_folder(folder, again=True):
+        check_place(folder)
+        try:
+            _remove_unfinished(folder)
+            write_text(folder / UNFINISHED, "")
+            _write(folder, graph)
+        except BaseException:
+            _remove_unfinished(folder)
+            raise
+        (folder / UNFINISHED).unlink()
+
+
+def _remove_unfinished(folder: Path) -> None:
+    if is_unfinished(folder):
+        arrays = [f"{name}.npy" for name in (*REQUIRED, *OPTIONAL)]
+        for name in (*arrays, TEXT_IDS, TEXT_FEATURES, UNFINISHED):
+            (folder / name).unlink(missing_ok=True)
+        remove_partial(folder)
+
+
+def _write(folder: Path, graph: GraphData) -> None:
     provenance, types = graph.provenance, graph.node_types
     if provenance.fingerprint:
         raise InputError(f"{graph.name} is prepared already; copy its folder, or prepare what it was made from")
@@ -67,63 +110,82 @@ def write_prepared(folder: Path, graph: GraphData) -> None:
     has_text_ids = graph.node_id.dtype.kind not in "iu"
     if not has_text_ids:
         arrays["node_id"] = graph.node_id
-    card = {
-        "version": VERSION,
-        "nodes": graph.num_nodes,
-        "edges": graph.num_edges,
-        "features": graph.num_features,
+    for name, array in arrays.items():
+        write_array(folder / f"{name}.npy", array)
+    files = []
+    if has_text_ids:
+        table = pa.table({"id": pa.array(graph.node_id.tolist(), pa.string())})
+        with naming(folder / TEXT_IDS):
+            pq.write_table(table, folder / TEXT_IDS)
+        files.append(TEXT_IDS)
+    if graph.text_features is not None:
+        graph.text_features.save(folder / TEXT_FEATURES)
+        files.append(TEXT_FEATURES)
+    card = PreparedCard(
+        version=VERSION,
+        nodes=graph.num_nodes,
+        edges=graph.num_edges,
+        features=graph.num_features,
         **{name: getattr(graph, name) for name in OF_GRAPH},
         **{name: getattr(provenance, name) for name in OF_PROVENANCE},
-        "type_names": types and types.names,
-        "target_type": types and types.target,
-        "type_columns": types and types.columns,
-        "homophily": None if math.isnan(provenance.homophily) else provenance.homophily,
-        "fingerprint": graph.fingerprint(),
-        "settings": provenance.prepared_with and asdict(provenance.prepared_with),
-        "arrays": {name: {"type": array.dtype.name, "shape": list(array.shape)} for name, array in arrays.items()},
-    }
-    with atomic_folder(folder) as partial:
-        for name, array in arrays.items():
-            write_array(partial / f"{name}.npy", array)
-        if has_text_ids:
-            pq.write_table(pa.table({"id": pa.array(graph.node_id.tolist(), pa.string())}), partial / TEXT_IDS)
-        if graph.text_features is not None:
-            graph.text_features.save(partial / TEXT_FEATURES)
-        write_text(partial / CARD, json.dumps(card, indent=1, ensure_ascii=False) + "\n")
+        type_names=None if types is None else types.names,
+        target_type=None if types is None else types.target,
+        type_columns=None if types is None else types.columns,
+        homophily=None if math.isnan(provenance.homophily) else provenance.homophily,
+        fingerprint=graph.fingerprint(),
+        settings=None if provenance.prepared_with is None else asdict(provenance.prepared_with),
+        arrays={name: describe_array(array) for name, array in arrays.items()},
+        files={name: digest_bytes((folder / name).read_bytes()) for name in files},
+    )
+    # last: a folder that has it is whole
+    write_card(folder, card)
 
 
-def read_prepared(folder: Path) -> GraphData:
+def read_prepared(folder: Path, *, is_checked: bool = False) -> GraphData:
     """Returns the graph of a prepared folder, its arrays mapped into memory.
 
-    Raises `InputError` if a file is missing, cut short, or not as `graph.json` describes it.
+    Raises `InputError` if a file is missing, cut short, not as `graph.json` describes it, or holds what a kernel could
+    not compute with. That nothing was changed is checked, which reads all, where the folder is small or `is_checked`.
     """
-    card = _read_card(folder)
+    card = read_card(folder)
+    there = [name for name in (*REQUIRED, *OPTIONAL) if name in REQUIRED or name in card.arrays]
+    arrays = {name: _open(folder, name, card) for name in there}
+    check_values(folder, card, arrays)
+    node_id = arrays["node_id"] if "node_id" in arrays else _read_text_ids(folder, card.nodes)
+    if is_checked or sum(array.nbytes for array in arrays.values()) < SMALL:
+        check_finite(folder, arrays)
+        check_digests(folder, card, arrays)
+    tensors = {name: torch.from_numpy(array) for name, array in arrays.items() if name != "node_id"}
+    content: dict[str, Any] = {name: getattr(card, name) for name in OF_GRAPH}
+    content |= {name: tensors.get(name) for name in ("x", "y", "label_x", "label_adjacency")}
+    content |= {mask: tensors["split"] == part for part, mask in enumerate(MASKS)}
+    text = folder / TEXT_FEATURES
+    return GraphData(
+        **content,
+        adjacency=Adjacency(tensors["rowptr"], tensors["col"], tensors.get("weight"), num_cols=card.nodes),
+        node_id=node_id,
+        text_features=TextFeatures.load(text) if text.is_file() else None,
+        node_types=_node_types(card, tensors.get("node_type")),
+        provenance=Provenance(
+            **{name: getattr(card, name) for name in OF_PROVENANCE},
+            homophily=math.nan if card.homophily is None else card.homophily,
+            prepared_with=_settings(folder, card),
+            fingerprint=card.fingerprint,
+        ),
+    )
+
+
+def _node_types(card: PreparedCard, node_type: Tensor | None) -> NodeTypes | None:
+    if node_type is None or card.type_names is None or card.target_type is None or card.type_columns is None:
+        return None
+    return NodeTypes(names=card.type_names, node_type=node_type, target=card.target_type, columns=card.type_columns)
+
+
+def _settings(folder: Path, card: PreparedCard) -> DataSettings | None:
     try:
-        there = [name for name in (*REQUIRED, *OPTIONAL) if name in REQUIRED or name in card["arrays"]]
-        arrays = {name: _open(folder, name, card["arrays"][name]) for name in there}
-        node_id = arrays.pop("node_id") if "node_id" in arrays else _read_text_ids(folder)
-        _check(folder, card, {**arrays, "node_id": node_id})
-        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-        content = {name: card[name] for name in OF_GRAPH}
-        content |= {name: tensors.get(name) for name in ("x", "y", "label_x", "label_adjacency")}
-        content |= {mask: tensors["split"] == part for part, mask in enumerate(MASKS)}
-        types = {"names": card["type_names"], "target": card["target_type"], "columns": card["type_columns"]}
-        node_type, text = tensors.get("node_type"), folder / TEXT_FEATURES
-        return GraphData(
-            **content,
-            adjacency=Adjacency(tensors["rowptr"], tensors["col"], tensors.get("weight"), num_cols=card["nodes"]),
-            node_id=node_id,
-            text_features=TextFeatures.load(text) if text.is_file() else None,
-            node_types=None if node_type is None else NodeTypes(node_type=node_type, **types),
-            provenance=Provenance(
-                **{name: card[name] for name in OF_PROVENANCE},
-                homophily=math.nan if card["homophily"] is None else card["homophily"],
-                prepared_with=card["settings"] and DataSettings(**card["settings"]),
-                fingerprint=card["fingerprint"],
-            ),
-        )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise _damaged(folder / CARD, f"{type(error).__name__}: {first_line(error)}") from None
+        return None if card.settings is None else DataSettings(**card.settings)
+    except (TypeError, InputError) as error:
+        raise damaged(folder / CARD, first_line(error)) from None
 
 
 def check_loaded(
@@ -150,70 +212,31 @@ def check_loaded(
         )
 
 
-def _damaged(path: Path, how: str) -> InputError:
-    return InputError(f"{path} is damaged ({how}); restore it from a copy, or prepare the graph again")
-
-
-def _read_card(folder: Path) -> dict[str, Any]:
-    path = folder / CARD
-    try:
-        card = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise _damaged(path, first_line(error)) from None
-    version = card.get("version") if isinstance(card, dict) else None
-    if version != VERSION:
-        raise InputError(
-            f"{path} is of version {version!r} and this legnn reads version {VERSION}; prepare the graph again"
-        )
-    return dict(card)
-
-
-def _open(folder: Path, name: str, kind: dict[str, Any]) -> np.ndarray:
+def _open(folder: Path, name: str, card: PreparedCard) -> np.ndarray:
     path = folder / f"{name}.npy"
+    if name not in card.arrays:
+        raise damaged(folder / CARD, f"it does not say what {path.name} holds")
     if not path.is_file():
-        raise InputError(f"{folder} has no {path.name}; restore it from a copy, or prepare the graph again")
+        raise InputError(f"{folder} has no {path.name}; {ADVICE}")
     try:
         array = map_array(path)
     except ValueError as error:
-        raise _damaged(path, first_line(error)) from None
+        raise damaged(path, first_line(error)) from None
     except OSError as error:
         raise InputError(f"{path} could not be opened: {first_line(error)}") from None
-    if array.dtype.name != kind["type"] or list(array.shape) != kind["shape"]:
-        found = f"{array.dtype.name} {list(array.shape)}"
-        raise _damaged(path, f"it holds {found} and {CARD} says {kind['type']} {kind['shape']}")
+    check_layout(path, name, array, card)
     return array
 
 
-def _read_text_ids(folder: Path) -> np.ndarray:
+def _read_text_ids(folder: Path, nodes: int) -> np.ndarray:
     path = folder / TEXT_IDS
     if not path.is_file():
-        raise InputError(f"{folder} has neither node_id.npy nor {TEXT_IDS}; restore it, or prepare the graph again")
+        raise InputError(f"{folder} has neither node_id.npy nor {TEXT_IDS}; {ADVICE}")
     try:
-        ids: np.ndarray = pq.read_table(path, columns=["id"], partitioning=None)["id"].to_numpy()
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise _damaged(path, first_line(error)) from None
+        column = pq.read_table(path, columns=["id"], partitioning=None)["id"]
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+        raise damaged(path, first_line(error)) from None
+    if column.type != pa.string() or column.null_count or len(column) != nodes:
+        raise damaged(path, "it must hold a text for each node")
+    ids: np.ndarray = column.to_numpy()
     return ids
-
-
-def _check(folder: Path, card: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Raises `InputError` for arrays that do not fit together: kernels do not check bounds."""
-    nodes, edges, classes = card["nodes"], card["edges"], len(card["class_names"])
-    shapes = {
-        "x": (nodes, card["features"]),
-        **dict.fromkeys(("y", "split", "node_id", "node_type"), (nodes,)),
-        **dict.fromkeys(("col", "weight"), (edges,)),
-        "rowptr": (nodes + 1,),
-    }
-    for name, shape in shapes.items():
-        if name in arrays and arrays[name].shape != shape:
-            found = list(arrays[name].shape)
-            raise _damaged(folder / CARD, f"{name} has the shape {found} with {plural(nodes, 'node')}")
-    rowptr = arrays["rowptr"]
-    if rowptr[0] != 0 or rowptr[-1] != edges or (rowptr[1:] < rowptr[:-1]).any():
-        raise _damaged(folder / "rowptr.npy", f"it must ascend from 0 to {edges:,}")
-    ranges = {"split": ("parts", -1, 2), "col": ("nodes", 0, nodes - 1), "y": ("classes", -1, classes - 1)}
-    if "node_type" in arrays:
-        ranges["node_type"] = ("types", 0, len(card["type_names"]) - 1)
-    for name, (what, least, largest) in ranges.items():
-        if arrays[name].min() < least or arrays[name].max() > largest:
-            raise _damaged(folder / f"{name}.npy", f"it must hold {what} from {least} to {largest:,}")

@@ -14,6 +14,7 @@ from safetensors.numpy import load_file, save
 
 from legnn.errors import InputError, first_line
 from legnn.files import atomic_write
+from legnn.typed_json import as_kind, parse_json
 
 if TYPE_CHECKING:
     from sklearn.feature_extraction.text import TfidfVectorizer
@@ -88,9 +89,13 @@ class TextFeatures:
         """Reads what `save` wrote; nothing in the file is executed."""
         try:
             tensors = load_file(path)
-            terms = json.loads(tensors["terms"].tobytes().decode())
-            return cls(terms, tensors["idf"], tensors["components"])
-        except (OSError, SafetensorError, KeyError, UnicodeDecodeError, json.JSONDecodeError) as error:
+            terms = as_kind(parse_json(tensors["terms"].tobytes()), list[str], "the terms")
+            idf, components = tensors["idf"], tensors["components"]
+            is_sound = all(one.dtype == np.float32 and np.isfinite(one).all() for one in (idf, components))
+            if not is_sound or idf.shape != (len(terms),) or components.shape[1:] != (len(terms),):
+                raise ValueError("its arrays do not fit together")
+            return cls(terms, idf, components)
+        except (OSError, SafetensorError, KeyError, ValueError, TypeError, RecursionError) as error:
             raise InputError(f"{path} does not hold text features ({first_line(error)})") from error
 
 

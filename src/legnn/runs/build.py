@@ -11,12 +11,12 @@ from torch import Tensor
 from legnn.baselines import ARCHITECTURES, POSTPROCESS, LabelPropagation
 from legnn.config import ResolvedSettings, fanouts_for
 from legnn.data import GraphData
-from legnn.errors import InputError
+from legnn.errors import InputError, OutOfMemory, first_line
 from legnn.graph.selection import check_selection
 from legnn.nn import DataShape, Lift, Model
 from legnn.nn.lifting import check_liftable
 from legnn.runs.folder import DataCard, RunFolder
-from legnn.runs.resources import explain_out_of_memory, select_device, storage_device
+from legnn.runs.resources import check_memory, explain_out_of_memory, select_device, storage_device
 from legnn.training import (
     Agreement,
     ASTrain,
@@ -70,8 +70,13 @@ def check_settings(settings: ResolvedSettings, graph: GraphData, card: DataCard)
             f"label_edges is on, but {graph.name} has no label–label edges; give them, or `label_edges=False`"
         )
     # on the meta device a model takes no memory, and building it runs its own checks
-    with torch.device("meta"):
-        model = make_model(settings, card, graph.label_x)
+    try:
+        with torch.device("meta"):
+            model = make_model(settings, card, graph.label_x)
+    except RuntimeError as error:
+        # more entries than a tensor can have
+        raise OutOfMemory(f"there is no model with hidden = {settings.model.hidden:,} ({first_line(error)})") from None
+    check_memory(settings, graph, model.num_parameters())
     if isinstance(settings.train.batch, int):
         require_staged(model)
     model.check_weights(weighted=graph.adjacency.weight is not None)

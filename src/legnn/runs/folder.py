@@ -4,6 +4,7 @@
 |---|---|
 | `settings.yaml` | every setting; `legnn train --config` repeats the run |
 | `data.json` | the data: classes, features, and a fingerprint |
+| `digests.json` | digests of the files that a run begins with |
 | `metrics.jsonl` | a line for each epoch |
 | `checkpoint.safetensors` | while training: the state that the rest of the run depends on |
 | `text.safetensors` | features from a text column: the fitted vocabulary |
@@ -26,13 +27,16 @@ from torch import Tensor
 from legnn.config import ResolvedSettings
 from legnn.data import GraphData
 from legnn.data.raw_graph import TextTransform
-from legnn.errors import InputError
-from legnn.files import remove_partial, write_text
+from legnn.errors import InputError, first_line
+from legnn.files import empty_folder, is_partial, naming, remove_partial, write_text
 from legnn.io import TextFeatures, read_predictions, write_predictions
+from legnn.locks import LOCK
+from legnn.runs.digests import DIGESTS, check_digest, write_digests
 from legnn.runs.result import Result
 from legnn.runs.tensors import load_tensors, save_tensors
 from legnn.training import EpochLog
-from legnn.typed_json import read_json, write_json
+from legnn.training.loop import EarlyStopping
+from legnn.typed_json import as_kind, read_json, write_json
 
 ENSEMBLE = "ensemble.json"
 """The file of a folder that holds an ensemble of runs, and is no run folder."""
@@ -96,6 +100,16 @@ class DataCard:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class CheckpointMeta:
+    """The numbers of a checkpoint: those of `Trainer.state`, and the seconds of training."""
+
+    epoch: int
+    steps: int
+    stopper: EarlyStopping
+    seconds: float
+
+
 class RunFolder:
     """Reads and writes one run folder, each file atomically."""
 
@@ -110,12 +124,17 @@ class RunFolder:
     def create(self, settings: ResolvedSettings, card: DataCard, text_features: TextTransform | None) -> None:
         """Write the files a run starts with to a new or empty folder."""
         check_free(self.path)
+        empty_folder(self.path, keep=LOCK)
         self.path.mkdir(parents=True, exist_ok=True)
         if text_features is not None:
             text_features.save(self._text)
         write_json(self.path / "data.json", card)
+        text = settings.to_yaml()
+        files = [self.path / "data.json", *([] if text_features is None else [self._text])]
+        contents = {path.name: path.read_bytes() for path in files}
+        write_digests(self.path, {"settings.yaml": text.encode(), **contents})
         # last: a folder without settings is one whose creation was cut short
-        write_text(self.path / "settings.yaml", settings.to_yaml())
+        write_text(self.path / "settings.yaml", text)
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
@@ -127,6 +146,10 @@ class RunFolder:
             raise InputError(f"{path} holds a run for each seed; name one of them: {', '.join(seeds)}")
         if (path / ENSEMBLE).is_file():
             raise InputError(f"{path} is an ensemble of runs; name one of the runs that its {ENSEMBLE} lists")
+        if is_half_begun(path):
+            raise InputError(
+                f"{path} is a run whose folder was only half made; train again with `out={path}`, which makes it anew"
+            )
         missing = [name for name in ("settings.yaml", "data.json") if not (path / name).is_file()]
         if missing:
             raise InputError(f"{path} is not a run folder: it has no {missing[0]}")
@@ -135,17 +158,25 @@ class RunFolder:
     @property
     def settings(self) -> ResolvedSettings:
         """The run's settings."""
-        return ResolvedSettings.from_yaml(self.path / "settings.yaml")
+        found = ResolvedSettings.from_yaml(self.path / "settings.yaml")
+        check_digest(self.path / "settings.yaml")
+        return found
 
     @property
     def card(self) -> DataCard:
         """The data the run is trained on."""
-        return read_json(self.path / "data.json", DataCard)
+        found = read_json(self.path / "data.json", DataCard)
+        check_digest(self.path / "data.json")
+        return found
 
     @property
     def text_features(self) -> TextFeatures | None:
         """The fitted features of a text column, where there are any."""
-        return TextFeatures.load(self._text) if self._text.is_file() else None
+        if not self._text.is_file():
+            return None
+        found = TextFeatures.load(self._text)
+        check_digest(self._text)
+        return found
 
     @property
     def is_finished(self) -> bool:
@@ -154,18 +185,19 @@ class RunFolder:
 
     def append(self, log: EpochLog) -> None:
         """Add an epoch's line to the metrics."""
-        with open(self._metrics, "a", encoding="utf-8") as file:
+        with naming(self._metrics), open(self._metrics, "a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(log)) + "\n")
 
     def logs(self) -> list[dict[str, Any]]:
         """Returns the lines of all epochs so far, without a last line that a crash cut short."""
         if not self._metrics.is_file():
             return []
-        lines = self._metrics.read_text(encoding="utf-8").splitlines(keepends=True)
+        content = self._metrics.read_bytes()
         try:
-            return [json.loads(line) for line in lines if line.endswith("\n")]
-        except ValueError as error:
-            raise InputError(f"{self._metrics} is damaged ({error}); restore it from a copy") from None
+            lines = [json.loads(line) for line in content[: content.rfind(b"\n") + 1].split(b"\n") if line]
+            return [asdict(as_kind(line, EpochLog, "a line")) for line in lines]
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{self._metrics} is damaged ({first_line(error)}); restore it from a copy") from None
 
     def save_checkpoint(self, tensors: dict[str, Tensor], meta: dict[str, Any]) -> None:
         """Write the state of the run."""
@@ -176,14 +208,24 @@ class RunFolder:
         if not self._checkpoint.is_file():
             return None
         tensors, meta = load_tensors(self._checkpoint)
-        if "epoch" not in meta:
-            raise InputError(f"{self._checkpoint} is not a checkpoint; restore it from a copy, or start a new run")
+        try:
+            as_kind(meta, CheckpointMeta, "the file")
+        except ValueError as error:
+            raise InputError(
+                f"{self._checkpoint} is not a checkpoint ({first_line(error)}); restore it from a copy, or start a "
+                "new run"
+            ) from None
         return tensors, meta
 
     def rollback_to_checkpoint(self) -> None:
         """Remove what was written after the last checkpoint: partial files, and the lines of later epochs."""
         remove_partial(self.path)
         checkpoint = self.load_checkpoint()
+        if checkpoint is None and self._weights.is_file():
+            raise InputError(
+                f"{self.path} has weights and neither a result.json nor a checkpoint, as if it had been finished; "
+                "restore result.json from a copy, or remove the folder and train anew"
+            )
         if checkpoint is None:
             self._metrics.unlink(missing_ok=True)
             return
@@ -214,7 +256,31 @@ class RunFolder:
 
 def check_free(path: Path) -> None:
     """Raises `InputError` for a place where a new run would overwrite something."""
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+    if path.exists() and (not path.is_dir() or (_others(path) and not is_half_begun(path))):
         raise InputError(
             f"{path} is already there; give another folder as `out`, or continue the run in it with `resume={path}`"
         )
+
+
+def is_half_begun(path: Path) -> bool:
+    """Whether a folder holds only what a process had written that was killed before a run could begin."""
+    names = [] if (path / "settings.yaml").exists() else _others(path)
+    if not names or any(name not in ("data.json", "text.safetensors", DIGESTS) for name in names if not _partial(name)):
+        return False
+    if "data.json" not in names:
+        return True
+    try:
+        # a file of that name may be the user's own
+        read_json(path / "data.json", DataCard)
+    except InputError:
+        return False
+    return True
+
+
+def _others(path: Path) -> list[str]:
+    """The names in a folder, without that of its lock."""
+    return [one.name for one in path.iterdir() if one.name != LOCK] if path.is_dir() else []
+
+
+def _partial(name: str) -> bool:
+    return is_partial(Path(name))

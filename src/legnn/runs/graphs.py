@@ -12,7 +12,7 @@ from legnn.datasets import CATALOG, Source, load
 from legnn.datasets.download import data_folder
 from legnn.errors import InputError
 from legnn.io import TextFeatures
-from legnn.io.prepared import CARD
+from legnn.io.prepared_card import CARD
 from legnn.runs.folder import RunFolder
 
 MEMORY = "memory"

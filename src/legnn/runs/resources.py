@@ -12,7 +12,7 @@ from legnn.baselines import ARCHITECTURES
 from legnn.config import ResolvedSettings, fanouts_for
 from legnn.data import GraphData
 from legnn.errors import InputError, OutOfMemory
-from legnn.training.memory import USABLE, Size, free_bytes, in_gib
+from legnn.training.memory import SINGLE, USABLE, Size, free_bytes, in_gib, total_bytes
 from legnn.training.ranks import under_torchrun
 
 DEFAULT_BATCH = 1024
@@ -83,6 +83,24 @@ def storage_device(settings: ResolvedSettings, graph: GraphData, device: torch.d
         return device
     fits = size_of(graph, settings).graph_bytes <= RESIDENT * free_bytes(device)
     return device if fits else torch.device("cpu")
+
+
+COPIES = 5
+"""Of the weights, while they are trained: themselves, gradients, two moments of Adam, and the best so far."""
+
+
+def check_memory(settings: ResolvedSettings, graph: GraphData, parameters: int) -> None:
+    """Raises `OutOfMemory` for a model that the device could not train if nothing else were there."""
+    device = select_device(settings.train.device)
+    needed, there = COPIES * SINGLE * parameters, total_bytes(device)
+    if settings.train.batch == "full":
+        needed += size_of(graph, settings).training_bytes
+    if needed > there:
+        raise OutOfMemory(
+            f"training with hidden = {settings.model.hidden:,} and layers = {settings.model.layers:,} would take about "
+            f"{in_gib(needed)} and {device.type} has {in_gib(there)}; "
+            f"give a smaller `hidden`, or `batch={DEFAULT_BATCH}`"
+        )
 
 
 @contextmanager

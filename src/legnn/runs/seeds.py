@@ -11,8 +11,10 @@ from legnn.config import ResolvedSettings, Settings
 from legnn.data import GraphData
 from legnn.datasets import Source
 from legnn.errors import InputError, Interrupted
-from legnn.files import write_text
+from legnn.files import empty_folder, write_text
+from legnn.locks import LOCK, hold_folder
 from legnn.runs.build import check_settings
+from legnn.runs.digests import check_digest, write_digests
 from legnn.runs.folder import DataCard, RunFolder, check_free
 from legnn.runs.graphs import load_graph, load_new, reload_graph
 from legnn.runs.result import Summary, summarize
@@ -20,7 +22,7 @@ from legnn.runs.session import Callbacks, resolve_for, start_or_continue
 from legnn.training import EpochLog, under_torchrun
 from legnn.typed_json import read_json, write_json
 
-SEEDS = "seeds.json"
+SEEDS, SETTINGS, SUMMARY = "seeds.json", "settings.yaml", "summary.json"
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,10 @@ class SeedList:
     """What `seeds.json` holds."""
 
     seeds: list[int]
+
+    def __post_init__(self) -> None:
+        if not self.seeds or len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
+            raise InputError("seeds are one or more different numbers from 0 up")
 
 
 def train_seeds(
@@ -54,12 +60,19 @@ def train_seeds(
     graph, resolved = resolve_for(graph, settings)
     check_settings(resolved, graph, DataCard.of(graph))
     chosen = [resolved.train.seed + k for k in range(seeds)]
-    folder = None if out is None else Path(out)
-    if folder is not None:
+    callbacks = Callbacks(on_epoch, should_stop)
+    if out is None:
+        return _train_each(graph, resolved, chosen, None, on_seed, callbacks)
+    folder = Path(out)
+    with hold_folder(folder):
         check_free(folder)
-        write_text(folder / "settings.yaml", resolved.to_yaml())
+        empty_folder(folder, keep=LOCK)
+        text = resolved.to_yaml()
+        write_digests(folder, {SETTINGS: text.encode()})
+        write_text(folder / SETTINGS, text)
+        # last: a folder without it is one whose creation was cut short
         write_json(folder / SEEDS, SeedList(chosen))
-    return _train_each(graph, resolved, chosen, folder, on_seed, Callbacks(on_epoch, should_stop))
+        return _train_each(graph, resolved, chosen, folder, on_seed, callbacks)
 
 
 def resume_seeds(
@@ -74,8 +87,14 @@ def resume_seeds(
     folder = Path(out)
     if not is_seeds_folder(folder):
         raise InputError(f"{folder} is not a folder of several seeds: it has no {SEEDS}")
+    with hold_folder(folder):
+        return _resume_each(folder, data, on_seed, Callbacks(on_epoch, should_stop))
+
+
+def _resume_each(folder: Path, data: Source | None, on_seed: Callable[[int], None], callbacks: Callbacks) -> Summary:
     seeds = read_json(folder / SEEDS, SeedList).seeds
-    settings = ResolvedSettings.from_yaml(folder / "settings.yaml")
+    settings = ResolvedSettings.from_yaml(folder / SETTINGS)
+    check_digest(folder / SETTINGS)
     first = folder / f"seed-{seeds[0]}"
     if (first / "settings.yaml").is_file():
         run = RunFolder.open(first)
@@ -83,7 +102,7 @@ def resume_seeds(
         graph = replace(reload_graph(run, data), notes=run.card.notes)
     else:
         graph = load_graph(settings.data, data if data is not None else settings.data.source)
-    return _train_each(graph, settings, seeds, folder, on_seed, Callbacks(on_epoch, should_stop))
+    return _train_each(graph, settings, seeds, folder, on_seed, callbacks)
 
 
 def is_seeds_folder(path: Path) -> bool:
@@ -104,16 +123,22 @@ def _train_each(
     on_seed: Callable[[int], None],
     callbacks: Callbacks,
 ) -> Summary:
-    results = []
+    results, again = [], []
+    had_all = out is not None and (out / SUMMARY).is_file()
     for seed in seeds:
         on_seed(seed)
         folder = None if out is None else out / f"seed-{seed}"
+        if folder is not None and had_all and not RunFolder(folder).is_finished:
+            again.append(seed)
         try:
             results.append(start_or_continue(graph, settings.override(seed=seed), folder, callbacks))
         except Interrupted as stop:
             # what continues later is all of them, not this one seed
             raise Interrupted(stop.epoch, out) from None
     summary = summarize(results)
+    if again:
+        note = f"Trained again, for it was no longer in the folder: seed {', '.join(map(str, again))}."
+        summary = replace(summary, notes=[*summary.notes, note])
     if out is not None:
-        write_json(out / "summary.json", summary)
+        write_json(out / SUMMARY, summary)
     return summary

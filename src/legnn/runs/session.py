@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,13 +16,14 @@ from legnn.config import ResolvedSettings, Settings
 from legnn.data import GraphData
 from legnn.datasets import Source
 from legnn.errors import InputError, Interrupted
+from legnn.locks import hold_folder
 from legnn.runs.build import check_settings, make_inference, new_trainer
 from legnn.runs.folder import DataCard, RunFolder
 from legnn.runs.graphs import load_new, reload_graph
 from legnn.runs.resources import choose_batch, select_device
 from legnn.runs.result import Result, device_name, versions
 from legnn.runs.run import Run, predictions_table, score_splits
-from legnn.training import EpochLog, Ranks, Trainer, join_ranks, restart_count
+from legnn.training import EpochLog, Ranks, Trainer, agent_died, join_ranks, restart_count
 
 
 def _never() -> bool:
@@ -95,8 +96,10 @@ def resume(
     return continue_run(run, graph, Callbacks(on_epoch, should_stop))
 
 
-def start_run(graph: GraphData, settings: ResolvedSettings, out: Path | None, callbacks: Callbacks) -> Run:
-    """Trains on a loaded graph, in the new or empty folder `out` if given."""
+def start_run(
+    graph: GraphData, settings: ResolvedSettings, out: Path | None, callbacks: Callbacks, *, is_held: bool = False
+) -> Run:
+    """Trains on a loaded graph, in the new or empty folder `out` if given, which the caller may hold for writing."""
     device = select_device(settings.train.device)
     settings, note = choose_batch(settings, graph, device)
     if note is not None:
@@ -104,19 +107,21 @@ def start_run(graph: GraphData, settings: ResolvedSettings, out: Path | None, ca
     card = DataCard.of(graph)
     check_settings(settings, graph, card)
     folder = None if out is None else RunFolder(out)
-    with join_ranks(device) as ranks:
+    with join_ranks(device) as ranks, _writing(out, ranks, is_held):
         if folder is not None and ranks.is_rank_zero:
             folder.create(settings, card, graph.text_features)
         ranks.barrier()
         return _execute(graph, card, settings, folder, callbacks, device, ranks)
 
 
-def continue_run(folder: RunFolder, graph: GraphData, callbacks: Callbacks) -> Run:
-    """Continues a run on its graph."""
+def continue_run(folder: RunFolder, graph: GraphData, callbacks: Callbacks, *, is_held: bool = False) -> Run:
+    """Continues a run on its graph, in a folder that the caller may hold for writing."""
     settings = folder.settings
     device = select_device(settings.train.device)
-    with join_ranks(device) as ranks:
+    with join_ranks(device) as ranks, _writing(folder.path, ranks, is_held):
         if ranks.is_rank_zero:
+            if folder.is_finished:
+                raise InputError(f"{folder.path} was finished meanwhile by another process; it is there to be read")
             folder.rollback_to_checkpoint()
         ranks.barrier()
         return _execute(graph, folder.card, settings, folder, callbacks, device, ranks)
@@ -124,13 +129,23 @@ def continue_run(folder: RunFolder, graph: GraphData, callbacks: Callbacks) -> R
 
 def start_or_continue(graph: GraphData, settings: ResolvedSettings, out: Path | None, callbacks: Callbacks) -> Result:
     """Trains in the folder `out`, or goes on with what a process that was interrupted or killed has left there."""
-    if out is None or not (out / "settings.yaml").is_file():
-        if out is not None:
-            # the process may have been killed while it made the folder, of which the settings are written last
-            shutil.rmtree(out, ignore_errors=True)
+    if out is None:
         return start_run(graph, settings, out, callbacks).result
-    run = RunFolder.open(out)
-    return run.result() if run.is_finished else continue_run(run, graph, callbacks).result
+    with hold_folder(out, again=True):
+        if not (out / "settings.yaml").is_file():
+            return start_run(graph, settings, out, callbacks, is_held=True).result
+        run = RunFolder.open(out)
+        return run.result() if run.is_finished else continue_run(run, graph, callbacks, is_held=True).result
+
+
+@contextmanager
+def _writing(folder: Path | None, ranks: Ranks, is_held: bool) -> Iterator[None]:
+    """Within it the process that writes for all is the only writer to the folder."""
+    if folder is None or not ranks.is_rank_zero:
+        yield
+        return
+    with hold_folder(folder, again=is_held):
+        yield
 
 
 def _execute(
@@ -179,7 +194,9 @@ class Checkpointer:
             return
         try:
             self.trainer.load_state(*checkpoint)
-        except (RuntimeError, KeyError):
+        except InputError:
+            raise
+        except (RuntimeError, LookupError, TypeError, ValueError):
             raise InputError(
                 f"the checkpoint in {self.folder.path} does not fit the settings.yaml beside it; "
                 "restore both from a copy"
@@ -205,7 +222,7 @@ def _fit(trainer: Trainer, checkpointer: Checkpointer, callbacks: Callbacks, ran
     def after_epoch(log: EpochLog) -> bool:
         nonlocal stopped
         # over all processes: one that stopped by itself would leave the others waiting
-        stopped = ranks.any_rank(callbacks.should_stop())
+        stopped = ranks.any_rank(callbacks.should_stop() or agent_died())
         checkpointer.record(log, now=stopped)
         if ranks.is_rank_zero:
             callbacks.on_epoch(log)

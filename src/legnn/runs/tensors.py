@@ -22,7 +22,8 @@ _META = "legnn"
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], meta: Mapping[str, Any] | None = None) -> None:
     """Write `tensors` and the JSON-able `meta` to `path`, atomically and with a digest of the contents."""
     held = {name: tensor.detach().to("cpu").contiguous() for name, tensor in tensors.items()}
-    header = json.dumps({"meta": dict(meta or {}), "digest": _digest(held)})
+    numbers = dict(meta or {})
+    header = json.dumps({"meta": numbers, "digest": _digest(held, numbers)})
     with atomic_write(path) as file:
         file.write(save(held, metadata={_META: header}))
 
@@ -35,20 +36,23 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         with safe_open(path, framework="pt") as file:
             header = json.loads((file.metadata() or {})[_META])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
-        intact = header["digest"] == _digest(tensors)
-    except (SafetensorError, KeyError, ValueError, OSError, TypeError) as error:
+        meta = header["meta"]
+        intact = isinstance(meta, dict) and header["digest"] == _digest(tensors, meta)
+    except (SafetensorError, KeyError, ValueError, OSError, TypeError, RecursionError) as error:
         raise InputError(
             f"{path} is damaged or not a file of legnn's ({first_line(error)}); restore it from a copy"
         ) from None
     if not intact:
         raise InputError(f"{path} is damaged (its contents do not match its digest); restore it from a copy")
-    return tensors, header["meta"]
+    return tensors, meta
 
 
-def _digest(tensors: Mapping[str, Tensor]) -> str:
+def _digest(tensors: Mapping[str, Tensor], meta: Mapping[str, Any]) -> str:
     digest = hashlib.blake2b(digest_size=16)
     for name in sorted(tensors):
         tensor = tensors[name]
         digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
         digest.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    if meta:
+        digest.update(json.dumps(meta, sort_keys=True).encode())
     return digest.hexdigest()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import OrderedDict
 from dataclasses import asdict
 from pathlib import Path
@@ -10,12 +9,16 @@ from pathlib import Path
 from legnn.config import DataSettings, Settings
 from legnn.data import GraphData
 from legnn.errors import OutOfMemory
+from legnn.files import empty_folder
+from legnn.locks import LOCK, hold_folder
 from legnn.runs.folder import RunFolder
 from legnn.runs.graphs import check_unchanged, load_new
 from legnn.runs.resources import DEFAULT_BATCH
 from legnn.runs.run import Run
 from legnn.runs.session import Callbacks, start_or_continue
 
+FAILURE = "failure.txt"
+"""File in the folder of a run that could not be trained: why."""
 GRAPHS = 2
 """Graphs that a process keeps: runs come sorted by data set."""
 
@@ -29,8 +32,16 @@ def train_in_folder(settings: Settings, source: str, folder: Path, callbacks: Ca
     A graph that does not fit the memory beside other runs is trained on in mini-batches.
     """
     graph, settings = load_kept(settings, source)
+    with hold_folder(folder):
+        return _train(graph, settings, folder, callbacks), graph
+
+
+def _train(graph: GraphData, settings: Settings, folder: Path, callbacks: Callbacks) -> Run:
     if (folder / "settings.yaml").is_file():
         check_unchanged(RunFolder(folder), graph)
+    else:
+        # it is tried again
+        (folder / FAILURE).unlink(missing_ok=True)
     resolved = settings.resolve(graph.facts())
     is_too_large = False
     try:
@@ -42,9 +53,9 @@ def train_in_folder(settings: Settings, source: str, folder: Path, callbacks: Ca
             raise
     # not before the exception, and the tensors it refers to, are gone
     if is_too_large:
-        shutil.rmtree(folder, ignore_errors=True)
+        empty_folder(folder, keep=LOCK)
         start_or_continue(graph, resolved.override(batch=DEFAULT_BATCH), folder, callbacks)
-    return Run.open(folder), graph
+    return Run.open(folder)
 
 
 def load_kept(settings: Settings, source: str) -> tuple[GraphData, Settings]:

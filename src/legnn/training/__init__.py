@@ -10,7 +10,7 @@ from legnn.training.objective import ASTrain, Objective, PseudoLabels, balanced_
 from legnn.training.optimizer import make_adam
 from legnn.training.precision import matrix_products, prediction_precision, training_precision
 from legnn.training.protocols import Batching, PostProcess, Predictor, SelfTrainingRule, require_staged
-from legnn.training.ranks import Ranks, join_ranks, restart_count, under_torchrun
+from legnn.training.ranks import Ranks, agent_died, join_ranks, restart_count, under_torchrun
 from legnn.training.self_training import Agreement, TopK
 from legnn.training.task import Task
 
@@ -33,6 +33,7 @@ __all__ = [
     "Task",
     "TopK",
     "Trainer",
+    "agent_died",
     "assign_folds",
     "balanced_class_weight",
     "join_ranks",

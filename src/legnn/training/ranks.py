@@ -86,6 +86,14 @@ def restart_count() -> int:
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
 
 
+_PARENT = os.getppid()
+
+
+def agent_died() -> bool:
+    """Whether `torchrun` started this process and was killed: nobody would restart, or end, what goes on alone."""
+    return under_torchrun() and os.getppid() != _PARENT
+
+
 @contextmanager
 def join_ranks(device: torch.device) -> Iterator[Ranks]:
     """Join the processes that `torchrun` started, over NCCL on GPUs and gloo on CPUs."""

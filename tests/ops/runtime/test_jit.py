@@ -1,22 +1,65 @@
-"""Kernels compile everywhere, also where nothing can be written to disk."""
+"""Kernels compile everywhere: also where nothing can be written to disk, or what was written is damaged."""
 
-from types import SimpleNamespace
+import subprocess
+import sys
+from pathlib import Path
 
-import numba
+import pytest
 
 from legnn.ops.runtime import jit
 
+KERNEL = """
+import sys
+sys.path[:0] = {path!r}
+from legnn.ops.runtime.jit import kernel
+
+@kernel
+def twice(x):
+    return 2 * x
+
+print(twice(3), sum(twice.stats.cache_hits.values()))
+"""
+
 
 def test_a_kernel_that_cannot_be_kept_on_disk_is_compiled_all_the_same(monkeypatch):
-    def nowhere(**options):
-        if options.pop("cache", False):
-            raise RuntimeError("cannot cache function: no locator available")
-        return numba.njit(**options)
+    def nowhere(function):
+        raise RuntimeError("cannot cache function: no locator available")
 
-    monkeypatch.setattr(jit, "numba", SimpleNamespace(njit=nowhere))
+    monkeypatch.setattr(jit, "CheckedCache", nowhere)
 
     @jit.kernel
     def twice(x):
         return 2 * x
 
     assert twice(3) == 6
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 16
+    path.write_bytes(bytes(content))
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-9])
+
+
+@pytest.fixture
+def module(tmp_path) -> Path:
+    place = tmp_path / "module.py"
+    place.write_text(KERNEL.format(path=sys.path))
+    return place
+
+
+def run(module: Path) -> list[int]:
+    done = subprocess.run([sys.executable, module], stdout=subprocess.PIPE, text=True, check=True)
+    return [int(word) for word in done.stdout.split()]
+
+
+def test_code_that_was_damaged_on_disk_is_compiled_anew_and_never_run(module):
+    assert run(module) == [6, 0]
+    assert run(module) == [6, 1], "the second process finds what the first has compiled"
+    for ending, damage in (("nbc", flip), ("nbi", cut)):
+        (file,) = (module.parent / "__pycache__").glob(f"*.{ending}")
+        damage(file)
+        assert run(module) == [6, 0]

@@ -1,7 +1,7 @@
 """Functions compiled by numba, cached on disk where that is possible, and two that kernels call."""
 
 from collections.abc import Callable
-from functools import partial
+from contextlib import suppress
 from typing import Any, cast
 
 import numba
@@ -9,6 +9,8 @@ import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
+
+from legnn.ops.runtime.jit_cache import CheckedCache
 
 
 def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
@@ -18,12 +20,12 @@ def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
         function: of arrays and numbers; compiled code does not check that indices are within the arrays.
         **options: of `numba.njit`.
     """
-    njit = partial(numba.njit, nogil=True, **options)
-    try:
-        return cast(Callable[..., Any], njit(cache=True)(function))
-    except RuntimeError:
-        # there is no folder to cache it in: neither that of the source nor the home folder is writable
-        return cast(Callable[..., Any], njit()(function))
+    dispatcher = numba.njit(nogil=True, **options)(function)
+    # RuntimeError: neither the folder of the source nor the home folder is writable, so that nothing is cached
+    with suppress(RuntimeError):
+        # the place of numba's own, which `cache=True` makes, and which would run whatever its files hold
+        dispatcher._cache = CheckedCache(function)
+    return cast(Callable[..., Any], dispatcher)
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:

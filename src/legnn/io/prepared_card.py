@@ -1,0 +1,137 @@
+"""`graph.json` of a prepared folder: what the folder holds, typed, with digests of all of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from legnn.errors import InputError, first_line
+from legnn.files import digest_bytes
+from legnn.io.arrays import chunks_of, rows_of_chunk
+from legnn.typed_json import as_kind, parse_json, write_json
+
+VERSION = 2
+CARD = "graph.json"
+ADVICE = "restore it from a copy, or prepare the graph again"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArrayCard:
+    """An array of the folder."""
+
+    type: str
+    shape: list[int]
+    rows: int = 0
+    """Rows of a block."""
+    digests: list[str] = field(default_factory=list)
+    """Of each block, so that all can be computed while the array is written; none of a folder that has none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreparedCard:
+    """What `graph.json` holds; fields without a description are those of `GraphData`, `NodeTypes` and `Provenance`."""
+
+    version: int
+    nodes: int
+    edges: int
+    features: int
+    name: str
+    class_names: list[str | int | float]
+    feature_names: list[str] | None
+    notes: list[str]
+    raw_edges: int
+    computed_features: list[str]
+    feature_digest: str
+    type_names: list[str] | None
+    target_type: str | None
+    type_columns: list[list[str]] | None
+    homophily: float | None
+    fingerprint: str
+    settings: dict[str, Any] | None
+    arrays: dict[str, ArrayCard]
+    files: dict[str, str] = field(default_factory=dict)
+    """Digests of the files that are no arrays."""
+    digest: str = ""
+    """Of all that is above."""
+
+    def __post_init__(self) -> None:
+        if min(self.nodes, self.edges, self.features, len(self.class_names)) < 1:
+            raise ValueError("it says that there are no nodes, edges, features or classes")
+        if self.feature_names is not None and len(self.feature_names) != self.features:
+            raise ValueError(f"it names {len(self.feature_names):,} of {self.features:,} features")
+        names, columns = self.type_names, self.type_columns
+        if ("node_type" in self.arrays) is not (names is not None):
+            raise ValueError("it has types of nodes, but not all that is known of them")
+        if names is not None and (columns is None or len(columns) != len(names) or self.target_type not in names):
+            raise ValueError("its types of nodes do not fit together")
+
+    def with_digest(self) -> PreparedCard:
+        """Returns the card with a digest of itself."""
+        content = {name: value for name, value in asdict(self).items() if name != "digest"}
+        return replace(self, digest=digest_bytes(json.dumps(content, sort_keys=True).encode()))
+
+
+def describe_array(array: np.ndarray) -> ArrayCard:
+    """Returns the card of an array, with its digests."""
+    rows = rows_of_chunk(array)
+    return ArrayCard(type=array.dtype.name, shape=list(array.shape), rows=rows, digests=[*_digests(array, rows)])
+
+
+def write_card(folder: Path, card: PreparedCard) -> None:
+    """Writes `graph.json`."""
+    write_json(folder / CARD, card.with_digest())
+
+
+def read_card(folder: Path) -> PreparedCard:
+    """Returns what `graph.json` holds; raises `InputError` if it is damaged or of another version."""
+    path = folder / CARD
+    try:
+        content = parse_json(path.read_bytes())
+        version = content.get("version") if isinstance(content, dict) else None
+        if version != VERSION:
+            raise InputError(
+                f"{path} is of version {version!r} and this legnn reads version {VERSION}; prepare the graph again"
+            )
+        return as_kind(content, PreparedCard, "the file")
+    except InputError:
+        raise
+    except (OSError, ValueError, RecursionError) as error:
+        raise damaged(path, first_line(error)) from None
+
+
+def check_digests(folder: Path, card: PreparedCard, arrays: dict[str, np.ndarray]) -> None:
+    """Raises `InputError` if anything in the folder is not what was prepared, as far as it has digests."""
+    if card.digest and card.digest != card.with_digest().digest:
+        raise _changed(folder / CARD)
+    for name, digest in card.files.items():
+        try:
+            content = (folder / name).read_bytes()
+        except OSError as error:
+            raise damaged(folder / name, first_line(error)) from None
+        if digest_bytes(content) != digest:
+            raise _changed(folder / name)
+    for name, array in arrays.items():
+        kept = card.arrays[name]
+        if not kept.digests:
+            continue
+        if kept.rows < 1 or [*_digests(array, kept.rows)] != kept.digests:
+            raise _changed(folder / f"{name}.npy")
+
+
+def damaged(path: Path, how: str) -> InputError:
+    """Returns the error about a file that cannot be what was written."""
+    return InputError(f"{path} is damaged ({how}); {ADVICE}")
+
+
+def _changed(path: Path) -> InputError:
+    return InputError(f"{path} was changed after the graph was prepared; {ADVICE}")
+
+
+def _digests(array: np.ndarray, rows: int) -> Iterator[str]:
+    for chunk in chunks_of(array, rows):
+        yield digest_bytes(chunk.reshape(-1).view(np.uint8).data)

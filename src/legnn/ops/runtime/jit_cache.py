@@ -1,0 +1,63 @@
+"""Numba's cache of compiled functions, with digests: code that was damaged on the disk is compiled anew, never run."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+
+DIGEST_BYTES = 16
+
+
+class CheckedCacheFile(IndexDataCacheFile):
+    """The files of one function: index and compiled code, each behind a digest of itself."""
+
+    def _load_index(self) -> dict[Any, str]:
+        try:
+            content = BytesIO(_read_checked(Path(self._index_path)))
+        except OSError:
+            return {}
+        if pickle.load(content) != self._version:
+            return {}
+        stamp, overloads = pickle.load(content)
+        return overloads if stamp == self._source_stamp else {}
+
+    def _load_data(self, name: str) -> Any:
+        # an `OSError` is known to numba: the file is missing, and the function is compiled
+        return pickle.loads(_read_checked(Path(self._data_path(name))))
+
+    @contextmanager
+    def _open_for_write(self, filepath: str) -> Iterator[BinaryIO]:
+        content = BytesIO()
+        yield content
+        with super()._open_for_write(filepath) as file:
+            file.write(_digest(content.getvalue()) + content.getvalue())
+
+
+class CheckedCache(FunctionCache):
+    """The cache of one function; raises `RuntimeError` where there is no folder for it."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        plain: IndexDataCacheFile = self._cache_file  # type: ignore[has-type]
+        base = plain._index_name.removesuffix(".nbi")
+        self._cache_file = CheckedCacheFile(self._cache_path, f"{base}.checked", plain._source_stamp)
+
+
+def _read_checked(path: Path) -> bytes:
+    """The content of a file behind its digest; raises `OSError` if it is another."""
+    content = path.read_bytes()
+    digest, content = content[:DIGEST_BYTES], content[DIGEST_BYTES:]
+    if digest != _digest(content):
+        raise OSError(f"{path} is damaged")
+    return content
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=DIGEST_BYTES).digest()
