@@ -1,0 +1,127 @@
+"""One writer a folder, with real processes: refused while another holds it, taken over when that was killed."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from legnn.errors import InputError
+from legnn.locks import LOCK, FolderInUse, hold_folder, is_being_written
+
+HOLD = """
+import sys, time
+sys.path[:0] = {path!r}
+from pathlib import Path
+from legnn.locks import FolderInUse, hold_folder
+for place in sys.argv[1:]:
+    sys.stdin.readline()
+    try:
+        with hold_folder(Path(place)):
+            print("held", flush=True)
+            sys.stdin.readline()
+    except FolderInUse as error:
+        print(error, flush=True)
+"""
+
+
+def start(*places: Path) -> subprocess.Popen:
+    """A process that tries to hold each of the folders when a line is sent, until the next line."""
+    command = [sys.executable, "-c", HOLD.format(path=sys.path), *map(str, places)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+
+
+def tell(process: subprocess.Popen) -> None:
+    process.stdin.write("\n")
+
+
+def test_of_two_processes_at_the_same_time_one_is_refused_in_20_of_20_races(tmp_path):
+    places = [tmp_path / str(k) for k in range(20)]
+    pair = [start(*places), start(*places)]
+    for place in places:
+        for process in pair:
+            tell(process)
+        said = [process.stdout.readline().strip() for process in pair]
+        assert sorted(said)[1] == "held", said
+        assert sorted(said)[0].startswith("another process"), said
+        assert sorted(said)[0].endswith(
+            f"is writing to {place}; wait until it has ended, or give another folder as `out`"
+        )
+        tell(pair[said.index("held")])
+    assert [process.wait(10) for process in pair] == [0, 0]
+    assert list(tmp_path.glob("*/*")) == [], "no lock is left"
+
+
+def test_a_process_that_was_killed_holds_nothing(tmp_path):
+    process = start(tmp_path / "run")
+    tell(process)
+    assert process.stdout.readline() == "held\n"
+    assert is_being_written(tmp_path / "run")
+    with (
+        pytest.raises(FolderInUse, match=rf"another process \({process.pid} on .*\) is"),
+        hold_folder(tmp_path / "run"),
+    ):
+        pass
+    process.send_signal(signal.SIGKILL)
+    process.wait(10)
+    assert (tmp_path / "run" / LOCK).is_file(), "as a crash leaves it"
+    assert not is_being_written(tmp_path / "run")
+    with hold_folder(tmp_path / "run"):
+        assert is_being_written(tmp_path / "run")
+
+
+def test_a_process_that_was_forked_does_not_keep_the_lock_of_its_parent(tmp_path):
+    reader, writer = os.pipe()
+    with hold_folder(tmp_path / "run"):
+        child = os.fork()
+        if child == 0:
+            os.close(writer)
+            os.read(reader, 1)
+            os._exit(0)
+        os.close(reader)
+    with hold_folder(tmp_path / "run"):
+        pass
+    os.close(writer)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_thread_holds_a_folder_alone_and_enters_again_only_where_that_is_meant(tmp_path):
+    found = []
+
+    def other() -> None:
+        try:
+            with hold_folder(tmp_path, again=True):
+                found.append("held")
+        except FolderInUse as error:
+            found.append(str(error))
+
+    with hold_folder(tmp_path), hold_folder(tmp_path / ".", again=True):
+        with pytest.raises(FolderInUse, match="this process is writing to"), hold_folder(tmp_path):
+            pass
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+    assert found == [f"this process is writing to {tmp_path}; wait until it has ended, or give another folder as `out`"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_link_to_a_folder_is_that_folder(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "link").symlink_to("run")
+    with hold_folder(tmp_path / "run"), pytest.raises(FolderInUse), hold_folder(tmp_path / "link"):
+        pass
+
+
+def test_what_is_in_the_folder_stays(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    with hold_folder(tmp_path):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+    with (
+        pytest.raises(InputError, match=r"notes\.txt is already there and is a file"),
+        hold_folder(tmp_path / "notes.txt"),
+    ):
+        pass
