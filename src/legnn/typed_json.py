@@ -19,7 +19,12 @@ T = TypeVar("T")
 
 def write_json(path: Path, value: Any) -> None:
     """Write a dataclass to `path`, atomically."""
-    write_text(path, json.dumps(asdict(value), indent=1, ensure_ascii=False) + "\n")
+    write_text(path, to_json(value))
+
+
+def to_json(value: Any) -> str:
+    """Returns the text of a dataclass."""
+    return json.dumps(asdict(value), indent=1, ensure_ascii=False) + "\n"
 
 
 def read_json(path: Path, kind: type[T], advice: str = "restore it from a copy") -> T:

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from legnn.config import GraphFacts, Settings
 from legnn.files import write_text
 from legnn.runs.result import Result
 from legnn.runs.workers import Signals
-from legnn.training import Scores
+from legnn.training import EpochLog, Scores
 from legnn.typed_json import write_json
 
 FACTS = GraphFacts(num_train=1000, num_classes=3, counts_features=False, has_label_edges=False)
@@ -24,7 +25,9 @@ def begin(folder: CandidateFolder, values: Mapping[str, Any], curve: Sequence[fl
     """As a run that was cut short."""
     folder.path.mkdir(parents=True, exist_ok=True)
     write_text(folder.path / "settings.yaml", Settings(preset="simple", given=values).resolve(FACTS).to_yaml())
-    lines = [json.dumps({"epoch": k + 1, "val_accuracy": value}) + "\n" for k, value in enumerate(curve)]
+    names = [one.name for one in fields(EpochLog)]
+    numbers = [dict.fromkeys(names, 1) | {"epoch": k + 1, "val_accuracy": value} for k, value in enumerate(curve)]
+    lines = [json.dumps(one) + "\n" for one in numbers]
     write_text(folder.path / "metrics.jsonl", "".join(lines))
 
 

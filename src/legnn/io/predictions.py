@@ -22,7 +22,8 @@ def write_predictions(path: str | Path, table: pd.DataFrame) -> None:
     path = _table_path(path)
     with atomic_write(path) as file:
         if path.suffix == ".parquet":
-            pq.write_table(pa.table({name: _array(table[name].to_numpy()) for name in COLUMNS}), file)
+            columns = pa.table({name: _array(table[name].to_numpy()) for name in COLUMNS})
+            pq.write_table(columns, file, write_page_checksum=True)
         else:
             table.to_csv(file, columns=list(COLUMNS), index=False)
 

@@ -101,7 +101,7 @@ def read_table(path: Path, keys: Sequence[str]) -> Table:
     with as_input_error(path):
         if path.suffix == ".parquet":
             # without partitioning: a folder called year=2020 is not a column
-            columns = pq.read_table(path, partitioning=None)
+            columns = pq.read_table(path, partitioning=None, page_checksum_verification=True)
         else:
             columns = pacsv.read_csv(path, **csv_options(keys))
     names = check_names(path, columns.column_names)

@@ -1,4 +1,4 @@
-"""Digests of the files that a run begins with and that nothing changes later: `digests.json` beside them."""
+"""Digests of the files that nothing changes once they are written: `digests.json` beside them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from legnn.errors import InputError
-from legnn.files import digest_bytes, naming
+from legnn.files import digest_bytes
 from legnn.typed_json import read_json, write_json
 
 DIGESTS = "digests.json"
@@ -21,8 +21,10 @@ class Digests:
 
 
 def write_digests(folder: Path, contents: Mapping[str, bytes]) -> None:
-    """Writes the digests of files by their names and contents."""
-    write_json(folder / DIGESTS, Digests({name: digest_bytes(content) for name, content in contents.items()}))
+    """Writes the digests of files by their names and contents, beside those that are there."""
+    before = read_json(folder / DIGESTS, Digests).files if (folder / DIGESTS).is_file() else {}
+    now = {name: digest_bytes(content) for name, content in contents.items()}
+    write_json(folder / DIGESTS, Digests(before | now))
 
 
 def check_digest(path: Path) -> None:
@@ -30,10 +32,10 @@ def check_digest(path: Path) -> None:
     kept = path.with_name(DIGESTS)
     if not kept.is_file():
         return
-    known = read_json(kept, Digests).files.get(path.name)
-    with naming(path):
-        found = digest_bytes(path.read_bytes())
-    if known is not None and found != known:
+    known = read_json(kept, Digests).files
+    if path.name not in known:
+        raise InputError(f"{kept} is damaged (it lacks {path.name}); restore it from a copy")
+    if digest_bytes(path.read_bytes()) != known[path.name]:
         other = "to train with other settings, give it as `config` and another `out`"
         what = other if path.suffix == ".yaml" else "or train anew"
         raise InputError(f"{path} was changed after the run began; restore it from a copy, {what}")

@@ -4,7 +4,7 @@
 |---|---|
 | `settings.yaml` | every setting; `legnn train --config` repeats the run |
 | `data.json` | the data: classes, features, and a fingerprint |
-| `digests.json` | digests of the files that a run begins with |
+| `digests.json` | digests of the files that nothing changes once they are written |
 | `metrics.jsonl` | a line for each epoch |
 | `checkpoint.safetensors` | while training: the state that the rest of the run depends on |
 | `text.safetensors` | features from a text column: the fitted vocabulary |
@@ -36,7 +36,7 @@ from legnn.runs.result import Result
 from legnn.runs.tensors import load_tensors, save_tensors
 from legnn.training import EpochLog
 from legnn.training.loop import EarlyStopping
-from legnn.typed_json import as_kind, read_json, write_json
+from legnn.typed_json import as_kind, read_json, to_json, write_json
 
 ENSEMBLE = "ensemble.json"
 """The file of a folder that holds an ensemble of runs, and is no run folder."""
@@ -68,6 +68,19 @@ class DataCard:
     """Source and target type of the edges that there are, by their position in `types`."""
     notes: list[str]
     """What a reader should know of them, and of what was chosen for them."""
+
+    def __post_init__(self) -> None:
+        types, classes = range(len(self.types)), range(len(self.classes))
+        if min(self.nodes, self.features, len(classes)) < 1:
+            raise ValueError("it says that there are no nodes, features or classes")
+        if (self.target_type is not None and self.target_type not in self.types) or len(self.type_columns) != len(
+            types
+        ):
+            raise ValueError("its types of nodes do not fit together")
+        if any(one not in types for pair in self.relations for one in pair):
+            raise ValueError("it has edges between types that there are not")
+        if any(target not in classes or source not in classes for target, source, _ in self.label_edges):
+            raise ValueError("it has edges between labels that there are not")
 
     @property
     def label_adjacency(self) -> Tensor:
@@ -236,7 +249,10 @@ class RunFolder:
         """Write what the run came to, the result last, and remove the checkpoint."""
         save_tensors(self._weights, weights)
         write_predictions(self.path / "predictions.parquet", predictions)
-        write_json(self._result, result)
+        text = to_json(result)
+        if (self.path / DIGESTS).is_file():
+            write_digests(self.path, {self._result.name: text.encode()})
+        write_text(self._result, text)
         self._checkpoint.unlink(missing_ok=True)
 
     def weights(self) -> dict[str, Tensor]:
@@ -251,7 +267,9 @@ class RunFolder:
 
     def result(self) -> Result:
         """Returns the scores of a finished run."""
-        return read_json(self._result, Result)
+        found = read_json(self._result, Result)
+        check_digest(self._result)
+        return found
 
 
 def check_free(path: Path) -> None:
