@@ -216,3 +216,30 @@ def test_the_file_holds_every_setting():
     assert list(content) == ["preset", *SECTIONS]
     for name, section in SECTIONS.items():
         assert list(content[name]) == [field.name for field in fields(section)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "train: {seed: 2020-13-45}",
+        "train: {seed: 2020-01-01}",
+        "train: {seed: " + "9" * 5000 + "}",
+        "train: {seed: " + "9" * 30 + "}",
+        "train: {lr: " + "9" * 400 + "}",
+        "train: {lr: .inf}",
+        "train: {lr: 1e999}",
+        "train: {epochs: 1:99:99}",
+        "train: " + "[" * 3000,
+        "model: {hidden: " + "{a: " * 3000,
+        "a: &a [x, x, x]\nb: &b [*a, *a, *a]\nmodel: [*b, *b, *b]",
+        "train: {fanout: '" + "9" * 30 + "'}",
+        'data: {source: "a\\0b"}',
+        "? [a, b]\n: c",
+        "preset: [a]",
+    ],
+)
+def test_values_that_no_setting_can_have_are_named_in_one_short_line(text, tmp_path):
+    with pytest.raises(InputError) as caught:
+        Settings.from_yaml(written(tmp_path, text))
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 1000

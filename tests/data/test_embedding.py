@@ -1,5 +1,7 @@
 """Features that are computed from the edges: what they are, that they are kept, and that a bad cache does no harm."""
 
+import shutil
+
 import numpy as np
 import pytest
 import torch
@@ -108,6 +110,17 @@ def test_a_damaged_entry_is_computed_again(cache):
     entry.write_bytes(entry.read_bytes()[:50])
     assert torch.equal(load(graph).x, first)
     assert torch.equal(load(graph).x, first)
+
+
+def test_an_entry_that_was_changed_or_belongs_to_other_parts_is_computed_again(cache):
+    first = cached(["a"], lambda: torch.ones(3))
+    (entry,) = cache.iterdir()
+    content = bytearray(entry.read_bytes())
+    content[-1] ^= 1
+    entry.write_bytes(bytes(content))
+    assert torch.equal(cached(["a"], lambda: torch.ones(3)), first)
+    shutil.copy(entry, entry.with_name(f"{digest_of(['b'])}.safetensors"))
+    assert torch.equal(cached(["b"], lambda: torch.zeros(3)), torch.zeros(3))
 
 
 def test_a_cache_that_cannot_be_written_does_no_harm(tmp_path, monkeypatch):
