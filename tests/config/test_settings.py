@@ -229,7 +229,7 @@ def test_the_file_holds_every_setting():
         "train: {lr: .inf}",
         "train: {lr: 1e999}",
         "train: {epochs: 1:99:99}",
-        "train: " + "[" * 3000,
+        "train: " + "[" * 1000,
         "model: {hidden: " + "{a: " * 3000,
         "a: &a [x, x, x]\nb: &b [*a, *a, *a]\nmodel: [*b, *b, *b]",
         "train: {fanout: '" + "9" * 30 + "'}",
