@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from reprlib import Repr
@@ -46,6 +46,12 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
 def plural(count: int, noun: str) -> str:
     """Returns `"1 node"`, `"2 nodes"`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def some_of(names: Sequence[object], most: int = 5) -> str:
+    """Returns `"a, b and 7 more"`: at most so many names, and how many there are besides."""
+    shown, more = ", ".join(str(name) for name in names[:most]), len(names) - most
+    return shown if more <= 0 else f"{shown} and {more:,} more"
 
 
 def first_line(error: BaseException) -> str:

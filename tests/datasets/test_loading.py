@@ -74,7 +74,7 @@ def test_a_graph_in_memory_is_completed_and_left_as_it_is():
     assert data.node_id.tolist() == list(range(10))
     assert data.class_names == [0, 1]
     assert data.feature_names is None
-    assert data.text_features is None
+    assert data.table_features is None
     assert "drawn" in data.notes[0]
     assert data.provenance.raw_edges == 10
     assert data.num_edges == 30
@@ -121,12 +121,10 @@ NONE = torch.zeros(10, dtype=torch.bool)
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"x": None}, "has no x"),
         ({"y": None}, "has no y"),
         ({"edge_index": None}, "has no edge_index"),
         ({"x": [[1.0]] * 10}, "x of the graph is a list; it must be a tensor"),
         ({"x": torch.rand(10)}, r"x of the graph has the shape \[10\]"),
-        ({"x": torch.rand(10, 0)}, "has no columns"),
         ({"x": torch.rand(0, 3), "y": torch.zeros(0).long()}, "has no nodes"),
         ({"x": torch.rand(9, 3)}, "9 rows in x and 10 in y"),
         ({"x": torch.full((10, 3), torch.nan)}, "30 features .* the first at node 0, column 0"),

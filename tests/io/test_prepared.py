@@ -17,6 +17,8 @@ from legnn.data import GraphData, NodeTypes, statistics
 from legnn.datasets import load, prepare_folder
 from legnn.errors import InputError
 from legnn.io.prepared import write_prepared
+from legnn.io.table_features import TableFeatures
+from legnn.io.text_features import TextFeatures
 
 EDGE_OPTIONS = [
     {},
@@ -134,11 +136,12 @@ def test_features_of_a_text_are_kept_with_how_they_were_made(tables, tmp_path):
     prepare_folder(tables, tmp_path / "prepared", **options)
     plain, mapped = load(tables, **options), load(tmp_path / "prepared")
     assert_same_graph(mapped, plain)
-    assert mapped.text_features.terms == plain.text_features.terms
-    assert load(tmp_path / "prepared", text_features=plain.text_features, text="words").num_nodes == 40
-    other = type(plain.text_features).fit(["other words", "other words"], 2)
-    with pytest.raises(InputError, match="were computed from other texts than those of the run"):
-        load(tmp_path / "prepared", text_features=other, text="words")
+    assert mapped.table_features.computes_same(plain.table_features)
+    assert load(tmp_path / "prepared", table_features=plain.table_features).num_nodes == 40
+    columns = plain.table_features.tables["nodes"]
+    other = TableFeatures({"nodes": replace(columns, text=TextFeatures.fit(["other words", "other words"], 3))})
+    with pytest.raises(InputError, match="were made of its tables in another way than those of the run"):
+        load(tmp_path / "prepared", table_features=other)
 
 
 def test_a_prepared_folder_among_the_data_is_known_by_its_name(prepared, monkeypatch):

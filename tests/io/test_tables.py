@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch_geometric.data import Data
 
 from legnn.datasets import load
 from legnn.errors import InputError
@@ -187,7 +188,10 @@ def test_columns_of_words_are_left_aside_with_one_note(tmp_path):
     nodes = nodes.replace("3,0\n", "3,Cid\n").replace("1e-3", "Dee").replace("-1", "7")
     data = load(write(tmp_path, nodes))
     assert data.feature_names == ["size"]
-    assert data.notes == ["Left aside in nodes.csv: name; their cells are not numbers."]
+    assert data.notes == [
+        "Left aside in nodes.csv: name; their cells are different in nearly every row; "
+        "`text=COLUMN` makes features of the words of one."
+    ]
 
 
 def test_a_feature_file_alone_is_the_features(tmp_path):
@@ -230,7 +234,6 @@ def test_the_order_of_rows_only_orders_the_nodes(tmp_path_factory, node_order, e
         (NODES.replace("label", "class"), EDGES, r"no column 'label'.*label_column says which"),
         (NODES, EDGES.replace("target", "to"), r"edges\.csv has no column 'target'"),
         (NODES.replace(",3,0", ",three,0"), EDGES, r"nodes\.csv, line 4, column 'size' has 'three' where .*1 such"),
-        (NODES.replace(",3,0", ",,0"), EDGES, "1 feature of .* the first at node 'c', column 'size'"),
         (NODES.replace(",3,0", ",inf,0"), EDGES, "1 feature of .* the first at node 'c', column 'size'"),
         (NODES.replace(",3,0", ",1e300,0"), EDGES, "infinite, the first at node 'c', column 'size'"),
         (NODES.replace(",3,0", ",3"), EDGES, r"nodes\.csv could not be read: .*Expected 5 columns, got 4"),
@@ -239,7 +242,6 @@ def test_the_order_of_rows_only_orders_the_nodes(tmp_path_factory, node_order, e
         ("", EDGES, r"nodes\.csv could not be read"),
         (NODES.splitlines()[0] + "\n", EDGES, r"nodes\.csv has no rows"),
         (NODES, "source,target\n", r"edges\.csv has no rows"),
-        ("id,label\na,x\nb,y\nc,x\nd,y\ne,x\n", EDGES, r"no features; give numeric columns .* text column"),
         (NODES.replace("blue", "red"), EDGES, "every label of .* is 'red'"),
         (NODES.replace("train", ""), EDGES, "no node of .* is for training"),
         (NODES.replace("val", ""), EDGES, "no node of .* is for validation; mark some 'val', or drop"),
@@ -329,3 +331,57 @@ def test_folders_that_are_not_there_or_not_folders_are_named(tmp_path):
 def test_a_table_with_a_split_has_no_second(tmp_path):
     with pytest.raises(InputError, match=r"split 3 of .* does not exist; choose 0"):
         load(write(tmp_path), split=3)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_whole_numbers_with_gaps_are_integer_classes_however_pandas_wrote_them(tmp_path, suffix):
+    nodes, edges = chain([3, 0, 3, 0, None])
+    assert nodes["label"].dtype == float
+    if suffix == ".csv":
+        nodes.to_csv(tmp_path / "nodes.csv", index=False)
+        edges.to_csv(tmp_path / "edges.csv", index=False)
+    else:
+        write_parquet(tmp_path, nodes, edges)
+    data = load(tmp_path)
+    assert data.class_names == [0, 3]
+    assert all(type(name) is int for name in data.class_names)
+    assert data.y.tolist() == [1, 0, 1, 0, -1]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize(("count", "values"), [(300, 150), (20, 20)])
+def test_labels_that_are_measurements_are_refused(tmp_path, suffix, count, values):
+    nodes, edges = chain([0.25 + k % values for k in range(count)])
+    if suffix == ".csv":
+        nodes.to_csv(tmp_path / "nodes.csv", index=False)
+        edges.to_csv(tmp_path / "edges.csv", index=False)
+    else:
+        write_parquet(tmp_path, nodes, edges)
+    with pytest.raises(InputError, match=f"column 'label' of .* looks like regression: it holds {values} different"):
+        load(tmp_path)
+
+
+def test_half_stars_are_classes(tmp_path):
+    data = load(write_parquet(tmp_path, *chain([0.5 * (k % 10) for k in range(400)])))
+    assert data.num_classes == 10
+
+
+def test_a_graph_without_features_has_those_of_its_edges_said_in_one_line(tmp_path):
+    nodes, edges = chain([k % 2 for k in range(20)])
+    data = load(write_parquet(tmp_path, nodes.drop(columns="size"), edges))
+    assert data.x.shape == (20, 21)
+    degree = torch.tensor([1.0, *[2.0] * 18, 1.0])
+    assert torch.equal(data.x[:, -1], degree.log1p())
+    assert data.provenance.computed_features == ["nodes"]
+    assert data.notes == [
+        f"{tmp_path.name} has no features: 20 eigenvectors of its graph and the degree of each node take their place, "
+        "and the run can predict this graph alone."
+    ]
+    same = Data(y=data.y, edge_index=torch.tensor(edges.to_numpy().T.copy()))
+    assert torch.equal(load(same).x, data.x)
+
+
+def test_columns_are_not_read_where_features_are_computed(tmp_path):
+    nodes, edges = chain([k % 2 for k in range(20)])
+    nodes["size"] = ["1", "x", *["2"] * 18]
+    assert load(write_parquet(tmp_path, nodes, edges), features="spectral", type_channels=4).x.shape == (20, 4)

@@ -6,15 +6,19 @@ import torch
 
 from legnn.datasets import load
 from legnn.errors import InputError
-from legnn.io import TextFeatures
+from legnn.io import TableFeatures
+from legnn.io.column_features import Column
+from legnn.io.table_features import ColumnFeatures
+from legnn.io.text_features import TextFeatures
 
 TEXTS = ["a red apple", "a green apple and a red pear", "blue sky", "the sky is blue and green", "", "pear"]
 
 
 def test_saved_features_transform_new_texts_bit_for_bit(tmp_path):
     fitted = TextFeatures.fit(TEXTS, channels=4)
-    fitted.save(tmp_path / "text.safetensors")
-    again = TextFeatures.load(tmp_path / "text.safetensors")
+    columns = ColumnFeatures([Column(name="about", kind="text")], fitted)
+    TableFeatures({"nodes": columns}).save(tmp_path / "columns.safetensors")
+    again = TableFeatures.load(tmp_path / "columns.safetensors").tables["nodes"].text
     for texts in (TEXTS, ["an apple nobody saw", "sky"], []):
         assert np.array_equal(fitted.transform(texts), again.transform(texts))
         assert again.transform(texts).dtype == np.float32
@@ -41,12 +45,12 @@ def test_texts_without_words_are_refused(texts):
 
 @pytest.mark.parametrize("content", [b"", b"not safetensors at all"])
 def test_a_damaged_file_is_named(content, tmp_path):
-    path = tmp_path / "text.safetensors"
+    path = tmp_path / "columns.safetensors"
     path.write_bytes(content)
-    with pytest.raises(InputError, match="does not hold text features"):
-        TextFeatures.load(path)
-    with pytest.raises(InputError, match="does not hold text features"):
-        TextFeatures.load(tmp_path / "nowhere")
+    with pytest.raises(InputError, match="does not hold the features of tables"):
+        TableFeatures.load(path)
+    with pytest.raises(InputError, match="does not hold the features of tables"):
+        TableFeatures.load(tmp_path / "nowhere")
 
 
 def test_a_text_column_becomes_the_features_and_fitted_ones_are_used_again(tmp_path):
@@ -56,14 +60,12 @@ def test_a_text_column_becomes_the_features_and_fitted_ones_are_used_again(tmp_p
     first = load(tmp_path, text="about", text_channels=3)
     assert first.x.shape == (5, 3)
     assert first.x[4].tolist() == [0, 0, 0]
-    assert first.text_features.channels == 3
+    assert first.table_features.tables["nodes"].text.channels == 3
     (tmp_path / "nodes.csv").write_text("\n".join(["id,label,split,about", *rows, "4,,,red sky"]) + "\n")
-    later = load(tmp_path, text="about", text_features=first.text_features)
-    assert later.text_features is first.text_features
+    later = load(tmp_path, text="about", table_features=first.table_features)
+    assert later.table_features.tables["nodes"] is first.table_features.tables["nodes"]
     assert torch.equal(later.x[:4], first.x[:4])
     assert bool(later.x[4].any())
-    with pytest.raises(InputError, match="no text column"):
-        load(tmp_path, text_features=first.text_features)
 
 
 def test_the_debian_descriptions_become_features(real_data):

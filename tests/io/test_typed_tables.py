@@ -81,8 +81,8 @@ def test_text_is_that_of_the_one_table_that_has_the_column(folder):
     papers["about"] = [["apple pear", "iron steel", "lake river"][i % 3] for i in range(40)]
     papers.to_csv(folder / "nodes" / "paper.csv", index=False)
     data = load(folder, text="about")
-    assert data.text_features.terms == ["apple", "iron", "lake", "pear", "river", "steel"]
-    with pytest.raises(InputError, match="has a column 'abuot'; text names a column of one node table"):
+    assert data.table_features.tables["paper"].text.terms == ["apple", "iron", "lake", "pear", "river", "steel"]
+    with pytest.raises(InputError, match="has a column 'abuot'; text names a column of one"):
         load(folder, text="abuot")
 
 
@@ -140,7 +140,7 @@ def both_kinds(folder):
         (lambda f: (f / "nodes.csv").write_text("id\n"), r"has nodes\.csv beside the folder edges"),
         (lambda f: (f / "nodes" / "empty.csv").write_text("id,f0\n"), r"empty\.csv has no rows"),
         (
-            lambda f: rewrite(f / "nodes" / "author.csv", lambda t: t.assign(f1=[np.nan, *t["f1"][1:]])),
+            lambda f: rewrite(f / "nodes" / "author.csv", lambda t: t.assign(f1=[np.inf, *t["f1"][1:]])),
             "1 feature of 'author' of tables is missing, .* the first at node 'a0', column 'f1'",
         ),
         (

@@ -197,26 +197,43 @@ def test_labels_are_known_by_name_and_not_by_number(tmp_path):
     ("change", "message"),
     [
         (
-            {"label": "class 9"},
-            "has the label 'class 9', which the run does not know; it knows class 0, class 1, class 2",
+            lambda t: t.drop(columns="f4"),
+            r"nodes\.csv has no column 'f4', of which the run's features are made; add it",
         ),
-        ({"drop": "f4"}, r"missing \['f4'\], not known none; they must be the same, in the same order"),
-        ({"rename": {"f4": "g4"}}, r"missing \['f4'\], not known \['g4'\]"),
-        ({"add": "f5"}, r"missing none, not known \['f5'\]"),
+        (lambda t: t.rename(columns={"f4": "g4", "f3": "g3"}), "has no column 'f3', 'f4', .* add them"),
+        (lambda t: t.assign(f4="much"), r"line 2, column 'f4' has 'much' where .* \(40 such cells\)"),
     ],
 )
 def test_a_graph_that_does_not_fit_is_refused(tmp_path, change, message):
     tables = table_folder(tmp_path / "tables", small_data())
     run = legnn.train(tables, out=tmp_path / "run", **QUICK)
     nodes = pd.read_csv(tables / "nodes.csv", dtype=str, keep_default_na=False)
-    if "label" in change:
-        nodes.loc[0, "label"] = change["label"]
-    nodes = nodes.drop(columns=change.get("drop", [])).rename(columns=change.get("rename", {}))
-    if "add" in change:
-        nodes[change["add"]] = "1"
-    nodes.to_csv(tables / "nodes.csv", index=False)
+    change(nodes).to_csv(tables / "nodes.csv", index=False)
     with pytest.raises(InputError, match=message):
         legnn.Run.open(run.folder).predict(tables)
+
+
+def test_columns_in_another_order_and_with_others_give_the_same_probabilities(tmp_path):
+    tables = table_folder(tmp_path / "tables", small_data())
+    run = legnn.train(tables, out=tmp_path / "run", **QUICK)
+    nodes = pd.read_csv(tables / "nodes.csv", dtype=str, keep_default_na=False)
+    nodes[[*reversed(nodes.columns)]].assign(f9="1", note="new").to_csv(tables / "nodes.csv", index=False)
+    pd.testing.assert_frame_equal(legnn.Run.open(run.folder).predict(tables), run.predictions, check_exact=True)
+
+
+def test_nodes_of_a_class_that_the_run_does_not_know_show_no_label_and_are_counted(tmp_path):
+    tables = table_folder(tmp_path / "tables", small_data())
+    run = legnn.train(tables, out=tmp_path / "run", **QUICK)
+    nodes = pd.read_csv(tables / "nodes.csv", dtype=str, keep_default_na=False)
+    nodes.loc[nodes.index[:2], "label"] = "class 9"
+    nodes.to_csv(tables / "nodes.csv", index=False)
+    found = legnn.Run.open(run.folder).predict(tables)
+    nodes.loc[nodes.index[:2], "label"] = ""
+    nodes.to_csv(tables / "nodes.csv", index=False)
+    pd.testing.assert_frame_equal(found, legnn.Run.open(run.folder).predict(tables), check_exact=True)
+    assert found["split"].tolist()[:2] == ["", ""]
+    note = found.attrs["notes"][-1]
+    assert note.startswith("2 nodes of tables are of a class that the run was not trained on ('class 9')")
 
 
 def test_another_number_of_features_is_refused(tmp_path):

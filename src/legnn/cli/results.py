@@ -24,7 +24,7 @@ def predict(
     The predictions go to --out; without it to predictions.parquet, in the run's folder for the run's own graph and in
     the current folder for another graph or another post-processing.
     """
-    from legnn.cli.display import show_predictions
+    from legnn.cli.display import show_notes, show_predictions
     from legnn.io import write_predictions
     from legnn.runs import Ensemble, open_run
 
@@ -38,6 +38,8 @@ def predict(
     place = out or (run / "predictions.parquet" if is_as_trained else Path("predictions.parquet"))
     write_predictions(place, table)
     show_predictions(table, place)
+    if data is not None:
+        show_notes(table.attrs.get("notes", []))
 
 
 @with_settings("device", panels=False)

@@ -30,7 +30,12 @@ class DataSettings(Section):
     )
     split: int | Literal["default"] = setting("default", "Number of a fixed split, or seed of a drawn one", least=0)
     features: Features = setting("given", "Features: those of the data, or computed from the graph alone")
-    text: str = setting("", "Text column that becomes the features (TF-IDF, then SVD)", expects=COLUMN, chosen="none")
+    text: str = setting(
+        "",
+        "Text column whose words become features, beside the other columns (TF-IDF, then SVD)",
+        expects=COLUMN,
+        chosen="none",
+    )
     text_channels: int = setting(128, "Features computed from the text", least=1, most=100_000)
     type_channels: int = setting(
         128, "Features that are computed, and of each of several node types", least=1, most=100_000

@@ -72,10 +72,34 @@ def with_computed_features(graph: RawGraph, method: Features, channels: int) -> 
         graph,
         x=x,
         feature_names=None,
-        text_features=None,
+        table_features=None,
         node_types=types and replace(types, columns=[columns] * len(types.names)),
         computed_features=["nodes"] if types is None else types.names,
         feature_digest=digest_of([how]),  # the edges are in the fingerprint of the graph
+        notes=[*graph.notes, note],
+    )
+
+
+def with_default_features(graph: RawGraph, channels: int) -> RawGraph:
+    """Returns a graph that has no features with `spectral` ones, and the logarithm of each node's degree."""
+    check_nodes(graph)
+    check_edges(graph)
+    nodes = len(graph.x)
+    # eigenvectors are as many as nodes
+    width = min(channels, nodes)
+    x = cached(
+        [f"spectral {width} {SEED} {nodes}", graph.edge_index], lambda: spectral(graph.edge_index, nodes, width, SEED)
+    )
+    degree = torch.bincount(graph.edge_index.flatten(), minlength=nodes)
+    note = (
+        f"{graph.name} has no features: {plural(width, 'eigenvector')} of its graph and the degree of each node take "
+        f"their place, and the run can predict this graph alone."
+    )
+    return replace(
+        graph,
+        x=torch.cat([x, degree.float().log1p()[:, None]], 1),
+        computed_features=["nodes"],
+        feature_digest=digest_of([f"spectral {width} {SEED} degree"]),
         notes=[*graph.notes, note],
     )
 

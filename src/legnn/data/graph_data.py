@@ -14,7 +14,7 @@ from legnn.config.data import DataSettings
 from legnn.config.facts import GraphFacts
 from legnn.data.cache import digest_of
 from legnn.data.cross_label import with_cross_label_edges
-from legnn.data.embedding import with_computed_features
+from legnn.data.embedding import with_computed_features, with_default_features
 from legnn.data.pyg import raw_from_pyg
 from legnn.data.raw_graph import GraphFields, RawGraph
 from legnn.data.splits import MASKS, Split, pick_split, split_number, stratified_split
@@ -107,12 +107,18 @@ class GraphData(GraphFields):
         return GraphFacts(
             num_train=int(self.train_mask.sum()),
             num_classes=self.num_classes,
-            # reductions alone: a mask would be as large as x, which may not fit into memory
-            counts_features=float(x.min()) >= 0 and 2 * int(torch.count_nonzero(x)) < x.numel(),
+            counts_features=self._counts_features(x),
             has_label_edges=self.label_adjacency is not None,
             num_types=self.num_types,
             train_homophily=train_homophily(self.adjacency, self.train_mask, self.y),
         )
+
+    def _counts_features(self, x: Tensor) -> bool:
+        """Whether features are like counts of words; columns of several kinds are of sizes that do not compare."""
+        if self.table_features is not None and not self.table_features.is_plain:
+            return False
+        # reductions alone: a mask would be as large as x, which may not fit into memory
+        return float(x.min()) >= 0 and 2 * int(torch.count_nonzero(x)) < x.numel()
 
     def fingerprint(self) -> str:
         """Returns a digest of features, labels, edges and splits, equal only for the same graph on any machine."""
@@ -150,6 +156,8 @@ class GraphData(GraphFields):
             raw = with_cross_label_edges(raw, settings.cross_label_edges, settings.cross_label_seed)
         if settings.features != "given":
             raw = with_computed_features(raw, settings.features, settings.type_channels)
+        elif raw.x.dim() == 2 and raw.x.size(1) == 0 and raw.node_types is None:
+            raw = with_default_features(raw, settings.type_channels)
         split, notes = _choose_split(raw, split_number(settings.split), training)
         validate(raw, split, training=training)
         weight = None if raw.edge_weight is None else raw.edge_weight.numpy()

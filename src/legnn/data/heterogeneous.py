@@ -59,7 +59,7 @@ def to_homogeneous(
         masks=masks,
         class_names=conversion.to_class_names(store.get("class_names"), y),
         node_id=_node_ids(graph, edges, target, name),
-        text_features=graph.get("text_features"),
+        table_features=graph.get("table_features"),
         label_x=conversion.to_floats(store.get("label_x")),
         label_adjacency=conversion.to_floats(store.get("label_adjacency")),
         node_types=_node_types(graph, edges, target, features),
@@ -157,7 +157,8 @@ def _features(
             f"Nodes of {_listed(missing)} come without features: {settings.type_channels} were computed from the "
             f"graph ({settings.missing_features})."
         )
-    reduced = _reduce(features, target, settings.type_channels, notes)
+    named = [kind for kind in given if graph[kind].get("feature_names")]
+    reduced = _reduce(features, target, settings.type_channels, named, notes)
     if not missing and not reduced:
         return features, [], ""
     how = f"{settings.missing_features} {settings.type_channels} {missing} {reduced}"
@@ -181,11 +182,15 @@ def _given_features(graph: HeteroData, name: str) -> dict[str, Tensor]:
     return given
 
 
-def _reduce(found: dict[str, Tensor], target: str, channels: int, notes: list[str]) -> list[str]:
-    """Reduces, in place, types that are wider than the others may be; returns their names. One alone is kept."""
+def _reduce(found: dict[str, Tensor], target: str, channels: int, named: list[str], notes: list[str]) -> list[str]:
+    """Reduces, in place, types that are wider than the others may be; returns their names. One alone is kept.
+
+    Features that were reduced exist for no other graph: columns of tables, which are `named`, may be wider.
+    """
     own = found[target].size(1)
     width = max(channels, own) if own <= MAX_TARGET_CHANNELS or len(found) == 1 else channels
-    wide = [kind for kind, x in found.items() if x.size(1) > width]
+    most = {kind: max(width, MAX_TARGET_CHANNELS) if kind in named else width for kind in found}
+    wide = [kind for kind, x in found.items() if x.size(1) > most[kind]]
     for kind in wide:
         x = found[kind]
         found[kind] = cached([f"svd {width} {SEED}", x], partial(_principal, x, width))

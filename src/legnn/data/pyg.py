@@ -29,9 +29,10 @@ def raw_from_pyg(
     """Returns a PyG graph in the library's types; `graph` is left unchanged.
 
     Args:
-        graph: a `HeteroData` as `to_homogeneous` describes, or a `Data` with `x`, `y` and `edge_index`. Optional: masks
-            [M] or [M, K], `edge_weight` [E], `node_id`, `class_names`, `feature_names`, `notes`, `label_x` [C, F'],
-            `label_adjacency` [C, C], and what `GraphData.to_pyg` adds.
+        graph: a `HeteroData` as `to_homogeneous` describes, or a `Data` with `y` and `edge_index`, and `x` unless its
+            features are to be computed from the edges. Optional: masks [M] or [M, K], `edge_weight` [E], `node_id`,
+            `class_names`, `feature_names`, `notes`, `label_x` [C, F'], `label_adjacency` [C, C], and what
+            `GraphData.to_pyg` adds.
         settings: `type_channels` and `missing_features`, for the features of several node types.
         name: of the graph; None for its own field `name`.
         training: whether it must have labels.
@@ -43,11 +44,14 @@ def raw_from_pyg(
     if isinstance(graph, HeteroData):
         return to_homogeneous(graph, settings, name=name, training=training, target_type=target_type)
     fields: dict[str, Any] = {field: graph.get(field) for field in ("x", "y", "edge_index")}
+    if fields["x"] is None and isinstance(fields["edge_index"], Tensor):
+        # computed from the edges later
+        fields["x"] = torch.empty(_num_nodes(graph, fields["edge_index"]), 0)
     if fields["y"] is None and not training and isinstance(fields["x"], Tensor):
         fields["y"] = torch.full((len(fields["x"]),), -1)
     for field, value in fields.items():
         if value is None:
-            raise InputError(f"{name} has no {field}; a Data must have x [M, F], y [M] and edge_index [2, E]")
+            raise InputError(f"{name} has no {field}; a Data must have y [M] and edge_index [2, E]")
         if not isinstance(value, Tensor):
             raise InputError(f"{field} of {name} is a {type(value).__name__}; it must be a tensor")
     y = conversion.to_classes(fields["y"], name)
@@ -64,7 +68,7 @@ def raw_from_pyg(
         class_names=conversion.to_class_names(graph.get("class_names"), y),
         node_id=conversion.to_node_ids(graph.get("node_id"), len(y)),
         feature_names=graph.get("feature_names"),
-        text_features=graph.get("text_features"),
+        table_features=graph.get("table_features"),
         label_x=conversion.to_floats(graph.get("label_x")),
         label_adjacency=conversion.to_floats(graph.get("label_adjacency")),
         node_types=_node_types(graph, len(y), name),
@@ -72,6 +76,14 @@ def raw_from_pyg(
         feature_digest=graph.get("feature_digest") or "",
         notes=notes,
     )
+
+
+def _num_nodes(graph: Data, edge_index: Tensor) -> int:
+    """The number of nodes of a graph without `x`: of its labels, as it says itself, or by its edges."""
+    if isinstance(graph.get("y"), Tensor):
+        return len(graph.y)
+    own = graph.num_nodes if "num_nodes" in graph else None
+    return int(own) if own is not None else int(edge_index.max()) + 1 if edge_index.numel() else 0
 
 
 def _node_types(graph: Data, nodes: int, name: str) -> NodeTypes | None:

@@ -1,6 +1,5 @@
 """What every form of a graph has, and a graph as a reader found it: edges in a list, no split, one or several."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -12,11 +11,15 @@ from legnn.data.node_types import NodeTypes
 from legnn.data.splits import Split
 
 
-class TextTransform(Protocol):
-    """Computes features from texts, as `legnn.io.TextFeatures` does."""
+class TableTransform(Protocol):
+    """How columns of node tables became features, as `legnn.io.TableFeatures` has it."""
 
-    def transform(self, texts: Sequence[str]) -> np.ndarray:
-        """Returns features float32 `[len(texts), F]`."""
+    @property
+    def is_plain(self) -> bool:
+        """Whether all features are numbers as the tables have them."""
+
+    def computes_same(self, other: object) -> bool:
+        """Whether features of both, each of its own tables, mean the same."""
 
     def save(self, path: str | Path) -> None:
         """Write it to a file."""
@@ -35,8 +38,8 @@ class GraphFields:
     node_id: np.ndarray
     """`[M]` int64 or text."""
     feature_names: list[str] | None = None
-    text_features: TextTransform | None = None
-    """How features were computed from a text column."""
+    table_features: TableTransform | None = None
+    """How features were made of the columns of tables."""
     label_x: Tensor | None = None
     """`[C, F']` float32, features of the labels."""
     label_adjacency: Tensor | None = None

@@ -15,8 +15,8 @@ from legnn.datasets.download import data_folder
 from legnn.errors import InputError, did_you_mean, plural
 from legnn.io.prepared import check_loaded, check_place, is_unfinished, read_prepared, write_prepared
 from legnn.io.prepared_card import CARD
+from legnn.io.table_features import TableFeatures
 from legnn.io.tables import read_table_folder
-from legnn.io.text_features import TextFeatures
 from legnn.io.typed_tables import has_types, read_typed_folder
 from legnn.locks import hold_folder
 
@@ -27,7 +27,7 @@ def load(
     source: Source = "digits",
     *,
     training: bool = True,
-    text_features: TextFeatures | None = None,
+    table_features: TableFeatures | None = None,
     target_type: str | None = None,
     **options: Any,
 ) -> GraphData:
@@ -37,7 +37,7 @@ def load(
         source: name in the catalog, folder of tables or prepared folder (its path, or its name under `LEGNN_DATA`), a
             `Data` or `HeteroData` in memory (left unchanged), settings, or a `GraphData`, which is returned.
         training: False for a graph that is only predicted: labels and splits may be missing, and none is drawn.
-        text_features: fitted on other nodes, to transform the text column with.
+        table_features: fitted on other tables, by which the columns of these become features.
         target_type: of several node types, the one to be predicted; None for the one that has labels.
         **options: fields of `DataSettings`.
 
@@ -46,10 +46,8 @@ def load(
     """
     settings = _settings(source, options)
     if isinstance(source, GraphData):
-        check_loaded(source.name, source, settings, target_type, text_features)
+        check_loaded(source.name, source, settings, target_type, table_features)
         return source
-    if text_features is not None and not settings.text:
-        raise InputError("text_features are given, but no text column; say which one as text")
     if isinstance(source, Data | HeteroData):
         _refuse_text(settings, f"a {type(source).__name__} in memory")
         return GraphData.from_pyg(source, training=training, target_type=target_type, **options)
@@ -58,16 +56,16 @@ def load(
     folder = _existing_folder(settings.source)
     if (folder / CARD).is_file():
         graph = read_prepared(folder)
-        check_loaded(folder, graph, settings, target_type, text_features)
+        check_loaded(folder, graph, settings, target_type, table_features)
         return graph
     if is_unfinished(folder):
         raise InputError(f"{folder} is being prepared, or that was cut short; wait for it, or prepare it again")
     if has_types(folder):
-        found = read_typed_folder(folder, settings, text_features, training=training)
+        found = read_typed_folder(folder, settings, table_features, training=training)
         name = folder.resolve().name
         raw = raw_from_pyg(found, settings, name=name, training=training, target_type=target_type)
     else:
-        raw = read_table_folder(folder, settings, text_features, training=training)
+        raw = read_table_folder(folder, settings, table_features, training=training)
     return GraphData.from_raw(raw, settings, training=training)
 
 

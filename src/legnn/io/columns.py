@@ -9,15 +9,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 CANONICAL_INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"  # what str(int) writes and int64 holds: '007' and '1.0' stay text
+WHOLE_NUMBER = r"^-?(0|[1-9][0-9]{0,14})(\.0+)?$"
+MISSING_WORDS = pa.array(["na", "n/a", "nan", "null", "none", "?", "-"])
+"""What people write where a number or a date is missing, in lower case."""
+ISO_DATE = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?$"
 SPLIT_NAMES = {"train": 0, "val": 1, "valid": 1, "validation": 1, "test": 2}
 
 
 class ParsedNumbers(NamedTuple):
     """A column read as numbers."""
 
-    values: np.ndarray  # float64 [M], NaN where the cell is empty or not a number
+    values: np.ndarray  # float64 [M], NaN where the cell is missing or not a number
     bad: np.ndarray  # int64 [B], positions of cells that hold something that is not a number
-    filled: int  # cells that are not empty
+    filled: int  # cells that are not missing
 
 
 def as_keys(column: pa.ChunkedArray, from_text: bool) -> pa.Array:
@@ -41,6 +45,22 @@ def as_keys(column: pa.ChunkedArray, from_text: bool) -> pa.Array:
     if from_text and text.null_count < len(text) and pc.all(pc.match_substring_regex(text, CANONICAL_INTEGER)).as_py():
         return text.cast(pa.int64())
     return text
+
+
+def as_classes(keys: pa.Array) -> pa.Array:
+    """Returns keys as classes: text that pandas wrote for whole numbers with gaps (`1.0`) is int64."""
+    if not pa.types.is_string(keys.type) or keys.null_count == len(keys):
+        return keys
+    if not pc.all(pc.match_substring_regex(keys, WHOLE_NUMBER)).as_py():
+        return keys
+    return pc.replace_substring_regex(keys, r"\.0+$", "").cast(pa.int64())
+
+
+def count_fractions(classes: pa.Array) -> int:
+    """Returns the number of classes if all are numbers, some of them not whole; otherwise 0."""
+    numbers = pd.to_numeric(pd.Series(classes.to_numpy(zero_copy_only=False)), errors="coerce").to_numpy(np.float64)
+    is_measured = bool(np.isfinite(numbers).all()) and bool((numbers != np.trunc(numbers)).any())
+    return len(numbers) if is_measured else 0
 
 
 def as_text(keys: pa.Array) -> pa.Array:
@@ -111,14 +131,56 @@ def parse_numbers(column: pa.ChunkedArray) -> ParsedNumbers | None:
     if pa.types.is_integer(values.type) or pa.types.is_floating(values.type) or pa.types.is_decimal(values.type):
         numbers = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         return ParsedNumbers(numbers, np.empty(0, dtype=np.int64), len(values) - values.null_count)
-    if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+    if not _is_text(values.type):
         return None
+    text, filled = _written(values)
+    numbers = pd.to_numeric(pd.Series(text), errors="coerce").to_numpy(dtype=np.float64)
+    return ParsedNumbers(numbers, np.flatnonzero(filled & np.isnan(numbers)), int(filled.sum()))
+
+
+def parse_dates(column: pa.ChunkedArray) -> ParsedNumbers | None:
+    """Returns dates, of their own type or written as ISO 8601, as days since 1970; None for a type that holds none."""
+    values = _plain(column)
+    if pa.types.is_date(values.type) or pa.types.is_timestamp(values.type):
+        times = values if pa.types.is_timestamp(values.type) else values.cast(pa.timestamp("ms"))
+        unit, ticks = times.type.unit, times.cast(pa.int64())  # with a time zone, Arrow counts in UTC
+        days = ticks.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False) / TICKS_PER_DAY[unit]
+        return ParsedNumbers(days, np.empty(0, dtype=np.int64), len(values) - values.null_count)
+    if not _is_text(values.type):
+        return None
+    text, filled = _written(values)
+    is_iso = filled & pc.match_substring_regex(pa.array(text, pa.string()), ISO_DATE).to_numpy(zero_copy_only=False)
+    days = np.full(len(values), np.nan)
+    if is_iso.any():
+        dates = pd.to_datetime(pd.Series(text[is_iso]), format="ISO8601", utc=True, errors="coerce")
+        days[is_iso] = (dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
+    return ParsedNumbers(days, np.flatnonzero(filled & np.isnan(days)), int(filled.sum()))
+
+
+TICKS_PER_DAY = {"s": 86400, "ms": 86400 * 10**3, "us": 86400 * 10**6, "ns": 86400 * 10**9}
+
+
+def as_categories(column: pa.ChunkedArray) -> pa.Array | None:
+    """Returns the values as text, null where the cell is empty; None for a type that is no category."""
+    values = _plain(column)
+    is_plain = _is_text(values.type) or pa.types.is_integer(values.type) or pa.types.is_boolean(values.type)
+    if pa.types.is_floating(values.type) or pa.types.is_null(values.type):
+        values, is_plain = as_keys(column, from_text=False), True  # whole numbers with gaps are written as integers
+    if not is_plain:
+        return None
+    text = values.cast(pa.string())
+    return pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.string()), text)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind))
+
+
+def _written(values: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the cells without spaces around them, and which are filled, both `[M]`."""
     text = pc.utf8_trim_whitespace(values.cast(pa.string())).fill_null("")
-    filled = pc.not_equal(text, "").to_numpy(zero_copy_only=False)
-    numbers = pd.to_numeric(pd.Series(text.to_numpy(zero_copy_only=False)), errors="coerce").to_numpy(dtype=np.float64)
-    written_nan = pc.equal(pc.utf8_lower(text), "nan").to_numpy(zero_copy_only=False)
-    bad = np.flatnonzero(filled & np.isnan(numbers) & ~written_nan)
-    return ParsedNumbers(numbers, bad, int(filled.sum()))
+    is_missing = pc.or_(pc.equal(text, ""), pc.is_in(pc.utf8_lower(text), value_set=MISSING_WORDS))
+    return text.to_numpy(zero_copy_only=False), ~is_missing.to_numpy(zero_copy_only=False)
 
 
 def single_precision(numbers: np.ndarray) -> np.ndarray:

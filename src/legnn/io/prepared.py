@@ -10,7 +10,7 @@
 | `node_id.npy` or `node_id.parquet` | ids that are numbers, or text |
 | `label_x.npy`, `label_adjacency.npy` | prior knowledge of the labels, where there is any |
 | `node_type.npy` | the type of each node, where there are several |
-| `text.safetensors` | `TextFeatures`, where features come from a text column |
+| `columns.safetensors` | `TableFeatures`, where features come from columns of tables |
 """
 
 import math
@@ -43,11 +43,11 @@ from legnn.io.prepared_card import (
     write_card,
 )
 from legnn.io.prepared_checks import check_finite, check_layout, check_values
-from legnn.io.text_features import TextFeatures
+from legnn.io.table_features import TableFeatures
 from legnn.locks import LOCK, hold_folder
 from legnn.ops.csr.adjacency import Adjacency
 
-TEXT_IDS, TEXT_FEATURES = "node_id.parquet", "text.safetensors"
+TEXT_IDS, TABLE_FEATURES = "node_id.parquet", "columns.safetensors"
 UNFINISHED = ".unfinished"
 """In a folder while it is written: one that has it and no `graph.json` is not whole."""
 SMALL = 1 << 28
@@ -118,9 +118,9 @@ def _write(folder: Path, graph: GraphData) -> None:
         with naming(folder / TEXT_IDS):
             pq.write_table(table, folder / TEXT_IDS)
         files.append(TEXT_IDS)
-    if graph.text_features is not None:
-        graph.text_features.save(folder / TEXT_FEATURES)
-        files.append(TEXT_FEATURES)
+    if graph.table_features is not None:
+        graph.table_features.save(folder / TABLE_FEATURES)
+        files.append(TABLE_FEATURES)
     card = PreparedCard(
         version=VERSION,
         nodes=graph.num_nodes,
@@ -159,12 +159,12 @@ def read_prepared(folder: Path, *, is_checked: bool = False) -> GraphData:
     content: dict[str, Any] = {name: getattr(card, name) for name in OF_GRAPH}
     content |= {name: tensors.get(name) for name in ("x", "y", "label_x", "label_adjacency")}
     content |= {mask: tensors["split"] == part for part, mask in enumerate(MASKS)}
-    text = folder / TEXT_FEATURES
+    columns = folder / TABLE_FEATURES
     return GraphData(
         **content,
         adjacency=Adjacency(tensors["rowptr"], tensors["col"], tensors.get("weight"), num_cols=card.nodes),
         node_id=node_id,
-        text_features=TextFeatures.load(text) if text.is_file() else None,
+        table_features=TableFeatures.load(columns) if columns.is_file() else None,
         node_types=_node_types(card, tensors.get("node_type")),
         provenance=Provenance(
             **{name: getattr(card, name) for name in OF_PROVENANCE},
@@ -189,11 +189,11 @@ def _settings(folder: Path, card: PreparedCard) -> DataSettings | None:
 
 
 def check_loaded(
-    where: str | Path, graph: GraphData, wanted: DataSettings, target: str | None, text_features: TextFeatures | None
+    where: str | Path, graph: GraphData, wanted: DataSettings, target: str | None, table_features: TableFeatures | None
 ) -> None:
-    """Raises `InputError` if the graph at `where` was loaded with other settings, or for another target or text.
+    """Raises `InputError` if the graph at `where` was loaded with other settings, or for another target or table.
 
-    Settings with the default value, and a target or text features of None, are not compared.
+    Settings with the default value, and a target or table features of None, are not compared.
     """
     used = graph.provenance.prepared_with or wanted
     for field in fields(DataSettings):
@@ -206,9 +206,21 @@ def check_loaded(
     types = graph.node_types
     if target is not None and types is not None and types.target != target:
         raise InputError(f"{where} was prepared to predict {types.target!r}, but {target!r} is to be predicted")
-    if text_features is not None and graph.text_features != text_features:
+    if table_features is not None:
+        check_columns(where, graph, table_features)
+
+
+def check_columns(where: str | Path, graph: GraphData, fitted: TableFeatures | None) -> None:
+    """Raises `InputError` if features of a graph were made of its tables in another way than `fitted` does.
+
+    None stands for features that come from no table: numbers may have been given in both ways.
+    """
+    own = graph.table_features
+    if own is None:
+        return
+    if not own.is_plain if fitted is None else not fitted.computes_same(own):
         raise InputError(
-            f"the features of {where} were computed from other texts than those of the run; give its tables"
+            f"the features of {where} were made of its tables in another way than those of the run; give its tables"
         )
 
 

@@ -15,7 +15,7 @@ from legnn.files import digest_bytes
 from legnn.io.arrays import chunks_of, rows_of_chunk
 from legnn.typed_json import as_kind, parse_json, write_json
 
-VERSION = 2
+VERSION = 3
 CARD = "graph.json"
 ADVICE = "restore it from a copy, or prepare the graph again"
 

@@ -12,14 +12,28 @@ from torch import Tensor
 from legnn.config.data import DataSettings
 from legnn.data.raw_graph import RawGraph
 from legnn.data.splits import Split
-from legnn.errors import InputError, did_you_mean, first_line, plural
+from legnn.errors import InputError, did_you_mean, first_line, plural, some_of
 from legnn.io.arrays import map_array
-from legnn.io.columns import SPLIT_NAMES, as_text, find, parse_numbers, single_precision, sorted_unique
+from legnn.io.column_features import check_cells
+from legnn.io.columns import (
+    SPLIT_NAMES,
+    as_classes,
+    as_text,
+    count_fractions,
+    find,
+    parse_numbers,
+    single_precision,
+    sorted_unique,
+)
 from legnn.io.edge_tables import read_edges
+from legnn.io.table_features import ONE_TYPE, ColumnFeatures, TableFeatures
 from legnn.io.table_files import Table, optional_table_path, read_table, table_path
-from legnn.io.text_features import TextFeatures
 
 FEATURE_FILE = "features.npy"
+NAMED = 12
+"""Most columns that a note names."""
+MOST_FRACTIONS, FEW_FRACTIONS = 100, 10
+"""More different fractions are no classes; nor are more than few of them if most have one node alone."""
 
 ClassNames = list[str | int | float]
 
@@ -29,32 +43,28 @@ class NodeFeatures(NamedTuple):
 
     x: Tensor
     names: list[str] | None = None
-    text_features: TextFeatures | None = None
+    columns: ColumnFeatures | None = None
 
 
 def read_table_folder(
-    folder: Path, settings: DataSettings, text_features: TextFeatures | None, *, training: bool = True
+    folder: Path, settings: DataSettings, fitted: TableFeatures | None, *, training: bool = True
 ) -> RawGraph:
     """Returns the graph of a folder with `nodes` and `edges` (`.parquet` or `.csv`) and optionally `features.npy`.
 
     The folder may hold prior knowledge of the labels: `labels` (a row for each class: its name, and its features in
     numeric columns) and `label_edges` (`source`, `target`, optional `weight`). If not `training`, the label column may
-    be missing.
+    be missing. Columns become features as `fitted` says, or by a new fit if it is None.
     """
     node_path, edge_path = table_path(folder, "nodes"), table_path(folder, "edges")
-    nodes = read_node_table(node_path, settings)
+    columns = None if fitted is None else fitted.tables.get(ONE_TYPE)
+    nodes = read_node_table(node_path, settings, columns)
     if nodes.columns.num_rows == 0:
         raise InputError(f"{nodes.path} has no rows; a graph needs nodes")
     ids = read_ids(nodes, settings)
     y, class_names = read_labels(nodes, settings, training)
     masks = read_split(nodes, settings)
     notes: list[str] = []
-    features = read_features(folder / FEATURE_FILE, nodes, settings, text_features, notes)
-    if features is None:
-        raise InputError(
-            f"{folder} has no features; give numeric columns in {nodes.path.name}, "
-            f"a {FEATURE_FILE} with a row for each node, or the name of a text column as text"
-        )
+    features = read_features(folder / FEATURE_FILE, nodes, settings, columns, notes)
     edges = read_edges(edge_path, ids, ids, settings)
     if edges.edge_index.shape[1] == 0:
         raise InputError(f"{edge_path} has no rows; a graph needs at least one edge")
@@ -69,16 +79,20 @@ def read_table_folder(
         class_names=class_names,
         node_id=ids.to_numpy(zero_copy_only=False),
         feature_names=features.names,
-        text_features=features.text_features,
+        table_features=None if features.columns is None else TableFeatures({ONE_TYPE: features.columns}),
         label_x=_label_features(folder, class_names, settings) if training else None,
         label_adjacency=_label_adjacency(folder, class_names, settings) if training else None,
         notes=notes,
     )
 
 
-def read_node_table(path: Path, settings: DataSettings) -> Table:
-    """Returns a node table; in CSV its ids, labels, splits and texts stay as they are written."""
+def read_node_table(path: Path, settings: DataSettings, fitted: ColumnFeatures | None) -> Table:
+    """Returns a node table; in CSV its ids, labels, splits, texts and known categories stay as they are written."""
     keys = [settings.id_column, settings.label_column, settings.split_column, settings.text]
+    # a category may look like numbers in one table and not in another
+    keys += (
+        [] if fitted is None else [column.name for column in fitted.columns if column.kind in ("category", "hashed")]
+    )
     return read_table(path, [key for key in keys if key])
 
 
@@ -109,7 +123,15 @@ def read_labels(nodes: Table, settings: DataSettings, training: bool) -> tuple[T
     if column is None:
         return torch.full((nodes.columns.num_rows,), -1), []
     labels = nodes.keys(column, name)
+    if nodes.path.suffix == ".csv":
+        labels = as_classes(labels)
     classes = sorted_unique(labels)
+    fractions = count_fractions(classes) if training else 0
+    if fractions > MOST_FRACTIONS or (fractions > FEW_FRACTIONS and 2 * fractions > len(labels) - labels.null_count):
+        raise InputError(
+            f"column {name!r} of {nodes.path} looks like regression: it holds {fractions:,} different numbers, such as "
+            f"{classes[0].as_py()}; nodes are classified here, so give classes, or a column of text"
+        )
     return torch.from_numpy(find(labels, classes)), classes.to_pylist()
 
 
@@ -135,27 +157,43 @@ def read_split(nodes: Table, settings: DataSettings) -> Split | None:
 
 
 def read_features(
-    feature_file: Path, nodes: Table, settings: DataSettings, fitted: TextFeatures | None, notes: list[str]
-) -> NodeFeatures | None:
-    """Returns the features of the text column, the feature file or the numeric columns; None where there are none.
+    feature_file: Path, nodes: Table, settings: DataSettings, fitted: ColumnFeatures | None, notes: list[str]
+) -> NodeFeatures:
+    """Returns the features of the feature file or the columns; none (`[M, 0]`) where the settings compute them.
 
-    Columns that are not used are named in `notes`. Texts are transformed by `fitted`, or by a new fit if it is None.
+    What became of the columns is said in `notes`. They are transformed by `fitted`, or by a new fit if it is None; a
+    feature file takes the place of columns that are not fitted and not text.
     """
-    taken = {settings.id_column, settings.label_column, settings.split_column, settings.text}
-    others = [name for name in nodes.names if name not in taken]
-    has_file = feature_file.is_file()
-    if settings.text:
-        texts = as_text(nodes.keys(nodes.column(settings.text, "text"), settings.text)).fill_null("").to_pylist()
-        fitted = TextFeatures.fit(texts, settings.text_channels) if fitted is None else fitted
-        unused = [*others, feature_file.name] if has_file else others
-        note_unused(notes, unused, nodes.path, f"the features are the text of column {settings.text!r}")
-        return NodeFeatures(torch.from_numpy(fitted.transform(texts)), text_features=fitted)
-    if has_file:
-        note_unused(notes, others, nodes.path, f"{feature_file.name} is the features")
-        return NodeFeatures(torch.from_numpy(_read_feature_file(feature_file, nodes)))
-    used = _numeric_columns(nodes, others)
-    note_unused(notes, [name for name in others if name not in used], nodes.path, "their cells are not numbers")
-    return NodeFeatures(_stacked(used), list(used)) if used else None
+    if settings.features != "given":
+        return NodeFeatures(torch.empty(nodes.columns.num_rows, 0))
+    others = [name for name in nodes.names if name not in _not_features(settings)]
+    if feature_file.is_file():
+        if fitted is None and not settings.text:
+            note_unused(notes, others, nodes.path, f"{feature_file.name} is the features")
+            return NodeFeatures(torch.from_numpy(_read_feature_file(feature_file, nodes)))
+        note_unused(notes, [feature_file.name], nodes.path, "the features are those of its columns")
+    if fitted is None:
+        if settings.text:
+            nodes.require(settings.text, "text")
+        fitted, unused = ColumnFeatures.fit(nodes, others, settings.text, settings.text_channels)
+        for reason, names in unused.items():
+            note_unused(notes, names, nodes.path, _explain_unused(reason))
+        if not fitted.columns:
+            return NodeFeatures(torch.empty(nodes.columns.num_rows, 0))
+        if not fitted.is_plain:
+            notes.append(f"Features of {nodes.path.name}: {fitted.describe()}.")
+    return NodeFeatures(torch.from_numpy(fitted.transform(nodes)), fitted.feature_names, fitted)
+
+
+def _not_features(settings: DataSettings) -> set[str]:
+    """Ids, labels and splits, whatever their columns are called: a second column of labels would be the answer."""
+    own = {settings.id_column, settings.label_column, settings.split_column, settings.text}
+    return own | {DataSettings.id_column, DataSettings.label_column, DataSettings.split_column}
+
+
+def _explain_unused(reason: str) -> str:
+    hint = "; `text=COLUMN` makes features of the words of one" if reason.startswith("different") else ""
+    return f"their cells are {reason}{hint}"
 
 
 def _read_feature_file(path: Path, nodes: Table) -> np.ndarray:
@@ -184,13 +222,7 @@ def _numeric_columns(table: Table, names: list[str]) -> dict[str, np.ndarray]:
         numbers = parse_numbers(table.columns[name])
         if numbers is None or 2 * len(numbers.bad) >= numbers.filled:
             continue
-        if len(numbers.bad):
-            position = int(numbers.bad[0])
-            raise InputError(
-                f"{table.path}, {table.row(position)}, column {name!r} has "
-                f"{table.columns[name][position].as_py()!r} where the other rows have numbers; "
-                f"write a number ({plural(len(numbers.bad), 'such cell')})"
-            )
+        check_cells(numbers, table, name, "a number")
         used[name] = numbers.values
     return used
 
@@ -233,7 +265,7 @@ def _label_adjacency(folder: Path, class_names: ClassNames, settings: DataSettin
 def note_unused(notes: list[str], names: list[str], path: Path, reason: str) -> None:
     """Adds a note that names the columns that are not used."""
     if names:
-        notes.append(f"Left aside in {path.name}: {', '.join(names)}; {reason}.")
+        notes.append(f"Left aside in {path.name}: {some_of(names, NAMED)}; {reason}.")
 
 
 def _first(mask: np.ndarray) -> int:

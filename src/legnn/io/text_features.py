@@ -1,19 +1,15 @@
-"""Features from a text column: TF-IDF, then truncated SVD, saved to transform new texts in the same way."""
+"""Features from a text column: TF-IDF, then truncated SVD, kept to transform new texts in the same way."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save
 
-from legnn.errors import InputError, first_line
-from legnn.files import atomic_write
+from legnn.errors import InputError
 from legnn.typed_json import as_kind, parse_json
 
 if TYPE_CHECKING:
@@ -24,7 +20,7 @@ MIN_DOCUMENTS = 2  # a word of a single text relates it to no other
 
 
 class TextFeatures:
-    """TF-IDF and truncated SVD: `fit` learns them from texts; `save` and `load` store them without pickle.
+    """TF-IDF and truncated SVD: `fit` learns them from texts; they are stored as plain arrays.
 
     Args:
         terms: the V words, in the order of the columns.
@@ -78,25 +74,20 @@ class TextFeatures:
             return False
         return np.array_equal(self.idf, other.idf) and np.array_equal(self.components, other.components)
 
-    def save(self, path: str | Path) -> None:
-        """Writes a safetensors file, atomically."""
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Returns all that it consists of, to be stored."""
         terms = np.frombuffer(json.dumps(self.terms).encode(), dtype=np.uint8)
-        with atomic_write(Path(path)) as file:
-            file.write(save({"terms": terms, "idf": self.idf, "components": self.components}))
+        return {"terms": terms, "idf": self.idf, "components": self.components}
 
     @classmethod
-    def load(cls, path: str | Path) -> TextFeatures:
-        """Reads what `save` wrote; nothing in the file is executed."""
-        try:
-            tensors = load_file(path)
-            terms = as_kind(parse_json(tensors["terms"].tobytes()), list[str], "the terms")
-            idf, components = tensors["idf"], tensors["components"]
-            is_sound = all(one.dtype == np.float32 and np.isfinite(one).all() for one in (idf, components))
-            if not is_sound or idf.shape != (len(terms),) or components.shape[1:] != (len(terms),):
-                raise ValueError("its arrays do not fit together")
-            return cls(terms, idf, components)
-        except (OSError, SafetensorError, KeyError, ValueError, TypeError, RecursionError) as error:
-            raise InputError(f"{path} does not hold text features ({first_line(error)})") from error
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> TextFeatures:
+        """Returns what `to_arrays` gave; raises `KeyError` or `ValueError` for anything else."""
+        terms = as_kind(parse_json(arrays["terms"].tobytes()), list[str], "the terms")
+        idf, components = arrays["idf"], arrays["components"]
+        is_sound = all(one.dtype == np.float32 and np.isfinite(one).all() for one in (idf, components))
+        if not is_sound or idf.shape != (len(terms),) or components.shape[1:] != (len(terms),):
+            raise ValueError("weights of words do not fit together")
+        return cls(terms, idf, components)
 
 
 def _vectorizer(**options: object) -> TfidfVectorizer:

@@ -14,9 +14,9 @@ from legnn.data.splits import MASKS
 from legnn.errors import InputError
 from legnn.io.columns import join_keys, sorted_unique
 from legnn.io.edge_tables import read_edges, read_end_ids
+from legnn.io.table_features import ColumnFeatures, TableFeatures
 from legnn.io.table_files import Table, table_path
 from legnn.io.tables import note_unused, read_features, read_ids, read_labels, read_node_table, read_split
-from legnn.io.text_features import TextFeatures
 
 SUFFIXES = (".parquet", ".csv")
 SEPARATOR = "__"
@@ -28,23 +28,26 @@ def has_types(folder: Path) -> bool:
 
 
 def read_typed_folder(
-    folder: Path, settings: DataSettings, text_features: TextFeatures | None, *, training: bool = True
+    folder: Path, settings: DataSettings, fitted: TableFeatures | None, *, training: bool = True
 ) -> HeteroData:
     """Returns the graph of a folder with a table in `nodes` for each type and one in `edges` for each relation.
 
     `nodes/<type>.npy` beside a node table holds its features, a row for each node. The nodes of a type without a node
-    table are the ids in its edges. One node table has labels, and at most one has the text column.
+    table are the ids in its edges. One node table has labels. The columns of each table become features as `fitted`
+    says, or by a new fit if it is None.
 
     Returns:
-        A `HeteroData` as `to_homogeneous` describes, with `notes` and `text_features`.
+        A `HeteroData` as `to_homogeneous` describes, with `notes` and `table_features`.
     """
-    nodes = _node_tables(folder, settings)
+    known = {} if fitted is None else dict(fitted.tables)
+    nodes = _node_tables(folder, settings, known)
     edges = _edge_paths(folder)
     labeled = _labeled_type(nodes, folder, settings, training)
-    text_type = _text_type(nodes, folder, settings)
+    text_types = _text_types(nodes, folder, settings)
     ids = {kind: read_ids(table, settings) for kind, table in nodes.items()}
     ids |= _ids_in_edges(edges, set(nodes), settings)
     graph, notes = HeteroData(), list[str]()
+    columns: dict[str, ColumnFeatures] = {}
     for kind in ids:
         graph[kind].node_id = ids[kind].to_numpy(zero_copy_only=False)
     for kind, table in nodes.items():
@@ -53,12 +56,12 @@ def read_typed_folder(
             fields["y"], fields["class_names"] = read_labels(table, settings, training)
             if (masks := read_split(table, settings)) is not None:
                 fields |= dict(zip(MASKS, masks, strict=True))
-        own = settings if kind == text_type else replace(settings, text=DataSettings.text)
-        features = read_features(folder / "nodes" / f"{kind}.npy", table, own, text_features, notes)
-        if features is not None:
+        own = settings if kind in text_types else replace(settings, text=DataSettings.text)
+        features = read_features(folder / "nodes" / f"{kind}.npy", table, own, known.get(kind), notes)
+        if features.x.size(1):
             fields |= {"x": features.x, "feature_names": features.names}
-            if kind == text_type:
-                graph.text_features = features.text_features
+        if features.columns is not None:
+            columns[kind] = features.columns
         graph[kind].update(fields)
     for relation, path in edges.items():
         source, _, target = relation
@@ -71,6 +74,7 @@ def read_typed_folder(
     if not any(graph[relation].edge_index.numel() for relation in edges):
         raise InputError(f"{folder / 'edges'} has no edges; a graph needs at least one")
     graph.notes = notes
+    graph.table_features = TableFeatures(columns) if columns else None
     return graph
 
 
@@ -81,14 +85,15 @@ def _paths(folder: Path) -> dict[str, Path]:
     return {stem: table_path(folder, stem) for stem in sorted(stems)}
 
 
-def _node_tables(folder: Path, settings: DataSettings) -> dict[str, Table]:
+def _node_tables(folder: Path, settings: DataSettings, known: dict[str, ColumnFeatures]) -> dict[str, Table]:
     for name in ("nodes.parquet", "nodes.csv", "edges.parquet", "edges.csv"):
         if (folder / name).is_file():
             raise InputError(
                 f"{folder} has {name} beside the folder edges; a graph of one node type has tables nodes and edges, "
                 f"one of several has folders nodes and edges, so remove what is not meant"
             )
-    tables = {kind: read_node_table(path, settings) for kind, path in _paths(folder / "nodes").items()}
+    paths = _paths(folder / "nodes")
+    tables = {kind: read_node_table(path, settings, known.get(kind)) for kind, path in paths.items()}
     if not tables:
         raise InputError(f"{folder / 'nodes'} has no table; at least the type that is to be classified needs one")
     empty = next((table for table in tables.values() if table.columns.num_rows == 0), None)
@@ -135,14 +140,12 @@ def _labeled_type(nodes: dict[str, Table], folder: Path, settings: DataSettings,
     )
 
 
-def _text_type(nodes: dict[str, Table], folder: Path, settings: DataSettings) -> str | None:
-    if not settings.text:
-        return None
-    found = [kind for kind, table in nodes.items() if settings.text in table.names]
-    if len(found) != 1:
-        which = f"the tables of {' and '.join(found)} have" if found else f"no table in {folder / 'nodes'} has"
-        raise InputError(f"{which} a column {settings.text!r}; text names a column of one node table")
-    return found[0]
+def _text_types(nodes: dict[str, Table], folder: Path, settings: DataSettings) -> list[str]:
+    """Returns the types whose tables have the text column: of each, the words are those of its own texts."""
+    found = [kind for kind, table in nodes.items() if settings.text and settings.text in table.names]
+    if settings.text and not found:
+        raise InputError(f"no table in {folder / 'nodes'} has a column {settings.text!r}; text names a column of one")
+    return found
 
 
 def _ids_in_edges(edges: dict[Relation, Path], known: set[str], settings: DataSettings) -> dict[str, pa.Array]:

@@ -11,11 +11,19 @@ from torch import Tensor
 
 from legnn.config import DataSettings, ResolvedSettings
 from legnn.data import GraphData
-from legnn.errors import InputError
+from legnn.errors import InputError, plural, some_of
+from legnn.io import TableFeatures
+from legnn.io.prepared import check_columns
 from legnn.runs.folder import DataCard
 
 
-def adopt_graph(graph: GraphData, card: DataCard, known: pd.DataFrame, settings: ResolvedSettings) -> GraphData:
+def adopt_graph(
+    graph: GraphData,
+    card: DataCard,
+    known: pd.DataFrame,
+    settings: ResolvedSettings,
+    columns: TableFeatures | None,
+) -> GraphData:
     """Returns `graph` with the classes and node types numbered as in the run, and the run's splits.
 
     Args:
@@ -23,6 +31,7 @@ def adopt_graph(graph: GraphData, card: DataCard, known: pd.DataFrame, settings:
         card: the data of the run.
         known: `id` and `split` of the run's nodes.
         settings: those of the run; if it uses label–label edges, the graph gets the run's own.
+        columns: how columns of tables became features of the run, if they did.
     """
     _check_edges(graph, settings.data)
     if graph.provenance.computed_features:
@@ -32,6 +41,7 @@ def adopt_graph(graph: GraphData, card: DataCard, known: pd.DataFrame, settings:
         )
     if card.types or graph.node_types is not None:
         graph = _adopt_types(graph, card)
+    check_columns(graph.name, graph, columns)
     _check_features(graph, card)
     graph = _adopt_splits(_adopt_classes(graph, card), known)
     # label–label edges are numbered like the run's classes
@@ -51,9 +61,8 @@ def _check_edges(graph: GraphData, settings: DataSettings) -> None:
 def _check_features(graph: GraphData, card: DataCard) -> None:
     mine, expected = graph.feature_names, card.feature_names
     if mine is not None and expected is not None and mine != expected:
-        # a few names are enough to see what is wrong
-        missing = [name for name in expected if name not in mine][:5]
-        extra = [name for name in mine if name not in expected][:5]
+        missing = some_of([name for name in expected if name not in mine])
+        extra = some_of([name for name in mine if name not in expected])
         raise InputError(
             f"the feature columns of {graph.name} are not those of the run: "
             f"missing {missing or 'none'}, not known {extra or 'none'}; they must be the same, in the same order"
@@ -66,15 +75,20 @@ def _check_features(graph: GraphData, card: DataCard) -> None:
 
 
 def _adopt_classes(graph: GraphData, card: DataCard) -> GraphData:
-    """Number the classes as the run does."""
+    """Number the classes as the run does; a node of a class that the run does not know shows no label."""
     number = {str(name): index for index, name in enumerate(card.classes)}
-    unknown = [name for name in graph.class_names if str(name) not in number]
-    if unknown:
-        names = ", ".join(str(name) for name in card.classes[:20])
-        raise InputError(f"{graph.name} has the label {unknown[0]!r}, which the run does not know; it knows {names}")
     # one more entry, so that -1 (unlabeled) maps to itself
-    table = torch.tensor([number[str(name)] for name in graph.class_names] + [-1])
-    return replace(graph, y=table[graph.y], class_names=list(card.classes))
+    table = torch.tensor([number.get(str(name), -1) for name in graph.class_names] + [-1])
+    y, notes = table[graph.y], graph.notes
+    lost = int(((y < 0) & (graph.y >= 0)).sum())
+    if lost:
+        unknown = [repr(name) for name in graph.class_names if str(name) not in number]
+        notes = [
+            *notes,
+            f"{plural(lost, 'node')} of {graph.name} {'is' if lost == 1 else 'are'} of a class that the run "
+            f"was not trained on ({some_of(unknown)}): no label of theirs is used, and none is scored.",
+        ]
+    return replace(graph, y=y, class_names=list(card.classes), notes=notes)
 
 
 def _adopt_splits(graph: GraphData, known: pd.DataFrame) -> GraphData:

@@ -7,7 +7,7 @@
 | `digests.json` | digests of the files that nothing changes once they are written |
 | `metrics.jsonl` | a line for each epoch |
 | `checkpoint.safetensors` | while training: the state that the rest of the run depends on |
-| `text.safetensors` | features from a text column: the fitted vocabulary |
+| `columns.safetensors` | how columns of tables became features |
 | `weights.safetensors` | the best weights |
 | `predictions.parquet` | id, prediction, confidence, split of every node |
 | `result.json` | the scores; written last, so a folder that has it is finished |
@@ -26,10 +26,10 @@ from torch import Tensor
 
 from legnn.config import ResolvedSettings
 from legnn.data import GraphData
-from legnn.data.raw_graph import TextTransform
+from legnn.data.raw_graph import TableTransform
 from legnn.errors import InputError, first_line
 from legnn.files import empty_folder, is_partial, naming, remove_partial, write_text
-from legnn.io import TextFeatures, read_predictions, write_predictions
+from legnn.io import TableFeatures, read_predictions, write_predictions
 from legnn.locks import LOCK
 from legnn.runs.digests import DIGESTS, check_digest, write_digests
 from legnn.runs.result import Result
@@ -132,18 +132,18 @@ class RunFolder:
         self._checkpoint = path / "checkpoint.safetensors"
         self._weights = path / "weights.safetensors"
         self._result = path / "result.json"
-        self._text = path / "text.safetensors"
+        self._columns = path / "columns.safetensors"
 
-    def create(self, settings: ResolvedSettings, card: DataCard, text_features: TextTransform | None) -> None:
+    def create(self, settings: ResolvedSettings, card: DataCard, table_features: TableTransform | None) -> None:
         """Write the files a run starts with to a new or empty folder."""
         check_free(self.path)
         empty_folder(self.path, keep=LOCK)
         self.path.mkdir(parents=True, exist_ok=True)
-        if text_features is not None:
-            text_features.save(self._text)
+        if table_features is not None:
+            table_features.save(self._columns)
         write_json(self.path / "data.json", card)
         text = settings.to_yaml()
-        files = [self.path / "data.json", *([] if text_features is None else [self._text])]
+        files = [self.path / "data.json", *([] if table_features is None else [self._columns])]
         contents = {path.name: path.read_bytes() for path in files}
         write_digests(self.path, {"settings.yaml": text.encode(), **contents})
         # last: a folder without settings is one whose creation was cut short
@@ -183,12 +183,12 @@ class RunFolder:
         return found
 
     @property
-    def text_features(self) -> TextFeatures | None:
-        """The fitted features of a text column, where there are any."""
-        if not self._text.is_file():
+    def table_features(self) -> TableFeatures | None:
+        """How columns of tables became features, where they come from tables."""
+        if not self._columns.is_file():
             return None
-        found = TextFeatures.load(self._text)
-        check_digest(self._text)
+        found = TableFeatures.load(self._columns)
+        check_digest(self._columns)
         return found
 
     @property
@@ -283,7 +283,7 @@ def check_free(path: Path) -> None:
 def is_half_begun(path: Path) -> bool:
     """Whether a folder holds only what a process had written that was killed before a run could begin."""
     names = [] if (path / "settings.yaml").exists() else _others(path)
-    if not names or any(name not in ("data.json", "text.safetensors", DIGESTS) for name in names if not _partial(name)):
+    if not names or any(name not in ("data.json", "columns.safetensors", DIGESTS) for name in names if not _partial(name)):
         return False
     if "data.json" not in names:
         return True

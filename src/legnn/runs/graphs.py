@@ -11,7 +11,7 @@ from legnn.data import GraphData
 from legnn.datasets import CATALOG, Source, load
 from legnn.datasets.download import data_folder
 from legnn.errors import InputError
-from legnn.io import TextFeatures
+from legnn.io import TableFeatures
 from legnn.io.prepared_card import CARD
 from legnn.runs.folder import RunFolder
 
@@ -34,11 +34,11 @@ def load_new(settings: Settings, data: Source) -> tuple[GraphData, Settings]:
 
 
 def load_graph(
-    settings: DataSettings, data: Source, text_features: TextFeatures | None = None, **options: Any
+    settings: DataSettings, data: Source, table_features: TableFeatures | None = None, **options: Any
 ) -> GraphData:
     """Loads `data` with a run's settings of the data, and `options` of `legnn.load`."""
     if isinstance(data, str | Path):
-        return load(replace(settings, source=_source_name(data)), text_features=text_features, **options)
+        return load(replace(settings, source=_source_name(data)), table_features=table_features, **options)
     # a graph in memory has no text column: its features are there
     given = {name: value for name, value in asdict(settings).items() if name not in ("source", "text")}
     return load(data, **given, **options)
@@ -52,7 +52,7 @@ def reload_graph(run: RunFolder, data: Source | None = None) -> GraphData:
     settings = run.settings.data
     if data is None and settings.source == MEMORY:
         raise InputError(f"{run.path} was trained on data in memory; give the same data again")
-    graph = load_graph(settings, settings.source if data is None else data, run.text_features)
+    graph = load_graph(settings, settings.source if data is None else data, run.table_features)
     check_unchanged(run, graph)
     return graph
 

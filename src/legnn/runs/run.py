@@ -17,7 +17,7 @@ from legnn.config import DataSettings, ResolvedSettings
 from legnn.data import GraphData
 from legnn.datasets import Source
 from legnn.errors import InputError
-from legnn.io import TextFeatures
+from legnn.io import TableFeatures
 from legnn.nn import Model
 from legnn.runs.adopt import adopt_graph
 from legnn.runs.build import make_inference, make_task, restore_model
@@ -135,8 +135,9 @@ class Run:
         defaults = {name: getattr(DataSettings, name) for name in ("split", "cross_label_edges", "cross_label_seed")}
         settings = replace(self.settings.data, **defaults)
         options = {"training": False, "target_type": self.card.target_type}
-        graph = load_graph(settings, data, self._text_features, **options)
-        return adopt_graph(graph, self.card, self.predictions, self.settings)
+        columns = self._table_features
+        graph = load_graph(settings, data, columns, **options)
+        return adopt_graph(graph, self.card, self.predictions, self.settings, columns)
 
     def own_graph(self) -> GraphData:
         """Returns the graph it was trained on, read again where it is not in memory."""
@@ -156,7 +157,7 @@ class Run:
             "trained on, and do not exist for another; train on the new graph, or on features of your own"
         )
         try:
-            graph = load_graph(self.settings.data, data, self._text_features)
+            graph = load_graph(self.settings.data, data, self._table_features)
         except InputError as error:
             # the path may be misspelt as well: say what was found there
             raise InputError(f"{refusal} ({error})") from None
@@ -165,18 +166,21 @@ class Run:
         return graph
 
     @property
-    def _text_features(self) -> TextFeatures | None:
+    def _table_features(self) -> TableFeatures | None:
         if self.graph is not None:
-            return cast("TextFeatures | None", self.graph.text_features)
-        return None if self.folder is None else RunFolder(self.folder).text_features
+            return cast("TableFeatures | None", self.graph.table_features)
+        return None if self.folder is None else RunFolder(self.folder).table_features
 
 
 def predictions_table(graph: GraphData, predicted: Tensor) -> pd.DataFrame:
-    """Returns id, prediction, confidence, split of nodes of the labeled type, from class and confidence `[M, 2]`."""
+    """Returns id, prediction, confidence, split of nodes of the labeled type, from class and confidence `[M, 2]`.
+
+    `attrs["notes"]` holds what a reader should know of the graph.
+    """
     rows = _target_rows(graph)
     names = np.empty(graph.num_classes, dtype=object)
     names[:] = graph.class_names
-    return pd.DataFrame(
+    table = pd.DataFrame(
         {
             "id": graph.node_id[rows],
             "prediction": names[predicted[:, 0].long().numpy()[rows]].tolist(),
@@ -184,6 +188,8 @@ def predictions_table(graph: GraphData, predicted: Tensor) -> pd.DataFrame:
             "split": _split_names(graph)[rows],
         }
     )
+    table.attrs["notes"] = list(graph.notes)
+    return table
 
 
 def probabilities_table(graph: GraphData, probabilities: Tensor) -> pd.DataFrame:

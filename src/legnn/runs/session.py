@@ -109,7 +109,7 @@ def start_run(
     folder = None if out is None else RunFolder(out)
     with join_ranks(device) as ranks, _writing(out, ranks, is_held):
         if folder is not None and ranks.is_rank_zero:
-            folder.create(settings, card, graph.text_features)
+            folder.create(settings, card, graph.table_features)
         ranks.barrier()
         return _execute(graph, card, settings, folder, callbacks, device, ranks)
 
