@@ -12,7 +12,7 @@ from typing import Any
 
 from legnn.automl.clock import Clock
 from legnn.automl.cost import CPU, GPU, Size, order_by_cost
-from legnn.automl.held_out import labels_of
+from legnn.automl.held_out import labels_of, require_validation
 from legnn.automl.leaderboard import choose, entries_of, leaderboard, members_of
 from legnn.automl.search import Plan, Row, Search
 from legnn.automl.sharing import WAIT_SECONDS, Share, meet, without_torchrun
@@ -94,6 +94,7 @@ def auto(
     with without_torchrun() as share, nullcontext() if share.rank else hold_folder(folder):
         clock = Clock(folder / "time.json", seconds, began=began)
         graph, source = _load(data, folder, given)
+        require_validation(graph)
         facts = graph.facts()
         candidates = _candidates(only or [QUICK, *learned_portfolio().order(facts)], given, seed)
         card = SearchCard(source=source, fingerprint=graph.fingerprint(), seed=seed)

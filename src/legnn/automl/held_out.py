@@ -8,10 +8,17 @@ import numpy as np
 import torch
 
 from legnn.data import GraphData
+from legnn.errors import InputError
 from legnn.runs import Run
 
 SMOOTH: dict[str, Any] = {"postprocess": "correct_and_smooth", "propagation_steps": 50, "propagation_alpha": 0.8}
 """Correct & Smooth as it is tried on top of every candidate."""
+
+
+def require_validation(graph: GraphData) -> None:
+    """Raises `InputError` for a graph without validation nodes, by which settings are chosen."""
+    if not bool(graph.val_mask.any()):
+        raise InputError(f"no node of {graph.name} is for validation, by which settings are chosen; leave some for it")
 
 
 def held_out_probabilities(run: Run, graph: GraphData, *, device: str = "auto") -> dict[str, np.ndarray]:

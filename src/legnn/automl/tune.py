@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from legnn.automl.held_out import require_validation
 from legnn.automl.journal import open_study
 from legnn.automl.study import Running, Space, Study, Trial, Tuned
 from legnn.config import ResolvedSettings, Settings
@@ -101,6 +102,7 @@ def tune(
         # what the grid does not vary is the paper's, too
         settings = settings.override(preset="paper")
     graph, settings = load_new(settings, data)
+    require_validation(graph)
     tuned = Tuned(settings, graph.facts(), space, seed)
     folder = Path(out)
     with open_study(folder, tuned, graph.fingerprint()) as study:
@@ -158,7 +160,7 @@ class _Search:
 
         def on_epoch(log: EpochLog) -> None:
             nonlocal best, is_pruned
-            best = max(best, log.val_accuracy)
+            best = max(best, log.val_accuracy or 0.0)
             is_pruned = is_pruned or trial.is_hopeless(log.epoch, best)
             show(log)
 

@@ -266,7 +266,9 @@ class EpochProgress(Progress):
         """Moves the line by an epoch."""
         if self._task is None:
             self._task = self.add_task(self._title, total=log.epochs, words="")
-        words = f"epoch {log.epoch}  loss {log.loss:.3f}  val {log.val_accuracy:.4f}"
+        words = f"epoch {log.epoch}  loss {log.loss:.3f}"
+        if log.val_accuracy is not None:
+            words += f"  val {log.val_accuracy:.4f}"
         if log.pseudo_labels is not None:
             words += f"  pseudo labels {log.pseudo_labels:,}"
         self.update(self._task, completed=log.epoch, words=words)

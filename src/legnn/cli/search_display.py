@@ -113,7 +113,7 @@ class TrialProgress(Progress):
                 self._last = time.monotonic()
                 _err.print(words, highlight=False)
             return
-        if now.log is not None:
+        if now.log is not None and now.log.val_accuracy is not None:
             words += f", epoch {now.log.epoch} val {now.log.val_accuracy:.4f}"
         if self._task is None:
             self._task = self.add_task("tuning", total=now.trials, words="")

@@ -29,6 +29,9 @@ class DataSettings(Section):
         "digits", "Named data set, or folder of tables", expects="a data set's name or a folder of tables"
     )
     split: int | Literal["default"] = setting("default", "Number of a fixed split, or seed of a drawn one", least=0)
+    validation: Literal["split", "none"] = setting(
+        "split", "Nodes for validation: those of the split, or none, where they train too and the last epoch is kept"
+    )
     features: Features = setting("given", "Features: those of the data, or computed from the graph alone")
     text: str = setting(
         "",

@@ -23,6 +23,8 @@ from legnn.data.validation import validate
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.csr.build import edges_to_csr
 
+NO_VALIDATION = "No node is for validation: all epochs are trained, and the last one is kept, be it the best or not."
+
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
@@ -159,7 +161,11 @@ class GraphData(GraphFields):
         elif raw.x.dim() == 2 and raw.x.size(1) == 0 and raw.node_types is None:
             raw = with_default_features(raw, settings.type_channels)
         split, notes = _choose_split(raw, split_number(settings.split), training)
-        validate(raw, split, training=training)
+        validates = settings.validation == "split"
+        if training and not validates:
+            split = Split(split.train | split.val, torch.zeros_like(split.val), split.test)
+            notes = [*notes, NO_VALIDATION]
+        validate(raw, split, training=training, validates=validates)
         weight = None if raw.edge_weight is None else raw.edge_weight.numpy()
         options = {name: getattr(settings, name) for name in ("undirected", "remove_duplicates", "self_loops")}
         source, target = raw.edge_index.numpy()

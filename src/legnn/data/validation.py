@@ -8,7 +8,7 @@ from torch import Tensor
 from legnn.data.conversion import shape_error
 from legnn.data.raw_graph import RawGraph
 from legnn.data.splits import Split
-from legnn.errors import InputError, plural
+from legnn.errors import InputError, plural, some_of
 
 PARTS = ("training", "validation", "test")
 
@@ -16,10 +16,10 @@ ROWS = 1 << 14
 """Rows of features that are checked together where each entry is marked."""
 
 
-def validate(graph: RawGraph, split: Split, *, training: bool = True) -> None:
+def validate(graph: RawGraph, split: Split, *, training: bool = True, validates: bool = True) -> None:
     """Raises `InputError` if a model could not be trained on `graph` and `split`, or its scores would mean nothing.
 
-    If not `training`, only what prediction needs is checked.
+    If not `training`, only what prediction needs is checked; unless it `validates`, there may be no validation nodes.
     """
     check_nodes(graph)
     if graph.x.shape[1] == 0:
@@ -28,7 +28,7 @@ def validate(graph: RawGraph, split: Split, *, training: bool = True) -> None:
     check_edges(graph)
     if training:
         _check_labels(graph)
-        _check_split(graph, split)
+        _check_split(graph, split, validates)
         _check_label_graph(graph)
 
 
@@ -122,7 +122,7 @@ def _check_labels(graph: RawGraph) -> None:
         )
 
 
-def _check_split(graph: RawGraph, split: Split) -> None:
+def _check_split(graph: RawGraph, split: Split, validates: bool) -> None:
     for mask, part in zip(split, PARTS, strict=True):
         unlabeled = mask & (graph.y < 0)
         if unlabeled.any():
@@ -139,21 +139,31 @@ def _check_split(graph: RawGraph, split: Split) -> None:
         )
     if not split.train.any():
         raise InputError(f"no node of {graph.name} is for training; mark some labeled nodes 'train'")
-    if not split.val.any():
-        raise InputError(
-            f"no node of {graph.name} is for validation; mark some 'val', or drop the split column and one is drawn"
-        )
+    if validates and not split.val.any():
+        raise _no_validation(graph)
     classes = len(graph.class_names)
     counts = [torch.bincount(graph.y[mask], minlength=classes) for mask in split]
     for count, part in zip(counts[1:], PARTS[1:], strict=True):
         untrained = (count > 0) & (counts[0] == 0)
         if untrained.any():
-            names = ", ".join(repr(graph.class_names[c]) for c in untrained.nonzero().flatten()[:5].tolist())
-            more = "" if int(untrained.sum()) <= 5 else f" and {int(untrained.sum()) - 5} more"
+            names = some_of([repr(graph.class_names[c]) for c in untrained.nonzero().flatten().tolist()])
             raise InputError(
-                f"{graph.name} has {part} nodes but no training node of class {names}{more}; "
+                f"{graph.name} has {part} nodes but no training node of class {names}; "
                 f"mark at least one of each class 'train'"
             )
+
+
+def _no_validation(graph: RawGraph) -> InputError:
+    without = "`validation=none` trains without, for a fixed number of epochs"
+    if graph.masks is not None:
+        return InputError(
+            f"no node of {graph.name} is for validation; mark some 'val', or drop the split column and one is drawn; "
+            f"{without}"
+        )
+    return InputError(
+        f"no split of {graph.name} can be drawn: each of its {len(graph.class_names):,} classes has one labeled "
+        f"node, which is for training, and none is left for validation; label a second one of some class; {without}"
+    )
 
 
 def _check_label_graph(graph: RawGraph) -> None:

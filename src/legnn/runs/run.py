@@ -132,7 +132,8 @@ class Run:
         if self.card.computed_features:
             return self._same_graph(data)
         # another source has splits of its own, if any, and the edges it has: none are drawn by its labels
-        defaults = {name: getattr(DataSettings, name) for name in ("split", "cross_label_edges", "cross_label_seed")}
+        drawn = ("split", "validation", "cross_label_edges", "cross_label_seed")
+        defaults = {name: getattr(DataSettings, name) for name in drawn}
         settings = replace(self.settings.data, **defaults)
         options = {"training": False, "target_type": self.card.target_type}
         columns = self._table_features

@@ -32,9 +32,10 @@ class EpochLog:
     pseudo_loss: float
     train_accuracy: float | None
     """Of the nodes predicted in this epoch, whose labels were hidden; null where selection is off."""
-    val_accuracy: float
-    val_macro_f1: float
-    val_loss: float
+    val_accuracy: float | None
+    val_macro_f1: float | None
+    val_loss: float | None
+    """Null without validation nodes."""
     training_confidence: float | None
     pseudo_labels: int | None
     pseudo_label_accuracy: float | None
@@ -42,7 +43,7 @@ class EpochLog:
 
 @dataclass
 class EarlyStopping:
-    """Keeps the best epoch by validation accuracy."""
+    """Keeps the best epoch by validation accuracy; without validation, the latest."""
 
     patience: int
     ties: Ties = "loss"
@@ -50,8 +51,11 @@ class EarlyStopping:
     best_accuracy: float = -1.0
     best_loss: float = math.inf
 
-    def improves(self, epoch: int, accuracy: float, loss: float) -> bool:
+    def improves(self, epoch: int, accuracy: float | None, loss: float | None) -> bool:
         """Record an epoch; returns whether it is the best so far."""
+        if accuracy is None or loss is None:
+            self.best_epoch = epoch
+            return True
         better = accuracy > self.best_accuracy
         if accuracy == self.best_accuracy:
             better = self.ties == "latest" or loss < self.best_loss
@@ -106,7 +110,7 @@ class Trainer:
         """
         while self.epoch < self.epochs and not self.stopper.is_over(self.epoch):
             trained = self.train_epoch()
-            log = self._log(trained, self.batching.validate(self.shown_at_inference))
+            log = self._log(trained, self._validate())
             if self.stopper.improves(self.epoch, log.val_accuracy, log.val_loss):
                 self.best = _copy(self.model.state_dict())
             if after_epoch(log):
@@ -119,17 +123,24 @@ class Trainer:
         self.schedule.before_epoch(self.epoch)
         return self.batching.train_epoch(self.epoch)
 
-    def _log(self, trained: TrainMetrics, validated: ValMetrics) -> EpochLog:
-        tensors = {**trained._asdict(), **{f"val_{name}": value for name, value in validated._asdict().items()}}
+    def _validate(self) -> ValMetrics | None:
+        has_nodes = self.batching.task.val.numel() > 0
+        return self.batching.validate(self.shown_at_inference) if has_nodes else None
+
+    def _log(self, trained: TrainMetrics, validated: ValMetrics | None) -> EpochLog:
+        tensors = trained._asdict()
+        if validated is not None:
+            tensors |= {f"val_{name}": value for name, value in validated._asdict().items()}
         # the one synchronization of an epoch: all numbers in one transfer
         numbers = torch.stack([value.double() for value in tensors.values()]).tolist()
         found: dict[str, Any] = {name: None if math.isnan(v) else v for name, v in zip(tensors, numbers, strict=True)}
-        losses = [found[name] for name in ("supervised_loss", "pseudo_loss", "val_loss")]
+        losses = [found[name] for name in ("supervised_loss", "pseudo_loss", "val_loss") if name in found]
         if None in losses or math.isinf(sum(losses)):
             raise InputError(
                 f"the loss is no longer a number in epoch {self.epoch}; a smaller `lr` (now {self.schedule.lr:g}) "
                 "or `norm=layer` usually helps"
             )
+        found |= {f"val_{name}": None for name in ValMetrics._fields if f"val_{name}" not in found}
         if found["pseudo_labels"] is not None:
             found["pseudo_labels"] = int(found["pseudo_labels"])
         confidence = self.batching.objective.confidence(self.epoch)
