@@ -1,4 +1,4 @@
-"""Atomic writes: files that are written completely or not at all; and digests that tell whether one has changed."""
+"""Atomic writes: files that are written completely or not at all. Digests of them; the folders of data and caches."""
 
 import hashlib
 import os
@@ -17,6 +17,18 @@ _PARTIAL_NAME = re.compile(rf"\..+\.[0-9a-f]{{8}}{re.escape(PARTIAL)}")
 def is_partial(path: Path) -> bool:
     """Whether a file has the name of one that `atomic_write` has not finished."""
     return _PARTIAL_NAME.fullmatch(path.name) is not None
+
+
+def cache_folder() -> Path:
+    """Returns the folder `legnn` in the user's cache folder."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "legnn"
+
+
+def data_folder() -> Path:
+    """Returns `LEGNN_DATA`, or `legnn` in the user's cache folder."""
+    if chosen := os.environ.get("LEGNN_DATA"):
+        return Path(chosen).expanduser()
+    return cache_folder()
 
 
 def remove_partial(folder: Path) -> None:

@@ -340,6 +340,33 @@ def test_datasets_lists_all_names_and_downloads_nothing(command, monkeypatch, tm
     assert not (tmp_path / "nothing").exists()
 
 
+def test_datasets_lists_folders_of_tables_too_and_again_without_reading(command, monkeypatch, tmp_path, tables):
+    monkeypatch.setenv("LEGNN_DATA", str(tables.resolve().parent))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    first = command("datasets")
+    assert first.code == 0, first.err
+    assert f"\n {tables.name} " in first.out
+    with monkeypatch.context() as patch:
+        patch.setattr("legnn.datasets.load", lambda *_, **__: pytest.fail("nothing has changed"))
+        assert command("datasets").out == first.out
+    path = tables / "edges.csv"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
+    assert command("datasets").out != first.out
+    (tmp_path / "cache" / "legnn" / "statistics.json").write_text('{"key": 3}')
+    assert command("datasets").code == 0
+
+
+def test_homophily_of_no_edges_is_none(command, tables):
+    nodes = pd.read_csv(tables / "nodes.csv", dtype=str, keep_default_na=False)
+    nodes["label"] = [f"class {i % 2}" if i in (0, 1, 2, 3) else "" for i in range(len(nodes))]
+    nodes["split"] = ["train", "train", "val", "val", *[""] * (len(nodes) - 4)]
+    nodes.to_csv(tables / "nodes.csv", index=False)
+    (tables / "edges.csv").write_text("source,target\n" + "".join(f"{nodes['id'][0]},{i}\n" for i in nodes["id"][10:]))
+    done = command("datasets", tables)
+    assert "none" in done.out
+    assert "nan" not in done.out
+
+
 def test_a_bracket_in_a_name_is_printed_as_it_is(command, tables):
     place = "run [red] :car:"
     assert command("train", tables, *QUICK, "--out", place).out.endswith(f"\n{place}\n")
@@ -395,8 +422,15 @@ def only_in_test(t: pd.DataFrame) -> list[str]:
 BAD_DATA = [
     (bad_edge, ["edges.csv", "'target'", "'nobody'", "every end of an edge must be an id of a node"]),
     (same_id, ["nodes.csv", "'n1'", "twice", "line 2 and line 3", "ids must differ"]),
-    (bad_feature("nan"), ["2 features", "node 'n3'", "column 'f1'", "must be a finite number"]),
     (bad_feature("inf"), ["2 features", "node 'n3'", "column 'f1'", "must be a finite number"]),
+    (
+        set_column("when", lambda t: ["2020-01-01"] * (len(t) - 1) + ["2020-13-01"]),
+        ["nodes.csv", "'when'", "'2020-13-01'", "write a date such as 2024-05-31", "1 such cell"],
+    ),
+    (
+        set_column("label", lambda t: [f"{i}.5" for i in range(len(t))]),
+        ["column 'label'", "looks like regression", "40 different numbers", "give classes, or a column of text"],
+    ),
     (bad_feature("much"), ["nodes.csv", "line 5", "'f1'", "'much'", "2 such cells"]),
     (
         set_column("split", lambda t: t["split"].replace("train", "")),
@@ -473,7 +507,7 @@ def test_a_settings_file_with_an_unknown_key_is_refused(command):
 def test_a_folder_that_is_there_is_refused(command, tables):
     command("train", tables, *QUICK, "--out", "run")
     before = {path.name: path.read_bytes() for path in Path("run").iterdir()}
-    refused(command("train", tables, *QUICK, "--out", "run"), "run is already there", "--resume run")
+    refused(command("train", tables, *QUICK, "--out", "run"), "run holds a finished run; give another folder as --out")
     assert {path.name: path.read_bytes() for path in Path("run").iterdir()} == before
 
 

@@ -62,7 +62,7 @@ def test_an_empty_folder_will_do_and_a_full_one_will_not(tmp_path):
     (tmp_path / "runs").mkdir()
     legnn.train_seeds(small_data(), seeds=1, out=tmp_path / "runs", **QUICK)
     assert is_seeds_folder(tmp_path / "runs")
-    with pytest.raises(InputError, match="is already there"):
+    with pytest.raises(InputError, match="holds a finished run; give another"):
         legnn.train_seeds(small_data(), seeds=1, out=tmp_path / "runs", **QUICK)
 
 

@@ -171,11 +171,20 @@ def test_the_callers_random_state_is_left_as_it_was(backbone):
 
 def test_a_folder_that_holds_something_is_refused_and_left_alone(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(InputError, match=r"is already there; give another folder as `out`, or .* `resume="):
+    with pytest.raises(InputError, match="is already there; give another folder as `out`"):
         legnn.train(small_data(), out=tmp_path, **QUICK)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
     with pytest.raises(InputError, match="is already there"):
         legnn.train(small_data(), out=tmp_path / "notes.txt", **QUICK)
+
+
+def test_a_finished_run_is_not_advised_to_be_continued_and_an_unfinished_one_is(tmp_path):
+    run = legnn.train(small_data(), out=tmp_path / "run", **QUICK)
+    with pytest.raises(InputError, match="holds a finished run; give another folder as `out`, or remove this one"):
+        legnn.train(small_data(), out=run.folder, **QUICK)
+    (run.folder / "result.json").unlink()
+    with pytest.raises(InputError, match=r"holds a run; give another folder as `out`, or continue it with `resume="):
+        legnn.train(small_data(), out=run.folder, **QUICK)
 
 
 def test_an_empty_folder_will_do(tmp_path):

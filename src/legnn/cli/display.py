@@ -176,7 +176,9 @@ def show_statistics(found: Iterable[Statistics | str], title: str | None = None,
         parts = (one.train_percent, one.val_percent, one.test_percent)
         split = "/".join(f"{part:.0f}" if part >= 10 else f"{part:.1f}" for part in parts)
         sizes = (f"{size:,}" for size in (one.nodes, one.edges, one.features, one.classes))
-        table.add_row(one.name, *sizes, split, f"{one.homophily:.4f}")
+        # no edge has two labeled ends, such as among types of which one is labeled
+        homophily = "none" if math.isnan(one.homophily) else f"{one.homophily:.4f}"
+        table.add_row(one.name, *sizes, split, homophily)
     _out.print(table)
 
 

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from legnn.cli.options import argument, option, with_settings
-from legnn.errors import InputError
-
-if TYPE_CHECKING:
-    from legnn.data import Statistics
-    from legnn.datasets import NamedSet
 
 
 @with_settings("data")
@@ -48,15 +43,18 @@ def datasets(
     name: Annotated[str | None, argument("A named data set or a folder of tables")] = None,
     **given: Any,
 ) -> None:
-    """Show the named data sets and their statistics, or those of one.
+    """Show the named data sets and the folders of tables beside them with their statistics, or those of one.
 
     Without a name, nothing is downloaded: sets that are not on this machine are listed without figures.
     """
     from legnn.cli.display import print_line, show_notes, show_statistics
-    from legnn.data import statistics
-    from legnn.datasets import CATALOG, data_folder, load, without_downloads
+    from legnn.cli.graph_list import list_graphs
+    from legnn.files import data_folder
 
     if name is not None:
+        from legnn.data import statistics
+        from legnn.datasets import CATALOG, load
+
         data = load(name, **given)
         show_statistics([statistics(data)])
         if name in CATALOG:
@@ -64,12 +62,5 @@ def datasets(
         show_notes(data.notes)
         return
 
-    def found(entry: NamedSet) -> Statistics | str:
-        try:
-            with without_downloads():
-                return statistics(load(entry.name))
-        except InputError:
-            return entry.name
-
     caption = "a set that is not here is downloaded when it is first used"
-    show_statistics(map(found, CATALOG.values()), f"under {data_folder()}", caption)
+    show_statistics(list_graphs(), f"under {data_folder()}", caption)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 FEW_LABELS = 50
 """Below this many training nodes a class there are few labels."""
@@ -32,3 +33,21 @@ class GraphFacts:
     def has_few_labels(self) -> bool:
         """Whether a small model with strong regularization does better than the paper's."""
         return self.labels_a_class < FEW_LABELS
+
+
+class Statistics(NamedTuple):
+    """Size, split and homophily of a graph before reverse edges and self-loops were added.
+
+    Of several node types, splits are parts of the labeled one, and homophily is over the edges among its nodes.
+    """
+
+    name: str
+    nodes: int
+    edges: int
+    features: int
+    classes: int
+    labeled: int
+    train_percent: float
+    val_percent: float
+    test_percent: float
+    homophily: float

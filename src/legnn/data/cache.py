@@ -1,17 +1,15 @@
 """Digests of strings and tensors, and by them a cache of what takes long to compute, in the user's cache folder."""
 
 import hashlib
-import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from legnn.files import atomic_write
+from legnn.files import atomic_write, cache_folder
 
 
 def digest_of(parts: Iterable[str | Tensor]) -> str:
@@ -49,8 +47,3 @@ def _read(path: Path, key: str) -> Tensor:
         if (file.metadata() or {}).get("digest") != digest_of([key, tensor]):
             raise ValueError("it was changed")
     return tensor
-
-
-def cache_folder() -> Path:
-    """Returns the folder `legnn` in the user's cache folder."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "legnn"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from legnn.config.facts import Statistics
 from legnn.ops.csr.adjacency import Adjacency
 
 if TYPE_CHECKING:
@@ -19,24 +20,6 @@ CHUNK = 1 << 22
 MOST_NODES = 50_000
 LEAST_EDGES = 40
 """Fewer edges among training nodes say nothing of the graph."""
-
-
-class Statistics(NamedTuple):
-    """Size, split and homophily of a graph before reverse edges and self-loops were added.
-
-    Of several node types, splits are parts of the labeled one, and homophily is over the edges among its nodes.
-    """
-
-    name: str
-    nodes: int
-    edges: int
-    features: int
-    classes: int
-    labeled: int
-    train_percent: float
-    val_percent: float
-    test_percent: float
-    homophily: float
 
 
 def statistics(graph: GraphData) -> Statistics:

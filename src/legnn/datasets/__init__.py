@@ -1,8 +1,9 @@
 """The named data sets, and `load`: from a name, a folder or a PyG object to one validated graph."""
 
 from legnn.datasets.catalog import CATALOG, NamedSet
-from legnn.datasets.download import data_folder, without_downloads
-from legnn.datasets.loading import Source, check_prepared, check_source, load, prepare_folder
+from legnn.datasets.download import without_downloads
+from legnn.datasets.loading import Source, check_prepared, check_source, load, prepare_folder, table_folders
+from legnn.files import data_folder
 
 __all__ = [
     "CATALOG",
@@ -13,5 +14,6 @@ __all__ = [
     "data_folder",
     "load",
     "prepare_folder",
+    "table_folders",
     "without_downloads",
 ]

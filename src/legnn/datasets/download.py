@@ -1,7 +1,6 @@
 """Files of the named data sets: on disk under `LEGNN_DATA`, or downloaded there."""
 
 import http.client
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -9,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.request import Request, urlopen
 
-from legnn.data.cache import cache_folder
 from legnn.errors import InputError, first_line
-from legnn.files import atomic_write
+from legnn.files import atomic_write, data_folder
 from legnn.io.progress import progress_bar
 
 CHUNK = 1 << 20
@@ -26,13 +24,6 @@ class RemoteFile:
     """Under the data folder."""
     url: str | None
     """None if it is not published."""
-
-
-def data_folder() -> Path:
-    """Returns `LEGNN_DATA`, or `legnn` in the user's cache folder."""
-    if chosen := os.environ.get("LEGNN_DATA"):
-        return Path(chosen).expanduser()
-    return cache_folder()
 
 
 _may_download: ContextVar[bool] = ContextVar("may_download", default=True)

@@ -11,8 +11,8 @@ from legnn.config.data import DataSettings
 from legnn.data import GraphData
 from legnn.data.pyg import raw_from_pyg
 from legnn.datasets.catalog import CATALOG, NamedSet
-from legnn.datasets.download import data_folder
 from legnn.errors import InputError, did_you_mean, plural
+from legnn.files import data_folder
 from legnn.io.prepared import check_loaded, check_place, is_unfinished, read_prepared, write_prepared
 from legnn.io.prepared_card import CARD
 from legnn.io.table_features import TableFeatures
@@ -134,6 +134,17 @@ def _refuse_text(settings: DataSettings, what: str) -> None:
         raise InputError(f"text names a column of a node table, and {what} has none; leave text out")
 
 
+def table_folders() -> list[str]:
+    """Returns the names of the folders of tables and prepared folders in the data folder, which `load` takes."""
+    folder = data_folder()
+    names = sorted(path.name for path in folder.iterdir() if _holds_graph(path)) if folder.is_dir() else []
+    return [name for name in names if name not in CATALOG]
+
+
+def _holds_graph(folder: Path) -> bool:
+    return has_types(folder) or any((folder / name).is_file() for name in ("nodes.parquet", "nodes.csv", CARD))
+
+
 def _existing_folder(source: str) -> Path:
     folder = Path(source).expanduser()
     if folder.is_dir():
@@ -143,7 +154,7 @@ def _existing_folder(source: str) -> Path:
     if os.sep in source or source.startswith((".", "~")):
         raise InputError(f"there is no folder {source}")
     kept = data_folder() / source
-    if has_types(kept) or any((kept / name).is_file() for name in ("nodes.parquet", "nodes.csv", CARD)):
+    if _holds_graph(kept):
         return kept
     names = ", ".join(sorted(CATALOG))
     raise InputError(

@@ -28,9 +28,10 @@ from torch_geometric.utils import index_to_mask, to_undirected
 from legnn.config.data import DataSettings
 from legnn.data.metapath import MAG_RELATIONS
 from legnn.data.splits import MASKS, draw_split
-from legnn.datasets.download import RemoteFile, data_folder, fetch
+from legnn.datasets.download import RemoteFile, fetch
 from legnn.datasets.pickles import refuse_harmful_pickle
 from legnn.errors import InputError, first_line
+from legnn.files import data_folder
 from legnn.io.typed_tables import has_types, read_typed_folder
 
 DIGITS_NEIGHBORS, DIGITS_TRAIN_PER_CLASS, DIGITS_VAL_PER_CLASS = 10, 10, 30

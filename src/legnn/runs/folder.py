@@ -274,10 +274,14 @@ class RunFolder:
 
 def check_free(path: Path) -> None:
     """Raises `InputError` for a place where a new run would overwrite something."""
-    if path.exists() and (not path.is_dir() or (_others(path) and not is_half_begun(path))):
-        raise InputError(
-            f"{path} is already there; give another folder as `out`, or continue the run in it with `resume={path}`"
-        )
+    if not path.exists() or (path.is_dir() and (not _others(path) or is_half_begun(path))):
+        return
+    # continuing would change nothing
+    if any((path / name).is_file() for name in ("result.json", "summary.json")):
+        raise InputError(f"{path} holds a finished run; give another folder as `out`, or remove this one first")
+    if (path / "settings.yaml").is_file():
+        raise InputError(f"{path} holds a run; give another folder as `out`, or continue it with `resume={path}`")
+    raise InputError(f"{path} is already there; give another folder as `out`")
 
 
 def is_half_begun(path: Path) -> bool:

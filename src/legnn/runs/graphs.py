@@ -9,8 +9,8 @@ from typing import Any
 from legnn.config import SETTINGS, DataSettings, Settings
 from legnn.data import GraphData
 from legnn.datasets import CATALOG, Source, load
-from legnn.datasets.download import data_folder
 from legnn.errors import InputError
+from legnn.files import data_folder
 from legnn.io import TableFeatures
 from legnn.io.prepared_card import CARD
 from legnn.runs.folder import RunFolder
