@@ -190,7 +190,7 @@ def test_columns_of_words_are_left_aside_with_one_note(tmp_path):
     assert data.feature_names == ["size"]
     assert data.notes == [
         "Left aside in nodes.csv: name; their cells are different in nearly every row; "
-        "`text=COLUMN` makes features of the words of one."
+        "the setting text names one whose words become features."
     ]
 
 

@@ -192,7 +192,7 @@ def _not_features(settings: DataSettings) -> set[str]:
 
 
 def _explain_unused(reason: str) -> str:
-    hint = "; `text=COLUMN` makes features of the words of one" if reason.startswith("different") else ""
+    hint = "; the setting text names one whose words become features" if reason.startswith("different") else ""
     return f"their cells are {reason}{hint}"
 
 

@@ -86,7 +86,7 @@ def _adopt_classes(graph: GraphData, card: DataCard) -> GraphData:
         notes = [
             *notes,
             f"{plural(lost, 'node')} of {graph.name} {'is' if lost == 1 else 'are'} of a class that the run "
-            f"was not trained on ({some_of(unknown)}): no label of theirs is used, and none is scored.",
+            f"was not trained on ({some_of(unknown)}): such labels are neither used nor scored.",
         ]
     return replace(graph, y=y, class_names=list(card.classes), notes=notes)
 
