@@ -23,6 +23,7 @@ def prepare(
     from legnn.cli.display import print_line, print_path, show_notes, show_statistics
     from legnn.data import statistics
     from legnn.datasets import check_prepared, prepare_folder
+    from legnn.errors import InputError
 
     if check:
         if given or out is not None:

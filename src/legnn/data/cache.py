@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open

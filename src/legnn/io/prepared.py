@@ -90,7 +90,7 @@ def write_prepared(folder: Path, graph: GraphData) -> None:
 def _remove_unfinished(folder: Path) -> None:
     if is_unfinished(folder):
         arrays = [f"{name}.npy" for name in (*REQUIRED, *OPTIONAL)]
-        for name in (*arrays, TEXT_IDS, TEXT_FEATURES, UNFINISHED):
+        for name in (*arrays, TEXT_IDS, TABLE_FEATURES, UNFINISHED):
             (folder / name).unlink(missing_ok=True)
         remove_partial(folder)
 

@@ -287,7 +287,9 @@ def check_free(path: Path) -> None:
 def is_half_begun(path: Path) -> bool:
     """Whether a folder holds only what a process had written that was killed before a run could begin."""
     names = [] if (path / "settings.yaml").exists() else _others(path)
-    if not names or any(name not in ("data.json", "columns.safetensors", DIGESTS) for name in names if not _partial(name)):
+    if not names or any(
+        name not in ("data.json", "columns.safetensors", DIGESTS) for name in names if not _partial(name)
+    ):
         return False
     if "data.json" not in names:
         return True
