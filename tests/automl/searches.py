@@ -41,8 +41,8 @@ def finish(
     begin(folder, values, curve)
     scores = Scores(accuracy=curve[-1], macro_f1=0.0)
     result = Result(
-        val=scores, test=scores, train_out_of_fold=None, best_epoch=1, epochs=len(curve), seconds=1.0, parameters=10,
-        seed=0, device="cpu", precision="fp32", versions={}, notes=[],
+        val=scores, test=scores, train_own_label_hidden=None, best_epoch=1, epochs=len(curve),
+        seconds=1.0, parameters=10, seed=0, device="cpu", precision="fp32", versions={}, notes=[],
     )  # fmt: skip
     write_json(folder.path / "result.json", result)
     folder.save_held_out(arrays)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.training.test_no_leak import HIDDEN, IN, cycle, out_of_fold, relabel, tasks, training_forward
+from tests.training.test_no_leak import HIDDEN, IN, cycle, own_label_hidden, relabel, tasks, training_forward
 
 from legnn.baselines import ARCHITECTURES
 from legnn.nn import DataShape, Model, ModelSettings
@@ -58,9 +58,9 @@ def test_in_training_a_predicted_nodes_logits_do_not_depend_on_its_label(kind, t
 def test_in_evaluation_no_nodes_prediction_depends_on_its_label(kind, task, folds):
     model = model_for(kind, task)
     fit_trees(model, task)
-    before = out_of_fold(model, task, folds)
+    before = own_label_hidden(model, task, folds)
     for node in range(len(task.y)):
-        assert torch.equal(before[node], out_of_fold(model, relabel(task, node), folds)[node])
+        assert torch.equal(before[node], own_label_hidden(model, relabel(task, node), folds)[node])
 
 
 @pytest.mark.parametrize("kind", READ_IN_FORWARD)
@@ -68,7 +68,7 @@ def test_other_nodes_labels_do_reach_a_node_in_evaluation(kind):
     task = cycle(48)
     model = model_for(kind, task)
     fit_trees(model, task)
-    before, after = (out_of_fold(model, one, 6) for one in (task, relabel(task, 2)))
+    before, after = (own_label_hidden(model, one, 6) for one in (task, relabel(task, 2)))
     assert (before - after)[[0, 1, 3, 4, 6]].abs().amax(1).gt(1e-6).any()
 
 

@@ -80,7 +80,11 @@ def test_train_prints_a_table_and_the_folder(command):
     done = command("train", "digits", *QUICK, "--out", "run")
     assert done.code == 0, done.err
     result = json.loads(Path("run/result.json").read_text())
-    for name, split in (("test", "test"), ("validation", "val"), ("training, out of fold", "train_out_of_fold")):
+    for name, split in (
+        ("test", "test"),
+        ("validation", "val"),
+        ("training, own label hidden", "train_own_label_hidden"),
+    ):
         assert re.search(rf"{name} .*{result[split]['accuracy']:.4f} .*{result[split]['macro_f1']:.4f}", done.out)
     assert f"best epoch {result['best_epoch']} of 3, {result['parameters']:,} parameters" in done.out
     assert done.out.endswith("\nrun\n")
@@ -206,7 +210,7 @@ def test_evaluate_prints_scores_of_splits_and_classes_and_writes_all_of_it(comma
     done = command("evaluate", ensemble, "--out", "e.json")
     assert done.code == 0, done.err
     found, result = json.loads(Path("e.json").read_text()), json.loads(Path("auto/result.json").read_text())
-    for split in ("val", "test", "train_out_of_fold"):
+    for split in ("val", "test", "train_own_label_hidden"):
         assert found[split] == result[split]
         assert f"{result[split]['accuracy']:.4f}" in done.out
     for one in found["classes"]:

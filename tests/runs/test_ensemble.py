@@ -68,7 +68,7 @@ def test_the_folder_holds_the_predictions_and_scores_of_all_nodes(made):
     assert isinstance(ensemble, legnn.Ensemble)
     pd.testing.assert_frame_equal(ensemble.predictions, ensemble.predict(), check_exact=True)
     result, scores = ensemble.result, ensemble.evaluate()
-    assert (result.val, result.test, result.train_out_of_fold) == (scores["val"], scores["test"], scores["train"])
+    assert (result.val, result.test, result.train_own_label_hidden) == (scores["val"], scores["test"], scores["train"])
     assert result.notes[-1] == "a note"
     assert result.seconds == 12.0
     alone = [legnn.Run.open(made / "auto" / "runs" / name).result for name in ("gcn", "mlp")]

@@ -55,7 +55,7 @@ def test_it_evaluates_to_its_result(runs):
     trained, opened = runs
     for scores in (trained.evaluate(), opened.evaluate(small_data())):
         assert (scores["val"], scores["test"]) == (trained.result.val, trained.result.test)
-        assert scores["train"] == trained.result.train_out_of_fold
+        assert scores["train"] == trained.result.train_own_label_hidden
     assert opened.result == trained.result
 
 

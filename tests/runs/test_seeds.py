@@ -24,7 +24,7 @@ def test_every_seed_has_its_folder_and_the_summary_its_mean_and_unbiased_deviati
     assert json.loads((tmp_path / "runs" / "summary.json").read_text()) == asdict(summary)
     results = [json.loads((tmp_path / "runs" / f"seed-{s}" / "result.json").read_text()) for s in (5, 6, 7)]
     assert [result["seed"] for result in results] == [5, 6, 7]
-    for split in ("val", "test", "train_out_of_fold"):
+    for split in ("val", "test", "train_own_label_hidden"):
         for metric in ("accuracy", "macro_f1"):
             values = [result[split][metric] for result in results]
             found = getattr(getattr(summary, split), metric)
@@ -71,7 +71,7 @@ def test_the_summary_is_over_the_splits_that_are_scored():
 
     def result(accuracy: float) -> Result:
         scores = Scores(accuracy, accuracy / 2)
-        return replace(run, val=scores, test=None, train_out_of_fold=scores, seconds=1.5)
+        return replace(run, val=scores, test=None, train_own_label_hidden=scores, seconds=1.5)
 
     summary = summarize([result(0.5), result(0.7)])
     assert summary.test is None

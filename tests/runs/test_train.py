@@ -73,7 +73,7 @@ def test_the_scores_are_those_of_the_predictions(tmp_path):
     data = small_data()
     run = legnn.train(data, out=tmp_path / "run", **QUICK)
     table = run.predictions
-    for split, key in (("val", "val"), ("test", "test"), ("train", "train_out_of_fold")):
+    for split, key in (("val", "val"), ("test", "test"), ("train", "train_own_label_hidden")):
         mine = (table["split"] == split).to_numpy()
         right = table["prediction"].to_numpy()[mine] == data.y.numpy()[mine]
         assert getattr(run.result, key).accuracy == pytest.approx(right.mean())
@@ -110,7 +110,7 @@ def test_ids_and_labels_keep_their_kind(tmp_path, ids, names):
     assert type(table["prediction"].tolist()[0]) is type(names[0])
 
 
-def test_training_rows_are_predicted_out_of_fold():
+def test_training_rows_are_predicted_with_their_own_labels_hidden():
     data = small_data()
     run = legnn.train(data, folds=4, **QUICK)
     task = Task.from_graph(load(data), torch.device("cpu"))

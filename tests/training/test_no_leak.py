@@ -138,7 +138,7 @@ def test_in_training_dropout_does_not_let_the_label_in_either(kind, data, task):
     assert torch.equal(before[node], after[node])
 
 
-def out_of_fold(model: Model, task: Task, folds: int, postprocess: str = "none") -> torch.Tensor:
+def own_label_hidden(model: Model, task: Task, folds: int, postprocess: str = "none") -> torch.Tensor:
     """`[M, C]` the probabilities that a run predicts."""
     return Inference(
         LayerWise(model, task, torch.device("cpu"), torch.float32),
@@ -175,9 +175,9 @@ def folds_of(task: Task, folds: int) -> torch.Tensor:
 def test_in_evaluation_no_nodes_prediction_depends_on_its_label(kind, postprocess, data, task, folds):
     task = typed(task, kind)
     model = data.draw(models(task, kind))
-    before = out_of_fold(model, task, folds, postprocess)
+    before = own_label_hidden(model, task, folds, postprocess)
     for node in range(len(task.y)):
-        assert torch.equal(before[node], out_of_fold(model, relabel(task, node), folds, postprocess)[node])
+        assert torch.equal(before[node], own_label_hidden(model, relabel(task, node), folds, postprocess)[node])
 
 
 def cycle(nodes: int = 12, classes: int = 3) -> Task:
@@ -249,19 +249,19 @@ def test_with_every_label_shown_a_training_node_does_see_its_own_so_folds_are_ne
 )
 def test_other_nodes_labels_do_reach_a_node_in_evaluation(kind, postprocess):
     task, model = task_and_model(kind)
-    before, after = (out_of_fold(model, one, 6, postprocess) for one in (task, relabel(task, 2)))
+    before, after = (own_label_hidden(model, one, 6, postprocess) for one in (task, relabel(task, 2)))
     assert (before - after)[[0, 1, 3, 4, 6]].abs().amax(1).gt(1e-6).any()
 
 
 def test_a_node_that_shows_no_label_is_predicted_with_every_training_label_shown():
     task, model = task_and_model("enhanced")
     everything = logits_of(model, task, task.train).softmax(-1)
-    assert torch.equal(out_of_fold(model, task, 3)[task.val], everything[task.val])
+    assert torch.equal(own_label_hidden(model, task, 3)[task.val], everything[task.val])
 
 
 def test_a_training_node_is_predicted_with_its_fold_hidden_and_the_others_shown():
     task, model = task_and_model("enhanced")
-    found, fold = out_of_fold(model, task, 3), folds_of(task, 3)[task.train]
+    found, fold = own_label_hidden(model, task, 3), folds_of(task, 3)[task.train]
     for k in range(3):
         expected = logits_of(model, task, task.train[fold != k]).softmax(-1)
         assert torch.equal(found[task.train[fold == k]], expected[task.train[fold == k]])

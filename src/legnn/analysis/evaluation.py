@@ -43,8 +43,8 @@ class Evaluation:
     """The name of the graph."""
     val: Scores | None
     test: Scores | None
-    train_out_of_fold: Scores | None
-    """Of the training nodes, each predicted with the labels of its fold hidden."""
+    train_own_label_hidden: Scores | None
+    """Of the training nodes, each predicted with the labels of its fold hidden, by weights trained on them."""
     nodes: str
     """Whom all that follows is of: `test`, or without a test split `labeled`, all labeled nodes but training nodes."""
     classes: list[ClassScores]
@@ -79,7 +79,7 @@ def evaluate_run(run: Run | Ensemble, data: Source | None = None, *, device: str
         data=graph.name,
         val=scores["val"],
         test=scores["test"],
-        train_out_of_fold=scores["train"],
+        train_own_label_hidden=scores["train"],
         nodes="test" if has_test else "labeled",
         classes=class_scores(confusion, graph.class_names),
         confusion=confusion.tolist(),

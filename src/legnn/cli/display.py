@@ -57,7 +57,7 @@ def _show_scores(found: Result | Summary | Evaluation, written: Callable[[Any], 
     table = Table(title=title)
     for header in ("", "accuracy", "macro-F1"):
         table.add_column(header, justify="right" if header else "left")
-    rows = {"test": found.test, "validation": found.val, "training, out of fold": found.train_out_of_fold}
+    rows = {"test": found.test, "validation": found.val, "training, own label hidden": found.train_own_label_hidden}
     for name, scores in rows.items():
         if scores is not None:
             table.add_row(name, written(scores.accuracy), written(scores.macro_f1))

@@ -33,7 +33,7 @@ def run_rows(plan: Plan) -> pd.DataFrame:
             result = run.result()
             row: dict[str, Any] = {"data": cell.source, "backbone": cell.backbone, "method": cell.variant.name}
             row |= {"group": cell.variant.group, "x": cell.variant.x, "seed": result.seed}
-            for name in ("val", "test", "train_out_of_fold"):
+            for name in ("val", "test", "train_own_label_hidden"):
                 scores = getattr(result, name)
                 row |= {f"{name}_accuracy": None if scores is None else scores.accuracy}
                 row |= {f"{name}_macro_f1": None if scores is None else scores.macro_f1}

@@ -97,7 +97,7 @@ def node_selection(plan: Plan) -> Report:
     for cell in plan.cells():
         for run in plan.runs(cell):
             result, own = run.result(), score_with_own_label(run.path)
-            parts = {"train, own label shown": own, "train, own label hidden": result.train_out_of_fold}
+            parts = {"train, own label shown": own, "train, own label hidden": result.train_own_label_hidden}
             parts |= {"validation": result.val, "test": result.test}
             base = {"data": cell.source, "backbone": cell.backbone, "method": cell.variant.name, "seed": result.seed}
             rows += [

@@ -143,7 +143,7 @@ class Ensemble:
         return probabilities_table(*self.probabilities(data, device=device))
 
     def evaluate(self, data: Source | None = None, *, device: str = "auto") -> dict[str, Scores | None]:
-        """Returns the scores of `train` (out of fold), `val` and `test`, None without nodes; as in `Run.predict`."""
+        """Returns the scores of `train` (own label hidden), `val`, `test`, None without nodes; as in `Run.predict`."""
         graph, p = self.probabilities(data, device=device)
         return score_splits(graph, class_and_confidence(p))
 
@@ -182,7 +182,7 @@ class Ensemble:
         return Result(
             val=scores["val"],
             test=scores["test"],
-            train_out_of_fold=scores["train"],
+            train_own_label_hidden=scores["train"],
             best_epoch=0,
             epochs=sum(run.result.epochs for run in runs),
             seconds=round(seconds, 3),

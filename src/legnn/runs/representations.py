@@ -16,7 +16,7 @@ class NodeRepresentations(NamedTuple):
     nodes: np.ndarray
     """`[n, D]` with the labels of all training nodes shown, as the paper does at inference."""
     nodes_without_own_label: np.ndarray
-    """`[n, D]` where no row depends on the node's own label: training nodes are computed out of fold."""
+    """`[n, D]` where no row depends on the node's own label: those of a training node's fold are hidden."""
     labels: np.ndarray | None
     """`[C, D]` the labels as the last layer reads them; None where labels are not nodes."""
     y: np.ndarray

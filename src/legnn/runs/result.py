@@ -20,8 +20,8 @@ class Result:
 
     val: Scores | None
     test: Scores | None
-    train_out_of_fold: Scores | None
-    """Of the training nodes, each predicted with the labels of its fold hidden."""
+    train_own_label_hidden: Scores | None
+    """Of the training nodes, each predicted with the labels of its fold hidden, by weights trained on them."""
     best_epoch: int
     epochs: int
     seconds: float
@@ -69,7 +69,7 @@ class Summary:
 
     val: MeanScores | None
     test: MeanScores | None
-    train_out_of_fold: MeanScores | None
+    train_own_label_hidden: MeanScores | None
     seeds: list[int]
     seconds: float
     parameters: int
@@ -88,7 +88,7 @@ def summarize(results: Sequence[Result]) -> Summary:
     return Summary(
         val=over("val"),
         test=over("test"),
-        train_out_of_fold=over("train_out_of_fold"),
+        train_own_label_hidden=over("train_own_label_hidden"),
         seeds=[result.seed for result in results],
         seconds=round(sum(result.seconds for result in results), 3),
         parameters=first.parameters,

@@ -45,7 +45,7 @@ class Run:
     card: DataCard
     """The data it was trained on."""
     predictions: pd.DataFrame
-    """id, prediction, confidence, split of every node of the labeled type; training nodes are predicted out of fold."""
+    """id, prediction, confidence, split of every node of the labeled type; none is predicted from its own label."""
     result: Result
     folder: Path | None = None
     """Where it was saved, if it was."""
@@ -97,7 +97,7 @@ class Run:
         return self._infer(graph, device, Inference.predict_proba)
 
     def evaluate(self, data: Source | None = None, *, device: str = "auto") -> dict[str, Scores | None]:
-        """Returns the scores of `train` (out of fold), `val` and `test`, None without nodes; as in `predict`."""
+        """Returns the scores of `train` (own label hidden), `val` and `test`, None without nodes; as in `predict`."""
         graph = self.load_graph(data)
         return score_splits(graph, self._infer(graph, device, Inference.predict))
 

@@ -242,7 +242,7 @@ def _result(
     return Result(
         val=scores["val"],
         test=scores["test"],
-        train_out_of_fold=scores["train"],
+        train_own_label_hidden=scores["train"],
         best_epoch=trainer.stopper.best_epoch,
         epochs=trainer.epoch,
         seconds=round(seconds, 3),

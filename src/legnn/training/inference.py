@@ -49,7 +49,8 @@ def predict_without_own_label(predict: Predict, shown: Tensor, fold: Tensor, nod
     With `nodes` `[n]`, only those are predicted; they must include all of `shown`, and the rows of the others are zero.
 
     A node that shows no label is predicted with every label in `shown` in the graph, as the paper does at inference.
-    A node of `shown` is predicted out of fold: the labels of its fold hidden, those of the other folds shown.
+    A node of `shown` is predicted with the labels of its fold hidden, its own among them, and those of the other folds
+    shown. That is no cross-validation: the weights may have been trained on its label.
     """
     if nodes is None:
         out = predict(shown, torch.arange(fold.numel(), device=shown.device)).clone()
