@@ -27,7 +27,19 @@ if TYPE_CHECKING:
     from legnn.errors import InputError, Interrupted
     from legnn.graph import Adjacency, LabelGraph, select_training_nodes
     from legnn.nn import LEGNN, lift, lifted, register_backbone
-    from legnn.runs import Ensemble, Result, Run, RunFolder, Summary, open_run, resume, train, train_seeds
+    from legnn.runs import (
+        CrossFit,
+        Ensemble,
+        Result,
+        Run,
+        RunFolder,
+        Summary,
+        cross_fit,
+        open_run,
+        resume,
+        train,
+        train_seeds,
+    )
 
 # PyTorch and PyG take seconds to import: a name is imported when it is first used, and `legnn --help` answers at once
 _HOME = {
@@ -39,7 +51,7 @@ _HOME = {
     "errors": "InputError Interrupted",
     "graph": "Adjacency LabelGraph select_training_nodes",
     "nn": "LEGNN lift lifted register_backbone",
-    "runs": "Ensemble Result Run RunFolder Summary open_run resume train train_seeds",
+    "runs": "CrossFit Ensemble Result Run RunFolder Summary cross_fit open_run resume train train_seeds",
 }
 _MODULE = {name: f"legnn.{room}" for room, names in _HOME.items() for name in names.split()}
 
@@ -47,6 +59,7 @@ __all__ = [
     "CATALOG",
     "LEGNN",
     "Adjacency",
+    "CrossFit",
     "DataSettings",
     "Ensemble",
     "GraphData",
@@ -65,6 +78,7 @@ __all__ = [
     "TrainSettings",
     "TuneResult",
     "auto",
+    "cross_fit",
     "lift",
     "lifted",
     "load",

@@ -43,6 +43,8 @@ class Provenance:
     """Digest of what computed features were computed from."""
     fingerprint: str = ""
     """Of a prepared folder: the stored one, so that nothing has to be read to compute it."""
+    hidden_fold: tuple[int, int] | None = None
+    """The fold of training nodes whose labels were removed, and the number of folds; None with all labels."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -125,7 +127,8 @@ class GraphData(GraphFields):
     def fingerprint(self) -> str:
         """Returns a digest of features, labels, edges and splits, equal only for the same graph on any machine."""
         if self.provenance.fingerprint:
-            return self.provenance.fingerprint
+            stored, hidden = self.provenance.fingerprint, self.provenance.hidden_fold
+            return stored if hidden is None else digest_of([stored, f"without fold {hidden[0]} of {hidden[1]}"])
         # computed features may differ in the last bit from machine to machine; what they are computed from does not
         source, types = self.provenance.feature_digest, self.node_types
         tensors = {

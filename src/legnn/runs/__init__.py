@@ -1,5 +1,6 @@
 """Runs: started, resumed, repeated over seeds, joined to ensembles, and predicted from."""
 
+from legnn.runs.cross_fit import CrossFit, CrossFitResult, cross_fit, is_cross_fit_folder, resume_cross_fit
 from legnn.runs.ensemble import Ensemble, EnsembleCard, Member, is_ensemble_folder, open_run, write_ensemble
 from legnn.runs.folder import RunFolder
 from legnn.runs.representations import NodeRepresentations
@@ -9,6 +10,8 @@ from legnn.runs.seeds import is_seeds_folder, resume_seeds, seed_folders, train_
 from legnn.runs.session import resume, train
 
 __all__ = [
+    "CrossFit",
+    "CrossFitResult",
     "Ensemble",
     "EnsembleCard",
     "MeanStd",
@@ -18,10 +21,13 @@ __all__ = [
     "Run",
     "RunFolder",
     "Summary",
+    "cross_fit",
+    "is_cross_fit_folder",
     "is_ensemble_folder",
     "is_seeds_folder",
     "open_run",
     "resume",
+    "resume_cross_fit",
     "resume_seeds",
     "seed_folders",
     "summarize",

@@ -68,6 +68,8 @@ class DataCard:
     """Source and target type of the edges that there are, by their position in `types`."""
     notes: list[str]
     """What a reader should know of them, and of what was chosen for them."""
+    hidden_fold: tuple[int, int] | None = None
+    """The fold of training nodes whose labels were removed, and the number of folds; None with all labels."""
 
     def __post_init__(self) -> None:
         types, classes = range(len(self.types)), range(len(self.classes))
@@ -110,6 +112,7 @@ class DataCard:
             computed_features=graph.provenance.computed_features,
             relations=graph.relations(),
             notes=graph.notes,
+            hidden_fold=graph.provenance.hidden_fold,
         )
 
 
@@ -157,6 +160,9 @@ class RunFolder:
         seeds = sorted(child.name for child in path.glob("seed-*") if child.is_dir())
         if seeds:
             raise InputError(f"{path} holds a run for each seed; name one of them: {', '.join(seeds)}")
+        folds = sorted(child.name for child in path.glob("fold-*") if child.is_dir())
+        if folds:
+            raise InputError(f"{path} holds a run for each fold; name one of them: {', '.join(folds)}")
         if (path / ENSEMBLE).is_file():
             raise InputError(f"{path} is an ensemble of runs; name one of the runs that its {ENSEMBLE} lists")
         if is_half_begun(path):

@@ -14,6 +14,7 @@ from legnn.files import data_folder
 from legnn.io import TableFeatures
 from legnn.io.prepared_card import CARD
 from legnn.runs.folder import RunFolder
+from legnn.training import assign_folds
 
 MEMORY = "memory"
 """The source of data that were given as an object."""
@@ -53,8 +54,21 @@ def reload_graph(run: RunFolder, data: Source | None = None) -> GraphData:
     if data is None and settings.source == MEMORY:
         raise InputError(f"{run.path} was trained on data in memory; give the same data again")
     graph = load_graph(settings, settings.source if data is None else data, run.table_features)
+    hidden = run.card.hidden_fold
+    graph = graph if hidden is None else hide_fold(graph, *hidden)
     check_unchanged(run, graph)
     return graph
+
+
+def hide_fold(graph: GraphData, fold: int, folds: int) -> GraphData:
+    """Returns the graph without the labels of the training nodes in one of `folds`, which are then in no split."""
+    held = graph.train_mask & (assign_folds(graph.node_id, folds) == fold)
+    return replace(
+        graph,
+        y=graph.y.masked_fill(held, -1),
+        train_mask=graph.train_mask & ~held,
+        provenance=replace(graph.provenance, hidden_fold=(fold, folds)),
+    )
 
 
 def check_unchanged(run: RunFolder, graph: GraphData) -> None:
