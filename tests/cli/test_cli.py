@@ -76,6 +76,16 @@ def edit(path: Path, change) -> None:
 # --- what works ------------------------------------------------------------------------------------------------------
 
 
+def test_cross_fitting_prints_the_scores_of_training_nodes_and_is_resumed(command, tables):
+    done = command("train", str(tables), *QUICK, "--cross-fit", "2", "--out", "run")
+    assert done.code == 0, done.err
+    train = json.loads(Path("run/summary.json").read_text())["train_cross_fitted"]
+    assert re.search(rf"training, cross-fitted .*{train['accuracy']:.4f} .*{train['macro_f1']:.4f}", done.out)
+    assert command("train", "--resume", "run").out == done.out
+    refused(command("train", str(tables), "--cross-fit", "2", "--seeds", "2"), "not both")
+    refused(command("train", str(tables), "--cross-fit", "1"), "at least 2 folds")
+
+
 def test_train_prints_a_table_and_the_folder(command):
     done = command("train", "digits", *QUICK, "--out", "run")
     assert done.code == 0, done.err

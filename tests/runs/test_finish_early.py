@@ -7,7 +7,8 @@ import legnn
 from legnn.config import Settings
 from legnn.errors import Interrupted
 from legnn.runs.graphs import load_new
-from legnn.runs.session import Callbacks, start_run
+from legnn.runs.progress import Callbacks
+from legnn.runs.session import start_run
 
 QUICK = {"epochs": 50, "hidden": 8, "patience": 50}
 

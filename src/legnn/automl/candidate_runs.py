@@ -17,7 +17,7 @@ from legnn.errors import InputError, Interrupted, first_line
 from legnn.files import write_text
 from legnn.locks import FolderInUse
 from legnn.runs import RunFolder
-from legnn.runs.session import Callbacks
+from legnn.runs.progress import Callbacks
 from legnn.runs.tensors import load_tensors, save_tensors
 from legnn.runs.unattended import FAILURE, train_in_folder
 from legnn.runs.workers import Signals

@@ -21,7 +21,8 @@ from legnn.files import write_text
 from legnn.locks import FolderInUse
 from legnn.runs import Result, RunFolder
 from legnn.runs.graphs import load_new
-from legnn.runs.session import Callbacks, start_or_continue
+from legnn.runs.progress import Callbacks
+from legnn.runs.session import start_or_continue
 from legnn.training import EpochLog
 
 TRIALS = 50

@@ -14,6 +14,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from legnn.config.duration import PLAIN_SECONDS, duration
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -21,15 +23,11 @@ if TYPE_CHECKING:
     from legnn.data import Statistics
     from legnn.experiments import Experiment
     from legnn.experiments.execution import Progress as RunsState
-    from legnn.runs import MeanStd, Result, Summary
-    from legnn.training import EpochLog
+    from legnn.runs import CrossFitResult, MeanStd, Result, Summary
 
 # names in the user's data may contain brackets, which are not markup
 _out = Console(markup=False, emoji=False)
 _err = Console(stderr=True, markup=False, emoji=False)
-
-PLAIN_SECONDS = 10.0
-"""Least seconds between two lines of progress where there is no terminal."""
 
 
 def show_result(result: Result, folder: Path) -> None:
@@ -42,14 +40,29 @@ def show_result(result: Result, folder: Path) -> None:
     print_path(folder)
 
 
+def _mean_and_deviation(value: MeanStd) -> str:
+    return f"{value.mean:.4f}" + ("" if value.std is None else f" ± {value.std:.4f}")
+
+
 def show_summary(summary: Summary, folder: Path) -> None:
     """Prints the scores of several seeds."""
-
-    def mean_and_deviation(value: MeanStd) -> str:
-        return f"{value.mean:.4f}" + ("" if value.std is None else f" ± {value.std:.4f}")
-
-    _show_scores(summary, mean_and_deviation, title=f"{len(summary.seeds)} seeds, mean ± unbiased deviation")
+    _show_scores(summary, _mean_and_deviation, title=f"{len(summary.seeds)} seeds, mean ± unbiased deviation")
     show_notes(summary.notes)
+    print_path(folder)
+
+
+def show_cross_fit(result: CrossFitResult, folder: Path) -> None:
+    """Prints the scores of training nodes by models that never saw their labels, and those of the models."""
+    table = Table(title=f"{result.models} models, each without the labels of one fold")
+    for header in ("", "accuracy", "macro-F1"):
+        table.add_column(header, justify="right" if header else "left")
+    train = result.train_cross_fitted
+    table.add_row("training, cross-fitted", f"{train.accuracy:.4f}", f"{train.macro_f1:.4f}")
+    for name, scores in {"test, mean of the models": result.test, "validation, mean": result.val}.items():
+        if scores is not None:
+            table.add_row(name, _mean_and_deviation(scores.accuracy), _mean_and_deviation(scores.macro_f1))
+    _out.print(table)
+    show_notes(result.notes)
     print_path(folder)
 
 
@@ -241,36 +254,3 @@ class RunsProgress(Progress):
         if self._task is None:
             self._task = self.add_task("training", total=runs.total, words="")
         self.update(self._task, total=runs.total, completed=ended, words=words)
-
-
-def duration(seconds: float) -> str:
-    """Returns `"about 12 s"`, `"about 5 min"` or `"about 2.5 h"`."""
-    if seconds < 90:
-        return f"about {max(round(seconds), 1)} s"
-    return f"about {round(seconds / 60)} min" if seconds < 5400 else f"about {seconds / 3600:.1f} h"
-
-
-class EpochProgress(Progress):
-    """A progress line over the epochs; nothing at all where standard error is not a terminal."""
-
-    def __init__(self) -> None:
-        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[words]}"))
-        is_hidden = not sys.stderr.isatty()
-        super().__init__(*columns, TimeElapsedColumn(), console=_err, disable=is_hidden, transient=True)
-        self._task: TaskID | None = None
-        self._title = "training"
-
-    def seed(self, seed: int) -> None:
-        """Starts a line for a seed."""
-        self._title, self._task = f"seed {seed}", None
-
-    def epoch(self, log: EpochLog) -> None:
-        """Moves the line by an epoch."""
-        if self._task is None:
-            self._task = self.add_task(self._title, total=log.epochs, words="")
-        words = f"epoch {log.epoch}  loss {log.loss:.3f}"
-        if log.val_accuracy is not None:
-            words += f"  val {log.val_accuracy:.4f}"
-        if log.pseudo_labels is not None:
-            words += f"  pseudo labels {log.pseudo_labels:,}"
-        self.update(self._task, completed=log.epoch, words=words)

@@ -16,7 +16,8 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Table
 from rich.text import Text
 
-from legnn.cli.display import PLAIN_SECONDS, duration, print_line, show_result
+from legnn.cli.display import print_line, show_result
+from legnn.config.duration import PLAIN_SECONDS, duration
 from legnn.errors import plural
 
 if TYPE_CHECKING:

@@ -26,6 +26,12 @@ def train(
     seeds: Annotated[
         int | None, option("Train with this many seeds and report mean and deviation", panel="Training")
     ] = None,
+    cross_fit: Annotated[
+        int | None,
+        option(
+            "Train a model for each of this many folds, which predicts the fold without its labels", panel="Training"
+        ),
+    ] = None,
     preset: Annotated[str | None, option(_PRESET_HELP)] = None,
     config: Annotated[Path | None, option("Settings file; options given beside it win")] = None,
     out: Annotated[Path | None, option("Run folder [runs/…]")] = None,
@@ -37,7 +43,7 @@ def train(
     Settings marked "by graph" are those that did best on real graphs like this one.
     """
     if resume is not None:
-        if given or any(value is not None for value in (data, seeds, preset, config, out)):
+        if given or any(value is not None for value in (data, seeds, cross_fit, preset, config, out)):
             raise InputError("--resume continues a run as it was started; give no other option beside it")
         _resume(resume)
         return
@@ -46,41 +52,53 @@ def train(
     source = data if data is not None else settings.data.source
     if seeds is not None and "seed" in given:
         raise InputError("give --seed for one run or --seeds for several, not both")
-    _train(source, settings, out, seeds)
+    if seeds is not None and cross_fit is not None:
+        raise InputError("give --seeds or --cross-fit, not both")
+    _train(source, settings, out, seeds, cross_fit)
 
 
 # the library and Rich are imported when there is work for them: --help answers at once
 
 
-def _train(source: str, settings: Settings, out: Path | None, seeds: int | None) -> None:
+def _train(source: str, settings: Settings, out: Path | None, seeds: int | None, folds: int | None) -> None:
+    from legnn.runs import cross_fit, train_seeds
     from legnn.runs import train as train_run
-    from legnn.runs import train_seeds
     from legnn.training import under_torchrun
 
-    if out is None and seeds is None and under_torchrun():
+    if out is None and seeds is None and folds is None and under_torchrun():
         raise InputError("give --out under torchrun: a process that is started again finds its run by it")
     folder = out if out is not None else _new_folder(source, settings)
-    start = train_run if seeds is None else partial(train_seeds, seeds=seeds)
-    _follow(partial(start, source, settings, out=folder), folder, has_seeds=seeds is not None)
+    start: Callable[..., Any] = train_run
+    if seeds is not None:
+        start = partial(train_seeds, seeds=seeds)
+    elif folds is not None:
+        start = partial(cross_fit, folds=folds)
+    part = "seed" if seeds is not None else None if folds is None else "fold"
+    _follow(partial(start, source, settings, out=folder), folder, part)
 
 
 def _resume(folder: Path) -> None:
-    from legnn.runs import is_seeds_folder, resume_seeds
+    from legnn.runs import is_cross_fit_folder, is_seeds_folder, resume_cross_fit, resume_seeds
     from legnn.runs import resume as resume_run
 
-    has_seeds = is_seeds_folder(folder)
-    _follow(partial(resume_seeds if has_seeds else resume_run, folder), folder, has_seeds=has_seeds)
+    if is_seeds_folder(folder):
+        _follow(partial(resume_seeds, folder), folder, "seed")
+    elif is_cross_fit_folder(folder):
+        _follow(partial(resume_cross_fit, folder), folder, "fold")
+    else:
+        _follow(partial(resume_run, folder), folder, None)
 
 
-def _follow(start: Callable[..., Any], folder: Path, *, has_seeds: bool) -> None:
-    """Starts training, shows its progress, and at the end its scores."""
-    from legnn.cli.display import EpochProgress, show_result, show_summary
+def _follow(start: Callable[..., Any], folder: Path, part: str | None) -> None:
+    """Starts training, one run or one for each `part`, shows its progress, and at the end its scores."""
+    from legnn.cli.display import show_cross_fit, show_result, show_summary
 
-    with stop_on_signal() as should_stop, EpochProgress() as progress:
-        on_seed = {"on_seed": progress.seed} if has_seeds else {}
-        done = start(on_epoch=progress.epoch, should_stop=should_stop, **on_seed)
-    if has_seeds:
+    with stop_on_signal() as should_stop:
+        done = start(should_stop=should_stop, progress=True)
+    if part == "seed":
         show_summary(done, folder)
+    elif part == "fold":
+        show_cross_fit(done.result, folder)
     elif is_rank_zero():
         show_result(done.result, folder)
 

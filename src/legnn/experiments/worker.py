@@ -10,7 +10,7 @@ from typing import NamedTuple
 from legnn.errors import InputError, Interrupted
 from legnn.experiments.planned import PlannedRun
 from legnn.locks import FolderInUse
-from legnn.runs.session import Callbacks
+from legnn.runs.progress import Callbacks
 from legnn.runs.unattended import train_in_folder
 from legnn.runs.workers import Signals
 

@@ -22,9 +22,10 @@ from legnn.io.table_files import read_table
 from legnn.runs.build import check_settings
 from legnn.runs.folder import DataCard, RunFolder, check_free
 from legnn.runs.graphs import MEMORY, check_unchanged, hide_fold, load_graph, load_new
+from legnn.runs.progress import Callbacks, follow
 from legnn.runs.result import MeanScores, Result, versions
 from legnn.runs.run import Run
-from legnn.runs.session import Callbacks, resolve_for, start_or_continue, start_run
+from legnn.runs.session import resolve_for, start_or_continue, start_run
 from legnn.training import EpochLog, Scores, assign_folds, score, under_torchrun
 from legnn.typed_json import read_json, write_json
 
@@ -96,6 +97,7 @@ def cross_fit(
     on_fold: Callable[[int], None] = lambda fold: None,
     on_epoch: Callable[[EpochLog], None] = lambda log: None,
     should_stop: Callable[[], bool] = lambda: False,
+    progress: bool = False,
     **overrides: Any,
 ) -> CrossFit:
     """Trains a model for each of `folds` without the labels of its training nodes, and predicts those nodes with it.
@@ -121,7 +123,8 @@ def cross_fit(
         check_free(folder)
         folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / PLAN, plan)
-    return _train_each(graph, plan, folder, on_fold, Callbacks(on_epoch, should_stop))
+    with follow(Callbacks(on_epoch, should_stop), visible=progress) as callbacks:
+        return _train_each(graph, plan, folder, on_fold, callbacks)
 
 
 def resume_cross_fit(
@@ -131,6 +134,7 @@ def resume_cross_fit(
     on_fold: Callable[[int], None] = lambda fold: None,
     on_epoch: Callable[[EpochLog], None] = lambda log: None,
     should_stop: Callable[[], bool] = lambda: False,
+    progress: bool = False,
 ) -> CrossFit:
     """Finishes an interrupted cross-fitting: finished folds are kept, a half-done one continues."""
     folder = Path(out)
@@ -149,7 +153,8 @@ def resume_cross_fit(
     for run in begun:
         hidden = run.card.hidden_fold
         check_unchanged(run, graph if hidden is None else hide_fold(graph, *hidden))
-    return _train_each(graph, plan, folder, on_fold, Callbacks(on_epoch, should_stop))
+    with follow(Callbacks(on_epoch, should_stop), visible=progress) as callbacks:
+        return _train_each(graph, plan, folder, on_fold, callbacks)
 
 
 def is_cross_fit_folder(path: Path) -> bool:
@@ -182,6 +187,7 @@ def _train_each(
     probabilities = torch.zeros(graph.num_nodes, graph.num_classes)
     for fold, part in _fold_graphs(graph, plan.folds):
         on_fold(fold)
+        callbacks.on_run(f"fold {fold}")
         part, settings = resolve_for(part, plan.settings)
         held = (graph.train_mask & ~part.train_mask).nonzero().flatten()
         folder = None if out is None else out / f"fold-{fold}"

@@ -17,8 +17,9 @@ from legnn.runs.build import check_settings
 from legnn.runs.digests import check_digest, write_digests
 from legnn.runs.folder import DataCard, RunFolder, check_free
 from legnn.runs.graphs import load_graph, load_new, reload_graph
+from legnn.runs.progress import Callbacks, follow
 from legnn.runs.result import Summary, summarize
-from legnn.runs.session import Callbacks, resolve_for, start_or_continue
+from legnn.runs.session import resolve_for, start_or_continue
 from legnn.training import EpochLog, under_torchrun
 from legnn.typed_json import read_json, write_json
 
@@ -45,6 +46,7 @@ def train_seeds(
     on_seed: Callable[[int], None] = lambda seed: None,
     on_epoch: Callable[[EpochLog], None] = lambda log: None,
     should_stop: Callable[[], bool] = lambda: False,
+    progress: bool = False,
     **overrides: Any,
 ) -> Summary:
     """Trains with the seeds `seed, seed + 1, …` and returns mean and unbiased deviation of every score.
@@ -60,19 +62,22 @@ def train_seeds(
     graph, resolved = resolve_for(graph, settings)
     check_settings(resolved, graph, DataCard.of(graph))
     chosen = [resolved.train.seed + k for k in range(seeds)]
-    callbacks = Callbacks(on_epoch, should_stop)
-    if out is None:
-        return _train_each(graph, resolved, chosen, None, on_seed, callbacks)
-    folder = Path(out)
-    with hold_folder(folder):
-        check_free(folder)
-        empty_folder(folder, keep=LOCK)
-        text = resolved.to_yaml()
-        write_digests(folder, {SETTINGS: text.encode()})
-        write_text(folder / SETTINGS, text)
-        # last: a folder without it is one whose creation was cut short
-        write_json(folder / SEEDS, SeedList(chosen))
-        return _train_each(graph, resolved, chosen, folder, on_seed, callbacks)
+    with follow(Callbacks(on_epoch, should_stop), visible=progress) as callbacks:
+        if out is None:
+            return _train_each(graph, resolved, chosen, None, on_seed, callbacks)
+        with hold_folder(Path(out)):
+            _create(Path(out), resolved, chosen)
+            return _train_each(graph, resolved, chosen, Path(out), on_seed, callbacks)
+
+
+def _create(folder: Path, settings: ResolvedSettings, seeds: list[int]) -> None:
+    check_free(folder)
+    empty_folder(folder, keep=LOCK)
+    text = settings.to_yaml()
+    write_digests(folder, {SETTINGS: text.encode()})
+    write_text(folder / SETTINGS, text)
+    # last: a folder without it is one whose creation was cut short
+    write_json(folder / SEEDS, SeedList(seeds))
 
 
 def resume_seeds(
@@ -82,13 +87,14 @@ def resume_seeds(
     on_seed: Callable[[int], None] = lambda seed: None,
     on_epoch: Callable[[EpochLog], None] = lambda log: None,
     should_stop: Callable[[], bool] = lambda: False,
+    progress: bool = False,
 ) -> Summary:
     """Finishes an interrupted run over several seeds: finished seeds are kept, a half-done one continues."""
     folder = Path(out)
     if not is_seeds_folder(folder):
         raise InputError(f"{folder} is not a folder of several seeds: it has no {SEEDS}")
-    with hold_folder(folder):
-        return _resume_each(folder, data, on_seed, Callbacks(on_epoch, should_stop))
+    with hold_folder(folder), follow(Callbacks(on_epoch, should_stop), visible=progress) as callbacks:
+        return _resume_each(folder, data, on_seed, callbacks)
 
 
 def _resume_each(folder: Path, data: Source | None, on_seed: Callable[[int], None], callbacks: Callbacks) -> Summary:
@@ -127,6 +133,7 @@ def _train_each(
     had_all = out is not None and (out / SUMMARY).is_file()
     for seed in seeds:
         on_seed(seed)
+        callbacks.on_run(f"seed {seed}")
         folder = None if out is None else out / f"seed-{seed}"
         if folder is not None and had_all and not RunFolder(folder).is_finished:
             again.append(seed)

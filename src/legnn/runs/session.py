@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,24 +20,11 @@ from legnn.locks import hold_folder
 from legnn.runs.build import check_settings, make_inference, new_trainer
 from legnn.runs.folder import DataCard, RunFolder
 from legnn.runs.graphs import load_new, reload_graph
+from legnn.runs.progress import Callbacks, follow
 from legnn.runs.resources import choose_batch, select_device
 from legnn.runs.result import Result, device_name, versions
 from legnn.runs.run import Run, predictions_table, score_splits
 from legnn.training import EpochLog, Ranks, Trainer, agent_died, join_ranks, restart_count
-
-
-def _never() -> bool:
-    return False
-
-
-class Callbacks(NamedTuple):
-    """Functions that a caller gives, all called after every epoch."""
-
-    on_epoch: Callable[[EpochLog], None]
-    should_stop: Callable[[], bool]
-    """True interrupts the run: a checkpoint is written, and it can continue later."""
-    should_finish: Callable[[], bool] = _never
-    """True ends the run as if that had been its last epoch."""
 
 
 def train(
@@ -47,6 +34,7 @@ def train(
     out: str | Path | None = None,
     on_epoch: Callable[[EpochLog], None] = lambda log: None,
     should_stop: Callable[[], bool] = lambda: False,
+    progress: bool = False,
     **overrides: Any,
 ) -> Run:
     """Trains one model with one seed, and returns the finished run.
@@ -57,6 +45,7 @@ def train(
         out: folder in which the run is kept; one that was interrupted continues with `resume(out)`.
         on_epoch: called after every epoch.
         should_stop: asked after every epoch; True writes a checkpoint and raises `Interrupted`.
+        progress: whether a line shows how far it is, in a terminal or notebook; elsewhere plain lines now and then.
         **overrides: settings by name: `train("cora", backbone="gat", as_train=True, epochs=200)`.
 
     Under `torchrun` all processes train one model together, each on its share of every mini-batch; rank zero writes,
@@ -64,10 +53,13 @@ def train(
     """
     if out is not None and restart_count() and (Path(out) / "settings.yaml").is_file():
         in_memory = None if isinstance(data, str | Path) else data
-        return resume(out, in_memory, on_epoch=on_epoch, should_stop=should_stop)
-    graph, settings = load_new((settings or Settings()).override(**overrides), data)
-    graph, resolved = resolve_for(graph, settings)
-    return start_run(graph, resolved, None if out is None else Path(out), Callbacks(on_epoch, should_stop))
+        return resume(out, in_memory, on_epoch=on_epoch, should_stop=should_stop, progress=progress)
+    settings = (settings or Settings()).override(**overrides)
+    with follow(Callbacks(on_epoch, should_stop), visible=progress) as callbacks:
+        callbacks.on_stage("reading the data")
+        graph, settings = load_new(settings, data)
+        graph, resolved = resolve_for(graph, settings)
+        return start_run(graph, resolved, None if out is None else Path(out), callbacks)
 
 
 def resolve_for(graph: GraphData, settings: Settings) -> tuple[GraphData, ResolvedSettings]:
@@ -84,6 +76,7 @@ def resume(
     *,
     on_epoch: Callable[[EpochLog], None] = lambda log: None,
     should_stop: Callable[[], bool] = lambda: False,
+    progress: bool = False,
 ) -> Run:
     """Continues an interrupted run from its last checkpoint; on the CPU, bit for bit as if it had not stopped.
 
@@ -92,8 +85,9 @@ def resume(
     run = RunFolder.open(Path(folder))
     if run.is_finished:
         return Run.open(run.path)
-    graph = reload_graph(run, data)
-    return continue_run(run, graph, Callbacks(on_epoch, should_stop))
+    with follow(Callbacks(on_epoch, should_stop), visible=progress) as callbacks:
+        callbacks.on_stage("reading the data")
+        return continue_run(run, reload_graph(run, data), callbacks)
 
 
 def start_run(
@@ -157,12 +151,14 @@ def _execute(
     device: torch.device,
     ranks: Ranks,
 ) -> Run:
+    callbacks.on_stage("preparing and compiling")
     with new_trainer(settings, graph, card, device, ranks) as trainer:
         batching, model = trainer.batching, trainer.model
         every = settings.train.checkpoint_seconds
         checkpointer = Checkpointer(trainer, folder, every, is_writer=ranks.is_rank_zero)
         checkpointer.restore()
         _fit(trainer, checkpointer, callbacks, ranks)
+        callbacks.on_stage("predicting")
         predicted = make_inference(batching, model, graph, batching.task, settings).predict().cpu()
     result = _result(graph, card, settings, trainer, predicted, checkpointer.seconds)
     predictions = predictions_table(graph, predicted)

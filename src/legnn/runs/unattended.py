@@ -13,9 +13,10 @@ from legnn.files import empty_folder
 from legnn.locks import LOCK, hold_folder
 from legnn.runs.folder import RunFolder
 from legnn.runs.graphs import check_unchanged, load_new
+from legnn.runs.progress import Callbacks
 from legnn.runs.resources import DEFAULT_BATCH
 from legnn.runs.run import Run
-from legnn.runs.session import Callbacks, start_or_continue
+from legnn.runs.session import start_or_continue
 
 FAILURE = "failure.txt"
 """File in the folder of a run that could not be trained: why."""
