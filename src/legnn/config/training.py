@@ -72,6 +72,9 @@ class TrainSettings(Section):
     )
     selection: bool = setting(True, "Training node selection; off: each shows its label and is predicted")
     device: Literal["auto", "cpu", "cuda"] = setting("auto", "Where to train; auto: on the GPU if there is one")
+    threads: int | Literal["auto"] = setting(
+        "auto", "Threads of the CPU; auto: one where an epoch is too little work to share", least=1
+    )
     precision: Literal["auto", "fp32", "tf32", "bf16"] = setting(
         "auto", "Of features and products; auto: fp32 on the CPU, tf32 on a GPU"
     )

@@ -14,6 +14,7 @@ from legnn.data.node_types import NodeTypes, TypedEdges
 from legnn.data.raw_graph import RawGraph
 from legnn.data.validation import check_edges, check_nodes
 from legnn.errors import InputError, plural
+from legnn.ops.runtime.threads import limit_threads
 
 SEED = 0
 SPARE_COLUMNS = 16
@@ -154,14 +155,22 @@ def spectral(edge_index: Tensor, num_nodes: int, channels: int, seed: int) -> Te
     basis = torch.randn(num_nodes, columns, generator=generator)
     for step in range(STEPS):
         if step % STEPS_PER_BASIS == 0:
-            basis = torch.linalg.qr(basis)[0]
+            basis = _orthogonal(basis)
         basis = torch.add(basis, operator @ basis).mul_(0.5)
-    basis = torch.linalg.qr(basis)[0]
-    # the eigenvectors within the subspace, largest eigenvalue first
-    vectors = torch.linalg.eigh((basis.T @ (operator @ basis)).double())[1].flip(1)
-    x = basis @ vectors[:, :channels].float()
+    basis = _orthogonal(basis)
+    image = operator @ basis
+    with limit_threads(1):
+        # the eigenvectors within the subspace, largest eigenvalue first
+        vectors = torch.linalg.eigh((basis.T @ image).double())[1].flip(1)
+        x = basis @ vectors[:, :channels].float()
     x *= (degree > 0)[:, None] / x.norm(dim=1, keepdim=True).clamp(min=1e-12)
     return torch.nn.functional.pad(x, (0, channels - x.size(1)))
+
+
+def _orthogonal(basis: Tensor) -> Tensor:
+    """Returns an orthonormal basis `[M, D]` of the columns, the same for any number of threads."""
+    with limit_threads(1):
+        return torch.linalg.qr(basis)[0]
 
 
 def _normalized(edge_index: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:

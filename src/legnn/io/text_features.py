@@ -53,8 +53,11 @@ class TextFeatures:
         components = min(channels, *counts.shape)
         with np.errstate(invalid="ignore"):  # equal texts have no variance, and its ratio is not used
             from sklearn.decomposition import TruncatedSVD
+            from threadpoolctl import threadpool_limits
 
-            svd = TruncatedSVD(n_components=components, random_state=seed).fit(counts)
+            # several threads of the linear algebra would add in another order
+            with threadpool_limits(1):
+                svd = TruncatedSVD(n_components=components, random_state=seed).fit(counts)
         return cls(
             vectorizer.get_feature_names_out().tolist(),
             vectorizer.idf_.astype(np.float32),

@@ -15,8 +15,9 @@ from legnn.errors import InputError, OutOfMemory, first_line
 from legnn.graph.selection import check_selection
 from legnn.nn import DataShape, Lift, Model
 from legnn.nn.lifting import check_liftable
+from legnn.ops.runtime.threads import limit_threads
 from legnn.runs.folder import DataCard, RunFolder
-from legnn.runs.resources import check_memory, explain_out_of_memory, select_device, storage_device
+from legnn.runs.resources import check_memory, cpu_threads, explain_out_of_memory, select_device, storage_device
 from legnn.training import (
     Agreement,
     ASTrain,
@@ -167,7 +168,12 @@ def new_trainer(
 ) -> Iterator[Trainer]:
     """Context in which a run trains, seeded and in its precision, with its trainer before the first epoch."""
     precision = training_precision(settings.train.precision, device)
-    with explain_out_of_memory(settings), _seeded(settings.train.seed, device), matrix_products(precision.products):
+    with (
+        explain_out_of_memory(settings),
+        _seeded(settings.train.seed, device),
+        matrix_products(precision.products),
+        limit_threads(cpu_threads(settings, graph)),
+    ):
         task = make_task(settings, graph, device)
         model = make_model(settings, card, graph.label_x)
         model.fit_inputs(graph.x, graph.node_type)

@@ -18,6 +18,10 @@ from legnn.training.ranks import under_torchrun
 DEFAULT_BATCH = 1024
 """Nodes in a step where `batch = auto` takes mini-batches: enough to keep a GPU busy, few enough for a laptop."""
 
+SMALL_EPOCH = 500_000_000
+"""Multiplications of a forward pass below which threads wait for each other longer than they work; on cores that others
+use as well, they wait a hundred times as long."""
+
 RESIDENT = 0.4
 """The part of a GPU's memory that the graph and its features may take: batches and layers need the rest."""
 
@@ -101,6 +105,20 @@ def check_memory(settings: ResolvedSettings, graph: GraphData, parameters: int) 
             f"{in_gib(needed)} and {device.type} has {in_gib(there)}; "
             f"give a smaller `hidden`, or `batch={DEFAULT_BATCH}`"
         )
+
+
+def cpu_threads(settings: ResolvedSettings, graph: GraphData) -> int:
+    """Returns the threads of a run: as given, or one for a small graph and as many as PyTorch has for others.
+
+    `auto` depends on the graph and the model alone, not on how many threads there are.
+    """
+    if settings.train.threads != "auto":
+        return settings.train.threads
+    model = settings.model
+    layers = model.layers * model.hidden * (graph.num_edges + graph.num_nodes * model.hidden)
+    # features are counted, which reads them all, only where the layers alone would not take several threads
+    is_small = layers < SMALL_EPOCH and layers + int(torch.count_nonzero(graph.x)) * model.hidden < SMALL_EPOCH
+    return 1 if is_small else torch.get_num_threads()
 
 
 @contextmanager

@@ -19,12 +19,13 @@ from legnn.datasets import Source
 from legnn.errors import InputError
 from legnn.io import TableFeatures
 from legnn.nn import Model
+from legnn.ops.runtime.threads import limit_threads
 from legnn.runs.adopt import adopt_graph
 from legnn.runs.build import make_inference, make_task, restore_model
 from legnn.runs.folder import DataCard, RunFolder
 from legnn.runs.graphs import load_graph, reload_graph
 from legnn.runs.representations import NodeRepresentations, compute_representations
-from legnn.runs.resources import explain_out_of_memory, select_device
+from legnn.runs.resources import cpu_threads, explain_out_of_memory, select_device
 from legnn.runs.result import Result
 from legnn.training import Inference, LayerWise, Scores, matrix_products, prediction_precision, score
 
@@ -118,7 +119,11 @@ class Run:
         """Context with the run's model and `graph` on a device: what computes any nodes, and what predicts them all."""
         where = select_device(device)
         precision = prediction_precision(self.settings.train.precision, where)
-        with explain_out_of_memory(self.settings), matrix_products(precision.products):
+        with (
+            explain_out_of_memory(self.settings),
+            matrix_products(precision.products),
+            limit_threads(cpu_threads(self.settings, graph)),
+        ):
             # a copy: the run's own model stays on its device
             model = deepcopy(self.model).to(where)
             task = make_task(self.settings, graph, where)

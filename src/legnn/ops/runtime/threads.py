@@ -9,8 +9,9 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -23,6 +24,17 @@ SMALL = 200_000
 
 CALLS = 4
 """Calls of the kernel for each thread: enough that no thread is idle near the end, and few enough to be cheap."""
+
+
+@contextmanager
+def limit_threads(threads: int) -> Iterator[None]:
+    """Context in which PyTorch, and so the kernels, use this many threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def run_parallel(function: Callable[..., None], cuts: Sequence[int], work: int, *arguments: Any) -> None:
