@@ -16,10 +16,12 @@ from torch import Tensor
 from legnn.config import ResolvedSettings, Settings
 from legnn.data import GraphData
 from legnn.datasets import Source
-from legnn.errors import InputError, Interrupted, plural
-from legnn.files import atomic_write
+from legnn.errors import InputError, Interrupted, plural, some_of
+from legnn.files import atomic_write, empty_folder, write_text
 from legnn.io.table_files import read_table
+from legnn.locks import LOCK, hold_folder
 from legnn.runs.build import check_settings
+from legnn.runs.digests import check_digest, write_digests
 from legnn.runs.folder import DataCard, RunFolder, check_free
 from legnn.runs.graphs import MEMORY, check_unchanged, hide_fold, load_graph, load_new
 from legnn.runs.progress import Callbacks, follow
@@ -27,7 +29,7 @@ from legnn.runs.result import MeanScores, Result, versions
 from legnn.runs.run import Run
 from legnn.runs.session import resolve_for, start_or_continue, start_run
 from legnn.training import EpochLog, Scores, assign_folds, score, under_torchrun
-from legnn.typed_json import read_json, write_json
+from legnn.typed_json import read_json, to_json, write_json
 
 PLAN, RESULT, PREDICTIONS = "cross_fit.json", "summary.json", "cross_fitted.parquet"
 
@@ -118,13 +120,20 @@ def cross_fit(
     plan = CrossFitPlan(folds=folds, preset=settings.preset, given=dict(settings.given))
     for _, part in _fold_graphs(graph, folds):
         check_settings(settings.resolve(part.facts()), part, DataCard.of(part))
-    folder = None if out is None else Path(out)
-    if folder is not None:
-        check_free(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        write_json(folder / PLAN, plan)
     with follow(Callbacks(on_epoch, should_stop), visible=progress) as callbacks:
-        return _train_each(graph, plan, folder, on_fold, callbacks)
+        if out is None:
+            return _train_each(graph, plan, None, on_fold, callbacks)
+        with hold_folder(Path(out)):
+            _create(Path(out), plan)
+            return _train_each(graph, plan, Path(out), on_fold, callbacks)
+
+
+def _create(folder: Path, plan: CrossFitPlan) -> None:
+    check_free(folder)
+    empty_folder(folder, keep=LOCK)
+    text = to_json(plan)
+    write_digests(folder, {PLAN: text.encode()})
+    write_text(folder / PLAN, text)
 
 
 def resume_cross_fit(
@@ -142,19 +151,24 @@ def resume_cross_fit(
         raise InputError(f"{folder} is not a folder of cross-fitted runs: it has no {PLAN}")
     if (folder / RESULT).is_file():
         return CrossFit.open(folder)
+    with hold_folder(folder), follow(Callbacks(on_epoch, should_stop), visible=progress) as callbacks:
+        return _resume_each(folder, data, on_fold, callbacks)
+
+
+def _resume_each(folder: Path, data: Source | None, on_fold: Callable[[int], None], callbacks: Callbacks) -> CrossFit:
     plan = read_json(folder / PLAN, CrossFitPlan)
+    check_digest(folder / PLAN)
     source = plan.settings.data.source
     if data is None and source == MEMORY:
         raise InputError(f"{folder} was trained on data in memory; give the same data again")
     begun = [RunFolder(path.parent) for path in sorted(folder.glob("fold-*/settings.yaml"))]
-    # what was fitted to the texts for the first fold holds for all
-    text = begun[0].text_features if begun else None
-    graph = load_graph(plan.settings.data, source if data is None else data, text)
+    # what was fitted to the tables for the first fold holds for all
+    fitted = begun[0].table_features if begun else None
+    graph = load_graph(plan.settings.data, source if data is None else data, fitted)
     for run in begun:
         hidden = run.card.hidden_fold
         check_unchanged(run, graph if hidden is None else hide_fold(graph, *hidden))
-    with follow(Callbacks(on_epoch, should_stop), visible=progress) as callbacks:
-        return _train_each(graph, plan, folder, on_fold, callbacks)
+    return _train_each(graph, plan, folder, on_fold, callbacks)
 
 
 def is_cross_fit_folder(path: Path) -> bool:
@@ -263,5 +277,4 @@ def _absent_classes(graph: GraphData, folds: int) -> list[str]:
     absent = [str(name) for c, name in enumerate(graph.class_names) if fold[y == c].unique().numel() == 1]
     if not absent:
         return []
-    more = "" if len(absent) <= 5 else f" and {len(absent) - 5} more"
-    return [f"All training nodes of {', '.join(absent[:5])}{more} are in one fold, whose model cannot predict them."]
+    return [f"All training nodes of {some_of(absent)} are in one fold, whose model cannot predict them."]
