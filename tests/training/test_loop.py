@@ -22,7 +22,7 @@ def test_of_equally_accurate_epochs_the_one_with_the_smaller_loss_is_kept():
     assert not stopper.improves(3, 0.5, 0.9), "an exact tie keeps the earlier epoch"
     assert not stopper.improves(4, 0.4, 0.1)
     assert stopper.improves(5, 0.6, 9.0)
-    assert (stopper.best_epoch, stopper.best_accuracy, stopper.best_loss) == (5, 0.6, 9.0)
+    assert (stopper.best_epoch, stopper.best_score, stopper.best_loss) == (5, 0.6, 9.0)
 
 
 def test_with_ties_latest_an_equally_accurate_epoch_is_better_and_patience_starts_anew():
@@ -43,6 +43,34 @@ def test_a_run_keeps_the_epoch_that_its_ties_say():
     assert len(tied) > 1
     assert run.result.best_epoch == tied[-1]
     assert run.result.epochs == min(tied[-1] + 12, 60)
+
+
+@pytest.mark.parametrize("choose_by", ["accuracy", "macro_f1", "loss"])
+def test_the_best_epoch_is_the_one_that_choose_by_says(choose_by):
+    logs = []
+    options = {"epochs": 40, "hidden": 8, "lr": 0.05, "patience": 40}
+    run = legnn.train(small_data(120), choose_by=choose_by, on_epoch=logs.append, **options)
+    keys = {
+        "accuracy": lambda log: (log.val_accuracy, -log.val_loss),
+        "macro_f1": lambda log: (log.val_macro_f1, -log.val_loss),
+        "loss": lambda log: -log.val_loss,
+    }
+    assert run.result.best_epoch == max(logs, key=keys[choose_by]).epoch
+    assert run.settings.train.choose_by == choose_by
+
+
+def test_epochs_chosen_by_loss_are_not_those_chosen_by_accuracy():
+    found = set()
+    for choose_by in ("accuracy", "loss"):
+        found.add(legnn.train(small_data(120), choose_by=choose_by, epochs=40, hidden=8, lr=0.05).result.best_epoch)
+    assert len(found) == 2
+
+
+def test_a_score_over_a_split_that_lacks_a_class_says_so():
+    data = small_data()
+    data.test_mask &= data.y != 1
+    assert "the test split has no nodes of 1 of 3 classes: 1." in legnn.train(data, epochs=2, hidden=8).result.notes
+    assert not any("no nodes of" in note for note in legnn.train(small_data(), epochs=2, hidden=8).result.notes)
 
 
 def test_training_stops_after_patience_epochs_without_a_better_one():

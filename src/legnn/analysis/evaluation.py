@@ -5,19 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from torch import Tensor
 
 from legnn.analysis.calibration import brier_score, expected_calibration_error
-from legnn.data import GraphData
+from legnn.data.summary import missing_class_notes
 from legnn.datasets import Source
 from legnn.errors import plural
 from legnn.runs import Ensemble, Run
-from legnn.runs.run import SPLITS, score_splits
+from legnn.runs.run import score_splits
 from legnn.training import Scores
 from legnn.training.inference import class_and_confidence
-
-NAMES = 5
-"""Most names of classes in a note."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +67,7 @@ def evaluate_run(run: Run | Ensemble, data: Source | None = None, *, device: str
     y, p = graph.y[nodes].numpy(), probabilities[nodes].numpy()
     classes, confidence = predicted[nodes].numpy().T
     confusion = confusion_matrix(classes.astype(np.int64), y, graph.num_classes)
-    notes = _missing_classes(graph)
+    notes = missing_class_notes(graph)
     if not has_test:
         known = plural(len(y), "labeled node")
         notes.append(f"there is no test split; classes and calibration are of {known} outside the training split.")
@@ -106,16 +102,3 @@ def class_scores(confusion: np.ndarray, names: list[str | int | float]) -> list[
         ClassScores(name=name, precision=precision, recall=recall, f1=f1, support=count)
         for name, precision, recall, f1, count in zip(*columns, strict=True)
     ]
-
-
-def _missing_classes(graph: GraphData) -> list[str]:
-    """A note for each split that has nodes, but not of every class."""
-    notes = []
-    for split in SPLITS:
-        mask: Tensor = getattr(graph, f"{split}_mask")
-        count = np.bincount(graph.y[mask].numpy(), minlength=graph.num_classes)
-        missing = [str(name) for name, nodes in zip(graph.class_names, count, strict=True) if not nodes]
-        if missing and count.any():
-            names = ", ".join(missing[:NAMES]) + (", …" if len(missing) > NAMES else "")
-            notes.append(f"the {split} split has no nodes of {len(missing)} of {graph.num_classes} classes: {names}.")
-    return notes

@@ -48,7 +48,7 @@ class TrainSettings(Section):
     seed: int = setting(0, "Seed of the weights, the dropout and the training node selection", least=0)
     epochs: int = setting(500, "Most epochs", least=1, chosen="by graph")
     patience: int = setting(
-        100, "Epochs without a better validation accuracy before training stops", least=1, chosen="by graph"
+        100, "Epochs without a better one on validation before training stops", least=1, chosen="by graph"
     )
     lr: float = setting(
         0.01, "Adam's learning rate, which falls along a half cosine to a hundredth", above=0, chosen="by graph"
@@ -59,8 +59,11 @@ class TrainSettings(Section):
         least=1,
         chosen="by graph",
     )
+    choose_by: Literal["accuracy", "macro_f1", "loss"] = setting(
+        "accuracy", "Metric of validation by which the best epoch is chosen; macro_f1: every class counts alike"
+    )
     ties: Literal["loss", "latest"] = setting(
-        "loss", "Of equally accurate epochs on validation, the one with the smaller loss or the latest is kept"
+        "loss", "Of equally good epochs on validation, the one with the smaller loss or the latest is kept"
     )
     weight_decay: float = setting(0.0, "L2 penalty on the projection of the features", least=0, chosen="by graph")
     layer_decay: float = setting(0.0, "L2 penalty on all other weights", least=0, chosen="by graph")

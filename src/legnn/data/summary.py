@@ -1,4 +1,4 @@
-"""The columns of the paper's table of data sets."""
+"""The columns of the paper's table of data sets, and notes on what scores are of."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 CHUNK = 1 << 22
 """Edges whose classes are gathered together: a copy for all of them would be as large as the graph."""
+
+NAMES = 5
+"""Most names of classes in a note."""
 
 MOST_NODES = 50_000
 LEAST_EDGES = 40
@@ -38,6 +41,19 @@ def statistics(graph: GraphData) -> Statistics:
         test_percent=test,
         homophily=graph.provenance.homophily,
     )
+
+
+def missing_class_notes(graph: GraphData) -> list[str]:
+    """A note for each split that has nodes, but not of every class: its scores say nothing of the others."""
+    notes = []
+    for split, mask in (("train", graph.train_mask), ("val", graph.val_mask), ("test", graph.test_mask)):
+        count = torch.bincount(graph.y[mask], minlength=graph.num_classes)
+        missing = [str(graph.class_names[c]) for c in (count == 0).nonzero().flatten().tolist()]
+        if missing and len(missing) < graph.num_classes:
+            more = f" and {len(missing) - NAMES} more" if len(missing) > NAMES else ""
+            names = ", ".join(missing[:NAMES]) + more
+            notes.append(f"the {split} split has no nodes of {len(missing)} of {graph.num_classes} classes: {names}.")
+    return notes
 
 
 def train_homophily(adjacency: Adjacency, train_mask: Tensor, y: Tensor) -> float | None:

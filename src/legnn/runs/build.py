@@ -158,6 +158,7 @@ def make_trainer(model: Model, task: Task, settings: ResolvedSettings, dtype: to
         epochs=train.epochs,
         patience=train.patience,
         cosine_steps=train.cosine_steps,
+        choose_by=train.choose_by,
         ties=train.ties,
     )
 

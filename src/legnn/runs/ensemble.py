@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from legnn.data import GraphData
+from legnn.data.summary import missing_class_notes
 from legnn.datasets import Source
 from legnn.errors import InputError
 from legnn.io import read_predictions, write_predictions
@@ -191,7 +192,7 @@ class Ensemble:
             device=device_name(select_device(device)),
             precision=precisions.pop() if len(precisions) == 1 else "mixed",
             versions=versions(),
-            notes=[*graph.notes, *notes],
+            notes=[*graph.notes, *notes, *missing_class_notes(graph)],
         )
 
 

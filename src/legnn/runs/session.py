@@ -14,6 +14,7 @@ from torch import Tensor
 
 from legnn.config import ResolvedSettings, Settings
 from legnn.data import GraphData
+from legnn.data.summary import missing_class_notes
 from legnn.datasets import Source
 from legnn.errors import InputError, Interrupted
 from legnn.locks import hold_folder
@@ -247,5 +248,5 @@ def _result(
         device=device_name(trainer.batching.device),
         precision=settings.train.precision,
         versions=versions(),
-        notes=card.notes,
+        notes=[*card.notes, *missing_class_notes(graph)],
     )

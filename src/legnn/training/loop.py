@@ -15,7 +15,10 @@ from legnn.training.protocols import Batching, TrainMetrics, ValMetrics
 from legnn.training.schedule import CosineSchedule
 
 Ties = Literal["loss", "latest"]
-"""Which of equally accurate epochs is the best: the one with the smaller loss, or the latest."""
+"""Which of equally good epochs is the best: the one with the smaller loss, or the latest."""
+
+ChooseBy = Literal["accuracy", "macro_f1", "loss"]
+"""The metric of validation by which an epoch is the best."""
 
 
 @dataclass(frozen=True)
@@ -40,27 +43,33 @@ class EpochLog:
     pseudo_labels: int | None
     pseudo_label_accuracy: float | None
 
+    def val_score(self, by: ChooseBy) -> float | None:
+        """The metric of validation that an epoch is chosen by, larger for a better epoch."""
+        if by == "loss":
+            return None if self.val_loss is None else -self.val_loss
+        return self.val_macro_f1 if by == "macro_f1" else self.val_accuracy
+
 
 @dataclass
 class EarlyStopping:
-    """Keeps the best epoch by validation accuracy; without validation, the latest."""
+    """Keeps the best epoch by a score of validation, such as its accuracy; without validation, the latest."""
 
     patience: int
     ties: Ties = "loss"
     best_epoch: int = 0
-    best_accuracy: float = -1.0
+    best_score: float = -math.inf
     best_loss: float = math.inf
 
-    def improves(self, epoch: int, accuracy: float | None, loss: float | None) -> bool:
+    def improves(self, epoch: int, score: float | None, loss: float | None) -> bool:
         """Record an epoch; returns whether it is the best so far."""
-        if accuracy is None or loss is None:
+        if score is None or loss is None:
             self.best_epoch = epoch
             return True
-        better = accuracy > self.best_accuracy
-        if accuracy == self.best_accuracy:
+        better = score > self.best_score
+        if score == self.best_score:
             better = self.ties == "latest" or loss < self.best_loss
         if better:
-            self.best_epoch, self.best_accuracy, self.best_loss = epoch, accuracy, loss
+            self.best_epoch, self.best_score, self.best_loss = epoch, score, loss
         return better
 
     def is_over(self, epoch: int) -> bool:
@@ -76,7 +85,8 @@ class Trainer:
         epochs: the most there can be.
         patience: epochs without a better one before training stops.
         cosine_steps: steps of the optimizer over which the learning rate falls, or epoch by epoch over all `epochs`.
-        ties: which of equally accurate epochs is kept.
+        choose_by: the metric of validation by which an epoch is the best.
+        ties: which of equally good epochs is kept.
     """
 
     def __init__(
@@ -87,6 +97,7 @@ class Trainer:
         epochs: int,
         patience: int,
         cosine_steps: int | Literal["epochs"] = "epochs",
+        choose_by: ChooseBy = "accuracy",
         ties: Ties = "loss",
     ) -> None:
         self.batching, self.model, self.device = batching, batching.model, batching.device
@@ -99,6 +110,7 @@ class Trainer:
         train = batching.task.train
         self.shown_at_inference = train if self.model.uses_labels else train[:0]
         self.epoch = 0
+        self.choose_by = choose_by
         self.stopper = EarlyStopping(patience, ties)
         self.best = _copy(self.model.state_dict())
 
@@ -111,7 +123,7 @@ class Trainer:
         while self.epoch < self.epochs and not self.stopper.is_over(self.epoch):
             trained = self.train_epoch()
             log = self._log(trained, self._validate())
-            if self.stopper.improves(self.epoch, log.val_accuracy, log.val_loss):
+            if self.stopper.improves(self.epoch, log.val_score(self.choose_by), log.val_loss):
                 self.best = _copy(self.model.state_dict())
             if after_epoch(log):
                 break
