@@ -178,6 +178,20 @@ def ensemble(command, tables):
     return "auto"
 
 
+def test_predict_adds_labels_and_probabilities_where_asked(command, tables):
+    command("train", tables, "--out", "run", *QUICK)
+    assert command("predict", "run", "--top", "2", "--out", "top.csv").code == 0
+    top = pd.read_csv("top.csv")
+    assert top.columns.tolist()[4:] == ["label", "prediction_2", "confidence_2"]
+    assert command("predict", "run", "--probabilities", "--out", "all.parquet").code == 0
+    every = pd.read_parquet("all.parquet")
+    assert every.columns.tolist()[4:] == ["label", "p_class 0", "p_class 1", "p_class 2"]
+    known = every["split"] != ""
+    assert every["label"].notna().tolist() == known.tolist()
+    assert read_predictions("run/predictions.parquet").columns.tolist() == ["id", "prediction", "confidence", "split"]
+    refused(command("predict", "run", "--top", "2", "--probabilities"), "--top adds", "give one of the two")
+
+
 def test_an_ensemble_predicts_like_a_run(command, tables, ensemble):
     before = Path("auto/predictions.parquet").read_bytes()
     done = command("predict", ensemble)

@@ -31,6 +31,19 @@ def test_predictions_come_back_as_they_went(ids, predicted, suffix, tmp_path):
     assert list(path.parent.iterdir()) == [path]
 
 
+@pytest.mark.parametrize("suffix", [".parquet", ".csv"])
+def test_labels_and_probabilities_are_written_beside_predictions(suffix, tmp_path):
+    path = tmp_path / f"predictions{suffix}"
+    base = {"id": [3, 1], "prediction": ["a", "b"], "confidence": [0.75, 0.5], "split": ["test", ""]}
+    frame = pd.DataFrame({**base, "label": pd.Series(["a", None], dtype=object), "p_a": [0.75, 0.5]})
+    write_predictions(path, frame)
+    written = pd.read_parquet(path) if suffix == ".parquet" else pd.read_csv(path)
+    assert written.columns.tolist() == frame.columns.tolist()
+    assert written["label"].isna().tolist() == [False, True]
+    assert written["p_a"].tolist() == [0.75, 0.5]
+    assert read_predictions(path).columns.tolist() == list(base)
+
+
 def test_predictions_go_to_tables_alone(tmp_path):
     with pytest.raises(InputError, match=r"\.parquet or a \.csv"):
         write_predictions(tmp_path / "predictions.txt", pd.DataFrame())

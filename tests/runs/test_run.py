@@ -51,6 +51,36 @@ def test_probabilities_are_those_of_the_predictions(runs):
     assert np.array_equal(table.max(axis=1).to_numpy(), trained.predictions["confidence"].to_numpy())
 
 
+def test_predictions_hold_the_probability_of_every_class_where_asked(runs):
+    trained, opened = runs
+    table = opened.predict(small_data(), probabilities=True)
+    base = ["id", "prediction", "confidence", "split"]
+    assert table.columns.tolist() == [*base, "label", "p_0", "p_1", "p_2"]
+    pd.testing.assert_frame_equal(table[base], trained.predictions, check_exact=True)
+    assert np.array_equal(table[["p_0", "p_1", "p_2"]].to_numpy(), trained.predict_proba().to_numpy())
+
+
+def test_the_top_classes_are_the_most_probable_in_order(runs):
+    trained, _ = runs
+    table, every = trained.predict(top=2), trained.predict_proba()
+    assert table.columns.tolist()[-3:] == ["label", "prediction_2", "confidence_2"]
+    assert np.array_equal(table["confidence_2"], np.sort(every.to_numpy(), axis=1)[:, -2])
+    assert (table["prediction"] != table["prediction_2"]).all()
+    assert trained.predict(top=9).columns.tolist()[-2:] == ["prediction_3", "confidence_3"], "there are three classes"
+
+
+def test_labels_beside_predictions_are_the_true_ones_where_known(runs):
+    labels = runs[0].predict(top=1)["label"].tolist()
+    assert labels == [None if c < 0 else c for c in small_data().y.tolist()]
+
+
+def test_columns_that_cannot_be_are_refused(runs):
+    with pytest.raises(InputError, match="give one of the two"):
+        runs[0].predict(top=2, probabilities=True)
+    with pytest.raises(InputError, match="top must be at least 1, got 0"):
+        runs[0].predict(top=0)
+
+
 def test_it_evaluates_to_its_result(runs):
     trained, opened = runs
     for scores in (trained.evaluate(), opened.evaluate(small_data())):

@@ -13,7 +13,10 @@ import typer
 from legnn.config import SECTIONS, SETTINGS
 from legnn.config.fields import Setting
 
-ARGUMENTS = ("budget", "config", "cross_fit", "data", "jobs", "out", "preset", "resume", "seeds", "trials")
+ARGUMENTS = (
+    *("budget", "config", "cross_fit", "data", "jobs", "out", "preset", "probabilities", "resume", "seeds", "top"),
+    "trials",
+)
 """Names in messages of the library that are options and no settings."""
 
 Command = Callable[..., None]

@@ -17,6 +17,10 @@ def predict(
     run: Annotated[Path, argument(_RUN)],
     data: Annotated[str | None, option(_DATA)] = None,
     out: Annotated[Path | None, option("File for the predictions, .parquet or .csv")] = None,
+    top: Annotated[int | None, option("Add the true label and this many most probable classes [1]")] = None,
+    probabilities: Annotated[
+        bool, option("Add the true label and the probability of every class", "--probabilities")
+    ] = False,
     **given: Any,
 ) -> None:
     """Predict every node with a finished run or an ensemble, none from its own label.
@@ -34,7 +38,7 @@ def predict(
         if isinstance(found, Ensemble):
             raise InputError(f"{run} joins runs that have a post-processing each; leave {flag(min(given))} out")
         found = found.with_postprocess(given.pop("postprocess", found.settings.model.postprocess), **given)
-    table = found.predict(data, **device)
+    table = found.predict(data, top=top, probabilities=probabilities, **device)
     place = out or (run / "predictions.parquet" if is_as_trained else Path("predictions.parquet"))
     write_predictions(place, table)
     show_predictions(table, place)

@@ -15,21 +15,22 @@ COLUMNS = ("id", "prediction", "confidence", "split")
 
 
 def write_predictions(path: str | Path, table: pd.DataFrame) -> None:
-    """Writes `id`, `prediction`, `confidence` and `split` to a `.parquet` or `.csv` file, atomically.
+    """Writes `id`, `prediction`, `confidence`, `split` and what columns there are beside them, atomically.
 
-    Ids and predictions keep the type of the user's tables, so that they can be joined.
+    To a `.parquet` or a `.csv` file. Ids, predictions and labels keep the type of the user's tables, so that they can
+    be joined.
     """
     path = _table_path(path)
     with atomic_write(path) as file:
         if path.suffix == ".parquet":
-            columns = pa.table({name: _array(table[name].to_numpy()) for name in COLUMNS})
+            columns = pa.table({name: _array(table[name].to_numpy()) for name in table.columns})
             pq.write_table(columns, file, write_page_checksum=True)
         else:
-            table.to_csv(file, columns=list(COLUMNS), index=False)
+            table.to_csv(file, index=False)
 
 
 def read_predictions(path: str | Path) -> pd.DataFrame:
-    """Reads what `write_predictions` wrote: columns `id`, `prediction`, `confidence` and `split`."""
+    """Reads of what `write_predictions` wrote the columns `id`, `prediction`, `confidence` and `split`."""
     path = _table_path(path)
     table = read_table(path, keys=["id", "prediction", "split"])
     missing = [name for name in COLUMNS if name not in table.names]

@@ -26,11 +26,12 @@ from legnn.data.summary import missing_class_notes
 from legnn.datasets import Source
 from legnn.errors import InputError
 from legnn.io import read_predictions, write_predictions
+from legnn.runs.class_columns import check_columns
 from legnn.runs.folder import ENSEMBLE, DataCard, RunFolder
 from legnn.runs.graphs import reload_graph
 from legnn.runs.resources import select_device
 from legnn.runs.result import Result, device_name, versions
-from legnn.runs.run import Run, predictions_table, probabilities_table, score_splits
+from legnn.runs.run import Run, predictions_of, predictions_table, probabilities_table, score_splits
 from legnn.runs.seeds import SEEDS, is_seeds_folder, seed_folders
 from legnn.training import Scores
 from legnn.training.inference import class_and_confidence
@@ -131,12 +132,17 @@ class Ensemble:
         seconds = sum(run.result.seconds for run in self._distinct_runs)
         return self._to_result(*self.probabilities(), seconds, device="auto")
 
-    def predict(self, data: Source | None = None, *, device: str = "auto") -> pd.DataFrame:
+    def predict(
+        self, data: Source | None = None, *, top: int | None = None, probabilities: bool = False, device: str = "auto"
+    ) -> pd.DataFrame:
         """Returns id, prediction, confidence and split of every node of the labeled type; as in `Run.predict`.
 
         No prediction depends on the node's own label, since no member's does.
         """
+        has_more = check_columns(top, probabilities)
         graph, p = self.probabilities(data, device=device)
+        if has_more:
+            return predictions_of(graph, p, top=top)
         return predictions_table(graph, class_and_confidence(p))
 
     def predict_proba(self, data: Source | None = None, *, device: str = "auto") -> pd.DataFrame:

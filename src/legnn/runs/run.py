@@ -22,12 +22,14 @@ from legnn.nn import Model
 from legnn.ops.runtime.threads import limit_threads
 from legnn.runs.adopt import adopt_graph
 from legnn.runs.build import make_inference, make_task, restore_model
+from legnn.runs.class_columns import check_columns, class_columns
 from legnn.runs.folder import DataCard, RunFolder
 from legnn.runs.graphs import load_graph, reload_graph
 from legnn.runs.representations import NodeRepresentations, compute_representations
 from legnn.runs.resources import cpu_threads, explain_out_of_memory, select_device
 from legnn.runs.result import Result
 from legnn.training import Inference, LayerWise, Scores, matrix_products, prediction_precision, score
+from legnn.training.inference import class_and_confidence
 
 SPLITS = ("train", "val", "test")
 
@@ -70,18 +72,26 @@ class Run:
             raise InputError(f"{unknown[0]} is no setting of post-processing; there are {' and '.join(allowed)}")
         return replace(self, settings=self.settings.override(postprocess=postprocess, **settings))
 
-    def predict(self, data: Source | None = None, *, device: str = "auto") -> pd.DataFrame:
+    def predict(
+        self, data: Source | None = None, *, top: int | None = None, probabilities: bool = False, device: str = "auto"
+    ) -> pd.DataFrame:
         """Returns id, prediction, confidence and split of every node of the labeled type.
 
         Args:
             data: any graph with the features and classes of the run, such as its own grown by nodes and edges. Nodes
                 of the run are recognized by their ids and keep their split; any other node that has a label and is not
                 marked val or test shows it. None for the run's own graph.
+            top: adds `label`, the true class where it is known, and the classes after the most probable one with their
+                probabilities: `prediction_2`, `confidence_2` and so on up to this many.
+            probabilities: adds `label` and the probability of every class, `p_CLASS`.
             device: `auto`, `cpu` or `cuda`.
 
         No prediction depends on the node's own label.
         """
+        has_more = check_columns(top, probabilities)
         graph = self.load_graph(data)
+        if has_more:
+            return predictions_of(graph, self._infer(graph, device, Inference.predict_proba), top=top)
         return predictions_table(graph, self._infer(graph, device, Inference.predict))
 
     def predict_proba(self, data: Source | None = None, *, device: str = "auto") -> pd.DataFrame:
@@ -196,6 +206,12 @@ def predictions_table(graph: GraphData, predicted: Tensor) -> pd.DataFrame:
     )
     table.attrs["notes"] = list(graph.notes)
     return table
+
+
+def predictions_of(graph: GraphData, p: Tensor, *, top: int | None = None) -> pd.DataFrame:
+    """Returns the table of predictions with the columns of `class_columns`, from probabilities `[M, C]`."""
+    more = class_columns(graph, p, _target_rows(graph), top=top)
+    return pd.concat([predictions_table(graph, class_and_confidence(p)), more], axis=1)
 
 
 def probabilities_table(graph: GraphData, probabilities: Tensor) -> pd.DataFrame:
