@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         TrainSettings,
     )
     from legnn.data import GraphData, statistics
-    from legnn.datasets import CATALOG, load, prepare_folder
+    from legnn.datasets import CATALOG, from_arrays, load, prepare_folder
     from legnn.errors import InputError, Interrupted
     from legnn.graph import Adjacency, LabelGraph, select_training_nodes
     from legnn.nn import LEGNN, lift, lifted, register_backbone
@@ -47,7 +47,7 @@ _HOME = {
     "automl.tune": "TuneResult tune",
     "config": "DataSettings GraphFacts ModelSettings ResolvedSettings SelfTrainingSettings Settings TrainSettings",
     "data": "GraphData statistics",
-    "datasets": "CATALOG load prepare_folder",
+    "datasets": "CATALOG from_arrays load prepare_folder",
     "errors": "InputError Interrupted",
     "graph": "Adjacency LabelGraph select_training_nodes",
     "nn": "LEGNN lift lifted register_backbone",
@@ -79,6 +79,7 @@ __all__ = [
     "TuneResult",
     "auto",
     "cross_fit",
+    "from_arrays",
     "lift",
     "lifted",
     "load",

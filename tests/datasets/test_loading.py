@@ -61,7 +61,7 @@ def test_an_option_that_cannot_be_meant_is_refused(options, message):
 
 
 def test_an_object_of_another_kind_is_refused():
-    with pytest.raises(InputError, match="a HeteroData or DataSettings, got dict"):
+    with pytest.raises(InputError, match=r"or two frames \(nodes, edges\), got dict"):
         load({})
 
 

@@ -51,7 +51,7 @@ def raw_from_pyg(
         fields["y"] = torch.full((len(fields["x"]),), -1)
     for field, value in fields.items():
         if value is None:
-            raise InputError(f"{name} has no {field}; a Data must have y [M] and edge_index [2, E]")
+            raise InputError(f"{name} has no {field}; a graph must have y [M] and edge_index [2, E]")
         if not isinstance(value, Tensor):
             raise InputError(f"{field} of {name} is a {type(value).__name__}; it must be a tensor")
     y = conversion.to_classes(fields["y"], name)

@@ -1,5 +1,6 @@
-"""The named data sets, and `load`: from a name, a folder or a PyG object to one validated graph."""
+"""The named data sets, and `load`: from a name, a folder or an object in memory to one validated graph."""
 
+from legnn.datasets.arrays import from_arrays
 from legnn.datasets.catalog import CATALOG, NamedSet
 from legnn.datasets.download import without_downloads
 from legnn.datasets.loading import Source, check_prepared, check_source, load, prepare_folder, table_folders
@@ -12,6 +13,7 @@ __all__ = [
     "check_prepared",
     "check_source",
     "data_folder",
+    "from_arrays",
     "load",
     "prepare_folder",
     "table_folders",

@@ -1,16 +1,17 @@
-"""`load`: from a name, a folder of tables or a PyG object to one validated `GraphData`."""
+"""`load`: from a name, a folder of tables or an object in memory to one validated `GraphData`."""
 
 import os
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from torch_geometric.data import Data, HeteroData
+from torch_geometric.data import Data, Dataset, HeteroData
 
 from legnn.config.data import DataSettings
 from legnn.data import GraphData
 from legnn.data.pyg import raw_from_pyg
 from legnn.datasets.catalog import CATALOG, NamedSet
+from legnn.datasets.objects import FORMS, NetworkXGraph, is_frames, is_in_memory, read_frames, to_pyg
 from legnn.errors import InputError, did_you_mean, plural
 from legnn.files import data_folder
 from legnn.io.prepared import check_loaded, check_place, is_unfinished, read_prepared, write_prepared
@@ -20,7 +21,9 @@ from legnn.io.tables import read_table_folder
 from legnn.io.typed_tables import has_types, read_typed_folder
 from legnn.locks import hold_folder
 
-Source: TypeAlias = str | Path | Data | HeteroData | GraphData | DataSettings
+Source: TypeAlias = (
+    str | Path | Data | HeteroData | GraphData | DataSettings | Dataset | NetworkXGraph | tuple[Any, ...]
+)
 
 
 def load(
@@ -34,8 +37,10 @@ def load(
     """Loads a graph, checks it, and builds its adjacency.
 
     Args:
-        source: name in the catalog, folder of tables or prepared folder (its path, or its name under `LEGNN_DATA`), a
-            `Data` or `HeteroData` in memory (left unchanged), settings, or a `GraphData`, which is returned.
+        source: name in the catalog, folder of tables or prepared folder (its path, or its name under `LEGNN_DATA`),
+            settings, a `GraphData`, which is returned, or a graph in memory, which is left unchanged: a `Data` or
+            `HeteroData`, a PyG data set of one graph, a NetworkX graph (nodes with `x`, `label` or `y`, `split`), a
+            tuple `(edges, x, y)` as in `from_arrays`, or two frames `(nodes, edges)` with the columns of the tables.
         training: False for a graph that is only predicted: labels and splits may be missing, and none is drawn.
         table_features: fitted on other tables, by which the columns of these become features.
         target_type: of several node types, the one to be predicted; None for the one that has labels.
@@ -48,9 +53,12 @@ def load(
     if isinstance(source, GraphData):
         check_loaded(source.name, source, settings, target_type, table_features)
         return source
-    if isinstance(source, Data | HeteroData):
+    if is_frames(source):
+        raw = read_frames(*source, settings, table_features, training=training)
+        return GraphData.from_raw(raw, replace(settings, source=raw.name), training=training)
+    if (in_memory := to_pyg(source)) is not None:
         _refuse_text(settings, f"a {type(source).__name__} in memory")
-        return GraphData.from_pyg(source, training=training, target_type=target_type, **options)
+        return GraphData.from_pyg(in_memory, training=training, target_type=target_type, **options)
     if settings.source in CATALOG and not isinstance(source, Path):
         return _load_named(CATALOG[settings.source], settings)
     folder = _existing_folder(settings.source)
@@ -105,14 +113,11 @@ def _settings(source: Source, options: dict[str, Any]) -> DataSettings:
             raise InputError(f"unknown option {name!r}{did_you_mean(name, known)}; choose from {', '.join(known)}")
     if isinstance(source, DataSettings):
         return replace(source, **options)
-    if isinstance(source, Data | HeteroData | GraphData):
-        return DataSettings(**options)
     if isinstance(source, str | Path):
         return DataSettings(source=str(source), **options)
-    raise InputError(
-        f"source must be a name, a folder, a GraphData, a Data, a HeteroData or DataSettings, got "
-        f"{type(source).__name__}"
-    )
+    if isinstance(source, GraphData) or is_in_memory(source):
+        return DataSettings(**options)
+    raise InputError(f"source must be a name, a folder, a GraphData, {FORMS}, got {type(source).__name__}")
 
 
 def _load_named(entry: NamedSet, settings: DataSettings) -> GraphData:

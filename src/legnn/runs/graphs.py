@@ -9,6 +9,7 @@ from typing import Any
 from legnn.config import SETTINGS, DataSettings, Settings
 from legnn.data import GraphData
 from legnn.datasets import CATALOG, Source, load
+from legnn.datasets.objects import is_frames
 from legnn.errors import InputError
 from legnn.files import data_folder
 from legnn.io import TableFeatures
@@ -40,9 +41,11 @@ def load_graph(
     """Loads `data` with a run's settings of the data, and `options` of `legnn.load`."""
     if isinstance(data, str | Path):
         return load(replace(settings, source=_source_name(data)), table_features=table_features, **options)
-    # a graph in memory has no text column: its features are there
-    given = {name: value for name, value in asdict(settings).items() if name not in ("source", "text")}
-    return load(data, **given, **options)
+    # a graph in memory has no text column, unless it is frames: its features are there
+    has_text = is_frames(data)
+    given = {name: value for name, value in asdict(settings).items() if has_text or name != "text"}
+    given.pop("source")
+    return load(data, table_features=table_features if has_text else None, **given, **options)
 
 
 def reload_graph(run: RunFolder, data: Source | None = None) -> GraphData:

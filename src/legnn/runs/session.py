@@ -41,7 +41,8 @@ def train(
     """Trains one model with one seed, and returns the finished run.
 
     Args:
-        data: name from the catalog, folder of tables, prepared folder, PyG `Data` or `HeteroData`, or `GraphData`.
+        data: name from the catalog, folder of tables, prepared folder, `GraphData`, PyG `Data`, `HeteroData` or data
+            set of one graph, NetworkX graph, `(edges, x, y)`, or frames `(nodes, edges)`; see `load`.
         settings: all settings in one object.
         out: folder in which the run is kept; one that was interrupted continues with `resume(out)`.
         on_epoch: called after every epoch.

@@ -1,0 +1,164 @@
+"""Graphs as other libraries hold them, in the forms that `load` reads: NetworkX, PyG's data sets, tuples, frames."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Protocol, TypeGuard
+
+import numpy as np
+import pandas as pd
+import torch
+from scipy import sparse
+from torch_geometric.data import Data, Dataset, HeteroData
+
+from legnn.config.data import DataSettings
+from legnn.data.raw_graph import RawGraph
+from legnn.datasets.arrays import EdgeArrays, from_arrays
+from legnn.errors import InputError, plural
+from legnn.io.table_features import TableFeatures
+from legnn.io.tables import read_table_folder
+
+FORMS = "a Data, a HeteroData, a PyG data set, a NetworkX graph, (edges, x, y) or two frames (nodes, edges)"
+
+
+class NetworkXGraph(Protocol):
+    """What is read of a graph of NetworkX, which need not be installed."""
+
+    name: str
+    nodes: Any
+    edges: Any
+
+    def is_directed(self) -> bool:
+        """Whether an edge has a direction."""
+
+
+def is_networkx(source: object) -> bool:
+    """Whether `source` is a graph of NetworkX, which is imported if there is one."""
+    networkx = sys.modules.get("networkx")
+    return networkx is not None and isinstance(source, networkx.Graph)
+
+
+def is_frames(source: object) -> TypeGuard[tuple[pd.DataFrame, pd.DataFrame]]:
+    """Whether `source` is two frames, of nodes and of edges."""
+    return isinstance(source, tuple) and len(source) == 2 and all(isinstance(one, pd.DataFrame) for one in source)
+
+
+def is_in_memory(source: object) -> bool:
+    """Whether `source` is an object that holds a graph, or a part of one."""
+    kinds = (Data, HeteroData, Dataset, tuple, np.ndarray, torch.Tensor, pd.DataFrame)
+    return isinstance(source, kinds) or sparse.issparse(source) or is_networkx(source)
+
+
+def to_pyg(source: Any) -> Data | HeteroData | None:
+    """Returns a graph in memory as PyG has it; None where `source` is a name, a folder or settings.
+
+    Raises `InputError` for an object that lacks something, with what would be right.
+    """
+    if not is_in_memory(source):
+        return None
+    if isinstance(source, Data | HeteroData):
+        return source
+    if isinstance(source, Dataset):
+        return _of_dataset(source)
+    if is_networkx(source):
+        return _of_networkx(source)
+    if isinstance(source, tuple):
+        if len(source) not in (2, 3):
+            raise InputError(f"a tuple of {len(source)} is no graph; give (edges, x, y), or two frames (nodes, edges)")
+        return from_arrays(*source)
+    raise InputError(
+        f"a {type(source).__name__} alone is no graph with features and labels; give (edges, x, y), or two frames "
+        "(nodes, edges)"
+    )
+
+
+def read_frames(
+    nodes: pd.DataFrame,
+    edges: pd.DataFrame,
+    settings: DataSettings,
+    table_features: TableFeatures | None,
+    *,
+    training: bool = True,
+) -> RawGraph:
+    """Returns the graph of two frames, with the columns that the tables `nodes` and `edges` of a folder have."""
+    with TemporaryDirectory() as folder:
+        # through files: frames are read exactly as tables are
+        for name, frame in (("nodes", nodes), ("edges", edges)):
+            frame = frame.set_axis([str(column) for column in frame.columns], axis=1)
+            try:
+                frame.to_parquet(Path(folder, f"{name}.parquet"), index=False)
+            except (ValueError, TypeError, ArithmeticError) as error:
+                why = str(error).splitlines()[0]
+                raise InputError(f"the frame of {name} is no table ({why}); give a column one type") from None
+        try:
+            raw = read_table_folder(Path(folder), settings, table_features, training=training)
+        except InputError as error:
+            # the place of the files says nothing to whom gave frames
+            words = str(error).replace(f"{folder}/", "").replace(folder, "the graph")
+            raise InputError(words.replace(".parquet", "")) from None
+    return replace(raw, name="the graph", notes=[note.replace(".parquet", "") for note in raw.notes])
+
+
+def _of_dataset(source: Dataset) -> Data | HeteroData:
+    if len(source) != 1:
+        raise InputError(
+            f"the data set holds {plural(len(source), 'graph')}, and one graph is trained on; give one of them, "
+            "such as dataset[0]"
+        )
+    graph: Data | HeteroData = source[0]
+    name = getattr(source, "name", None)
+    if isinstance(name, str) and graph.get("name") is None:
+        graph = graph.clone() if isinstance(graph, HeteroData) else Data(**graph.to_dict())
+        graph.name = name
+    return graph
+
+
+def _of_networkx(source: NetworkXGraph) -> Data:
+    name = source.name or "the graph"
+    nodes = list(source.nodes)
+    if not nodes:
+        raise InputError(f"{name} has no nodes; a graph needs some")
+    place = {node: row for row, node in enumerate(nodes)}
+    ends = [(place[u], place[v], about.get("weight", 1)) for u, v, about in source.edges(data=True)]
+    if not source.is_directed():
+        # an edge without a direction is one in each; a self-loop is one
+        ends += [(target, origin, weight) for origin, target, weight in ends if origin != target]
+    index = torch.tensor([one[:2] for one in ends], dtype=torch.long).reshape(-1, 2).T.contiguous()
+    weight = torch.tensor([float(one[2]) for one in ends])
+    edges = EdgeArrays(index, None if bool((weight == 1).all()) else weight)
+    columns = {key: [about.get(key) for _, about in source.nodes(data=True)] for key in ("x", "label", "y", "split")}
+    given = {key: values for key, values in columns.items() if any(value is not None for value in values)}
+    x = _node_vectors(given["x"], nodes, name) if "x" in given else None
+    is_numbered = all(isinstance(node, int) and not isinstance(node, bool) for node in nodes)
+    return from_arrays(
+        edges,
+        x,
+        given.get("label", given.get("y")),
+        split=given.get("split"),
+        node_id=nodes if is_numbered else np.array([str(node) for node in nodes], dtype=object),
+        name=name,
+    )
+
+
+def _node_vectors(values: list[Any], nodes: list[Any], name: str) -> np.ndarray:
+    """`[M, F]` from the attribute x of each node, a vector or a number."""
+    missing = [node for node, value in zip(nodes, values, strict=True) if value is None]
+    if missing:
+        raise InputError(
+            f"{plural(len(missing), 'node')} of {name} without the attribute x, the first is {missing[0]!r}; "
+            "give every node its features, or none"
+        )
+    try:
+        rows = [np.atleast_1d(np.asarray(value, dtype=np.float32)) for value in values]
+    except (TypeError, ValueError):
+        raise InputError(f"x of {name} does not hold numbers alone; it must be a vector of them") from None
+    for node, row in zip(nodes, rows, strict=True):
+        if row.shape != rows[0].shape or row.ndim != 1:
+            raise InputError(
+                f"x of node {node!r} of {name} has the shape {list(row.shape)}, and that of the first node "
+                f"{list(rows[0].shape)}; they must be vectors of one length"
+            )
+    return np.stack(rows)
