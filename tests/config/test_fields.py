@@ -1,5 +1,6 @@
 """Declarations of settings: what is generated from them agrees with them."""
 
+import pydoc
 import subprocess
 import sys
 from dataclasses import fields
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import legnn
 from legnn.config import SECTIONS, SETTINGS, settings_table
 from legnn.config.model import BACKBONES, register_choice
 
@@ -58,3 +60,13 @@ def test_a_choice_is_listed_once():
     before = list(BACKBONES)
     register_choice(BACKBONES, "gcn")
     assert before == BACKBONES
+
+
+def test_help_of_what_takes_settings_lists_them_all():
+    for function in (legnn.train, legnn.train_seeds):
+        text = pydoc.render_doc(function, renderer=pydoc.plaintext)
+        assert all(f"{name}: {one.help}" in text for name, one in SETTINGS.items() if name != "source")
+        assert "choose_by: " in text
+        assert "(accuracy | macro_f1 | loss) [accuracy]" in text
+        assert text.index("on_epoch: ") < text.index("Training:"), "after the arguments"
+    assert "    seed: Seed of the weights" not in (legnn.auto.__doc__ or ""), "its own argument"

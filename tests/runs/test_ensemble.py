@@ -51,6 +51,15 @@ def mean_by_hand(folder, data=None) -> pd.DataFrame:
     return 0.5 * gcn.predict_proba(data) + 0.2 * smooth.predict_proba(data) + 0.3 * mlp.predict_proba(data)
 
 
+def test_an_ensemble_is_shown_as_one_short_paragraph_and_adds_columns_like_a_run(made):
+    ensemble = legnn.open_run(made / "auto")
+    assert repr(ensemble).startswith("Ensemble of 3 members on tables (40 nodes, 3 classes); test accuracy 0.")
+    assert len(repr(ensemble)) < 400
+    table = ensemble.predict(probabilities=True)
+    found = table[[f"p_class {c}" for c in range(3)]].to_numpy()
+    np.testing.assert_allclose(found, ensemble.predict_proba().to_numpy(), atol=1e-6)
+
+
 def test_probabilities_are_the_tempered_weighted_mean_of_the_members(made):
     ensemble = legnn.open_run(made / "auto")
     expected = mean_by_hand(made / "auto") ** (1 / 1.7)

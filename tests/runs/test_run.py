@@ -120,3 +120,14 @@ def test_a_split_without_nodes_has_no_scores(runs):
     data = small_data()
     data.y[data.test_mask] = -1
     assert runs[1].evaluate(data)["test"] is None
+
+
+def test_a_run_is_shown_as_one_short_paragraph(runs):
+    opened = runs[1]
+    for run in runs:
+        assert "\n" not in repr(run)
+        assert len(repr(run)) < 300
+        assert " on small (40 nodes, 3 classes); test accuracy 0." in repr(run)
+        assert "best epoch" in repr(run)
+    assert repr(opened).endswith(f"kept in {opened.folder}.")
+    assert repr(legnn.train(small_data(), **QUICK)).endswith("; in memory.")

@@ -18,6 +18,7 @@ from legnn.automl.search import Plan, Row, Search
 from legnn.automl.sharing import WAIT_SECONDS, Share, meet, without_torchrun
 from legnn.config import SETTINGS, DataSettings, Settings
 from legnn.config.candidates import CANDIDATES
+from legnn.config.docstrings import lists_settings
 from legnn.config.duration import parse_duration
 from legnn.config.portfolio import learned_portfolio
 from legnn.data import GraphData
@@ -50,6 +51,7 @@ class SearchCard:
     seed: int
 
 
+@lists_settings(without=("source", "seed"))
 def auto(
     data: Source,
     *,

@@ -14,6 +14,7 @@ from legnn.automl.held_out import require_validation
 from legnn.automl.journal import open_study
 from legnn.automl.study import Running, Space, Study, Trial, Tuned
 from legnn.config import ResolvedSettings, Settings
+from legnn.config.docstrings import lists_settings
 from legnn.data import GraphData
 from legnn.datasets import Source
 from legnn.errors import InputError, Interrupted
@@ -64,6 +65,7 @@ class TuneResult:
         return pd.DataFrame(rows)
 
 
+@lists_settings(without=("source", "seed"))
 def tune(
     data: Source = "digits",
     settings: Settings | None = None,

@@ -24,14 +24,14 @@ from torch import Tensor
 from legnn.data import GraphData
 from legnn.data.summary import missing_class_notes
 from legnn.datasets import Source
-from legnn.errors import InputError
+from legnn.errors import InputError, plural
 from legnn.io import read_predictions, write_predictions
 from legnn.runs.class_columns import check_columns
 from legnn.runs.folder import ENSEMBLE, DataCard, RunFolder
 from legnn.runs.graphs import reload_graph
 from legnn.runs.resources import select_device
 from legnn.runs.result import Result, device_name, versions
-from legnn.runs.run import Run, predictions_of, predictions_table, probabilities_table, score_splits
+from legnn.runs.run import Run, describe, predictions_of, predictions_table, probabilities_table, score_splits
 from legnn.runs.seeds import SEEDS, is_seeds_folder, seed_folders
 from legnn.training import Scores
 from legnn.training.inference import class_and_confidence
@@ -91,6 +91,11 @@ class Ensemble:
     """One for each member, with its post-processing; members of the same folder share the model."""
     about: EnsembleCard
     folder: Path
+
+    def __repr__(self) -> str:
+        # the scores of several seeds would have to be computed
+        result = self.result if self._is_kept else None
+        return describe(f"Ensemble of {plural(len(self.members), 'member')}", self.card, result, self.folder)
 
     @classmethod
     def open(cls, folder: str | Path) -> Ensemble:

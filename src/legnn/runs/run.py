@@ -16,7 +16,7 @@ from torch import Tensor
 from legnn.config import DataSettings, ResolvedSettings
 from legnn.data import GraphData
 from legnn.datasets import Source
-from legnn.errors import InputError
+from legnn.errors import InputError, plural
 from legnn.io import TableFeatures
 from legnn.nn import Model
 from legnn.ops.runtime.threads import limit_threads
@@ -54,6 +54,12 @@ class Run:
     """Where it was saved, if it was."""
     graph: GraphData | None = field(default=None, repr=False)
     """Its own graph, where it is in memory."""
+
+    def __repr__(self) -> str:
+        model = self.settings.model
+        what = f"{model.labels} {model.backbone}" if model.architecture == "legnn" else model.architecture
+        as_train = " with AS-Train" if self.settings.self_training.as_train else ""
+        return describe(f"Run of {what}{as_train}", self.card, self.result, self.folder)
 
     @classmethod
     def open(cls, folder: str | Path) -> Run:
@@ -186,6 +192,17 @@ class Run:
         if self.graph is not None:
             return cast("TableFeatures | None", self.graph.table_features)
         return None if self.folder is None else RunFolder(self.folder).table_features
+
+
+def describe(what: str, card: DataCard, result: Result | None, folder: Path | None) -> str:
+    """Returns a short paragraph: what was trained on which data, its scores, and where it is kept."""
+    parts = [f"{what} on {card.name} ({plural(card.nodes, 'node')}, {len(card.classes)} classes)"]
+    if result is not None:
+        scores = {"test accuracy": result.test, "validation accuracy": result.val}
+        parts += [", ".join(f"{name} {one.accuracy:.4f}" for name, one in scores.items() if one is not None)]
+        best = f"best epoch {result.best_epoch} of {result.epochs}" if result.best_epoch else f"{result.epochs} epochs"
+        parts += [f"{best}, {result.parameters:,} parameters, {result.seconds:.1f} s on {result.device}"]
+    return "; ".join(filter(None, [*parts, "in memory" if folder is None else f"kept in {folder}"])) + "."
 
 
 def predictions_table(graph: GraphData, predicted: Tensor) -> pd.DataFrame:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from legnn.config import ResolvedSettings, Settings
+from legnn.config.docstrings import lists_settings
 from legnn.data import GraphData
 from legnn.datasets import Source
 from legnn.errors import InputError, Interrupted
@@ -37,6 +38,7 @@ class SeedList:
             raise InputError("seeds are one or more different numbers from 0 up")
 
 
+@lists_settings()
 def train_seeds(
     data: Source = "digits",
     settings: Settings | None = None,

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from legnn.config import ResolvedSettings, Settings
+from legnn.config.docstrings import lists_settings
 from legnn.data import GraphData
 from legnn.data.summary import missing_class_notes
 from legnn.datasets import Source
@@ -28,6 +29,7 @@ from legnn.runs.run import Run, predictions_table, score_splits
 from legnn.training import EpochLog, Ranks, Trainer, agent_died, join_ranks, restart_count
 
 
+@lists_settings()
 def train(
     data: Source = "digits",
     settings: Settings | None = None,
