@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from legnn.data import GraphData, statistics
     from legnn.datasets import CATALOG, from_arrays, load, prepare_folder
     from legnn.errors import InputError, Interrupted
+    from legnn.estimator import AutoLEGNNClassifier, LEGNNClassifier
     from legnn.graph import Adjacency, LabelGraph, select_training_nodes
     from legnn.nn import LEGNN, lift, lifted, register_backbone
     from legnn.runs import (
@@ -49,6 +50,7 @@ _HOME = {
     "data": "GraphData statistics",
     "datasets": "CATALOG from_arrays load prepare_folder",
     "errors": "InputError Interrupted",
+    "estimator": "AutoLEGNNClassifier LEGNNClassifier",
     "graph": "Adjacency LabelGraph select_training_nodes",
     "nn": "LEGNN lift lifted register_backbone",
     "runs": "CrossFit Ensemble Result Run RunFolder Summary cross_fit open_run resume train train_seeds",
@@ -59,6 +61,7 @@ __all__ = [
     "CATALOG",
     "LEGNN",
     "Adjacency",
+    "AutoLEGNNClassifier",
     "CrossFit",
     "DataSettings",
     "Ensemble",
@@ -66,6 +69,7 @@ __all__ = [
     "GraphFacts",
     "InputError",
     "Interrupted",
+    "LEGNNClassifier",
     "LabelGraph",
     "ModelSettings",
     "ResolvedSettings",

@@ -114,6 +114,8 @@ def number_labels(y: Any) -> Labels:
     if known.dtype.kind == "O":
         # numbers among None are numbers again; numbers among texts are texts
         known = known.astype(str) if any(isinstance(value, str) for value in known) else np.array(known.tolist())
+    if known.dtype.kind == "f" and not np.isfinite(known).all():
+        raise InputError("y holds infinite numbers; it must hold a class for each node")
     if known.dtype.kind == "f" and np.array_equal(known, np.trunc(known)):
         # NaN among whole numbers has made them floats
         known = known.astype(np.int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,7 +17,7 @@ from torch_geometric.data import Data, Dataset, HeteroData
 
 from legnn.config.data import DataSettings
 from legnn.data.raw_graph import RawGraph
-from legnn.datasets.arrays import EdgeArrays, from_arrays
+from legnn.datasets.arrays import EdgeArrays, edge_arrays, from_arrays
 from legnn.errors import InputError, plural
 from legnn.io.table_features import TableFeatures
 from legnn.io.tables import read_table_folder
@@ -102,6 +103,24 @@ def read_frames(
     return replace(raw, name="the graph", notes=[note.replace(".parquet", "") for note in raw.notes])
 
 
+def edges_among(graph: Any, rows: int) -> EdgeArrays:
+    """Returns the edges of a graph whose nodes are `rows` rows of a table: an array, a matrix, NetworkX or `Data`.
+
+    The nodes of NetworkX are the rows in their order, or row numbers where they are whole numbers below `rows`.
+    """
+    if not is_networkx(graph):
+        return edge_arrays(graph, rows)
+    nodes = list(graph.nodes)
+    if all(isinstance(node, int) and 0 <= node < rows for node in nodes):
+        return _networkx_edges(graph, {node: node for node in nodes})
+    if len(nodes) != rows:
+        raise InputError(
+            f"the graph has {plural(len(nodes), 'node')} and the table {plural(rows, 'row')}; give a node for each "
+            "row, or number the nodes by rows"
+        )
+    return _networkx_edges(graph, {node: row for row, node in enumerate(nodes)})
+
+
 def _of_dataset(source: Dataset) -> Data | HeteroData:
     if len(source) != 1:
         raise InputError(
@@ -121,14 +140,7 @@ def _of_networkx(source: NetworkXGraph) -> Data:
     nodes = list(source.nodes)
     if not nodes:
         raise InputError(f"{name} has no nodes; a graph needs some")
-    place = {node: row for row, node in enumerate(nodes)}
-    ends = [(place[u], place[v], about.get("weight", 1)) for u, v, about in source.edges(data=True)]
-    if not source.is_directed():
-        # an edge without a direction is one in each; a self-loop is one
-        ends += [(target, origin, weight) for origin, target, weight in ends if origin != target]
-    index = torch.tensor([one[:2] for one in ends], dtype=torch.long).reshape(-1, 2).T.contiguous()
-    weight = torch.tensor([float(one[2]) for one in ends])
-    edges = EdgeArrays(index, None if bool((weight == 1).all()) else weight)
+    edges = _networkx_edges(source, {node: row for row, node in enumerate(nodes)})
     columns = {key: [about.get(key) for _, about in source.nodes(data=True)] for key in ("x", "label", "y", "split")}
     given = {key: values for key, values in columns.items() if any(value is not None for value in values)}
     x = _node_vectors(given["x"], nodes, name) if "x" in given else None
@@ -141,6 +153,16 @@ def _of_networkx(source: NetworkXGraph) -> Data:
         node_id=nodes if is_numbered else np.array([str(node) for node in nodes], dtype=object),
         name=name,
     )
+
+
+def _networkx_edges(source: NetworkXGraph, place: Mapping[Any, int]) -> EdgeArrays:
+    ends = [(place[u], place[v], about.get("weight", 1)) for u, v, about in source.edges(data=True)]
+    if not source.is_directed():
+        # an edge without a direction is one in each; a self-loop is one
+        ends += [(target, origin, weight) for origin, target, weight in ends if origin != target]
+    index = torch.tensor([one[:2] for one in ends], dtype=torch.long).reshape(-1, 2).T.contiguous()
+    weight = torch.tensor([float(one[2]) for one in ends])
+    return EdgeArrays(index, None if bool((weight == 1).all()) else weight)
 
 
 def _node_vectors(values: list[Any], nodes: list[Any], name: str) -> np.ndarray:

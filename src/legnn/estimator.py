@@ -1,0 +1,252 @@
+"""`LEGNNClassifier` and `AutoLEGNNClassifier`: runs with the conventions of scikit-learn."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from inspect import Parameter, Signature
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
+from torch_geometric.data import Data
+
+from legnn.automl.automatic import auto
+from legnn.config import SETTINGS, DataSettings, Settings
+from legnn.config.docstrings import lists_settings
+from legnn.data.splits import MASKS, draw_split
+from legnn.datasets.arrays import EdgeArrays, Labels, number_labels
+from legnn.datasets.objects import edges_among
+from legnn.errors import InputError
+from legnn.runs import Result
+from legnn.runs.fitted import FittedGraph
+from legnn.runs.graphs import load_new
+from legnn.runs.session import Callbacks, resolve_for, start_run
+
+WITHOUT = ("seed", "checkpoint_seconds", "label_edges", "shared_projection")
+"""Settings that an estimator has no use for, or another name: the seed is `random_state`."""
+OF_DATA = ("undirected", "remove_duplicates", "self_loops")
+TAKEN = [one.name for one in SETTINGS.values() if one.name not in WITHOUT and one.section != DataSettings.name] + list(
+    OF_DATA
+)
+"""Settings that are parameters of an estimator."""
+_SECTIONS = ("model", "train", "self_training")
+
+Kind = TypeVar("Kind", bound=type)
+
+
+def _with_parameters(**own: Any) -> Callable[[Kind], Kind]:
+    """Gives a class parameters of its own, with their defaults, and the settings, which None leaves open."""
+    defaults = {**own, **dict.fromkeys(TAKEN)}
+    every = [Parameter(name, Parameter.KEYWORD_ONLY, default=default) for name, default in defaults.items()]
+    signature = Signature([Parameter("self", Parameter.POSITIONAL_OR_KEYWORD), *every])
+
+    def decorate(kind: Kind) -> Kind:
+        def __init__(self: Any, **parameters: Any) -> None:  # noqa: N807 (it becomes the class's)
+            bound = signature.bind(self, **parameters)
+            bound.apply_defaults()
+            for name in defaults:
+                setattr(self, name, bound.arguments[name])
+
+        # scikit-learn reads the parameters of an estimator from the signature of its constructor
+        __init__.__signature__ = signature  # type: ignore[attr-defined]
+        kind.__init__ = __init__  # type: ignore[misc]
+        return lists_settings(*_SECTIONS, without=WITHOUT)(kind)
+
+    return decorate
+
+
+class _GraphClassifier(ClassifierMixin, BaseEstimator):
+    """What both classifiers share: the graph of the rows, the split, predictions of new rows."""
+
+    n_neighbors: int
+    validation_fraction: float
+    random_state: Any
+    device: str | None
+
+    def fit(self, X: Any, y: Any, graph: Any = None) -> Any:
+        """Trains on rows `X` `[n, F]`, of which some or all have a class in `y` `[n]`, and returns itself.
+
+        Args:
+            X: features; unlabeled rows are part of the graph, too.
+            y: classes; -1, NaN or None is unlabeled. `validation_fraction` of the labeled rows of each class choose the
+                best epoch; the others are trained on.
+            graph: edges among the rows: an array `[2, E]` or `[E, 2]`, a SciPy matrix, a NetworkX graph or a PyG
+                `Data`; None for edges from the `n_neighbors` nearest rows.
+        """
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float32, ensure_min_samples=2)
+        x = torch.from_numpy(np.array(X.toarray() if sparse.issparse(X) else X))
+        labels = self._labels(X, y)
+        seed = self._seed()
+        edges = _edges_from_neighbors(self._nearest(x)) if graph is None else edges_among(graph, len(x))
+        masks = dict(zip(MASKS, self._draw(labels, seed), strict=True))
+        number = torch.from_numpy(labels.y)
+        data = Data(x=x, y=number, edge_index=edges.edge_index, edge_weight=edges.weight, **masks)
+        data.class_names = labels.names.tolist()
+        self.classes_ = labels.names
+        self._fitted, predicted, self.result_ = self._train(data, seed)
+        self._has_graph = graph is not None
+        place = {name: c for c, name in enumerate(data.class_names)}
+        found = np.array([place[name] for name in predicted])
+        self.transduction_ = self.classes_[np.where(labels.y >= 0, labels.y, found)]
+        return self
+
+    def predict_proba(self, X: Any, graph: Any = None) -> np.ndarray:
+        """Returns the probabilities `[n, C]` of the classes `classes_` for rows `X`.
+
+        Fitted without a graph, a row is joined to the `n_neighbors` nearest rows of `fit`, and does not depend on the
+        other rows of `X`. Fitted with a graph, `X` is that of `fit`, and none of its rows is predicted from its own
+        label; or `X` is other rows, with their edges as `graph`, in which the rows of `fit` come first: 0 to n - 1 are
+        those of `fit`, and those of `X` follow.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float32)
+        x = torch.from_numpy(np.array(X.toarray() if sparse.issparse(X) else X))
+        device, known = self.device or "auto", self._fitted.data.x
+        if graph is not None:
+            edges = edges_among(graph, len(known) + len(x))
+            found = self._fitted.predict_grown(x, edges, device)
+        elif not self._has_graph:
+            found = self._fitted.predict_joined(x, self._nearest(known, x), device)
+        elif torch.equal(x, known):
+            found = self._fitted.predict_own(device)
+        else:
+            raise InputError(
+                "it was fitted with a graph, and these rows are not those of fit; give their edges as graph, in which "
+                f"the {len(known)} rows of fit come first"
+            )
+        return np.asarray(found.numpy())
+
+    def predict(self, X: Any, graph: Any = None) -> np.ndarray:
+        """Returns the most probable class of each row; arguments as in `predict_proba`."""
+        probabilities = self.predict_proba(X, graph)
+        return np.asarray(self.classes_[probabilities.argmax(1)])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    @abstractmethod
+    def _train(self, data: Data, seed: int) -> tuple[FittedGraph, Any, Result]:
+        """Returns what was trained, the class of every row, and the scores."""
+
+    @property
+    def _given(self) -> dict[str, Any]:
+        return {name: value for name in TAKEN if (value := getattr(self, name)) is not None}
+
+    def _seed(self) -> int:
+        if isinstance(self.random_state, int | np.integer):
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _labels(self, X: Any, y: Any) -> Labels:
+        name = type(self).__name__
+        if y is None:
+            raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None.")
+        y = column_or_1d(np.array(y, dtype=object) if isinstance(y, list) else y, warn=True)
+        check_consistent_length(X, y)
+        labels = number_labels(y)
+        check_classification_targets(labels.names[labels.y[labels.y >= 0]])
+        if len(labels.names) < 2:
+            there = (
+                "no row has a label"
+                if len(labels.names) == 0
+                else f"every label is {labels.names.tolist()[0]!r}: 1 class"
+            )
+            raise InputError(f"{there}; {name} needs two classes or more")
+        return labels
+
+    def _draw(self, labels: Labels, seed: int) -> Any:
+        if not 0 < self.validation_fraction < 1:
+            raise InputError(f"validation_fraction must be above 0 and below 1, got {self.validation_fraction!r}")
+        size = np.bincount(labels.y[labels.y >= 0])
+        val = np.clip(np.rint(self.validation_fraction * size).astype(np.int64), 1, None)
+        # a class of one row is trained on
+        val = np.minimum(val, size - 1)
+        if not val.any():
+            raise InputError("every class has one labeled row; one of them needs two, to choose the best epoch by")
+        return draw_split(torch.from_numpy(labels.y), size - val, val, seed)
+
+    def _nearest(self, known: torch.Tensor, x: torch.Tensor | None = None) -> np.ndarray:
+        """`[n, k]` the nearest of the rows `known` of each row of `x`; for None, of those rows, without themselves."""
+        if not isinstance(self.n_neighbors, int | np.integer) or self.n_neighbors < 1:
+            raise InputError(f"n_neighbors must be a whole number above 0, got {self.n_neighbors!r}")
+        number = min(int(self.n_neighbors), len(known) - (x is None))
+        # on one thread: which of equally near rows is taken depends on their number
+        with threadpool_limits(1):
+            index = NearestNeighbors(n_neighbors=number).fit(known.numpy())
+            found = index.kneighbors(None if x is None else x.numpy(), return_distance=False)
+        return np.asarray(found)
+
+
+def _edges_from_neighbors(neighbors: np.ndarray) -> EdgeArrays:
+    rows = np.arange(len(neighbors)).repeat(neighbors.shape[1])
+    return EdgeArrays(torch.from_numpy(np.stack([neighbors.flatten(), rows])))
+
+
+@_with_parameters(preset="recommended", n_neighbors=10, validation_fraction=0.2, random_state=0)
+class LEGNNClassifier(_GraphClassifier):
+    """Trains one model on rows and the graph among them, as `legnn.train` does, and predicts rows that join it.
+
+    >>> LEGNNClassifier(hidden=64, epochs=100).fit(X, y).predict(X_new)
+    >>> LEGNNClassifier().fit(X, y, graph=adjacency).transduction_
+
+    Args:
+        preset: chooses the settings that are left open.
+        n_neighbors: edges to a row, from the rows nearest to it, where `fit` gets no graph, and to new rows.
+        validation_fraction: of the labeled rows of a class, those by which the best epoch is chosen.
+        random_state: seed of the weights, of dropout and of the validation rows; None for a new one in each `fit`.
+
+    Attributes: `classes_`, `n_features_in_`, `transduction_` (the class of every row of `fit`: the given one, else the
+    predicted one) and `result_` (scores of the run).
+    """
+
+    preset: str
+
+    def _train(self, data: Data, seed: int) -> tuple[FittedGraph, Any, Result]:
+        settings = Settings(preset=self.preset).override(**self._given, seed=seed)
+        graph, resolved = resolve_for(*load_new(settings, data))
+        run = start_run(graph, resolved, None, Callbacks(lambda log: None, lambda: False))
+        return FittedGraph(data, [run], [1.0]), run.predictions["prediction"], run.result
+
+
+@_with_parameters(
+    budget="1m", n_neighbors=10, validation_fraction=0.2, random_state=0, single=False, jobs=None, only=None
+)
+class AutoLEGNNClassifier(_GraphClassifier):
+    """Searches models for rows and the graph among them, as `legnn.auto` does; for the rest like `LEGNNClassifier`.
+
+    >>> AutoLEGNNClassifier(budget="2m").fit(X, y).predict(X_new)
+
+    Args:
+        budget: seconds of a `fit`, or a time such as `"90s"` or `"10m"`.
+        n_neighbors: as in `LEGNNClassifier`, like the two that follow.
+        validation_fraction: of the labeled rows of a class, those by which models are chosen.
+        random_state: seed of the models, the search and the validation rows.
+        single: keep the best single model in the place of an ensemble.
+        jobs: processes that train at a time; None for one a core.
+        only: names of candidates in the place of the portfolio.
+    """
+
+    budget: float | str
+    single: bool
+    jobs: int | None
+    only: list[str] | None
+
+    def _train(self, data: Data, seed: int) -> tuple[FittedGraph, Any, Result]:
+        options = {name: getattr(self, name) for name in ("budget", "single", "jobs", "only")}
+        with TemporaryDirectory() as folder:
+            ensemble = auto(data, out=Path(folder) / "search", seed=seed, **options, **self._given)
+            predicted, result = ensemble.predictions["prediction"], ensemble.result
+            weights = [member.weight for member in ensemble.members]
+            return FittedGraph(data, ensemble.runs, weights, ensemble.about.temperature), predicted, result
