@@ -17,7 +17,7 @@ import legnn
 from legnn.errors import InputError
 from legnn.runs import Member, write_ensemble
 from legnn.runs import run as run_module
-from legnn.runs.ensemble import temper
+from legnn.training.inference import temper
 
 QUICK = {"epochs": 3, "hidden": 8, "folds": 3, "preset": "simple"}
 PLAIN = {"postprocess": "none", "propagation_steps": 50, "propagation_alpha": 0.9}

@@ -18,7 +18,6 @@ from functools import cached_property
 from pathlib import Path
 
 import pandas as pd
-import torch
 from torch import Tensor
 
 from legnn.data import GraphData
@@ -34,7 +33,7 @@ from legnn.runs.result import Result, device_name, versions
 from legnn.runs.run import Run, describe, predictions_of, predictions_table, probabilities_table, score_splits
 from legnn.runs.seeds import SEEDS, is_seeds_folder, seed_folders
 from legnn.training import Scores
-from legnn.training.inference import class_and_confidence
+from legnn.training.inference import class_and_confidence, temper
 from legnn.typed_json import read_json, write_json
 
 
@@ -205,14 +204,6 @@ class Ensemble:
             versions=versions(),
             notes=[*graph.notes, *notes, *missing_class_notes(graph)],
         )
-
-
-def temper(probabilities: Tensor, temperature: float) -> Tensor:
-    """`p_c^{1/T} / Σ_d p_d^{1/T}` in each row of `[n, C]`, which keeps the order of the classes; zeros stay zeros."""
-    tiny = torch.finfo(probabilities.dtype).tiny
-    # relative to the largest, whose power is 1: no row underflows
-    powers = (probabilities / probabilities.amax(-1, keepdim=True).clamp(min=tiny)).pow(1 / temperature)
-    return powers / powers.sum(-1, keepdim=True).clamp(min=tiny)
 
 
 def write_ensemble(

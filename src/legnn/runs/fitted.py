@@ -21,9 +21,9 @@ from legnn.data import GraphData
 from legnn.datasets.arrays import EdgeArrays
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.runs.build import make_model
-from legnn.runs.ensemble import temper
 from legnn.runs.graphs import load_graph
 from legnn.runs.run import Run
+from legnn.training.inference import temper
 
 ARRAYS = ("x", "y", "edge_index", "edge_weight", "train_mask", "val_mask", "test_mask")
 

@@ -29,6 +29,14 @@ def class_and_confidence(probabilities: Tensor) -> Tensor:
     return torch.stack([y.double(), p.double()], 1)
 
 
+def temper(probabilities: Tensor, temperature: float) -> Tensor:
+    """`p_c^{1/T} / Σ_d p_d^{1/T}` in each row of `[n, C]`, which keeps the order of the classes; zeros stay zeros."""
+    tiny = torch.finfo(probabilities.dtype).tiny
+    # relative to the largest, whose power is 1: no row underflows
+    powers = (probabilities / probabilities.amax(-1, keepdim=True).clamp(min=tiny)).pow(1 / temperature)
+    return powers / powers.sum(-1, keepdim=True).clamp(min=tiny)
+
+
 def to_class_and_confidence(logits: Tensor) -> Tensor:
     """`[n, 2]` the most probable class and its probability."""
     return class_and_confidence(to_probabilities(logits))
