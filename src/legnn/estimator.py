@@ -30,7 +30,8 @@ from legnn.errors import InputError
 from legnn.runs import Result
 from legnn.runs.fitted import FittedGraph
 from legnn.runs.graphs import load_new
-from legnn.runs.session import Callbacks, resolve_for, start_run
+from legnn.runs.progress import Callbacks
+from legnn.runs.session import resolve_for, start_run
 
 WITHOUT = ("seed", "checkpoint_seconds", "label_edges", "shared_projection")
 """Settings that an estimator has no use for, or another name: the seed is `random_state`."""
