@@ -40,12 +40,12 @@ _guard = threading.Lock()
 def hold_folder(folder: Path, *, again: bool = False) -> Iterator[None]:
     """Within it this thread is the only writer to `folder`, which is made if it is not there; raises `FolderInUse`.
 
-    Readers ask for nothing. A folder that was made and left empty is removed.
+    Readers ask for nothing. Folders that were made and left empty are removed.
 
     Args:
         again: whether the thread may hold it already, as a part of the work that locked it.
     """
-    made = not folder.exists()
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
     if not made and not folder.is_dir():
         raise InputError(f"{folder} is already there and is a file; give another folder")
     folder.mkdir(parents=True, exist_ok=True)
@@ -117,7 +117,7 @@ def _in_use(folder: Path, who: str) -> FolderInUse:
     return FolderInUse(f"{who} is writing to {folder}; wait until it has ended, or give another folder as `out`")
 
 
-def _release(key: Path, held: _Held, *, made: bool) -> None:
+def _release(key: Path, held: _Held, *, made: list[Path]) -> None:
     with _guard:
         held.depth -= 1
         if held.depth or _held.get(key) is not held:
@@ -127,8 +127,8 @@ def _release(key: Path, held: _Held, *, made: bool) -> None:
             # while it is held: nobody else has locked the file that is removed
             if _is_at(key / LOCK, held.file):
                 (key / LOCK).unlink()
-            if made:
-                key.rmdir()
+            for path in made:
+                path.rmdir()
         os.close(held.file)
 
 

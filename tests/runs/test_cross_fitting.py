@@ -100,7 +100,15 @@ def test_every_training_node_is_predicted_once_by_the_run_of_its_fold(tmp_path):
         assert again["prediction"].tolist() == rows["prediction"].tolist()
         assert np.allclose(again["confidence"], rows["confidence"], atol=1e-5)
     names = sorted(path.name for path in (tmp_path / "runs").iterdir())
-    assert names == ["cross_fit.json", "cross_fitted.parquet", "fold-0", "fold-1", "fold-2", "summary.json"]
+    assert names == [
+        "cross_fit.json",
+        "cross_fitted.parquet",
+        "digests.json",
+        "fold-0",
+        "fold-1",
+        "fold-2",
+        "summary.json",
+    ]
     opened = CrossFit.open(tmp_path / "runs")
     assert opened.result == found.result
     assert opened.predictions.astype(object).equals(table.astype(object))
@@ -160,5 +168,5 @@ def test_the_folder_says_what_it_is(tmp_path):
     assert json.loads((tmp_path / "runs" / "cross_fit.json").read_text())["folds"] == 2
     with pytest.raises(InputError, match="holds a run for each fold; name one of them: fold-0, fold-1"):
         legnn.Run.open(tmp_path / "runs")
-    with pytest.raises(InputError, match="is already there"):
+    with pytest.raises(InputError, match="holds a finished run"):
         legnn.cross_fit(small_data(), folds=2, out=tmp_path / "runs", **QUICK)

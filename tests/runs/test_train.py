@@ -22,7 +22,8 @@ from legnn.nn import ModelSettings
 from legnn.training import Task, assign_folds, predict_without_own_label
 
 QUICK = {"epochs": 4, "hidden": 8}
-FILES = ["data.json", "metrics.jsonl", "predictions.parquet", "result.json", "settings.yaml", "weights.safetensors"]
+OTHERS = ["metrics.jsonl", "predictions.parquet", "result.json", "settings.yaml", "weights.safetensors"]
+FILES = ["data.json", "digests.json", *OTHERS]
 
 
 def same_weights(one, other) -> bool:

@@ -10,6 +10,7 @@ from tests.graphs import small_data
 import legnn
 from legnn.errors import InputError
 from legnn.runs import RunFolder
+from legnn.runs.digests import write_digests
 from legnn.training import matrix_products, prediction_precision, training_precision
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
@@ -112,6 +113,7 @@ def test_a_run_trained_in_tf32_predicts_on_the_cpu(tmp_path):
     # as if it had been trained on a GPU
     settings = replace(run.settings, train=replace(run.settings.train, precision="tf32", device="auto"))
     (run.folder / "settings.yaml").write_text(settings.to_yaml())
+    write_digests(run.folder, {"settings.yaml": settings.to_yaml().encode()})
     again = legnn.Run.open(run.folder).predict(small_data(), device="cpu")
     pd.testing.assert_frame_equal(again, run.predictions, check_exact=True)
 

@@ -116,13 +116,18 @@ class Setting:
         if self.is_switch:
             return "true or false"
         if self.number is not None:
-            kind = "a whole number" if self.number is int else "a number"
-            if number is not None:
-                kind = self.bounds if abs(number) < LARGEST else f"a finite number {self.bounds}".rstrip()
-                if math.isfinite(number) and abs(number) >= LARGEST:
-                    kind = "a number that fits into 64 bits"
-            return " or ".join([kind, *self.choices])
+            return " or ".join([self._expected_number(number), *self.choices])
         return f"one of {', '.join(self.choices)}" if self.choices else self.expects
+
+    def _expected_number(self, number: float | None) -> str:
+        """What it must be in the place of `number`, or of something that is no number."""
+        if number is None:
+            return "a whole number" if self.number is int else "a number"
+        if abs(number) < LARGEST:
+            return self.bounds
+        if math.isfinite(number):
+            return "a whole number that fits into 64 bits" if self.number is int else f"a number below {LARGEST:g}"
+        return f"a finite number {self.bounds}".rstrip()
 
 
 class Section:
