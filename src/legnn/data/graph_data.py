@@ -23,7 +23,10 @@ from legnn.data.validation import validate
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.csr.build import edges_to_csr
 
-NO_VALIDATION = "No node is for validation: all epochs are trained, and the last one is kept, be it the best or not."
+NO_VALIDATION = (
+    "No node is for validation, and those marked or drawn for it are trained on: all epochs are trained, and the last "
+    "one is kept, be it the best or not."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
