@@ -24,8 +24,8 @@ _BOUNDS = {
     "below": ("below", operator.lt),
 }
 
-LARGEST = 2.0**63
-"""No number is as large: it would not fit into the integers of tensors."""
+LARGEST: dict[type, float] = {int: 2.0**63, float: 3.4e38}
+"""No number is as large: it would not fit into tensors."""
 
 
 def setting(default: T, help: str, **about: Any) -> T:
@@ -102,10 +102,14 @@ class Setting:
             return math.inf
 
     def _is_in_range(self, number: float) -> bool:
-        if not abs(number) < LARGEST:  # NaN compares false
+        if not self._fits(number):
             return False
         bounds = ((getattr(self, name), holds) for name, (_, holds) in _BOUNDS.items())
         return all(bound is None or holds(number, bound) for bound, holds in bounds)
+
+    def _fits(self, number: float) -> bool:
+        assert self.number is not None, "it is a number"
+        return abs(number) < LARGEST[self.number]  # NaN compares false
 
     def _is_text(self, value: str) -> bool:
         is_text = not (self.is_switch or self.number or self.choices)
@@ -123,10 +127,10 @@ class Setting:
         """What it must be in the place of `number`, or of something that is no number."""
         if number is None:
             return "a whole number" if self.number is int else "a number"
-        if abs(number) < LARGEST:
+        if self._fits(number):
             return self.bounds
         if math.isfinite(number):
-            return "a whole number that fits into 64 bits" if self.number is int else f"a number below {LARGEST:g}"
+            return "a whole number that fits into 64 bits" if self.number is int else "a number below 3.4e+38"
         return f"a finite number {self.bounds}".rstrip()
 
 
