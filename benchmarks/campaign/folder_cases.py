@@ -1,0 +1,192 @@
+"""Mutations of run folders, prepared folders and caches: refused, or the same result to the bit."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import numba
+import numpy as np
+
+import legnn
+from benchmarks.campaign.cases import Case
+from benchmarks.campaign.commands import command
+from benchmarks.campaign.damage import OF_BYTES, OF_PLACE, damage
+from benchmarks.campaign.results import digest, frame_digest, graph_digest, result_digest, run_digest, without_clocks
+from benchmarks.campaign.specimens import OPTIONS, QUICK, TABLES
+from legnn.analysis import evaluate_run
+from legnn.datasets import check_prepared
+from legnn.ops.runtime.jit import compiled
+from legnn.runs import RunFolder, open_run, resume_seeds
+
+RUNS = ("finished", "finished", "finished-text", "finished-typed", "cut-csv", "cut-csv", "cut-text", "seeds",
+        "seeds-cut", "ensemble")  # fmt: skip
+
+Actions = dict[str, Callable[[], str]]
+
+
+def run_case(random: Random, specimens: Path, place: Path) -> Case:
+    """A run folder, finished or not, with one of its files damaged."""
+    name = random.choice(RUNS)
+    folder = _copy(specimens / "runs" / name, place / "run")
+    about = _damage_one(random, folder, specimens / "other-runs" / name)
+    return Case(
+        about=f"{name}/{about}",
+        actions=_chosen(random, run_actions(name, folder, place)),
+        expected=_expected(f"runs/{name}", lambda clean: run_actions(name, clean, clean.parent), specimens, place),
+        guarded=folder,
+        outputs=[place / "predictions.parquet", place / "evaluation.json", place / "curves.png"],
+    )
+
+
+def run_actions(name: str, folder: Path, place: Path) -> Actions:
+    """What a user does with a run folder."""
+    if name == "seeds-cut":
+        return {"resume": lambda: digest(without_clocks(vars(resume_seeds(folder)))) + run_digest(open_run(folder))}
+    if name.startswith("cut"):
+        return {"resume": lambda: _resumed(folder)}
+    found: Actions = {
+        "open": lambda: run_digest(open_run(folder)),
+        "predict": lambda: frame_digest(open_run(folder).predict_proba()),
+        "evaluate": lambda: digest(evaluate_run(open_run(folder))),
+        "legnn predict": lambda: command(["predict", folder, "--out", place / "predictions.parquet"], place),
+        "legnn evaluate": lambda: command(["evaluate", folder, "--out", place / "evaluation.json"], place),
+    }
+    if name == "seeds":
+        found["resume"] = lambda: digest(without_clocks(vars(resume_seeds(folder))))
+    elif name.startswith("finished"):
+        found["resume"] = lambda: run_digest(legnn.resume(folder))
+        found["log"] = lambda: digest([without_clocks(log) for log in RunFolder.open(folder).logs()])
+    return found
+
+
+def _resumed(folder: Path, data: Path | None = None) -> str:
+    """Resumes, and digests what came of it in memory and in the folder."""
+    run = legnn.resume(folder, data)
+    return digest(frame_digest(run.predictions), result_digest(run.result)) + run_digest(open_run(folder))
+
+
+def prepared_case(random: Random, specimens: Path, place: Path) -> Case:
+    """A prepared folder with one of its files damaged."""
+    name = random.choice(TABLES)
+    folder = _copy(specimens / "prepared" / name, place / "prepared" / name)
+    about = _damage_one(random, folder, specimens / "other-prepared" / name)
+    return Case(
+        about=f"{name}/{about}",
+        actions=_chosen(random, prepared_actions(name, folder, place, specimens)),
+        expected=_expected(
+            f"prepared/{name}", lambda clean: prepared_actions(name, clean, clean.parent, specimens), specimens, place
+        ),
+        guarded=folder,
+        outputs=[place / "trained"],
+    )
+
+
+def prepared_actions(name: str, folder: Path, place: Path, specimens: Path) -> Actions:
+    """What a user does with a prepared folder."""
+    finished = specimens / "runs" / {"csv": "finished", "parquet": "finished"}.get(name, f"finished-{name}")
+
+    def train() -> str:
+        run = legnn.train(folder, out=place / "trained", **QUICK)
+        return digest(frame_digest(run.predictions), result_digest(run.result))
+
+    found: Actions = {
+        "load": lambda: graph_digest(legnn.load(folder)),
+        "check": lambda: graph_digest(check_prepared(folder)),
+        "train": train,
+    }
+    if name != "parquet":
+        found["predict"] = lambda: frame_digest(legnn.open_run(finished).predict_proba(folder))
+    if name in ("csv", "text"):
+        cut = specimens / "runs" / f"cut-{name}"
+        found["resume"] = lambda: _resumed(_copy(cut, place / "resumed"), folder)
+    return found
+
+
+def cache_case(random: Random, specimens: Path, place: Path) -> Case:
+    """The cache of computed features, or of compiled functions, with a file damaged: computed again, without a word."""
+    name = random.choice(("embeddings", "numba"))
+    make = {"embeddings": _load_typed, "numba": _call_compiled}[name]
+    folder = place / "cache"
+    make(folder)
+    about = _damage_one(random, folder, None)
+    return Case(about=f"{name}/{about}", actions={name: lambda: make(folder)}, expected=lambda _: make(place / "clean"))
+
+
+def _load_typed(cache: Path) -> str:
+    before = os.environ.get("XDG_CACHE_HOME", "")
+    os.environ["XDG_CACHE_HOME"] = str(cache)
+    try:
+        return graph_digest(legnn.load(Path(before).parent / "tables" / "typed", **OPTIONS["typed"]))
+    finally:
+        os.environ["XDG_CACHE_HOME"] = before
+
+
+def _sums(values: np.ndarray, rowptr: np.ndarray, out: np.ndarray) -> None:
+    for row in range(len(rowptr) - 1):
+        out[row] = 0
+        for index in range(rowptr[row], rowptr[row + 1]):
+            out[row] += values[index]
+
+
+def _call_compiled(cache: Path) -> str:
+    cache.mkdir(parents=True, exist_ok=True)
+    before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(cache)
+    try:
+        out = np.empty(5)
+        # a new dispatcher has nothing compiled: what the cache holds is loaded
+        compiled(_sums)(np.arange(20.0), np.array([0, 3, 3, 9, 14, 20]), out)
+        return digest(out)
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+def _copy(source: Path, target: Path) -> Path:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(target, ignore_errors=True)
+    return Path(shutil.copytree(source, target))
+
+
+def _damage_one(random: Random, folder: Path, other: Path | None) -> str:
+    """Damages a file, or swaps two of them; says which and how."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    path = random.choice(files)
+    name = str(path.relative_to(folder))
+    if len(files) > 1 and random.random() < 0.05:
+        second = random.choice([one for one in files if one != path])
+        content = path.read_bytes()
+        path.write_bytes(second.read_bytes())
+        second.write_bytes(content)
+        return f"{name}: exchanged with {second.name}"
+    if other is None:
+        return f"{name}: {random.choice([*OF_BYTES, *OF_PLACE])(random, path, None)}"
+    # the other run has other seeds, and folders that are named by them
+    names = [name, name.replace("seed-1", "seed-2").replace("seed-0", "seed-1")]
+    twin = next((other / one for one in names if (other / one).is_file()), None)
+    return f"{name}: {damage(random, path, twin)}"
+
+
+def _chosen(random: Random, actions: Actions) -> Actions:
+    """Two of the actions, or the only one."""
+    names = random.sample([*actions], min(2, len(actions)))
+    return {name: actions[name] for name in names}
+
+
+_known: dict[str, str] = {}
+
+
+def _expected(key: str, actions: Callable[[Path], Actions], specimens: Path, place: Path) -> Callable[[str], str]:
+    """Returns what an action comes to on a clean copy, which is found once in a process."""
+
+    def find(name: str) -> str:
+        known = json.dumps([str(specimens), key, name])
+        if known not in _known:
+            clean = _copy(specimens / key, place / "clean" / Path(key).name)
+            _known[known] = actions(clean)[name]()
+        return _known[known]
+
+    return find
