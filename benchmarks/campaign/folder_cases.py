@@ -23,7 +23,7 @@ from legnn.datasets import check_prepared
 from legnn.ops.runtime.jit import compiled
 from legnn.runs import RunFolder, open_run, resume_seeds
 
-RUNS = ("finished", "finished", "finished-text", "finished-typed", "cut-csv", "cut-csv", "cut-text", "seeds",
+RUNS = ("finished", "finished", "finished-mixed", "finished-typed", "cut-csv", "cut-csv", "cut-mixed", "seeds",
         "seeds-cut", "ensemble")  # fmt: skip
 
 Actions = dict[str, Callable[[], str]]
@@ -101,7 +101,7 @@ def prepared_actions(name: str, folder: Path, place: Path, specimens: Path) -> A
     }
     if name != "parquet":
         found["predict"] = lambda: frame_digest(legnn.open_run(finished).predict_proba(folder))
-    if name in ("csv", "text"):
+    if name in ("csv", "mixed"):
         cut = specimens / "runs" / f"cut-{name}"
         found["resume"] = lambda: _resumed(_copy(cut, place / "resumed"), folder)
     return found

@@ -27,7 +27,7 @@ from pathlib import Path
 
 from benchmarks.campaign.worker import kind_of
 
-BATCH = 50
+BATCH = 100
 """Mutations of one process."""
 LIMIT = 30.0
 """Seconds of a processor for one mutation."""

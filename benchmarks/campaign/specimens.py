@@ -16,9 +16,9 @@ from legnn.runs.ensemble import Member, write_ensemble
 NODES, CLASSES, CHANNELS, AUTHORS, TAGS = 40, 3, 5, 12, 6
 PARTS = ("train", "train", "val", "test", "")
 QUICK = {"epochs": 3, "hidden": 8, "preset": "simple", "checkpoint_seconds": 0.0}
-OPTIONS: dict[str, dict[str, Any]] = {"text": {"text": "words", "text_channels": 4}, "typed": {"type_channels": 4}}
+OPTIONS: dict[str, dict[str, Any]] = {"mixed": {"text": "words", "text_channels": 4}, "typed": {"type_channels": 4}}
 """Settings of the data that a folder of tables needs."""
-TABLES = ("csv", "parquet", "typed", "text")
+TABLES = ("csv", "parquet", "typed", "mixed")
 
 
 def build_specimens(folder: Path) -> None:
@@ -35,7 +35,7 @@ def build_specimens(folder: Path) -> None:
 
 
 def write_tables(folder: Path) -> None:
-    """The same graph as CSV, as Parquet with numbers as ids, with three node types, and with a text column."""
+    """The same graph as CSV, as Parquet with numbers as ids, with three node types, and with columns of all kinds."""
     random = np.random.default_rng(0)
     y = np.arange(NODES) % CLASSES
     x = random.normal(size=(NODES, CHANNELS)).astype(np.float32)
@@ -59,8 +59,14 @@ def write_tables(folder: Path) -> None:
     ).to_parquet(folder / "parquet" / "edges.parquet", index=False)
     words = np.array(["graph", "label", "node", "edge", "paper", "tree"])
     texts = [" ".join(words[[c, c + 3, random.integers(6)]]) for c in y]
-    nodes[["id", "label", "split"]].assign(words=texts).to_csv(folder / "text" / "nodes.csv", index=False)
-    edges.to_csv(folder / "text" / "edges.csv", index=False)
+    others = {
+        "color": [("red", "green", "")[i % 3] for i in range(NODES)],
+        "born": [f"20{10 + i % 12}-05-31" for i in range(NODES)],
+        "height": ["" if i % 11 == 5 else f"{1.5 + i / 100:.2f}" for i in range(NODES)],
+    }
+    mixed = nodes[["id", "label", "split", "f0"]].assign(words=texts, **others)
+    mixed.to_csv(folder / "mixed" / "nodes.csv", index=False)
+    edges.to_csv(folder / "mixed" / "edges.csv", index=False)
     _write_typed(folder / "typed", nodes, edges, random)
 
 
@@ -84,9 +90,9 @@ def write_runs(folder: Path, tables: Path, seed: int) -> None:
     """Runs that are finished, half-way, with several seeds, and an ensemble; other seeds make others of each."""
     given = {**QUICK, "seed": seed}
     legnn.train(tables / "csv", out=folder / "finished", **given)
-    for name in ("text", "typed"):
+    for name in ("mixed", "typed"):
         legnn.train(tables / name, out=folder / f"finished-{name}", **given, **OPTIONS[name])
-    for name in ("csv", "text"):
+    for name in ("csv", "mixed"):
         _cut(tables / name, folder / f"cut-{name}", **given, **OPTIONS.get(name, {}))
     legnn.train_seeds(tables / "csv", seeds=2, out=folder / "seeds", **given)
     shutil.copytree(folder / "seeds", folder / "seeds-cut")
