@@ -171,7 +171,8 @@ def test_members_that_read_the_data_differently_are_joined_over_nodes_of_the_lab
 def test_a_folder_of_several_seeds_is_the_mean_of_its_finished_runs(tmp_path):
     data = small_data()
     legnn.train_seeds(data, seeds=3, out=tmp_path / "seeds", **QUICK)
-    (tmp_path / "seeds" / "seed-2" / "result.json").unlink()
+    for name in ("seed-2/result.json", "summary.json"):
+        (tmp_path / "seeds" / name).unlink()
     ensemble = legnn.open_run(tmp_path / "seeds")
     assert [member.weight for member in ensemble.members] == [0.5, 0.5]
     runs = [legnn.Run.open(tmp_path / "seeds" / f"seed-{k}") for k in (0, 1)]

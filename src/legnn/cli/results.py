@@ -31,6 +31,7 @@ def predict(
     from legnn.cli.display import show_notes, show_predictions
     from legnn.io import write_predictions
     from legnn.runs import Ensemble, open_run
+    from legnn.runs.digests import renew_digest
 
     device = {name: given.pop(name) for name in ("device",) if name in given}
     found, is_as_trained = open_run(run), data is None and not given
@@ -40,7 +41,8 @@ def predict(
         found = found.with_postprocess(given.pop("postprocess", found.settings.model.postprocess), **given)
     table = found.predict(data, top=top, probabilities=probabilities, **device)
     place = out or (run / "predictions.parquet" if is_as_trained else Path("predictions.parquet"))
-    write_predictions(place, table)
+    with renew_digest(place):
+        write_predictions(place, table)
     show_predictions(table, place)
     if data is not None:
         show_notes(table.attrs.get("notes", []))

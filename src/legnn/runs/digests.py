@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,14 +28,36 @@ def write_digests(folder: Path, contents: Mapping[str, bytes]) -> None:
     write_json(folder / DIGESTS, Digests(before | now))
 
 
-def check_digest(path: Path) -> None:
-    """Raises `InputError` if a file is not the one whose digest is kept beside it, where one is."""
+@contextmanager
+def renew_digest(path: Path) -> Iterator[None]:
+    """Within it a file is written anew whose digest is kept beside it, where one is."""
+    kept = path.with_name(DIGESTS)
+    known = read_json(kept, Digests).files if kept.is_file() else {}
+    if path.name not in known:
+        yield
+        return
+    # without the digest while the file is replaced: whoever is killed in between leaves a folder that can be read
+    write_json(kept, Digests({name: digest for name, digest in known.items() if name != path.name}))
+    yield
+    write_digests(path.parent, {path.name: path.read_bytes()})
+
+
+def check_digest(path: Path, *, is_listed: bool = True) -> None:
+    """Raises `InputError` if a file is not the one whose digest is kept beside it, where one is.
+
+    Args:
+        is_listed: False for a file that may have no digest: one that not every run has, or that commands write anew.
+    """
     kept = path.with_name(DIGESTS)
     if not kept.is_file():
         return
     known = read_json(kept, Digests).files
     if path.name not in known:
+        if not is_listed:
+            return
         raise InputError(f"{kept} is damaged (it lacks {path.name}); restore it from a copy")
+    if not path.is_file():
+        raise InputError(f"there is no file {path}; restore it from a copy")
     if digest_bytes(path.read_bytes()) != known[path.name]:
         other = "to train with other settings, give it as `config` and another `out`"
         what = other if path.suffix == ".yaml" else "or train anew"

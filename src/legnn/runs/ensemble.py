@@ -24,17 +24,19 @@ from legnn.data import GraphData
 from legnn.data.summary import missing_class_notes
 from legnn.datasets import Source
 from legnn.errors import InputError, plural
+from legnn.files import write_text
 from legnn.io import read_predictions, write_predictions
 from legnn.runs.class_columns import check_columns
+from legnn.runs.digests import check_digest, write_digests
 from legnn.runs.folder import ENSEMBLE, DataCard, RunFolder
 from legnn.runs.graphs import reload_graph
 from legnn.runs.resources import select_device
 from legnn.runs.result import Result, device_name, versions
 from legnn.runs.run import Run, describe, predictions_of, predictions_table, probabilities_table, score_splits
-from legnn.runs.seeds import SEEDS, is_seeds_folder, seed_folders
+from legnn.runs.seeds import SEEDS, SUMMARY, is_seeds_folder, seed_folders
 from legnn.training import Scores
 from legnn.training.inference import class_and_confidence, temper
-from legnn.typed_json import read_json, write_json
+from legnn.typed_json import read_json, to_json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +104,7 @@ class Ensemble:
         path = Path(folder)
         if is_ensemble_folder(path):
             about = read_json(path / ENSEMBLE, EnsembleCard)
+            check_digest(path / ENSEMBLE)
             if not (path / "result.json").is_file():
                 raise InputError(f"{path} is not finished: it has {ENSEMBLE} and no result.json; write it again")
         elif is_seeds_folder(path):
@@ -123,7 +126,12 @@ class Ensemble:
     @cached_property
     def predictions(self) -> pd.DataFrame:
         """id, prediction, confidence, split of every node; computed where the folder is one of several seeds."""
-        return read_predictions(self.folder / "predictions.parquet") if self._is_kept else self.predict()
+        if not self._is_kept:
+            return self.predict()
+        path = self.folder / "predictions.parquet"
+        found = read_predictions(path)
+        check_digest(path, is_listed=False)
+        return found
 
     @cached_property
     def result(self) -> Result:
@@ -132,7 +140,9 @@ class Ensemble:
         `parameters` and `epochs` are the sums over its runs, each counted once; there is no best epoch, which is 0.
         """
         if self._is_kept:
-            return read_json(self.folder / "result.json", Result)
+            found = read_json(self.folder / "result.json", Result)
+            check_digest(self.folder / "result.json")
+            return found
         seconds = sum(run.result.seconds for run in self._distinct_runs)
         return self._to_result(*self.probabilities(), seconds, device="auto")
 
@@ -241,9 +251,13 @@ def write_ensemble(
     ensemble = replace(ensemble, about=replace(about, val_accuracy=accuracies))
     # a result that is there already is of other members
     (path / "result.json").unlink(missing_ok=True)
-    write_json(path / ENSEMBLE, ensemble.about)
-    write_predictions(path / "predictions.parquet", predictions_table(graph, class_and_confidence(p)))
-    write_json(path / "result.json", ensemble._to_result(graph, p, seconds, notes, device=device))
+    card, result = to_json(ensemble.about), to_json(ensemble._to_result(graph, p, seconds, notes, device=device))
+    predictions = path / "predictions.parquet"
+    write_predictions(predictions, predictions_table(graph, class_and_confidence(p)))
+    contents = {ENSEMBLE: card.encode(), predictions.name: predictions.read_bytes(), "result.json": result.encode()}
+    write_digests(path, contents)
+    write_text(path / ENSEMBLE, card)
+    write_text(path / "result.json", result)
     return ensemble
 
 
@@ -260,7 +274,14 @@ def open_run(path: str | Path) -> Run | Ensemble:
 
 def _average_of_seeds(path: Path) -> EnsembleCard:
     """The finished runs of a folder of several seeds, with equal weights."""
-    folders = [one for one in map(RunFolder, seed_folders(path)) if one.is_finished]
+    every = [*map(RunFolder, seed_folders(path))]
+    folders = [one for one in every if one.is_finished]
+    missing = [one.path.name for one in every if not one.is_finished]
+    if missing and (path / SUMMARY).is_file():
+        raise InputError(
+            f"{path} was finished, and {missing[0]} in it no longer is; restore it from a copy, or train it again with "
+            f"`resume={path}`"
+        )
     if not folders:
         raise InputError(f"{path} has no finished run yet; continue it with `resume={path}`")
     members, scores = [], []

@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from legnn.config import ResolvedSettings
 from legnn.data import GraphData
 from legnn.data.raw_graph import TableTransform
 from legnn.errors import InputError, first_line
-from legnn.files import empty_folder, is_partial, naming, remove_partial, write_text
+from legnn.files import digest_bytes, empty_folder, is_partial, naming, remove_partial, write_text
 from legnn.io import TableFeatures, read_predictions, write_predictions
 from legnn.locks import LOCK
 from legnn.runs.digests import DIGESTS, check_digest, write_digests
@@ -124,6 +125,10 @@ class CheckpointMeta:
     steps: int
     stopper: EarlyStopping
     seconds: float
+    run: str
+    """Digest of the settings and data of the run that it belongs to."""
+    log: str
+    """Digest of the lines of its epochs in `metrics.jsonl`."""
 
 
 class RunFolder:
@@ -134,6 +139,7 @@ class RunFolder:
         self._metrics = path / "metrics.jsonl"
         self._checkpoint = path / "checkpoint.safetensors"
         self._weights = path / "weights.safetensors"
+        self._predictions = path / "predictions.parquet"
         self._result = path / "result.json"
         self._columns = path / "columns.safetensors"
 
@@ -191,10 +197,8 @@ class RunFolder:
     @property
     def table_features(self) -> TableFeatures | None:
         """How columns of tables became features, where they come from tables."""
-        if not self._columns.is_file():
-            return None
-        found = TableFeatures.load(self._columns)
-        check_digest(self._columns)
+        found = TableFeatures.load(self._columns) if self._columns.is_file() else None
+        check_digest(self._columns, is_listed=found is not None)
         return found
 
     @property
@@ -209,18 +213,23 @@ class RunFolder:
 
     def logs(self) -> list[dict[str, Any]]:
         """Returns the lines of all epochs so far, without a last line that a crash cut short."""
-        if not self._metrics.is_file():
-            return []
-        content = self._metrics.read_bytes()
+        content = self._metrics.read_bytes() if self._metrics.is_file() else b""
         try:
             lines = [json.loads(line) for line in content[: content.rfind(b"\n") + 1].split(b"\n") if line]
-            return [asdict(as_kind(line, EpochLog, "a line")) for line in lines]
+            found = [asdict(as_kind(line, EpochLog, "a line")) for line in lines]
         except (ValueError, RecursionError) as error:
             raise InputError(f"{self._metrics} is damaged ({first_line(error)}); restore it from a copy") from None
+        if self.is_finished:
+            check_digest(self._metrics)
+        return found
 
     def save_checkpoint(self, tensors: dict[str, Tensor], meta: dict[str, Any]) -> None:
-        """Write the state of the run."""
-        save_tensors(self._checkpoint, tensors, meta)
+        """Write the state of the run, which belongs to the lines of its metrics so far."""
+        with naming(self._metrics), open(self._metrics, "rb+") as file:
+            # its lines must be on disk before the checkpoint that counts on them
+            os.fsync(file.fileno())
+            log = digest_bytes(file.read())
+        save_tensors(self._checkpoint, tensors, {**meta, "run": self._identity(), "log": log})
 
     def load_checkpoint(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
         """Returns the last state written; None before the first."""
@@ -234,7 +243,17 @@ class RunFolder:
                 f"{self._checkpoint} is not a checkpoint ({first_line(error)}); restore it from a copy, or start a "
                 "new run"
             ) from None
+        if meta["run"] != self._identity():
+            raise InputError(
+                f"the checkpoint in {self.path} does not fit the settings.yaml and data.json beside it; restore them "
+                "from a copy"
+            )
         return tensors, meta
+
+    def _identity(self) -> str:
+        """A digest of the files a run starts with, which tells it from others."""
+        files = (self.path / "settings.yaml", self.path / "data.json")
+        return digest_bytes(b"".join(path.read_bytes() for path in files))
 
     def rollback_to_checkpoint(self) -> None:
         """Remove what was written after the last checkpoint: partial files, and the lines of later epochs."""
@@ -249,15 +268,22 @@ class RunFolder:
             self._metrics.unlink(missing_ok=True)
             return
         kept = [json.dumps(log) for log in self.logs() if log["epoch"] <= checkpoint[1]["epoch"]]
-        write_text(self._metrics, "".join(line + "\n" for line in kept))
+        text = "".join(line + "\n" for line in kept)
+        if digest_bytes(text.encode()) != checkpoint[1]["log"]:
+            raise InputError(
+                f"{self._metrics} does not hold the epochs of the checkpoint beside it; restore both from a copy"
+            )
+        write_text(self._metrics, text)
 
     def finish(self, weights: dict[str, Tensor], predictions: pd.DataFrame, result: Result) -> None:
         """Write what the run came to, the result last, and remove the checkpoint."""
         save_tensors(self._weights, weights)
-        write_predictions(self.path / "predictions.parquet", predictions)
+        write_predictions(self._predictions, predictions)
         text = to_json(result)
         if (self.path / DIGESTS).is_file():
-            write_digests(self.path, {self._result.name: text.encode()})
+            files = (self._weights, self._predictions, self._metrics)
+            contents = {path.name: path.read_bytes() for path in files}
+            write_digests(self.path, {**contents, self._result.name: text.encode()})
         write_text(self._result, text)
         self._checkpoint.unlink(missing_ok=True)
 
@@ -265,11 +291,15 @@ class RunFolder:
         """Returns the best weights of a finished run."""
         if not self.is_finished:
             raise InputError(f"{self.path} is not finished; continue it with `resume={self.path}`")
-        return load_tensors(self._weights)[0]
+        found = load_tensors(self._weights)[0]
+        check_digest(self._weights)
+        return found
 
     def predictions(self) -> pd.DataFrame:
         """Returns the predictions of a finished run: id, prediction, confidence, split."""
-        return read_predictions(self.path / "predictions.parquet")
+        found = read_predictions(self._predictions)
+        check_digest(self._predictions, is_listed=False)
+        return found
 
     def result(self) -> Result:
         """Returns the scores of a finished run."""

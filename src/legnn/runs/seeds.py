@@ -22,7 +22,7 @@ from legnn.runs.progress import Callbacks, follow
 from legnn.runs.result import Summary, summarize
 from legnn.runs.session import resolve_for, start_or_continue
 from legnn.training import EpochLog, under_torchrun
-from legnn.typed_json import read_json, write_json
+from legnn.typed_json import read_json, to_json, write_json
 
 SEEDS, SETTINGS, SUMMARY = "seeds.json", "settings.yaml", "summary.json"
 
@@ -75,11 +75,11 @@ def train_seeds(
 def _create(folder: Path, settings: ResolvedSettings, seeds: list[int]) -> None:
     check_free(folder)
     empty_folder(folder, keep=LOCK)
-    text = settings.to_yaml()
-    write_digests(folder, {SETTINGS: text.encode()})
+    text, listed = settings.to_yaml(), to_json(SeedList(seeds))
+    write_digests(folder, {SETTINGS: text.encode(), SEEDS: listed.encode()})
     write_text(folder / SETTINGS, text)
     # last: a folder without it is one whose creation was cut short
-    write_json(folder / SEEDS, SeedList(seeds))
+    write_text(folder / SEEDS, listed)
 
 
 def resume_seeds(
@@ -100,7 +100,7 @@ def resume_seeds(
 
 
 def _resume_each(folder: Path, data: Source | None, on_seed: Callable[[int], None], callbacks: Callbacks) -> Summary:
-    seeds = read_json(folder / SEEDS, SeedList).seeds
+    seeds = _read_seeds(folder)
     settings = ResolvedSettings.from_yaml(folder / SETTINGS)
     check_digest(folder / SETTINGS)
     first = folder / f"seed-{seeds[0]}"
@@ -120,7 +120,13 @@ def is_seeds_folder(path: Path) -> bool:
 
 def seed_folders(path: Path) -> list[Path]:
     """Returns the folders of the runs that a folder of several seeds holds."""
-    return [path / f"seed-{seed}" for seed in read_json(path / SEEDS, SeedList).seeds]
+    return [path / f"seed-{seed}" for seed in _read_seeds(path)]
+
+
+def _read_seeds(folder: Path) -> list[int]:
+    found = read_json(folder / SEEDS, SeedList).seeds
+    check_digest(folder / SEEDS)
+    return found
 
 
 def _train_each(

@@ -1,0 +1,118 @@
+"""Files of another run in the place of a run's own, and files that were edited, are noticed though each is whole."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from tests.graphs import small_data, table_folder
+from typer.testing import CliRunner
+
+import legnn
+from legnn.cli.entry_point import app
+from legnn.errors import InputError
+from legnn.runs import RunFolder, train_seeds
+from legnn.runs.ensemble import Member, write_ensemble
+
+QUICK = {"epochs": 4, "hidden": 8, "preset": "simple", "checkpoint_seconds": 0.0}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    place = tmp_path_factory.mktemp("made")
+    tables = table_folder(place / "tables", small_data())
+    for seed in (0, 1):
+        legnn.train(tables, out=place / f"finished-{seed}", seed=seed, **QUICK)
+        done = []
+        with pytest.raises(legnn.Interrupted):
+            legnn.train(
+                tables,
+                out=place / f"cut-{seed}",
+                on_epoch=done.append,
+                should_stop=lambda done=done: len(done) >= 2,
+                seed=seed,
+                **QUICK,
+            )
+    train_seeds(tables, seeds=2, out=place / "seeds", **QUICK)
+    return place
+
+
+@pytest.fixture
+def finished(made, tmp_path) -> Path:
+    return shutil.copytree(made / "finished-0", tmp_path / "finished")
+
+
+@pytest.fixture
+def cut(made, tmp_path) -> Path:
+    return shutil.copytree(made / "cut-0", tmp_path / "cut")
+
+
+@pytest.fixture
+def seeds(made, tmp_path) -> Path:
+    return shutil.copytree(made / "seeds", tmp_path / "seeds")
+
+
+@pytest.mark.parametrize("name", ["weights.safetensors", "predictions.parquet", "result.json"])
+def test_a_file_of_another_run_is_not_opened_as_that_of_this_one(name, finished, made):
+    shutil.copy(made / "finished-1" / name, finished / name)
+    with pytest.raises(InputError, match=rf"{name.replace('.', '[.]')} was changed after the run began"):
+        legnn.Run.open(finished)
+
+
+def test_a_run_that_lost_how_columns_became_features_does_not_fit_them_anew(finished, made):
+    (finished / "columns.safetensors").unlink()
+    with pytest.raises(InputError, match=r"there is no file .*columns\.safetensors; restore it"):
+        legnn.Run.open(finished).predict(made / "tables")
+
+
+def test_a_checkpoint_of_another_run_is_not_continued(cut, made):
+    shutil.copy(made / "cut-1" / "checkpoint.safetensors", cut)
+    before = {path.name: path.read_bytes() for path in cut.iterdir()}
+    with pytest.raises(InputError, match=r"the checkpoint in .* does not fit the settings\.yaml and data\.json"):
+        legnn.resume(cut)
+    assert {path.name: path.read_bytes() for path in cut.iterdir()} == before
+
+
+def edit_first_line(path: Path) -> None:
+    first, *others = path.read_text().splitlines(keepends=True)
+    path.write_text(json.dumps({**json.loads(first), "val_accuracy": 0.999}) + "\n" + "".join(others))
+
+
+def test_a_log_that_was_edited_is_noticed_in_a_finished_run_and_when_one_is_continued(finished, cut):
+    for folder in (finished, cut):
+        edit_first_line(folder / "metrics.jsonl")
+    with pytest.raises(InputError, match=r"metrics\.jsonl was changed after the run began"):
+        RunFolder(finished).logs()
+    with pytest.raises(InputError, match=r"metrics\.jsonl does not hold the epochs of the checkpoint beside it"):
+        legnn.resume(cut)
+
+
+def test_predictions_that_the_command_writes_anew_are_those_of_the_run(finished):
+    done = CliRunner().invoke(app, ["predict", str(finished), "--top", "2"])
+    assert done.exit_code == 0, done.output
+    assert len(pd.read_parquet(finished / "predictions.parquet").columns) > 4
+    assert len(legnn.Run.open(finished).predictions) == 40
+
+
+def test_an_ensemble_that_was_edited_is_refused(made, tmp_path):
+    for name in ("one", "two"):
+        shutil.copytree(made / "finished-0", tmp_path / "both" / name)
+    members = [Member(folder=name, weight=0.5, propagation_steps=1, propagation_alpha=0.5) for name in ("one", "two")]
+    write_ensemble(tmp_path / "both", members, 1.0, seconds=1.0)
+    path = tmp_path / "both" / "ensemble.json"
+    path.write_text(path.read_text().replace('"temperature": 1.0', '"temperature": 2.0'))
+    with pytest.raises(InputError, match=r"ensemble\.json was changed"):
+        legnn.open_run(tmp_path / "both")
+
+
+def test_a_list_of_seeds_that_was_edited_is_refused(seeds):
+    (seeds / "seeds.json").write_text('{"seeds": [0]}')
+    with pytest.raises(InputError, match=r"seeds\.json was changed"):
+        legnn.open_run(seeds)
+
+
+def test_finished_seeds_of_which_one_was_lost_do_not_predict_without_it(seeds):
+    (seeds / "seed-1" / "result.json").unlink()
+    with pytest.raises(InputError, match="seed-1 in it no longer is; restore it from a copy, or train it again"):
+        legnn.open_run(seeds)
