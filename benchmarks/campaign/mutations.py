@@ -55,9 +55,14 @@ class Mutation:
 
 
 def run_mutations(
-    numbers: Iterable[int], seed: int, *, limit: float = LIMIT, worker: str = "benchmarks.campaign.worker"
+    numbers: Iterable[int],
+    seed: int,
+    *,
+    limit: float = LIMIT,
+    batch: int = BATCH,
+    worker: str = "benchmarks.campaign.worker",
 ) -> Iterator[Mutation]:
-    """Yields the verdicts on mutations of a seed, in order."""
+    """Yields the verdicts on mutations of a seed, in order; `batch` of them are made in one process."""
     with tempfile.TemporaryDirectory(prefix="campaign-") as name:
         specimens = Path(name) / "specimens"
         subprocess.run([sys.executable, "-m", worker, str(specimens)], check=True, env=_environment())
@@ -65,7 +70,7 @@ def run_mutations(
         while left:
             with tempfile.TemporaryDirectory(dir=name) as place:
                 done = 0
-                for found in _run_batch(worker, specimens, Path(place), seed, left[:BATCH], limit):
+                for found in _run_batch(worker, specimens, Path(place), seed, left[:batch], limit):
                     done += 1
                     yield found
             left = left[done:]

@@ -25,6 +25,7 @@ def build_specimens(folder: Path) -> None:
     """Writes all of them under `folder`."""
     os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
     write_tables(folder / "tables")
+    write_tables(folder / "other-tables", seed=1)
     for name in TABLES:
         legnn.prepare_folder(folder / "tables" / name, folder / "prepared" / name, **OPTIONS.get(name, {}))
         legnn.prepare_folder(
@@ -34,9 +35,9 @@ def build_specimens(folder: Path) -> None:
     write_runs(folder / "other-runs", folder / "tables", seed=1)
 
 
-def write_tables(folder: Path) -> None:
+def write_tables(folder: Path, seed: int = 0) -> None:
     """The same graph as CSV, as Parquet with numbers as ids, with three node types, and with columns of all kinds."""
-    random = np.random.default_rng(0)
+    random = np.random.default_rng(seed)
     y = np.arange(NODES) % CLASSES
     x = random.normal(size=(NODES, CHANNELS)).astype(np.float32)
     x[np.arange(NODES), y] += 2
@@ -60,7 +61,7 @@ def write_tables(folder: Path) -> None:
     words = np.array(["graph", "label", "node", "edge", "paper", "tree"])
     texts = [" ".join(words[[c, c + 3, random.integers(6)]]) for c in y]
     others = {
-        "color": [("red", "green", "")[i % 3] for i in range(NODES)],
+        "color": [("red", "green", "")[(i + seed) % 3] for i in range(NODES)],
         "born": [f"20{10 + i % 12}-05-31" for i in range(NODES)],
         "height": ["" if i % 11 == 5 else f"{1.5 + i / 100:.2f}" for i in range(NODES)],
     }

@@ -31,6 +31,11 @@ def kind_of(number: int) -> str:
     return PATTERN[number % len(PATTERN)]
 
 
+def random_of(seed: int, number: int) -> Random:
+    """Returns what a mutation is made of: its seed and number alone, so that it can be made again by itself."""
+    return Random(f"{seed} {number}")
+
+
 def work(specimens: Path, place: Path, seed: int, numbers: list[int], report: TextIO) -> None:
     """Makes and judges the mutations `numbers` of a seed; a line of JSON before and after each."""
     from benchmarks.campaign.cases import judge
@@ -50,16 +55,15 @@ def work(specimens: Path, place: Path, seed: int, numbers: list[int], report: Te
         here.mkdir()
         os.chdir(here)
         kind = kind_of(number)
-        start = time.perf_counter()
-        # the mutation is made of its number alone: it can be made again without those before it
-        case = makers[kind](Random(f"{seed} {number}"), specimens, here)
+        start = time.process_time()
+        case = makers[kind](random_of(seed, number), specimens, here)
         begun = {"number": number, "kind": kind, "about": case.about}
         print(json.dumps(begun), file=report, flush=True)
         found = judge(case)
         os.chdir(place)
         shutil.rmtree(here, ignore_errors=True)
         done = {**begun, "verdict": found.verdict, "message": found.message}
-        print(json.dumps({**done, "seconds": round(time.perf_counter() - start, 2)}), file=report, flush=True)
+        print(json.dumps({**done, "seconds": round(time.process_time() - start, 2)}), file=report, flush=True)
 
 
 def main() -> None:
@@ -80,9 +84,12 @@ def main() -> None:
     torch.set_num_threads(1)
     os.environ["XDG_CACHE_HOME"] = str(given.specimens / "cache")
     if not given.numbers:
+        from benchmarks.campaign.folder_cases import call_compiled, load_typed
         from benchmarks.campaign.specimens import build_specimens
 
         build_specimens(given.specimens)
+        load_typed(given.specimens, given.specimens / "caches" / "embeddings")
+        call_compiled(given.specimens, given.specimens / "caches" / "numba")
         return
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     work(given.specimens, given.place, given.seed, [*map(int, given.numbers.split(","))], report)
