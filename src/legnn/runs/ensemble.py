@@ -6,7 +6,7 @@
 | `predictions.parquet` | id, prediction, confidence, split of every node |
 | `result.json` | the scores; written last, so a folder that has it beside `ensemble.json` is finished |
 
-The folder of several seeds is an ensemble, too: all of its finished runs with equal weights.
+The folder of several seeds is an ensemble, too: all of its runs with equal weights.
 """
 
 from __future__ import annotations
@@ -273,17 +273,19 @@ def open_run(path: str | Path) -> Run | Ensemble:
 
 
 def _average_of_seeds(path: Path) -> EnsembleCard:
-    """The finished runs of a folder of several seeds, with equal weights."""
-    every = [*map(RunFolder, seed_folders(path))]
-    folders = [one for one in every if one.is_finished]
-    missing = [one.path.name for one in every if not one.is_finished]
+    """The runs of a finished folder of several seeds, with equal weights."""
+    folders = [*map(RunFolder, seed_folders(path))]
+    missing = [one.path.name for one in folders if not one.is_finished]
     if missing and (path / SUMMARY).is_file():
         raise InputError(
             f"{path} was finished, and {missing[0]} in it no longer is; restore it from a copy, or train it again with "
             f"`resume={path}`"
         )
-    if not folders:
-        raise InputError(f"{path} has no finished run yet; continue it with `resume={path}`")
+    if missing:
+        done = len(folders) - len(missing)
+        raise InputError(
+            f"{path} is not finished, {done} of {len(folders)} seeds are; continue it with `resume={path}`"
+        )
     members, scores = [], []
     for one in folders:
         model = one.settings.model

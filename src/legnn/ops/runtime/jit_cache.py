@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import pickle
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -48,6 +48,11 @@ class CheckedCache(FunctionCache):
         plain: IndexDataCacheFile = self._cache_file  # type: ignore[has-type]
         base = plain._index_name.removesuffix(".nbi")
         self._cache_file = CheckedCacheFile(self._cache_path, f"{base}.checked", plain._source_stamp)
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keeps a compiled function; where that is not possible, as on a full disk, it is compiled again next time."""
+        with suppress(OSError):
+            super().save_overload(sig, data)
 
 
 def _read_checked(path: Path) -> bytes:
