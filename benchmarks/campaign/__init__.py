@@ -1,0 +1,1 @@
+"""Faults on purpose: processes that are killed, writers that race, hours of work in one process."""
