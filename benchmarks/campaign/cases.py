@@ -36,6 +36,12 @@ CASES = {
     "typed, mini": Case("typed", {**FULL, "backbone": "gat", "heads": 2, **MINI}),
 }
 
+SEARCH = [
+    "--only", "label-propagation,legnn-gcn-wide", "--budget", "40s", "--jobs", "1", "--epochs", "60",
+    "--checkpoint-seconds", "0", "--device", "cpu",
+]  # fmt: skip
+"""Options of `legnn auto`: two candidates, and then changes of them."""
+
 
 def words_of(options: dict[str, Any]) -> list[str]:
     """Returns settings as options of the command line."""
@@ -48,5 +54,7 @@ def words_of(options: dict[str, Any]) -> list[str]:
 def write_graphs(folder: Path, nodes: int = 120) -> Path:
     """Writes the graphs of all cases under a folder, and returns it."""
     table_folder(folder / "plain", small_data(nodes))
+    # reading and writing take long enough to be killed
+    table_folder(folder / "large", small_data(4000, channels=64))
     typed_folder(folder / "typed", small_hetero())
     return folder

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,24 @@ from legnn.locks import LOCK
 
 TIMES = ("seconds", "time")
 """Keys of JSON files that differ between two runs of the same settings."""
+
+
+@dataclass(frozen=True)
+class Kill:
+    """What became of a process that was killed."""
+
+    kind: str
+    moment: str
+    kills: int
+    """How often it was killed until it came to its end."""
+    fault: str | None = None
+    """What was not as promised."""
+
+
+def has_one_sentence(output: Path) -> bool:
+    """Whether what a process printed holds one sentence of the program, and no traceback."""
+    text = output.read_text(errors="replace")
+    return sum(line.startswith("legnn: ") for line in text.splitlines()) == 1 and "Traceback" not in text
 
 
 def outcome(folder: Path) -> dict[str, str]:

@@ -103,7 +103,7 @@ def soak(minutes: float, seed: int, folder: Path) -> Soak:
             if passed >= due or passed > 60 * minutes:
                 found.samples.append(_sample(passed / 60, number, folder))
                 lines.writerow(asdict(found.samples[-1]))
-                due += SAMPLE_SECONDS
+                due = passed + SAMPLE_SECONDS
                 _write(folder, found)
             if passed > 60 * minutes:
                 break
