@@ -13,7 +13,7 @@ from legnn.training import ranks
 CPU = torch.device("cpu")
 
 
-@pytest.fixture()
+@pytest.fixture
 def killed(monkeypatch) -> list[int]:
     """A process without its `torchrun`; the codes with which it ends."""
     codes: list[int] = []
