@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from shutil import rmtree
 
@@ -19,6 +20,7 @@ from benchmarks.campaign.outcomes import Kill, differences, has_one_sentence, ou
 from legnn.locks import is_being_written
 from legnn.training.ranks import SECONDS_ALONE, STORE_TIME
 
+SECONDS_OF_START = 10.0
 SECONDS_TO_START = 60.0
 """On a busy machine a process may take so long to import the library."""
 MOST_SECONDS = SECONDS_ALONE + STORE_TIME.total_seconds() + SECONDS_TO_START
@@ -39,6 +41,9 @@ class TorchRun:
             assert self._start(whole, output).wait() == 0, output.read_text()
         while True:
             moment = draw(chance, place / "metrics.jsonl", 0, self.epochs)
+            if not moment.lines and not moment.is_folder:
+                # while its processes are started, import the library, or look for each other
+                moment = replace(moment, seconds=chance.uniform(0, SECONDS_OF_START))
             agent = self._start(place, output)
             moment.wait(lambda agent=agent: agent.poll() is None)
             workers = _children(agent.pid)
