@@ -2,11 +2,13 @@
 
 import random
 
+import pytest
 from benchmarks.campaign.kills import SHARES, kill_many, shares_of
 from benchmarks.campaign.moments import draw
 from benchmarks.campaign.outcomes import differences, outcome
 
 
+@pytest.mark.slow
 def test_what_is_killed_while_it_trains_or_prepares_comes_to_the_same_end(tmp_path):
     found = kill_many(5, 0, tmp_path, ("full", "mini", "prepare"))
     assert found.is_good, found.markdown()

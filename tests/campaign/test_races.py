@@ -1,8 +1,10 @@
 """Of writers that start into one folder at the same moment one goes on; the long form is `benchmarks.campaign`."""
 
+import pytest
 from benchmarks.campaign.races import SHARES, Race, Races, race_many
 
 
+@pytest.mark.slow
 def test_of_writers_into_one_folder_one_goes_on_as_if_alone(tmp_path):
     kinds = ("train + train + train", "resume + resume", "prepare + prepare")
     found = race_many(3, 0, tmp_path, kinds)
