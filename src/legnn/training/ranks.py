@@ -7,18 +7,22 @@ is one process, of rank zero.
 from __future__ import annotations
 
 import os
+import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed.distributed_c10d import PrefixStore, Store, default_pg_timeout
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
+from legnn.errors import InputError, Interrupted, first_line
 from legnn.nn import Model
 
 T = TypeVar("T")
@@ -86,6 +90,11 @@ def restart_count() -> int:
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
 
 
+STORE_TIME = timedelta(seconds=60)
+"""How long a process tries to reach the store of `torchrun`, which is there before any process is started."""
+SECONDS_ALONE = 30.0
+"""How long processes whose `torchrun` was killed may take to end by themselves, after the epoch in flight."""
+POLL_SECONDS = 0.5
 _PARENT = os.getppid()
 
 
@@ -100,15 +109,51 @@ def join_ranks(device: torch.device) -> Iterator[Ranks]:
     if not under_torchrun():
         yield SINGLE_PROCESS
         return
+    if agent_died():
+        raise Interrupted(None, None)
     if device.type == "cuda":
         torch.cuda.set_device(device)
-    # torchrun keeps one store over restarts: entries of a process that died must not be read by the next
-    found, rank, size = next(rendezvous("env://"))
-    store = PrefixStore(f"start-{restart_count()}", found)
-    # on GPUs, tensors in the host's memory are exchanged over gloo
-    backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
-    dist.init_process_group(backend, store=store, rank=rank, world_size=size)
+    with _end_without_agent():
+        store, rank, size = _reach_store()
+        # on GPUs, tensors in the host's memory are exchanged over gloo
+        backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+        dist.init_process_group(backend, store=store, rank=rank, world_size=size)
+        try:
+            yield Ranks(dist.get_rank(), dist.get_world_size())
+        finally:
+            dist.destroy_process_group()
+
+
+def _reach_store() -> tuple[Store, int, int]:
+    """The store of `torchrun`, the rank of this process, and their number."""
     try:
-        yield Ranks(dist.get_rank(), dist.get_world_size())
+        found, rank, size = next(rendezvous("env://", timeout=STORE_TIME))
+    except dist.DistNetworkError as error:
+        raise InputError(f"torchrun, which started this process, cannot be reached: {first_line(error)}") from None
+    # others may take their time to read the graph
+    found.set_timeout(default_pg_timeout)
+    # torchrun keeps one store over restarts: entries of a process that died must not be read by the next
+    return PrefixStore(f"start-{restart_count()}", found), rank, size
+
+
+@contextmanager
+def _end_without_agent() -> Iterator[None]:
+    """Within it the process ends some time after its `torchrun` was killed, whatever it waits for.
+
+    The store is gone with `torchrun`, and processes may wait for each other there for half an hour. One that trains
+    sees after the epoch in flight that it should stop, well before.
+    """
+    is_over = threading.Event()
+
+    def watch() -> None:
+        while not is_over.wait(POLL_SECONDS):
+            if agent_died() and not is_over.wait(SECONDS_ALONE):
+                print("legnn: torchrun was killed, and its processes end", file=sys.stderr, flush=True)
+                # not an exception: the main thread may wait outside of Python
+                os._exit(1)
+
+    threading.Thread(target=watch, name="legnn-agent", daemon=True).start()
+    try:
+        yield
     finally:
-        dist.destroy_process_group()
+        is_over.set()
