@@ -14,10 +14,10 @@ from shutil import rmtree
 
 from benchmarks.campaign import children
 from benchmarks.campaign.agents import TorchRun
-from benchmarks.campaign.quick_runs import QUICK_RUNS, SEARCH, QuickRun, write_graphs
 from benchmarks.campaign.children import train_or_resume
 from benchmarks.campaign.moments import Moment, count_lines, draw
 from benchmarks.campaign.outcomes import Kill, differences, has_one_sentence, outcome
+from benchmarks.campaign.quick_runs import QUICK_RUNS, SEARCH, QuickRun, write_graphs
 from legnn.automl.candidate_runs import CandidateFolder
 
 EPOCHS = 40

@@ -13,9 +13,9 @@ from pathlib import Path
 from shutil import rmtree
 
 from benchmarks.campaign import children
-from benchmarks.campaign.quick_runs import QUICK_RUNS, SEARCH, write_graphs
 from benchmarks.campaign.moments import count_lines
 from benchmarks.campaign.outcomes import differences, has_one_sentence, outcome
+from benchmarks.campaign.quick_runs import QUICK_RUNS, SEARCH, write_graphs
 
 EPOCHS = 150
 """Long enough that no writer has ended before another one begins."""

@@ -22,8 +22,8 @@ from shutil import rmtree
 import numpy as np
 
 from benchmarks.campaign import children
-from benchmarks.campaign.quick_runs import QUICK_RUNS, QuickRun, write_graphs
 from benchmarks.campaign.outcomes import differences, outcome
+from benchmarks.campaign.quick_runs import QUICK_RUNS, QuickRun, write_graphs
 
 EPOCHS = 30
 SAMPLE_SECONDS = 60.0

@@ -266,3 +266,9 @@ def test_no_label_of_another_split_is_ever_shown(monkeypatch):
     legnn.train(data, as_train=True, threshold=0.3, **QUICK)
     assert len(shown) > 8
     assert all(bool(data.train_mask[nodes].all()) for nodes in shown)
+
+
+def test_a_run_that_diverges_in_its_first_epoch_leaves_no_folder(tmp_path):
+    with pytest.raises(InputError, match="no longer a number in epoch 1"):
+        legnn.train(small_data(), out=tmp_path / "runs" / "run", preset="simple", lr=1e30, layers=2, **QUICK)
+    assert list(tmp_path.iterdir()) == []

@@ -206,6 +206,11 @@ class RunFolder:
         """Whether the run came to its end."""
         return self._result.is_file()
 
+    def remove_untrained(self) -> None:
+        """Removes the files a run starts with if no epoch followed: there is nothing to continue from."""
+        if not self._metrics.exists():
+            empty_folder(self.path, keep=LOCK)
+
     def append(self, log: EpochLog) -> None:
         """Add an epoch's line to the metrics."""
         with naming(self._metrics), open(self._metrics, "a", encoding="utf-8") as file:

@@ -109,7 +109,12 @@ def start_run(
         if folder is not None and ranks.is_rank_zero:
             folder.create(settings, card, graph.table_features)
         ranks.barrier()
-        return _execute(graph, card, settings, folder, callbacks, device, ranks)
+        try:
+            return _execute(graph, card, settings, folder, callbacks, device, ranks)
+        except InputError:
+            if folder is not None and ranks.is_rank_zero:
+                folder.remove_untrained()
+            raise
 
 
 def continue_run(folder: RunFolder, graph: GraphData, callbacks: Callbacks, *, is_held: bool = False) -> Run:
