@@ -224,7 +224,12 @@ def test_data_without_validation_nodes_are_refused(tmp_path):
 
 def test_a_search_in_which_nothing_was_trained_says_why(tmp_path):
     with pytest.raises(InputError, match=r"no candidate was trained in .* s; give a larger `budget`"):
-        legnn.auto(small_data(), out=tmp_path / "auto", **{**QUICK, "budget": 1})
+        legnn.auto(small_data(), out=tmp_path / "auto", **{**QUICK, "only": ONLY[1:], "budget": 1})
+
+
+def test_label_propagation_is_there_however_short_the_budget_is(tmp_path):
+    ensemble = legnn.auto(small_data(), out=tmp_path / "auto", device="cpu", budget=0.5)
+    assert [member.folder for member in ensemble.members] == ["candidates/label-propagation"]
 
 
 # --- torchrun --------------------------------------------------------------------------------------------------------

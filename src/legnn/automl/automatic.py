@@ -128,6 +128,9 @@ def auto(
         meet(folder, share, clock)
         if share.rank:
             return Ensemble.open(folder)
+        if not any(one.state == "finished" for one in plan.folders().values()):
+            # starting a process alone may have taken all of the time
+            search.train_here(QUICK)
         return _finish(plan, clock, graph, single=single)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import re
 import time
@@ -18,7 +19,7 @@ from legnn.automl.halving import RUNGS, is_hopeless
 from legnn.automl.space import complete, flatten, neighbors, without_idle
 from legnn.config import GraphFacts
 from legnn.errors import InputError
-from legnn.runs.workers import Failure, Worker, carry_out
+from legnn.runs.workers import Failure, Signals, Worker, carry_out
 
 LEADERS = 4
 """So many of the best candidates are varied."""
@@ -133,6 +134,14 @@ class Search:
 
         carry_out(train_candidate, self._next, jobs, on_outcome=self._note, on_poll=poll, should_stop=should_stop)
         self.clock.save(now=True)
+
+    def train_here(self, name: str) -> None:
+        """Trains a candidate in this process, whatever time is left, if it is one that can be."""
+        values, folder = self.plan.candidates.get(name), self.plan.candidate(name)
+        if values is None or folder.state in ("finished", "failed"):
+            return
+        task = CandidateTask(name, folder.path, self.plan.source, {**values, **self.plan.given}, math.inf)
+        self._note(task, train_candidate(task, Signals()))
 
     @property
     def training_end(self) -> float:
