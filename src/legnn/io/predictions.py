@@ -7,7 +7,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from legnn.errors import InputError
+from legnn.errors import InputError, first_line
 from legnn.files import atomic_write
 from legnn.io.table_files import read_table
 
@@ -37,8 +37,11 @@ def read_predictions(path: str | Path) -> pd.DataFrame:
     if missing:
         raise InputError(f"{path} has no column {missing[0]!r}; predictions have {', '.join(COLUMNS)}")
     keys = {name: table.keys(table.columns[name], name) for name in ("id", "prediction")}
-    found = {name: array.to_numpy(zero_copy_only=False) for name, array in keys.items()}
-    confidence, split = table.columns["confidence"].to_numpy(), table.columns["split"].fill_null("").to_numpy()
+    try:
+        found = {name: array.to_numpy(zero_copy_only=False) for name, array in keys.items()}
+        confidence, split = table.columns["confidence"].to_numpy(), table.columns["split"].fill_null("").to_numpy()
+    except pa.ArrowException as error:
+        raise InputError(f"{path} does not hold predictions ({first_line(error)}); restore it from a copy") from None
     return pd.DataFrame({**found, "confidence": confidence, "split": split})
 
 

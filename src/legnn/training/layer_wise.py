@@ -233,7 +233,8 @@ class LayerWise:
 def _rows(values: Tensor, nodes: Tensor, device: torch.device) -> Tensor:
     rows = values.index_select(0, nodes)
     # from pinned memory the copy runs beside what the device is doing
-    return rows if rows.device == device else rows.pin_memory().to(device, non_blocking=True)
+    # not by comparing devices: `cuda` and `cuda:0` differ
+    return rows if rows.device.type == device.type else rows.pin_memory().to(device, non_blocking=True)
 
 
 def _edges(graph: LabelGraph, nodes: Tensor) -> Tensor:
