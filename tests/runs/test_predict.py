@@ -308,3 +308,14 @@ def test_a_run_on_features_of_the_graph_is_resumed(tmp_path):
         )
     resumed = legnn.resume(tmp_path / "cut", small_data())
     pd.testing.assert_frame_equal(resumed.predictions, whole.predictions, check_exact=True)
+
+
+def test_a_run_named_like_its_data_does_not_take_their_place(tmp_path, monkeypatch):
+    table_folder(tmp_path / "data" / "mine", small_data())
+    (tmp_path / "runs").mkdir()
+    monkeypatch.setenv("LEGNN_DATA", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path / "runs")
+    run = legnn.train("mine", out="mine", epochs=2, hidden=8, preset="simple")
+    again = legnn.open_run("mine").predict()
+    pd.testing.assert_frame_equal(again, run.predictions, check_exact=True)
+    assert legnn.train("mine", epochs=2, hidden=8, preset="simple").settings.data.source == "mine"

@@ -61,7 +61,7 @@ def load(
         return GraphData.from_pyg(in_memory, training=training, target_type=target_type, **options)
     if settings.source in CATALOG and not isinstance(source, Path):
         return _load_named(CATALOG[settings.source], settings)
-    folder = _existing_folder(settings.source)
+    folder = existing_folder(settings.source)
     if (folder / CARD).is_file():
         graph = read_prepared(folder)
         check_loaded(folder, graph, settings, target_type, table_features)
@@ -80,7 +80,7 @@ def load(
 def check_source(source: str) -> None:
     """Raises `InputError` for what is neither a named data set nor a folder, as `load` would."""
     if source not in CATALOG:
-        _existing_folder(source)
+        existing_folder(source)
 
 
 def prepare_folder(source: Source, out: str | Path, **options: Any) -> GraphData:
@@ -150,17 +150,19 @@ def _holds_graph(folder: Path) -> bool:
     return has_types(folder) or any((folder / name).is_file() for name in ("nodes.parquet", "nodes.csv", CARD))
 
 
-def _existing_folder(source: str) -> Path:
-    folder = Path(source).expanduser()
+def existing_folder(source: str) -> Path:
+    """Returns the folder that a path or a name under `LEGNN_DATA` means; raises `InputError` if there is none."""
+    folder, kept = Path(source).expanduser(), data_folder() / source
+    is_name = os.sep not in source and not source.startswith((".", "~"))
+    # a folder here that holds no graph may be a run of that name
+    if is_name and not _holds_graph(folder) and _holds_graph(kept):
+        return kept
     if folder.is_dir():
         return folder
     if folder.exists():
         raise InputError(f"{source} is a file; give the folder that holds nodes and edges")
-    if os.sep in source or source.startswith((".", "~")):
+    if not is_name:
         raise InputError(f"there is no folder {source}")
-    kept = data_folder() / source
-    if _holds_graph(kept):
-        return kept
     names = ", ".join(sorted(CATALOG))
     raise InputError(
         f"unknown data set {source!r}{did_you_mean(source, CATALOG)}; choose from {names}, or give a folder of tables"

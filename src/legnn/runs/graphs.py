@@ -9,6 +9,7 @@ from typing import Any
 from legnn.config import SETTINGS, DataSettings, Settings
 from legnn.data import GraphData
 from legnn.datasets import CATALOG, Source, load
+from legnn.datasets.loading import existing_folder
 from legnn.datasets.objects import is_frames
 from legnn.errors import InputError
 from legnn.files import data_folder
@@ -101,5 +102,8 @@ def _source_name(data: Source) -> str:
     if not isinstance(data, str | Path):
         return MEMORY
     # a run must find its folder again from anywhere; a name of the catalog wins over a folder of the same name
-    is_folder = Path(data).is_dir() and (isinstance(data, Path) or data not in CATALOG)
-    return str(Path(data).resolve()) if is_folder else str(data)
+    if not Path(data).is_dir() or (isinstance(data, str) and data in CATALOG):
+        return str(data)
+    found = existing_folder(str(data))
+    # one that is found under `LEGNN_DATA` is found there again by its name
+    return str(found.resolve()) if found == Path(data) else str(data)
