@@ -123,12 +123,12 @@ def cards() -> list[object]:
         card,
         SeedList([0, 1]),
         Result(
-            val=scores, test=None, train_own_label_hidden=scores, best_epoch=1, epochs=2, seconds=0.5, seed=0, device="cpu",
-            precision="fp32", **about,
+            val=scores, test=None, train_own_label_hidden=scores, best_epoch=1, epochs=2, seconds=0.5, seed=0,
+            device="cpu", precision="fp32", **about,
         ),
         Summary(
-            val=MeanScores(accuracy=mean, macro_f1=mean), test=None, train_own_label_hidden=None, seeds=[0], seconds=1.0,
-            **about,
+            val=MeanScores(accuracy=mean, macro_f1=mean), test=None, train_own_label_hidden=None, seeds=[0],
+            seconds=1.0, **about,
         ),
         EpochLog(**{one.name: 1 for one in fields(EpochLog)}),
     ]  # fmt: skip
