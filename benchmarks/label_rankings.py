@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.metrics import average_precision_score
 
 from benchmarks.label_noise import LEVELS, Case, load_case
-from legnn.labels.confident import probability_right
+from legnn.labels.confident import calibrate, probability_right
 from legnn.labels.evidence import Weights, combine_evidence
 from legnn.labels.neighbor_labels import NeighborLabels, neighbor_labels
 
@@ -43,7 +43,8 @@ def read_case(case: Case) -> Evidence:
 
 def rank_by_evidence(one: Evidence, weights: Weights | None = None) -> np.ndarray:
     """`[n]` ours: the probability that a label is right."""
-    return probability_right(combine_evidence(one.model, one.mlp, one.neighbors, weights), one.given)
+    q = combine_evidence(one.model, one.mlp, one.neighbors, weights)
+    return probability_right(calibrate(q, one.given), one.given)
 
 
 def neighbor_agreement(one: Evidence) -> np.ndarray:

@@ -12,6 +12,7 @@ import legnn
 from legnn import cli
 from legnn.errors import InputError
 from legnn.labels.confident import (
+    calibrate,
     class_thresholds,
     confident_joint,
     estimated_errors,
@@ -45,7 +46,7 @@ def probabilities(nodes: int = 300, classes: int = 4, seed: int = 0):
 
 def test_planted_errors_are_ranked_first_and_the_true_class_is_suggested():
     data, flipped = planted()
-    found = legnn.check_labels(data, folds=3, foldings=1, epochs=60, hidden=16, backbone="gcn", as_train=False)
+    found = legnn.check_labels(data, folds=3, foldings=1, epochs=150, hidden=16, backbone="gcn", as_train=False)
     table = found.table
     assert len(table) == int((data.y >= 0).sum())
     first = table.head(len(flipped))
@@ -124,6 +125,17 @@ def test_noise_between_two_classes_is_found_and_raises_suspicion_of_them_alone()
     same = np.vstack([p, np.full((2, 4), 0.25)])
     right = probability_right(same, np.append(given, [1, 2]))
     assert right[-2] < right[-1]
+
+
+def test_calibration_sharpens_what_is_unsure_and_softens_what_is_too_sure_in_spite_of_wrong_labels():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.full(4, 0.3), 4000)
+    given = np.array([rng.choice(4, p=row) for row in p])
+    wrong = rng.random(4000) < 0.05
+    given[wrong] = rng.integers(0, 4, wrong.sum())
+    for power in (0.5, 1.0, 2.0):
+        changed = p**power / (p**power).sum(1, keepdims=True)
+        assert np.abs(calibrate(changed, given) - p).mean() < 0.03
 
 
 def test_neighbors_of_another_class_speak_for_a_class_where_edges_join_unlike_nodes():

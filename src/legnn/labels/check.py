@@ -15,7 +15,7 @@ from legnn.config import SETTINGS, DataSettings, Settings
 from legnn.data import GraphData
 from legnn.datasets import CATALOG, Source
 from legnn.errors import InputError
-from legnn.labels.confident import estimated_errors, probability_right
+from legnn.labels.confident import calibrate, estimated_errors, probability_right
 from legnn.labels.cross_fitted import check_folds, cross_fitted_probabilities, fold_nodes
 from legnn.labels.evidence import combine_evidence
 from legnn.labels.neighbor_labels import NeighborLabels, neighbor_labels
@@ -96,7 +96,8 @@ def rank_labels(graph: GraphData, q: np.ndarray, around: NeighborLabels, folds: 
     nodes = (graph.y >= 0).nonzero().flatten().numpy()
     given, p, counts = graph.y.numpy()[nodes], q[nodes], around.counts[nodes]
     rows = np.arange(len(nodes))
-    right = probability_right(p, given)
+    calibrated = calibrate(p, given)
+    right = probability_right(calibrated, given)
     others = p.copy()
     others[rows, given] = -1.0
     suggested = others.argmax(1)
@@ -120,7 +121,7 @@ def rank_labels(graph: GraphData, q: np.ndarray, around: NeighborLabels, folds: 
     )
     # by what was computed first: near 1, the score has no more digits left
     order = np.argsort(right, kind="stable")
-    return LabelCheck(table.iloc[order].reset_index(drop=True), estimated_errors(p, given), list(graph.notes))
+    return LabelCheck(table.iloc[order].reset_index(drop=True), estimated_errors(calibrated, given), list(graph.notes))
 
 
 def _splits(graph: GraphData) -> np.ndarray:

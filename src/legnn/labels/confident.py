@@ -6,6 +6,9 @@ After Northcutt, Jiang and Chuang, "Confident Learning: Estimating Uncertainty i
 from __future__ import annotations
 
 import numpy as np
+import torch
+
+from legnn.training.inference import temper
 
 
 def class_thresholds(p: np.ndarray, given: np.ndarray) -> np.ndarray:
@@ -49,23 +52,42 @@ def normalized_margin(p: np.ndarray, given: np.ndarray) -> np.ndarray:
     return p[rows, given] - others.max(1)
 
 
+PRIOR_LABELS, PRIOR_RIGHT, ROUNDS = 20.0, 0.95, 30
+"""The prior of a row of the noise counts as so many labels, of which this share is right; rounds of estimation."""
+TEMPERATURES = 2.0 ** np.arange(-3.0, 3.01, 0.25)
+
+
 def probability_right(p: np.ndarray, given: np.ndarray) -> np.ndarray:
     """`[n]` the probability that the given label is the true class, where classes are mistaken for each other unevenly.
 
-    The noise `T[c, d]`, the share of nodes of class `c` whose label is `d`, is estimated by expectation–maximization
-    from `r[i, c] ∝ p[i, c] T[c, y_i]`, with a prior that few labels are wrong; `r[i, y_i]` is returned. Where no
-    pair of classes stands out, the order is that of `p[i, y_i]`.
+    With the noise `T[c, d]`, the share of nodes of class `c` whose label is `d`, and `r[i, c] ∝ p[i, c] T[c, y_i]`, it
+    is `r[i, y_i]`. Where no pair of classes stands out, the order is that of `p[i, y_i]`. `p` should be calibrated, as
+    `calibrate` does.
     """
     responsibility = _posterior(p, given, noise_matrix(p, given))
     return np.asarray(responsibility[np.arange(len(given)), given])
 
 
-PRIOR_LABELS, PRIOR_RIGHT, ROUNDS = 20.0, 0.95, 30
-"""The prior of a row of the noise counts as so many labels, of which this share is right; rounds of estimation."""
+def calibrate(p: np.ndarray, given: np.ndarray) -> np.ndarray:
+    """Returns `p` `[n, C]` tempered so that the given labels are most likely, a few of which may be wrong.
+
+    The likelihood of a label is `PRIOR_RIGHT p[i, y_i] + (1 − PRIOR_RIGHT) / C`: one that is surely wrong does not
+    count for more than that. Cross-fitted models are too unsure with few labels and too sure with many.
+    """
+    rows, probabilities = np.arange(len(given)), torch.from_numpy(p)
+
+    def likelihood(temperature: float) -> float:
+        own = temper(probabilities, temperature).numpy()[rows, given]
+        return float(np.log(PRIOR_RIGHT * own + (1 - PRIOR_RIGHT) / p.shape[1]).sum())
+
+    return np.asarray(temper(probabilities, max(TEMPERATURES.tolist(), key=likelihood)).numpy())
 
 
 def noise_matrix(p: np.ndarray, given: np.ndarray) -> np.ndarray:
-    """`[C, C]` the estimated share of nodes of each true class (row) that have each given label (column)."""
+    """`[C, C]` the estimated share of nodes of each true class (row) that have each given label (column).
+
+    By expectation–maximization, with a prior that few labels are wrong.
+    """
     classes = p.shape[1]
     noise = np.full((classes, classes), (1 - PRIOR_RIGHT) / max(classes - 1, 1))
     np.fill_diagonal(noise, PRIOR_RIGHT)
