@@ -5,7 +5,7 @@
     python -m benchmarks.active_learning choose --out chosen.jsonl --seeds 3 --jobs 2
 
 Each seed draws a third of the nodes, at most 5,000, for test, and of the others 2 a class that are labeled at first,
-for all strategies alike; no node is for validation. After each step the same small model is trained anew with `EPOCHS`
+for all strategies alike; no node is for validation. After each step the same small model is trained anew with `--epochs`
 epochs, and scored on the test nodes. Labels are those of 2, 4, … 20 nodes a class on average; random goes on to 40, to
 see where it gets as far as the others. `benchmarks.acquisition` has the strategies.
 
@@ -44,15 +44,14 @@ from legnn.runs.workers import Failure, Signals, carry_out
 STEPS, RANDOM_STEPS = (2, 4, 6, 8, 12, 16, 20), (30, 40)
 """Labels a class; those after which random goes on alone."""
 GRAPHS, OTHER_GRAPHS = ("coauthor-cs", "debian", "amazon-photo", "cora"), ("citeseer", "pubmed", "amazon-computers")
-EPOCHS, LR = 150, 0.01
+LR = 0.01
 MOST_TEST = 5_000
 GRID = [
-    {"reach": reach, "own": own, "uncertain": uncertain, "width": width, "hops": hops}
-    for hops in (2,)
-    for width in (0.5, 1)
-    for reach in (0, 0.3, 0.6)
-    for own in (0, 0.5)
-    for uncertain in (0, 0.5)
+    {"reach": reach, "own": own, "uncertain": uncertain, "width": width}
+    for width in (0.3, 1)
+    for reach in (0.25, 0.5, 1)
+    for own in (0, 0.5, 1)
+    for uncertain in (0.5, 1)
 ]
 Row = dict[str, Any]
 
@@ -64,6 +63,7 @@ class Job(NamedTuple):
     strategy: str
     seed: int
     model: str
+    epochs: int
 
 
 class Fitted(NamedTuple):
@@ -95,7 +95,7 @@ def first_labels(y: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def simulate(job: Job, signals: Signals) -> list[Row]:
     """Returns a row for each step."""
-    given = {**DATA.get(job.data, {}), "backbone": "gcn", "labels": "enhanced", "epochs": EPOCHS, "lr": LR}
+    given = {**DATA.get(job.data, {}), "backbone": "gcn", "labels": "enhanced", "epochs": job.epochs, "lr": LR}
     whole, settings = load_kept(Settings(preset="simple", given={**given, "seed": job.seed}), job.data)
     y, z = whole.y.numpy(), smooth_features(whole)
     ask, rng = strategy_of(job.strategy), np.random.default_rng([job.seed, 1])
@@ -237,6 +237,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--strategies", nargs="+", help="see benchmarks.acquisition")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
+    parser.add_argument("--epochs", type=int, default=150)
     parser.add_argument("--model", choices=["legnn", "smooth"], help="what is trained [choose: smooth, else legnn]")
     options = parser.parse_args(arguments)
     chooses = options.phase == "choose"
@@ -246,7 +247,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         model = options.model or ("smooth" if chooses else "legnn")
         # graph by graph, the largest first: a process keeps the last graph
         jobs = [
-            Job(one, strategy, seed, model)
+            Job(one, strategy, seed, model, options.epochs)
             for one in data
             for seed in range(options.seeds)
             for strategy in options.strategies or every

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 import torch
+from sklearn.utils.extmath import randomized_svd
 from torch import Tensor
 
 from legnn.data import GraphData
@@ -18,7 +19,7 @@ from legnn.runs import Ensemble, Run
 SMOOTHING = 2
 """Steps of averaging over neighbors, after which features are compared: as far as a model of two layers sees."""
 CHANNELS = 128
-"""Of more features, so many random projections, which keep the distances between nodes."""
+"""Of more features, the first so many principal components: the others are mostly noise."""
 
 
 def next_labels(
@@ -96,22 +97,27 @@ def uncertainty_of(p: Tensor) -> np.ndarray:
     return entropy.clamp(0, 1).numpy()
 
 
-def smooth_features(graph: GraphData, seed: int = 0) -> np.ndarray:
-    """`[M, D]` `Â² X R`, centered and of length 1, with random projections `R`, and `Â` as GCN has it.
+def smooth_features(graph: GraphData) -> np.ndarray:
+    """`[M, D]` `Â² X` in principal components, centered and of length 1, with `Â` as GCN has it.
 
     Not the representations of the run: with few labels they tell what the model knows already.
     """
-    x = graph.x.float()
-    if x.size(1) > CHANNELS:
-        generator = torch.Generator().manual_seed(seed)
-        x = x @ torch.randn(x.size(1), CHANNELS, generator=generator)
     A = to_scipy(graph.adjacency)
-    root = np.sqrt(np.maximum(graph.adjacency.degree.double().numpy(), 1))
-    z = x.double().numpy()
+    root = np.sqrt(np.maximum(graph.adjacency.degree.double().numpy(), 1))[:, None]
+    z = _principal(graph.x.float().numpy())
     for _ in range(SMOOTHING):
-        z = (A @ (z / root[:, None])) / root[:, None]
+        z = (A @ (z / root)) / root
     z = z - z.mean(0)
     return (z / np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1e-12)).astype(np.float32)
+
+
+def _principal(x: np.ndarray) -> np.ndarray:
+    """`[M, D]` the scores of the rows in the first components; `x` where it has no more columns than that."""
+    if min(x.shape) <= CHANNELS:
+        return x
+    is_sparse = np.count_nonzero(x) < 0.1 * x.size
+    u, s, _ = randomized_svd(sp.csr_matrix(x) if is_sparse else x, CHANNELS, n_iter=2, random_state=0)
+    return u * s
 
 
 def to_scipy(adjacency: Adjacency) -> sp.csr_matrix:

@@ -25,12 +25,16 @@ TINY = 1e-4
 
 @dataclass(frozen=True, kw_only=True)
 class Weights:
-    """How the three parts are weighed; chosen by `benchmarks.active_learning choose`."""
+    """How the three parts are weighed; chosen by `benchmarks.active_learning choose`.
+
+    A candidate's score is `density · reach^a · uncertainty^b`: a product needs no common scale, and a hub that reaches
+    a hundred times as far as most is not worth as many of them.
+    """
 
     reach: float = 0.5
-    """Of reach beside density, from 0 to 1."""
+    """`a`."""
     own: float = 0.5
-    """Exponent of the uncertainty of the node that is picked."""
+    """`b`."""
     uncertain: float = 0.5
     """How much more an uncertain node is worth covering than one that is certain, from 0 to 1."""
     width: float = 1.0
@@ -124,7 +128,7 @@ class Coverage:
         self._density = self._density - self._sum_of_anchors(self.worth * (before - self.open))
 
     def _sum_of_anchors(self, values: np.ndarray) -> np.ndarray:
-        """`[n]` the mean of `v_u k_us` over the anchors, without those of next to nothing: for one label, most of them."""
+        """`[n]` the mean of `v_u k_us` over the anchors, without those of next to nothing: for one label, most."""
         of_anchors = values[self._anchors].astype(np.float32) / len(self._anchors)
         some = np.flatnonzero(of_anchors > TINY * of_anchors.max(initial=0))
         return of_anchors[some] @ self._near[some]
@@ -133,14 +137,11 @@ class Coverage:
         """Returns the candidates that gain most: in a `batch` each given those before it, else each by itself."""
         free = np.ones(len(self.candidates), dtype=bool)
         own = np.maximum(self.uncertainty[self.candidates], 1e-6) ** self.weights.own
-        unit: tuple[float, float] | None = None
-        found = []
+        found: list[tuple[int, float, float, float]] = []
         while len(found) < min(number, len(free)):
-            density, reach = self.density(), self.reach()
-            # in units of the first candidates' means: the parts of later ones fall together
-            unit = unit or (max(density.mean(), 1e-12), max(reach.mean(), 1e-12))
-            share = self.weights.reach
-            score = own * ((1 - share) * density / unit[0] + share * reach / unit[1])
+            # what a sum over differences leaves below 0 is 0
+            density, reach = np.maximum(self.density(), 0), self.reach()
+            score = density * reach**self.weights.reach * own
             score[~free] = -np.inf
             best = [int(score.argmax())] if batch else np.argsort(-score, kind="stable")[:number].tolist()
             found += [(self.candidates[i], score[i], density[i], reach[i]) for i in best]
