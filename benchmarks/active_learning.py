@@ -5,7 +5,7 @@
     python -m benchmarks.active_learning choose --out chosen.jsonl --seeds 3 --jobs 2
 
 Each seed draws a third of the nodes, at most 5,000, for test, and of the others 2 a class that are labeled at first,
-for all strategies alike; no node is for validation. After each step the same small model is trained anew with `--epochs`
+for all strategies alike; no node is for validation. After each step the same small model is trained anew, all of its
 epochs, and scored on the test nodes. Labels are those of 2, 4, … 20 nodes a class on average; random goes on to 40, to
 see where it gets as far as the others. `benchmarks.acquisition` has the strategies.
 
@@ -48,10 +48,10 @@ LR = 0.01
 MOST_TEST = 5_000
 GRID = [
     {"reach": reach, "own": own, "uncertain": uncertain, "width": width}
-    for width in (0.3, 1)
-    for reach in (0.25, 0.5, 1)
+    for width in (0.1, 0.3, 1)
+    for reach in (0.5, 1, 2)
     for own in (0, 0.5, 1)
-    for uncertain in (0.5, 1)
+    for uncertain in (0, 0.5)
 ]
 Row = dict[str, Any]
 

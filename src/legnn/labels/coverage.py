@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-ANCHORS = 2_000
+ANCHORS = 1_000
 """Nodes, drawn at random, over which density is summed; all nodes would take quadratic time."""
 CANDIDATES = 20_000
 """Of more nodes that may be picked, so many are drawn."""
@@ -38,7 +38,7 @@ class Weights:
     uncertain: float = 0.5
     """How much more an uncertain node is worth covering than one that is certain, from 0 to 1."""
     width: float = 1.0
-    """Factor of `σ²`; with 1, a label is like its share of the nodes, one part in as many as there will be labels."""
+    """The part of the nodes that a label is like, with 1 as many as there are for each label there will be."""
     hops: int = 2
     """`K`: how far a label travels."""
 
@@ -152,7 +152,7 @@ class Coverage:
         return Picks(np.array(nodes, dtype=np.int64), *(np.array(part, dtype=np.float64) for part in parts))
 
     def _bandwidth(self, labels: int) -> float:
-        """`2σ²` of a mean likeness of two nodes of one part in `labels`, by the quantile of their distances."""
+        """`2σ²`: the squared distance below which one part in `labels` of all pairs of nodes are."""
         squares = self._distances(self._anchors[:500], self._anchors)
         share = min(max(self.weights.width / labels, 1 / len(self._anchors)), 1)
         return float(max(np.quantile(squares, share), 1e-12))
