@@ -33,11 +33,11 @@ class Weights:
 
     reach: float = 0.5
     """`a`."""
-    own: float = 0.5
+    own: float = 1.0
     """`b`."""
     uncertain: float = 0.5
     """How much more an uncertain node is worth covering than one that is certain, from 0 to 1."""
-    width: float = 1.0
+    width: float = 0.2
     """The part of the nodes that a label is like, with 1 as many as there are for each label there will be."""
     hops: int = 2
     """`K`: how far a label travels."""
@@ -155,7 +155,8 @@ class Coverage:
         """`2σ²`: the squared distance below which one part in `labels` of all pairs of nodes are."""
         squares = self._distances(self._anchors[:500], self._anchors)
         share = min(max(self.weights.width / labels, 1 / len(self._anchors)), 1)
-        return float(max(np.quantile(squares, share), 1e-12))
+        # where many nodes are equal the quantile may be 0, and rounding would tell them apart
+        return float(max(np.quantile(squares, share), 0.01 * squares.mean(), 1e-12))
 
     def _distances(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
         cross = self._z[rows] @ self._z[others].T
