@@ -201,6 +201,25 @@ def show_label_check(found: LabelCheck, most: int) -> None:
     print_line(f"estimated number of wrong labels: {found.expected_errors:,.0f} ({100 * share:.1f} %)")
 
 
+MOST_PROPOSED = 20
+"""Most nodes in the table of those to label; a file has all."""
+
+
+def show_next_labels(found: pd.DataFrame) -> None:
+    """Prints the nodes to label next and what speaks for each."""
+    title = f"{len(found):,} nodes to label, best first"
+    caption = "density, reach: of nodes that no label covers yet, those like it and those its label would travel to"
+    table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for header in found.columns:
+        table.add_column(str(header), justify="left" if header in ("id", "prediction") else "right")
+    for row in found.head(MOST_PROPOSED).to_dict("records"):
+        table.add_row(*(f"{value:.3g}" if isinstance(value, float) else str(value) for value in row.values()))
+    _out.print(table)
+    more = len(found) - MOST_PROPOSED
+    if more > 0:
+        print_line(f"and {more:,} more; --out FILE.csv has all")
+
+
 def show_statistics(found: Iterable[Statistics | str], title: str | None = None, caption: str | None = None) -> None:
     """Prints the paper's table of data sets; a set that could not be read is its name alone."""
     # narrow enough for a terminal of 80 columns
