@@ -31,11 +31,11 @@ class Weights:
     a hundred times as far as most is not worth as many of them.
     """
 
-    reach: float = 0.5
+    reach: float = 0.25
     """`a`."""
     own: float = 1.0
     """`b`."""
-    uncertain: float = 0.5
+    uncertain: float = 1.0
     """How much more an uncertain node is worth covering than one that is certain, from 0 to 1."""
     width: float = 0.2
     """The part of the nodes that a label is like, with 1 as many as there are for each label there will be."""
