@@ -1,8 +1,8 @@
 """Accuracy over labels that are asked for step by step, by the way in which the nodes are chosen.
 
-    python -m benchmarks.active_learning compute --out active.jsonl --seeds 5 --jobs 12
+    python -m benchmarks.active_learning compute --out active.jsonl --seeds 5 --first-seed 5 --jobs 12
     python -m benchmarks.active_learning report --out active.jsonl
-    python -m benchmarks.active_learning choose --out chosen.jsonl --seeds 3 --jobs 2
+    python -m benchmarks.active_learning choose --out chosen.jsonl --seeds 3 --jobs 2 --model legnn
 
 Each seed draws a third of the nodes, at most 5,000, for test, and of the others 2 a class that are labeled at first,
 for all strategies alike; no node is for validation. After each step the same small model is trained anew, all of its
@@ -236,6 +236,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", nargs="+", help="named data sets")
     parser.add_argument("--strategies", nargs="+", help="see benchmarks.acquisition")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--epochs", type=int, default=150)
     parser.add_argument("--model", choices=["legnn", "smooth"], help="what is trained [choose: smooth, else legnn]")
@@ -249,7 +250,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         jobs = [
             Job(one, strategy, seed, model, options.epochs)
             for one in data
-            for seed in range(options.seeds)
+            for seed in range(options.first_seed, options.first_seed + options.seeds)
             for strategy in options.strategies or every
         ]
         for job in jobs:

@@ -33,9 +33,9 @@ class Weights:
 
     reach: float = 0.25
     """`a`."""
-    own: float = 1.0
+    own: float = 0.25
     """`b`."""
-    uncertain: float = 1.0
+    uncertain: float = 0.5
     """How much more an uncertain node is worth covering than one that is certain, from 0 to 1."""
     width: float = 0.2
     """The part of the nodes that a label is like, with 1 as many as there are for each label there will be."""
