@@ -18,8 +18,8 @@ class Weights:
     errors."""
 
     model: float = 1.0
-    features: float = 0.25
-    neighbors: float = 0.3
+    features: float = 0.75
+    neighbors: float = 0.0
 
 
 def combine_evidence(
