@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from legnn.errors import InputError, Interrupted
     from legnn.estimator import AutoLEGNNClassifier, LEGNNClassifier
     from legnn.graph import Adjacency, LabelGraph, select_training_nodes
+    from legnn.labels.acquisition import next_labels
+    from legnn.labels.check import LabelCheck, check_labels
     from legnn.nn import LEGNN, lift, lifted, register_backbone
     from legnn.runs import (
         CrossFit,
@@ -52,6 +54,8 @@ _HOME = {
     "errors": "InputError Interrupted",
     "estimator": "AutoLEGNNClassifier LEGNNClassifier",
     "graph": "Adjacency LabelGraph select_training_nodes",
+    "labels.acquisition": "next_labels",
+    "labels.check": "LabelCheck check_labels",
     "nn": "LEGNN lift lifted register_backbone",
     "runs": "CrossFit Ensemble Result Run RunFolder Summary cross_fit open_run resume train train_seeds",
 }
@@ -70,6 +74,7 @@ __all__ = [
     "InputError",
     "Interrupted",
     "LEGNNClassifier",
+    "LabelCheck",
     "LabelGraph",
     "ModelSettings",
     "ResolvedSettings",
@@ -82,11 +87,13 @@ __all__ = [
     "TrainSettings",
     "TuneResult",
     "auto",
+    "check_labels",
     "cross_fit",
     "from_arrays",
     "lift",
     "lifted",
     "load",
+    "next_labels",
     "open_run",
     "prepare_folder",
     "register_backbone",

@@ -10,6 +10,7 @@ import typer
 import legnn
 from legnn.cli.auto import auto
 from legnn.cli.graphs import datasets, prepare
+from legnn.cli.labels import labels
 from legnn.cli.options import with_flags
 from legnn.cli.processes import is_rank_zero, wait_for_rank_zero
 from legnn.cli.reproduce import reproduce
@@ -21,6 +22,7 @@ from legnn.errors import InputError, Interrupted, first_line
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False, rich_markup_mode="rich")
 for command in (train, auto, tune, predict, evaluate, prepare, datasets, plot, analyze, reproduce):
     app.command()(command)
+app.add_typer(labels, name="labels")
 
 
 def _print_version(is_asked: bool) -> None:

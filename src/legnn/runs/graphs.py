@@ -6,6 +6,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from legnn.config import SETTINGS, DataSettings, Settings
 from legnn.data import GraphData
 from legnn.datasets import CATALOG, Source, load
@@ -66,13 +68,13 @@ def reload_graph(run: RunFolder, data: Source | None = None) -> GraphData:
 
 def hide_fold(graph: GraphData, fold: int, folds: int) -> GraphData:
     """Returns the graph without the labels of the training nodes in one of `folds`, which are then in no split."""
-    held = graph.train_mask & (assign_folds(graph.node_id, folds) == fold)
-    return replace(
-        graph,
-        y=graph.y.masked_fill(held, -1),
-        train_mask=graph.train_mask & ~held,
-        provenance=replace(graph.provenance, hidden_fold=(fold, folds)),
-    )
+    part = hide_labels(graph, graph.train_mask & (assign_folds(graph.node_id, folds) == fold))
+    return replace(part, provenance=replace(graph.provenance, hidden_fold=(fold, folds)))
+
+
+def hide_labels(graph: GraphData, held: Tensor) -> GraphData:
+    """Returns the graph without the labels of the training nodes `held` `[M]` bool, which are then in no split."""
+    return replace(graph, y=graph.y.masked_fill(held, -1), train_mask=graph.train_mask & ~held)
 
 
 def check_unchanged(run: RunFolder, graph: GraphData) -> None:

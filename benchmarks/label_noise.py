@@ -1,0 +1,190 @@
+"""Planted label errors: how well rankings of suspicious labels find them.
+
+    python -m benchmarks.label_noise compute --out FOLDER --jobs 12
+    python -m benchmarks.label_noise report --out FOLDER
+
+`compute` flips labels and cross-fits probabilities, a file for each case, and goes on where it was interrupted;
+`report` prints Markdown tables of average precision and of precision at the number planted, mean ± deviation over
+seeds. It needs cleanlab, `compute` does not; both need the graphs.
+
+Of every split, a part of the labels is flipped (`--rates`): to another class drawn uniformly (`uniform`), or to the
+class whose mean features are the closest (`similar`). Validation and test labels are flipped as well, as nobody has
+clean ones of data that are to be checked; what is ranked and scored are the training labels. debian has its own split;
+the other graphs are split 60/20/20, cora too, whose public split has 140 training labels.
+
+The weights of the evidence were chosen on other graphs:
+
+    python -m benchmarks.label_noise compute --out OTHERS --graphs amazon-computers,pubmed,citeseer,actor,digits
+    python -m benchmarks.label_noise choose --out OTHERS --graphs amazon-computers,pubmed,citeseer,actor,digits
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from benchmarks.regimes import load_split
+from legnn.cli.processes import stop_on_signal
+from legnn.config import SETTINGS, Settings
+from legnn.data import GraphData
+from legnn.errors import InputError, Interrupted
+from legnn.files import atomic_write
+from legnn.labels.check import perceptron
+from legnn.labels.confident import normalized_margin
+from legnn.labels.cross_fitted import cross_fitted_probabilities
+from legnn.runs.progress import Callbacks
+from legnn.runs.workers import Failure, Signals, carry_out
+
+OWN_SPLIT = ("debian",)
+"""Graphs with a split of their own that has many labels; the others are split 60/20/20."""
+LEVELS = 65535
+"""Probabilities are stored as multiples of its inverse, those of given labels as they are."""
+NEGLIGIBLE = 1e-4
+"""Smaller probabilities of other classes are stored as zero, which takes no space."""
+
+
+class Case(NamedTuple):
+    """One graph with planted errors."""
+
+    out: Path
+    graph: str
+    kind: str
+    rate: float
+    seed: int
+    folds: int
+    foldings: int
+    given: tuple[tuple[str, Any], ...]
+
+    @property
+    def path(self) -> Path:
+        return self.out / f"{self.graph}-{self.kind}-{self.rate:g}-{self.seed}.npz"
+
+
+def similar_classes(graph: GraphData) -> np.ndarray:
+    """`[C]` the class with the closest mean features, by cosine, of each class."""
+    labeled = graph.y >= 0
+    total = torch.zeros(graph.num_classes, graph.num_features).index_add_(0, graph.y[labeled], graph.x[labeled])
+    size = torch.bincount(graph.y[labeled], minlength=graph.num_classes).clamp(min=1)
+    mean = total / size[:, None]
+    unit = torch.nn.functional.normalize(mean - mean.mean(0), dim=1)
+    return (unit @ unit.T).fill_diagonal_(-torch.inf).argmax(1).numpy()
+
+
+def plant(graph: GraphData, kind: str, rate: float, seed: int) -> tuple[GraphData, np.ndarray]:
+    """Returns the graph with labels flipped, and which they are, `[M]` bool."""
+    rng = np.random.default_rng([seed, round(1000 * rate), kind == "similar"])
+    y, flipped = graph.y.numpy().copy(), np.zeros(graph.num_nodes, dtype=bool)
+    for mask in (graph.train_mask, graph.val_mask, graph.test_mask):
+        nodes = np.flatnonzero(mask.numpy())
+        flipped[rng.choice(nodes, round(rate * len(nodes)), replace=False)] = True
+    if kind == "uniform":
+        y[flipped] = (y[flipped] + rng.integers(1, graph.num_classes, flipped.sum())) % graph.num_classes
+    else:
+        y[flipped] = similar_classes(graph)[y[flipped]]
+    # the stored fingerprint of a prepared folder is of its own labels
+    return replace(graph, y=torch.from_numpy(y), provenance=replace(graph.provenance, fingerprint="")), flipped
+
+
+def load_case(case: Case) -> tuple[GraphData, np.ndarray, Settings]:
+    """Returns the graph with planted errors, which they are, `[M]` bool, and the settings of the model."""
+    regime = "public" if case.graph in OWN_SPLIT else "many"
+    wanted = Settings(given={**dict(case.given), "seed": case.seed})
+    clean, settings = load_split(case.graph, regime, case.seed, wanted)
+    return *plant(clean, case.kind, case.rate, case.seed), settings
+
+
+def compute_case(case: Case, signals: Signals) -> str | None:
+    """Cross-fits the model and a perceptron and writes the file; returns why it could not, if it could not."""
+    begin = time.perf_counter()
+    callbacks = Callbacks(lambda log: None, signals.should_stop)
+    content: dict[str, np.ndarray] = {}
+    try:
+        graph, _, settings = load_case(case)
+        for name, one in {"model": settings, "mlp": perceptron(settings)}.items():
+            p = cross_fitted_probabilities(graph, one, folds=case.folds, foldings=case.foldings, callbacks=callbacks)
+            content |= _pack(name, p[graph.train_mask.numpy()], graph.y[graph.train_mask].numpy())
+            content[f"{name}_seconds"] = np.array(time.perf_counter() - begin)
+    except Interrupted:
+        return "interrupted"
+    except InputError as error:
+        return str(error)
+    with atomic_write(case.path) as file:
+        np.savez_compressed(file, **content)
+    return None
+
+
+def _pack(name: str, p: np.ndarray, given: np.ndarray) -> dict[str, np.ndarray]:
+    own = p[np.arange(len(given)), given]
+    return {
+        f"{name}_p": np.rint(np.where(p < NEGLIGIBLE, 0, p) * LEVELS).astype(np.uint16),
+        f"{name}_own": own.astype(np.float32),
+        f"{name}_margin": normalized_margin(p, given).astype(np.float32),
+    }
+
+
+def compute(cases: Sequence[Case], jobs: int, seconds: float) -> None:
+    """Computes the cases that have no file, `jobs` at a time, and stops after `seconds` or on a signal."""
+    waiting = deque(case for case in cases if not case.path.is_file())
+    begin, total = time.monotonic(), len(waiting)
+
+    def note(case: Case, outcome: str | Failure | None) -> None:
+        what = "done" if outcome is None else f"failed: {str(outcome)[:200]}"
+        print(f"{time.monotonic() - begin:6.0f} s {case.path.stem} {what}", flush=True)
+
+    with stop_on_signal() as is_asked:
+        carry_out(
+            compute_case,
+            lambda: waiting.popleft() if waiting else None,
+            min(jobs, max(total, 1)),
+            on_outcome=note,
+            should_stop=lambda: is_asked() or time.monotonic() - begin > seconds,
+        )
+
+
+def _cases(options: argparse.Namespace) -> Iterator[Case]:
+    texts = (one.split("=") for one in options.set)
+    given = tuple((n, text == "yes" if SETTINGS[n].is_switch else SETTINGS[n].parse(text)) for n, text in texts)
+    graphs, kinds = options.graphs.split(","), options.kinds.split(",")
+    rates = [float(rate) for rate in options.rates.split(",")]
+    for graph, kind, rate, seed in itertools.product(graphs, kinds, rates, range(options.seeds)):
+        yield Case(options.out, graph, kind, rate, seed, options.folds, options.foldings, given)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=("compute", "report", "choose"))
+    parser.add_argument("--out", type=Path, required=True, help="folder of the cases' files")
+    parser.add_argument("--graphs", default="debian,coauthor-cs,amazon-photo,cora", help="the largest first")
+    parser.add_argument("--rates", default="0.05,0.1")
+    parser.add_argument("--kinds", default="uniform,similar")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--folds", type=int, default=5)
+    parser.add_argument("--foldings", type=int, default=2, help="divisions into folds that are averaged")
+    parser.add_argument("--set", nargs="*", default=["backbone=gcn", "as_train=no"], help="settings of the model")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long")
+    options = parser.parse_args(arguments)
+    cases = list(_cases(options))
+    if options.command == "compute":
+        compute(cases, options.jobs, options.seconds)
+    else:
+        from benchmarks import label_rankings
+
+        {"report": label_rankings.report, "choose": label_rankings.choose}[options.command](cases)
+
+
+if __name__ == "__main__":
+    # worker processes find functions by the name of their module
+    from benchmarks.label_noise import main as importable
+
+    importable()

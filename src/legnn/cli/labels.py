@@ -1,0 +1,80 @@
+"""The commands `labels …`, on the given labels themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from legnn.cli.options import argument, option, with_settings
+from legnn.cli.processes import stop_on_signal
+from legnn.config import SECTIONS
+from legnn.errors import InputError
+
+labels = typer.Typer(no_args_is_help=True, help="Which given labels look wrong, and which nodes to label next.")
+
+_RUN = "Folder of a finished run, of an ensemble, or of runs with several seeds"
+_DATA = "Another graph with the same features, such as the run's own with more labels or nodes"
+
+
+@labels.command()
+@with_settings(*SECTIONS, without=("source", "folds"))
+def check(
+    source: Annotated[str, argument("Folder of a finished run or ensemble, a named data set, or a folder of tables")],
+    out: Annotated[Path | None, option("File for all labels, .parquet or .csv [labels.csv]")] = None,
+    folds: Annotated[int, option("Parts of the training nodes, judged by models without them [5]")] = 5,
+    foldings: Annotated[int, option("Other divisions into folds, averaged [2]")] = 2,
+    most: Annotated[int, option("Rows that are printed [20]")] = 20,
+    preset: Annotated[str | None, option("What chooses the settings that are left open [recommended]")] = None,
+    **given: Any,
+) -> None:
+    """Rank the given labels by how likely they are wrong, with the evidence.
+
+    No model judges a label it was trained on. Of a run, its data and settings are used.
+    """
+    from legnn.cli.display import print_path, show_label_check, show_notes
+    from legnn.io import write_predictions
+    from legnn.labels.check import check_labels
+
+    place = out or Path("labels.csv")
+    if place.suffix not in (".parquet", ".csv"):
+        raise InputError(f"checked labels go to a .parquet or a .csv file, not to {place}")
+    if preset is not None:
+        given["preset"] = preset
+    with stop_on_signal() as should_stop:
+        found = check_labels(source, folds=folds, foldings=foldings, should_stop=should_stop, progress=True, **given)
+    show_label_check(found, most)
+    show_notes(found.notes)
+    write_predictions(place, found.table)
+    print_path(place)
+
+
+@labels.command(name="next")
+@with_settings("device", panels=False)
+def next_(
+    run: Annotated[Path, argument(_RUN)],
+    number: Annotated[int, option("How many nodes [50]", "-n", "--number")] = 50,
+    batch: Annotated[
+        bool, option("Choose each given those before it, or each by itself [batch]", "--batch/--no-batch")
+    ] = True,
+    data: Annotated[str | None, option(_DATA)] = None,
+    out: Annotated[Path | None, option("File for the table, .parquet or .csv")] = None,
+    **given: Any,
+) -> None:
+    """List the nodes without a label that are most worth labeling, best first.
+
+    Those that the model is unsure of, that are like many nodes without a label, and whose labels would travel far.
+    """
+    from legnn.cli.display import print_path, show_next_labels
+    from legnn.io import write_predictions
+    from legnn.labels.acquisition import next_labels
+    from legnn.runs import open_run
+
+    if out is not None and out.suffix not in (".parquet", ".csv"):
+        raise InputError(f"nodes to label go to a .parquet or a .csv file, not to {out}")
+    table = next_labels(open_run(run), number, batch=batch, data=data, **given)
+    show_next_labels(table)
+    if out is not None:
+        write_predictions(out, table)
+        print_path(out)

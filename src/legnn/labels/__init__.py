@@ -1,0 +1,1 @@
+"""What concerns the given labels themselves: which look wrong, and which would help most."""

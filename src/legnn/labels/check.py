@@ -1,0 +1,156 @@
+"""Which given labels look wrong, ranked, with the evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from legnn.automl.space import flatten, without_idle
+from legnn.config import SETTINGS, DataSettings, Settings
+from legnn.data import GraphData
+from legnn.datasets import CATALOG, Source
+from legnn.errors import InputError
+from legnn.labels.confident import calibrate, estimated_errors, probability_right
+from legnn.labels.cross_fitted import check_folds, cross_fitted_probabilities, fold_nodes
+from legnn.labels.evidence import combine_evidence
+from legnn.labels.neighbor_labels import NeighborLabels, neighbor_labels
+from legnn.runs import Ensemble, Run, is_ensemble_folder, is_seeds_folder, open_run
+from legnn.runs.graphs import load_new
+from legnn.runs.progress import Callbacks, follow
+from legnn.training import EpochLog
+
+FOLDS, FOLDINGS = 5, 2
+SHARED = ("seed", "device", "threads", "precision", "batch", "epochs", "patience")
+"""Settings of the run that hold for the perceptron beside it, too, where they are given."""
+
+
+@dataclass(frozen=True)
+class LabelCheck:
+    """The labeled nodes, those first whose label is most likely wrong."""
+
+    table: pd.DataFrame
+    """A row for each labeled node: `id`, `label`, `suggested` (the most likely other class), `score` (the estimated
+    probability that the label is wrong), `p_label` and `p_suggested` (of these classes, from all but the node's own
+    label), `neighbors` (labeled ones), `neighbors_label` and `neighbors_suggested` (those of them with these labels),
+    `split`, and `fold` (in which models judged a training node that were trained without it; −1 for other nodes)."""
+    expected_errors: float
+    """The estimated number of wrong labels, by confident learning."""
+    notes: list[str]
+
+
+def check_labels(
+    source: Run | Ensemble | Source = "digits",
+    settings: Settings | None = None,
+    *,
+    folds: int = FOLDS,
+    foldings: int = FOLDINGS,
+    on_epoch: Callable[[EpochLog], None] = lambda log: None,
+    should_stop: Callable[[], bool] = lambda: False,
+    progress: bool = False,
+    **overrides: Any,
+) -> LabelCheck:
+    """Ranks the given labels of a run's data, or of any data, by how likely they are wrong.
+
+    No model judges a label it was trained on: for each of `folds` of the training nodes, a model and a perceptron are
+    trained without their labels, and that `foldings` times with other folds. Validation and test labels are judged by
+    the mean of all models, none of which was trained on them, though validation labels chose their epochs. The labels
+    of a node's neighbors are evidence as well, whether neighbors tend to be alike or not. Confident learning turns the
+    probabilities into a ranking.
+
+    Args:
+        source: a run or an ensemble (of which the heaviest member counts), or the folder of one, whose data and
+            settings are used; or data as `legnn.train` takes them.
+        settings: of the models, where `source` is data.
+        folds: parts of the training nodes that are judged together.
+        foldings: other divisions into folds over which probabilities are averaged.
+        on_epoch: called after every epoch.
+        should_stop: asked after every epoch; True raises `Interrupted`.
+        progress: whether a line shows how far it is.
+        **overrides: settings by name, in the place of those of the run.
+    """
+    graph, chosen = _load(source, settings, overrides)
+    if chosen.data.cross_label_edges:
+        raise InputError("cross_label_edges draws edges by the labels, which no model is then trained without; give 0")
+    check_folds(graph, folds, foldings)
+    with follow(Callbacks(on_epoch, should_stop), visible=progress) as callbacks:
+        how: dict[str, Any] = {"folds": folds, "foldings": foldings, "callbacks": callbacks}
+        model = cross_fitted_probabilities(graph, chosen, **how, name="model,")
+        features = cross_fitted_probabilities(graph, perceptron(chosen), **how, name="perceptron,")
+    around = neighbor_labels(graph, folds)
+    return rank_labels(graph, combine_evidence(model, features, around), around, folds)
+
+
+def perceptron(settings: Settings) -> Settings:
+    """Returns the settings of a perceptron on the same data."""
+    kept = {n: v for n, v in settings.given.items() if SETTINGS[n].section == DataSettings.name or n in SHARED}
+    return Settings(preset="simple", given={**kept, "architecture": "mlp"})
+
+
+def rank_labels(graph: GraphData, q: np.ndarray, around: NeighborLabels, folds: int) -> LabelCheck:
+    """Returns the ranking by the probabilities `q` `[M, C]`, none of which depends on the node's own label."""
+    nodes = (graph.y >= 0).nonzero().flatten().numpy()
+    given, p, counts = graph.y.numpy()[nodes], q[nodes], around.counts[nodes]
+    rows = np.arange(len(nodes))
+    calibrated = calibrate(p, given)
+    right = probability_right(calibrated, given)
+    others = p.copy()
+    others[rows, given] = -1.0
+    suggested = others.argmax(1)
+    names = np.empty(graph.num_classes, dtype=object)
+    names[:] = graph.class_names
+    train = graph.train_mask.numpy()[nodes]
+    table = pd.DataFrame(
+        {
+            "id": graph.node_id[nodes],
+            "label": names[given].tolist(),
+            "suggested": names[suggested].tolist(),
+            "score": 1 - right,
+            "p_label": p[rows, given],
+            "p_suggested": p[rows, suggested],
+            "neighbors": counts.sum(1),
+            "neighbors_label": counts[rows, given],
+            "neighbors_suggested": counts[rows, suggested],
+            "split": _splits(graph)[nodes],
+            "fold": np.where(train, fold_nodes(graph.node_id, folds, 0)[nodes], -1),
+        }
+    )
+    # by what was computed first: near 1, the score has no more digits left
+    order = np.argsort(right, kind="stable")
+    return LabelCheck(table.iloc[order].reset_index(drop=True), estimated_errors(calibrated, given), list(graph.notes))
+
+
+def _splits(graph: GraphData) -> np.ndarray:
+    split = np.full(graph.num_nodes, "", dtype=object)
+    for name in ("train", "val", "test"):
+        split[getattr(graph, f"{name}_mask").numpy()] = name
+    return split
+
+
+def is_run_folder(path: Path) -> bool:
+    """Whether a folder holds a run, an ensemble, or runs with several seeds."""
+    return (path / "settings.yaml").is_file() or is_ensemble_folder(path) or is_seeds_folder(path)
+
+
+def _load(
+    source: Run | Ensemble | Source, settings: Settings | None, overrides: dict[str, Any]
+) -> tuple[GraphData, Settings]:
+    """The graph, and the settings of the models that judge its labels."""
+    is_folder = isinstance(source, Path) or (isinstance(source, str) and source not in CATALOG)
+    if is_folder and is_run_folder(Path(str(source))):
+        source = open_run(Path(str(source)))
+    if isinstance(source, Ensemble):
+        weights = [member.weight for member in source.members]
+        source = source.runs[weights.index(max(weights))]
+    if not isinstance(source, Run):
+        return load_new((settings or Settings()).override(**overrides), source)
+    fixed = sorted(name for name in overrides if name in SETTINGS and SETTINGS[name].section == DataSettings.name)
+    if settings is not None or fixed:
+        what = f"`{fixed[0]}`" if fixed else "its settings"
+        raise InputError(f"the labels of a run are checked in its own data; leave {what} out, or name the data instead")
+    own = Settings(preset=source.settings.preset, given=without_idle(flatten(source.settings)))
+    return source.own_graph(), own.override(**overrides)

@@ -1,0 +1,178 @@
+"""What new labels would tell of the nodes that no label tells of yet: greedy maximum coverage in `A'` and in `Z_N`.
+
+A label at `s` covers a node `u` in two ways: by travel along the edges, `ρ_us = (P^K)_us` with `P = D⁻¹A`, and by
+likeness of representations, `k_us = exp(-‖z_u - z_s‖² / 2σ²)`. What all labels `s` leave open of a node is
+`r_u = exp(-Σ_s (ρ_us + k_us))`, and the nodes are covered best by the labels that maximize `Σ_u w_u (1 - r_u)`, which
+is submodular: each pick that gains most, given those before it, is nearly as good as the best set.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+ANCHORS = 1_000
+"""Nodes, drawn at random, over which density is summed; all nodes would take quadratic time."""
+CANDIDATES = 20_000
+"""Of more nodes that may be picked, so many are drawn."""
+LABELED = 4_000
+"""Of more labeled nodes, so many are drawn for the likeness to them."""
+CHUNK = 2_000
+TINY = 1e-4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weights:
+    """How the three parts are weighed; chosen by `benchmarks.active_learning choose`.
+
+    A candidate's score is `density · reach^a · uncertainty^b`: a product needs no common scale, and a hub that reaches
+    a hundred times as far as most is not worth as many of them.
+    """
+
+    reach: float = 0.25
+    """`a`."""
+    own: float = 0.25
+    """`b`."""
+    uncertain: float = 0.5
+    """How much more an uncertain node is worth covering than one that is certain, from 0 to 1."""
+    width: float = 0.2
+    """The part of the nodes that a label is like, with 1 as many as there are for each label there will be."""
+    hops: int = 2
+    """`K`: how far a label travels."""
+
+
+@dataclass(frozen=True, eq=False)
+class Picks:
+    """The nodes that were picked, best first, and what spoke for each when it was picked."""
+
+    nodes: np.ndarray
+    """`[n]`."""
+    score: np.ndarray
+    """`[n]` what they were picked by; in a batch it falls."""
+    density: np.ndarray
+    """`[n]` the part of the uncovered nodes that are like it."""
+    reach: np.ndarray
+    """`[n]` how many uncovered nodes' worth its label would reach along the edges."""
+
+
+class Coverage:
+    """What the labels so far leave open, and what each candidate would add.
+
+    Args:
+        adjacency: `[M, M]` `A`, row = target.
+        z: `[M, D]` representations.
+        uncertainty: `[M]` from 0 to 1.
+        labeled: `[L]` the nodes that have a label.
+        candidates: the nodes that may be picked.
+        number: how many are going to be.
+    """
+
+    def __init__(
+        self,
+        adjacency: sp.csr_matrix,
+        z: np.ndarray,
+        uncertainty: np.ndarray,
+        labeled: np.ndarray,
+        candidates: np.ndarray,
+        number: int,
+        weights: Weights | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.weights = weights or Weights()
+        self.uncertainty = uncertainty
+        rng = np.random.default_rng(seed)
+        self.candidates, labeled = _draw(rng, candidates, CANDIDATES), np.sort(labeled)
+        self._travel = travel_matrix(adjacency)
+        self._back = self._travel.T.tocsr()
+        self._z = np.ascontiguousarray(z, dtype=np.float32)
+        self._squares = np.square(self._z).sum(1)
+        nodes = np.arange(len(z))
+        self._anchors = _draw(rng, nodes, ANCHORS)
+        self._scale = self._bandwidth(len(labeled) + number)
+        self._near = self._likeness(self._anchors, self.candidates)
+        some = _draw(rng, labeled, LABELED)
+        covered = self.travel_from(labeled)
+        for begin in range(0, len(nodes), CHUNK):
+            rows = nodes[begin : begin + CHUNK]
+            covered[rows] += self._likeness(rows, some).sum(1) * (len(labeled) / max(len(some), 1))
+        self.worth = 1 - self.weights.uncertain * (1 - uncertainty)
+        self.open = np.exp(-covered)
+        """`[M]` `r_u`."""
+        self._density = self._sum_of_anchors(self.worth * self.open)
+
+    def travel_from(self, sources: np.ndarray) -> np.ndarray:
+        """`[M]` `Σ_s ρ_us` over the sources."""
+        mass = np.zeros(len(self._z))
+        mass[sources] = 1
+        for _ in range(self.weights.hops):
+            mass = self._travel @ mass
+        return mass
+
+    def reach(self) -> np.ndarray:
+        """`[n]` `Σ_u w_u r_u ρ_us` of each candidate: `P^Kᵀ (w r)`, without a power of `P`."""
+        mass = self.worth * self.open
+        for _ in range(self.weights.hops):
+            mass = self._back @ mass
+        return mass[self.candidates]
+
+    def density(self) -> np.ndarray:
+        """`[n]` the mean of `w_u r_u k_us` over the anchors `u`."""
+        return self._density
+
+    def cover(self, node: int) -> None:
+        """Adds a label."""
+        one, before = np.array([node]), self.open
+        self.open = before * np.exp(-self.travel_from(one) - self._likeness(np.arange(len(self._z)), one)[:, 0])
+        self._density = self._density - self._sum_of_anchors(self.worth * (before - self.open))
+
+    def _sum_of_anchors(self, values: np.ndarray) -> np.ndarray:
+        """`[n]` the mean of `v_u k_us` over the anchors, without those of next to nothing: for one label, most."""
+        of_anchors = values[self._anchors].astype(np.float32) / len(self._anchors)
+        some = np.flatnonzero(of_anchors > TINY * of_anchors.max(initial=0))
+        return of_anchors[some] @ self._near[some]
+
+    def pick(self, number: int, *, batch: bool = True) -> Picks:
+        """Returns the candidates that gain most: in a `batch` each given those before it, else each by itself."""
+        free = np.ones(len(self.candidates), dtype=bool)
+        own = np.maximum(self.uncertainty[self.candidates], 1e-6) ** self.weights.own
+        found: list[tuple[int, float, float, float]] = []
+        while len(found) < min(number, len(free)):
+            # what a sum over differences leaves below 0 is 0
+            density, reach = np.maximum(self.density(), 0), self.reach()
+            score = density * reach**self.weights.reach * own
+            score[~free] = -np.inf
+            best = [int(score.argmax())] if batch else np.argsort(-score, kind="stable")[:number].tolist()
+            found += [(self.candidates[i], score[i], density[i], reach[i]) for i in best]
+            free[best] = False
+            if batch:
+                self.cover(int(self.candidates[best[0]]))
+        nodes, *parts = zip(*found, strict=True)
+        return Picks(np.array(nodes, dtype=np.int64), *(np.array(part, dtype=np.float64) for part in parts))
+
+    def _bandwidth(self, labels: int) -> float:
+        """`2σ²`: the squared distance below which one part in `labels` of all pairs of nodes are."""
+        squares = self._distances(self._anchors[:500], self._anchors)
+        share = min(max(self.weights.width / labels, 1 / len(self._anchors)), 1)
+        # where many nodes are equal the quantile may be 0, and rounding would tell them apart
+        return float(max(np.quantile(squares, share), 0.01 * squares.mean(), 1e-12))
+
+    def _distances(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+        cross = self._z[rows] @ self._z[others].T
+        return np.maximum(self._squares[rows, None] + self._squares[None, others] - 2 * cross, 0)
+
+    def _likeness(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """`[r, o]` `k` between nodes, 1 between a node and itself."""
+        return np.exp(-self._distances(rows, others) / self._scale)
+
+
+def travel_matrix(adjacency: sp.csr_matrix) -> sp.csr_matrix:
+    """`P = D⁻¹A`, whose rows are the shares of a node's neighbors in what it hears; empty rows stay empty."""
+    degree = np.asarray(adjacency.sum(1)).ravel()
+    inverse = np.divide(1.0, degree, out=np.zeros_like(degree, dtype=np.float64), where=degree > 0)
+    return sp.diags(inverse) @ adjacency.astype(np.float64)
+
+
+def _draw(rng: np.random.Generator, nodes: np.ndarray, most: int) -> np.ndarray:
+    return np.sort(rng.choice(nodes, most, replace=False)) if len(nodes) > most else np.sort(nodes)
