@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from legnn.errors import InputError, Interrupted
     from legnn.estimator import AutoLEGNNClassifier, LEGNNClassifier
     from legnn.graph import Adjacency, LabelGraph, select_training_nodes
+    from legnn.labels.audit import Audit, audit
     from legnn.nn import LEGNN, lift, lifted, register_backbone
     from legnn.runs import (
         CrossFit,
@@ -52,6 +53,7 @@ _HOME = {
     "errors": "InputError Interrupted",
     "estimator": "AutoLEGNNClassifier LEGNNClassifier",
     "graph": "Adjacency LabelGraph select_training_nodes",
+    "labels.audit": "Audit audit",
     "nn": "LEGNN lift lifted register_backbone",
     "runs": "CrossFit Ensemble Result Run RunFolder Summary cross_fit open_run resume train train_seeds",
 }
@@ -61,6 +63,7 @@ __all__ = [
     "CATALOG",
     "LEGNN",
     "Adjacency",
+    "Audit",
     "AutoLEGNNClassifier",
     "CrossFit",
     "DataSettings",
@@ -81,6 +84,7 @@ __all__ = [
     "Summary",
     "TrainSettings",
     "TuneResult",
+    "audit",
     "auto",
     "cross_fit",
     "from_arrays",

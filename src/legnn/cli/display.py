@@ -13,8 +13,10 @@ from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 from legnn.config.duration import PLAIN_SECONDS, duration
+from legnn.errors import plural
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from legnn.data import Statistics
     from legnn.experiments import Experiment
     from legnn.experiments.execution import Progress as RunsState
+    from legnn.labels.audit import Audit
     from legnn.runs import CrossFitResult, MeanStd, Result, Summary
 
 # names in the user's data may contain brackets, which are not markup
@@ -173,6 +176,25 @@ def _number(value: Any) -> str:
     if isinstance(value, float):
         return "" if math.isnan(value) else f"{value:.4f}"
     return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def show_audit(audit: Audit) -> None:
+    """Prints what was tried, on how many nodes, columns or edges, and what was found; then what to look at."""
+    table = Table(title=f"audit of a run on {audit.data}", box=box.SIMPLE_HEAD, padding=(0, 1))
+    table.add_column("check", overflow="fold")
+    table.add_column("tried, and found", overflow="fold")
+    table.add_column("how many", justify="right", no_wrap=True)
+    table.add_column("verdict", overflow="fold")
+    color = {"failed": "red", "warning": "yellow", "passed": "green", "not applicable": "dim"}
+    for one in audit.findings:
+        count = f"{one.count:,}" if one.count else ""
+        table.add_row(one.check, f"{one.tried}: {one.detail}", count, Text(one.verdict, style=color[one.verdict]))
+    _out.print(table)
+    for one in (*audit.warnings, *audit.leaks):
+        print_text(f"{one.verdict}: {one.check}: {one.detail}")
+    tried = sum(one.verdict != "not applicable" for one in audit.findings)
+    found = f"{plural(len(audit.leaks), 'leak')} and {plural(len(audit.warnings), 'warning')}"
+    print_line(f"{found} in {plural(tried, 'check')}")
 
 
 def show_statistics(found: Iterable[Statistics | str], title: str | None = None, caption: str | None = None) -> None:

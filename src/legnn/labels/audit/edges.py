@@ -61,7 +61,10 @@ def _is_far_above(same: int, number: int, alike: int, others: int) -> bool:
 
 
 def _check_weights(subject: Subject) -> Finding:
-    check, tried = "weights that tell the class", "learn a rule on the weight of an edge that tells if its ends share a class"
+    check, tried = (
+        "weights that tell the class",
+        "learn a rule on the weight of an edge that tells if its ends share a class",
+    )
     weight = subject.graph.adjacency.weight
     if weight is None:
         return not_applicable(check, tried, "edges have no weights")
@@ -92,7 +95,8 @@ def _check_neighbors(subject: Subject) -> Finding:
     f1 = 2 * hits / (neighbors[hub] + size[c])
     tells = np.flatnonzero((f1 >= TELLS) & (size[c] >= LEAST_NODES))
     leaks = [
-        f"{graph.node_id[hub[k]]!r} is the neighbor of class {graph.class_names[c[k]]!r} (F1 {f1[k]:.3f})" for k in tells
+        f"{graph.node_id[hub[k]]!r} is the neighbor of class {graph.class_names[c[k]]!r} (F1 {f1[k]:.3f})"
+        for k in tells
     ]
     count = int((neighbors > 0).sum())
     return conclude(check, tried, count, leaks=leaks, clean=f"none of {plural(count, 'neighbor')} of test nodes")

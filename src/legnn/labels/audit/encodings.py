@@ -19,7 +19,9 @@ COLUMNS = 256
 """Features that are correlated together."""
 
 CHECK = "features made of test labels"
-TRIED = "compare features with means and counts of the labels of neighbors and of categories, with and without test labels"
+TRIED = (
+    "compare features with means and counts of the labels of neighbors and of categories, with and without test labels"
+)
 
 
 def check_encodings(subject: Subject) -> Finding:
@@ -68,7 +70,9 @@ def _encodings(
     for k in categories:
         values = np.unique(np.stack([*feature_columns(subject)][k].values), return_inverse=True)[1]
         grouped = sparse.csr_matrix((np.ones(len(nodes)), (values, np.arange(len(nodes)))))
-        both = [np.asarray((grouped @ labels[nodes]).todense())[values[: len(subject.test)]] for labels in (every, known)]
+        both = [
+            np.asarray((grouped @ labels[nodes]).todense())[values[: len(subject.test)]] for labels in (every, known)
+        ]
         yield "a share of the labels of a category", *(_shares(one) for one in both)
         yield "a mean of the labels of a category", *(_shares(one) @ order for one in both)
 

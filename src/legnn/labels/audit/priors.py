@@ -25,12 +25,20 @@ def check_priors(subject: Subject) -> Finding:
         count += graph.num_classes
         given = graph.label_x.numpy()
         if given.shape[1] == graph.num_features and not _is_close(given, _class_means(subject, train)):
-            leaks += [f"label features are class means of {w}" for w, m in hidden.items() if _is_close(given, _class_means(subject, m))][:1]
+            leaks += [
+                f"label features are class means of {w}"
+                for w, m in hidden.items()
+                if _is_close(given, _class_means(subject, m))
+            ][:1]
     if graph.label_adjacency is not None:
         count += int((graph.label_adjacency > 0).sum())
         between = graph.label_adjacency.numpy()
         if not _is_pairs(between, _class_pairs(subject, train)):
-            leaks += [f"label–label edges count the edges of {w}" for w, m in hidden.items() if _is_pairs(between, _class_pairs(subject, m))][:1]
+            leaks += [
+                f"label–label edges count the edges of {w}"
+                for w, m in hidden.items()
+                if _is_pairs(between, _class_pairs(subject, m))
+            ][:1]
     return conclude(CHECK, TRIED, count, leaks=leaks, clean="they are none of these")
 
 

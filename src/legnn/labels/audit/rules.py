@@ -10,6 +10,10 @@ LEAST_NODES = 20
 """Fewer nodes of a class, or of a split, do not tell a leak from chance."""
 
 
+NEAREST = 5
+"""Nodes with the nearest values, half of them smaller, that decide where no value is the same."""
+
+
 class RuleScore(NamedTuple):
     """What a rule on one column achieves on nodes that it was not learned on."""
 
@@ -23,16 +27,22 @@ class RuleScore(NamedTuple):
 def score_rule(values: np.ndarray, y: np.ndarray, num_classes: int) -> RuleScore:
     """Returns how well the classes `y` `[n]` follow from the `values` `[n]` of a column.
 
-    The rule is the most frequent class of each value, or of each range of values where there are many.
+    The rule says the most frequent class of the nodes with the same value, or with the nearest ones if there are none.
     """
-    code = to_codes(values, most=max(32, 4 * num_classes))
     half = np.random.default_rng(0).permutation(len(y)) % 2 == 0
     predicted = np.empty_like(y)
     for fitted in (half, ~half):
-        table = np.bincount(code[fitted] * num_classes + y[fitted], minlength=(code.max() + 1) * num_classes)
-        table = table.reshape(-1, num_classes)
-        best = np.where(table.any(1), table.argmax(1), np.bincount(y[fitted]).argmax())
-        predicted[~fitted] = best[code[~fitted]]
+        order = np.argsort(values[fitted], kind="stable")
+        known = values[fitted][order]
+        begin, end = (np.searchsorted(known, values[~fitted], side) for side in ("left", "right"))
+        is_new = begin == end
+        begin = np.where(is_new, np.maximum(begin - NEAREST // 2, 0), begin)
+        end = np.where(is_new, np.minimum(end + NEAREST // 2 + 1, len(known)), end)
+        # how many nodes of each class are before each position
+        before = np.zeros((len(known) + 1, num_classes), dtype=np.int32)
+        before[np.arange(1, len(known) + 1), y[fitted][order]] = 1
+        before = before.cumsum(0)
+        predicted[~fitted] = (before[end] - before[begin]).argmax(1)
     return score_classes(predicted, y, num_classes)
 
 
@@ -46,12 +56,3 @@ def score_classes(predicted: np.ndarray, y: np.ndarray, num_classes: int) -> Rul
     most = of_class.max() / len(y)
     skill = (hits.sum() / len(y) - most) / (1 - most) if most < 1 else 0.0
     return RuleScore(float(skill), float(f1.max()), int(f1.argmax()))
-
-
-def to_codes(values: np.ndarray, most: int) -> np.ndarray:
-    """Returns the number of the value of each node; of its range, with about as many nodes each, if more than `most`."""
-    distinct, code = np.unique(values, return_inverse=True)
-    if len(distinct) <= most:
-        return code
-    edges = np.unique(np.quantile(values, np.linspace(0, 1, most + 1)[1:-1], method="nearest"))
-    return np.searchsorted(edges, values, side="right")

@@ -96,7 +96,10 @@ def check_class_shares(subject: Subject) -> Finding:
     check, tried = "split and class", "measure how far the split of a node tells its class (Cramér's V)"
     graph = subject.graph
     count = np.stack(
-        [np.bincount(subject.y[getattr(graph, f"{name}_mask").numpy()].clip(0), minlength=graph.num_classes) for name in SPLITS]
+        [
+            np.bincount(subject.y[getattr(graph, f"{name}_mask").numpy()].clip(0), minlength=graph.num_classes)
+            for name in SPLITS
+        ]
     ).astype(float)
     count = count[count.sum(1) > 0][:, count.sum(0) > 0]
     if min(count.shape) < 2:

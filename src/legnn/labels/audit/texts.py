@@ -21,7 +21,10 @@ from legnn.labels.audit.subject import Subject
 WORDS = 100_000
 """Most different words and pairs of words that are looked at, the most frequent ones."""
 
-CHECK, TRIED = "texts that tell the class", "look for a word, a pair of words or the class name in nearly all texts of one class"
+CHECK, TRIED = (
+    "texts that tell the class",
+    "look for a word, a pair of words or the class name in nearly all texts of one class",
+)
 
 
 def check_texts(subject: Subject) -> Finding:
