@@ -13,7 +13,7 @@ CLASSES = 3
 
 
 def clean_data(nodes: int = 600, seed: int = 0, **fields) -> Data:
-    """A graph whose features and edges tell the classes a little, as they do in real ones, in an order that does not."""
+    """A graph whose features and edges tell the classes a little, as in real ones, and the order does not."""
     data = small_data(nodes, CLASSES, channels=6, seed=seed)
     order = torch.randperm(nodes, generator=torch.Generator().manual_seed(seed))
     place = torch.empty_like(order).index_copy(0, order, torch.arange(nodes))

@@ -52,7 +52,8 @@ def test_a_clean_run_passes_and_says_what_was_tried(clean_run):
 
 
 @pytest.mark.parametrize(
-    ("check", "spoil"), [(check, spoil) for check, ways in DATA_LEAKS.items() for spoil in ways], ids=str
+    ("check", "spoil"),
+    [pytest.param(check, spoil, id=spoil.__name__) for check, ways in DATA_LEAKS.items() for spoil in ways],
 )
 def test_a_leak_planted_in_the_data_is_found(check, spoil):
     assert check in failed(audit(train(spoil(clean_data()))))

@@ -34,7 +34,7 @@ class Column(NamedTuple):
 def check_features(subject: Subject) -> list[Finding]:
     """Returns which features tell the class, and which tell the split."""
     tried = "learn a rule on each feature and each column of a table, and score it on other nodes of the split"
-    columns = list(feature_columns(subject))
+    columns = feature_columns(subject)
     return [
         _check_columns(subject, "features that tell the class", tried, columns),
         _check_split_columns(subject, columns),
@@ -72,26 +72,34 @@ def check_ids_tell(subject: Subject) -> Finding:
     return conclude(check, tried, found.count, leaks=[], doubts=[said], clean="")
 
 
-def feature_columns(subject: Subject) -> Iterator[Column]:
-    """The features of the labeled node type, then each column of a table that is several features, as one."""
+def feature_columns(subject: Subject) -> list[Column]:
+    """Returns the features of the labeled node type, then each column of a table that is several features, as one."""
     graph, types = subject.graph, subject.graph.node_types
-    names, kind = graph.feature_names, ONE_TYPE
-    if types is not None:
-        names, kind = types.columns[types.names.index(types.target)], types.target
+    names = graph.feature_names if types is None else types.columns[types.names.index(types.target)]
     nodes = np.concatenate([subject.test, subject.others])
     x = np.ascontiguousarray(graph.x[nodes].numpy()[:, : None if names is None else len(names)].T)
-    for k, values in enumerate(x):
-        yield Column(f"feature {k}" if names is None else repr(names[k]), values)
+    features = [Column(f"feature {k}" if names is None else repr(names[k]), values) for k, values in enumerate(x)]
+    return [*features, *table_columns(subject, nodes)]
+
+
+def table_columns(subject: Subject, nodes: np.ndarray) -> Iterator[Column]:
+    """The columns of the table of the labeled type that are several features each, as numbers of their values."""
+    graph = subject.graph
     tables = graph.table_features.tables if isinstance(graph.table_features, TableFeatures) else {}
+    table = tables.get(ONE_TYPE if graph.node_types is None else graph.node_types.target)
+    if table is None:
+        return
     start = 0
-    for column in tables[kind].columns if kind in tables else []:
-        width = len(tables[kind]._names(column))
+    for column in table.columns:
+        width = len(column.feature_names)
+        if column.kind == "text" and table.text is not None:
+            width = table.text.channels
         if column.kind in ("category", "hashed"):
-            part = x[start : start + width]
+            part = graph.x[nodes, start : start + width].numpy()
             # the one feature that is not zero, and its sign
-            place = np.abs(part).argmax(0)
-            value = 2 * place + (np.take_along_axis(part, place[None], 0)[0] > 0)
-            yield Column(repr(column.name), np.where(part.any(0), value, -1))
+            place = np.abs(part).argmax(1)
+            value = 2 * place + (np.take_along_axis(part, place[:, None], 1)[:, 0] > 0)
+            yield Column(repr(column.name), np.where(part.any(1), value, -1))
         start += width
 
 
@@ -115,7 +123,9 @@ def _of_nodes(subject: Subject, name: str, values: np.ndarray) -> Column:
 def _check_columns(subject: Subject, check: str, tried: str, columns: Iterable[Column]) -> Finding:
     if len(subject.test) < LEAST_NODES:
         return not_applicable(check, tried, f"fewer than {LEAST_NODES} nodes are for testing")
-    leaks, doubts, count = [], [], 0
+    leaks: list[str] = []
+    doubts: list[str] = []
+    count = 0
     for column in columns:
         count += 1
         words, is_leak = _judge(subject, column)

@@ -17,6 +17,8 @@ LEAST_EDGES = 100
 ODDS, DEVIATIONS = 3.0, 6.0
 """The odds that ends share a class, so many times those elsewhere and so many deviations above, are no chance."""
 MOST_EDGES = 200_000
+MOST_TOLD = 0.5
+"""The share of test nodes whose class a neighbor tells from which it is a leak."""
 
 
 def check_edges(subject: Subject) -> list[Finding]:
@@ -94,9 +96,13 @@ def _check_neighbors(subject: Subject) -> Finding:
     size = np.bincount(y[test], minlength=graph.num_classes)
     f1 = 2 * hits / (neighbors[hub] + size[c])
     tells = np.flatnonzero((f1 >= TELLS) & (size[c] >= LEAST_NODES))
-    leaks = [
-        f"{graph.node_id[hub[k]]!r} is the neighbor of class {graph.class_names[c[k]]!r} (F1 {f1[k]:.3f})"
+    told = [
+        f"node {graph.node_id[hub[k]]} is the neighbor of class {graph.class_names[c[k]]!r} (F1 {f1[k]:.3f})"
         for k in tells
     ]
+    # one class may well follow from a neighbor, as what depends on a language does; that most do is made
+    covers = size[np.unique(c[tells])].sum() >= MOST_TOLD * len(test)
+    leaks, doubts = (told, []) if covers else ([], told)
     count = int((neighbors > 0).sum())
-    return conclude(check, tried, count, leaks=leaks, clean=f"none of {plural(count, 'neighbor')} of test nodes")
+    clean = f"none of {plural(count, 'neighbor')} of test nodes"
+    return conclude(check, tried, count, leaks=leaks, doubts=doubts, clean=clean)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from scipy import sparse
 
-from legnn.labels.audit.columns import feature_columns
+from legnn.labels.audit.columns import feature_columns, table_columns
 from legnn.labels.audit.findings import Finding, conclude, not_applicable
 from legnn.labels.audit.rules import LEAST_NODES
 from legnn.labels.audit.subject import Subject
@@ -29,52 +29,43 @@ def check_encodings(subject: Subject) -> Finding:
     tests = len(subject.test)
     if tests < LEAST_NODES:
         return not_applicable(CHECK, TRIED, f"fewer than {LEAST_NODES} nodes are for testing")
-    columns = list(feature_columns(subject))
+    columns = feature_columns(subject)
     features = np.stack([column.values[:tests] for column in columns], 1).astype(np.float32)
     leaks: dict[int, str] = {}
-    for words, with_test, without in _encodings(subject, features, columns_of_tables(subject, len(columns))):
-        known, hidden = _largest_correlation(features, without), _largest_correlation(features, with_test)
+    for words, encoded in _encodings(subject):
+        hidden, known = (_largest_correlation(features, one) for one in encoded)
         for k in np.flatnonzero((hidden >= SAME) & (known < SAME)).tolist():
             leaks.setdefault(k, f"{columns[k].name} is {words}, test labels included")
     clean = "none is one that test labels complete"
     return conclude(CHECK, TRIED, len(columns), leaks=list(leaks.values()), clean=clean)
 
 
-def columns_of_tables(subject: Subject, count: int) -> list[int]:
-    """The positions of columns of tables that are several features, behind the features themselves."""
-    types = subject.graph.node_types
-    width = subject.graph.num_features if types is None else len(types.columns[types.names.index(types.target)])
-    return list(range(width, count))
-
-
-def _encodings(
-    subject: Subject, features: np.ndarray, categories: list[int]
-) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+def _encodings(subject: Subject) -> Iterator[tuple[str, list[np.ndarray]]]:
     """Statistics of labels at the test nodes, `[n, k]` with test labels and without: what they are, and both."""
-    graph = subject.graph
-    train = graph.train_mask.numpy()
-    every, known = (_one_hot(subject, mask) for mask in (subject.y >= 0, train))
-    adjacency = graph.adjacency
-    ones = np.ones(adjacency.num_edges, dtype=np.float32)
-    shape = (graph.num_nodes, graph.num_nodes)
-    edges = sparse.csr_matrix((ones, adjacency.col.numpy(), adjacency.rowptr.numpy()), shape=shape)[subject.test]
-    # self-loops would show each node its own label, which is looked for among single features
-    own = sparse.csr_matrix((np.ones(len(subject.test)), (np.arange(len(subject.test)), subject.test)), edges.shape)
-    edges = edges - edges.multiply(own)
-    with_test, without = (np.asarray((edges @ labels).todense()) for labels in (every, known))
-    yield "a count of the labels of neighbors", with_test, without
-    yield "a share of the labels of neighbors", _shares(with_test), _shares(without)
+    graph, test = subject.graph, subject.test
+    labels = [_one_hot(subject, mask) for mask in (subject.y >= 0, graph.train_mask.numpy())]
     order = np.arange(graph.num_classes, dtype=np.float32)[:, None]
-    yield "a mean of the labels of neighbors", _shares(with_test) @ order, _shares(without) @ order
-    nodes = np.concatenate([subject.test, subject.others])
-    for k in categories:
-        values = np.unique(np.stack([*feature_columns(subject)][k].values), return_inverse=True)[1]
+    edges = _edges_to(subject, test)
+    of_neighbors = [(edges @ one).toarray() for one in labels]
+    yield "a count of the labels of neighbors", of_neighbors
+    yield "a share of the labels of neighbors", [_shares(one) for one in of_neighbors]
+    yield "a mean of the labels of neighbors", [_shares(one) @ order for one in of_neighbors]
+    # all labeled nodes, not a sample: a mean is of all of them
+    nodes = np.concatenate([test, np.setdiff1d(np.flatnonzero(subject.y >= 0), test)])
+    for column in table_columns(subject, nodes):
+        values = np.unique(column.values, return_inverse=True)[1]
         grouped = sparse.csr_matrix((np.ones(len(nodes)), (values, np.arange(len(nodes)))))
-        both = [
-            np.asarray((grouped @ labels[nodes]).todense())[values[: len(subject.test)]] for labels in (every, known)
-        ]
-        yield "a share of the labels of a category", *(_shares(one) for one in both)
-        yield "a mean of the labels of a category", *(_shares(one) @ order for one in both)
+        of_category = [(grouped @ one[nodes]).toarray()[values[: len(test)]] for one in labels]
+        yield f"a share of the labels of {column.name}", [_shares(one) for one in of_category]
+        yield f"a mean of the labels of {column.name}", [_shares(one) @ order for one in of_category]
+
+
+def _edges_to(subject: Subject, nodes: np.ndarray) -> sparse.csr_matrix:
+    """`[n, M]` the edges to `nodes`, without self-loops, which would show each node its own label."""
+    adjacency, count = subject.graph.adjacency, subject.graph.num_nodes
+    present = (adjacency.row != adjacency.col).numpy().astype(np.float32)
+    edges = sparse.csr_matrix((present, adjacency.col.numpy(), adjacency.rowptr.numpy()), shape=(count, count))
+    return edges[nodes]
 
 
 def _one_hot(subject: Subject, mask: np.ndarray) -> sparse.csr_matrix:

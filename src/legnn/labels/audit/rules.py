@@ -10,8 +10,8 @@ LEAST_NODES = 20
 """Fewer nodes of a class, or of a split, do not tell a leak from chance."""
 
 
-NEAREST = 5
-"""Nodes with the nearest values, half of them smaller, that decide where no value is the same."""
+NEAREST = 3
+"""Nodes with the nearest values that decide where no value is the same; more would blur where classes meet."""
 
 
 class RuleScore(NamedTuple):

@@ -10,7 +10,7 @@ from legnn.config import DataSettings
 from legnn.datasets import CATALOG
 from legnn.errors import InputError, plural
 from legnn.files import data_folder
-from legnn.io.table_features import _texts
+from legnn.io.table_features import read_texts
 from legnn.io.table_files import optional_table_path
 from legnn.io.tables import read_node_table
 from legnn.labels.audit.columns import TELLS
@@ -51,7 +51,7 @@ def _read_texts(subject: Subject, settings: DataSettings) -> dict[int, str] | No
     if path is None:
         return None
     try:
-        texts = _texts(read_node_table(path, settings, None), settings.text)
+        texts = read_texts(read_node_table(path, settings, None), settings.text)
     except (InputError, KeyError):
         return None
     rows = np.arange(subject.graph.num_nodes) if types is None else np.flatnonzero(types.target_mask.numpy())
