@@ -80,7 +80,7 @@ def check_ids(subject: Subject) -> Finding:
     twice = pd.DataFrame({"id": ids, "kind": kind}).duplicated(keep=False).to_numpy()
     leaks = [f"{plural(int(twice.sum()), 'node')} share an id with another"] if twice.any() else []
     doubts = []
-    if ids.dtype == object:
+    if graph.node_id.dtype.kind not in "iu":
         plain = ids.astype(str).str.strip().str.lower().str.replace(r"^0+(?=\w)", "", regex=True)
         nearly = pd.DataFrame({"id": plain, "kind": kind, "split": split})[~twice]
         alike = nearly[nearly.duplicated(["id", "kind"], keep=False) & (nearly["split"] != "")]
