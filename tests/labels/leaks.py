@@ -46,7 +46,7 @@ def one_hot_columns(data: Data) -> Data:
     return add_columns(data, torch.nn.functional.one_hot(truth(data), CLASSES))
 
 
-def test_only_column(data: Data) -> Data:
+def column_of_test_nodes(data: Data) -> Data:
     """A column with the class of test nodes, mostly, and noise elsewhere."""
     noise = torch.randint(0, CLASSES, data.y.shape)
     keeps = data.test_mask & (torch.rand(data.num_nodes) < 0.85)
@@ -67,7 +67,7 @@ def neighbor_column(data: Data) -> Data:
     return add_columns(data, total / zeros.index_add(0, both[1], torch.ones(both.size(1))).clamp(min=1))
 
 
-def test_edges(data: Data) -> Data:
+def alike_test_edges(data: Data) -> Data:
     """Edges among test nodes of the same class."""
     parts = []
     for c in range(CLASSES):
@@ -135,9 +135,9 @@ def degree(data: Data) -> Data:
 
 
 DATA_LEAKS = {
-    "features that tell the class": (label_column, one_hot_columns, test_only_column, missing_cells),
+    "features that tell the class": (label_column, one_hot_columns, column_of_test_nodes, missing_cells),
     "features made of test labels": (neighbor_column,),
-    "edges made of test labels": (test_edges,),
+    "edges made of test labels": (alike_test_edges,),
     "neighbors that tell the class": (class_hubs,),
     "weights that tell the class": (edge_weights,),
     "degrees that tell the class": (degree,),

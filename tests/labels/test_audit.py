@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 import torch
 from tests.graphs import table_folder
-from tests.labels.leaks import DATA_LEAKS, clean_data, overlapping, repeated_ids
+from tests.labels.leaks import DATA_LEAKS, add_edges, alike_test_edges, clean_data, overlapping, repeated_ids
+from tests.typed_graphs import small_hetero
 from typer.testing import CliRunner
 
 import legnn
@@ -215,6 +216,27 @@ def test_the_command_says_what_was_tried_and_exits_with_one_after_a_leak(tmp_pat
     leaky = CliRunner().invoke(app, ["audit", str(tmp_path / "leaky" / "run"), "--flips", "20"])
     assert leaky.exit_code == 1
     assert "features that tell the class" in leaky.output
+
+
+def test_edges_among_test_nodes_are_found_where_training_nodes_are_few():
+    data = alike_test_edges(clean_data(2000))
+    few = torch.arange(data.num_nodes) % 8 == 0
+    data.train_mask, data.val_mask = data.train_mask & few, data.val_mask & few
+    assert "edges made of test labels" in failed(audit(train(data)))
+
+
+def test_a_neighbor_that_tells_one_class_of_many_is_a_warning():
+    data = clean_data()
+    nodes = (data.y == 1).nonzero().flatten()
+    hub = torch.full_like(nodes, int((data.y < 0).nonzero()[0]))
+    found = audit(train(add_edges(data, torch.stack([nodes, hub]))))["neighbors that tell the class"]
+    assert found.verdict == "warning"
+
+
+def test_a_graph_of_several_node_types_is_audited():
+    found = audit(train(small_hetero(), layers=2))
+    assert failed(found) == set()
+    assert found["own label"].verdict == "passed"
 
 
 def test_a_rule_is_scored_on_nodes_that_it_was_not_learned_on():

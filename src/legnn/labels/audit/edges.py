@@ -44,12 +44,15 @@ def _check_homophily(subject: Subject) -> Finding:
     test, y = subject.graph.test_mask.numpy(), subject.y
     tests = test[row].astype(int) + test[col]
     counts = [(int((y[row] == y[col])[tests == k].sum()), int((tests == k).sum())) for k in (0, 1, 2)]
-    (alike, others), *rest = counts
-    if others < LEAST_EDGES or max(number for _, number in rest) < LEAST_EDGES:
+    # where training and validation nodes are few, edges from them to test nodes are what others are compared with
+    base = next((k for k in (0, 1) if counts[k][1] >= LEAST_EDGES), 2)
+    if base == 2 or max(number for _, number in counts[base + 1 :]) < LEAST_EDGES:
         return not_applicable(check, tried, f"fewer than {LEAST_EDGES} edges are between such nodes")
+    alike, others = counts[base]
     leaks = []
-    for words, (same, number) in zip(("one test node and another", "two test nodes"), rest, strict=True):
-        if number >= LEAST_EDGES and _is_far_above(same, number, alike, others):
+    for k, words in ((1, "one test node and another"), (2, "two test nodes")):
+        same, number = counts[k]
+        if k > base and number >= LEAST_EDGES and _is_far_above(same, number, alike, others):
             leaks.append(f"{same / number:.0%} of edges between {words} share a class, elsewhere {alike / others:.0%}")
     shares = " / ".join(f"{same / number:.0%}" if number else "none" for same, number in reversed(counts))
     return conclude(check, tried, len(row), leaks=leaks, clean=f"{shares} share a class")
