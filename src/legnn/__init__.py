@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from legnn.estimator import AutoLEGNNClassifier, LEGNNClassifier
     from legnn.graph import Adjacency, LabelGraph, select_training_nodes
     from legnn.labels.acquisition import next_labels
+    from legnn.labels.audit import Audit, audit
     from legnn.labels.check import LabelCheck, check_labels
     from legnn.nn import LEGNN, lift, lifted, register_backbone
     from legnn.runs import (
@@ -55,6 +56,7 @@ _HOME = {
     "estimator": "AutoLEGNNClassifier LEGNNClassifier",
     "graph": "Adjacency LabelGraph select_training_nodes",
     "labels.acquisition": "next_labels",
+    "labels.audit": "Audit audit",
     "labels.check": "LabelCheck check_labels",
     "nn": "LEGNN lift lifted register_backbone",
     "runs": "CrossFit Ensemble Result Run RunFolder Summary cross_fit open_run resume train train_seeds",
@@ -65,6 +67,7 @@ __all__ = [
     "CATALOG",
     "LEGNN",
     "Adjacency",
+    "Audit",
     "AutoLEGNNClassifier",
     "CrossFit",
     "DataSettings",
@@ -86,6 +89,7 @@ __all__ = [
     "Summary",
     "TrainSettings",
     "TuneResult",
+    "audit",
     "auto",
     "check_labels",
     "cross_fit",

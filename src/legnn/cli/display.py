@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from legnn.data import Statistics
     from legnn.experiments import Experiment
     from legnn.experiments.execution import Progress as RunsState
-    from legnn.labels.check import LabelCheck
     from legnn.runs import CrossFitResult, MeanStd, Result, Summary
 
 # names in the user's data may contain brackets, which are not markup
@@ -174,50 +173,6 @@ def _number(value: Any) -> str:
     if isinstance(value, float):
         return "" if math.isnan(value) else f"{value:.4f}"
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def show_label_check(found: LabelCheck, most: int) -> None:
-    """Prints the labels that are most likely wrong with the evidence, and how many are expected to be."""
-    rows = found.table.head(most)
-    title = f"{len(rows):,} of {len(found.table):,} labels, the most suspicious first"
-    caption = (
-        "p: of the label and of the suggested class; neighbors: labeled ones with the label, the suggested, of all"
-    )
-    table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for header in ("id", "label", "suggested", "score", "p", "neighbors", "split"):
-        table.add_column(header, justify="right" if header in ("score", "p", "neighbors") else "left")
-    for row in rows.to_dict("records"):
-        p = f"{row['p_label']:.3f}, {row['p_suggested']:.3f}"
-        around = f"{row['neighbors_label']:g}, {row['neighbors_suggested']:g} of {row['neighbors']:g}"
-        table.add_row(
-            *(str(row[name]) for name in ("id", "label", "suggested")),
-            f"{row['score']:.3f}",
-            p,
-            around,
-            str(row["split"]),
-        )
-    _out.print(table)
-    share = found.expected_errors / max(len(found.table), 1)
-    print_line(f"estimated number of wrong labels: {found.expected_errors:,.0f} ({100 * share:.1f} %)")
-
-
-MOST_PROPOSED = 20
-"""Most nodes in the table of those to label; a file has all."""
-
-
-def show_next_labels(found: pd.DataFrame) -> None:
-    """Prints the nodes to label next and what speaks for each."""
-    title = f"{len(found):,} nodes to label, best first"
-    caption = "density, reach: of nodes that no label covers yet, those like it and those its label would travel to"
-    table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for header in found.columns:
-        table.add_column(str(header), justify="left" if header in ("id", "prediction") else "right")
-    for row in found.head(MOST_PROPOSED).to_dict("records"):
-        table.add_row(*(f"{value:.3g}" if isinstance(value, float) else str(value) for value in row.values()))
-    _out.print(table)
-    more = len(found) - MOST_PROPOSED
-    if more > 0:
-        print_line(f"and {more:,} more; --out FILE.csv has all")
 
 
 def show_statistics(found: Iterable[Statistics | str], title: str | None = None, caption: str | None = None) -> None:

@@ -14,13 +14,13 @@ from legnn.cli.labels import labels
 from legnn.cli.options import with_flags
 from legnn.cli.processes import is_rank_zero, wait_for_rank_zero
 from legnn.cli.reproduce import reproduce
-from legnn.cli.results import analyze, evaluate, plot, predict
+from legnn.cli.results import analyze, audit, evaluate, plot, predict
 from legnn.cli.training import train
 from legnn.cli.tune import tune
 from legnn.errors import InputError, Interrupted, first_line
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False, rich_markup_mode="rich")
-for command in (train, auto, tune, predict, evaluate, prepare, datasets, plot, analyze, reproduce):
+for command in (train, auto, tune, predict, evaluate, audit, prepare, datasets, plot, analyze, reproduce):
     app.command()(command)
 app.add_typer(labels, name="labels")
 
@@ -41,7 +41,11 @@ def _options(
 
 
 def main() -> None:
-    """Runs the command. Exits with code 2 and one sentence after an input error, and with 130 after an interruption."""
+    """Runs the command.
+
+    Exits with code 1 if an audit found a leak, with 2 and one sentence after an input error, and with 130 after an
+    interruption.
+    """
     try:
         app()
     except (InputError, OSError) as error:

@@ -33,7 +33,8 @@ def check(
 
     No model judges a label it was trained on. Of a run, its data and settings are used.
     """
-    from legnn.cli.display import print_path, show_label_check, show_notes
+    from legnn.cli.display import print_path, show_notes
+    from legnn.cli.label_display import show_label_check
     from legnn.io import write_predictions
     from legnn.labels.check import check_labels
 
@@ -66,7 +67,8 @@ def next_(
 
     Those that the model is unsure of, that are like many nodes without a label, and whose labels would travel far.
     """
-    from legnn.cli.display import print_path, show_next_labels
+    from legnn.cli.display import print_path
+    from legnn.cli.label_display import show_next_labels
     from legnn.io import write_predictions
     from legnn.labels.acquisition import next_labels
     from legnn.runs import open_run

@@ -1,4 +1,4 @@
-"""The commands that read runs and ensembles: `predict`, `evaluate`, `plot` and `analyze`."""
+"""The commands that read runs and ensembles: `predict`, `evaluate`, `audit`, `plot` and `analyze`."""
 
 from __future__ import annotations
 
@@ -71,6 +71,37 @@ def evaluate(
     if out is not None:
         write_json(out, found)
         print_path(out)
+
+
+@with_settings("device", panels=False)
+def audit(
+    run: Annotated[Path, argument(_RUN)],
+    data: Annotated[str | None, option("The same data, where the run had them from memory, or another graph")] = None,
+    flips: Annotated[int, option("Training nodes whose labels are flipped [200]")] = 200,
+    retrain: Annotated[bool, option("Also train a few epochs again with test labels flipped", "--retrain")] = False,
+    out: Annotated[Path | None, option("File for all that is found, .json")] = None,
+    **given: Any,
+) -> None:
+    """Look for leaks: nodes that saw their own label, and labels in splits, features, edges, texts and ids.
+
+    Prints what was tried. Exits with code 1 if a leak was found.
+    """
+    import typer
+
+    from legnn.cli.display import print_path
+    from legnn.cli.label_display import show_audit
+    from legnn.labels.audit import audit
+    from legnn.typed_json import write_json
+
+    if out is not None and out.suffix != ".json":
+        raise InputError(f"an audit goes to a .json file, not to {out}")
+    found = audit(run, data, flips=flips, retrain=retrain, **given)
+    show_audit(found)
+    if out is not None:
+        write_json(out, found)
+        print_path(out)
+    if found.leaks:
+        raise typer.Exit(1)
 
 
 def plot(

@@ -47,7 +47,9 @@ class ColumnFeatures:
                 unused.setdefault(found, []).append(name)
         if not text:
             return cls(columns), unused
-        return cls([*columns, Column(name=text, kind="text")], TextFeatures.fit(_texts(table, text), channels)), unused
+        return cls(
+            [*columns, Column(name=text, kind="text")], TextFeatures.fit(read_texts(table, text), channels)
+        ), unused
 
     @property
     def is_plain(self) -> bool:
@@ -73,7 +75,7 @@ class ColumnFeatures:
         for column in self.columns:
             part = x[:, start : start + len(self._names(column))]
             if column.kind == "text":
-                part[:] = self._text_features.transform(_texts(table, column.name))
+                part[:] = self._text_features.transform(read_texts(table, column.name))
             else:
                 column.encode(table, part)
             start += part.shape[1]
@@ -176,6 +178,7 @@ def _restore(kind: str, columns: list[Column], tensors: dict[str, np.ndarray]) -
     return ColumnFeatures(columns, TextFeatures.from_arrays(arrays))
 
 
-def _texts(table: Table, name: str) -> list[str]:
+def read_texts(table: Table, name: str) -> list[str]:
+    """Returns the cells of a column as text, empty where nothing is."""
     texts: list[str] = as_text(table.keys(table.columns[name], name)).fill_null("").to_pylist()
     return texts

@@ -1,1 +1,1 @@
-"""What concerns the given labels themselves: which look wrong, and which would help most."""
+"""Tools that look at the labels of a graph: whether they leak, look wrong, or should be asked for next."""

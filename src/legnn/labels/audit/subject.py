@@ -1,0 +1,108 @@
+"""What an audit looks at: a run or an ensemble, its graph, and samples of the nodes of each split."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from legnn.data import GraphData
+from legnn.datasets import Source
+from legnn.errors import InputError
+from legnn.runs import Ensemble, Run
+from legnn.runs.folder import RunFolder
+from legnn.runs.graphs import MEMORY, hide_fold, load_graph
+
+MOST_NODES = 5000
+"""Nodes of a split that checks of the data look at: more would not change what they find."""
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A run or an ensemble with the graph of each of its members."""
+
+    run: Run | Ensemble
+    graphs: list[GraphData]
+    device: str = "auto"
+
+    @property
+    def members(self) -> list[Run]:
+        """The runs that predict together; one, of a single run."""
+        return members_of(self.run)
+
+    @property
+    def graph(self) -> GraphData:
+        """The graph as the first member reads it."""
+        return self.graphs[0]
+
+    @property
+    def fits(self) -> bool:
+        """Whether the model can predict the graph: it has the features, classes and node types of the run."""
+        graph, card = self.graph, self.members[0].card
+        types = [] if graph.node_types is None else graph.node_types.names
+        return [graph.num_features, graph.num_classes, types] == [card.features, len(card.classes), card.types]
+
+    def probabilities(self, y: Tensor | None = None) -> Tensor:
+        """`[M, C]` what is predicted where the nodes have the labels `y` `[M]`, which are its own for None."""
+        graphs = [graph if y is None else replace(graph, y=y) for graph in self.graphs]
+        members = [replace(run, graph=graph) for run, graph in zip(self.members, graphs, strict=True)]
+        run = replace(self.run, runs=members) if isinstance(self.run, Ensemble) else members[0]
+        return run.probabilities(device=self.device)[1]
+
+    @cached_property
+    def train(self) -> np.ndarray:
+        """At most `MOST_NODES` training nodes."""
+        return _sample(self.graph.train_mask)
+
+    @cached_property
+    def test(self) -> np.ndarray:
+        """At most `MOST_NODES` test nodes."""
+        return _sample(self.graph.test_mask)
+
+    @cached_property
+    def others(self) -> np.ndarray:
+        """Training nodes, with those of validation where they are few, to compare test nodes with."""
+        train = self.graph.train_mask
+        return _sample(train if int(train.sum()) >= 10 * self.graph.num_classes else train | self.graph.val_mask)
+
+    @cached_property
+    def y(self) -> np.ndarray:
+        """`[M]` classes, -1 where unknown."""
+        return self.graph.y.numpy()
+
+
+def members_of(run: Run | Ensemble) -> list[Run]:
+    """Returns the runs that predict together; one, of a single run."""
+    return run.runs if isinstance(run, Ensemble) else [run]
+
+
+def open_subject(run: Run | Ensemble, data: Source | None, device: str) -> Subject:
+    """Returns what is audited: on the graph of `data`, or the run's own as it is now, be it changed or not."""
+    load: Callable[[Run], GraphData] = _own_graph if data is None else lambda one: one.load_graph(data)
+    graphs: dict[object, GraphData] = {}
+    for one in members_of(run):
+        key = one.settings.data, one.card.fingerprint
+        if key not in graphs:
+            graphs[key] = load(one)
+    return Subject(run, [graphs[one.settings.data, one.card.fingerprint] for one in members_of(run)], device)
+
+
+def _own_graph(run: Run) -> GraphData:
+    if run.graph is not None:
+        return run.graph
+    settings = run.settings.data
+    if settings.source == MEMORY or run.folder is None:
+        raise InputError(f"{run.folder} was trained on data in memory; give the same as `data`")
+    graph = load_graph(settings, settings.source, RunFolder(run.folder).table_features)
+    return graph if run.card.hidden_fold is None else hide_fold(graph, *run.card.hidden_fold)
+
+
+def _sample(mask: Tensor) -> np.ndarray:
+    nodes = mask.nonzero().flatten()
+    if len(nodes) > MOST_NODES:
+        nodes = nodes[torch.randperm(len(nodes), generator=torch.Generator().manual_seed(0))[:MOST_NODES]]
+    return nodes.numpy()
