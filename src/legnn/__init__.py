@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from legnn.estimator import AutoLEGNNClassifier, LEGNNClassifier
     from legnn.graph import Adjacency, LabelGraph, select_training_nodes
     from legnn.nn import LEGNN, lift, lifted, register_backbone
+    from legnn.report import write_report
     from legnn.runs import (
         CrossFit,
         Ensemble,
@@ -53,6 +54,7 @@ _HOME = {
     "estimator": "AutoLEGNNClassifier LEGNNClassifier",
     "graph": "Adjacency LabelGraph select_training_nodes",
     "nn": "LEGNN lift lifted register_backbone",
+    "report": "write_report",
     "runs": "CrossFit Ensemble Result Run RunFolder Summary cross_fit open_run resume train train_seeds",
 }
 _MODULE = {name: f"legnn.{room}" for room, names in _HOME.items() for name in names.split()}
@@ -96,6 +98,7 @@ __all__ = [
     "train",
     "train_seeds",
     "tune",
+    "write_report",
 ]
 
 

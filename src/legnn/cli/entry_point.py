@@ -12,6 +12,7 @@ from legnn.cli.auto import auto
 from legnn.cli.graphs import datasets, prepare
 from legnn.cli.options import with_flags
 from legnn.cli.processes import is_rank_zero, wait_for_rank_zero
+from legnn.cli.report import report
 from legnn.cli.reproduce import reproduce
 from legnn.cli.results import analyze, evaluate, plot, predict
 from legnn.cli.training import train
@@ -19,7 +20,7 @@ from legnn.cli.tune import tune
 from legnn.errors import InputError, Interrupted, first_line
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False, rich_markup_mode="rich")
-for command in (train, auto, tune, predict, evaluate, prepare, datasets, plot, analyze, reproduce):
+for command in (train, auto, tune, predict, evaluate, prepare, datasets, plot, analyze, report, reproduce):
     app.command()(command)
 
 

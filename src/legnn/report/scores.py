@@ -58,13 +58,14 @@ def scores_of(run: Run | Ensemble) -> list[SplitScores]:
 def title_of(run: Run | Ensemble) -> str:
     """Returns what was trained, in a few words."""
     if isinstance(run, Run):
-        return _model_words(run.settings)
+        return describe_settings(run.settings)
     if is_of_seeds(run):
-        return f"{_model_words(run.runs[0].settings)}, {len(run.runs)} seeds"
+        return f"{describe_settings(run.runs[0].settings)}, {len(run.runs)} seeds"
     return f"ensemble of {len(run.members)} members"
 
 
-def _model_words(settings: ResolvedSettings) -> str:
+def describe_settings(settings: ResolvedSettings) -> str:
+    """Returns the model in a few words."""
     model = settings.model
     words = f"{model.backbone.upper()}, {model.labels} labels" if model.architecture == "legnn" else model.architecture
     smooth = "" if model.postprocess == "none" else f", {model.postprocess.replace('_', ' ')}"

@@ -1,7 +1,7 @@
 // Charts as SVG: lines, bars, points with names.
 "use strict";
 
-function ticks(low, high, count = 4) {
+function ticks(low, high, count = 5) {
   const step = 10 ** Math.floor(Math.log10((high - low) / count || 1));
   const size = [1, 2, 5, 10].map((m) => m * step).find((one) => (high - low) / one <= count) || 10 * step;
   const found = [];
@@ -12,7 +12,7 @@ const short = (value) => (Math.abs(value) >= 1000 ? `${+(value / 1000).toPrecisi
 
 // `series`: [{ name, color, values, dashed }] over `epochs`; null is a gap. `marks`: epochs with a dotted line.
 function lineChart(title, series, { low = null, high = null, marks = [] } = {}) {
-  const width = 420, height = 230, left = 44, right = 12, top = 10, bottom = 28;
+  const width = 560, height = 270, left = 44, right = 12, top = 10, bottom = 28;
   const all = series.flatMap((one) => one.values.filter(isNumber));
   if (!all.length) return null;
   const most = Math.max(...series.map((one) => one.epochs[one.epochs.length - 1] || 1), 2);
@@ -52,17 +52,16 @@ function bandChart(title, bands, words) {
     make("td", { style: { width: "45%" } }, make("div", { class: "meter", role: "presentation", style: { position: "relative", overflow: "visible", height: "0.75rem" } },
       make("i", { style: { width: `${100 * band.accuracy}%`, opacity: band.nodes < 20 ? 0.45 : 1 } }),
       make("span", { "aria-hidden": "true", style: { position: "absolute", left: `calc(${100 * band.confidence}% - 1px)`, top: "-3px", bottom: "-3px", width: "2px", background: "var(--ink)" } }))),
-    make("td", { class: "num" }, percent(band.accuracy)),
-    make("td", { class: "num" }, percent(band.confidence)),
+    make("td", { class: "num", title: `mean confidence ${percent(band.confidence)}` }, percent(band.accuracy)),
     make("td", { class: "num" }, whole(band.nodes))));
   const head = make("tr", {}, make("th", { scope: "col" }, words), make("th", { scope: "col" }, make("span", { class: "sr" }, "accuracy as a bar")),
-    ...["accuracy", "confidence", "nodes"].map((name) => make("th", { scope: "col", class: "num" }, name)));
-  return make("div", {}, make("h3", {}, title), make("div", { class: "scroll" }, make("table", {}, make("thead", {}, head), make("tbody", {}, rows))));
+    ...["accuracy", "nodes"].map((name) => make("th", { scope: "col", class: "num" }, name)));
+  return make("div", {}, make("h3", {}, title), make("div", { class: "scroll bands" }, make("table", {}, make("thead", {}, head), make("tbody", {}, rows))));
 }
 
 // Reliability: accuracy against confidence, a dot for each bin, its area by the number of nodes.
 function reliabilityChart(bands) {
-  const size = 320, edge = 40;
+  const size = 380, edge = 52;
   const at = (v) => edge + v * (size - edge - 12);
   const svg = draw("svg", { viewBox: `0 0 ${size} ${size}`, role: "img", "aria-label": "accuracy against confidence", style: "max-width: 26rem; margin: 0 auto" });
   for (const t of [0, 0.25, 0.5, 0.75, 1]) {
@@ -71,7 +70,7 @@ function reliabilityChart(bands) {
     svg.append(draw("text", { x: at(t), y: size - edge + 18, "text-anchor": "middle" }, t.toFixed(2)));
   }
   svg.append(draw("line", { x1: at(0), y1: size - at(0), x2: at(1), y2: size - at(1), stroke: css("--faint"), "stroke-dasharray": "4 4" }));
-  svg.append(draw("text", { x: at(0.5), y: size - 4, "text-anchor": "middle" }, "confidence"));
+  svg.append(draw("text", { x: at(0.5), y: size - 8, "text-anchor": "middle" }, "confidence"));
   svg.append(draw("text", { x: 10, y: size - at(0.5), "text-anchor": "middle", transform: `rotate(-90 10 ${size - at(0.5)})` }, "accuracy"));
   const most = Math.max(...bands.map((band) => band.nodes), 1);
   const used = bands.filter((band) => band.nodes > 0);
@@ -84,8 +83,8 @@ function reliabilityChart(bands) {
 }
 
 // Points with names, such as labels; names that would cover others are left out and shown by pointing.
-function pointChart(points, names, colors, title) {
-  const width = 560, height = 400, pad = 46;
+function pointChart(points, names, colors, title, isNarrow) {
+  const width = isNarrow ? 360 : 640, height = isNarrow ? 320 : 420, pad = 46;
   const xs = points.map((p) => p[0]), ys = points.map((p) => p[1]);
   const scale = Math.min((width - 2 * pad) / (Math.max(...xs) - Math.min(...xs) || 1), (height - 2 * pad) / (Math.max(...ys) - Math.min(...ys) || 1));
   const mid = (v) => (Math.max(...v) + Math.min(...v)) / 2;

@@ -83,7 +83,7 @@ function effects(run, one, open) {
     return make("div", {}, name, shown ? make("div", { class: "note", style: { margin: 0 } }, classChip(run, shown.shows)) : null,
       effect.becomes !== predicted ? make("div", { class: "bad", style: { fontSize: "0.85rem" } }, `then ${className(run, effect.becomes)}`) : null);
   };
-  const digits = most < 0.0005 ? 3 : 1;
+  const digits = most < 0.01 ? 3 : 2;
   return make("div", {}, table([["removed", what], ["", (effect) => bar(effect.change)], ["points", (effect) => signed(effect.change, digits), true]], one.effects),
     make("p", { class: "note" }, `Change of the probability of ${className(run, predicted)} when each is removed, the model computed again: the ${one.effects.length} largest of ${whole(one.tried)}. Removed features are those of the average node.`));
 }

@@ -65,7 +65,7 @@ function buildMap() {
 
 function drawRun() {
   const run = current();
-  document.getElementById("sub").textContent = `${run.name} · ${run.title} · ${whole(run.data.nodes)} nodes · ${whole(run.data.classes)} classes`;
+  document.getElementById("sub").textContent = `${run.name === run.data.name ? "" : `${run.name} · `}${run.title} · ${whole(run.data.nodes)} nodes · ${whole(run.data.classes)} classes`;
   fill("overview-view", overview(run));
   fill("curves-view", curves(run));
   fill("classes-view", classesSection(run));

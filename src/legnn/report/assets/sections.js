@@ -11,10 +11,12 @@ function overview(run) {
   const figures = make("div", { class: "figures" },
     test && of("test accuracy", test.accuracy), test && of("test macro-F1", test.macro_f1), val && of("validation accuracy", val.accuracy),
     isNumber(more.ece) ? figure("calibration error (ECE)", percent(more.ece, 2)) : null);
-  const rows = report.runs.length > 1 ? compareRuns() : make("div", { class: "card half" }, make("h3", {}, "Scores"),
+  const several = report.runs.length > 1;
+  const notes = make("div", { class: "card grow" }, make("h3", {}, several ? `What to know of ${run.name}` : "What to know"), run.notes.length ? make("ul", { class: "plain" }, run.notes.map((note) => make("li", {}, note))) : make("p", { class: "note", style: { margin: 0 } }, "Nothing was noted."));
+  const rows = several ? compareRuns() : make("div", { class: "card" }, make("h3", {}, "Scores"),
     table([["split", (one) => one.split], ["accuracy", (one) => score(one.accuracy), true], ["macro-F1", (one) => score(one.macro_f1), true]], run.scores),
     run.kind === "seeds" ? make("p", { class: "note" }, "Mean and unbiased deviation over the seeds. The sections below show the mean of their probabilities.") : null);
-  return [figures, make("div", { class: "grid" }, rows, dataCard(run), run.notes.length ? make("div", { class: "card" }, make("h3", {}, "What to know"), make("ul", { class: "plain" }, run.notes.map((note) => make("li", {}, note)))) : null, leaderboard(run), settingsCard(run))];
+  return [figures, make("div", { class: "grid" }, several ? rows : null, make("div", { class: "stack half" }, several ? null : rows, notes), dataCard(run), leaderboard(run), settingsCard(run))];
 }
 
 function dataCard(run) {
@@ -23,7 +25,7 @@ function dataCard(run) {
     ["train / val / test", [data.train_percent, data.val_percent, data.test_percent].map((v) => `${v.toFixed(1)} %`).join(" / ")], ["homophily", isNumber(data.homophily) ? data.homophily.toFixed(2) : "unknown"],
     ["model", run.title], ["epochs", result.best_epoch ? `best ${whole(result.best_epoch)} of ${whole(result.epochs)}` : whole(result.epochs)], ["parameters", whole(result.parameters)], ["time", `${duration(result.seconds)} on ${result.device}`]];
   if (run.types.length) facts.splice(2, 0, ["node types", `${run.types.join(", ")} (predicted: ${run.target_type})`]);
-  return make("div", { class: report.runs.length > 1 ? "card" : "card half" }, make("h3", {}, report.runs.length > 1 ? `Data and model of ${run.name}` : "Data and model"), make("dl", { class: "facts" }, facts.map(([name, value]) => [make("dt", {}, name), make("dd", {}, value)])));
+  return make("div", { class: "card half" }, make("h3", {}, report.runs.length > 1 ? `Data and model of ${run.name}` : "Data and model"), make("dl", { class: "facts" }, facts.map(([name, value]) => [make("dt", {}, name), make("dd", {}, value)])));
 }
 
 function compareRuns() {
@@ -77,12 +79,13 @@ function classesSection(run) {
   const sort = (by) => holder.replaceChildren(table(columns, [...rows].sort({ size: (a, b) => b.support - a.support, f1: (a, b) => a.f1 - b.f1, name: (a, b) => a.c - b.c }[by])));
   sort("size");
   const scores = make("div", { class: "card half" }, make("h3", {}, "Scores by class"), make("div", { class: "bar" }, switcher("order of the classes", [["size", "Largest"], ["f1", "Worst F1"], ["name", "In order"]], "size", sort)), holder);
-  const pairs = make("div", { class: "card half" }, make("h3", {}, "Most confused"), found.pairs.length ? make("div", { class: "scroll" }, table([["truth", ([i]) => classChip(run, i)], ["predicted as", ([, j]) => classChip(run, j)], ["nodes", ([, , n]) => whole(n), true], ["of the class", ([i, , n]) => percent(n / Math.max(1, found.rows[i].support)), true]], found.pairs)) : make("p", {}, "No node is predicted wrong."));
-  return [make("p", { class: "lead" }, `Of ${found.of}.`), make("div", { class: "grid" }, scores, pairs, confusion(run), labels(run))];
+  const small = rows.length <= 12;
+  const pairs = make("div", { class: small ? "card third" : "card half" }, make("h3", {}, "Most confused"), found.pairs.length ? make("div", { class: "scroll" }, table([["truth", ([i]) => classChip(run, i)], ["predicted as", ([, j]) => classChip(run, j)], ["nodes", ([, , n]) => whole(n), true], ["of the class", ([i, , n]) => percent(n / Math.max(1, found.rows[i].support)), true]], found.pairs)) : make("p", {}, "No node is predicted wrong."));
+  return [make("p", { class: "lead" }, `Of ${found.of}.`), make("div", { class: "grid" }, small ? [scores, confusion(run, "half"), pairs, labels(run, "third")] : [scores, pairs, confusion(run, ""), labels(run, "two-thirds")])];
 }
 
 const MOST_COLUMNS = 24;
-function confusion(run) {
+function confusion(run, width) {
   const found = run.scores_by_class, size = found.rows.length, holder = make("div", { class: "matrix" });
   const order = found.rows.map((_, c) => c).sort((a, b) => (size > MOST_COLUMNS ? found.rows[b].support - found.rows[a].support || a - b : a - b)).slice(0, MOST_COLUMNS);
   const fill = (byRow) => {
@@ -97,14 +100,14 @@ function confusion(run) {
   };
   fill(false);
   const cut = size > order.length ? ` The ${order.length} largest of ${size} classes.` : "";
-  return make("div", { class: "card" }, make("h3", {}, "Confusion"), make("div", { class: "bar" }, switcher("values of the confusion matrix", [[false, "Nodes"], [true, "Percent of row"]], false, fill)), holder, make("p", { class: "note" }, `True classes by row, predicted ones by column; blue is right, orange wrong.${cut}`));
+  return make("div", { class: `card ${width}` }, make("h3", {}, "Confusion"), make("div", { class: "bar" }, switcher("values of the confusion matrix", [[false, "Nodes"], [true, "Percent of row"]], false, fill)), holder, make("p", { class: "note" }, `True classes by row, predicted ones by column; blue is right, orange wrong.${cut}`));
 }
 
-function labels(run) {
+function labels(run, width) {
   if (!run.labels) return null;
-  const colors = classColors(run), chart = pointChart(run.labels.points, run.classes, colors, "labels as the model has learned them");
+  const colors = classColors(run), chart = pointChart(run.labels.points, run.classes, colors, "labels as the model has learned them", width === "third");
   const pairs = table([["classes", ([a]) => classChip(run, a)], ["", ([, b]) => classChip(run, b)], ["similarity", ([, , s]) => decimal(s, 3), true]], run.labels.pairs);
-  return [make("div", { class: "card two-thirds" }, make("h3", {}, "Labels as the model has learned them"), chart, make("p", { class: "note" }, "Labels are nodes of the graph and have representations; near are those that point the same way (two principal components).")),
+  return [make("div", { class: `card ${width}` }, make("h3", {}, "Labels as the model has learned them"), chart, make("p", { class: "note" }, "Labels are nodes of the graph and have representations; near are those that point the same way (two principal components).")),
     make("div", { class: "card third" }, make("h3", {}, "Closest labels"), make("div", { class: "scroll" }, pairs), make("p", { class: "note" }, "Cosine of the angle between two labels."))];
 }
 
@@ -113,6 +116,6 @@ function reliabilitySection(run) {
   if (!run.scores_by_class.rows.length) return [make("p", { class: "lead" }, "No node outside the training split has a known class.")];
   return [make("p", { class: "lead" }, `Of ${run.scores_by_class.of}. Bars are accuracies, the vertical mark is the mean confidence; pale bars are of fewer than 20 nodes.`), make("div", { class: "grid" },
     make("div", { class: "card half" }, make("h3", {}, "Calibration"), reliabilityChart(bands.confidence), make("p", { class: "note" }, `Expected calibration error ${percent(run.scores_by_class.ece, 2)}, Brier score ${decimal(run.scores_by_class.brier)}. Points below the dashed line: surer than right.`)),
-    card("half", bandChart("By confidence", bands.confidence, "confidence")), card("half", bandChart("By degree", bands.degree, "neighbors")),
-    card("half", bandChart("By homophily", bands.homophily, "neighbors of the same class")), card("half", bandChart("By distance to the nearest shown label", bands.distance, "distance")))];
+    card("half", bandChart("By confidence", bands.confidence, "confidence")), card("third", bandChart("By degree", bands.degree, "neighbors")),
+    card("third", bandChart("By homophily", bands.homophily, "same class")), card("third", bandChart("By distance to the nearest shown label", bands.distance, "distance")))];
 }
