@@ -10,7 +10,9 @@ from legnn.report.encoding import pack, pack_fraction
 CLASSES = ["plain", "with, comma", "<script>window.leaked = true</script>", "naïve"]
 
 
-def made_up_run(nodes: int = 400, name: str = "made-up", classes: list[str] = CLASSES, points: int = 20_000) -> dict[str, Any]:
+def made_up_run(
+    nodes: int = 400, name: str = "made-up", classes: list[str] = CLASSES, points: int = 20_000
+) -> dict[str, Any]:
     """The content of one run, as `collecting.collect` returns it."""
     draw = np.random.default_rng(0)
     size = len(classes)
@@ -31,8 +33,8 @@ def made_up_run(nodes: int = 400, name: str = "made-up", classes: list[str] = CL
     ]
     return {
         "name": name, "title": "GCN, enhanced labels", "kind": "run", "types": [], "target_type": None,
-        "data": {"name": "made-up", "nodes": nodes, "edges": 5 * nodes, "features": 8, "classes": size, "labeled": nodes,
-                 "train_percent": 10.0, "val_percent": 10.0, "test_percent": 80.0, "homophily": 0.8},
+        "data": {"name": "made-up", "nodes": nodes, "edges": 5 * nodes, "features": 8, "classes": size,
+                 "labeled": nodes, "train_percent": 10.0, "val_percent": 10.0, "test_percent": 80.0, "homophily": 0.8},
         "scores": scores,
         "result": {"best_epoch": 20, "epochs": 30, "seconds": 3.0, "parameters": 1000, "device": "a CPU",
                    "precision": "fp32", "seed": 0, "versions": {}},
@@ -54,7 +56,8 @@ def made_up_run(nodes: int = 400, name: str = "made-up", classes: list[str] = CL
         "map": {"words": "made up", "rows": pack(rows, "u4"), "points": pack(places, "f4")},
         "explained": [{
             "id": "node-3", "row": 3, "type": None, "p": [(int(predicted[3]), 0.8), (int(second[3]), 0.2)],
-            "neighbors": [{"id": f"node-{k}", "row": k, "type": None, "shows": k % size if k % 2 else -1} for k in range(4, 10)],
+            "neighbors": [{"id": f"node-{k}", "row": k, "type": None, "shows": k % size if k % 2 else -1}
+                          for k in range(4, 10)],
             "edges": [(0, 1)], "num_neighbors": 6, "tried": 16,
             "effects": [{"id": "node-5", "row": 5, "type": None, "kind": "label", "own": False, "change": -0.2,
                          "becomes": int(second[3])},

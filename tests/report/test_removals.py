@@ -6,7 +6,9 @@ from tests.graphs import small_data
 from tests.typed_graphs import small_hetero
 
 import legnn
-from legnn.report.removals import ReachedStates, Removal, WholeGraph, reruns, without_edges
+from legnn.report.explanation import reruns
+from legnn.report.reached_states import ReachedStates
+from legnn.report.removals import Removal, WholeGraph, without_edges
 
 QUICK = {"epochs": 2, "hidden": 8, "preset": "simple", "device": "cpu", "dropout": 0.0}
 

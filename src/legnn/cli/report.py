@@ -11,7 +11,9 @@ from legnn.errors import InputError
 
 @with_settings("device", panels=False)
 def report(
-    runs: Annotated[list[Path], argument("Folders of runs, of runs with several seeds, or of `auto`, shown side by side")],
+    runs: Annotated[
+        list[Path], argument("Folders of runs, of runs with several seeds, or of `auto`, shown side by side")
+    ],
     out: Annotated[Path, option("The page, .html [report.html]")] = Path("report.html"),
     nodes: Annotated[
         str | None, option("Ids of nodes to explain, with commas [errors, unsure nodes, a sure node of each class]")

@@ -104,4 +104,3 @@ def _bands(place: np.ndarray, names: Sequence[str], confidence: np.ndarray, corr
         means = [float(values[inside].mean()) if nodes else float("nan") for values in (correct, confidence)]
         found.append(Band(name=name, nodes=nodes, accuracy=means[0], confidence=means[1]))
     return found
-

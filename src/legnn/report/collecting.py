@@ -61,9 +61,7 @@ def _names(runs: Sequence[Run | Ensemble]) -> list[str]:
     return [name if path is None else f"{path.parent.name}/{name}" for name, path in zip(short, paths, strict=True)]
 
 
-def _collect_run(
-    run: Run | Ensemble, name: str, ids: Sequence[str] | None, device: str, say: Say
-) -> dict[str, Any]:
+def _collect_run(run: Run | Ensemble, name: str, ids: Sequence[str] | None, device: str, say: Say) -> dict[str, Any]:
     say(f"{name}: predicting every node")
     graph, probabilities = run.probabilities(device=device)
     if isinstance(run, Run):

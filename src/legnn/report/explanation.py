@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from legnn.data import GraphData
-from legnn.report.removals import Removal, Rerun, reruns
+from legnn.report.reached_states import ReachedStates
+from legnn.report.removals import Removal, Rerun, WholeGraph
 from legnn.runs import Ensemble, Run
 from legnn.training import Inference, LayerWise
 from legnn.training.inference import temper
@@ -107,6 +108,15 @@ def _groups(run: Run | Ensemble, members: Sequence[_Member], nodes: Sequence[int
         parts = [reruns(*member, own) for member in members]
         tables = [{node: rerun for some, rerun in part for node in some.tolist()} for part in parts]
         yield own.tolist(), _Mixture(tables, weights, run.about.temperature)
+
+
+def reruns(layer_wise: LayerWise, inference: Inference, nodes: Tensor) -> Iterator[tuple[Tensor, Rerun]]:
+    """Yields groups of `nodes` `[n]` with what predicts them again, from the labels that they see at inference."""
+    for own, shown in inference.groups(nodes):
+        if ReachedStates.applies_to(layer_wise, inference):
+            yield own, ReachedStates(layer_wise, shown)
+        else:
+            yield own, WholeGraph(layer_wise, inference, shown)
 
 
 class _Mixture:

@@ -69,7 +69,7 @@ class NodeTable:
 
     @cached_property
     def scored(self) -> np.ndarray:
-        """`[n]` bool: whom scores of classes and bands are of, test nodes or else all labeled nodes but training nodes."""
+        """`[n]` bool: whom scores are of, test nodes or, without any, all labeled nodes but training nodes."""
         is_test = (self.split == SPLITS.index("test")) & (self.y >= 0)
         return is_test if is_test.any() else (self.y >= 0) & (self.split != SPLITS.index("train"))
 

@@ -68,7 +68,7 @@ def to_html(content: dict[str, Any]) -> str:
             '<meta charset="utf-8">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             # nothing is loaded from anywhere but, for a run in progress, the server of the page itself
-            '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src \'unsafe-inline\'; '
+            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
             "script-src 'unsafe-inline'; img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'\">",
             f"<title>{escape(title)} – legnn report</title>",
             f"<style>\n{_asset('page.css')}</style>",
@@ -76,8 +76,8 @@ def to_html(content: dict[str, Any]) -> str:
             "<body>",
             '<header class="top wrap"><div class="row">',
             f'<div><h1>{escape(title)}</h1><p class="sub" id="sub"></p></div>',
-            '<div class="tools"><button type="button" id="theme" aria-label="switch between light and dark">Dark</button>'
-            "</div>",
+            '<div class="tools">'
+            '<button type="button" id="theme" aria-label="switch between light and dark">Dark</button></div>',
             "</div></header>",
             f'<nav class="sections" aria-label="sections"><div class="wrap"><ul>{links}</ul></div></nav>',
             '<main class="wrap">',

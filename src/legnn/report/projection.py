@@ -32,7 +32,9 @@ class NodeMap:
     """How they were made."""
 
 
-def hidden_states(run: Run | Ensemble, probabilities: np.ndarray, device: str) -> tuple[np.ndarray, np.ndarray | None, str]:
+def hidden_states(
+    run: Run | Ensemble, probabilities: np.ndarray, device: str
+) -> tuple[np.ndarray, np.ndarray | None, str]:
     """Returns what is projected `[n, D]`, the labels `[C, D]` if they are nodes, and what both are in words.
 
     Of an ensemble, the representations of the member with the largest weight that has any; without representations,
@@ -57,7 +59,7 @@ def _by_weight(ensemble: Ensemble) -> list[Run]:
 
 
 def sample_nodes(count: int, always: np.ndarray, most: int = MOST_POINTS, seed: int = SEED) -> np.ndarray:
-    """Returns rows of `count` nodes, ascending, no more than `most`: those of `always`, and others drawn by the seed."""
+    """Returns ascending rows of `count` nodes, at most `most`: those of `always`, and others drawn by the seed."""
     if count <= most:
         return np.arange(count)
     always = np.unique(always)[:most]
@@ -74,7 +76,9 @@ def project(z: np.ndarray, of_what: str, always: np.ndarray) -> NodeMap:
     if len(nodes) < len(z):
         words += f"; {len(nodes):,} of {len(z):,} nodes, drawn with seed {SEED}"
     if len(rows) < 4:
-        return NodeMap(nodes=nodes, points=_unit_square(np.zeros((len(rows), 2)) + np.arange(len(rows))[:, None]), words=words)
+        return NodeMap(
+            nodes=nodes, points=_unit_square(np.zeros((len(rows), 2)) + np.arange(len(rows))[:, None]), words=words
+        )
     if len(rows) <= LANDMARKS:
         points = tsne(rows, iterations=ITERATIONS)
     else:

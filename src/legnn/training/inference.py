@@ -122,7 +122,7 @@ class Inference:
         return self._proba(self._shown_at_inference, nodes)
 
     def proba_with_shown(self, shown: Tensor, nodes: Tensor) -> Tensor:
-        """`[n, C]` probabilities of `nodes` `[n]` where exactly the nodes `shown` show their labels, none of `nodes`."""
+        """`[n, C]` probabilities of `nodes` `[n]`, none of which is in `shown`, the nodes that show their labels."""
         return self._proba(shown, nodes)
 
     def groups(self, nodes: Tensor) -> Iterator[tuple[Tensor, Tensor]]:

@@ -8,11 +8,12 @@ function ticks(low, high, count = 5) {
   for (let t = Math.ceil(low / size) * size; t <= high + size * 1e-6; t += size) found.push(Math.abs(t) < size / 1e6 ? 0 : t);
   return found;
 }
+const isNarrow = () => window.innerWidth < 600;
 const short = (value) => (Math.abs(value) >= 1000 ? `${+(value / 1000).toPrecision(3)}k` : `${+value.toPrecision(3)}`);
 
 // `series`: [{ name, color, values, dashed }] over `epochs`; null is a gap. `marks`: epochs with a dotted line.
 function lineChart(title, series, { low = null, high = null, marks = [] } = {}) {
-  const width = 560, height = 270, left = 44, right = 12, top = 10, bottom = 28;
+  const width = isNarrow() ? 330 : 560, height = isNarrow() ? 220 : 270, left = 44, right = 12, top = 10, bottom = 28;
   const all = series.flatMap((one) => one.values.filter(isNumber));
   if (!all.length) return null;
   const most = Math.max(...series.map((one) => one.epochs[one.epochs.length - 1] || 1), 2);
@@ -83,21 +84,20 @@ function reliabilityChart(bands) {
 }
 
 // Points with names, such as labels; names that would cover others are left out and shown by pointing.
-function pointChart(points, names, colors, title, isNarrow) {
-  const width = isNarrow ? 360 : 640, height = isNarrow ? 320 : 420, pad = 46;
+function pointChart(points, names, colors, title, isSmall) {
+  const small = isSmall || isNarrow(), width = small ? 330 : 720, height = small ? 320 : 460, pad = 46;
   const xs = points.map((p) => p[0]), ys = points.map((p) => p[1]);
   const scale = Math.min((width - 2 * pad) / (Math.max(...xs) - Math.min(...xs) || 1), (height - 2 * pad) / (Math.max(...ys) - Math.min(...ys) || 1));
   const mid = (v) => (Math.max(...v) + Math.min(...v)) / 2;
   const at = (p) => [width / 2 + (p[0] - mid(xs)) * scale, height / 2 - (p[1] - mid(ys)) * scale];
   const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title });
-  const taken = [];
+  const taken = points.map((point) => { const [x, y] = at(point); return [x - 5, y - 5, 10, 10]; });
   points.forEach((point, c) => {
     const [x, y] = at(point), name = names[c].length > 18 ? `${names[c].slice(0, 17)}…` : names[c];
     svg.append(draw("circle", { cx: x, cy: y, r: 5, fill: colors[c] }, draw("title", {}, names[c])));
-    const w = 7 * name.length + 8, box = [x + 8, y - 8, w, 16], leftBox = [x - 8 - w, y - 8, w, 16];
+    const w = 6.5 * name.length + 6, box = [x + 6, y - 7, w, 14], leftBox = [x - 6 - w, y - 7, w, 14];
     const free = (b) => b[0] > 0 && b[0] + b[2] < width && !taken.some((t) => b[0] < t[0] + t[2] && t[0] < b[0] + b[2] && b[1] < t[1] + t[3] && t[1] < b[1] + b[3]);
     const place = free(box) ? box : free(leftBox) ? leftBox : null;
-    taken.push([x - 6, y - 6, 12, 12]);
     if (!place) return;
     taken.push(place);
     svg.append(draw("text", { class: "strong", x: place === box ? x + 9 : x - 9, y: y + 4, "text-anchor": place === box ? "start" : "end" }, name));

@@ -23,7 +23,7 @@ function nodeView(run, row, open) {
     return [left, make("div", { class: "card two-thirds" }, make("h3", {}, "What the prediction rests on"),
       make("p", { class: "lead" }, `This page was written with ${whole(run.explained.length)} nodes computed again. For this one, write it with `, make("code", {}, `--nodes ${nodes.ids[row]}`), "."))];
   }
-  const middle = make("div", { class: "card third" }, make("h3", {}, "Neighborhood"), neighborhood(run, one, open), neighborWords(one));
+  const middle = make("div", { class: "card third" }, make("h3", {}, "Neighborhood"), one.neighbors.length ? neighborhood(run, one, open) : null, neighborWords(one));
   return [left, middle, make("div", { class: "card third" }, make("h3", {}, "What the prediction rests on"), effects(run, one, open))];
 }
 

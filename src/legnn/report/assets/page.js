@@ -75,7 +75,9 @@ function drawRun() {
 
 function drawNodes() {
   const run = current(), { table: nodes } = run;
-  const first = run.explained.length ? run.explained[0].row : 0;
+  // one that has something to show
+  const telling = run.explained.find((one) => one.neighbors.length > 3 && one.neighbors.some((other) => other.shows >= 0)) || run.explained[0];
+  const first = telling ? telling.row : 0;
   fill("node-bar", searchBox("node-search", "Find", (row) => { openNode(row, false); state.map.goTo(row); }));
   const words = run.explained.length ? `Computed again for ${whole(run.explained.length)} nodes: sure errors, unsure predictions, and a sure node of each class.` : "";
   const groups = [["wrong", run.explained.filter((one) => nodes.y[one.row] !== NONE && nodes.y[one.row] !== nodes.predicted[one.row])], ["right or unknown", run.explained.filter((one) => nodes.y[one.row] === NONE || nodes.y[one.row] === nodes.predicted[one.row])]];
@@ -104,6 +106,7 @@ function start() {
   buildMap();
   chooseRun(0);
   state.redraw.push(() => { drawRun(); state.map.recolor(); if (state.node !== undefined) openNode(state.node, false); if (state.map.selected) showSelection(state.map.selected.map((k) => state.map.rows[k])); });
+  matchMedia("(max-width: 599px)").addEventListener("change", () => { for (const again of state.redraw) again(); });
   const links = [...document.querySelectorAll("nav.sections a")];
   const seen = new IntersectionObserver((entries) => {
     for (const entry of entries) if (entry.isIntersecting) for (const link of links) link.toggleAttribute("aria-current", link.hash === `#${entry.target.id}`);
