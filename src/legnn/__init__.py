@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from legnn.labels.audit import Audit, audit
     from legnn.labels.check import LabelCheck, check_labels
     from legnn.nn import LEGNN, lift, lifted, register_backbone
+    from legnn.report import write_report
     from legnn.runs import (
         CrossFit,
         Ensemble,
@@ -59,6 +60,7 @@ _HOME = {
     "labels.audit": "Audit audit",
     "labels.check": "LabelCheck check_labels",
     "nn": "LEGNN lift lifted register_backbone",
+    "report": "write_report",
     "runs": "CrossFit Ensemble Result Run RunFolder Summary cross_fit open_run resume train train_seeds",
 }
 _MODULE = {name: f"legnn.{room}" for room, names in _HOME.items() for name in names.split()}
@@ -107,6 +109,7 @@ __all__ = [
     "train",
     "train_seeds",
     "tune",
+    "write_report",
 ]
 
 

@@ -13,6 +13,7 @@ from legnn.cli.graphs import datasets, prepare
 from legnn.cli.labels import labels
 from legnn.cli.options import with_flags
 from legnn.cli.processes import is_rank_zero, wait_for_rank_zero
+from legnn.cli.report import report
 from legnn.cli.reproduce import reproduce
 from legnn.cli.results import analyze, audit, evaluate, plot, predict
 from legnn.cli.training import train
@@ -20,7 +21,7 @@ from legnn.cli.tune import tune
 from legnn.errors import InputError, Interrupted, first_line
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False, rich_markup_mode="rich")
-for command in (train, auto, tune, predict, evaluate, audit, prepare, datasets, plot, analyze, reproduce):
+for command in (train, auto, tune, predict, evaluate, report, audit, prepare, datasets, plot, analyze, reproduce):
     app.command()(command)
 app.add_typer(labels, name="labels")
 

@@ -14,7 +14,20 @@ from legnn.config import SECTIONS, SETTINGS
 from legnn.config.fields import Setting
 
 ARGUMENTS = (
-    *("budget", "config", "cross_fit", "data", "jobs", "out", "preset", "probabilities", "resume", "seeds", "top"),
+    *(
+        "budget",
+        "config",
+        "cross_fit",
+        "data",
+        "jobs",
+        "out",
+        "port",
+        "preset",
+        "probabilities",
+        "resume",
+        "seeds",
+        "top",
+    ),
     "trials",
 )
 """Names in messages of the library that are options and no settings."""

@@ -121,10 +121,28 @@ class Inference:
         """`[n, C]` probabilities of `nodes` `[n]`, none of which is a training node: all training labels are shown."""
         return self._proba(self._shown_at_inference, nodes)
 
+    def proba_with_shown(self, shown: Tensor, nodes: Tensor) -> Tensor:
+        """`[n, C]` probabilities of `nodes` `[n]`, none of which is in `shown`, the nodes that show their labels."""
+        return self._proba(shown, nodes)
+
+    def groups(self, nodes: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yields parts of `nodes` `[n]` with the nodes that show their labels when `predict` predicts these."""
+        shown = self._shown_at_inference
+        is_shown = torch.zeros_like(self.fold, dtype=torch.bool, device=shown.device).index_fill(0, shown, True)[nodes]
+        if not bool(is_shown.all()):
+            yield nodes[~is_shown], shown
+        fold, own = self.fold.to(shown.device), nodes[is_shown]
+        for k in fold[own].unique().tolist():
+            yield own[fold[own] == k], shown[fold[shown] != k]
+
+    @property
+    def reads_labels(self) -> bool:
+        """Whether shown labels reach predictions, by the model or by its post-processing."""
+        return self.uses_labels or self.postprocess is not None
+
     @property
     def _shown_at_inference(self) -> Tensor:
-        train = self.task.train
-        return train if self.uses_labels or self.postprocess is not None else train[:0]
+        return self.task.train if self.reads_labels else self.task.train[:0]
 
     def _predict(self, predict: Predict) -> Tensor:
         return predict_without_own_label(predict, self._shown_at_inference, self.fold, self.task.targets)

@@ -1,0 +1,47 @@
+"""The command `report`: a page to look at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from legnn.cli.options import argument, option, with_settings
+from legnn.errors import InputError
+
+
+@with_settings("device", panels=False)
+def report(
+    runs: Annotated[
+        list[Path], argument("Folders of runs, of runs with several seeds, or of `auto`, shown side by side")
+    ],
+    out: Annotated[Path, option("The page, .html [report.html]")] = Path("report.html"),
+    nodes: Annotated[
+        str | None, option("Ids of nodes to explain, with commas [errors, unsure nodes, a sure node of each class]")
+    ] = None,
+    serve: Annotated[bool, option("Show one run in the browser instead, in progress or finished", "--serve")] = False,
+    port: Annotated[int, option("Port of --serve on this machine, 0 for any that is free [8800]")] = 8800,
+    **given: Any,
+) -> None:
+    """Write a page of finished runs: scores, curves, classes, a map of the nodes, what predictions rest on.
+
+    It is one file that opens offline. With --serve, a run in progress is watched until Ctrl-C.
+    """
+    from legnn.cli.display import print_line, print_path
+    from legnn.report import write_report
+
+    if serve:
+        _serve(runs, port, **given)
+        return
+    ids = None if nodes is None else [one.strip() for one in nodes.split(",") if one.strip()]
+    print_path(write_report(runs, out, nodes=ids, say=print_line, **given))
+
+
+def _serve(runs: list[Path], port: int, **given: Any) -> None:
+    from legnn.cli.display import print_line
+    from legnn.report.serve import HOST, Watch, make_server
+
+    if len(runs) > 1:
+        raise InputError("one run is served at a time; name one, or leave --serve out")
+    with make_server(Watch(runs[0], **given), port) as server:
+        print_line(f"http://{HOST}:{server.server_port}/ shows {runs[0]}; Ctrl-C ends it")
+        server.serve_forever()

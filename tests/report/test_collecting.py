@@ -1,0 +1,123 @@
+"""What a page shows of runs."""
+
+import base64
+import json
+
+import numpy as np
+import pytest
+from tests.graphs import small_data, table_folder
+from tests.typed_graphs import small_hetero
+
+import legnn
+from legnn.analysis import evaluate_run
+from legnn.report.collecting import collect
+from legnn.report.encoding import to_script
+from legnn.report.nodes import NodeTable
+
+QUICK = {"epochs": 3, "hidden": 8, "preset": "simple", "device": "cpu"}
+
+
+def numbers(packed, kind):
+    return np.frombuffer(base64.b64decode(packed["base64"]), dtype=kind)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return table_folder(tmp_path_factory.mktemp("data") / "tables", small_data(nodes=90))
+
+
+@pytest.fixture(scope="module")
+def run(folder, tmp_path_factory):
+    return legnn.train(folder, as_train=True, out=tmp_path_factory.mktemp("runs") / "first", **QUICK)
+
+
+@pytest.fixture(scope="module")
+def content(run):
+    return collect([run.folder])
+
+
+def test_the_scores_are_those_of_the_run_and_of_evaluate(content, run):
+    (one,) = content["runs"]
+    found = evaluate_run(run)
+    scores = {score.split: score for score in one["scores"]}
+    assert scores["test"].accuracy.mean == run.result.test.accuracy
+    assert one["scores_by_class"]["rows"] == found.classes
+    assert one["scores_by_class"]["confusion"].tolist() == found.confusion
+    assert one["scores_by_class"]["ece"] == pytest.approx(found.ece)
+    assert one["scores_by_class"]["brier"] == pytest.approx(found.brier, abs=1e-6)
+
+
+def test_the_nodes_are_those_of_the_predictions(content, run):
+    nodes = content["runs"][0]["nodes"]
+    assert nodes["ids"].split("\n") == run.predictions["id"].astype(str).tolist()
+    predicted = numbers(nodes["classes"], "<u2").reshape(-1, nodes["top"])[:, 0]
+    assert [run.card.classes[c] for c in predicted] == run.predictions["prediction"].tolist()
+    confidence = numbers(nodes["p"], "<u2").reshape(-1, nodes["top"])[:, 0] / 65535
+    np.testing.assert_allclose(confidence, run.predictions["confidence"], atol=1e-4)
+
+
+def test_curves_have_every_epoch(content):
+    (course,) = content["runs"][0]["curves"]
+    assert course["epoch"] == [1, 2, 3]
+    assert all(len(course[name]) == 3 for name in ("loss", "val_accuracy", "training_confidence", "pseudo_labels"))
+
+
+def test_every_node_has_a_place_on_the_map(content):
+    places = content["runs"][0]["map"]
+    rows, points = numbers(places["rows"], "<u4"), numbers(places["points"], "<f4").reshape(-1, 2)
+    assert rows.tolist() == list(range(90))
+    assert points.min() >= 0
+    assert points.max() <= 1
+
+
+def test_all_of_it_becomes_json(content):
+    assert json.loads(to_script(content))["runs"][0]["classes"] == ["class 0", "class 1", "class 2"]
+
+
+def test_nodes_to_explain_are_named_by_id(run):
+    found = collect([run], nodes=["n3", "n4"])["runs"][0]["explained"]
+    assert [one["id"] for one in found] == ["n3", "n4"]
+    with pytest.raises(legnn.InputError, match="there is no node 'n3000'"):
+        collect([run], nodes=["n3000"])
+
+
+def test_runs_side_by_side_say_in_which_settings_they_differ(folder, run, tmp_path):
+    other = legnn.train(folder, out=tmp_path / "other", **{**QUICK, "hidden": 16})
+    found = collect([run.folder, other.folder])
+    assert [one["name"] for one in found["runs"]] == ["first", "other"]
+    assert found["differing"]["hidden"] == ["8", "16"]
+    assert found["differing"]["as_train"] == ["True", "False"]
+    assert "backbone" not in found["differing"]
+
+
+def test_several_seeds_have_deviations_and_a_row_each(folder, tmp_path):
+    summary = legnn.train_seeds(folder, seeds=2, out=tmp_path / "seeds", **QUICK)
+    (one,) = collect([tmp_path / "seeds"])["runs"]
+    assert one["kind"] == "seeds"
+    assert one["scores"][0].accuracy == summary.test.accuracy
+    assert len(one["curves"]) == 2
+    assert [row["name"] for row in one["leaderboard"]["rows"]] == ["seed-0", "seed-1"]
+
+
+def test_a_model_without_representations_and_labels_has_a_map_of_its_probabilities(folder, tmp_path):
+    run = legnn.train(folder, architecture="label_propagation", preset="simple", out=tmp_path / "run")
+    (one,) = collect([run])["runs"]
+    assert "probabilities" in one["map"]["words"]
+    assert one["labels"] is None
+
+
+def test_of_several_node_types_the_labeled_one_is_shown(tmp_path):
+    run = legnn.train(small_hetero(), **QUICK)
+    (one,) = collect([run])["runs"]
+    assert one["nodes"]["count"] == len(run.predictions)
+    assert {neighbor["type"] for each in one["explained"] for neighbor in each["neighbors"]} - {None}
+
+
+def test_the_nodes_worth_a_look_are_sure_errors_unsure_nodes_and_a_sure_one_of_each_class(run):
+    graph, p = run.probabilities()
+    table = NodeTable.of(graph, p.double().numpy())
+    chosen = table.choose(12)
+    assert len(set(chosen.tolist())) == 12
+    assert table.scored[chosen].all()
+    wrong = table.scored & (table.predicted != table.y)
+    assert table.confidence[chosen[0]] == table.confidence[wrong if wrong.any() else table.scored].max()
