@@ -1,8 +1,8 @@
 """Every command and every piece of Python in the documentation runs as it is written.
 
 A page's blocks run in their order, in a folder that has the user's graph (`my-graph`), the same graph with new rows
-(`my-graph-grown`) and a run on it (`runs/mine`). Trainings end after a few epochs and searches after a few seconds. A
-block below `<!-- long: REASON -->` is not run.
+(`my-graph-grown`) and a run on it (`runs/mine`). Trainings end after a few epochs, searches after two trials and series
+of seeds after two. A block below `<!-- long: REASON -->` is not run.
 """
 
 import ast
@@ -16,15 +16,15 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from tests.docs.pages import PAGES, Block, blocks, name
+from tests.docs.short import shorten_searches
 from tests.graphs import small_data, table_folder
 
 import legnn
 from legnn import cli
 from legnn.automl import tune
-from legnn.automl.clock import Clock
 from legnn.config import Settings
 
-EPOCHS, SEARCH_SECONDS, TRIALS, SEEDS = 3, 4.0, 2, 2
+EPOCHS, TRIALS, SEEDS = 3, 2, 2
 WITH_CODE = [page for page in PAGES if any(block.is_run for block in blocks(page))]
 
 
@@ -52,14 +52,14 @@ def here(workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     monkeypatch.chdir(place)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("MPLBACKEND", "agg")
-    resolve, clock, search = Settings.resolve, Clock.__init__, tune._Search.__init__
+    resolve, search = Settings.resolve, tune._Search.__init__
 
     def few_epochs(self, facts):
         settings = resolve(self, facts)
         return replace(settings, train=replace(settings.train, epochs=min(settings.train.epochs, EPOCHS)))
 
     monkeypatch.setattr(Settings, "resolve", few_epochs)
-    monkeypatch.setattr(Clock, "__init__", lambda self, path, budget, **rest: clock(self, path, SEARCH_SECONDS, **rest))
+    shorten_searches(monkeypatch.setattr)
     monkeypatch.setattr(tune._Search, "__init__", lambda self, *given: search(self, *given[:-2], TRIALS, None))
     return place
 
@@ -97,6 +97,8 @@ def run_python(block: Block, names: dict, page: str) -> None:
 @pytest.mark.parametrize("page", WITH_CODE, ids=name)
 def test_the_code_of_a_page_runs(page, here, real_data, monkeypatch, capsys):
     names: dict = {"__name__": "__main__"}
+    if "--out runs/mine" in page.read_text(encoding="utf-8"):
+        shutil.rmtree(here / "runs" / "mine")  # the page trains it itself
     for block in blocks(page):
         if not block.is_run:
             continue
