@@ -1,8 +1,8 @@
 """Every command and every piece of Python in the documentation runs as it is written.
 
 A page's blocks run in their order, in a folder that has the user's graph (`my-graph`), the same graph with new rows
-(`my-graph-grown`) and a run on it (`runs/mine`). Trainings end after a few epochs, searches after two trials and series
-of seeds after two. A block below `<!-- long: REASON -->` is not run.
+(`my-graph-grown`) and a run on it (`runs/mine`). Models are narrow; trainings end after a few epochs, searches after
+two trials and series of seeds after two. A block below `<!-- long: REASON -->` is not run.
 """
 
 import ast
@@ -54,11 +54,13 @@ def here(workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     monkeypatch.setenv("MPLBACKEND", "agg")
     resolve, search = Settings.resolve, tune._Search.__init__
 
-    def few_epochs(self, facts):
+    def small(self, facts):
         settings = resolve(self, facts)
-        return replace(settings, train=replace(settings.train, epochs=min(settings.train.epochs, EPOCHS)))
+        train = replace(settings.train, epochs=min(settings.train.epochs, EPOCHS), folds=2)
+        model = replace(settings.model, hidden=min(settings.model.hidden, 4 * settings.model.heads))
+        return replace(settings, train=train, model=model)
 
-    monkeypatch.setattr(Settings, "resolve", few_epochs)
+    monkeypatch.setattr(Settings, "resolve", small)
     shorten_searches(monkeypatch.setattr)
     monkeypatch.setattr(tune._Search, "__init__", lambda self, *given: search(self, *given[:-2], TRIALS, None))
     return place
