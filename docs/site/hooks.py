@@ -11,6 +11,7 @@ import os
 import posixpath
 import re
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -20,6 +21,7 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "legnn"
 LINE = re.compile(r"`((?:\w+/)*\w+\.py):(\d+)`")
+PRINTED = "```text\n"
 OUTSIDE = re.compile(r"\]\((?:\.\./)+src/legnn/([\w/]+\.py)\)")
 
 
@@ -71,12 +73,23 @@ def _notebook_page(path: Path) -> str:
     notebook = json.loads(path.read_text(encoding="utf-8"))
     if os.environ.get("LEGNN_RUN_NOTEBOOKS"):
         notebook = _executed(path)
-    parts = []
+    parts: list[str] = []
     for cell in notebook["cells"]:
         source = "".join(cell["source"])
         parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
-        parts += [_output(output) for output in cell.get("outputs", [])]
+        for output in cell.get("outputs", []):
+            # warnings speak of the machine that executed the notebook
+            if output.get("name") != "stderr":
+                _append(parts, _output(output))
     return "\n\n".join(parts) + f"\n\nThe notebook is `docs/notebooks/{path.name}` in the repository.\n"
+
+
+def _append(parts: list[str], output: str) -> None:
+    """Appends an output; lines that were printed one by one become one block."""
+    if output.startswith(PRINTED) and parts[-1].startswith(PRINTED):
+        parts[-1] = parts[-1].removesuffix("```") + output.removeprefix(PRINTED)
+    else:
+        parts.append(output)
 
 
 def _executed(path: Path) -> Any:
@@ -84,7 +97,8 @@ def _executed(path: Path) -> Any:
     from nbclient import NotebookClient
 
     notebook = nbformat.read(path, as_version=4)
-    return NotebookClient(notebook, timeout=600, resources={"metadata": {"path": path.parent}}).execute()
+    with TemporaryDirectory() as place:
+        return NotebookClient(notebook, timeout=600, resources={"metadata": {"path": place}}).execute()
 
 
 def _output(output: dict[str, Any]) -> str:
@@ -94,4 +108,4 @@ def _output(output: dict[str, Any]) -> str:
         return f'<img alt="" src="data:image/png;base64,{"".join(data["image/png"]).strip()}">'
     if "text/html" in data:
         return re.sub(r"\n\s*\n|<style.*?</style>", "\n", "".join(data["text/html"]), flags=re.DOTALL)
-    return "```text\n" + "".join(data.get("text/plain", output.get("text", ""))).rstrip() + "\n```"
+    return PRINTED + "".join(data.get("text/plain", output.get("text", ""))).rstrip() + "\n```"
