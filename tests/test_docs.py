@@ -6,13 +6,13 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
+from tests.docs.pages import PAGES, ROOT
 from typer.main import get_command
 
 from legnn.cli import app
 from legnn.config.designs import DESIGNS
 
-ROOT = Path(__file__).resolve().parents[1]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+GUIDE = [ROOT / "README.md", *sorted(ROOT.glob("docs/guide/*.md")), *sorted(ROOT.glob("docs/start/*.md"))]
 COMMANDS = get_command(app).commands
 
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -25,9 +25,10 @@ def prose(page: Path) -> str:
 
 
 def anchors(page: Path) -> set[str]:
-    """Returns the anchors of a page's headings, as GitHub makes them."""
+    """Returns the anchors of a page's headings, as GitHub makes them, and of the objects that it documents."""
     headings = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    objects = re.findall(r"^::: ([\w.]+)$", prose(page), re.MULTILINE)
+    return {*objects} | {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def options(command: str) -> set[str]:
@@ -76,10 +77,10 @@ def test_commands_in_prose_name_options_that_exist(page):
             assert set(re.findall(r"--[a-z][\w-]*", span)) <= options(found[1]), span
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/guide.md"])
+@pytest.mark.parametrize("page", GUIDE, ids=lambda page: str(page.relative_to(ROOT)))
 def test_options_in_prose_exist(page):
     known = set(chain.from_iterable(map(options, COMMANDS)))
-    for span in INLINE.findall(prose(ROOT / page)):
+    for span in INLINE.findall(prose(page)):
         if span.startswith("--"):
             assert set(re.findall(r"--[a-z][\w-]*", span)) <= known, span
 

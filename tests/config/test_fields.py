@@ -37,8 +37,8 @@ def test_the_default_of_a_choice_is_one_of_them(section):
 
 
 def test_the_guide_holds_the_table_of_settings():
-    guide = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
-    assert settings_table() in guide, "write what settings_table() returns into docs/guide.md"
+    guide = (ROOT / "docs" / "guide" / "settings.md").read_text(encoding="utf-8")
+    assert settings_table() in guide, "write what settings_table() returns into docs/guide/settings.md"
     for name in SETTINGS:
         assert f"| `{name}` |" in guide
 

@@ -317,7 +317,7 @@ def test_oag_venue_is_a_folder_of_typed_tables(tmp_path, monkeypatch):
     assert data.name == "oag-venue"
     assert data.node_types.names == ["author", "paper"]
     monkeypatch.setenv("LEGNN_DATA", str(tmp_path / "elsewhere"))
-    with pytest.raises(InputError, match=r"has no tables of oag-venue; make them .* as docs/guide\.md says"):
+    with pytest.raises(InputError, match=r"has no tables of oag-venue; make them .* as docs/guide/node-types\.md says"):
         load("oag-venue")
 
 

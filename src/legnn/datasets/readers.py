@@ -213,8 +213,8 @@ def read_oag_venue(folder: str) -> HeteroData:
     place = data_folder() / folder
     if not has_types(place):
         raise InputError(
-            f"{place} has no tables of {folder}; make them of the published graph as docs/guide.md says, or set "
-            f"LEGNN_DATA to the folder that holds {folder}"
+            f"{place} has no tables of {folder}; make them of the published graph as docs/guide/node-types.md says, or "
+            f"set LEGNN_DATA to the folder that holds {folder}"
         )
     return read_typed_folder(place, DataSettings(), None)
 

@@ -1,0 +1,25 @@
+"""Searches that are cut short by what they try, not by the clock: a busy machine changes nothing."""
+
+from collections.abc import Callable
+from typing import Any
+
+from legnn.automl import search
+from legnn.automl.clock import Clock
+from legnn.runs.workers import Signals
+
+CANDIDATES, SECONDS = 2, 600.0
+
+
+def try_few(function: Callable, next_task: Callable, jobs: int, *, on_outcome: Callable, on_poll: Callable, **_: Any):
+    """Carries out the first candidates in this process, one after the other."""
+    for _number in range(CANDIDATES):
+        if (task := next_task()) is not None:
+            on_poll([])
+            on_outcome(task, function(task, Signals()))
+
+
+def shorten_searches(patch: Callable[[object, str, Any], None] = setattr) -> None:
+    """Makes `legnn.auto` try two candidates, whatever its budget."""
+    start = Clock.__init__
+    patch(search, "carry_out", try_few)
+    patch(Clock, "__init__", lambda self, path, budget, **rest: start(self, path, SECONDS, **rest))

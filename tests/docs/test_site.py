@@ -1,0 +1,94 @@
+"""The site builds without warnings, needs no network, and leads to the code."""
+
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.docs.pages import ROOT
+
+import legnn
+
+FIGURES = runpy.run_path(str(ROOT / "docs" / "site" / "figures.py"))["FIGURES"]
+LINE = re.compile(r"`([\w/]+\.py:\d+)`")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built as `mkdocs build --strict` builds it: a broken link, or any other warning, fails."""
+    pytest.importorskip("material", reason="needs legnn[docs]")
+    out = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(out)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+@pytest.mark.slow
+def test_the_site_has_every_page_of_the_docs(site):
+    for page in ROOT.glob("docs/**/*.md"):
+        place = page.relative_to(ROOT / "docs").with_suffix("")
+        folder = place.parent if place.name == "index" else place
+        assert (site / folder / "index.html").is_file(), page
+
+
+@pytest.mark.slow
+def test_nothing_is_fetched_from_elsewhere_when_a_page_is_shown(site):
+    fetched = re.compile(
+        r"<(?:script|img|iframe)[^>]*\ssrc=\"?(https?:)?//|<link[^>]*stylesheet[^>]*href=\"?(https?:)?//"
+    )
+    for page in site.rglob("*.html"):
+        assert not fetched.search(page.read_text(encoding="utf-8")), page
+    for sheet in site.rglob("*.css"):
+        assert not re.search(r"url\(\s*[\"']?(https?:)?//", sheet.read_text(encoding="utf-8")), sheet
+
+
+@pytest.mark.slow
+def test_an_equation_is_linked_to_its_line(site):
+    page = (site / "method" / "index.html").read_text(encoding="utf-8")
+    links = re.findall(r'<a href="\.\./(source/[\w/]+/)#(__codelineno-0-\d+)"><code>', page)
+    assert len(links) > 10
+    for place, anchor in links:
+        assert f'id="{anchor}"' in (site / place / "index.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_every_object_that_the_api_names_is_there(site):
+    index = (ROOT / "docs" / "api" / "index.md").read_text(encoding="utf-8")
+    for page, anchor in re.findall(r"\((\w+)\.md#(legnn[\w.]+)\)", index):
+        assert f'id="{anchor}"' in (site / "api" / page / "index.html").read_text(encoding="utf-8"), anchor
+
+
+def test_every_public_name_is_in_the_api():
+    named = set(re.findall(r"`(\w+)`", (ROOT / "docs" / "api" / "index.md").read_text(encoding="utf-8")))
+    assert set(legnn.__all__) <= named
+
+
+def test_lines_that_the_method_names_are_those_of_the_architecture():
+    known = set(LINE.findall((ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")))
+    assert set(LINE.findall((ROOT / "docs" / "method.md").read_text(encoding="utf-8"))) <= known
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_is_as_its_script_draws_it(name):
+    drawn = (ROOT / "docs" / "images" / name).read_text(encoding="utf-8")
+    assert drawn == FIGURES[name](), "run python docs/site/figures.py"
+
+
+def test_the_table_of_the_readme_has_the_figures_of_its_page():
+    names = {"`legnn auto`": "auto", "its best single model": "single", "GCN, tuned": "gcn", "APPNP": "appnp"}
+    names |= {"the default of `legnn train`": "default", "GAT, tuned": "gat", "GraphSAGE, tuned": "sage"}
+    names |= {"GCNII": "gcnii", "UniMP": "unimp", "label propagation": "label_propagation"}
+    page = (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8")
+    ranks = re.findall(r"^\| ([\w+]+) \| ([\d.]+) \| \d+ \| \d+ \| (\d+ of \d+) \|$", page, re.MULTILINE)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([^|]+) \| ([\d.]+) \| (\d+ of \d+) \| ([\d.]+) \| (\d+ of \d+) \|$", readme, re.MULTILINE)
+    assert len(rows) == len(names)
+    for name, *figures in rows:
+        assert figures == [value for method, *values in ranks if method == names[name] for value in values], name
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 100

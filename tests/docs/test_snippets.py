@@ -1,0 +1,120 @@
+"""Every command and every piece of Python in the documentation runs as it is written.
+
+A page's blocks run in their order, in a folder that has the user's graph (`my-graph`), the same graph with new rows
+(`my-graph-grown`) and a run on it (`runs/mine`). Models are narrow; trainings end after a few epochs, searches after
+two trials and series of seeds after two. A block below `<!-- long: REASON -->` is not run.
+"""
+
+import ast
+import shlex
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from tests.docs.pages import PAGES, Block, blocks, name
+from tests.docs.short import shorten_searches
+from tests.graphs import small_data, table_folder
+
+import legnn
+from legnn import cli
+from legnn.automl import tune
+from legnn.config import Settings
+
+EPOCHS, TRIALS, SEEDS = 3, 2, 2
+WITH_CODE = [page for page in PAGES if any(block.is_run for block in blocks(page))]
+
+
+@pytest.fixture(scope="session")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what the pages speak of: a graph, the same with new rows, and a run."""
+    place = tmp_path_factory.mktemp("docs")
+    first = table_folder(place / "my-graph", small_data(60))
+    grown = shutil.copytree(first, place / "my-graph-grown")
+    nodes, edges = pd.read_csv(grown / "nodes.csv"), pd.read_csv(grown / "edges.csv")
+    new = nodes.tail(3).assign(id=["new-0", "new-1", "new-2"], label=None, split=None)
+    pd.concat([nodes, new]).to_csv(grown / "nodes.csv", index=False)
+    joined = pd.DataFrame({"source": new["id"].tolist(), "target": nodes["id"].head(3).tolist()})
+    pd.concat([edges, joined]).to_csv(grown / "edges.csv", index=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)
+        legnn.train("my-graph", epochs=EPOCHS, as_train=True, backbone="sage", out="runs/mine")
+    return place
+
+
+@pytest.fixture
+def here(workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the workspace as the working folder, with trainings and searches cut short."""
+    place = shutil.copytree(workspace, tmp_path / "here")
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    resolve, search = Settings.resolve, tune._Search.__init__
+
+    def small(self, facts):
+        settings = resolve(self, facts)
+        train = replace(settings.train, epochs=min(settings.train.epochs, EPOCHS), folds=2)
+        model = replace(settings.model, hidden=min(settings.model.hidden, 4 * settings.model.heads))
+        return replace(settings, train=train, model=model)
+
+    monkeypatch.setattr(Settings, "resolve", small)
+    shorten_searches(monkeypatch.setattr)
+    monkeypatch.setattr(tune._Search, "__init__", lambda self, *given: search(self, *given[:-2], TRIALS, None))
+    return place
+
+
+def run_shell(block: Block, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
+    """Runs the lines of a shell block; `legnn` in this process, without the seconds that a new one takes to begin."""
+    for line in block.commands:
+        for command in line.split("&&"):
+            words = shlex.split(command, comments=True)
+            if not words:
+                continue
+            if words[0] != "legnn":
+                subprocess.run(["bash", "-euc", command], check=True, timeout=60)
+                continue
+            if "--seeds" in words:
+                place = words.index("--seeds") + 1
+                words[place] = str(min(int(words[place]), SEEDS))
+            monkeypatch.setattr(sys, "argv", words)
+            code = 0
+            try:
+                cli.main()
+            except SystemExit as stop:
+                code = stop.code or 0
+            assert code == 0, (command, capsys.readouterr().err)
+
+
+def run_python(block: Block, names: dict, page: str) -> None:
+    """Runs a Python block, whose names stay for the next; a last expression is evaluated as in a notebook."""
+    tree = ast.parse(block.code, filename=page)
+    ast.increment_lineno(tree, block.line - 1)
+    exec(compile(tree, page, "exec"), names)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", WITH_CODE, ids=name)
+def test_the_code_of_a_page_runs(page, here, real_data, monkeypatch, capsys):
+    names: dict = {"__name__": "__main__"}
+    if "--out runs/mine" in page.read_text(encoding="utf-8"):
+        shutil.rmtree(here / "runs" / "mine")  # the page trains it itself
+    for block in blocks(page):
+        if not block.is_run:
+            continue
+        if block.language == "python":
+            run_python(block, names, name(page))
+        else:
+            run_shell(block, monkeypatch, capsys)
+
+
+def test_a_block_that_is_not_run_says_why():
+    for page in PAGES:
+        for block in blocks(page):
+            assert not block.mark.startswith("long") or len(block.mark) > len("long: "), f"{name(page)}:{block.line}"
+
+
+def test_blocks_were_found():
+    assert sum(block.is_run for page in PAGES for block in blocks(page)) > 20
