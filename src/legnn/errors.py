@@ -59,9 +59,12 @@ def first_line(error: BaseException) -> str:
     text = str(error).strip()
     if any(word in text for word in _UNSAFE):
         return "it holds Python objects, which are not loaded"
-    lines = text.splitlines()
-    return lines[0].rstrip(".") if lines else type(error).__name__
+    line = text.splitlines()[0].rstrip(".") if text else type(error).__name__
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]} …"
 
+
+LONGEST = 300
+"""Characters of another package's message that are quoted: it may quote a whole file itself."""
 
 _UNSAFE = ("weights_only", "Weights only", "allow_pickle", "unsafe_load", "pickled")
 """Words of messages of other packages that say how to load a file that could execute code: they are not repeated."""

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from legnn.errors import InputError, plural
+from legnn.errors import InputError, plural, short_repr
 from legnn.io.columns import ParsedNumbers, as_categories, find, parse_dates, parse_numbers, sorted_unique
 from legnn.io.table_files import Table
 
@@ -149,8 +149,9 @@ def check_cells(parsed: ParsedNumbers, table: Table, name: str, right: str) -> N
     """Raises `InputError` for the first cell that does not hold what is `right`."""
     if len(parsed.bad):
         position = int(parsed.bad[0])
+        cell = short_repr(table.columns[name][position].as_py())
         raise InputError(
-            f"{table.path}, {table.row(position)}, column {name!r} has {table.columns[name][position].as_py()!r} where "
+            f"{table.path}, {table.row(position)}, column {name!r} has {cell} where "
             f"the other rows have {right.replace('a number', 'numbers').replace('a date', 'dates')}; write {right}, or "
             f"leave the cell empty ({plural(len(parsed.bad), 'such cell')})"
         )

@@ -12,7 +12,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from legnn.config.data import DataSettings
-from legnn.errors import InputError, plural
+from legnn.errors import InputError, plural, short_repr
 from legnn.io.columns import NodeIndex, join_keys, parse_numbers, single_precision
 from legnn.io.progress import progress_bar
 from legnn.io.table_files import TableFile, as_input_error, check_names, csv_options
@@ -160,7 +160,7 @@ class _Ends(_Column):
         self.append(position, position < 0, lambda cell: keys[cell].as_py())
 
     def explain(self, value: object) -> str:
-        named = f"no {self.what}" if value is None else f"{self.what} {value!r}"
+        named = f"no {self.what}" if value is None else f"{self.what} {short_repr(value)}"
         return (
             f"names {named}, which is not in the node table ({plural(self.bad, 'such edge')}); every end of an edge "
             f"must be {'a label of some node' if self.what == 'class' else 'an id of a node'}"

@@ -12,7 +12,7 @@ from torch import Tensor
 from legnn.config.data import DataSettings
 from legnn.data.raw_graph import RawGraph
 from legnn.data.splits import Split
-from legnn.errors import InputError, did_you_mean, first_line, plural, some_of
+from legnn.errors import InputError, did_you_mean, first_line, plural, short_repr, some_of
 from legnn.io.arrays import map_array
 from legnn.io.column_features import check_cells
 from legnn.io.columns import (
@@ -110,8 +110,8 @@ def read_ids(nodes: Table, settings: DataSettings) -> pa.Array:
     if again.any():
         position = _first(again)
         raise InputError(
-            f"id {ids[position].as_py()!r} of {nodes.path} is there twice, in {nodes.row(int(where_first[position]))} "
-            f"and {nodes.row(position)}; ids must differ"
+            f"id {short_repr(ids[position].as_py())} of {nodes.path} is there twice, in "
+            f"{nodes.row(int(where_first[position]))} and {nodes.row(position)}; ids must differ"
         )
     return ids
 
@@ -148,8 +148,8 @@ def read_split(nodes: Table, settings: DataSettings) -> Split | None:
         position = _first(misspelt)
         value = written[position].as_py()
         raise InputError(
-            f"{nodes.path}, {nodes.row(position)}, column {name!r} has {value!r}{did_you_mean(value, SPLIT_NAMES)}; "
-            f"a split is train, val (or valid, validation), test, or empty"
+            f"{nodes.path}, {nodes.row(position)}, column {name!r} has {short_repr(value)}"
+            f"{did_you_mean(value, SPLIT_NAMES)}; a split is train, val (or valid, validation), test, or empty"
         )
     # -1, not in any split, picks the last entry: a part no mask has
     part = np.array([*SPLIT_NAMES.values(), -1])[part]
@@ -245,7 +245,7 @@ def _label_features(folder: Path, class_names: ClassNames, settings: DataSetting
     rows = find(pa.array(class_names), table.keys(column, name))
     if (rows < 0).any():
         missing = class_names[_first(rows < 0)]
-        raise InputError(f"{table.path} has no row for the class {missing!r}; every class needs one")
+        raise InputError(f"{table.path} has no row for the class {short_repr(missing)}; every class needs one")
     return _stacked(used)[torch.from_numpy(rows)]
 
 

@@ -238,7 +238,7 @@ class RunFolder:
 
     def load_checkpoint(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
         """Returns the last state written; None before the first."""
-        if not self._checkpoint.is_file():
+        if not self._checkpoint.exists():
             return None
         tensors, meta = load_tensors(self._checkpoint)
         try:
