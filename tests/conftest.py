@@ -11,8 +11,10 @@ import torch
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
 
-# the graphs here are tiny: a second thread would only wait, and wait long where the machine is shared
+# the graphs here are tiny: a second thread would only wait, and wait long where the machine is shared; the processes that
+# tests start read the variable
 torch.set_num_threads(1)
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 

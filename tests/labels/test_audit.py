@@ -15,6 +15,7 @@ import legnn
 from legnn.cli.entry_point import app
 from legnn.labels.audit import rules
 from legnn.labels.audit.findings import Finding
+from legnn.runs.digests import write_digests
 from legnn.training import inference
 from legnn.training.task import Task
 
@@ -180,7 +181,9 @@ def test_predictions_that_are_not_those_of_the_weights_are_found(tmp_path):
     run = table_run(tmp_path)
     table = pd.read_parquet(run.folder / "predictions.parquet")
     table["prediction"], table["confidence"] = "class 0", 1.0
-    table.to_parquet(run.folder / "predictions.parquet")
+    path = run.folder / "predictions.parquet"
+    table.to_parquet(path)
+    write_digests(run.folder, {path.name: path.read_bytes()})
     assert "predictions and scores" in failed(audit(run.folder))
 
 

@@ -94,7 +94,7 @@ def test_a_process_that_is_killed_is_started_again_and_the_run_is_the_same_to_th
 
 def wait_for_worker(parent: int, folder: Path) -> int:
     """The second process, once the run has a checkpoint and some epochs are still to come."""
-    for _ in range(2000):
+    for _ in range(10_000):
         journal = folder / "metrics.jsonl"
         if (folder / "checkpoint.safetensors").is_file() and len(journal.read_text().splitlines()) > 3:
             for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
