@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from sklearn.metrics import average_precision_score
 
-from benchmarks.label_noise import LEVELS, Case, load_case
+from benchmarks.label_noise import LEVELS, Case, load_case, load_clean
 from benchmarks.neighbor_likelihood import neighbor_likelihood, weigh
+from legnn.labels.check import rank_labels
 from legnn.labels.confident import calibrate, probability_right
 from legnn.labels.evidence import FEATURES_WEIGHT, combine_evidence
 from legnn.labels.neighbor_labels import count_neighbor_labels
@@ -134,3 +137,24 @@ def choose(cases: Sequence[Case]) -> None:
     lost = (scores.max(1, keepdims=True) - scores).mean(0)
     features, neighbors = pairs[int(lost.argmin())]
     print(f"\nleast below the best of each case: features={features}, neighbors={neighbors}")
+
+
+MOST_OWN = 100
+
+
+def own(cases: Sequence[Case]) -> None:
+    """Prints the most suspicious of a graph's own training labels, by the mean evidence of the cases of each graph."""
+    for name, some in itertools.groupby(cases, lambda case: case.graph):
+        each = list(some)
+        graph, _ = load_clean(each[0])
+        total, times = np.zeros((graph.num_nodes, graph.num_classes)), np.zeros(graph.num_nodes)
+        for case in each:
+            one, rows = read_case(case), load_clean(case)[0].train_mask.numpy()
+            total[rows] += combine_evidence(one.model, one.mlp)
+            times[rows] += 1
+        judged = torch.where(torch.from_numpy(times > 0), graph.y, -1)
+        found = rank_labels(replace(graph, y=judged), total / np.maximum(times, 1)[:, None], each[0].folds)
+        print(
+            f"{name}: {MOST_OWN} of {len(found.table)} labels; {found.expected_errors:.0f} are estimated to be wrong\n"
+        )
+        print(found.table[["id", "label", "suggested", "p_label", "p_suggested"]].head(MOST_OWN).to_string())
