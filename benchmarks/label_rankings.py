@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from sklearn.metrics import average_precision_score
 
-from benchmarks.label_noise import LEVELS, Case, load_case
+from benchmarks.label_noise import LEVELS, Case, load_case, load_clean
+from benchmarks.neighbor_likelihood import neighbor_likelihood, weigh
+from legnn.labels.check import rank_labels
 from legnn.labels.confident import calibrate, probability_right
-from legnn.labels.evidence import Weights, combine_evidence
-from legnn.labels.neighbor_labels import NeighborLabels, neighbor_labels
+from legnn.labels.evidence import FEATURES_WEIGHT, combine_evidence
+from legnn.labels.neighbor_labels import count_neighbor_labels
 
 
 class Evidence(NamedTuple):
@@ -23,33 +27,34 @@ class Evidence(NamedTuple):
     model: np.ndarray
     mlp: np.ndarray
     margins: dict[str, np.ndarray]
-    neighbors: NeighborLabels
+    neighbors: np.ndarray
+    likelihood: np.ndarray
 
 
 def read_case(case: Case) -> Evidence:
     """Returns the evidence on the training labels of a case."""
     graph, flipped, _ = load_case(case)
     rows = graph.train_mask.numpy()
-    given, around = graph.y.numpy()[rows], neighbor_labels(graph, case.folds)
+    given = graph.y.numpy()[rows]
     found, margins = {}, {}
     with np.load(case.path) as file:
         for name in ("model", "mlp"):
             p = file[f"{name}_p"] / LEVELS
             p[np.arange(len(given)), given] = file[f"{name}_own"]
             found[name], margins[name] = p, file[f"{name}_margin"].astype(float)
-    near = NeighborLabels(around.counts[rows], around.log_likelihood[rows])
-    return Evidence(given, flipped[rows], found["model"], found["mlp"], margins, near)
+    around, likelihood = count_neighbor_labels(graph)[rows], neighbor_likelihood(graph, case.folds)[rows]
+    return Evidence(given, flipped[rows], found["model"], found["mlp"], margins, around, likelihood)
 
 
-def rank_by_evidence(one: Evidence, weights: Weights | None = None) -> np.ndarray:
-    """`[n]` ours: the probability that a label is right."""
-    q = combine_evidence(one.model, one.mlp, one.neighbors, weights)
+def rank_by_evidence(one: Evidence, features: float = FEATURES_WEIGHT, neighbors: float = 0.0) -> np.ndarray:
+    """`[n]` ours, by the weights of features and of neighbors: the probability that a label is right."""
+    q = weigh(combine_evidence(one.model, one.mlp, features), one.likelihood, neighbors)
     return probability_right(calibrate(q, one.given), one.given)
 
 
 def neighbor_agreement(one: Evidence) -> np.ndarray:
     """`[n]` the share of labeled neighbors with the same label; one half without any."""
-    own, every = one.neighbors.counts[np.arange(len(one.given)), one.given], one.neighbors.counts.sum(1)
+    own, every = one.neighbors[np.arange(len(one.given)), one.given], one.neighbors.sum(1)
     return np.where(every > 0, own / np.maximum(every, 1e-12), 0.5)
 
 
@@ -122,13 +127,7 @@ def choose(cases: Sequence[Case]) -> None:
     every = [read_case(case) for case in cases if case.path.is_file()]
     pairs = list(itertools.product(FEATURE_WEIGHTS, NEIGHBOR_WEIGHTS))
     scores = np.array(
-        [
-            [
-                average_precision_score(one.planted, -rank_by_evidence(one, Weights(features=f, neighbors=n)))
-                for f, n in pairs
-            ]
-            for one in every
-        ]
+        [[average_precision_score(one.planted, -rank_by_evidence(one, f, n)) for f, n in pairs] for one in every]
     )
     mean = scores.mean(0).reshape(len(FEATURE_WEIGHTS), -1)
     print(f"mean average precision over {len(every)} cases, in %; features by row, neighbors by column\n")
@@ -138,3 +137,24 @@ def choose(cases: Sequence[Case]) -> None:
     lost = (scores.max(1, keepdims=True) - scores).mean(0)
     features, neighbors = pairs[int(lost.argmin())]
     print(f"\nleast below the best of each case: features={features}, neighbors={neighbors}")
+
+
+MOST_OWN = 100
+
+
+def own(cases: Sequence[Case]) -> None:
+    """Prints the most suspicious of a graph's own training labels, by the mean evidence of the cases of each graph."""
+    for name, some in itertools.groupby(cases, lambda case: case.graph):
+        each = list(some)
+        graph, _ = load_clean(each[0])
+        total, times = np.zeros((graph.num_nodes, graph.num_classes)), np.zeros(graph.num_nodes)
+        for case in each:
+            one, rows = read_case(case), load_clean(case)[0].train_mask.numpy()
+            total[rows] += combine_evidence(one.model, one.mlp)
+            times[rows] += 1
+        judged = torch.where(torch.from_numpy(times > 0), graph.y, -1)
+        found = rank_labels(replace(graph, y=judged), total / np.maximum(times, 1)[:, None], each[0].folds)
+        print(
+            f"{name}: {MOST_OWN} of {len(found.table)} labels; {found.expected_errors:.0f} are estimated to be wrong\n"
+        )
+        print(found.table[["id", "label", "suggested", "p_label", "p_suggested"]].head(MOST_OWN).to_string())

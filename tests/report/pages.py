@@ -71,6 +71,15 @@ def made_up_run(
     }  # fmt: skip
 
 
+def made_up_labels(count: int = 300, rows: int = 400) -> dict[str, Any]:
+    """Labels that look wrong, of the last nodes first; the very first is of a node that the page does not have."""
+    return {"of": rows, "rows": [
+        {"id": f"node-{rows - k}", "row": rows - k if k else -1, "label": k % 4, "suggested": (k + 1) % 4,
+         "score": 1 - k / count, "p_label": 0.1, "p_suggested": 0.8, "neighbors": 5.0, "neighbors_label": 1.0,
+         "neighbors_suggested": 3.0, "split": "train"}
+        for k in range(count)]}  # fmt: skip
+
+
 def made_up_page(*runs: dict[str, Any]) -> dict[str, Any]:
     """The content of a page of runs."""
     several = {"backbone": ["gcn"] * len(runs)} if len(runs) > 1 else {}

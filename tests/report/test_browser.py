@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from tests.report.pages import CLASSES, made_up_page, made_up_run
+from tests.report.pages import CLASSES, made_up_labels, made_up_page, made_up_run
 
 import legnn
 from legnn.report.page import to_html
@@ -201,6 +201,35 @@ def test_runs_side_by_side_are_switched(browser, tmp_path):
     opened.page.select_option("#run", "1")
     assert opened.page.locator("#sub").inner_text().startswith("second")
     assert opened.page.evaluate("state.map.rows.length") == 300
+    assert opened.complaints == []
+    opened.context.close()
+
+
+def test_labels_that_look_wrong_are_filtered_saved_and_shown_on_the_map(browser, tmp_path):
+    place = tmp_path / "labels.html"
+    place.write_text(to_html(made_up_page({**made_up_run(), "suspicious": made_up_labels()})), encoding="utf-8")
+    opened = Opened(browser, place.as_uri())
+    section = opened.page.locator("#labels")
+    assert "300 labels, the most suspicious first, 200 shown" in section.inner_text()
+    assert section.locator("tbody tr").count() == 200
+    assert section.locator("tbody tr").first.locator("button").count() == 0
+    opened.page.select_option("#labels-class", label=CLASSES[1])
+    assert "75 labels" in section.inner_text()
+    section.locator("tbody tr").nth(1).locator("td").nth(3).click()
+    assert opened.page.evaluate("state.map.rows[state.map.marked]") == 395
+    assert opened.page.locator("#node-view h3").first.inner_text() == "Node node-395"
+    section.get_by_role("button", name="node-399", exact=True).focus()
+    opened.page.keyboard.press("Enter")
+    assert opened.page.evaluate("state.map.rows[state.map.marked]") == 399
+    with opened.page.expect_download() as download:
+        opened.page.click("#save-labels")
+    with open(download.value.path(), newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 75
+    assert {(row["label"], row["suggested"]) for row in rows} == {(CLASSES[1], CLASSES[2])}
+    assert rows[0].keys() >= {"id", "score", "p_label", "p_suggested", "neighbors", "neighbors_suggested", "split"}
+    opened.page.set_viewport_size({"width": 390, "height": 800})
+    assert opened.page.evaluate("document.documentElement.scrollWidth") <= 390
     assert opened.complaints == []
     opened.context.close()
 

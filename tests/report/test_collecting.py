@@ -4,15 +4,19 @@ import base64
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from tests.graphs import small_data, table_folder
 from tests.typed_graphs import small_hetero
 
 import legnn
 from legnn.analysis import evaluate_run
+from legnn.io import write_predictions
+from legnn.report import suspicious
 from legnn.report.collecting import collect
 from legnn.report.encoding import to_script
 from legnn.report.nodes import NodeTable
+from legnn.report.suspicious import NUMBERS
 
 QUICK = {"epochs": 3, "hidden": 8, "preset": "simple", "device": "cpu"}
 
@@ -88,6 +92,41 @@ def test_runs_side_by_side_say_in_which_settings_they_differ(folder, run, tmp_pa
     assert found["differing"]["hidden"] == ["8", "16"]
     assert found["differing"]["as_train"] == ["True", "False"]
     assert "backbone" not in found["differing"]
+
+
+def checked_labels(run):
+    """A table as `check_labels` returns it, of every node in reversed order."""
+    predictions = run.predictions.iloc[::-1]
+    numbers = dict.fromkeys(NUMBERS, 0.5)
+    return pd.DataFrame({"id": predictions["id"], "label": "class 1", "suggested": "class 2", "split": "", **numbers})
+
+
+@pytest.mark.parametrize("suffix", [None, ".csv", ".parquet"])
+def test_labels_that_look_wrong_are_those_of_the_table_in_its_order(run, tmp_path, suffix, monkeypatch):
+    monkeypatch.setattr(suspicious, "MOST_LABELS", 7)
+    table = checked_labels(run)
+    if suffix is not None:
+        write_predictions(tmp_path / f"labels{suffix}", table)
+    (one,) = collect([run], nodes=[], labels=table if suffix is None else tmp_path / f"labels{suffix}")["runs"]
+    found, ids = one["suspicious"], one["nodes"]["ids"].split("\n")
+    assert found["of"] == len(table)
+    assert [row["id"] for row in found["rows"]] == table["id"].head(7).tolist()
+    assert all(ids[row["row"]] == row["id"] for row in found["rows"])
+    assert {(row["label"], row["suggested"], row["score"], row["split"]) for row in found["rows"]} == {(1, 2, 0.5, "")}
+
+
+def test_a_table_of_other_labels_is_refused(run, tmp_path):
+    table = checked_labels(run)
+    for wrong, message in (
+        (table.drop(columns="score"), "the table of labels has no column 'score'"),
+        (table.assign(id="nobody"), "the run has no node 'nobody'"),
+        (table.assign(suggested="class 7"), "the run has no class 'class 7'"),
+        (table.assign(p_label="high"), "has text where numbers belong"),
+        (tmp_path / "labels.txt", r"in a \.parquet or a \.csv file"),
+        (tmp_path / "nowhere.csv", "nowhere.csv could not be read"),
+    ):
+        with pytest.raises(legnn.InputError, match=message):
+            collect([run], nodes=[], labels=wrong)
 
 
 def test_several_seeds_have_deviations_and_a_row_each(folder, tmp_path):

@@ -18,6 +18,7 @@ def report(
     nodes: Annotated[
         str | None, option("Ids of nodes to explain, with commas [errors, unsure nodes, a sure node of each class]")
     ] = None,
+    labels: Annotated[Path | None, option("Table that `labels check` wrote, shown as a section")] = None,
     serve: Annotated[bool, option("Show one run in the browser instead, in progress or finished", "--serve")] = False,
     port: Annotated[int, option("Port of --serve on this machine, 0 for any that is free [8800]")] = 8800,
     **given: Any,
@@ -29,11 +30,13 @@ def report(
     from legnn.cli.display import print_line, print_path
     from legnn.report import write_report
 
+    if serve and labels is not None:
+        raise InputError("labels are a section of a page that is written; leave --serve out, or --labels")
     if serve:
         _serve(runs, port, **given)
         return
     ids = None if nodes is None else [one.strip() for one in nodes.split(",") if one.strip()]
-    print_path(write_report(runs, out, nodes=ids, say=print_line, **given))
+    print_path(write_report(runs, out, nodes=ids, labels=labels, say=print_line, **given))
 
 
 def _serve(runs: list[Path], port: int, **given: Any) -> None:

@@ -18,7 +18,7 @@ from legnn.errors import InputError
 from legnn.labels.confident import calibrate, estimated_errors, probability_right
 from legnn.labels.cross_fitted import check_folds, cross_fitted_probabilities, fold_nodes
 from legnn.labels.evidence import combine_evidence
-from legnn.labels.neighbor_labels import NeighborLabels, neighbor_labels
+from legnn.labels.neighbor_labels import count_neighbor_labels
 from legnn.runs import Ensemble, Run, is_ensemble_folder, is_seeds_folder, open_run
 from legnn.runs.graphs import load_new
 from legnn.runs.progress import Callbacks, follow
@@ -58,9 +58,8 @@ def check_labels(
 
     No model judges a label it was trained on: for each of `folds` of the training nodes, a model and a perceptron are
     trained without their labels, and that `foldings` times with other folds. Validation and test labels are judged by
-    the mean of all models, none of which was trained on them, though validation labels chose their epochs. The labels
-    of a node's neighbors are evidence as well, whether neighbors tend to be alike or not. Confident learning turns the
-    probabilities into a ranking.
+    the mean of all models, none of which was trained on them, though validation labels chose their epochs. Confident
+    learning turns the probabilities into a ranking; the labels of neighbors are counted beside it, for the reader.
 
     Args:
         source: a run or an ensemble (of which the heaviest member counts), or the folder of one, whose data and
@@ -81,8 +80,7 @@ def check_labels(
         how: dict[str, Any] = {"folds": folds, "foldings": foldings, "callbacks": callbacks}
         model = cross_fitted_probabilities(graph, chosen, **how, name="model,")
         features = cross_fitted_probabilities(graph, perceptron(chosen), **how, name="perceptron,")
-    around = neighbor_labels(graph, folds)
-    return rank_labels(graph, combine_evidence(model, features, around), around, folds)
+    return rank_labels(graph, combine_evidence(model, features), folds)
 
 
 def perceptron(settings: Settings) -> Settings:
@@ -91,10 +89,10 @@ def perceptron(settings: Settings) -> Settings:
     return Settings(preset="simple", given={**kept, "architecture": "mlp"})
 
 
-def rank_labels(graph: GraphData, q: np.ndarray, around: NeighborLabels, folds: int) -> LabelCheck:
+def rank_labels(graph: GraphData, q: np.ndarray, folds: int) -> LabelCheck:
     """Returns the ranking by the probabilities `q` `[M, C]`, none of which depends on the node's own label."""
     nodes = (graph.y >= 0).nonzero().flatten().numpy()
-    given, p, counts = graph.y.numpy()[nodes], q[nodes], around.counts[nodes]
+    given, p, counts = graph.y.numpy()[nodes], q[nodes], count_neighbor_labels(graph)[nodes]
     rows = np.arange(len(nodes))
     calibrated = calibrate(p, given)
     right = probability_right(calibrated, given)

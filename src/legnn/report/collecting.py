@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from legnn import __version__
 from legnn.analysis.calibration import brier_score, expected_calibration_error
@@ -21,6 +22,7 @@ from legnn.report.explanation import MOST_NEIGHBORS, Explanation, explain
 from legnn.report.nodes import MOST_NODES, NodeTable
 from legnn.report.projection import hidden_states, label_map, project
 from legnn.report.scores import differing, is_of_seeds, leaderboard_of, scores_of, settings_of, title_of
+from legnn.report.suspicious import collect_labels, read_checked_labels
 from legnn.runs import Ensemble, Run, RunFolder, open_run
 
 MOST_PAIRS = 12
@@ -36,6 +38,7 @@ def collect(
     runs: Sequence[Run | Ensemble | str | Path],
     *,
     nodes: Sequence[str] | None = None,
+    labels: pd.DataFrame | str | Path | None = None,
     device: str = "auto",
     say: Say = lambda line: None,
 ) -> dict[str, Any]:
@@ -44,11 +47,13 @@ def collect(
     Args:
         runs: runs or ensembles, or their folders.
         nodes: ids of the nodes that are explained; the most interesting ones if not given.
+        labels: given labels that were checked, as a table or its file.
         say: called with a line before each step that takes long.
     """
     opened = [open_run(one) if isinstance(one, str | Path) else one for one in runs]
     names = _names(opened)
-    parts = [_collect_run(run, name, nodes, device, say) for run, name in zip(opened, names, strict=True)]
+    checked = None if labels is None else read_checked_labels(labels)
+    parts = [_collect_run(run, name, nodes, checked, device, say) for run, name in zip(opened, names, strict=True)]
     return {"version": __version__, "runs": parts, "differing": differing(opened) if len(opened) > 1 else {}}
 
 
@@ -61,7 +66,9 @@ def _names(runs: Sequence[Run | Ensemble]) -> list[str]:
     return [name if path is None else f"{path.parent.name}/{name}" for name, path in zip(short, paths, strict=True)]
 
 
-def _collect_run(run: Run | Ensemble, name: str, ids: Sequence[str] | None, device: str, say: Say) -> dict[str, Any]:
+def _collect_run(
+    run: Run | Ensemble, name: str, ids: Sequence[str] | None, checked: pd.DataFrame | None, device: str, say: Say
+) -> dict[str, Any]:
     say(f"{name}: predicting every node")
     graph, probabilities = run.probabilities(device=device)
     if isinstance(run, Run):
@@ -78,6 +85,7 @@ def _collect_run(run: Run | Ensemble, name: str, ids: Sequence[str] | None, devi
     degree = bands.degrees(graph)[table.rows]
     of_row = np.full(len(table.rows), -1)
     of_row[kept] = np.arange(len(kept))
+    suspicious = None if checked is None else collect_labels(checked, table, of_row)
     return {
         **_overview(run, name, graph),
         "classes": [str(one) for one in graph.class_names],
@@ -93,6 +101,7 @@ def _collect_run(run: Run | Ensemble, name: str, ids: Sequence[str] | None, devi
         "explained": [_explained(one, table, graph, of_row) for one in explanations],
         "explained_of": len(chosen),
         "bands": _bands(table, graph, degree),
+        "suspicious": suspicious,
     }
 
 

@@ -8,13 +8,15 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from legnn.errors import InputError
 from legnn.files import write_text
 from legnn.report.collecting import collect
 from legnn.report.encoding import plain, to_script
 from legnn.runs import Ensemble, Run
 
-SCRIPTS = ("base.js", "charts.js", "map.js", "node.js", "sections.js", "live.js", "page.js")
+SCRIPTS = ("base.js", "charts.js", "map.js", "node.js", "sections.js", "labels.js", "live.js", "page.js")
 """In the order in which they use each other."""
 
 SECTIONS = {
@@ -24,6 +26,7 @@ SECTIONS = {
     "map": "Map of the nodes",
     "node": "A node",
     "reliability": "Where it is right",
+    "labels": "Labels that look wrong",
 }
 LIVE = ("overview", "curves")
 """The sections of a run in progress."""
@@ -34,6 +37,7 @@ def write_report(
     out: str | Path = "report.html",
     *,
     nodes: Sequence[str] | None = None,
+    labels: pd.DataFrame | str | Path | None = None,
     device: str = "auto",
     say: Callable[[str], None] = lambda line: None,
 ) -> Path:
@@ -44,13 +48,14 @@ def write_report(
     Args:
         runs: one or several, side by side; or their folders, of several seeds and of `auto`, too.
         nodes: ids of the nodes whose predictions are explained; the most interesting ones if not given.
+        labels: the table of `check_labels` on the same data, or the file of `legnn labels check`, for a section.
         say: called with a line before each step that takes long.
     """
     place = Path(out)
     if place.suffix not in (".html", ".htm"):
         raise InputError(f"a report goes to a .html file, not to {place}")
     every = [runs] if isinstance(runs, Run | Ensemble | str | Path) else list(runs)
-    write_text(place, to_html(collect(every, nodes=nodes, device=device, say=say)))
+    write_text(place, to_html(collect(every, nodes=nodes, labels=labels, device=device, say=say)))
     return place
 
 
@@ -59,6 +64,8 @@ def to_html(content: dict[str, Any]) -> str:
     content = plain(content)
     title = content["runs"][0]["data"]["name"]
     shown = {name: words for name, words in SECTIONS.items() if name in LIVE or not content.get("live")}
+    if not content["runs"][0].get("suspicious"):
+        shown.pop("labels", None)
     links = "".join(f'<li><a href="#{name}">{words}</a></li>' for name, words in shown.items())
     return "\n".join(
         [

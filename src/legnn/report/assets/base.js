@@ -91,10 +91,10 @@ function prepare(run) {
 }
 const current = () => prepare(report.runs[state.run]);
 
-// A table with a caption; `columns` are [title, cell(row), isNumber].
+// A table with a caption; `columns` are [title, cell(row), isNumber]. Pressing a row calls `open` with it.
 function table(columns, rows, attributes = {}) {
   const head = make("tr", {}, columns.map(([title, , number]) => make("th", { scope: "col", class: number ? "num" : null }, title)));
-  const body = rows.map((row) => make("tr", {}, columns.map(([, cell, number], k) => {
+  const body = rows.map((row) => make("tr", { onclick: attributes.open ? () => attributes.open(row) : null, class: attributes.open ? "open" : null }, columns.map(([, cell, number], k) => {
     const value = cell(row);
     return make(k === 0 && !number ? "th" : "td", { class: number ? "num" : null, scope: k === 0 && !number ? "row" : null }, value ?? "");
   })));

@@ -14,6 +14,13 @@ function openNode(row, focus = true) {
   if (focus) document.getElementById("node").scrollIntoView();
 }
 
+// On the map, or below it where the sample of the map does not have it.
+function showNode(row) {
+  const there = state.map.goTo(row);
+  openNode(row, !there);
+  if (there) document.getElementById("map").scrollIntoView();
+}
+
 // The row of an id: as it is, or the first that begins with or contains what was typed.
 function findNode(text) {
   const { ids } = current().table, wanted = text.trim().toLowerCase();
@@ -70,6 +77,7 @@ function drawRun() {
   fill("curves-view", curves(run));
   fill("classes-view", classesSection(run));
   fill("reliability-view", reliabilitySection(run));
+  if (run.suspicious) fill("labels-view", labelsSection(run, showNode));
   document.getElementById("map-words").textContent = `${run.map.words}. Pointing at a node says what it is, pressing it opens it below.`;
 }
 
