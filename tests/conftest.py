@@ -11,7 +11,7 @@ import torch
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
 
-# the graphs here are tiny: a second thread would only wait, and wait long where the machine is shared; the processes that
+# the graphs here are tiny: a second thread would only wait, and wait long where the machine is shared; processes that
 # tests start read the variable
 torch.set_num_threads(1)
 os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -182,7 +182,7 @@ def test_the_command_prints_the_evidence_and_writes_all_labels(tmp_path, monkeyp
     assert not stop.value.code, capsys.readouterr().err
     out = capsys.readouterr().out
     assert f"3 of {int((data.y >= 0).sum())} labels, the most suspicious first" in out
-    assert "estimated number of wrong labels" in out
+    assert "wrong labels: at most about" in out
     table = pd.read_csv("x.csv")
     assert len(table) == int((data.y >= 0).sum())
     assert table["id"][0] in out
