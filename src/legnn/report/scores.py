@@ -61,7 +61,7 @@ def title_of(run: Run | Ensemble) -> str:
         return describe_settings(run.settings)
     if is_of_seeds(run):
         return f"{describe_settings(run.runs[0].settings)}, {len(run.runs)} seeds"
-    return f"ensemble of {len(run.members)} members"
+    return f"ensemble of {len(run.members)} {'member' if len(run.members) == 1 else 'members'}"
 
 
 def describe_settings(settings: ResolvedSettings) -> str:
