@@ -1,5 +1,7 @@
 """The page of a folder of `auto`."""
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 from tests.automl.searches import carry_out_here
@@ -7,7 +9,10 @@ from tests.graphs import small_data, table_folder
 
 import legnn
 from legnn.automl import search
+from legnn.errors import plural
 from legnn.report.collecting import collect
+from legnn.report.scores import title_of
+from legnn.runs.ensemble import EnsembleCard
 
 ONLY = ["label-propagation", "gcn-direct", "mlp-wide"]
 
@@ -43,14 +48,11 @@ def test_the_scores_and_the_title_are_those_of_the_ensemble(folder, shown):
     ensemble = legnn.open_run(folder)
     assert shown["kind"] == "ensemble"
     assert shown["scores"][0].accuracy.mean == ensemble.result.test.accuracy
-    count = len(ensemble.members)
-    assert shown["title"] == f"ensemble of {count} {'member' if count == 1 else 'members'}"
+    assert shown["title"] == f"ensemble of {plural(len(ensemble.members), 'member')}"
     assert [one["id"] for one in shown["explained"]] == ["n3"]
 
 
 def test_one_member_is_not_called_members(folder):
-    from legnn.report.scores import title_of
-
     ensemble = legnn.open_run(folder)
-    ensemble.members[1:] = []
-    assert title_of(ensemble) == "ensemble of 1 member"
+    alone = EnsembleCard(members=[replace(ensemble.members[0], weight=1.0)], temperature=1.0, val_accuracy=[None])
+    assert title_of(replace(ensemble, about=alone)) == "ensemble of 1 member"
