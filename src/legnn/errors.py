@@ -75,4 +75,7 @@ _SHORT.maxlevel, _SHORT.maxstring, _SHORT.maxother, _SHORT.maxlong = 3, 200, 200
 
 def short_repr(value: object) -> str:
     """Returns `repr(value)`, in the middle cut where it is long: it is quoted in a message of one sentence."""
-    return _SHORT.repr(value)
+    try:
+        return _SHORT.repr(value)
+    except ValueError:  # Python writes no whole number of more than some thousand digits
+        return "a number of thousands of digits"

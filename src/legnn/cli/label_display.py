@@ -44,8 +44,8 @@ def show_label_check(found: LabelCheck, most: int) -> None:
     _out.print(table)
     share = found.expected_errors / max(len(found.table), 1)
     print_line(
-        f"wrong labels: at most about {found.expected_errors:,.0f} ({100 * share:.1f} %); nodes that a model cannot tell "
-        "and classes that overlap are among them"
+        f"wrong labels: at most about {found.expected_errors:,.0f} ({100 * share:.1f} %); nodes that a model cannot "
+        "tell and classes that overlap are among them"
     )
 
 

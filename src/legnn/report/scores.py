@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from legnn.config import ResolvedSettings
-from legnn.errors import InputError, first_line
+from legnn.errors import InputError, first_line, plural
 from legnn.runs import Ensemble, MeanStd, Run, summarize
 from legnn.runs.ensemble import is_ensemble_folder
 
@@ -61,7 +61,7 @@ def title_of(run: Run | Ensemble) -> str:
         return describe_settings(run.settings)
     if is_of_seeds(run):
         return f"{describe_settings(run.runs[0].settings)}, {len(run.runs)} seeds"
-    return f"ensemble of {len(run.members)} members"
+    return f"ensemble of {plural(len(run.members), 'member')}"
 
 
 def describe_settings(settings: ResolvedSettings) -> str:

@@ -1,0 +1,58 @@
+"""The page of a folder of `auto`."""
+
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+from tests.automl.searches import carry_out_here
+from tests.graphs import small_data, table_folder
+
+import legnn
+from legnn.automl import search
+from legnn.errors import plural
+from legnn.report.collecting import collect
+from legnn.report.scores import title_of
+from legnn.runs.ensemble import EnsembleCard
+
+ONLY = ["label-propagation", "gcn-direct", "mlp-wide"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("auto")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "carry_out", carry_out_here)
+        tables = table_folder(place / "tables", small_data())
+        legnn.auto(tables, out=place / "auto", only=ONLY, budget=60, epochs=5, device="cpu")
+    return place / "auto"
+
+
+@pytest.fixture(scope="module")
+def shown(folder):
+    (one,) = collect([folder], nodes=["n3"], device="cpu")["runs"]
+    return one
+
+
+def test_the_leaderboard_has_every_row_of_the_search_in_its_order(folder, shown):
+    board = pd.read_csv(folder / "leaderboard.csv")
+    rows = shown["leaderboard"]["rows"]
+    assert shown["leaderboard"]["what"] == "candidates"
+    assert [(row["name"], row["postprocess"]) for row in rows] == list(
+        zip(board["name"], board["postprocess"], strict=True)
+    )
+    assert {row["name"] for row in rows} == set(ONLY)
+    assert sum(row["weight"] for row in rows) == pytest.approx(1)
+
+
+def test_the_scores_and_the_title_are_those_of_the_ensemble(folder, shown):
+    ensemble = legnn.open_run(folder)
+    assert shown["kind"] == "ensemble"
+    assert shown["scores"][0].accuracy.mean == ensemble.result.test.accuracy
+    assert shown["title"] == f"ensemble of {plural(len(ensemble.members), 'member')}"
+    assert [one["id"] for one in shown["explained"]] == ["n3"]
+
+
+def test_one_member_is_not_called_members(folder):
+    ensemble = legnn.open_run(folder)
+    alone = EnsembleCard(members=[replace(ensemble.members[0], weight=1.0)], temperature=1.0, val_accuracy=[None])
+    assert title_of(replace(ensemble, about=alone)) == "ensemble of 1 member"
