@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 import legnn
-from legnn.config import SECTIONS, SETTINGS, settings_table
+from legnn.config import SECTIONS, SETTINGS, ModelSettings, settings_table
 from legnn.config.model import BACKBONES, register_choice
+from legnn.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -75,13 +75,13 @@ def explain(
     on_node: Callable[[int], None] = lambda done: None,
 ) -> list[Explanation]:
     """Returns explanations of `nodes`, indices in `graph`, by computing the model again; no more when time is over."""
-    until = time.process_time() + seconds
+    until = time.monotonic() + seconds
     found: dict[int, Explanation] = {}
     with ExitStack() as stack:
         members = [stack.enter_context(one.inference(graph, device=device)) for one in _runs(run)]
         for own, predict in _groups(run, members, nodes):
             for node in own:
-                if found and time.process_time() > until:
+                if found and time.monotonic() > until:
                     break
                 found[node] = _explain(graph, node, predict)
                 on_node(len(found))
