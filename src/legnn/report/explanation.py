@@ -22,7 +22,7 @@ MOST_NEIGHBORS = 40
 """Neighbors whose labels, edges and features are removed, and which are drawn."""
 LARGEST = 10
 SECONDS = 60.0
-"""Nodes are explained until a core has worked as long, the first ones first."""
+"""Nodes are explained until so much time is over, the first ones first."""
 
 
 @dataclass(frozen=True, kw_only=True)
