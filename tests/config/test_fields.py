@@ -74,5 +74,5 @@ def test_help_of_what_takes_settings_lists_them_all():
 
 
 def test_a_number_too_long_to_be_written_is_refused_in_words():
-    with pytest.raises(InputError, match="hidden must be .*, got a number of thousands of digits"):
+    with pytest.raises(InputError, match=r"hidden must be .*, got a number of thousands of digits"):
         ModelSettings(hidden=10**5000)
