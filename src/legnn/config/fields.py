@@ -129,8 +129,10 @@ class Setting:
             return "a whole number" if self.number is int else "a number"
         if self._fits(number):
             return self.bounds
+        if self.number is int:
+            return "a whole number that fits into 64 bits"
         if math.isfinite(number):
-            return "a whole number that fits into 64 bits" if self.number is int else "a number below 3.4e+38"
+            return "a number below 3.4e+38"
         return f"a finite number {self.bounds}".rstrip()
 
 

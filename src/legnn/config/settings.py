@@ -33,9 +33,10 @@ class Settings:
     given: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.preset not in list(PRESETS):
-            close = did_you_mean(str(self.preset), PRESETS)
-            raise InputError(f"preset must be one of {', '.join(PRESETS)}, got {self.preset!r}{close}")
+        # an array is no word, and does not compare like one
+        if not isinstance(self.preset, str) or self.preset not in list(PRESETS):
+            close = did_you_mean(self.preset, PRESETS) if isinstance(self.preset, str) else ""
+            raise InputError(f"preset must be one of {', '.join(PRESETS)}, got {short_repr(self.preset)}{close}")
         _check_names(self.given, ["preset", *SETTINGS], self.given.get("as_train", False))
         checked = _sections(self.given)
         object.__setattr__(self, "given", {n: getattr(checked[SETTINGS[n].section], n) for n in self.given})

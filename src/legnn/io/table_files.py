@@ -104,7 +104,8 @@ def read_table(path: Path, keys: Sequence[str]) -> Table:
             columns = pq.read_table(path, partitioning=None, page_checksum_verification=True)
         else:
             columns = pacsv.read_csv(path, **csv_options(keys))
-    names = check_names(path, columns.column_names)
+        # within it: pyarrow decodes names when they are asked for
+        names = check_names(path, columns.column_names)
     return Table(path, names, columns.select(names))
 
 
