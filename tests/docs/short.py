@@ -1,10 +1,12 @@
 """Searches that are cut short by what they try, not by the clock: a busy machine changes nothing."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from legnn.automl import search
 from legnn.automl.clock import Clock
+from legnn.config import Settings
 from legnn.runs.workers import Signals
 
 CANDIDATES, SECONDS = 2, 600.0
@@ -16,6 +18,19 @@ def try_few(function: Callable, next_task: Callable, jobs: int, *, on_outcome: C
         if (task := next_task()) is not None:
             on_poll([])
             on_outcome(task, function(task, Signals()))
+
+
+def shorten_trainings(epochs: int, patch: Callable[[object, str, Any], None] = setattr) -> None:
+    """Makes models narrow and their trainings end after a few epochs."""
+    resolve = Settings.resolve
+
+    def small(self: Settings, facts: Any) -> Any:
+        settings = resolve(self, facts)
+        train = replace(settings.train, epochs=min(settings.train.epochs, epochs), folds=2)
+        model = replace(settings.model, hidden=min(settings.model.hidden, 4 * settings.model.heads))
+        return replace(settings, train=train, model=model)
+
+    patch(Settings, "resolve", small)
 
 
 def shorten_searches(patch: Callable[[object, str, Any], None] = setattr) -> None:

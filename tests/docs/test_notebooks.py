@@ -5,8 +5,15 @@ import json
 import pytest
 from tests.docs.pages import ROOT
 
-SHORT = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tests.docs.short import *; shorten_searches()"
-"""Runs before the first cell: the time that a search takes must not decide about what the tests find."""
+EPOCHS = 20
+SHORT = "\n".join(
+    [
+        f"import sys; sys.path.insert(0, {str(ROOT)!r})",
+        "from tests.docs.short import shorten_searches, shorten_trainings",
+        f"shorten_searches(); shorten_trainings({EPOCHS})",
+    ]
+)
+"""Runs before the first cell: searches try two candidates, and models are narrow and end early."""
 NOTEBOOKS = sorted(ROOT.glob("docs/notebooks/*.ipynb"))
 
 

@@ -10,19 +10,17 @@ import shlex
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from tests.docs.pages import PAGES, Block, blocks, name
-from tests.docs.short import shorten_searches
+from tests.docs.short import shorten_searches, shorten_trainings
 from tests.graphs import small_data, table_folder
 
 import legnn
 from legnn import cli
 from legnn.automl import tune
-from legnn.config import Settings
 
 EPOCHS, TRIALS, SEEDS = 3, 2, 2
 WITH_CODE = [page for page in PAGES if any(block.is_run for block in blocks(page))]
@@ -52,15 +50,8 @@ def here(workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     monkeypatch.chdir(place)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("MPLBACKEND", "agg")
-    resolve, search = Settings.resolve, tune._Search.__init__
-
-    def small(self, facts):
-        settings = resolve(self, facts)
-        train = replace(settings.train, epochs=min(settings.train.epochs, EPOCHS), folds=2)
-        model = replace(settings.model, hidden=min(settings.model.hidden, 4 * settings.model.heads))
-        return replace(settings, train=train, model=model)
-
-    monkeypatch.setattr(Settings, "resolve", small)
+    search = tune._Search.__init__
+    shorten_trainings(EPOCHS, monkeypatch.setattr)
     shorten_searches(monkeypatch.setattr)
     monkeypatch.setattr(tune._Search, "__init__", lambda self, *given: search(self, *given[:-2], TRIALS, None))
     return place
