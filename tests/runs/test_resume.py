@@ -255,8 +255,11 @@ def wait_for_lines(process: subprocess.Popen, journal: Path, lines: int) -> None
         time.sleep(0.002)
 
 
-EPOCHS = 150
-TRAIN = ("train", "digits", "--as-train", "--threshold", "0.5", "--epochs", str(EPOCHS), "--checkpoint-seconds", "0")
+EPOCHS = 300
+TRAIN = (
+    *("train", "digits", "--preset", "simple", "--as-train", "--threshold", "0.5", "--epochs", str(EPOCHS)),
+    *("--checkpoint-seconds", "0"),
+)
 
 
 @pytest.fixture(scope="module")
