@@ -56,7 +56,7 @@ class ModelSettings(Section):
         "relation", "Edge weights: within each relation, or over all of A' as in the paper's equations"
     )
     hidden: int = setting(256, "Hidden channels D, over all heads", least=1, chosen="by graph")
-    layers: int = setting(3, "Layers K", least=1, most=10_000, chosen="by graph")
+    layers: int = setting(3, "Layers K", least=1, most=1000, chosen="by graph")
     heads: int = setting(4, "Attention heads of gat, gatv2 and transformer", least=1)
     target_attention: bool = setting(True, "gat: the score includes the target, too")
     symmetric_norm: bool = setting(False, "gat: scale messages by degrees, as in GCN")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from legnn.config.fields import Section, setting
-from legnn.errors import InputError
+from legnn.errors import InputError, short_repr
 
 MOST_DIGITS = 9
 """Of a number of neighbors: it fits into 32 bits."""
@@ -19,7 +19,7 @@ def parse_fanout(text: str) -> list[int | None]:
         word = part.strip()
         is_number = word.isascii() and word.isdigit() and len(word) <= MOST_DIGITS and int(word) > 0
         if word != "all" and not is_number:
-            raise InputError(f"fanout must be numbers from 1 up, or all, such as 15,10,5, got {text!r}")
+            raise InputError(f"fanout must be numbers from 1 up, or all, such as 15,10,5, got {short_repr(text)}")
         found.append(None if word == "all" else int(word))
     return found
 
