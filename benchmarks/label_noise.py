@@ -67,7 +67,7 @@ class Case(NamedTuple):
     rate: float
     seed: int
     folds: int
-    foldings: int
+    repeats: int
     given: tuple[tuple[str, Any], ...]
 
     @property
@@ -120,7 +120,7 @@ def compute_case(case: Case, signals: Signals) -> str | None:
     try:
         graph, _, settings = load_case(case)
         for name, one in {"model": settings, "mlp": perceptron(settings)}.items():
-            p = cross_fitted_probabilities(graph, one, folds=case.folds, foldings=case.foldings, callbacks=callbacks)
+            p = cross_fitted_probabilities(graph, one, folds=case.folds, repeats=case.repeats, callbacks=callbacks)
             content |= _pack(name, p[graph.train_mask.numpy()], graph.y[graph.train_mask].numpy())
             content[f"{name}_seconds"] = np.array(time.perf_counter() - begin)
     except Interrupted:
@@ -166,7 +166,7 @@ def _cases(options: argparse.Namespace) -> Iterator[Case]:
     graphs, kinds = options.graphs.split(","), options.kinds.split(",")
     rates = [float(rate) for rate in options.rates.split(",")]
     for graph, kind, rate, seed in itertools.product(graphs, kinds, rates, range(options.seeds)):
-        yield Case(options.out, graph, kind, rate, seed, options.folds, options.foldings, given)
+        yield Case(options.out, graph, kind, rate, seed, options.folds, options.repeats, given)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -178,7 +178,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--kinds", default="uniform,similar")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--folds", type=int, default=5)
-    parser.add_argument("--foldings", type=int, default=2, help="divisions into folds that are averaged")
+    parser.add_argument("--repeats", type=int, default=2, help="divisions into folds that are averaged")
     parser.add_argument("--set", nargs="*", default=["backbone=gcn", "as_train=no"], help="settings of the model")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long")

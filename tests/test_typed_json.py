@@ -102,8 +102,8 @@ def test_a_number_or_text_that_no_writer_wrote_is_refused_in_one_sentence(text, 
 def cards() -> list[object]:
     from legnn.automl.automatic import SearchCard
     from legnn.automl.clock import TimeUsed
-    from legnn.runs.ensemble import EnsembleCard, Member
-    from legnn.runs.folder import DataCard
+    from legnn.runs.data_card import DataCard
+    from legnn.runs.ensemble_card import EnsembleCard, Member
     from legnn.runs.result import MeanScores, MeanStd, Result, Summary
     from legnn.runs.seeds import SeedList
     from legnn.training import EpochLog, Scores

@@ -29,20 +29,34 @@ RUNS = ("finished", "finished", "finished-mixed", "finished-typed", "cut-csv", "
 Actions = dict[str, Callable[[], str]]
 
 
-def run_case(random: Random, specimens: Path, place: Path) -> Case:
-    """A run folder, finished or not, with one of its files damaged."""
-    name = random.choice(RUNS)
-    folder = _copy(specimens / "runs" / name, place / "run")
-    about = _damage_one(random, folder, specimens / "other-runs" / name)
+def _folder_case(
+    random: Random,
+    specimens: Path,
+    place: Path,
+    specimen: tuple[str, str],
+    folder: Path,
+    actions_of: Callable[[str, Path, Path, Path], Actions],
+    outputs: list[Path],
+) -> Case:
+    """A copy of a specimen, by its kind and name, at `folder` with one of its files damaged."""
+    kind, name = specimen
+    _copy(specimens / kind / name, folder)
+    about = _damage_one(random, folder, specimens / f"other-{kind}" / name)
     return Case(
         about=f"{name}/{about}",
-        actions=_chosen(random, run_actions(name, folder, place, specimens)),
+        actions=_chosen(random, actions_of(name, folder, place, specimens)),
         expected=_expected(
-            f"runs/{name}", lambda clean: run_actions(name, clean, clean.parent, specimens), specimens, place
+            f"{kind}/{name}", lambda clean: actions_of(name, clean, clean.parent, specimens), specimens, place
         ),
         guarded=folder,
-        outputs=[place / "predictions.parquet", place / "evaluation.json", place / "curves.png"],
+        outputs=outputs,
     )
+
+
+def run_case(random: Random, specimens: Path, place: Path) -> Case:
+    """A run folder, finished or not, with one of its files damaged."""
+    outputs = [place / "predictions.parquet", place / "evaluation.json", place / "curves.png"]
+    return _folder_case(random, specimens, place, ("runs", random.choice(RUNS)), place / "run", run_actions, outputs)
 
 
 def run_actions(name: str, folder: Path, place: Path, specimens: Path) -> Actions:
@@ -81,17 +95,8 @@ def _resumed(folder: Path, data: Path | None = None) -> str:
 def prepared_case(random: Random, specimens: Path, place: Path) -> Case:
     """A prepared folder with one of its files damaged."""
     name = random.choice(TABLES)
-    folder = _copy(specimens / "prepared" / name, place / "prepared" / name)
-    about = _damage_one(random, folder, specimens / "other-prepared" / name)
-    return Case(
-        about=f"{name}/{about}",
-        actions=_chosen(random, prepared_actions(name, folder, place, specimens)),
-        expected=_expected(
-            f"prepared/{name}", lambda clean: prepared_actions(name, clean, clean.parent, specimens), specimens, place
-        ),
-        guarded=folder,
-        outputs=[place / "trained"],
-    )
+    folder = place / "prepared" / name
+    return _folder_case(random, specimens, place, ("prepared", name), folder, prepared_actions, [place / "trained"])
 
 
 def prepared_actions(name: str, folder: Path, place: Path, specimens: Path) -> Actions:

@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 import legnn
-from legnn.runs.ensemble import Member, write_ensemble
+from legnn.runs.ensemble import write_ensemble
+from legnn.runs.ensemble_card import Member
 
 NODES, CLASSES, CHANNELS, AUTHORS, TAGS = 40, 3, 5, 12, 6
 PARTS = ("train", "train", "val", "test", "")

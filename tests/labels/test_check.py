@@ -46,7 +46,7 @@ def probabilities(nodes: int = 300, classes: int = 4, seed: int = 0):
 
 def test_planted_errors_are_ranked_first_and_the_true_class_is_suggested():
     data, flipped = planted()
-    found = legnn.check_labels(data, folds=3, foldings=1, epochs=150, hidden=16, backbone="gcn", as_train=False)
+    found = legnn.check_labels(data, folds=3, repeats=1, epochs=150, hidden=16, backbone="gcn", as_train=False)
     table = found.table
     assert len(table) == int((data.y >= 0).sum())
     first = table.head(len(flipped))
@@ -72,7 +72,7 @@ def test_a_nodes_given_label_changes_no_probability_of_its_classes(how, split):
         graph = legnn.load(small_data(y=labels))
         callbacks = Callbacks(lambda log: None, lambda: False)
         settings = legnn.Settings(given={**QUICK, **how})
-        p = cross_fitted_probabilities(graph, settings, folds=2, foldings=2, callbacks=callbacks)
+        p = cross_fitted_probabilities(graph, settings, folds=2, repeats=2, callbacks=callbacks)
         rows[name] = p, combine_evidence(p, p)
     for before, after in zip(rows["before"], rows["after"], strict=True):
         assert np.array_equal(before[node], after[node])
@@ -149,9 +149,9 @@ def test_neighbors_are_counted_by_their_labels_without_the_node_itself():
 def test_the_labels_of_a_run_are_checked_with_its_data_and_settings(tmp_path):
     data = table_folder(tmp_path / "tables", small_data())
     run = legnn.train(data, out=tmp_path / "run", labels="concat", **QUICK)
-    of_run = legnn.check_labels(tmp_path / "run", folds=2, foldings=1).table
+    of_run = legnn.check_labels(tmp_path / "run", folds=2, repeats=1).table
     # the run's settings are complete, and chosen for all labels; a fold's are chosen without it
-    assert of_run["id"].tolist() == legnn.check_labels(run, folds=2, foldings=1).table["id"].tolist()
+    assert of_run["id"].tolist() == legnn.check_labels(run, folds=2, repeats=1).table["id"].tolist()
     assert set(of_run["label"]) == {"class 0", "class 1", "class 2"}
     with pytest.raises(InputError, match="in its own data; leave `undirected` out"):
         legnn.check_labels(run, undirected=False)
@@ -162,7 +162,7 @@ def test_what_cannot_be_checked_is_refused():
     lonely = one.train_mask & (assign_folds(np.arange(80), 3) == 0)
     for given, message in (
         ({"folds": 1}, "at least 2 folds, got 1"),
-        ({"foldings": 0}, "foldings must be at least 1, got 0"),
+        ({"repeats": 0}, "repeats must be at least 1, got 0"),
         ({"cross_label_edges": 5}, "draws edges by the labels"),
         ({"folds": 3, "source": small_data(80, train_mask=lonely)}, "are in one of 3 folds"),
     ):
@@ -175,7 +175,7 @@ def test_the_command_prints_the_evidence_and_writes_all_labels(tmp_path, monkeyp
     folder = table_folder(tmp_path / "tables", data)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "160")
-    options = ["--folds", "2", "--foldings", "1", "--epochs", "4", "--hidden", "8", "--most", "3", "--out", "x.csv"]
+    options = ["--folds", "2", "--repeats", "1", "--epochs", "4", "--hidden", "8", "--most", "3", "--out", "x.csv"]
     monkeypatch.setattr(sys, "argv", ["legnn", "labels", "check", str(folder), *options])
     with pytest.raises(SystemExit) as stop:
         cli.main()

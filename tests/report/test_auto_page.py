@@ -12,7 +12,7 @@ from legnn.automl import search
 from legnn.errors import plural
 from legnn.report.collecting import collect
 from legnn.report.scores import title_of
-from legnn.runs.ensemble import EnsembleCard
+from legnn.runs.ensemble_card import EnsembleCard
 
 ONLY = ["label-propagation", "gcn-direct", "mlp-wide"]
 

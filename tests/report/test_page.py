@@ -71,7 +71,7 @@ def test_the_command_has_a_section_of_labels_only_if_they_are_given(tmp_path):
     data = table_folder(tmp_path / "data", small_data())
     run = legnn.train(data, epochs=2, hidden=8, preset="simple", device="cpu", out=tmp_path / "run")
     checked, out = tmp_path / "labels.csv", tmp_path / "page.html"
-    legnn.check_labels(run, folds=2, foldings=1).table.to_csv(checked, index=False)
+    legnn.check_labels(run, folds=2, repeats=1).table.to_csv(checked, index=False)
     for more, is_there in (([], False), (["--labels", str(checked)], True)):
         done = CliRunner().invoke(app, ["report", str(run.folder), "--out", str(out), "--nodes", "n3", *more])
         assert done.exit_code == 0, done.output

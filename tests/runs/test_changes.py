@@ -8,40 +8,13 @@ import pytest
 from safetensors import safe_open
 from safetensors.torch import save_file
 from tests.graphs import small_data
+from tests.runs.small_runs import QUICK
 
 import legnn
 from legnn.config import ResolvedSettings
 from legnn.errors import InputError
 from legnn.locks import FolderInUse, hold_folder
 from legnn.runs import RunFolder, resume_seeds, train_seeds
-
-QUICK = {"epochs": 4, "hidden": 8, "backbone": "gcn", "checkpoint_seconds": 0.0}
-
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory) -> Path:
-    place = tmp_path_factory.mktemp("runs")
-    legnn.train(small_data(), out=place / "finished", **QUICK)
-    done = []
-    with pytest.raises(legnn.Interrupted):
-        legnn.train(small_data(), out=place / "cut", on_epoch=done.append, should_stop=lambda: len(done) >= 2, **QUICK)
-    train_seeds(small_data(), seeds=2, out=place / "seeds", **QUICK)
-    return place
-
-
-@pytest.fixture
-def cut(runs, tmp_path) -> Path:
-    return shutil.copytree(runs / "cut", tmp_path / "cut")
-
-
-@pytest.fixture
-def finished(runs, tmp_path) -> Path:
-    return shutil.copytree(runs / "finished", tmp_path / "finished")
-
-
-@pytest.fixture
-def seeds(runs, tmp_path) -> Path:
-    return shutil.copytree(runs / "seeds", tmp_path / "seeds")
 
 
 def replaced(path: Path, old: str, new: str) -> None:

@@ -8,33 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 from tests.graphs import small_data
+from tests.runs.small_runs import QUICK
 
 import legnn
 from legnn.errors import InputError
 from legnn.runs import RunFolder
 from legnn.runs.tensors import load_tensors, save_tensors
-
-QUICK = {"epochs": 4, "hidden": 8, "checkpoint_seconds": 0.0, "preset": "simple"}
-
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory) -> Path:
-    place = tmp_path_factory.mktemp("runs")
-    legnn.train(small_data(), out=place / "finished", **QUICK)
-    done = []
-    with pytest.raises(legnn.Interrupted):
-        legnn.train(small_data(), out=place / "cut", on_epoch=done.append, should_stop=lambda: len(done) >= 1, **QUICK)
-    return place
-
-
-@pytest.fixture
-def cut(runs, tmp_path) -> Path:
-    return shutil.copytree(runs / "cut", tmp_path / "cut")
-
-
-@pytest.fixture
-def finished(runs, tmp_path) -> Path:
-    return shutil.copytree(runs / "finished", tmp_path / "finished")
 
 
 class Bomb:

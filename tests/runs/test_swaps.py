@@ -7,67 +7,43 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from tests.graphs import small_data, table_folder
+from tests.runs.small_runs import QUICK, cut_short
 from typer.testing import CliRunner
 
 import legnn
 from legnn.cli.entry_point import app
 from legnn.errors import InputError
 from legnn.runs import RunFolder, train_seeds
-from legnn.runs.ensemble import Member, write_ensemble
-
-QUICK = {"epochs": 4, "hidden": 8, "preset": "simple", "checkpoint_seconds": 0.0}
+from legnn.runs.ensemble import write_ensemble
+from legnn.runs.ensemble_card import Member
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory) -> Path:
-    place = tmp_path_factory.mktemp("made")
+def runs(tmp_path_factory) -> Path:
+    place = tmp_path_factory.mktemp("runs")
     tables = table_folder(place / "tables", small_data())
-    for seed in (0, 1):
-        legnn.train(tables, out=place / f"finished-{seed}", seed=seed, **QUICK)
-        done = []
-        with pytest.raises(legnn.Interrupted):
-            legnn.train(
-                tables,
-                out=place / f"cut-{seed}",
-                on_epoch=done.append,
-                should_stop=lambda done=done: len(done) >= 2,
-                seed=seed,
-                **QUICK,
-            )
+    for seed, other in ((0, ""), (1, "other-")):
+        legnn.train(tables, out=place / f"{other}finished", seed=seed, **QUICK)
+        cut_short(tables, place / f"{other}cut", seed=seed)
     train_seeds(tables, seeds=2, out=place / "seeds", **QUICK)
     return place
 
 
-@pytest.fixture
-def finished(made, tmp_path) -> Path:
-    return shutil.copytree(made / "finished-0", tmp_path / "finished")
-
-
-@pytest.fixture
-def cut(made, tmp_path) -> Path:
-    return shutil.copytree(made / "cut-0", tmp_path / "cut")
-
-
-@pytest.fixture
-def seeds(made, tmp_path) -> Path:
-    return shutil.copytree(made / "seeds", tmp_path / "seeds")
-
-
 @pytest.mark.parametrize("name", ["weights.safetensors", "predictions.parquet", "result.json"])
-def test_a_file_of_another_run_is_not_opened_as_that_of_this_one(name, finished, made):
-    shutil.copy(made / "finished-1" / name, finished / name)
+def test_a_file_of_another_run_is_not_opened_as_that_of_this_one(name, finished, runs):
+    shutil.copy(runs / "other-finished" / name, finished / name)
     with pytest.raises(InputError, match=rf"{name.replace('.', '[.]')} was changed after the run began"):
         legnn.Run.open(finished)
 
 
-def test_a_run_that_lost_how_columns_became_features_does_not_fit_them_anew(finished, made):
+def test_a_run_that_lost_how_columns_became_features_does_not_fit_them_anew(finished, runs):
     (finished / "columns.safetensors").unlink()
     with pytest.raises(InputError, match=r"there is no file .*columns\.safetensors; restore it"):
-        legnn.Run.open(finished).predict(made / "tables")
+        legnn.Run.open(finished).predict(runs / "tables")
 
 
-def test_a_checkpoint_of_another_run_is_not_continued(cut, made):
-    shutil.copy(made / "cut-1" / "checkpoint.safetensors", cut)
+def test_a_checkpoint_of_another_run_is_not_continued(cut, runs):
+    shutil.copy(runs / "other-cut" / "checkpoint.safetensors", cut)
     before = {path.name: path.read_bytes() for path in cut.iterdir()}
     with pytest.raises(InputError, match=r"the checkpoint in .* does not fit the settings\.yaml and data\.json"):
         legnn.resume(cut)
@@ -95,9 +71,9 @@ def test_predictions_that_the_command_writes_anew_are_those_of_the_run(finished)
     assert len(legnn.Run.open(finished).predictions) == 40
 
 
-def test_an_ensemble_that_was_edited_is_refused(made, tmp_path):
+def test_an_ensemble_that_was_edited_is_refused(runs, tmp_path):
     for name in ("one", "two"):
-        shutil.copytree(made / "finished-0", tmp_path / "both" / name)
+        shutil.copytree(runs / "finished", tmp_path / "both" / name)
     members = [Member(folder=name, weight=0.5, propagation_steps=1, propagation_alpha=0.5) for name in ("one", "two")]
     write_ensemble(tmp_path / "both", members, 1.0, seconds=1.0)
     path = tmp_path / "both" / "ensemble.json"

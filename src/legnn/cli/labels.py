@@ -24,7 +24,7 @@ def check(
     source: Annotated[str, argument("Folder of a finished run or ensemble, a named data set, or a folder of tables")],
     out: Annotated[Path | None, option("File for all labels, .parquet or .csv [labels.csv]")] = None,
     folds: Annotated[int, option("Parts of the training nodes, judged by models without them [5]")] = 5,
-    foldings: Annotated[int, option("Other divisions into folds, averaged [2]")] = 2,
+    repeats: Annotated[int, option("Other divisions into folds, averaged [2]")] = 2,
     most: Annotated[int, option("Rows that are printed [20]")] = 20,
     preset: Annotated[str | None, option("What chooses the settings that are left open [recommended]")] = None,
     **given: Any,
@@ -44,7 +44,7 @@ def check(
     if preset is not None:
         given["preset"] = preset
     with stop_on_signal() as should_stop:
-        found = check_labels(source, folds=folds, foldings=foldings, should_stop=should_stop, progress=True, **given)
+        found = check_labels(source, folds=folds, repeats=repeats, should_stop=should_stop, progress=True, **given)
     show_label_check(found, most)
     show_notes(found.notes)
     write_predictions(place, found.table)

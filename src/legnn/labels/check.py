@@ -24,7 +24,7 @@ from legnn.runs.graphs import load_new
 from legnn.runs.progress import Callbacks, follow
 from legnn.training import EpochLog
 
-FOLDS, FOLDINGS = 5, 2
+FOLDS, REPEATS = 5, 2
 SHARED = ("seed", "device", "threads", "precision", "batch", "epochs", "patience")
 """Settings of the run that hold for the perceptron beside it, too, where they are given."""
 
@@ -48,7 +48,7 @@ def check_labels(
     settings: Settings | None = None,
     *,
     folds: int = FOLDS,
-    foldings: int = FOLDINGS,
+    repeats: int = REPEATS,
     on_epoch: Callable[[EpochLog], None] = lambda log: None,
     should_stop: Callable[[], bool] = lambda: False,
     progress: bool = False,
@@ -57,7 +57,7 @@ def check_labels(
     """Ranks the given labels of a run's data, or of any data, by how likely they are wrong.
 
     No model judges a label it was trained on: for each of `folds` of the training nodes, a model and a perceptron are
-    trained without their labels, and that `foldings` times with other folds. Validation and test labels are judged by
+    trained without their labels, and that `repeats` times with other folds. Validation and test labels are judged by
     the mean of all models, none of which was trained on them, though validation labels chose their epochs. Confident
     learning turns the probabilities into a ranking; the labels of neighbors are counted beside it, for the reader.
 
@@ -66,7 +66,7 @@ def check_labels(
             settings are used; or data as `legnn.train` takes them.
         settings: of the models, where `source` is data.
         folds: parts of the training nodes that are judged together.
-        foldings: other divisions into folds over which probabilities are averaged.
+        repeats: other divisions into folds over which probabilities are averaged.
         on_epoch: called after every epoch.
         should_stop: asked after every epoch; True raises `Interrupted`.
         progress: whether a line shows how far it is.
@@ -75,9 +75,9 @@ def check_labels(
     graph, chosen = _load(source, settings, overrides)
     if chosen.data.cross_label_edges:
         raise InputError("cross_label_edges draws edges by the labels, which no model is then trained without; give 0")
-    check_folds(graph, folds, foldings)
+    check_folds(graph, folds, repeats)
     with follow(Callbacks(on_epoch, should_stop), visible=progress) as callbacks:
-        how: dict[str, Any] = {"folds": folds, "foldings": foldings, "callbacks": callbacks}
+        how: dict[str, Any] = {"folds": folds, "repeats": repeats, "callbacks": callbacks}
         model = cross_fitted_probabilities(graph, chosen, **how, name="model,")
         features = cross_fitted_probabilities(graph, perceptron(chosen), **how, name="perceptron,")
     return rank_labels(graph, combine_evidence(model, features), folds)

@@ -1,4 +1,4 @@
-"""Probabilities of labeled nodes by models that were not trained on their labels, averaged over several foldings."""
+"""Probabilities of labeled nodes by models that were not trained on their labels, averaged over several repeats."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from legnn.runs.progress import Callbacks
 from legnn.runs.session import resolve_for, start_run
 
 
-def fold_nodes(node_id: np.ndarray, folds: int, folding: int) -> np.ndarray:
-    """`[M]` the fold of each node in a folding: digit `folding` of the hash of its id in base `folds`.
+def fold_nodes(node_id: np.ndarray, folds: int, repeat: int) -> np.ndarray:
+    """`[M]` the fold of each node in a repeat: digit `repeat` of the hash of its id in base `folds`.
 
-    It follows from the id alone, as in `legnn.cross_fit`, whose folds are those of folding 0.
+    It follows from the id alone, as in `legnn.cross_fit`, whose folds are those of repeat 0.
     """
     digest = pd.util.hash_array(node_id, categorize=False)
-    return (digest // np.uint64(folds) ** np.uint64(folding) % np.uint64(folds)).astype(np.int64)
+    return (digest // np.uint64(folds) ** np.uint64(repeat) % np.uint64(folds)).astype(np.int64)
 
 
 def cross_fitted_probabilities(
-    graph: GraphData, settings: Settings, *, folds: int, foldings: int, callbacks: Callbacks, name: str = ""
+    graph: GraphData, settings: Settings, *, folds: int, repeats: int, callbacks: Callbacks, name: str = ""
 ) -> np.ndarray:
     """`[M, C]` the mean probabilities of each node over models that were not trained on its label.
 
-    A training node is predicted by one model for each of `foldings` divisions into folds, from whose graph its label
+    A training node is predicted by one model for each of `repeats` divisions into folds, from whose graph its label
     was removed. Other nodes are predicted by all models: their labels were never shown and have no part in the loss,
     though those of validation nodes choose the epoch.
     """
     total = torch.zeros(graph.num_nodes, graph.num_classes, dtype=torch.float64)
     number = torch.zeros(graph.num_nodes, 1, dtype=torch.float64)
-    for folding in range(foldings):
+    for repeat in range(repeats):
         # another seed as well: what two models get wrong together, averaging does not mend
-        seeded = settings.override(seed=settings.given.get("seed", 0) + folding)
-        for fold, held in _held(graph, folds, folding):
-            callbacks.on_run(f"{name} fold {fold + 1}" + (f", folding {folding + 1}" if foldings > 1 else ""))
+        seeded = settings.override(seed=settings.given.get("seed", 0) + repeat)
+        for fold, held in _held(graph, folds, repeat):
+            callbacks.on_run(f"{name} fold {fold + 1}" + (f", repeat {repeat + 1}" if repeats > 1 else ""))
             part, resolved = resolve_for(hide_labels(graph, held), seeded)
             p = start_run(part, resolved, None, callbacks).predict_graph(part, device=resolved.train.device)
             judged = held | ~graph.train_mask
@@ -49,21 +49,21 @@ def cross_fitted_probabilities(
     return (total / number).numpy()
 
 
-def check_folds(graph: GraphData, folds: int, foldings: int) -> None:
+def check_folds(graph: GraphData, folds: int, repeats: int) -> None:
     """Raises `InputError` where a model would be left without training nodes."""
     if folds < 2:
         raise InputError(f"labels are judged by models without them, in at least 2 folds, got {folds}")
-    if foldings < 1:
-        raise InputError(f"foldings must be at least 1, got {foldings}")
+    if repeats < 1:
+        raise InputError(f"repeats must be at least 1, got {repeats}")
     train = graph.train_mask.numpy()
-    if any(len(np.unique(fold_nodes(graph.node_id, folds, one)[train])) < 2 for one in range(foldings)):
+    if any(len(np.unique(fold_nodes(graph.node_id, folds, one)[train])) < 2 for one in range(repeats)):
         raise InputError(
             f"all {plural(int(graph.train_mask.sum()), 'training node')} of {graph.name} are in one of {folds} folds, "
             "without which none is left to train on; give more folds or more labels"
         )
 
 
-def _held(graph: GraphData, folds: int, folding: int) -> Iterator[tuple[int, torch.Tensor]]:
-    fold = torch.from_numpy(fold_nodes(graph.node_id, folds, folding))
+def _held(graph: GraphData, folds: int, repeat: int) -> Iterator[tuple[int, torch.Tensor]]:
+    fold = torch.from_numpy(fold_nodes(graph.node_id, folds, repeat))
     for k in fold[graph.train_mask].unique().tolist():
         yield k, graph.train_mask & (fold == k)

@@ -1,7 +1,8 @@
 """Runs: started, resumed, repeated over seeds, joined to ensembles, and predicted from."""
 
 from legnn.runs.cross_fitting import CrossFit, CrossFitResult, cross_fit, is_cross_fit_folder, resume_cross_fit
-from legnn.runs.ensemble import Ensemble, EnsembleCard, Member, is_ensemble_folder, open_run, write_ensemble
+from legnn.runs.ensemble import Ensemble, is_ensemble_folder, open_run, write_ensemble
+from legnn.runs.ensemble_card import EnsembleCard, Member
 from legnn.runs.folder import RunFolder
 from legnn.runs.representations import NodeRepresentations
 from legnn.runs.result import MeanStd, Result, Summary, summarize

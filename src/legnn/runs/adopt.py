@@ -14,7 +14,7 @@ from legnn.data import GraphData
 from legnn.errors import InputError, plural, some_of
 from legnn.io import TableFeatures
 from legnn.io.prepared import check_columns
-from legnn.runs.folder import DataCard
+from legnn.runs.data_card import DataCard
 
 
 def adopt_graph(

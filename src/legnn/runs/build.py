@@ -16,7 +16,8 @@ from legnn.graph.selection import check_selection
 from legnn.nn import DataShape, Lift, Model
 from legnn.nn.lifting import check_liftable
 from legnn.ops.runtime.threads import limit_threads
-from legnn.runs.folder import DataCard, RunFolder
+from legnn.runs.data_card import DataCard
+from legnn.runs.folder import RunFolder
 from legnn.runs.resources import check_memory, cpu_threads, explain_out_of_memory, select_device, storage_device
 from legnn.training import (
     Agreement,

@@ -21,8 +21,9 @@ from legnn.files import atomic_write, empty_folder, write_text
 from legnn.io.table_files import read_table
 from legnn.locks import LOCK, hold_folder
 from legnn.runs.build import check_settings
+from legnn.runs.data_card import DataCard
 from legnn.runs.digests import check_digest, write_digests
-from legnn.runs.folder import DataCard, RunFolder, check_free
+from legnn.runs.folder import RunFolder, check_free
 from legnn.runs.graphs import MEMORY, check_unchanged, hide_fold, load_graph, load_new
 from legnn.runs.progress import Callbacks, follow
 from legnn.runs.result import MeanScores, Result, versions

@@ -11,7 +11,6 @@ The folder of several seeds is an ensemble, too: all of its runs with equal weig
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -27,55 +26,18 @@ from legnn.errors import InputError, plural
 from legnn.files import write_text
 from legnn.io import read_predictions, write_predictions
 from legnn.runs.class_columns import check_columns
+from legnn.runs.data_card import DataCard
 from legnn.runs.digests import check_digest, write_digests
-from legnn.runs.folder import ENSEMBLE, DataCard, RunFolder
+from legnn.runs.ensemble_card import EnsembleCard, Member, average_of_seeds
+from legnn.runs.folder import ENSEMBLE, RunFolder
 from legnn.runs.graphs import reload_graph
 from legnn.runs.resources import select_device
 from legnn.runs.result import Result, device_name, versions
 from legnn.runs.run import Run, describe, predictions_of, predictions_table, probabilities_table, score_splits
-from legnn.runs.seeds import SEEDS, SUMMARY, is_seeds_folder, seed_folders
+from legnn.runs.seeds import SEEDS, is_seeds_folder
 from legnn.training import Scores
-from legnn.training.inference import class_and_confidence, temper
+from legnn.training.inference import class_and_confidence, mix
 from legnn.typed_json import read_json, to_json
-
-
-@dataclass(frozen=True, kw_only=True)
-class Member:
-    """A run in an ensemble; one run with two post-processings is two members."""
-
-    folder: str
-    """Of the run, relative to that of the ensemble."""
-    weight: float
-    postprocess: str = "none"
-    """In the place of the run's own, as in `Run.with_postprocess`."""
-    propagation_steps: int
-    propagation_alpha: float
-
-    def apply_to(self, run: Run) -> Run:
-        """Returns the run with the member's post-processing."""
-        return run.with_postprocess(
-            self.postprocess, propagation_steps=self.propagation_steps, propagation_alpha=self.propagation_alpha
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class EnsembleCard:
-    """What `ensemble.json` holds."""
-
-    members: list[Member]
-    temperature: float
-    """Above 1, probabilities are more even than the weighted mean; below 1, less."""
-    val_accuracy: list[float | None]
-    """Of each member alone; None without validation nodes."""
-
-    def __post_init__(self) -> None:
-        if not self.members or len(self.val_accuracy) != len(self.members):
-            raise InputError("an ensemble has one or more members, each with its accuracy on validation")
-        weights = [member.weight for member in self.members]
-        if min(weights) < 0 or not math.isclose(sum(weights), 1, abs_tol=1e-6):
-            raise InputError(f"the weights of members are at least 0 and their sum is 1, got {weights}")
-        if not 0 < self.temperature < math.inf:
-            raise InputError(f"temperature must be above 0, got {self.temperature}")
 
 
 @dataclass(frozen=True)
@@ -108,7 +70,7 @@ class Ensemble:
             if not (path / "result.json").is_file():
                 raise InputError(f"{path} is not finished: it has {ENSEMBLE} and no result.json; write it again")
         elif is_seeds_folder(path):
-            about = _average_of_seeds(path)
+            about = average_of_seeds(path)
         else:
             raise InputError(f"{path} is not an ensemble: it has neither {ENSEMBLE} nor {SEEDS}")
         return cls(_open_runs(path, about.members), about, path)
@@ -186,13 +148,16 @@ class Ensemble:
             yield graph, run.predict_graph(graph, device=device)
 
     def _mix(self, predicted: Iterable[tuple[GraphData, Tensor]]) -> tuple[GraphData, Tensor]:
-        """The graph as the first member reads it, and `temper(Σ_k w_k p_k, T)`."""
-        parts = zip(self.members, predicted, strict=True)
-        member, (graph, p) = next(parts)
-        total = p.double() * member.weight
-        for member, (_, p) in parts:
-            total.add_(p, alpha=member.weight)
-        return graph, temper(total, self.about.temperature)
+        """The graph as the first member reads it, and the probabilities of all members as one."""
+        graphs: list[GraphData] = []
+
+        def noting_graph() -> Iterator[Tensor]:
+            for graph, p in predicted:
+                graphs.append(graph)
+                yield p
+
+        p = mix(noting_graph(), [member.weight for member in self.members], self.about.temperature)
+        return graphs[0], p
 
     def _to_result(
         self, graph: GraphData, p: Tensor, seconds: float, notes: Sequence[str] = (), *, device: str
@@ -270,30 +235,6 @@ def open_run(path: str | Path) -> Run | Ensemble:
     """Returns the finished run or ensemble that a folder holds; runs of several seeds are an ensemble."""
     path = Path(path)
     return Ensemble.open(path) if is_ensemble_folder(path) or is_seeds_folder(path) else Run.open(path)
-
-
-def _average_of_seeds(path: Path) -> EnsembleCard:
-    """The runs of a finished folder of several seeds, with equal weights."""
-    folders = [*map(RunFolder, seed_folders(path))]
-    missing = [one.path.name for one in folders if not one.is_finished]
-    if missing and (path / SUMMARY).is_file():
-        raise InputError(
-            f"{path} was finished, and {missing[0]} in it no longer is; restore it from a copy, or train it again with "
-            f"`resume={path}`"
-        )
-    if missing:
-        done = len(folders) - len(missing)
-        raise InputError(
-            f"{path} is not finished, {done} of {len(folders)} seeds are; continue it with `resume={path}`"
-        )
-    members, scores = [], []
-    for one in folders:
-        model = one.settings.model
-        own = {name: getattr(model, name) for name in ("postprocess", "propagation_steps", "propagation_alpha")}
-        members.append(Member(folder=one.path.name, weight=1 / len(folders), **own))
-        scores.append(one.result().val)
-    accuracies = [None if score is None else score.accuracy for score in scores]
-    return EnsembleCard(members=members, temperature=1.0, val_accuracy=accuracies)
 
 
 def _open_runs(path: Path, members: Sequence[Member]) -> list[Run]:

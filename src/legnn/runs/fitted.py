@@ -5,7 +5,7 @@ The state of a pickle is arrays, settings and weights as safetensors bytes; it h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from legnn.ops.csr.adjacency import Adjacency
 from legnn.runs.build import make_model
 from legnn.runs.graphs import load_graph
 from legnn.runs.run import Run
-from legnn.training.inference import temper
+from legnn.training.inference import mix
 
 ARRAYS = ("x", "y", "edge_index", "edge_weight", "train_mask", "val_mask", "test_mask")
 
@@ -116,11 +116,7 @@ class FittedGraph:
         """`temper(Σ_k w_k p_k, T)` in double precision; the probabilities of one run as they are."""
         if len(self.runs) == 1 and self.temperature == 1:
             return predict(self.runs[0])
-        return temper(_weighted_sum([predict(run).double() for run in self.runs], self.weights), self.temperature)
-
-
-def _weighted_sum(parts: Sequence[Tensor], weights: Sequence[float]) -> Tensor:
-    return torch.stack([part * weight for part, weight in zip(parts, weights, strict=True)]).sum(0)
+        return mix((predict(run) for run in self.runs), self.weights, self.temperature)
 
 
 def _weights_of(run: Run) -> bytes:

@@ -22,16 +22,15 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import torch
 from torch import Tensor
 
 from legnn.config import ResolvedSettings
-from legnn.data import GraphData
 from legnn.data.raw_graph import TableTransform
 from legnn.errors import InputError, first_line
 from legnn.files import digest_bytes, empty_folder, is_partial, naming, remove_partial, write_text
 from legnn.io import TableFeatures, read_predictions, write_predictions
 from legnn.locks import LOCK
+from legnn.runs.data_card import DataCard
 from legnn.runs.digests import DIGESTS, check_digest, write_digests
 from legnn.runs.result import Result
 from legnn.runs.tensors import load_tensors, save_tensors
@@ -41,80 +40,6 @@ from legnn.typed_json import as_kind, read_json, to_json, write_json
 
 ENSEMBLE = "ensemble.json"
 """The file of a folder that holds an ensemble of runs, and is no run folder."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataCard:
-    """The data a run was trained on, without the data."""
-
-    name: str
-    fingerprint: str
-    """Digest of features, labels, edges and splits: equal only for the same data."""
-    nodes: int
-    edges: int
-    features: int
-    classes: list[str | int | float]
-    feature_names: list[str] | None
-    label_edges: list[tuple[int, int, float]]
-    """Target, source and weight of each label–label edge."""
-    types: list[str]
-    """Node types in the order of the model's projections; empty for a homogeneous graph."""
-    target_type: str | None
-    """The type that has labels."""
-    type_columns: list[list[str]]
-    """The features of each type."""
-    computed_features: list[str]
-    """Types whose features were computed from the graph, and exist for no other."""
-    relations: list[tuple[int, int]]
-    """Source and target type of the edges that there are, by their position in `types`."""
-    notes: list[str]
-    """What a reader should know of them, and of what was chosen for them."""
-    hidden_fold: tuple[int, int] | None = None
-    """The fold of training nodes whose labels were removed, and the number of folds; None with all labels."""
-
-    def __post_init__(self) -> None:
-        types, classes = range(len(self.types)), range(len(self.classes))
-        if min(self.nodes, self.features, len(classes)) < 1:
-            raise ValueError("it says that there are no nodes, features or classes")
-        if (self.target_type is not None and self.target_type not in self.types) or len(self.type_columns) != len(
-            types
-        ):
-            raise ValueError("its types of nodes do not fit together")
-        if any(one not in types for pair in self.relations for one in pair):
-            raise ValueError("it has edges between types that there are not")
-        if any(target not in classes or source not in classes for target, source, _ in self.label_edges):
-            raise ValueError("it has edges between labels that there are not")
-
-    @property
-    def label_adjacency(self) -> Tensor:
-        """`[C, C]` the weights of the label–label edges, row = target."""
-        weights = torch.zeros(len(self.classes), len(self.classes))
-        for target, source, weight in self.label_edges:
-            weights[target, source] = weight
-        return weights
-
-    @classmethod
-    def of(cls, graph: GraphData) -> DataCard:
-        """Returns the card of a graph."""
-        types, between = graph.node_types, graph.label_adjacency
-        edges = [] if between is None else [(i, j, float(between[i, j])) for i, j in between.nonzero().tolist()]
-        return cls(
-            name=graph.name,
-            fingerprint=graph.fingerprint(),
-            nodes=graph.num_nodes,
-            edges=graph.num_edges,
-            features=graph.num_features,
-            classes=list(graph.class_names),
-            feature_names=graph.feature_names,
-            label_edges=edges,
-            types=[] if types is None else types.names,
-            target_type=None if types is None else types.target,
-            type_columns=[] if types is None else types.columns,
-            computed_features=graph.provenance.computed_features,
-            relations=graph.relations(),
-            notes=graph.notes,
-            hidden_fold=graph.provenance.hidden_fold,
-        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,7 +23,8 @@ from legnn.ops.runtime.threads import limit_threads
 from legnn.runs.adopt import adopt_graph
 from legnn.runs.build import make_inference, make_task, restore_model
 from legnn.runs.class_columns import check_columns, class_columns
-from legnn.runs.folder import DataCard, RunFolder
+from legnn.runs.data_card import DataCard
+from legnn.runs.folder import RunFolder
 from legnn.runs.graphs import load_graph, reload_graph
 from legnn.runs.representations import NodeRepresentations, compute_representations
 from legnn.runs.resources import cpu_threads, explain_out_of_memory, select_device

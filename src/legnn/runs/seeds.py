@@ -15,8 +15,9 @@ from legnn.errors import InputError, Interrupted
 from legnn.files import empty_folder, write_text
 from legnn.locks import LOCK, hold_folder
 from legnn.runs.build import check_settings
+from legnn.runs.data_card import DataCard
 from legnn.runs.digests import check_digest, write_digests
-from legnn.runs.folder import DataCard, RunFolder, check_free
+from legnn.runs.folder import RunFolder, check_free
 from legnn.runs.graphs import load_graph, load_new, reload_graph
 from legnn.runs.progress import Callbacks, follow
 from legnn.runs.result import Summary, summarize

@@ -20,7 +20,8 @@ from legnn.datasets import Source
 from legnn.errors import InputError, Interrupted
 from legnn.locks import hold_folder
 from legnn.runs.build import check_settings, make_inference, new_trainer
-from legnn.runs.folder import DataCard, RunFolder
+from legnn.runs.data_card import DataCard
+from legnn.runs.folder import RunFolder
 from legnn.runs.graphs import load_new, reload_graph
 from legnn.runs.progress import Callbacks, follow
 from legnn.runs.resources import choose_batch, select_device

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -35,6 +35,15 @@ def temper(probabilities: Tensor, temperature: float) -> Tensor:
     # relative to the largest, whose power is 1: no row underflows
     powers = (probabilities / probabilities.amax(-1, keepdim=True).clamp(min=tiny)).pow(1 / temperature)
     return powers / powers.sum(-1, keepdim=True).clamp(min=tiny)
+
+
+def mix(probabilities: Iterable[Tensor], weights: Iterable[float], temperature: float) -> Tensor:
+    """`temper(Σ_k w_k p_k, T)` in double precision, with one of the `p_k` `[n, C]` in memory at a time."""
+    total: Tensor | None = None
+    for p, weight in zip(probabilities, weights, strict=True):
+        total = p.double() * weight if total is None else total.add_(p, alpha=weight)
+    assert total is not None, "there is something to mix"
+    return temper(total, temperature)
 
 
 def to_class_and_confidence(logits: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from legnn.labels.audit.flips import flip_labels
 from legnn.labels.audit.subject import Subject
 from legnn.runs import Run
 from legnn.runs.build import new_trainer
-from legnn.runs.folder import DataCard
+from legnn.runs.data_card import DataCard
 from legnn.runs.resources import select_device
 from legnn.training import join_ranks
 
