@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -87,12 +86,6 @@ class LabelBlock(LabelGraph):
         """`[N]` degrees in `A'` of the source nodes."""
         return self.source_degrees + (self.source_labels >= 0)
 
-    def tensors(self) -> Iterator[Tensor]:
-        """Iterates over all of its tensors."""
-        for part in (self, self.adjacency, self.senders):
-            values = (getattr(part, field.name) for field in fields(part))
-            yield from (value for value in values if isinstance(value, Tensor))
-
     def to(self, device: torch.device) -> LabelBlock:
         """Returns the block on `device`; from pinned memory without synchronizing."""
         moved = move_tensors(self, device)
@@ -121,12 +114,6 @@ class SampledLabelGraph:
         blocks = [block.to(device) for block in self.blocks]
         nodes = blocks[0].nodes if blocks else self.nodes.to(device, non_blocking=True)
         return replace(self, nodes=nodes, blocks=blocks, at_input=self.at_input.to(device))
-
-    def tensors(self) -> Iterator[Tensor]:
-        """Iterates over all of its tensors."""
-        yield from (self.nodes, self.at_input.shown, self.at_input.y)
-        for block in self.blocks:
-            yield from block.tensors()
 
     def with_class_mean(self, mean: Tensor | None) -> SampledLabelGraph:
         """Returns the sample with the class means of the whole graph."""

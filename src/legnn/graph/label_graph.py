@@ -102,6 +102,11 @@ class LabelGraph:
         return self.degree
 
     @property
+    def real(self) -> Tensor | None:
+        """`[M]` bool: which targets are nodes; None if all are, and none is padding."""
+        return None
+
+    @property
     def multiplicity(self) -> Tensor | None:
         """`[M]` how many edges of the whole graph each edge of a target represents; None if all edges are here."""
         return None

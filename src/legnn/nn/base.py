@@ -110,6 +110,8 @@ class StagedModel(Model):
     """Whether `encode` reads the mean of `batch_inputs` over the nodes that show each class."""
     reads_first: bool = False
     """Whether stages read the states before the first stage, too."""
+    takes_padding: bool = False
+    """Whether `graph.padding.pad_sample` of a sample gives the same logits and gradients, without synchronization."""
 
     @abstractmethod
     def batch_inputs(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> Tensor:

@@ -47,17 +47,19 @@ class Block(nn.Module):
             x, new_labels = self.layer(x, labels, graph, add)
         else:
             x, new_labels = self.layer(x, labels, graph, add, first)
-        x = self._norm_act_dropout(x, self.norm)
+        x = self._norm_act_dropout(x, self.norm, graph.real)
         if new_labels is None or labels is None:
             return x, None
         if self.label_residual is not None:
             new_labels = new_labels + self.label_residual(labels)[:, : new_labels.size(1)]
         return x, self._norm_act_dropout(new_labels, self.label_norm)
 
-    def _norm_act_dropout(self, x: Tensor, norm: nn.BatchNorm1d | nn.LayerNorm | None) -> Tensor:
+    def _norm_act_dropout(
+        self, x: Tensor, norm: nn.BatchNorm1d | nn.LayerNorm | None, real: Tensor | None = None
+    ) -> Tensor:
         if getattr(self.layer, "activates", True):
-            return apply_norm_act_dropout(x, norm, self.dropout, training=self.training)
-        return drop(x if norm is None else apply_norm(norm, x), self.dropout, training=self.training)
+            return apply_norm_act_dropout(x, norm, self.dropout, training=self.training, real=real)
+        return drop(x if norm is None else apply_norm(norm, x, real), self.dropout, training=self.training)
 
 
 class NormActDropout(nn.Module):

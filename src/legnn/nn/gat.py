@@ -39,6 +39,7 @@ class GAT(nn.Module):
     """
 
     reads_by_products = True
+    takes_padding = True
 
     def __init__(
         self,

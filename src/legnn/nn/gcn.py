@@ -23,6 +23,7 @@ class GCN(nn.Module):
     """
 
     reads_by_products = True
+    takes_padding = True
 
     def __init__(
         self,

@@ -27,6 +27,7 @@ class GCNII(nn.Module):
     """
 
     reads_first = True
+    takes_padding = True
 
     def __init__(
         self,

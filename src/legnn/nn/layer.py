@@ -12,6 +12,9 @@ shares the gradient it returns for `x`, which may therefore be changed in place.
 
 A layer with `activates = False` is followed by no activation.
 
+A layer with `takes_padding = True` computes padded blocks (`graph.padding`) as it does others: nothing it does depends
+on rows or edges that are padding.
+
 In training, `dropout` is applied to what a layer reads of the senders of messages, and in a draw of its own to what
 scores of targets are computed from; `add` and root weights are left alone.
 

@@ -73,6 +73,7 @@ class LEGNN(FeatureModel):
             for k in range(settings.layers)
         )
         self.reads_first = any(getattr(block.layer, "reads_first", False) for block in self.layers)
+        self.takes_padding = all(getattr(block.layer, "takes_padding", False) for block in self.layers)
         self.dropout = settings.dropout
         self.classifier = Linear(settings.hidden, num_classes)
         if settings.init == "published":

@@ -23,6 +23,7 @@ class SAGE(nn.Module):
     """
 
     reads_by_products = True
+    takes_padding = True
 
     def __init__(
         self,

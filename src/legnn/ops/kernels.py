@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from torch import Tensor, nn
 
-from legnn.ops.types import AttentionInputs, RowTerms
+from legnn.ops.types import AttentionInputs, RealRows, RowTerms
 
 if TYPE_CHECKING:
     from legnn.ops.csr.adjacency import Adjacency
@@ -57,10 +57,12 @@ class NormActDropoutKernels(Protocol):
     `x` may have more columns than the statistics: they are zero, and stay zero.
     """
 
-    def batch_norm_statistics(self, x: Tensor, norm: nn.BatchNorm1d) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def batch_norm_statistics(
+        self, x: Tensor, norm: nn.BatchNorm1d, rows: RealRows | None
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Returns mean and inverse deviation of the columns, and the scale and shift of `norm(x) = scale ∘ x + shift`.
 
-        Updates the running statistics in place.
+        Of the given rows alone, if any are given. Updates the running statistics in place.
         """
 
     def scale_act_dropout(
@@ -72,6 +74,10 @@ class NormActDropoutKernels(Protocol):
         """Returns `factor · gradient` where `out` is positive, otherwise 0."""
 
     def norm_act_dropout_gradient(
-        self, gradient: Tensor, out: Tensor, x: Tensor, mean: Tensor, inverse: Tensor, weight: Tensor, factor: float
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns the gradients of `x`, of the weight and of the bias of the batch norm."""
+        self, gradient: Tensor, out: Tensor, x: Tensor, mean: Tensor, inverse: Tensor, weight: Tensor, factor: float,
+        rows: RealRows | None,
+    ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+        """Returns the gradients of `x`, of the weight and of the bias of the batch norm.
+
+        Other rows than the given have the gradient zero.
+        """

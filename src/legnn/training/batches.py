@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Generator, Tensor
 
 from legnn.graph import LabelGraph, SampledLabelGraph, sample_label_graph
+from legnn.graph.padding import PaddedBlock
 from legnn.graph.sampling import Fanout
+from legnn.ops.csr.adjacency import map_tensors
 from legnn.training.layer_wise import LayerWise
 from legnn.training.prefetch import prefetch
 from legnn.training.ranks import Ranks
+
+if TYPE_CHECKING:
+    from legnn.training.padded_batches import Padding
 
 
 def draw_nodes(nodes: Tensor, count: int, generator: Generator) -> Tensor:
@@ -75,10 +80,22 @@ class Batch(NamedTuple):
         """`[n, C]` and `[u, C]` of the logits of all seeds."""
         return logits[: self.num_own], logits[self.num_own : self.truth.numel()]
 
-    def tensors(self) -> Iterator[Tensor]:
-        """All tensors of the batch."""
-        yield from (self.x, self.truth, self.rows)
-        yield from self.graph.tensors()
+    @property
+    def is_padded(self) -> bool:
+        """Whether its sizes are among a few fixed ones."""
+        return isinstance(self.graph.blocks[0], PaddedBlock)
+
+
+def tensors_of(item: object) -> list[Tensor]:
+    """All tensors of a batch or another object of dataclasses and tuples, in a fixed order."""
+    found: list[Tensor] = []
+
+    def note(tensor: Tensor) -> Tensor:
+        found.append(tensor)
+        return tensor
+
+    map_tensors(item, note)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +112,8 @@ class BatchSampler:
     ranks: Ranks
     hides_predicted: bool
     """Whether the predicted nodes show labels, which their own batch must not see."""
+    padding: Padding | None = None
+    """Pads samples to fixed sizes; None to leave them as they are."""
 
     def batches(self, graph: LabelGraph, predicted: Tensor, candidates: Tensor, steps: int) -> Iterator[Batch]:
         """Yields `steps` batches that share out `predicted` `[P]` and `candidates` `[U]` in parts of nearly equal size.
@@ -102,7 +121,7 @@ class BatchSampler:
         Candidates must show no labels in `graph`.
         """
         device = self.inference.device
-        return prefetch(self._sample(graph, predicted, candidates, steps), device, Batch.tensors)
+        return prefetch(self._sample(graph, predicted, candidates, steps), device, tensors_of)
 
     def _sample(self, graph: LabelGraph, predicted: Tensor, candidates: Tensor, steps: int) -> Iterator[Batch]:
         device, y = self.inference.device, self.inference.task.y
@@ -121,6 +140,8 @@ class BatchSampler:
             # a process without a share computes a seed of another, so that it takes part in the step
             computed = seeds if seeds.numel() else torch.cat([nodes, candidates[every]])[:1]
             sampled = sample_label_graph(here, computed, self.fanouts, tuple(key))
+            if self.padding is not None:
+                sampled = self.padding.pad(sampled, computed.numel() - rows.numel(), rows.numel())
             yield Batch(
                 self.inference.inputs(sampled.nodes),
                 sampled.with_class_mean(mean).to(device),

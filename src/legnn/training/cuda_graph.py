@@ -29,10 +29,13 @@ class CudaGraphs:
 
     The pool is shared because the steps of a run never overlap: with a pool each, the tensors of training and those of
     evaluation would take memory at the same time.
+
+    With `watch`, steps that synchronize are found before they are captured. PyTorch reports synchronizations of all
+    threads: it is for runs that have one.
     """
 
-    def __init__(self, device: torch.device, *, enabled: bool = True) -> None:
-        self.enabled = enabled and device.type == "cuda"
+    def __init__(self, device: torch.device, *, enabled: bool = True, watch: bool = True) -> None:
+        self.enabled, self.watch = enabled and device.type == "cuda", watch
         if self.enabled:
             self.stream = torch.cuda.Stream(device)
             self.pool = torch.cuda.graph_pool_handle()
@@ -93,7 +96,7 @@ class Replay:
             return step()
         if self._warm < WARM_UP:
             self._warm += 1
-            out = self._graphs.warm_up(step, watch=self._warm == WARM_UP)
+            out = self._graphs.warm_up(step, watch=self._graphs.watch and self._warm == WARM_UP)
             # not from the shared pool, where another step could overwrite it
             self._out = torch.empty_like(out)
             return out

@@ -21,6 +21,11 @@ class EpochSums:
         self._pseudo_loss = torch.zeros((), dtype=torch.double, device=device)
         self._labels = torch.zeros(3, dtype=torch.double, device=device)
 
+    def zero(self) -> None:
+        """Begin an epoch; the sums stay where captured steps add to them."""
+        for sums in (self._predicted, self._pseudo_loss, self._labels):
+            sums.zero_()
+
     def add(self, losses: StepLosses, candidate_y: Tensor) -> None:
         """Add a step of this process; `candidate_y` `[u]` are the true classes of its candidates."""
         self._predicted += torch.stack([losses.each.double().sum(), losses.right.double().sum()])

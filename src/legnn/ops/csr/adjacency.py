@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -225,6 +226,21 @@ class _TransposedSample(Adjacency):
         count = self.rowptr[1:] - self.rowptr[:-1]
         rows = count.topk(most, sorted=False).indices.to(self.rowptr.dtype)
         return RowChunks.split(self.rowptr, rows, LONG_ROW, self.num_edges // LONG_ROW + most)
+
+
+def map_tensors(item: T, function: Callable[[Tensor], Tensor]) -> T:
+    """Returns `item`, of dataclasses, tuples and tensors, anew with `function` of its tensors, called in a fixed order.
+
+    What was cached of its dataclasses is not in the new ones.
+    """
+    if isinstance(item, Tensor):
+        return cast(T, function(item))
+    if is_dataclass(item) and not isinstance(item, type):
+        return replace(item, **{part.name: map_tensors(getattr(item, part.name), function) for part in fields(item)})
+    if isinstance(item, tuple | list):
+        parts = [map_tensors(part, function) for part in item]
+        return type(item)(*parts) if hasattr(item, "_fields") else type(item)(parts)
+    return item
 
 
 def move_tensors(item: T, device: torch.device | str) -> T:

@@ -52,11 +52,11 @@ class LabelEdges:
         position = before[self.shown].long()
         y = torch.empty_like(self.y).index_copy(0, position, self.y)
         shown = torch.empty_like(self.shown).index_copy(0, position, self.shown)
-        rows = _NodeRows(before, y.int(), None, self.num_classes)
+        rows = NodeRows(before, y.int(), None, self.num_classes)
         rows.__dict__["nonempty_rows"] = shown.int()
         # few classes are few bits to sort by
         y, order = (y.short() if self.num_classes < 2**15 else y).sort(stable=True)
-        classes = _ClassRows.from_sorted(y.long(), shown[order], None, self.num_classes, self.num_nodes)
+        classes = ClassRows.from_sorted(y.long(), shown[order], None, self.num_classes, self.num_nodes)
         classes.__dict__["transposition"] = Transposition(rows, order.int())
         return classes
 
@@ -83,23 +83,26 @@ class LabelEdges:
         return move_tensors(self, device)
 
 
-class _ClassRows(Adjacency):
+class ClassRows(Adjacency):
     """`Yᵀ`: few rows, most of them long."""
 
     @cached_property
     def row_chunks(self) -> RowChunks:
+        """All rows in chunks."""
         rows = torch.arange(self.num_rows, dtype=self.rowptr.dtype, device=self.rowptr.device)
         # as many chunks as there may be: the exact number depends on the classes shown, and reading it synchronizes
         return RowChunks.split(self.rowptr, rows, CLASS_CHUNK, self.num_edges // CLASS_CHUNK + self.num_rows)
 
     @property
     def all_rows_chunked(self) -> bool:
+        """True."""
         return True
 
 
-class _NodeRows(Adjacency):
+class NodeRows(Adjacency):
     """`Y`: one entry in a row at most."""
 
     @property
     def row_chunks(self) -> None:
+        """None: no row is long."""
         return None

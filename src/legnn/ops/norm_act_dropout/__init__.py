@@ -10,13 +10,19 @@ from legnn.ops.norm_act_dropout import autograd, reference
 from legnn.ops.norm_act_dropout.reference import Norm
 
 
-def apply_norm_act_dropout(x: Tensor, norm: Norm | None, dropout: float, *, training: bool) -> Tensor:
-    """`dropout(relu(norm(x)))` `[n, D]`, with dropout in training only."""
+def apply_norm_act_dropout(
+    x: Tensor, norm: Norm | None, dropout: float, *, training: bool, real: Tensor | None = None
+) -> Tensor:
+    """`dropout(relu(norm(x)))` `[n, D]`, with dropout in training only.
+
+    Rows that are not `real` `[n]` bool count in no statistics of a batch norm and get no gradient from it.
+    """
     seed = _draw_seed(x) if training and dropout > 0 else None
     kernels = select.kernels_for(x)
-    if kernels is None:
-        return reference.apply_norm_act_dropout(x, norm, dropout, seed)
-    return autograd.apply_norm_act_dropout(kernels, x, norm, dropout, seed)
+    # rows are padded where steps are captured, which is on a GPU alone: there are no numba kernels for them
+    if kernels is None or (real is not None and kernels is select.NUMBA):
+        return reference.apply_norm_act_dropout(x, norm, dropout, seed, real)
+    return autograd.apply_norm_act_dropout(kernels, x, norm, dropout, seed, real)
 
 
 def drop(x: Tensor, dropout: float, *, training: bool) -> Tensor:

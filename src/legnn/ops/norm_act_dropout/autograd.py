@@ -9,16 +9,17 @@ from torch import Tensor
 
 from legnn.ops.norm_act_dropout.reference import Norm, apply_norm, running_statistics
 from legnn.ops.select import Kernels
+from legnn.ops.types import RealRows
 
 
 def apply_norm_act_dropout(
-    kernels: Kernels, x: Tensor, norm: Norm | None, dropout: float, seed: Tensor | None
+    kernels: Kernels, x: Tensor, norm: Norm | None, dropout: float, seed: Tensor | None, real: Tensor | None = None
 ) -> Tensor:
-    """`reference.apply_norm_act_dropout`."""
+    """`reference.apply_norm_act_dropout`; what is not `real` becomes any finite number."""
     x = x.contiguous()
     if isinstance(norm, torch.nn.BatchNorm1d):
         if norm.training:
-            return BatchNormActDropout.apply(x, norm.weight, norm.bias, norm, dropout, seed, kernels)
+            return BatchNormActDropout.apply(x, norm.weight, norm.bias, norm, dropout, seed, kernels, real)
         if not torch.is_grad_enabled():
             mean, variance, _ = running_statistics(norm)
             scale = norm.weight * torch.rsqrt(variance + norm.eps)
@@ -75,22 +76,23 @@ class BatchNormActDropout(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, norm: torch.nn.BatchNorm1d,
-        dropout: float, seed: Tensor | None, kernels: Kernels,
+        dropout: float, seed: Tensor | None, kernels: Kernels, real: Tensor | None,
     ) -> Tensor:  # fmt: skip
         """Returns `[n, D]`; `weight` and `bias` are those of `norm`."""
-        mean, inverse, scale, shift = kernels.norm_act_dropout.batch_norm_statistics(x, norm)
+        rows = None if real is None else RealRows(real, real.sum())
+        mean, inverse, scale, shift = kernels.norm_act_dropout.batch_norm_statistics(x, norm, rows)
         out = kernels.norm_act_dropout.scale_act_dropout(x, scale, shift, dropout, seed, relu=True)
         ctx.save_for_backward(out, x, mean, inverse, weight)
-        ctx.rest = _keep_factor(dropout, seed), kernels
+        ctx.rest = _keep_factor(dropout, seed), kernels, rows
         return out
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """Returns the gradients of `x`, `weight` and `bias`."""
-        factor, kernels = ctx.rest
+        factor, kernels, rows = ctx.rest
         gradient = gradients[0].contiguous()
-        found = kernels.norm_act_dropout.norm_act_dropout_gradient(gradient, *ctx.saved_tensors, factor)
-        return *found, None, None, None, None
+        found = kernels.norm_act_dropout.norm_act_dropout_gradient(gradient, *ctx.saved_tensors, factor, rows)
+        return *found, None, None, None, None, None
 
 
 def _keep_factor(dropout: float, seed: Tensor | None) -> float:

@@ -19,6 +19,7 @@ from legnn.ops.runtime.hashing import GOLDEN
 from legnn.ops.runtime.jit import kernel, mix
 from legnn.ops.runtime.padding import pad_columns
 from legnn.ops.runtime.threads import run_parallel
+from legnn.ops.types import RealRows
 
 
 @kernel
@@ -95,16 +96,19 @@ def _column_sums(sum_parts: Callable[..., None], x: Tensor, columns: int, *argum
     return partial.double().sum(0)
 
 
-def batch_norm_statistics(x: Tensor, norm: nn.BatchNorm1d) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """See `NormActDropoutKernels`."""
+def batch_norm_statistics(
+    x: Tensor, norm: nn.BatchNorm1d, rows: RealRows | None
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """See `NormActDropoutKernels`; only for all rows."""
+    assert rows is None
     running_mean, running_var, momentum = running_statistics(norm)
-    rows = x.size(0)
-    away, squares = _column_sums(_statistics, x, running_mean.numel(), as_array(x), as_array(running_mean)) / rows
+    size = x.size(0)
+    away, squares = _column_sums(_statistics, x, running_mean.numel(), as_array(x), as_array(running_mean)) / size
     variance = (squares - away.square()).clamp(min=0)
     mean = running_mean + away.float()
     inverse = torch.rsqrt(variance + norm.eps).float()
     running_mean += momentum * away.float()
-    running_var += momentum * ((variance * (rows / max(rows - 1, 1))).float() - running_var)
+    running_var += momentum * ((variance * (size / max(size - 1, 1))).float() - running_var)
     scale = norm.weight * inverse
     return mean, inverse, scale, norm.bias - mean * scale
 
@@ -136,15 +140,17 @@ def act_dropout_gradient(gradient: Tensor, out: Tensor, factor: float) -> Tensor
 
 
 def norm_act_dropout_gradient(
-    gradient: Tensor, out: Tensor, x: Tensor, mean: Tensor, inverse: Tensor, weight: Tensor, factor: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    """See `NormActDropoutKernels`."""
-    rows = x.size(0)
+    gradient: Tensor, out: Tensor, x: Tensor, mean: Tensor, inverse: Tensor, weight: Tensor, factor: float,
+    rows: RealRows | None,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """See `NormActDropoutKernels`; only for all rows."""
+    assert rows is None
+    size = x.size(0)
     matrices = as_array(gradient), as_array(out), as_array(x), as_array(mean), as_array(inverse)
     d_bias, d_weight = _column_sums(_norm_gradient_sums, x, mean.numel(), *matrices, np.float32(factor)).float()
-    into = empty_padded(rows, x.size(1), mean.numel())
+    into = empty_padded(size, x.size(1), mean.numel())
     run_parallel(
-        _norm_gradient, row_cuts(rows), x.numel(), *matrices, as_array(weight * inverse), as_array(d_bias / rows),
-        as_array(d_weight / rows), np.float32(factor), into.numpy(),
+        _norm_gradient, row_cuts(size), x.numel(), *matrices, as_array(weight * inverse), as_array(d_bias / size),
+        as_array(d_weight / size), np.float32(factor), into.numpy(),
     )  # fmt: skip
     return into.to(gradient.dtype), d_weight, d_bias

@@ -12,15 +12,23 @@ from legnn.ops.runtime.padding import pad_columns
 Norm = nn.BatchNorm1d | nn.LayerNorm
 
 
-def apply_norm_act_dropout(x: Tensor, norm: Norm | None, dropout: float, seed: Tensor | None) -> Tensor:
-    """`dropout(relu(norm(x)))` `[n, D]`, without dropout if `seed` is None."""
-    x = F.relu(x if norm is None else apply_norm(norm, x))
+def apply_norm_act_dropout(
+    x: Tensor, norm: Norm | None, dropout: float, seed: Tensor | None, real: Tensor | None = None
+) -> Tensor:
+    """`dropout(relu(norm(x)))` `[n, D]`, without dropout if `seed` is None; `real` as in `apply_norm`."""
+    x = F.relu(x if norm is None else apply_norm(norm, x, real))
     return x if seed is None else drop(x, dropout, seed)
 
 
-def apply_norm(norm: Norm, x: Tensor) -> Tensor:
-    """`norm(x)` in the precision of `x`. Columns beyond those of the norm are padding and stay zero."""
+def apply_norm(norm: Norm, x: Tensor, real: Tensor | None = None) -> Tensor:
+    """`norm(x)` in the precision of `x`. Columns beyond those of the norm are padding and stay zero.
+
+    A batch norm in training is over the rows that are `real` `[n]` bool, and the others are zero.
+    """
     columns = x[:, : norm.weight.size(0)]
+    if real is not None and isinstance(norm, nn.BatchNorm1d) and norm.training:
+        columns = torch.zeros_like(columns).index_copy(0, real.nonzero().flatten(), norm(columns[real]))
+        return pad_columns(columns, x.size(1))
     if isinstance(norm, nn.LayerNorm):
         weight, bias = norm.weight.to(x.dtype), norm.bias.to(x.dtype)
         columns = F.layer_norm(columns, norm.normalized_shape, weight, bias, norm.eps)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from legnn.ops.norm_act_dropout.reference import drop_threshold, running_statistics
 from legnn.ops.runtime.hashing_triton import mix
+from legnn.ops.types import RealRows
 
 BLOCK = 128
 """Columns of a tile."""
@@ -64,8 +65,8 @@ def _act_dropout_gradient(
 
 @triton.jit
 def _statistics(
-    x, shift, partial, num_rows, rows_of_program,
-    COLUMNS: tl.constexpr, NORM: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    x, shift, partial, real, num_rows, rows_of_program,
+    COLUMNS: tl.constexpr, NORM: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, PADDED: tl.constexpr,
 ):  # fmt: skip
     column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     there = column < NORM
@@ -76,7 +77,10 @@ def _statistics(
     begin = tl.program_id(0).to(tl.int64) * rows_of_program
     for start in range(begin, tl.minimum(begin + rows_of_program, num_rows), ROWS):
         row = start + tl.arange(0, ROWS)
-        mask = (row < num_rows)[:, None] & there[None, :]
+        inside = row < num_rows
+        if PADDED:
+            inside &= tl.load(real + row, mask=inside, other=0) != 0
+        mask = inside[:, None] & there[None, :]
         value = tl.load(x + row[:, None] * COLUMNS + column[None, :], mask=mask, other=0.0).to(tl.float32)
         away = tl.where(mask, value - center[None, :], 0.0)
         sums += away
@@ -101,11 +105,13 @@ def _gather_partials(partial, programs, column, NORM: tl.constexpr, ROWS: tl.con
 
 @triton.jit
 def _merge_statistics(
-    partial, running_mean, running_var, weight, bias, mean, inverse, scale, shift, programs, num_rows, momentum, eps,
-    NORM: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    partial, running_mean, running_var, weight, bias, mean, inverse, scale, shift, count, programs, num_rows, momentum,
+    eps, NORM: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, PADDED: tl.constexpr,
 ):  # fmt: skip
     column = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     there = column < NORM
+    if PADDED:
+        num_rows = tl.load(count).to(tl.int32)
     sums, squares = _gather_partials(partial, programs, column, NORM, ROWS, BLOCK)
     old_mean = tl.load(running_mean + column, mask=there, other=0.0)
     old_var = tl.load(running_var + column, mask=there, other=0.0)
@@ -161,8 +167,8 @@ def _merge_sums(partial, first, second, programs, NORM: tl.constexpr, ROWS: tl.c
 
 @triton.jit
 def _norm_gradient(
-    gradient, out, x, mean, inverse, weight, sums, products, into, num_rows, factor,
-    COLUMNS: tl.constexpr, NORM: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    gradient, out, x, mean, inverse, weight, sums, products, into, real, count, num_rows, factor,
+    COLUMNS: tl.constexpr, NORM: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, PADDED: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
@@ -172,13 +178,19 @@ def _norm_gradient(
     center = tl.load(mean + column, mask=there, other=0.0)
     spread = tl.load(inverse + column, mask=there, other=0.0)
     gain = tl.load(weight + column, mask=there, other=0.0) * spread
-    mean_up = tl.load(sums + column, mask=there, other=0.0) / num_rows
-    mean_product = tl.load(products + column, mask=there, other=0.0) / num_rows
+    counted = num_rows
+    if PADDED:
+        counted = tl.load(count).to(tl.int32)
+    mean_up = tl.load(sums + column, mask=there, other=0.0) / counted
+    mean_product = tl.load(products + column, mask=there, other=0.0) / counted
     up = tl.load(gradient + place, mask=mask, other=0.0).to(tl.float32)
     passes = tl.load(out + place, mask=mask, other=0.0).to(tl.float32) > 0
     up = tl.where(passes, up * factor, 0.0)
     value = (tl.load(x + place, mask=mask, other=0.0).to(tl.float32) - center[None, :]) * spread[None, :]
     change = gain[None, :] * (up - mean_up[None, :] - value * mean_product[None, :])
+    if PADDED:
+        is_real = tl.load(real + row, mask=row < num_rows, other=0) != 0
+        change = tl.where(is_real[:, None], change, 0.0)
     tl.store(into + place, change.to(into.dtype.element_ty), mask=mask)
 
 
@@ -186,20 +198,23 @@ def _tiles(x: Tensor) -> tuple[int, int]:
     return triton.cdiv(x.size(0), TILE), triton.cdiv(x.size(1), BLOCK)
 
 
-def batch_norm_statistics(x: Tensor, norm: nn.BatchNorm1d) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def batch_norm_statistics(
+    x: Tensor, norm: nn.BatchNorm1d, rows: RealRows | None
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """See `NormActDropoutKernels`."""
     running_mean, running_var, momentum = running_statistics(norm)
-    rows, columns = x.size(0), running_mean.numel()
-    programs, blocks = triton.cdiv(rows, ROWS_OF_PROGRAM), triton.cdiv(columns, BLOCK)
+    size, columns = x.size(0), running_mean.numel()
+    programs, blocks = triton.cdiv(size, ROWS_OF_PROGRAM), triton.cdiv(columns, BLOCK)
+    real, count = rows or (None, None)
     partial = torch.empty(programs, 2, columns, dtype=torch.float32, device=x.device)
     mean, inverse, scale, shift = running_mean.new_empty(4, columns)
     _statistics[(programs, blocks)](
-        x, running_mean, partial, rows, ROWS_OF_PROGRAM,
-        COLUMNS=x.size(1), NORM=columns, ROWS=TILE, BLOCK=BLOCK, num_warps=4,
+        x, running_mean, partial, real, size, ROWS_OF_PROGRAM,
+        COLUMNS=x.size(1), NORM=columns, ROWS=TILE, BLOCK=BLOCK, PADDED=rows is not None, num_warps=4,
     )  # fmt: skip
     _merge_statistics[(blocks,)](
-        partial, running_mean, running_var, norm.weight, norm.bias, mean, inverse, scale, shift, programs, rows,
-        momentum, norm.eps, NORM=columns, ROWS=64, BLOCK=BLOCK, num_warps=8,
+        partial, running_mean, running_var, norm.weight, norm.bias, mean, inverse, scale, shift, count, programs,
+        size, momentum, norm.eps, NORM=columns, ROWS=64, BLOCK=BLOCK, PADDED=rows is not None, num_warps=8,
     )  # fmt: skip
     return mean, inverse, scale, shift
 
@@ -229,19 +244,22 @@ def act_dropout_gradient(gradient: Tensor, out: Tensor, factor: float) -> Tensor
 
 
 def norm_act_dropout_gradient(
-    gradient: Tensor, out: Tensor, x: Tensor, mean: Tensor, inverse: Tensor, weight: Tensor, factor: float
-) -> tuple[Tensor, Tensor, Tensor]:
+    gradient: Tensor, out: Tensor, x: Tensor, mean: Tensor, inverse: Tensor, weight: Tensor, factor: float,
+    rows: RealRows | None,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """See `NormActDropoutKernels`."""
-    rows, norm = x.size(0), mean.numel()
-    programs, blocks = triton.cdiv(rows, ROWS_OF_PROGRAM), triton.cdiv(norm, BLOCK)
+    size, norm = x.size(0), mean.numel()
+    real, count = rows or (None, None)
+    programs, blocks = triton.cdiv(size, ROWS_OF_PROGRAM), triton.cdiv(norm, BLOCK)
     partial = torch.empty(programs, 2, norm, dtype=torch.float32, device=x.device)
     d_weight, d_bias, into = torch.empty_like(mean), torch.empty_like(mean), torch.empty_like(gradient)
     sizes = {"COLUMNS": x.size(1), "NORM": norm, "ROWS": TILE, "BLOCK": BLOCK}
     _norm_gradient_sums[(programs, blocks)](
-        gradient, out, x, mean, inverse, partial, rows, ROWS_OF_PROGRAM, factor, **sizes, num_warps=4
+        gradient, out, x, mean, inverse, partial, size, ROWS_OF_PROGRAM, factor, **sizes, num_warps=4
     )
     _merge_sums[(blocks,)](partial, d_bias, d_weight, programs, NORM=norm, ROWS=64, BLOCK=BLOCK, num_warps=8)
     _norm_gradient[_tiles(x)](
-        gradient, out, x, mean, inverse, weight, d_bias, d_weight, into, rows, factor, **sizes, num_warps=4
-    )
+        gradient, out, x, mean, inverse, weight, d_bias, d_weight, into, real, count, size, factor, **sizes,
+        PADDED=rows is not None, num_warps=4,
+    )  # fmt: skip
     return into, d_weight, d_bias
