@@ -88,7 +88,7 @@ def seconds(run: Callable[[], object], device: torch.device) -> float:
 
 def sample_epoch(parts: MiniBatch) -> int:
     """Sample the batches of an epoch and do nothing with them; returns the number of edges drawn."""
-    predicted, shown = parts._select()
+    predicted, shown = parts._select(parts.generator)
     graph = parts.task.show(shown)
     drawn = 0
     for k, seeds in enumerate(predicted.tensor_split(-(-predicted.numel() // parts.batch))):
