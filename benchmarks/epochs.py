@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from rich import box
@@ -31,7 +32,7 @@ from benchmarks.synthetic import SIZES, TRAINED, Size, Workload, synthetic_data
 from legnn.config import fanouts_for
 from legnn.graph import sample_label_graph
 from legnn.nn import LEGNN
-from legnn.training import MiniBatch, Objective, Task, make_adam, matrix_products, training_precision
+from legnn.training import MiniBatch, Objective, Task, make_adam, matrix_products, pin_in_place, training_precision
 
 _out = Console(markup=False, emoji=False, highlight=False, width=140)
 
@@ -54,10 +55,12 @@ def scaled(name: str, scale: float) -> Workload:
     return Workload(name, data, size.channels, size.heads)
 
 
-def build(work: Workload, case: Case, options: argparse.Namespace) -> MiniBatch:
-    """The library as `legnn train --batch` runs it."""
+def build(work: Workload, case: Case, options: argparse.Namespace, **chosen: Any) -> MiniBatch:
+    """The library as `legnn train --batch` runs it; `chosen` are options of `MiniBatch`."""
     device, data = torch.device(options.device), work.data
-    storage = torch.device(options.graph_on or options.device)
+    features = torch.device(options.features_on or options.device)
+    if features.type != device.type:
+        pin_in_place(data.x)
     settings = settings_for(case, work)
     torch.manual_seed(0)
     model = LEGNN(data.x.size(1), len(data.class_names), settings.model)
@@ -65,13 +68,14 @@ def build(work: Workload, case: Case, options: argparse.Namespace) -> MiniBatch:
     model.to(device)
     return MiniBatch(
         model,
-        Task.from_graph(data, storage),
+        Task.from_graph(data, device, features=features),
         Objective(alpha=0.5, uses_labels=model.uses_labels),
         make_adam(model.parameter_groups(0.0), settings.train.lr),
         torch.Generator().manual_seed(0),
         batch=options.batch,
         fanouts=fanouts_for(options.fanout, model.num_stages),
         dtype=training_precision(options.precision, device).dtype,
+        **chosen,
     )
 
 
@@ -96,6 +100,15 @@ def sample_epoch(parts: MiniBatch) -> int:
     return drawn
 
 
+def uncaptured_seconds(work: Workload, case: Case, options: argparse.Namespace) -> float:
+    """An epoch of the same steps, launched one by one."""
+    parts = build(work, case, options, pad=False)
+    task, parts.task = parts.task, replace(parts.task, train=parts.task.train[: 8 * parts.batch])
+    parts.train_epoch(1)
+    parts.task = task
+    return seconds(lambda: parts.train_epoch(2), parts.device)
+
+
 def measured(work: Workload, case: Case, options: argparse.Namespace) -> Row:
     """One model on one graph."""
     device = torch.device(options.device)
@@ -110,12 +123,14 @@ def measured(work: Workload, case: Case, options: argparse.Namespace) -> Row:
         "labels": case.labels,
         "batch": parts.batch,
         "fanout": options.fanout,
-        "graph_on": options.graph_on or options.device,
+        "features_on": options.features_on or options.device,
         "precision": options.precision,
         "predicted": predicted,
     }
     with matrix_products(training_precision(options.precision, device).products):
-        # kernels are compiled, and what the graph caches is computed, before the clock runs
+        # kernels are compiled, steps captured, and what the graph caches is computed, before the clock runs
+        if device.type == "cuda":
+            parts.train_epoch(1)
         few = parts.task.train[: 8 * parts.batch]
         task, parts.task = parts.task, replace(parts.task, train=few)
         parts.train_epoch(1)
@@ -129,6 +144,7 @@ def measured(work: Workload, case: Case, options: argparse.Namespace) -> Row:
         row["epoch_s"] = seconds(lambda: parts.train_epoch(2), device)
         parts.validate(parts.task.train)
         row["validation_s"] = seconds(lambda: parts.validate(parts.task.train), device)
+        row["uncaptured_s"] = uncaptured_seconds(work, case, options) if options.uncaptured else None
     row["peak_gib"] = torch.cuda.max_memory_allocated() / GIB if device.type == "cuda" else None
     return {**row, "device": options.device, "machine": machine(device), "versions": versions()}
 
@@ -136,15 +152,27 @@ def measured(work: Workload, case: Case, options: argparse.Namespace) -> Row:
 def print_rows(rows: list[Row]) -> None:
     """A line for each."""
     columns = (
-        *("graph", "edges", "backbone", "labels", "precision", "batch", "predicted", "epoch, s", "nodes/s"),
-        *("sampling, s", "of the epoch", "M edges/s", "validation, s", "GiB"),
+        *(
+            "graph",
+            "edges",
+            "backbone",
+            "labels",
+            "precision",
+            "batch",
+            "predicted",
+            "epoch, s",
+            "uncaptured, s",
+            "nodes/s",
+        ),
+        *("features on", "sampling, s", "of the epoch", "M edges/s", "validation, s", "GiB"),
     )
     table = Table(*columns, box=box.MARKDOWN)
     for row in rows:
-        memory = row["peak_gib"]
+        memory, alone = row["peak_gib"], row["uncaptured_s"]
         table.add_row(
             *(row["size"], f"{row['edges']:,}", row["backbone"], row["labels"], row["precision"], f"{row['batch']:,}"),
-            *(f"{row['predicted']:,}", f"{row['epoch_s']:.2f}", f"{row['predicted'] / row['epoch_s']:,.0f}"),
+            *(f"{row['predicted']:,}", f"{row['epoch_s']:.2f}", "" if alone is None else f"{alone:.2f}"),
+            *(f"{row['predicted'] / row['epoch_s']:,.0f}", row["features_on"]),
             *(f"{row['sampling_s']:.2f}", f"{row['sampling_s'] / row['epoch_s']:.0%}"),
             *(f"{row['drawn_edges'] / row['sampling_s'] / 1e6:.1f}", f"{row['validation_s']:.2f}"),
             "" if memory is None else f"{memory:.1f}",
@@ -179,7 +207,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--size", choices=tuple(SIZES), default="small")
     parser.add_argument("--scales", type=float, nargs="+", default=[1.0], help="parts of that size")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--graph-on", choices=("cpu", "cuda"), help="where the graph is stored, if not on the device")
+    parser.add_argument("--features-on", choices=("cpu", "cuda"), help="where they are stored, if not on the device")
+    parser.add_argument("--uncaptured", action="store_true", help="beside it, steps launched one by one")
     parser.add_argument("--backbones", nargs="+", default=["sage"], choices=("gcn", "sage", "gat"))
     parser.add_argument("--labels", nargs="+", default=["enhanced"], choices=("vanilla", "enhanced"))
     parser.add_argument("--precision", default="auto", choices=("auto", "fp32", "tf32", "bf16"))

@@ -11,7 +11,7 @@ from legnn.config import ResolvedSettings, Settings
 from legnn.datasets import load
 from legnn.errors import InputError
 from legnn.runs import resources
-from legnn.runs.resources import choose_batch, explain_out_of_memory, storage_device
+from legnn.runs.resources import choose_batch, choose_storage, explain_out_of_memory
 from legnn.training.memory import Size, free_bytes, in_gib, total_bytes
 
 CPU = torch.device("cpu")
@@ -92,4 +92,4 @@ def test_the_estimate_grows_with_everything_it_depends_on():
 
 def test_on_a_cpu_the_graph_lies_in_its_memory():
     settings, data = resolved(batch=4)
-    assert storage_device(settings, data, CPU) == CPU
+    assert choose_storage(settings, data, CPU) == (CPU, CPU)

@@ -8,12 +8,14 @@
 | `project_entries` | `X P` for mostly-zero `X` | `propagate` |
 | `attend` | as `propagate_messages`, with attention in place of `A` | `attention` |
 | `apply_norm_act_dropout`, `drop` | `dropout(relu(norm(x)))`; `dropout(x)` | `norm_act_dropout` |
+| `gather_rows` | rows of a matrix that may lie in the host's memory | `gather` |
 
 The folder of an operation holds `reference.py` (plain PyTorch, the equation), `autograd.py` (the gradient written out,
 over kernels), `numba_kernels.py` (CPU) and `triton_kernels.py` (CUDA). `legnn.ops.select` chooses among them.
 """
 
 from legnn.ops.attention import attend
+from legnn.ops.gather import gather_rows
 from legnn.ops.norm_act_dropout import apply_norm_act_dropout, drop
 from legnn.ops.propagate import add_labels_, class_sum, label_gather, project_entries, propagate_messages
 from legnn.ops.types import AttentionConfig, AttentionOutput, LabelGraphLike, Scales
@@ -28,6 +30,7 @@ __all__ = [
     "attend",
     "class_sum",
     "drop",
+    "gather_rows",
     "label_gather",
     "project_entries",
     "propagate_messages",

@@ -81,3 +81,10 @@ class NormActDropoutKernels(Protocol):
 
         Other rows than the given have the gradient zero.
         """
+
+
+class GatherKernels(Protocol):
+    """Rows in the host's memory, read by a GPU."""
+
+    def gather_from_host(self, values: Tensor, rows: Tensor) -> Tensor:
+        """Returns the rows `[n, …]` of `values` `[M, …]`, contiguous and pinned, on the device of `rows` `[n]`."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from legnn.ops.kernels import AttentionKernels, NormActDropoutKernels, PropagateKernels
+from legnn.ops.kernels import AttentionKernels, GatherKernels, NormActDropoutKernels, PropagateKernels
 
 if TYPE_CHECKING:
     from legnn.ops.sample.types import Sampler
@@ -46,6 +46,11 @@ class Kernels:
     def norm_act_dropout(self) -> NormActDropoutKernels:
         """`legnn.ops.norm_act_dropout`."""
         return self._module("norm_act_dropout")
+
+    @cached_property
+    def gather(self) -> GatherKernels:
+        """`legnn.ops.gather`."""
+        return self._module("gather")
 
     @cached_property
     def sampler(self) -> type[Sampler]:

@@ -18,7 +18,7 @@ from legnn.nn.lifting import check_liftable
 from legnn.ops.runtime.threads import limit_threads
 from legnn.runs.data_card import DataCard
 from legnn.runs.folder import RunFolder
-from legnn.runs.resources import check_memory, cpu_threads, explain_out_of_memory, select_device, storage_device
+from legnn.runs.resources import check_memory, choose_storage, cpu_threads, explain_out_of_memory, select_device
 from legnn.training import (
     Agreement,
     ASTrain,
@@ -37,6 +37,7 @@ from legnn.training import (
     balanced_class_weight,
     make_adam,
     matrix_products,
+    pin_in_place,
     require_staged,
     training_precision,
 )
@@ -89,10 +90,14 @@ def check_settings(settings: ResolvedSettings, graph: GraphData, card: DataCard)
 
 
 def make_task(settings: ResolvedSettings, graph: GraphData, device: torch.device) -> Task:
-    """Returns the task on the device where the graph is kept."""
+    """Returns the task on the devices where the graph is kept."""
+    storage = choose_storage(settings, graph, device)
+    if storage.features != storage.graph:
+        pin_in_place(graph.x)
     return Task.from_graph(
         graph,
-        storage_device(settings, graph, device),
+        storage.graph,
+        features=storage.features,
         label_edges=settings.model.label_edges,
         candidates=settings.self_training.candidates,
     )

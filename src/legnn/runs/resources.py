@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import torch
 
@@ -81,12 +82,26 @@ def choose_batch(
     return settings.override(batch=batch), note
 
 
-def storage_device(settings: ResolvedSettings, graph: GraphData, device: torch.device) -> torch.device:
-    """Returns where the graph is kept: on the device, or on the host where it would leave too little memory."""
+class Storage(NamedTuple):
+    """The devices on which a graph is kept."""
+
+    graph: torch.device
+    """Of edges, labels and splits: where batches are sampled."""
+    features: torch.device
+
+
+def choose_storage(settings: ResolvedSettings, graph: GraphData, device: torch.device) -> Storage:
+    """Returns where the graph is kept: on the device, or on the host where it would leave too little memory.
+
+    Features are most of it, and the first to stay on the host: a GPU reads those of a batch from there by itself.
+    """
+    size, host = size_of(graph, settings), torch.device("cpu")
     if device.type == "cpu" or settings.train.batch == "full":
-        return device
-    fits = size_of(graph, settings).graph_bytes <= RESIDENT * free_bytes(device)
-    return device if fits else torch.device("cpu")
+        return Storage(device, device)
+    room = RESIDENT * free_bytes(device)
+    if size.graph_bytes <= room:
+        return Storage(device, device)
+    return Storage(device if size.graph_bytes - size.feature_bytes <= room else host, host)
 
 
 COPIES = 5

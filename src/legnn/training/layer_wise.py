@@ -19,7 +19,7 @@ from legnn.graph.sampling import all_neighbors, all_senders, neighbors_of
 from legnn.nn import LEGNN, Model, StagedModel
 from legnn.nn.base import Nodes
 from legnn.nn.model import Representations
-from legnn.ops import class_sum
+from legnn.ops import class_sum, gather_rows
 from legnn.training.memory import SINGLE, Size, total_bytes
 from legnn.training.protocols import Reduce, require_staged
 from legnn.training.ranks import SINGLE_PROCESS, Ranks
@@ -161,8 +161,8 @@ class LayerWise:
 
     def inputs(self, nodes: Tensor) -> Tensor:
         """The inputs of `nodes` `[n]`, on the device."""
-        node_type = None if self.task.node_type is None else _rows(self.task.node_type, nodes, self.device)
-        return self._staged.batch_inputs(_rows(self.task.x, nodes, self.device), self.dtype, node_type)
+        node_type = None if self.task.node_type is None else gather_rows(self.task.node_type, nodes, self.device)
+        return self._staged.batch_inputs(gather_rows(self.task.x, nodes, self.device), self.dtype, node_type)
 
     def _encode(self, graph: LabelGraph, needed: Tensor) -> tuple[Tensor, Tensor | None]:
         """`H_N⁰` `[M, D]` where it is needed, on the device of the graph, and `H_L⁰` `[C, D]`."""
@@ -228,13 +228,6 @@ class LayerWise:
                 mask[graph.shown] = True
             masks.insert(0, mask)
         return masks
-
-
-def _rows(values: Tensor, nodes: Tensor, device: torch.device) -> Tensor:
-    rows = values.index_select(0, nodes)
-    # from pinned memory the copy runs beside what the device is doing
-    # not by comparing devices: `cuda` and `cuda:0` differ
-    return rows if rows.device.type == device.type else rows.pin_memory().to(device, non_blocking=True)
 
 
 def _edges(graph: LabelGraph, nodes: Tensor) -> Tensor:

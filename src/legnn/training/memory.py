@@ -13,6 +13,9 @@ SINGLE = 4
 MATRICES_OF_A_LAYER = 6
 """`[M, D]` matrices that training allocates for each layer: 5.7 were measured with GAT, 4 with GCN."""
 
+BYTES_OF_A_NODE = 40
+"""Beside features and edges: the row of the graph and of its transpose, class, splits, degree and scratch memory."""
+
 USABLE = 0.8
 """The part of the memory that a run may plan with: allocators leave gaps, and other processes need some."""
 
@@ -32,8 +35,13 @@ class Size:
 
     @property
     def graph_bytes(self) -> int:
-        """Of the data on a device: features, edges and their transpose."""
-        return self.nodes * self.features * SINGLE + self.edges * 4 * SINGLE
+        """Of the data on a device: features, edges and their transpose, and what is kept of each node."""
+        return self.feature_bytes + self.edges * 4 * SINGLE + self.nodes * BYTES_OF_A_NODE
+
+    @property
+    def feature_bytes(self) -> int:
+        """Of the features."""
+        return self.nodes * self.features * SINGLE
 
     @property
     def training_bytes(self) -> int:

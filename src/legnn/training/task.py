@@ -21,7 +21,7 @@ class Task:
     """Features, graph, labels and splits. The graph shows no labels; `show` adds those of given nodes."""
 
     x: Tensor
-    """`[M, F]`, as the data has them."""
+    """`[M, F]`, as the data has them; in the host's memory where they are too large for the device of the rest."""
     graph: LabelGraph
     y: Tensor
     """`[M]`, -1 where unknown."""
@@ -38,9 +38,18 @@ class Task:
 
     @classmethod
     def from_graph(
-        cls, graph: GraphData, device: torch.device, *, label_edges: bool = False, candidates: Candidates = "unlabeled"
+        cls,
+        graph: GraphData,
+        device: torch.device,
+        *,
+        features: torch.device | None = None,
+        label_edges: bool = False,
+        candidates: Candidates = "unlabeled",
     ) -> Task:
-        """Returns the task of a graph on `device`, with the graph's label–label edges if `label_edges`."""
+        """Returns the task of a graph on `device`, with the graph's label–label edges if `label_edges`.
+
+        Its features are on the device `features`, if given.
+        """
 
         def moved(values: Tensor | None) -> Tensor | None:
             return None if values is None else values.to(device)
@@ -57,7 +66,7 @@ class Task:
             # a node of another type has no class, so it can have no pseudo label
             may_be_chosen = may_be_chosen & graph.node_types.target_mask
         return cls(
-            x=graph.x.to(device),
+            x=graph.x.to(features or device),
             graph=LabelGraph.without_labels(graph.adjacency.to(device), graph.num_classes, labels, node_type),
             y=graph.y.to(device),
             train=nodes(graph.train_mask),

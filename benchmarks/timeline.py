@@ -1,0 +1,140 @@
+"""When a GPU works and when it waits: the kernels of some steps on a time axis, by stream.
+
+    python -m benchmarks.timeline --size mag --scale 0.5 --backbone sage --picture timeline.png
+
+Mini-batches as the library takes them, and the same steps launched one by one: `busy` is the part of the time in which
+at least one kernel runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+from benchmarks.epochs import build, scaled
+from benchmarks.speed import Case
+from benchmarks.synthetic import SIZES
+from legnn.training import MiniBatch, matrix_products, training_precision
+
+STEPS = 24
+"""Steps that are profiled; the picture shows the last of them."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One kernel or copy on the GPU, in milliseconds from the first."""
+
+    stream: int
+    start: float
+    length: float
+    name: str
+
+
+def record(run: Callable[[], object]) -> list[Kernel]:
+    """The kernels that `run` launches, in order."""
+    with profile(activities=[ProfilerActivity.CUDA]) as seen:
+        run()
+        torch.cuda.synchronize()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace.json"
+        seen.export_chrome_trace(str(path))
+        events = json.loads(path.read_text())["traceEvents"]
+    found = [one for one in events if one.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")]
+    begin = min(one["ts"] for one in found)
+    kernels = [
+        Kernel(one["args"].get("stream", 0), (one["ts"] - begin) / 1e3, one["dur"] / 1e3, one["name"]) for one in found
+    ]
+    return sorted(kernels, key=lambda kernel: kernel.start)
+
+
+def busy(kernels: list[Kernel]) -> float:
+    """The part of the time, from the first kernel to the last, in which any kernel runs."""
+    covered, end = 0.0, 0.0
+    for kernel in kernels:
+        stop = kernel.start + kernel.length
+        covered += max(stop - max(end, kernel.start), 0.0)
+        end = max(end, stop)
+    return covered / end
+
+
+def steps_of(parts: MiniBatch, count: int) -> Callable[[], object]:
+    """An epoch of `count` steps."""
+    nodes = parts.task.train[: round(count * parts.batch / parts.objective.alpha)]
+
+    def run() -> None:
+        whole, parts.task = parts.task, replace(parts.task, train=nodes)
+        parts.train_epoch(2)
+        parts.task = whole
+
+    return run
+
+
+def draw(panels: dict[str, list[Kernel]], milliseconds: float, place: Path) -> None:
+    """The last `milliseconds` but a few steps of each, a row for each stream."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(len(panels), 1, figsize=(9, 1.5 * len(panels)), constrained_layout=True, sharex=True)
+    for axis, (title, kernels) in zip(axes, panels.items(), strict=True):
+        last = kernels[-1].start
+        begin = 0.6 * last
+        shown = [one for one in kernels if begin <= one.start < begin + milliseconds]
+        # the stream with the most work is the one that trains
+        weight: dict[int, float] = {}
+        for one in shown:
+            weight[one.stream] = weight.get(one.stream, 0.0) + one.length
+        rows = sorted(weight, key=lambda stream: -weight[stream])[:2]
+        for row, stream in enumerate(rows):
+            bars = [(one.start - begin, max(one.length, 0.01)) for one in shown if one.stream == stream]
+            axis.broken_barh(bars, (-row - 0.4, 0.8), facecolors=("#2f6fae", "#c8792b")[row], linewidth=0)
+        axis.set_yticks([0, -1][: len(rows)], ["training", "sampling"][: len(rows)])
+        axis.set(
+            title=f"{title}: a kernel runs {busy(kernels):.0%} of the time", xlim=(0, milliseconds), ylim=(-1.6, 0.6)
+        )
+    axes[-1].set_xlabel("ms")
+    figure.savefig(place, dpi=120)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Profile and print; draw if asked to."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", choices=tuple(SIZES), default="mag")
+    parser.add_argument("--scale", type=float, default=1.0, help="part of that size")
+    parser.add_argument("--backbone", default="sage", choices=("gcn", "sage", "gat"))
+    parser.add_argument("--precision", default="tf32", choices=("fp32", "tf32", "bf16"))
+    parser.add_argument("--batch", type=int, default=1024)
+    parser.add_argument("--fanout", default="15,10,5")
+    parser.add_argument("--lines", type=int, default=12, help="kernels to print")
+    parser.add_argument("--milliseconds", type=float, default=40.0, help="what the picture shows")
+    parser.add_argument("--picture", type=Path)
+    options = parser.parse_args(arguments)
+    options.device, options.features_on = "cuda", "cuda"
+    work = scaled(options.size, options.scale)
+    panels: dict[str, list[Kernel]] = {}
+    for title, chosen in (("launched one by one", {"pad": False}), ("captured", {})):
+        parts = build(work, Case("legnn", options.backbone, "enhanced"), options, **chosen)
+        with matrix_products(training_precision(options.precision, parts.device).products):
+            steps_of(parts, 16)()
+            kernels = panels[title] = record(steps_of(parts, STEPS))
+        length = kernels[-1].start + kernels[-1].length
+        print(f"{title}: {length / STEPS:.2f} ms a step, {len(kernels) // STEPS} kernels, busy {busy(kernels):.0%}")
+        total: dict[str, float] = {}
+        for kernel in kernels:
+            total[kernel.name] = total.get(kernel.name, 0.0) + kernel.length / STEPS
+        for name, spent in sorted(total.items(), key=lambda pair: -pair[1])[: options.lines]:
+            print(f"{spent:8.3f} ms  {name[:100]}")
+    if options.picture:
+        draw(panels, options.milliseconds, options.picture)
+
+
+if __name__ == "__main__":
+    main()
