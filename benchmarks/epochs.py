@@ -34,7 +34,7 @@ from legnn.graph import sample_label_graph
 from legnn.nn import LEGNN
 from legnn.training import MiniBatch, Objective, Task, make_adam, matrix_products, pin_in_place, training_precision
 
-_out = Console(markup=False, emoji=False, highlight=False, width=140)
+_out = Console(markup=False, emoji=False, highlight=False, width=200)
 
 
 def scaled(name: str, scale: float) -> Workload:

@@ -4,7 +4,8 @@
 
 The graph has ogbn-papers100M's shape: 100 million nodes of 128 features are 51 GB. Its edges are drawn at random,
 with hubs, and lie on the GPU. The same epochs are timed with the features in the GPU's memory, in pinned memory of the
-host, which the GPU reads by itself, and in memory that is not pinned, where the host gathers the rows of a batch.
+host, which the GPU reads by itself, with and without `--hot` of them, those of the nodes that are read most, on the GPU
+as well, and in memory that is not pinned, where the host gathers the rows of a batch.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -28,7 +30,7 @@ from legnn.ops.csr.adjacency import Adjacency
 from legnn.training import MiniBatch, Objective, Task, make_adam, matrix_products, pin_in_place, training_precision
 
 CLASSES = 172
-PLACES = ("GPU", "pinned host", "host")
+PLACES = ("GPU", "pinned host, some on the GPU", "pinned host", "host")
 
 
 def random_graph(nodes: int, degree: int, device: torch.device) -> Adjacency:
@@ -66,6 +68,13 @@ def make_task(x: torch.Tensor, degree: int, train: int, device: torch.device) ->
     )
 
 
+def copied_per_second(x: torch.Tensor, device: torch.device) -> float:
+    """Bytes of a large copy from the memory of `x`."""
+    part = x[: min(x.size(0), 4_000_000)]
+    part.to(device)
+    return part.nbytes / seconds(lambda: part.to(device), device)
+
+
 def make_batching(task: Task, options: argparse.Namespace) -> MiniBatch:
     """The library as `legnn train --batch` runs it."""
     device = task.y.device
@@ -99,6 +108,7 @@ def main(arguments: list[str] | None = None) -> list[Row]:
     parser.add_argument("--precision", default="tf32", choices=("fp32", "tf32", "bf16"))
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--places", nargs="+", default=PLACES, choices=PLACES)
+    parser.add_argument("--hot", type=float, default=0.2, help="part of the features that is kept on the GPU as well")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args(arguments)
@@ -118,7 +128,10 @@ def main(arguments: list[str] | None = None) -> list[Row]:
             begin = time.perf_counter()
             is_pinned = pin_in_place(x)
             print(f"pinned: {is_pinned}, in {time.perf_counter() - begin:.1f} s", flush=True)
-        task = Task(**{**task.__dict__, "x": x.to(device) if place == "GPU" else x})
+            print(f"a copy to the GPU: {copied_per_second(x, device) / 1e9:.1f} GB a second")
+        task = replace(task, x=x.to(device) if place == "GPU" else x, hot=None)
+        if place == PLACES[1]:
+            task = task.with_hot_rows(int(options.hot * x.nbytes))
         parts = make_batching(task, options)
         with matrix_products(training_precision(options.precision, device).products):
             # kernels are compiled and steps captured before the clock runs

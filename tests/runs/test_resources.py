@@ -11,10 +11,10 @@ from legnn.config import ResolvedSettings, Settings
 from legnn.datasets import load
 from legnn.errors import InputError
 from legnn.runs import resources
-from legnn.runs.resources import choose_batch, choose_storage, explain_out_of_memory
+from legnn.runs.resources import Storage, choose_batch, choose_storage, explain_out_of_memory
 from legnn.training.memory import Size, free_bytes, in_gib, total_bytes
 
-CPU = torch.device("cpu")
+CPU, GPU = torch.device("cpu"), torch.device("cuda")
 QUICK = {"epochs": 2, "hidden": 8, "layers": 2}
 
 
@@ -92,4 +92,24 @@ def test_the_estimate_grows_with_everything_it_depends_on():
 
 def test_on_a_cpu_the_graph_lies_in_its_memory():
     settings, data = resolved(batch=4)
-    assert choose_storage(settings, data, CPU) == (CPU, CPU)
+    assert choose_storage(settings, data, CPU) == Storage(CPU, CPU)
+
+
+@pytest.mark.parametrize(
+    ("free", "storage"),
+    [
+        (1.0, lambda size: Storage(GPU, GPU)),
+        (0.5, lambda size: Storage(GPU, CPU, hot_bytes=pytest.approx(size.graph_bytes / 2 - rest(size), abs=2))),
+        (0.001, lambda size: Storage(CPU, CPU)),
+    ],
+)
+def test_features_are_the_first_to_stay_in_the_hosts_memory(monkeypatch, free, storage):
+    settings, data = resolved(batch=4)
+    size = replace(resources.size_of(data, settings), features=10_000)
+    monkeypatch.setattr(resources, "size_of", lambda *_: size)
+    monkeypatch.setattr(resources, "free_bytes", lambda _: free * size.graph_bytes / resources.RESIDENT + 1)
+    assert choose_storage(settings, data, GPU) == storage(size)
+
+
+def rest(size: Size) -> int:
+    return size.graph_bytes - size.feature_bytes

@@ -18,17 +18,18 @@ CASES = [
 ]
 # in a step of one node one of the processes has no share of it
 CASES += [("gcn", "enhanced", 6, "separate"), ("gat", "concat", 1, "separate"), ("sage", "enhanced", 1, "joint")]
+CASES += [("gcn", "enhanced", 6, "padded"), ("gat", "enhanced", 1, "padded")]
 
 
 def measured(ranks) -> dict[str, torch.Tensor]:
     found = {}
-    for backbone, labels, batch, pseudo_steps in CASES:
+    for backbone, labels, batch, kind in CASES:
         model, task = make(labels, nodes=60, backbone=backbone)
-        parts = mini_batch(
-            model, task, batch, [3, 2], rule=AS_TRAIN, ranks=ranks, chunk_size=40, pseudo_steps=pseudo_steps
-        )
+        # padded as on a GPU, where processes exchange gradients after the step and not within it
+        options = {"pad": True} if kind == "padded" else {"rule": AS_TRAIN, "pseudo_steps": kind}
+        parts = mini_batch(model, task, batch, [3, 2], ranks=ranks, chunk_size=40, **options)
         step = parts.train_epoch(1)
-        name = f"{backbone} {labels} {batch} {pseudo_steps}"
+        name = f"{backbone} {labels} {batch} {kind}"
         for k, gradients in enumerate(parts.optimizer.seen):
             found |= {f"{name} step {k} {key}": value for key, value in gradients.items()}
         found |= {f"{name} {key}": torch.as_tensor(value) for key, value in step._asdict().items()}

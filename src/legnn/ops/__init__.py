@@ -15,7 +15,7 @@ over kernels), `numba_kernels.py` (CPU) and `triton_kernels.py` (CUDA). `legnn.o
 """
 
 from legnn.ops.attention import attend
-from legnn.ops.gather import gather_rows
+from legnn.ops.gather import HotRows, gather_rows
 from legnn.ops.norm_act_dropout import apply_norm_act_dropout, drop
 from legnn.ops.propagate import add_labels_, class_sum, label_gather, project_entries, propagate_messages
 from legnn.ops.types import AttentionConfig, AttentionOutput, LabelGraphLike, Scales
@@ -23,6 +23,7 @@ from legnn.ops.types import AttentionConfig, AttentionOutput, LabelGraphLike, Sc
 __all__ = [
     "AttentionConfig",
     "AttentionOutput",
+    "HotRows",
     "LabelGraphLike",
     "Scales",
     "add_labels_",

@@ -13,6 +13,7 @@ from legnn.ops.types import AttentionInputs, RealRows, RowTerms
 
 if TYPE_CHECKING:
     from legnn.ops.csr.adjacency import Adjacency
+    from legnn.ops.gather import HotRows
 
 
 class PropagateKernels(Protocol):
@@ -86,5 +87,8 @@ class NormActDropoutKernels(Protocol):
 class GatherKernels(Protocol):
     """Rows in the host's memory, read by a GPU."""
 
-    def gather_from_host(self, values: Tensor, rows: Tensor) -> Tensor:
-        """Returns the rows `[n, …]` of `values` `[M, …]`, contiguous and pinned, on the device of `rows` `[n]`."""
+    def gather_from_host(self, values: Tensor, rows: Tensor, hot: HotRows | None) -> Tensor:
+        """Returns the rows `[n, …]` of `values` `[M, …]`, contiguous and pinned, on the device of `rows` `[n]`.
+
+        Rows that are `hot` are read from the memory of that device.
+        """

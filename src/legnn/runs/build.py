@@ -92,15 +92,15 @@ def check_settings(settings: ResolvedSettings, graph: GraphData, card: DataCard)
 def make_task(settings: ResolvedSettings, graph: GraphData, device: torch.device) -> Task:
     """Returns the task on the devices where the graph is kept."""
     storage = choose_storage(settings, graph, device)
-    if storage.features != storage.graph:
-        pin_in_place(graph.x)
-    return Task.from_graph(
+    task = Task.from_graph(
         graph,
         storage.graph,
         features=storage.features,
         label_edges=settings.model.label_edges,
         candidates=settings.self_training.candidates,
     )
+    is_apart = storage.features != storage.graph and pin_in_place(graph.x)
+    return task.with_hot_rows(storage.hot_bytes) if is_apart else task
 
 
 def make_rule(model: Model, task: Task, settings: ResolvedSettings) -> SelfTrainingRule | None:

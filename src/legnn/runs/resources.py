@@ -88,12 +88,15 @@ class Storage(NamedTuple):
     graph: torch.device
     """Of edges, labels and splits: where batches are sampled."""
     features: torch.device
+    hot_bytes: int = 0
+    """Of features in the host's memory that are kept beside the graph as well."""
 
 
 def choose_storage(settings: ResolvedSettings, graph: GraphData, device: torch.device) -> Storage:
     """Returns where the graph is kept: on the device, or on the host where it would leave too little memory.
 
-    Features are most of it, and the first to stay on the host: a GPU reads those of a batch from there by itself.
+    Features are most of it, and the first to stay on the host: a GPU reads those of a batch from there by itself, but
+    for those that it reads most often, which fill the room that is left.
     """
     size, host = size_of(graph, settings), torch.device("cpu")
     if device.type == "cpu" or settings.train.batch == "full":
@@ -101,7 +104,8 @@ def choose_storage(settings: ResolvedSettings, graph: GraphData, device: torch.d
     room = RESIDENT * free_bytes(device)
     if size.graph_bytes <= room:
         return Storage(device, device)
-    return Storage(device if size.graph_bytes - size.feature_bytes <= room else host, host)
+    rest = int(room) - (size.graph_bytes - size.feature_bytes)
+    return Storage(device, host, rest) if rest >= 0 else Storage(host, host)
 
 
 COPIES = 5

@@ -162,7 +162,7 @@ class LayerWise:
     def inputs(self, nodes: Tensor) -> Tensor:
         """The inputs of `nodes` `[n]`, on the device."""
         node_type = None if self.task.node_type is None else gather_rows(self.task.node_type, nodes, self.device)
-        return self._staged.batch_inputs(gather_rows(self.task.x, nodes, self.device), self.dtype, node_type)
+        return self._staged.batch_inputs(self.task.rows(nodes, self.device), self.dtype, node_type)
 
     def _encode(self, graph: LabelGraph, needed: Tensor) -> tuple[Tensor, Tensor | None]:
         """`H_N⁰` `[M, D]` where it is needed, on the device of the graph, and `H_L⁰` `[C, D]`."""

@@ -20,9 +20,9 @@ from legnn.training.layer_wise import LayerWise
 from legnn.training.metrics import validation_metrics
 from legnn.training.objective import CandidateLogits
 from legnn.training.optimizer import reads_lr_from_device
-from legnn.training.padded_batches import PROBES, CapturedSteps, Padding
+from legnn.training.padded_batches import PROBES, CapturedSteps, Padding, Planned
 from legnn.training.protocols import Batching, Reduce, SelfTrainingRule, TrainMetrics, ValMetrics, require_staged
-from legnn.training.ranks import SINGLE_PROCESS, Ranks
+from legnn.training.ranks import SINGLE_PROCESS, GradientAverage, Ranks
 
 EPOCH_SEEDS = 1_000_003
 """Keeps the seeds of the epochs of one run apart from those of another."""
@@ -65,10 +65,13 @@ class MiniBatch(Batching):
         self.inference = LayerWise(
             self.model, self.task, self.device, self.dtype, chunk_size=self.chunk_size, ranks=self.ranks
         )
-        self._parallel = self.ranks.data_parallel(self.model)
         self._sums = EpochSums(self.device, self.ranks)
         self._confidence: float | Tensor = 0.0
-        self._padding = Padding(self._probe) if self._pads() else None
+        self._pads, self._planned = self._can_pad() if self.pad is None else self.pad, Planned()
+        # PyTorch's way to average gradients cannot be captured
+        self._parallel = self.model if self._pads else self.ranks.data_parallel(self.model)
+        shares = self._pads and self.ranks.world_size > 1
+        self._average = GradientAverage(self.model, self.ranks) if shares else None
         self.reset()
         # every epoch has a seed of its own: a resumed run needs no other state of the dropout
         self._seed = self.generator.initial_seed()
@@ -106,7 +109,7 @@ class MiniBatch(Batching):
         self._steps = CapturedSteps(self.device, enabled=self.cuda_graphs and reads_lr_from_device(self.optimizer))
 
     def _set_confidence(self, confidence: float) -> None:
-        if self._padding is None:
+        if not self._pads:
             self._confidence = confidence
         elif isinstance(self._confidence, Tensor):
             # where captured steps read it
@@ -114,12 +117,12 @@ class MiniBatch(Batching):
         else:
             self._confidence = torch.tensor(confidence, device=self.device)
 
-    def _pads(self) -> bool:
-        if self.pad is not None:
-            return self.pad
+    def _can_pad(self) -> bool:
         has_kernels = self.device.type == "cuda" and kernels_for_device(self.device) is not None
         bounded = None not in self.fanouts
-        return has_kernels and bounded and require_staged(self.model).takes_padding and self.ranks.world_size == 1
+        # what processes exchange in the middle of a step is not captured
+        exchanges = self.ranks.world_size > 1 and self.objective.rule is not None
+        return has_kernels and bounded and require_staged(self.model).takes_padding and not exchanges
 
     def _probe(self, num_predicted: int, num_candidates: int) -> Iterator[SampledLabelGraph]:
         """Samples like those of the steps, from which their sizes are planned."""
@@ -145,7 +148,9 @@ class MiniBatch(Batching):
 
     def _batches(self, graph: LabelGraph, predicted: Tensor, candidates: Tensor, steps: int) -> Iterator[Batch]:
         hides = self.objective.shows_predicted
-        sampler = BatchSampler(self.inference, self.fanouts, self.generator, self.ranks, hides, self._padding)
+        # not kept: it refers to this object, and a cycle is freed late
+        padding = Padding(self._probe, self._planned) if self._pads else None
+        sampler = BatchSampler(self.inference, self.fanouts, self.generator, self.ranks, hides, padding)
         return sampler.batches(graph, predicted, candidates, steps)
 
     def _train(self, graph: LabelGraph, predicted: Tensor, steps: int, candidates: Tensor | None = None) -> None:
@@ -159,6 +164,9 @@ class MiniBatch(Batching):
                 self._steps.run(batch, take)
             else:
                 take(batch)
+            if self._average is not None:
+                self._average.exchange()
+                self.optimizer.step()
 
     def _take_step(self, batch: Batch, *, has_candidates: bool) -> Tensor:
         """One step; returns its loss."""
@@ -214,4 +222,8 @@ class MiniBatch(Batching):
 
     def _step(self, loss: Tensor) -> None:
         loss.backward()
-        self.optimizer.step()
+        if self._average is None:
+            self.optimizer.step()
+        else:
+            # the rest of the step follows when all processes are here
+            self._average.collect()

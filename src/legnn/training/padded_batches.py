@@ -32,12 +32,15 @@ Probe = Callable[[int, int], Iterable[SampledLabelGraph]]
 """Samples of so many predicted nodes and candidates, always the same ones."""
 
 
-class Padding:
-    """The sizes to which the samples of a run are padded."""
+Planned = dict[tuple[int, int], list[SampleSizes]]
+"""Sizes by the numbers of predicted nodes and candidates, from the smallest."""
 
-    def __init__(self, probe: Probe) -> None:
-        self._probe = probe
-        self._planned: dict[tuple[int, int], list[SampleSizes]] = {}
+
+class Padding:
+    """Pads the samples of a run to `planned` sizes, to which it adds as they are needed."""
+
+    def __init__(self, probe: Probe, planned: Planned) -> None:
+        self._probe, self._planned = probe, planned
 
     def pad(self, sample: SampledLabelGraph, num_predicted: int, num_candidates: int) -> SampledLabelGraph:
         """Returns the sample padded to the first planned sizes that hold it, or as it is."""

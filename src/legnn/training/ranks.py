@@ -80,6 +80,37 @@ class Ranks:
 SINGLE_PROCESS = Ranks()
 
 
+class GradientAverage:
+    """The gradients of a model in one tensor, averaged over all processes in one exchange.
+
+    `collect` can be captured in a CUDA graph, and `exchange` follows it; `DistributedDataParallel` exchanges within
+    the backward pass.
+    """
+
+    def __init__(self, model: Model, ranks: Ranks) -> None:
+        self.ranks = ranks
+        self._parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        sizes = [parameter.numel() for parameter in self._parameters]
+        self._all = torch.zeros(sum(sizes), device=self._parameters[0].device)
+        self._parts = [
+            part.view_as(parameter) for part, parameter in zip(self._all.split(sizes), self._parameters, strict=True)
+        ]
+
+    def collect(self) -> None:
+        """Copies the gradients of this process; one that a parameter has not is zero."""
+        for part, parameter in zip(self._parts, self._parameters, strict=True):
+            if parameter.grad is None:
+                part.zero_()
+            else:
+                part.copy_(parameter.grad)
+
+    def exchange(self) -> None:
+        """Gives every parameter the average of its gradients."""
+        self.ranks.all_reduce(self._all).div_(self.ranks.world_size)
+        for parameter, part in zip(self._parameters, self._parts, strict=True):
+            parameter.grad = part
+
+
 def under_torchrun() -> bool:
     """Whether `torchrun` started this process."""
     return dist.is_torchelastic_launched()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -11,9 +11,12 @@ from torch import Tensor
 
 from legnn.data import GraphData
 from legnn.graph import LabelGraph
+from legnn.ops import HotRows, gather_rows
 
 Candidates = Literal["unlabeled", "unsplit"]
 """Nodes that may get a pseudo label: every node but the training nodes, or only nodes in no split."""
+
+EDGES_AT_A_TIME = 2**27
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +38,8 @@ class Task:
     """`[M]` where nodes are of several types."""
     targets: Tensor | None = None
     """`[n]` nodes of the one of these types that is predicted."""
+    hot: HotRows | None = None
+    """Rows of `x` on the device of the graph, where `x` is in the host's memory."""
 
     @classmethod
     def from_graph(
@@ -76,6 +81,21 @@ class Task:
             node_type=node_type,
             targets=moved(graph.target_index),
         )
+
+    def with_hot_rows(self, size: int) -> Task:
+        """Returns the task with `size` bytes of `x` on the device of the graph: of the nodes that most edges leave."""
+        number = min(size // max(self.x[:1].nbytes, 1), self.x.size(0))
+        if number == 0:
+            return self
+        count = torch.zeros(self.x.size(0), dtype=torch.int32, device=self.y.device)
+        for sources in self.graph.adjacency.col.split(EDGES_AT_A_TIME):
+            # sums of integers are exact in any order
+            count.index_add_(0, sources, torch.ones_like(sources, dtype=torch.int32))
+        return replace(self, hot=HotRows.of(self.x, count, number))
+
+    def rows(self, nodes: Tensor, device: torch.device) -> Tensor:
+        """The features of `nodes` `[n]`, on `device`."""
+        return gather_rows(self.x, nodes, device, self.hot)
 
     @cached_property
     def val_y(self) -> Tensor:

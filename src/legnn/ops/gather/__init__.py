@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
 from legnn.ops import select
 
 
-def gather_rows(values: Tensor, rows: Tensor, device: torch.device) -> Tensor:
+class HotRows(NamedTuple):
+    """The rows of a matrix in the host's memory that are read most often, in the memory of the GPU."""
+
+    values: Tensor
+    """`[H, …]`."""
+    place: Tensor
+    """`[M]` int32: where a row is in `values`, -1 if it is not."""
+
+    @classmethod
+    def of(cls, values: Tensor, count: Tensor, size: int) -> HotRows:
+        """Copies the `size` rows of `values` `[M, …]` with the largest `count` `[M]` to the device of `count`."""
+        rows = count.topk(size, sorted=False).indices.sort().values
+        place = torch.full((values.size(0),), -1, dtype=torch.int32, device=count.device)
+        place[rows] = torch.arange(size, dtype=torch.int32, device=count.device)
+        return cls(gather_rows(values, rows, count.device), place)
+
+
+def gather_rows(values: Tensor, rows: Tensor, device: torch.device, hot: HotRows | None = None) -> Tensor:
     """Returns the rows `[n, …]` of `values` `[M, …]` on `device`, for `rows` `[n]` on any device.
 
-    From pinned memory of the host a GPU reads the rows over the bus by itself. From other memory the host gathers them,
-    with all its threads, into pinned memory, from which the copy runs beside what the device is doing.
+    From pinned memory of the host a GPU reads the rows over the bus by itself, but for those that are `hot`. From other
+    memory the host gathers them, with all its threads, into pinned memory, from which the copy runs beside what the
+    device is doing.
     """
     # not by comparing devices: `cuda` and `cuda:0` differ
     if values.device.type == device.type:
         return values.index_select(0, rows.to(values.device))
     kernels = select.kernels_for_device(device)
     if kernels is select.TRITON and values.is_contiguous() and values.is_pinned():
-        return kernels.gather.gather_from_host(values, rows.to(device))
+        return kernels.gather.gather_from_host(values, rows.to(device), hot)
     return values.index_select(0, rows.to(values.device)).pin_memory().to(device, non_blocking=True)

@@ -11,6 +11,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from legnn.ops.gather import HotRows
+
 ROWS = 8
 """Rows of a program."""
 BLOCK = 128
@@ -18,23 +20,35 @@ BLOCK = 128
 
 
 @triton.jit
-def _gather(values, rows, out, count, COLUMNS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
-    place = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
-    inside = place < count
-    row = tl.load(rows + place, mask=inside, other=0).to(tl.int64)
+def _gather(
+    values, hot, place, rows, out, count,
+    COLUMNS: tl.constexpr, HOT: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    to = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    inside = to < count
+    row = tl.load(rows + to, mask=inside, other=0).to(tl.int64)
+    on_host = inside
+    if HOT:
+        hot_row = tl.load(place + row, mask=inside, other=-1).to(tl.int64)
+        is_hot = hot_row >= 0
+        on_host = inside & (hot_row < 0)
     for start in range(0, COLUMNS, BLOCK):
         column = start + tl.arange(0, BLOCK)
-        mask = inside[:, None] & (column < COLUMNS)[None, :]
-        value = tl.load(values + row[:, None] * COLUMNS + column[None, :], mask=mask)
-        tl.store(out + place[:, None] * COLUMNS + column[None, :], value, mask=mask)
+        there = (column < COLUMNS)[None, :]
+        value = tl.load(values + row[:, None] * COLUMNS + column[None, :], mask=on_host[:, None] & there, other=0)
+        if HOT:
+            near = is_hot[:, None] & there
+            value = tl.where(near, tl.load(hot + hot_row[:, None] * COLUMNS + column[None, :], mask=near), value)
+        tl.store(out + to[:, None] * COLUMNS + column[None, :], value, mask=inside[:, None] & there)
 
 
-def gather_from_host(values: Tensor, rows: Tensor) -> Tensor:
-    """Returns the rows `[n, …]` of `values` `[M, …]`, contiguous and pinned, on the device of `rows` `[n]`."""
+def gather_from_host(values: Tensor, rows: Tensor, hot: HotRows | None) -> Tensor:
+    """See `GatherKernels`."""
     out = torch.empty(rows.numel(), *values.shape[1:], dtype=values.dtype, device=rows.device)
     if out.numel():
-        columns = out.numel() // rows.numel()
+        near, place = hot or (None, None)
         _gather[(triton.cdiv(rows.numel(), ROWS),)](
-            values, rows, out, rows.numel(), COLUMNS=columns, ROWS=ROWS, BLOCK=BLOCK, num_warps=4
-        )
+            values, near, place, rows, out, rows.numel(),
+            COLUMNS=out.numel() // rows.numel(), HOT=hot is not None, ROWS=ROWS, BLOCK=BLOCK, num_warps=4,
+        )  # fmt: skip
     return out

@@ -1,0 +1,62 @@
+"""Rows in the host's memory, read by a GPU."""
+
+import pytest
+import torch
+
+from legnn.ops import HotRows, gather_rows
+from legnn.ops.gather.triton_kernels import gather_from_host
+from legnn.training import pin_in_place
+
+GPU = torch.cuda.is_available()
+CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize("shape", [(50, 3), (50, 128), (50, 130), (50,)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64])
+@pytest.mark.parametrize("hot", [0, 7, 50])
+@pytest.mark.skipif(GPU, reason="in Triton's interpreter, where all memory is the host's")
+def test_gathered_rows_are_those_of_the_matrix(shape, dtype, hot):
+    generator = torch.Generator().manual_seed(0)
+    values = torch.randint(-100, 100, shape, generator=generator).to(dtype)
+    count = torch.rand(50, generator=generator)
+    near = HotRows.of(values, count, hot) if hot else None
+    rows = torch.randint(50, (33,), generator=generator)
+    assert torch.equal(gather_from_host(values, rows, near), values[rows])
+    assert gather_from_host(values, rows[:0], near).shape == (0, *shape[1:])
+
+
+def test_hot_rows_are_those_with_the_largest_count():
+    values, count = torch.arange(40.0).view(10, 4), torch.tensor([3, 1, 9, 9, 0, 5, 2, 8, 1, 1])
+    hot = HotRows.of(values, count, 4)
+    assert torch.equal(hot.values, values[[2, 3, 5, 7]])
+    assert hot.place.tolist() == [-1, -1, 0, 1, -1, 2, -1, 3, -1, -1]
+
+
+def test_on_one_device_rows_are_selected():
+    values = torch.randn(9, 4)
+    assert torch.equal(gather_rows(values, torch.tensor([3, 3, 0]), CPU), values[[3, 3, 0]])
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not GPU, reason="needs a GPU")
+@pytest.mark.parametrize("hot", [0, 200])
+def test_a_gpu_reads_pinned_memory_of_the_host(hot):
+    device = torch.device("cuda")
+    values = torch.randn(1000, 100)
+    rows = torch.randint(1000, (5000,), device=device)
+    assert torch.equal(gather_rows(values, rows, device).cpu(), values[rows.cpu()])
+    assert pin_in_place(values)
+    assert values.is_pinned()
+    near = HotRows.of(values, torch.rand(1000, device=device), hot) if hot else None
+    if near is not None:
+        # from the GPU's own memory, not from the host's
+        near.values.add_(1)
+    found = gather_rows(values, rows, device, near).cpu()
+    wanted = values[rows.cpu()]
+    if near is not None:
+        wanted = wanted + (near.place[rows] >= 0).cpu()[:, None]
+    assert torch.equal(found, wanted)
+    again = values.data_ptr()
+    del values
+    # the memory can be pinned again once its tensor is gone
+    assert int(torch.cuda.cudart().cudaHostUnregister(again)) != 0

@@ -1,0 +1,217 @@
+"""Mini-batches padded to fixed sizes, and their steps as CUDA graphs."""
+
+import gc
+import weakref
+
+import pytest
+import torch
+from tests.graphs import small_data
+from tests.training.mini_batches import CPU, NoStep, make, mini_batch
+
+from legnn.config import SelfTrainingSettings
+from legnn.datasets import load
+from legnn.graph.padding import SampleSizes
+from legnn.training import ASTrain, Task, Trainer, make_adam, pin_in_place
+from legnn.training.batches import tensors_of
+from legnn.training.padded_batches import ROOM, Padding
+
+GPU = torch.device("cuda")
+
+
+def on_a_gpu(test):
+    skip = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+    return pytest.mark.gpu(skip(test))
+
+
+AS_TRAIN = ASTrain(SelfTrainingSettings(threshold=0.34, delta=0.1))
+
+
+def test_an_epoch_of_padded_batches_has_the_gradients_of_one_without_padding():
+    found = []
+    for pad in (False, True):
+        model, task = make("enhanced", nodes=200, norm="batch")
+        parts = mini_batch(model, task, 16, [4, 3], rule=AS_TRAIN, pad=pad)
+        padded = [batch.is_padded for batch in parts._batches(task.show(task.train[20:]), *seeds(task), 1)]
+        assert padded == [pad]
+        found.append((parts.train_epoch(1), parts.optimizer.seen))
+    (metrics, gradients), (other_metrics, other_gradients) = found
+    assert len(gradients) == len(other_gradients) > 1
+    for one, other in zip(gradients, other_gradients, strict=True):
+        for name, value in one.items():
+            torch.testing.assert_close(other[name], value, rtol=1e-4, atol=1e-6, msg=name)
+    for one, other in zip(metrics, other_metrics, strict=True):
+        torch.testing.assert_close(other, one, rtol=1e-5, atol=1e-6)
+
+
+def seeds(task: Task) -> tuple[torch.Tensor, torch.Tensor]:
+    return task.train[:10], task.candidates[:4]
+
+
+def test_sizes_do_not_depend_on_what_was_drawn_before():
+    plans = []
+    for epochs in (0, 3):
+        model, task = make("enhanced", nodes=200)
+        parts = mini_batch(model, task, 16, [4, 3], pad=True)
+        for epoch in range(epochs):
+            parts.train_epoch(epoch + 1)
+        planned = {}
+        padding = Padding(parts._probe, planned)
+        padding._plan(16, 0)
+        plans.append(planned)
+        drawn = next(iter(parts._batches(task.show(task.train[20:]), *seeds(task), 1)))
+        assert drawn.is_padded
+    assert plans[0] == plans[1]
+    assert [len(sizes) for sizes in plans[0].values()] == [len(ROOM)]
+
+
+def test_a_batch_that_no_planned_size_holds_is_not_padded():
+    model, task = make("enhanced", nodes=200, norm="batch")
+    parts = mini_batch(model, task, 16, [4, 3], pad=True)
+    none = SampleSizes.above([SampleSizes(tuple(one._replace(added=0) for one in sizes(parts).blocks), 1)], 1.0)
+    small = none._replace(blocks=tuple(block._replace(edges=1) for block in none.blocks))
+    parts._planned[32, 32] = [small]
+    batch = next(iter(parts._batches(task.show(task.train[20:]), *seeds(task), 1)))
+    assert not batch.is_padded
+
+
+def sizes(parts) -> SampleSizes:
+    return SampleSizes.of(next(iter(parts._probe(10, 4))))
+
+
+def test_the_shapes_of_an_epoch_are_few():
+    model, task = make("enhanced", nodes=400)
+    parts = mini_batch(model, task, 16, [4, 3], pad=True)
+    shapes = set()
+    for batch in parts._batches(task.show(task.train[100:]), task.train[:100], task.train[:0], 7):
+        shapes.add(tuple(tensor.shape for tensor in tensors_of(batch)))
+    # 100 nodes in 7 batches: of 14 and of 15
+    assert len(shapes) == 2
+
+
+def test_padded_mini_batches_are_freed_as_soon_as_nobody_holds_them():
+    model, task = make("enhanced", nodes=60)
+    parts = mini_batch(model, task, 8, [3, 2], pad=True)
+    parts.train_epoch(1)
+    held = weakref.ref(parts)
+    gc.collect()
+    gc.disable()
+    try:
+        del parts
+        assert held() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("options", [{"backbone": "gatv2"}, {"backbone": "gin"}])
+def test_a_model_that_may_synchronize_is_not_padded(options):
+    assert not make("enhanced", **options)[0].takes_padding
+
+
+# -- on a GPU ------------------------------------------------------------------------------------------------------
+
+
+def trainer(cuda_graphs: bool, *, rule=None, epochs: int = 4, nodes: int = 300, selection: bool = True, **options):
+    model, task = make(nodes=nodes, norm="batch", dropout=0.5, **options)
+    task = on_gpu(nodes)
+    model = model.to(GPU)
+    parts = mini_batch(
+        model, task, 16, [4, 3], make_adam(model.parameter_groups(0.01), 0.01), rule=rule, cuda_graphs=cuda_graphs
+    )
+    parts.objective = type(parts.objective)(alpha=0.5, uses_labels=model.uses_labels, rule=rule, selection=selection)
+    return Trainer(parts, lr=0.01, epochs=epochs, patience=100)
+
+
+def on_gpu(nodes: int) -> Task:
+    return Task.from_graph(load(small_data(nodes)), GPU)
+
+
+def course(run: Trainer) -> tuple[list, dict[str, torch.Tensor]]:
+    logs = []
+    run.fit(lambda log: logs.append(log))
+    return logs, {name: value.detach().cpu().clone() for name, value in run.state()[0].items()}
+
+
+KINDS = [
+    {"backbone": "gcn"},
+    {"backbone": "sage"},
+    {"backbone": "gat"},
+    {"backbone": "gcnii"},
+    {"labels": "vanilla"},
+    {"labels": "concat"},
+    {"labels": "addition"},
+    {"label_features": "class-mean"},
+    {"rule": AS_TRAIN},
+    {"rule": AS_TRAIN, "backbone": "gat"},
+    {"selection": False},
+    {"normalize": "joint"},
+]
+
+
+@on_a_gpu
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(map(str, kind)))
+def test_captured_steps_give_the_same_run_to_the_bit(kind):
+    captured, plain = trainer(True, **kind), trainer(False, **kind)
+    logs, state = course(captured)
+    other_logs, other_state = course(plain)
+    assert logs == other_logs
+    assert [name for name, value in state.items() if not torch.equal(value, other_state[name])] == []
+
+
+@on_a_gpu
+def test_steps_are_captured_once_for_each_size():
+    run = trainer(True)
+    for _ in range(3):
+        run.train_epoch()
+    steps = run.batching._steps
+    assert 1 <= len(steps._captured) <= 4
+    assert all(one.replay._graph is not None for one in steps._captured.values())
+    before = set(steps._captured)
+    run.train_epoch()
+    assert set(steps._captured) == before
+
+
+@on_a_gpu
+def test_a_resumed_run_is_padded_and_goes_on_as_the_first_did():
+    whole = trainer(True, epochs=6)
+    logs, state = course(whole)
+    first = trainer(True, epochs=6)
+    first.fit(lambda log: log.epoch == 3)
+    tensors, meta = first.state()
+    kept = {name: value.detach().cpu().clone() for name, value in tensors.items()}
+    again = trainer(True, epochs=6)
+    again.load_state({name: value.to(GPU) if "random" not in name else value for name, value in kept.items()}, meta)
+    rest, other = course(again)
+    assert rest == logs[3:]
+    # the state of PyTorch's own generator is not what a resumed run of mini-batches reads
+    read = [name for name in state if not name.startswith("random/c")]
+    assert [name for name in read if not torch.equal(state[name], other[name])] == []
+
+
+@on_a_gpu
+def test_features_in_the_hosts_memory_give_the_same_run_to_the_bit():
+    found = []
+    for place in ("device", "pinned", "hot", "host"):
+        run = trainer(True)
+        task = run.batching.task
+        x = task.x.cpu()
+        if place != "device":
+            changed = Task(**{**task.__dict__, "x": x})
+            if place in ("pinned", "hot"):
+                assert pin_in_place(x)
+            if place == "hot":
+                changed = changed.with_hot_rows(x.nbytes // 3)
+                assert changed.hot is not None
+            run.batching.task = run.batching.inference.task = changed
+        logs = []
+        for _ in range(3):
+            logs.append([float(value) for value in run.train_epoch()])
+        found.append(logs)
+    assert found[0] == found[1] == found[2] == found[3]
+
+
+def test_no_step_of_the_optimizer_is_lost():
+    model, task = make("enhanced", nodes=100)
+    parts = mini_batch(model, task, 8, [3, 2], NoStep(model), pad=True)
+    parts.train_epoch(1)
+    assert len(parts.optimizer.seen) == -(-(len(task.train) // 2) // 8)
+    assert parts.device == CPU
