@@ -1,5 +1,6 @@
 """Rows in the host's memory, read by a GPU."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -42,7 +43,8 @@ def test_on_one_device_rows_are_selected():
 @pytest.mark.parametrize("hot", [0, 200])
 def test_a_gpu_reads_pinned_memory_of_the_host(hot):
     device = torch.device("cuda")
-    values = torch.randn(1000, 100)
+    array = np.random.default_rng(0).random((1000, 100), np.float32)
+    values = torch.from_numpy(array)
     rows = torch.randint(1000, (5000,), device=device)
     assert torch.equal(gather_rows(values, rows, device).cpu(), values[rows.cpu()])
     assert pin_in_place(values)
@@ -56,7 +58,20 @@ def test_a_gpu_reads_pinned_memory_of_the_host(hot):
     if near is not None:
         wanted = wanted + (near.place[rows] >= 0).cpu()[:, None]
     assert torch.equal(found, wanted)
-    again = values.data_ptr()
     del values
-    # the memory can be pinned again once its tensor is gone
-    assert int(torch.cuda.cudart().cudaHostUnregister(again)) != 0
+    again = torch.from_numpy(array)
+    # the memory is given back with the tensor that it was pinned for
+    assert not again.is_pinned()
+    assert pin_in_place(again)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not GPU, reason="needs a GPU")
+def test_memory_that_cannot_be_pinned_is_left_alone():
+    array = np.zeros((100, 10), np.float32)
+    one, other = torch.from_numpy(array), torch.from_numpy(array)
+    assert pin_in_place(one)
+    # pinned already
+    assert not pin_in_place(other)
+    assert float(torch.ones(3, device="cuda").sum()) == 3
+    assert not pin_in_place(torch.zeros(10, 10).T[:5])

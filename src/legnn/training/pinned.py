@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from contextlib import suppress
 
 import torch
 from torch import Tensor
@@ -21,6 +22,9 @@ def pin_in_place(values: Tensor) -> bool:
         return False
     runtime, address = torch.cuda.cudart(), values.data_ptr()
     if int(runtime.cudaHostRegister(address, size, 0)) != 0:
+        # the next launch of a kernel would report the error as its own
+        with suppress(RuntimeError):
+            torch.ones(1, device="cuda")
         return False
     weakref.finalize(values, runtime.cudaHostUnregister, address)
     return True
