@@ -25,7 +25,8 @@ def prefetch(items: Iterable[T], device: torch.device, tensors: Callable[[T], It
     if device.type != "cuda":
         yield from items
         return
-    stream, iterator = torch.cuda.Stream(device), iter(items)
+    # its short kernels, whose sizes a thread waits for, go before the long ones of training
+    stream, iterator = torch.cuda.Stream(device, priority=-1), iter(items)
     stream.wait_stream(torch.cuda.current_stream(device))
 
     def prepare() -> tuple[T | None, torch.cuda.Event]:
