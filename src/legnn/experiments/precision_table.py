@@ -38,8 +38,8 @@ def precisions(plan: Plan) -> Report:
         "paired t-test, adjusted by Holm's rule for the number of rows of a way of using labels; * marks "
         f"p < {LEVEL}.",
         "Over data sets each counts once, with the mean of its seeds; the interval is that of Student's t, and "
-        f"Wilcoxon's signed-rank test asks whether {other} is worse or better more often than not. `{ALL}`: the mean of "
-        "all ways of using labels on a data set.",
+        f"Wilcoxon's signed-rank test asks whether {other} is worse or better more often than not. `{ALL}`: the mean "
+        "of all ways of using labels on a data set.",
     ]
     if plan.request.beside:
         notes.append(f"With the rows of {', '.join(map(str, plan.request.beside))}.")
