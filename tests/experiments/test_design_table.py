@@ -215,5 +215,5 @@ def test_a_file_that_is_no_report_is_refused_in_one_sentence(plan, tmp_path):
         replace(plan.request, beside=(tmp_path / "nowhere.csv",))
     other = tmp_path / "other.csv"
     other.write_text("a,b\n1,2\n")
-    with pytest.raises(InputError, match="is no report of designs: it has no column"):
+    with pytest.raises(InputError, match="is no report of scores: it has no column"):
         designs(Plan(plan.experiment, replace(plan.request, beside=(other,))))

@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 from tests.graphs import small_data, table_folder
 
-from legnn.experiments import EXPERIMENTS, Plan, Request
+from legnn.errors import InputError
+from legnn.experiments import EXPERIMENTS, Plan, Request, variants
 from legnn.experiments.paper_values import DATA_SETS, HOMOPHILY
 from legnn.experiments.reports import write_report
 from legnn.experiments.scores import run_rows
@@ -73,6 +74,55 @@ def test_means_and_differences_are_those_of_the_run_folders(folder):
     assert report.tables["Test accuracy"]["LEGNN"][0].startswith(f"{mean:.4f} ± ")
     differences = report.tables["Difference of accuracy to vanilla, paired over seeds"].set_index("method")
     assert float(differences.loc["LEGNN", "difference"]) == pytest.approx(mean - base, abs=6e-5)
+
+
+@pytest.fixture
+def on_the_cpu(monkeypatch):
+    """`precision` with fp32 in the place of TF32, which needs a GPU."""
+    there = [
+        one._replace(
+            name=one.name.replace("tf32", "fp32"),
+            settings={name: "fp32" if value == "tf32" else value for name, value in one.settings.items()},
+        )
+        for one in variants.PRECISION
+    ]
+    monkeypatch.setattr(variants, "PRECISION", tuple(there))
+
+
+def test_precisions_are_compared_for_every_way_of_using_labels(folder, on_the_cpu):
+    plan, report = made(folder, "precision")
+    rows = run_rows(plan)
+    usages = ["vanilla", "concat", "addition", "LEGNN", "LEGNN + AS-Train"]
+    means = rows.groupby("method")["test_accuracy"].mean()
+    table = report.tables["Test accuracy"].set_index("labels")
+    assert list(table.index) == usages
+    over = report.tables["Difference of test accuracy over data sets, bf16 − fp32"].set_index("labels")
+    assert list(over.index) == [*usages, "all"]
+    gains = [means[f"{usage}, bf16"] - means[f"{usage}, fp32"] for usage in usages]
+    for usage, gain in zip(usages, gains, strict=True):
+        assert float(table.loc[usage, "difference"]) == pytest.approx(gain, abs=6e-5)
+        assert float(over.loc[usage, "difference"]) == pytest.approx(gain, abs=6e-5)
+    assert float(over.loc["all", "difference"]) == pytest.approx(np.mean(gains), abs=6e-5)
+
+
+def test_precisions_of_an_earlier_report_count_as_further_data_sets(folder, on_the_cpu, tmp_path):
+    _, report = made(folder, "precision")
+    earlier = tmp_path / "earlier.csv"
+    report.values.assign(data="another").to_csv(earlier, index=False)
+    _, both = made(folder, "precision", beside=(earlier,))
+    for name, alone in report.tables.items():
+        if name.startswith("Test"):
+            assert list(both.tables[name]["data"].unique()) == ["another", folder.name]
+            continue
+        found = both.tables[name]
+        assert list(found["difference"]) == list(alone["difference"]), "the same figures twice"
+        assert all(won.endswith("of 2") for won in found["data sets won"])
+        # two equal differences leave no doubt
+        first, last = found["95 % interval"][0].split(" to ")
+        assert first == last == found["difference"][0]
+    report.values.drop(columns="group").to_csv(earlier, index=False)
+    with pytest.raises(InputError, match="is no report of scores: it has no column 'group'"):
+        made(folder, "precision", beside=(earlier,))
 
 
 def test_without_selection_a_training_node_sees_its_own_label(folder):

@@ -8,9 +8,17 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import ttest_1samp, ttest_rel
+from scipy.stats import ttest_1samp, ttest_rel, wilcoxon
 
-from legnn.experiments.scores import groups, holm, mean_std, mean_table, paired_differences, pooled_differences
+from legnn.experiments.scores import (
+    groups,
+    holm,
+    mean_difference,
+    mean_std,
+    mean_table,
+    paired_differences,
+    pooled_differences,
+)
 
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=8)
 
@@ -106,3 +114,23 @@ def test_groups_keep_the_order_of_the_rows():
     rows = pd.DataFrame({"a": ["z", "b", "z"], "v": [1.0, 2.0, 3.0]})
     assert [key for key, _ in groups(rows, "a")] == [("z",), ("b",)]
     assert mean_table(rows, ["a"], {"V": "v"})["V"].tolist() == [mean_std([1.0, 3.0]), "2.0000"]
+
+
+def test_the_interval_of_a_mean_difference_is_that_of_the_t_test():
+    """It excludes zero where the t-test says p < 0.05, and only there."""
+    generator = np.random.default_rng(0)
+    for shift in (0.0, 0.004, 0.01):
+        gains = pd.Series(generator.normal(shift, 0.01, 15))
+        found = mean_difference(gains)
+        low, high = map(float, found["95 % interval"].split(" to "))
+        assert (low > 0 or high < 0) == (ttest_1samp(gains, 0).pvalue < 0.05)
+        assert float(found["difference"]) == pytest.approx((low + high) / 2, abs=1e-4)
+        assert found["p (Wilcoxon)"] == f"{wilcoxon(gains).pvalue:.3f}"
+        assert found["data sets won"] == f"{(gains > 0).sum()} of 15"
+
+
+def test_a_mean_difference_of_one_data_set_has_no_interval():
+    assert mean_difference(pd.Series([0.01])) == {
+        "difference": "+0.0100", "95 % interval": "", "data sets won": "1 of 1", "p (Wilcoxon)": "",
+    }  # fmt: skip
+    assert mean_difference(pd.Series([], dtype=float))["difference"] == ""

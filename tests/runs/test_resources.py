@@ -11,7 +11,7 @@ from legnn.config import ResolvedSettings, Settings
 from legnn.datasets import load
 from legnn.errors import InputError
 from legnn.runs import resources
-from legnn.runs.resources import Storage, choose_batch, choose_storage, explain_out_of_memory
+from legnn.runs.resources import Storage, choose_batch, choose_precision, choose_storage, explain_out_of_memory
 from legnn.training.memory import Size, free_bytes, in_gib, total_bytes
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
@@ -45,6 +45,41 @@ def test_what_the_user_says_is_not_chosen_again(monkeypatch, batch):
     settings, note = choose_batch(*resolved(batch=batch), CPU)
     assert settings.train.batch == batch
     assert note is None
+
+
+# -- precision = auto ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def ampere(monkeypatch):
+    """A GPU that multiplies in bf16."""
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (8, 0))
+    return torch.device("cuda")
+
+
+@pytest.mark.parametrize("as_train", [False, True])
+@pytest.mark.parametrize("labels", ["vanilla", "concat", "addition", "enhanced"])
+def test_auto_is_bf16_on_a_gpu_and_says_so(ampere, labels, as_train):
+    settings, note = choose_precision(resolved(backbone="gcn", labels=labels, as_train=as_train)[0], ampere)
+    assert settings.train.precision == "bf16"
+    assert note.startswith("precision bf16 (auto)")
+
+
+def test_auto_stays_where_bf16_is_slow_or_was_not_compared(ampere, monkeypatch):
+    auto = resolved(backbone="gcn")[0]
+    assert choose_precision(auto, CPU) == (auto, None)
+    other = resolved(backbone="gat")[0]
+    assert choose_precision(other, ampere) == (other, None)
+    model = resolved(architecture="jknet")[0]
+    assert choose_precision(model, ampere) == (model, None)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (7, 5))
+    assert choose_precision(auto, ampere) == (auto, None)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "tf32", "bf16"])
+def test_a_precision_that_is_given_is_not_chosen_again(ampere, precision):
+    settings = resolved(precision=precision)[0]
+    assert choose_precision(settings, ampere) == (settings, None)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import torch
 from tests.training.test_no_leak import folds_of, task_and_model
 
 from legnn.training import Inference, LayerWise
-from legnn.training.inference import class_and_confidence, to_probabilities
+from legnn.training.inference import class_and_confidence, to_probabilities, top_classes
 
 CPU = torch.device("cpu")
 
@@ -72,3 +72,35 @@ def test_a_model_that_sees_no_labels_is_computed_once_for_all_folds():
     plain = inference("vanilla")
     plain.predict()
     assert plain.predictor.passes == 1
+
+
+@pytest.mark.parametrize("postprocess", [None, lambda p, graph: 1 - p])
+@pytest.mark.parametrize("kind", ["vanilla", "enhanced"])
+def test_top_classes_and_those_of_some_nodes_are_those_of_all_probabilities(kind, postprocess):
+    found = inference(kind, postprocess=postprocess)
+    p = found.predict_proba()
+    assert torch.equal(found.predict_top(2), top_classes(p, 2))
+    assert torch.equal(found.predict_top(2)[:, 0], found.predict())
+    nodes = torch.cat([found.task.train[:2], found.task.val]).sort().values
+    assert torch.equal(found.proba_of(nodes), p[nodes])
+
+
+def test_top_classes_are_in_order_and_no_more_than_there_are():
+    p = torch.tensor([[0.2, 0.5, 0.3], [0.6, 0.1, 0.3]])
+    assert top_classes(p, 9)[..., 0].tolist() == [[1, 2, 0], [0, 2, 1]]
+    assert torch.equal(top_classes(p, 2)[..., 1].float(), torch.tensor([[0.5, 0.3], [0.6, 0.3]]))
+    assert top_classes(p[:0], 2).shape == (0, 2, 2)
+
+
+@pytest.mark.parametrize("ask", [Inference.predict, lambda one: one.predict_top(2)])
+def test_who_asks_for_classes_never_has_the_logits_of_all_nodes(ask, monkeypatch):
+    """Layer by layer they are reduced chunk by chunk."""
+    found = inference("enhanced")
+    found.predictor.is_at_once, found.predictor.chunk_size = False, 5
+    sizes = []
+    classify = type(found.predictor.model).classify
+    monkeypatch.setattr(
+        type(found.predictor.model), "classify", lambda model, nodes: sizes.append(len(nodes)) or classify(model, nodes)
+    )
+    ask(found)
+    assert 0 < max(sizes) < len(found.task.x) / 2

@@ -8,8 +8,8 @@ import torch
 from tests.graphs import small_data
 
 import legnn
-from legnn.errors import InputError
-from legnn.runs import RunFolder
+from legnn.errors import InputError, Interrupted
+from legnn.runs import RunFolder, session
 from legnn.runs.digests import write_digests
 from legnn.training import matrix_products, prediction_precision, training_precision
 
@@ -116,6 +116,23 @@ def test_a_run_trained_in_tf32_predicts_on_the_cpu(tmp_path):
     write_digests(run.folder, {"settings.yaml": settings.to_yaml().encode()})
     again = legnn.Run.open(run.folder).predict(small_data(), device="cpu")
     pd.testing.assert_frame_equal(again, run.predictions, check_exact=True)
+
+
+def test_what_auto_chose_is_kept_with_the_run_and_what_an_earlier_run_says_is_not_chosen_again(tmp_path, monkeypatch):
+    as_chosen = lambda settings, device: (settings.override(precision="bf16"), "precision bf16 (auto)")  # noqa: E731
+    stop = {"on_epoch": lambda log: None, "should_stop": lambda: True}
+    with pytest.raises(Interrupted):
+        legnn.train(small_data(), out=tmp_path / "earlier", **stop, **QUICK)
+    monkeypatch.setattr(session, "choose_precision", as_chosen)
+    run = legnn.train(small_data(), out=tmp_path / "run", **QUICK)
+    assert RunFolder.open(run.folder).settings.train.precision == run.result.precision == "bf16"
+    assert "precision bf16 (auto)" in run.result.notes
+    # as it was trained, on the CPU too
+    again = legnn.Run.open(run.folder).predict(small_data(), device="cpu")
+    pd.testing.assert_frame_equal(again, run.predictions, check_exact=True)
+    earlier = legnn.resume(tmp_path / "earlier", small_data())
+    assert earlier.result.precision == "auto"
+    assert earlier.settings.train.precision == "auto"
 
 
 @pytest.mark.parametrize("backbone", ["gcn", "sage", "gat"])

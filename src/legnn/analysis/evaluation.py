@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 
 from legnn.analysis.calibration import brier_score, expected_calibration_error
 from legnn.data.summary import missing_class_notes
@@ -59,12 +60,15 @@ class Evaluation:
 
 def evaluate_run(run: Run | Ensemble, data: Source | None = None, *, device: str = "auto") -> Evaluation:
     """Returns how well a run or an ensemble predicts its own graph, or `data`; arguments as in `Run.predict`."""
-    graph, probabilities = run.probabilities(data, device=device)
-    predicted = class_and_confidence(probabilities)
+    graph, probabilities = run.labeled_probabilities(data, device=device)
+    # of all nodes they may not fit into memory
+    labeled = graph.labeled_nodes
+    predicted = probabilities.new_zeros(graph.num_nodes, 2, dtype=torch.double)
+    predicted[labeled] = class_and_confidence(probabilities)
     scores = score_splits(graph, predicted)
     has_test = scores["test"] is not None
     nodes = graph.test_mask if has_test else (graph.y >= 0) & ~graph.train_mask
-    y, p = graph.y[nodes].numpy(), probabilities[nodes].numpy()
+    y, p = graph.y[nodes].numpy(), probabilities[nodes[labeled]].numpy()
     classes, confidence = predicted[nodes].numpy().T
     confusion = confusion_matrix(classes.astype(np.int64), y, graph.num_classes)
     notes = missing_class_notes(graph)

@@ -26,7 +26,8 @@ def reproduce(
     tried: Annotated[int, option("Settings that each row tries with seed 0; the best on validation goes on [1]")] = 1,
     only: Annotated[str | None, option("Rows by name, joined by commas [all]")] = None,
     beside: Annotated[
-        str | None, option("designs: CSV files of earlier reports, joined by commas, to be ranked together with these")
+        str | None,
+        option("designs, precision: CSV files of earlier reports, joined by commas, compared together with these"),
     ] = None,
     vary_split: Annotated[bool, option("Seed k trains on split k of data sets with several fixed splits")] = False,
     preset: Annotated[str, option("What chooses the settings that are left open [simple]")] = "simple",

@@ -106,6 +106,11 @@ class GraphData(GraphFields):
         pair = types[self.adjacency.col.long()] * number + types[self.adjacency.row.long()]
         return [divmod(one, number) for one in pair.unique().tolist()]
 
+    @property
+    def labeled_nodes(self) -> Tensor:
+        """`[n]` the nodes whose class is known, ascending."""
+        return (self.y >= 0).nonzero().flatten()
+
     def facts(self) -> GraphFacts:
         """Returns the numbers that presets decide by; of several node types, features of the target decide."""
         x, types = self.x, self.node_types

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from legnn.experiments import design_table, figures, help_table, tables, variants
+from legnn.experiments import design_table, figures, help_table, precision_table, tables, variants
 from legnn.experiments.experiment import Experiment
 
 BACKBONES = ("gcn", "sage", "gat")
@@ -98,7 +98,7 @@ _ALL = (
         kind="table",
         title="TF32 beside bf16, on a GPU (not in the paper)",
         variants=lambda source: variants.PRECISION,
-        make=tables.scores,
+        make=precision_table.precisions,
         backbones=BACKBONES,
     ),
     Experiment(

@@ -11,7 +11,7 @@ import pandas as pd
 from legnn.analysis.cost import REPEATS, WARM_UP, training_cost
 from legnn.analysis.ranks import critical_difference, friedman_p_value, mean_ranks
 from legnn.config import DataSettings
-from legnn.errors import InputError, plural
+from legnn.errors import plural
 from legnn.experiments import paper_values
 from legnn.experiments.experiment import Report
 from legnn.experiments.plan import Cell, Plan
@@ -22,6 +22,7 @@ from legnn.experiments.scores import (
     has_papers_data,
     mean_std,
     pooled_differences,
+    read_rows,
     run_rows,
     written,
 )
@@ -39,7 +40,7 @@ def designs(plan: Plan) -> Report:
     several = len(plan.request.backbones) > 1
     rows = _with_place(run_rows(plan), several)
     # rows of another command have their own epochs and settings: they count in tests and ranks alone
-    every = pd.concat([*(_with_place(_read_rows(path), several) for path in plan.request.beside), rows])
+    every = pd.concat([*(_with_place(read_rows(path), several) for path in plan.request.beside), rows])
     tables = {f"Test {name}": _wide(rows, column) for name, column in SCORES.items()}
     if len(published := _published(plan, rows)):
         tables["Published figures"] = published
@@ -73,18 +74,6 @@ def _with_place(rows: pd.DataFrame, several: bool) -> pd.DataFrame:
     """The rows with their `place` of comparison: a data set, or with several backbones one of each."""
     places = rows["data"].map(lambda source: Path(source).name)
     return rows.assign(place=places + ", " + rows["backbone"] if several else places)
-
-
-def _read_rows(path: Path) -> pd.DataFrame:
-    """The rows of an earlier report of designs."""
-    needed = {"data", "backbone", "method", "seed", "test_accuracy"}
-    try:
-        rows = pd.read_csv(path)
-    except (ValueError, OSError) as error:
-        raise InputError(f"cannot read the report {path}: {' '.join(str(error).split())}") from None
-    if missing := sorted(needed - set(rows)):
-        raise InputError(f"{path} is no report of designs: it has no column {missing[0]!r}")
-    return rows
 
 
 def design_cost(plan: Plan) -> Report:

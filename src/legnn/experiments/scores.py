@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from legnn.errors import InputError
 from legnn.experiments import paper_values
 from legnn.experiments.paper_values import Score
 from legnn.experiments.plan import Plan
@@ -42,6 +44,18 @@ def run_rows(plan: Plan) -> pd.DataFrame:
     frame = pd.DataFrame(rows)
     empty = [name for name in ("group", "x") if name in frame and not frame[name].astype(bool).any()]
     return frame.drop(columns=empty)
+
+
+def read_rows(path: Path, *columns: str) -> pd.DataFrame:
+    """Returns the rows that an earlier report wrote to its CSV file; it must have `columns` besides the usual ones."""
+    needed = {"data", "backbone", "method", "seed", "test_accuracy", *columns}
+    try:
+        rows = pd.read_csv(path)
+    except (ValueError, OSError) as error:
+        raise InputError(f"cannot read the report {path}: {' '.join(str(error).split())}") from None
+    if missing := sorted(needed - set(rows)):
+        raise InputError(f"{path} is no report of scores: it has no column {missing[0]!r}")
+    return rows
 
 
 def groups(rows: pd.DataFrame, *names: str) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
@@ -142,6 +156,21 @@ def pooled_differences(rows: pd.DataFrame, score: str, base: str, others: Sequen
     for row, p in zip(table, holm(p_values), strict=True):
         row["p (Holm)"] = _written_p(p)
     return pd.DataFrame(table)
+
+
+def mean_difference(gains: pd.Series) -> dict[str, str]:
+    """Returns the mean of differences, one a data set, with its 95 % interval and Wilcoxon's signed-rank test."""
+    from scipy.stats import t, wilcoxon
+
+    values = gains.to_numpy(dtype=float)
+    interval = p = ""
+    if len(values) > 1:
+        half = t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / math.sqrt(len(values))
+        interval = f"{values.mean() - half:+.4f} to {values.mean() + half:+.4f}"
+    if len(values) > 5 and values.any():
+        p = f"{wilcoxon(values).pvalue:.3f}"
+    mean = f"{values.mean():+.4f}" if len(values) else ""
+    return {"difference": mean, "95 % interval": interval, "data sets won": _won(values), "p (Wilcoxon)": p}
 
 
 def _gains(rows: pd.DataFrame, score: str, base: str, method: str) -> dict[tuple[Any, ...], np.ndarray]:

@@ -50,7 +50,12 @@ SENSITIVITY = (
     *(Variant(f"D = {x}", {**LEGNN.settings, "hidden": x}, "D", x) for x in (60, 120, 240, 480, 960)),
 )
 
-PRECISION = tuple(Variant(name, {**LEGNN.settings, "precision": name}) for name in ("tf32", "bf16"))
+PRECISION = tuple(
+    Variant(f"{one.name}, {name}", {**one.settings, "precision": name}, one.name)
+    for one in (*METHODS, AS_TRAIN)
+    for name in ("tf32", "bf16")
+)
+"""Every way of using labels, in TF32 and in bf16."""
 
 _MINI = {"batch": 4096, "fanout": "20"}
 BATCHES = tuple(

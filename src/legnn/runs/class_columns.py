@@ -21,21 +21,32 @@ def check_columns(top: int | None, probabilities: bool) -> bool:
     return top is not None or probabilities
 
 
-def class_columns(graph: GraphData, p: Tensor, rows: Any, *, top: int | None = None) -> pd.DataFrame:
-    """Returns `label`, the true class where it is known, and columns of the probabilities `p` `[M, C]`, of `rows`.
+def class_columns(graph: GraphData, p: Tensor, rows: Any) -> pd.DataFrame:
+    """Returns `label`, the true class where it is known, and `p_CLASS` of `p` `[M, C]` for every class, of `rows`."""
+    p = p[rows].float()
+    columns = {f"p_{name}": p[:, c].numpy() for c, name in enumerate(graph.class_names)}
+    return pd.DataFrame({"label": _labels(graph, rows), **columns})
 
-    These are `p_CLASS` for every class, or with `top` `prediction_2`, `confidence_2` and so on: the classes that come
-    after the most probable one, as many as make `top` with it.
+
+def top_columns(graph: GraphData, found: Tensor, rows: Any) -> pd.DataFrame:
+    """Returns `label` and `prediction_2`, `confidence_2` and so on, of `rows`: the classes after the most probable one.
+
+    `found` is `[M, k, 2]`, the `k` most probable classes and their probabilities.
     """
+    names, found = _names(graph), found[rows]
+    columns: dict[str, Any] = {"label": _labels(graph, rows)}
+    for k in range(1, found.size(1)):
+        columns[f"prediction_{k + 1}"] = names[found[:, k, 0].long().numpy()].tolist()
+        columns[f"confidence_{k + 1}"] = found[:, k, 1].float().numpy()
+    return pd.DataFrame(columns)
+
+
+def _labels(graph: GraphData, rows: Any) -> pd.Series:
+    return pd.Series(_names(graph)[graph.y.numpy()[rows]], dtype=object)
+
+
+def _names(graph: GraphData) -> np.ndarray:
+    """`[C + 1]` the names of the classes, and None for -1."""
     names = np.empty(graph.num_classes + 1, dtype=object)
     names[:-1], names[-1] = graph.class_names, None
-    columns: dict[str, Any] = {"label": pd.Series(names[graph.y.numpy()[rows]], dtype=object)}
-    p = p[rows].float()
-    if top is None:
-        columns |= {f"p_{name}": p[:, c].numpy() for c, name in enumerate(graph.class_names)}
-    else:
-        found = p.topk(min(top, graph.num_classes), dim=1)
-        for k in range(1, found.indices.size(1)):
-            columns[f"prediction_{k + 1}"] = names[found.indices[:, k].numpy()].tolist()
-            columns[f"confidence_{k + 1}"] = found.values[:, k].numpy()
-    return pd.DataFrame(columns)
+    return names

@@ -33,10 +33,18 @@ from legnn.runs.folder import ENSEMBLE, RunFolder
 from legnn.runs.graphs import reload_graph
 from legnn.runs.resources import select_device
 from legnn.runs.result import Result, device_name, versions
-from legnn.runs.run import Run, describe, predictions_of, predictions_table, probabilities_table, score_splits
+from legnn.runs.run import (
+    Run,
+    all_predictions,
+    describe,
+    predictions_table,
+    probabilities_table,
+    score_splits,
+    top_predictions,
+)
 from legnn.runs.seeds import SEEDS, is_seeds_folder
 from legnn.training import Scores
-from legnn.training.inference import class_and_confidence, mix
+from legnn.training.inference import class_and_confidence, mix, top_classes
 from legnn.typed_json import read_json, to_json
 
 
@@ -115,10 +123,12 @@ class Ensemble:
 
         No prediction depends on the node's own label, since no member's does.
         """
-        has_more = check_columns(top, probabilities)
+        check_columns(top, probabilities)
         graph, p = self.probabilities(data, device=device)
-        if has_more:
-            return predictions_of(graph, p, top=top)
+        if top is not None:
+            return top_predictions(graph, top_classes(p, top))
+        if probabilities:
+            return all_predictions(graph, p)
         return predictions_table(graph, class_and_confidence(p))
 
     def predict_proba(self, data: Source | None = None, *, device: str = "auto") -> pd.DataFrame:
@@ -133,6 +143,11 @@ class Ensemble:
     def probabilities(self, data: Source | None = None, *, device: str = "auto") -> tuple[GraphData, Tensor]:
         """Returns the graph that is predicted and the probabilities `[M, C]` of its nodes, in double precision."""
         return self._mix(self._predict_members(data, device))
+
+    def labeled_probabilities(self, data: Source | None = None, *, device: str = "auto") -> tuple[GraphData, Tensor]:
+        """Returns the graph and the probabilities `[n, C]` of its labeled nodes alone; as in `probabilities`."""
+        graph, p = self.probabilities(data, device=device)
+        return graph, p[graph.labeled_nodes]
 
     @property
     def _is_kept(self) -> bool:

@@ -27,6 +27,13 @@ RESIDENT = 0.4
 """The part of a GPU's memory that the graph and its features may take: batches and layers need the rest."""
 
 
+BF16_BACKBONES = ("gcn",)
+"""Backbones whose accuracy in bf16 was compared with that in TF32 (docs/results.md)."""
+
+BF16_CAPABILITY = (8, 0)
+"""The compute capability from which a GPU multiplies in bf16."""
+
+
 def select_device(name: str) -> torch.device:
     """The device a setting means; under `torchrun`, each process of a machine has a GPU of its own."""
     if name == "cuda" and not torch.cuda.is_available():
@@ -80,6 +87,19 @@ def choose_batch(
     if batch != "full":
         fanouts_for(settings.train.fanout, settings.model.stages)
     return settings.override(batch=batch), note
+
+
+def choose_precision(settings: ResolvedSettings, device: torch.device) -> tuple[ResolvedSettings, str | None]:
+    """Returns settings in which `precision = auto` is decided on a GPU, and a note where bf16 was chosen.
+
+    It is decided before a run starts and kept with it, so that the run is continued, and predicts, in the same one.
+    """
+    model = settings.model
+    is_open = settings.train.precision == "auto" and device.type == "cuda"
+    is_compared = model.architecture == "legnn" and model.backbone in BF16_BACKBONES
+    if not is_open or not is_compared or torch.cuda.get_device_capability(device) < BF16_CAPABILITY:
+        return settings, None
+    return settings.override(precision="bf16"), "precision bf16 (auto); `precision=tf32` is slower and a little finer."
 
 
 class Storage(NamedTuple):

@@ -22,7 +22,7 @@ from legnn.nn import Model
 from legnn.ops.runtime.threads import limit_threads
 from legnn.runs.adopt import adopt_graph
 from legnn.runs.build import make_inference, make_task, restore_model
-from legnn.runs.class_columns import check_columns, class_columns
+from legnn.runs.class_columns import check_columns, class_columns, top_columns
 from legnn.runs.data_card import DataCard
 from legnn.runs.folder import RunFolder
 from legnn.runs.graphs import load_graph, reload_graph
@@ -95,10 +95,12 @@ class Run:
 
         No prediction depends on the node's own label.
         """
-        has_more = check_columns(top, probabilities)
+        check_columns(top, probabilities)
         graph = self.load_graph(data)
-        if has_more:
-            return predictions_of(graph, self._infer(graph, device, Inference.predict_proba), top=top)
+        if top is not None:
+            return top_predictions(graph, self._infer(graph, device, lambda inference: inference.predict_top(top)))
+        if probabilities:
+            return all_predictions(graph, self._infer(graph, device, Inference.predict_proba))
         return predictions_table(graph, self._infer(graph, device, Inference.predict))
 
     def predict_proba(self, data: Source | None = None, *, device: str = "auto") -> pd.DataFrame:
@@ -109,6 +111,12 @@ class Run:
         """Returns the graph that is predicted and the probabilities `[M, C]` of its nodes; as in `predict`."""
         graph = self.load_graph(data)
         return graph, self.predict_graph(graph, device=device)
+
+    def labeled_probabilities(self, data: Source | None = None, *, device: str = "auto") -> tuple[GraphData, Tensor]:
+        """Returns the graph and the probabilities `[n, C]` of its labeled nodes alone, in order; as in `predict`."""
+        graph = self.load_graph(data)
+        nodes = graph.labeled_nodes
+        return graph, self._infer(graph, device, lambda one: one.proba_of(nodes.to(one.task.train.device)))
 
     def predict_graph(self, graph: GraphData, *, device: str = "auto") -> Tensor:
         """`[M, C]` the probabilities of the nodes of a graph that `load_graph` returned, on the CPU."""
@@ -226,10 +234,16 @@ def predictions_table(graph: GraphData, predicted: Tensor) -> pd.DataFrame:
     return table
 
 
-def predictions_of(graph: GraphData, p: Tensor, *, top: int | None = None) -> pd.DataFrame:
+def all_predictions(graph: GraphData, p: Tensor) -> pd.DataFrame:
     """Returns the table of predictions with the columns of `class_columns`, from probabilities `[M, C]`."""
-    more = class_columns(graph, p, _target_rows(graph), top=top)
+    more = class_columns(graph, p, _target_rows(graph))
     return pd.concat([predictions_table(graph, class_and_confidence(p)), more], axis=1)
+
+
+def top_predictions(graph: GraphData, found: Tensor) -> pd.DataFrame:
+    """Returns the table of predictions with those of `top_columns`, from the most probable classes `[M, k, 2]`."""
+    more = top_columns(graph, found, _target_rows(graph))
+    return pd.concat([predictions_table(graph, found[:, 0]), more], axis=1)
 
 
 def probabilities_table(graph: GraphData, probabilities: Tensor) -> pd.DataFrame:

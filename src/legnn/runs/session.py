@@ -24,7 +24,7 @@ from legnn.runs.data_card import DataCard
 from legnn.runs.folder import RunFolder
 from legnn.runs.graphs import load_new, reload_graph
 from legnn.runs.progress import Callbacks, follow
-from legnn.runs.resources import choose_batch, select_device
+from legnn.runs.resources import choose_batch, choose_precision, select_device
 from legnn.runs.result import Result, device_name, versions
 from legnn.runs.run import Run, predictions_table, score_splits
 from legnn.training import EpochLog, Ranks, Trainer, agent_died, join_ranks, restart_count
@@ -100,9 +100,11 @@ def start_run(
 ) -> Run:
     """Trains on a loaded graph, in the new or empty folder `out` if given, which the caller may hold for writing."""
     device = select_device(settings.train.device)
-    settings, note = choose_batch(settings, graph, device)
-    if note is not None:
-        graph = replace(graph, notes=[*graph.notes, note])
+    settings, precision_note = choose_precision(settings, device)
+    settings, batch_note = choose_batch(settings, graph, device)
+    chosen = [note for note in (batch_note, precision_note) if note is not None]
+    if chosen:
+        graph = replace(graph, notes=[*graph.notes, *chosen])
     card = DataCard.of(graph)
     check_settings(settings, graph, card)
     folder = None if out is None else RunFolder(out)

@@ -29,6 +29,13 @@ def class_and_confidence(probabilities: Tensor) -> Tensor:
     return torch.stack([y.double(), p.double()], 1)
 
 
+def top_classes(probabilities: Tensor, top: int) -> Tensor:
+    """`[n, k, 2]` the `k ≤ top` most probable classes of each row of `[n, C]` and their probabilities, as above."""
+    found = probabilities.topk(min(top, probabilities.size(-1)), -1)
+    rest = torch.stack([found.indices[:, 1:].double(), found.values[:, 1:].double()], -1)
+    return torch.cat([class_and_confidence(probabilities)[:, None], rest], 1)
+
+
 def temper(probabilities: Tensor, temperature: float) -> Tensor:
     """`p_c^{1/T} / Σ_d p_d^{1/T}` in each row of `[n, C]`, which keeps the order of the classes; zeros stay zeros."""
     tiny = torch.finfo(probabilities.dtype).tiny
@@ -122,9 +129,23 @@ class Inference:
             return self._predict(lambda shown, nodes: self.predictor.logits(shown, nodes, to_class_and_confidence))
         return self._predict(lambda shown, nodes: class_and_confidence(self._proba(shown, nodes)))
 
+    def predict_top(self, top: int) -> Tensor:
+        """`[M, k, 2]` the most probable classes and their probabilities, without all probabilities in memory."""
+        if self.postprocess is None:
+            reduce = lambda logits: top_classes(to_probabilities(logits), top)  # noqa: E731
+            return self._predict(lambda shown, nodes: self.predictor.logits(shown, nodes, reduce))
+        return self._predict(lambda shown, nodes: top_classes(self._proba(shown, nodes), top))
+
     def predict_proba(self) -> Tensor:
         """`[M, C]` probabilities."""
         return self._predict(self._proba)
+
+    def proba_of(self, nodes: Tensor) -> Tensor:
+        """`[n, C]` probabilities of `nodes` `[n]`, which ascend; none depends on the node's own label."""
+        out = torch.zeros(nodes.numel(), self.task.graph.num_classes, device=nodes.device)
+        for own, shown in self.groups(nodes):
+            out[torch.searchsorted(nodes, own)] = self._proba(shown, own).to(out)
+        return out
 
     def proba_of_hidden(self, nodes: Tensor) -> Tensor:
         """`[n, C]` probabilities of `nodes` `[n]`, none of which is a training node: all training labels are shown."""

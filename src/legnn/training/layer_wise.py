@@ -15,21 +15,33 @@ from torch import Tensor
 
 from legnn.errors import InputError
 from legnn.graph import LabelBlock, LabelEdges, LabelGraph, SampledLabelGraph
-from legnn.graph.sampling import all_neighbors, all_senders, neighbors_of
+from legnn.graph.sampling import all_neighbors, all_senders
 from legnn.nn import LEGNN, Model, StagedModel
 from legnn.nn.base import Nodes
 from legnn.nn.model import Representations
 from legnn.ops import class_sum, gather_rows
-from legnn.training.memory import SINGLE, Size, total_bytes
+from legnn.training.chunks import count_edges, needed_masks, nodes_of, split_by_work
+from legnn.training.memory import (
+    CHUNK_BYTES,
+    CHUNK_FROM_HOST,
+    MATRICES_OF_A_CHUNK,
+    SAMPLERS,
+    SINGLE,
+    Size,
+    total_bytes,
+)
+from legnn.training.precision import products_are_bf16
 from legnn.training.protocols import Reduce, require_staged
 from legnn.training.ranks import SINGLE_PROCESS, Ranks
+from legnn.training.states import Place, States, make_states, map_ahead
 from legnn.training.task import Task
-
-CHUNK_BYTES = {"cpu": 2**25, "cuda": 2**32}
-"""Bytes of one matrix of a chunk, by device: enough to keep it busy. A chunk has no more nodes than edges."""
 
 AT_ONCE_SHARE = 0.25
 """A graph whose inference takes no more than this part of the memory is computed at once, which is faster."""
+
+
+_First = tuple[States, Tensor | None] | None
+"""The states before the first stage, where later stages read them."""
 
 
 class _Needed(NamedTuple):
@@ -44,11 +56,12 @@ class _Needed(NamedTuple):
 class LayerWise:
     """Computes a model for any nodes of a graph in bounded memory of the device.
 
-    The states after a stage, `[M, D]`, are kept on the device of the graph. With several processes each computes its
+    The states after a stage, `[M, D]`, are kept where they fit (`states`). With several processes each computes its
     share of the chunks. A model that is not staged is computed at once, whatever memory that takes.
 
     Args:
         chunk_size: about how many nodes and edges are computed together; None computes all at once where that fits.
+        place: where states lie; None for where they fit.
     """
 
     def __init__(
@@ -59,14 +72,20 @@ class LayerWise:
         dtype: torch.dtype,
         *,
         chunk_size: int | None = None,
+        place: Place | None = None,
         ranks: Ranks = SINGLE_PROCESS,
     ) -> None:
         self.model, self.task, self.device, self.dtype, self.ranks = model, task, device, dtype, ranks
+        self.place = place
         self._kept: _Needed | None = None
         self.is_at_once = not isinstance(model, StagedModel)
         if isinstance(model, StagedModel):
             width = max(model.channels, model.in_channels)
-            self.chunk_size = chunk_size or max(CHUNK_BYTES[device.type] // (SINGLE * width), 1)
+            is_beside = task.graph.shown.device.type == device.type
+            self._chunk_bytes = CHUNK_BYTES[device.type] if is_beside else CHUNK_FROM_HOST
+            self._samplers = 0 if is_beside else SAMPLERS
+            # a chunk has no more nodes than edges
+            self.chunk_size = chunk_size or max(self._chunk_bytes // (SINGLE * width), 1)
             self.is_at_once = chunk_size is None and ranks.world_size == 1 and self._fits(model)
 
     @torch.no_grad()
@@ -116,21 +135,23 @@ class LayerWise:
         first = (state, labels) if self._staged.reads_first else None
         last = self._staged.num_stages - 1
         for k in range(last):
-            new = torch.zeros_like(state)
-            for chunk in self._chunks(graph, needed[k + 1]):
-                new[chunk.nodes[: chunk.num_nodes]] = self._compute(k, chunk, state, labels, first)[0].to(new.device)
+            new = state.like(zeros=self.ranks.world_size > 1)
+            for chunk, read in self._chunks(graph, needed[k + 1], state):
+                new.put(chunk.nodes[: chunk.num_nodes], self._compute(k, chunk, state, labels, first, read)[0])
             labels = self._labels(k, graph, state, labels, first)
-            state = self.ranks.all_reduce(new)
+            self.ranks.all_reduce(new.values)
+            state = new
         wanted = needed[-1].nonzero().flatten()
-        out = empty.new_zeros(wanted.numel(), *empty.shape[1:], device=state.device)
+        out = empty.new_zeros(wanted.numel(), *empty.shape[1:], device=wanted.device)
         if last < 0:
             # a model that reads no neighbors
             for own in self.ranks.shard(list(torch.arange(wanted.numel()).split(self.chunk_size))):
-                out[own] = finish(state[wanted[own]].to(self.device)).to(out.device)
-        for chunk in self._chunks(graph, needed[-1]) if last >= 0 else ():
-            rows = finish(self._compute(last, chunk, state, labels, first)[0])
+                out[own] = finish(state.take(wanted[own], self.device)).to(out.device)
+        for chunk, read in self._chunks(graph, needed[-1], state) if last >= 0 else ():
+            rows = finish(self._compute(last, chunk, state, labels, first, read)[0])
             out[torch.searchsorted(wanted, chunk.nodes[: chunk.num_nodes])] = rows.to(out.device)
-        return self.ranks.all_reduce(out)[torch.searchsorted(wanted, nodes)], labels
+        self.ranks.all_reduce(out)
+        return out if torch.equal(wanted, nodes) else out[torch.searchsorted(wanted, nodes)], labels
 
     def _fits(self, model: StagedModel) -> bool:
         """Whether all nodes can be computed at once; by the total memory, so that the answer is always the same."""
@@ -164,80 +185,83 @@ class LayerWise:
         node_type = None if self.task.node_type is None else gather_rows(self.task.node_type, nodes, self.device)
         return self._staged.batch_inputs(self.task.rows(nodes, self.device), self.dtype, node_type)
 
-    def _encode(self, graph: LabelGraph, needed: Tensor) -> tuple[Tensor, Tensor | None]:
-        """`H_N⁰` `[M, D]` where it is needed, on the device of the graph, and `H_L⁰` `[C, D]`."""
+    def _encode(self, graph: LabelGraph, needed: Tensor) -> tuple[States, Tensor | None]:
+        """`H_N⁰` `[M, D]` where it is needed, and `H_L⁰` `[C, D]`."""
         mean = self.class_mean(graph)
-        state: Tensor | None = None
+        state: States | None = None
         labels: Tensor | None = None
-        for own in needed.nonzero().flatten().split(self.chunk_size):
-            at_input = LabelEdges.from_label_of(graph.to_nodes.label_of[own], graph.num_classes).to(self.device)
-            rows, labels = self._staged.encode(self.inputs(own), SampledLabelGraph(own, [], at_input, mean))
-            if state is None:
-                state = rows.new_zeros(graph.num_nodes, rows.size(1), device=graph.shown.device)
-            state[own] = rows.to(state.device)
+        for nodes in nodes_of(needed):
+            for own in nodes.split(self.chunk_size):
+                at_input = LabelEdges.from_label_of(graph.to_nodes.label_of[own], graph.num_classes).to(self.device)
+                rows, labels = self._staged.encode(self.inputs(own), SampledLabelGraph(own, [], at_input, mean))
+                state = state or self._make_states(rows, graph.num_nodes)
+                state.put(own, rows)
         assert state is not None
         return state, labels
 
-    def _labels(
-        self, k: int, graph: LabelGraph, state: Tensor, labels: Tensor | None, first: Nodes | None
-    ) -> Tensor | None:
+    def _make_states(self, rows: Tensor, num_nodes: int) -> States:
+        stages = self._staged.num_stages
+        return make_states(
+            rows,
+            num_nodes,
+            # read, written, and those before the first stage
+            copies=1 + (stages > 1) + (self._staged.reads_first and stages > 2),
+            working_bytes=MATRICES_OF_A_CHUNK * self._chunk_bytes,
+            place=self.place,
+            rounds=products_are_bf16(),
+            zeros=self.ranks.world_size > 1,
+        )
+
+    def _labels(self, k: int, graph: LabelGraph, state: States, labels: Tensor | None, first: _First) -> Tensor | None:
         """The labels after stage `k`, from all nodes that show them."""
         if labels is None:
             return None
         out = torch.zeros_like(labels)
-        for classes in self.ranks.shard(_split(graph.to_labels.count, self.chunk_size)):
+        for classes in self.ranks.shard(split_by_work(graph.to_labels.count, self.chunk_size)):
             computed = self._compute(k, all_senders(graph, classes), state, labels, first)[1]
             assert computed is not None
             mine = classes.to(out.device)
             out[mine] = computed[mine]
         return self.ranks.all_reduce(out)
 
-    def _compute(self, k: int, chunk: LabelBlock, state: Tensor, labels: Tensor | None, first: Nodes | None) -> Nodes:
-        x = state.index_select(0, chunk.nodes).to(self.device)
+    def _compute(
+        self,
+        k: int,
+        chunk: LabelBlock,
+        state: States,
+        labels: Tensor | None,
+        first: _First,
+        read: Tensor | None = None,
+    ) -> Nodes:
+        x = state.take(chunk.nodes, self.device) if read is None else state.move(read, self.device)
+        own: Nodes | None = None
         if first is not None:
-            own = chunk.nodes[: chunk.num_nodes]
-            first = first[0].index_select(0, own).to(self.device), first[1]
-        return self._staged.stage(k, x, labels, chunk.to(self.device), first)
+            own = first[0].take(chunk.nodes[: chunk.num_nodes], self.device), first[1]
+        return self._staged.stage(k, x, labels, chunk.to(self.device), own)
 
-    def _chunks(self, graph: LabelGraph, needed: Tensor) -> Iterator[LabelBlock]:
-        """This process's share of the nodes `needed` `[M]`, with all their edges."""
-        nodes = needed.nonzero().flatten()
-        for index in self.ranks.shard(_split(_edges(graph, nodes), self.chunk_size)):
-            yield all_neighbors(graph, nodes[index])
+    def _chunks(self, graph: LabelGraph, needed: Tensor, state: States) -> Iterator[tuple[LabelBlock, Tensor | None]]:
+        """This process's share of the nodes `needed` `[M]` with all their edges, and what they read of `state`.
+
+        For a GPU, the next chunks are sampled and read from the host's memory while one is computed.
+        """
+
+        def prepare(nodes: Tensor) -> tuple[LabelBlock, Tensor | None]:
+            block = all_neighbors(graph, nodes)
+            return block, None if state.place == "device" else state.read(block.nodes, self.device)
+
+        targets = (
+            nodes[index]
+            for nodes in nodes_of(needed)
+            for index in self.ranks.shard(split_by_work(count_edges(graph, nodes), self.chunk_size))
+        )
+        if not self._samplers:
+            return map(prepare, targets)
+        # what a graph computes once is computed by one thread
+        all_neighbors(graph, graph.shown[:0])
+        return map_ahead(prepare, targets, self._samplers)
 
     def _needed(self, graph: LabelGraph, shown: Tensor, nodes: Tensor) -> list[Tensor]:
         # validation predicts the same nodes in every epoch
         if self._kept is None or self._kept.shown is not shown or self._kept.nodes is not nodes:
-            self._kept = _Needed(shown, nodes, self._masks(graph, nodes))
+            self._kept = _Needed(shown, nodes, needed_masks(graph, nodes, self._staged, self.chunk_size))
         return self._kept.masks
-
-    def _masks(self, graph: LabelGraph, nodes: Tensor) -> list[Tensor]:
-        """From `nodes` back to the nodes whose features they depend on."""
-        adjacency = graph.adjacency
-        mask = torch.zeros(graph.num_nodes, dtype=torch.bool, device=nodes.device).index_fill(0, nodes, True)
-        masks = [mask]
-        stages = self._staged.num_stages
-        for k in reversed(range(stages)):
-            mask = mask.clone()
-            if not bool(mask.all()):
-                rows = mask.nonzero().flatten()
-                for index in _split(_edges(graph, rows), self.chunk_size):
-                    mask[neighbors_of(adjacency, rows[index])] = True
-            if self._staged.has_label_nodes and k + 1 < stages:
-                # labels are computed in every stage but the last, from all nodes that show them
-                mask[graph.shown] = True
-            masks.insert(0, mask)
-        return masks
-
-
-def _edges(graph: LabelGraph, nodes: Tensor) -> Tensor:
-    return graph.adjacency.rowptr[nodes + 1] - graph.adjacency.rowptr[nodes]
-
-
-def _split(work: Tensor, chunk_size: int) -> list[Tensor]:
-    """Positions `0 … n - 1` in runs of about `chunk_size` of `work` `[n]` each."""
-    if work.numel() == 0:
-        return []
-    part = (work + 1).long().cumsum(0) // chunk_size
-    sizes = torch.unique_consecutive(part, return_counts=True)[1].tolist()
-    return list(torch.arange(work.numel(), device=work.device).split(sizes))

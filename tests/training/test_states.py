@@ -1,0 +1,244 @@
+"""Where the states between layers lie: predictions are the same, and nothing is left of them on disk."""
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+from collections import namedtuple
+
+import pytest
+import torch
+from tests.training.mini_batches import CPU, make
+
+from legnn.errors import OutOfMemory
+from legnn.training import LayerWise, matrix_products, states
+from legnn.training.chunks import nodes_of, split_by_work
+from legnn.training.inference import to_class_and_confidence
+from legnn.training.states import States, choose_place, make_states, map_ahead, state_folder
+
+GPU = torch.device("cuda")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """The folder of the states."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(states.tempfile, "tempdir", None)
+    return tmp_path
+
+
+def new_states(place, rows=9, dtype=torch.float32, **options) -> States:
+    given = {"copies": 2, "working_bytes": 0, "rounds": False, "zeros": False}
+    return make_states(torch.zeros(1, 3, dtype=dtype), rows, place=place, **{**given, **options})
+
+
+@pytest.mark.parametrize("backbone", ["gcn", "gat"])
+@pytest.mark.parametrize("labels", ["vanilla", "enhanced"])
+def test_predictions_are_the_same_to_the_bit_wherever_states_lie(backbone, labels):
+    model, task = make(labels, nodes=200, backbone=backbone, layers=3)
+    shown = task.train if labels != "vanilla" else task.train[:0]
+    for nodes in (torch.arange(200), task.val, task.val.flip(0)):
+        found = [
+            LayerWise(model, task, CPU, torch.float32, chunk_size=70, place=place).logits(shown, nodes)
+            for place in ("host", "disk", None)
+        ]
+        assert torch.equal(found[0], found[1])
+        assert torch.equal(found[0], found[2])
+
+
+def test_states_before_the_first_stage_may_lie_on_disk_too():
+    model, task = make("enhanced", nodes=100, backbone="gcnii", layers=4)
+    assert model.reads_first
+    nodes = torch.arange(100)
+    one, other = (
+        LayerWise(model, task, CPU, torch.float32, chunk_size=30, place=place).logits(task.train, nodes)
+        for place in ("host", "disk")
+    )
+    assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("place", ["host", "disk"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_rows_that_were_written_are_read(place, dtype):
+    found = new_states(place, dtype=dtype)
+    found.put(torch.arange(2, 6), torch.arange(12, dtype=dtype).view(4, 3))
+    found.put(torch.tensor([0, 8]), torch.full((2, 3), -1, dtype=dtype))
+    rows = found.take(torch.tensor([8, 3, 3, 0]), CPU)
+    assert rows.dtype == dtype
+    assert rows.tolist() == [[-1] * 3, [3, 4, 5], [3, 4, 5], [-1] * 3]
+
+
+def test_many_rows_are_read_by_many_threads_in_order():
+    found = new_states("disk", rows=20_000)
+    values = torch.randn(20_000, 3)
+    found.put(torch.arange(20_000), values)
+    nodes = torch.randint(20_000, (30_000,))
+    assert torch.equal(found.take(nodes, CPU), values[nodes])
+
+
+@pytest.mark.parametrize("place", ["host", "disk"])
+def test_rows_are_zeros_where_processes_add_theirs(place):
+    first = new_states(place, zeros=True)
+    first.put(torch.arange(9), torch.ones(9, 3))
+    assert not first.like(zeros=True).values.any()
+    assert not new_states(place, zeros=True).values.any()
+
+
+# -- on disk ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_file_of_states_has_no_name_and_its_space_comes_back(folder):
+    before = os.statvfs(folder)
+    found = new_states("disk", rows=4_000_000)
+    during = os.statvfs(folder)
+    assert list(folder.iterdir()) == []
+    assert (before.f_bfree - during.f_bfree) * before.f_frsize > 20_000_000
+    del found
+    gc.collect()
+    assert (os.statvfs(folder).f_bfree - during.f_bfree) * before.f_frsize > 20_000_000
+
+
+def test_nothing_is_left_of_a_process_that_was_killed(folder):
+    code = (
+        "import os, signal, torch\nfrom legnn.training.states import make_states\n"
+        "states = make_states(torch.zeros(1, 4), 1000, 2, working_bytes=0, place='disk', rounds=False, zeros=False)\n"
+        "states.put(torch.arange(1000), torch.ones(1000, 4))\nos.kill(os.getpid(), signal.SIGKILL)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "TMPDIR": str(folder)}, check=False)
+    assert done.returncode == -9
+    assert list(folder.iterdir()) == []
+
+
+def test_nothing_is_left_after_an_error(folder):
+    model, task = make(nodes=100)
+    with pytest.raises(ZeroDivisionError):
+        LayerWise(model, task, CPU, torch.float32, chunk_size=30, place="disk").logits(
+            task.train, torch.arange(100), lambda logits: logits if not len(logits) else logits / (1 // 0)
+        )
+    assert list(folder.iterdir()) == []
+
+
+def test_a_disk_that_is_too_small_is_named_before_anything_is_computed(folder, monkeypatch):
+    usage = namedtuple("usage", "total used free")(10, 5, 5)
+    monkeypatch.setattr(states.shutil, "disk_usage", lambda path: usage)
+    with pytest.raises(OutOfMemory, match=rf"on disk they take .* {folder} has 0.0 GiB: set TMPDIR to a folder"):
+        new_states("disk")
+
+
+def test_states_lie_in_the_systems_folder_for_large_files_unless_another_is_given(folder, monkeypatch):
+    assert state_folder() == folder
+    monkeypatch.delenv("TMPDIR")
+    monkeypatch.setattr(os, "access", lambda path, mode: True)
+    assert str(state_folder()) == "/var/tmp"
+
+
+# -- bf16 ------------------------------------------------------------------------------------------------------------
+
+
+def test_states_on_disk_are_rounded_only_where_products_are():
+    assert new_states("disk", rounds=True).values.dtype == torch.bfloat16
+    assert new_states("disk", rounds=True).take(torch.arange(2), CPU).dtype == torch.float32
+    assert new_states("disk").values.dtype == torch.float32
+    assert new_states("host", rounds=True).values.dtype == torch.float32
+
+
+def test_bf16_on_disk_costs_less_than_products_in_bf16_do():
+    model, task = make(nodes=300, layers=3, hidden=32)
+    nodes = torch.arange(300)
+
+    def confidences(place: str, products: str) -> torch.Tensor:
+        with matrix_products(products):
+            inference = LayerWise(model, task, CPU, torch.float32, chunk_size=500, place=place)
+            return inference.logits(task.train, nodes, to_class_and_confidence)[:, 1]
+
+    exact = confidences("host", "highest")
+    assert torch.equal(confidences("disk", "highest"), exact)
+    assert 0 < (confidences("disk", "medium") - exact).abs().max() < 0.02
+
+
+# -- which place -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("size", "device", "place"),
+    [
+        (40, CPU, "host"), (60, CPU, "disk"), (700, GPU, "device"), (870, GPU, "disk"), (0, CPU, "host"),
+    ],
+)  # fmt: skip
+def test_states_lie_in_the_first_place_where_they_fit(size, device, place, monkeypatch):
+    free = {"cpu": 100, "cuda": 900}
+    monkeypatch.setattr(states, "free_bytes", lambda device: free[device.type])
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 150)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 50)
+    # 900 free and 100 that the allocator keeps, of which a tenth stays free and chunks take 50
+    assert choose_place(size, device, working_bytes=50) == place
+
+
+def test_what_does_not_fit_the_memory_is_predicted_from_disk(monkeypatch):
+    model, task = make(nodes=100)
+    places = []
+    allocate = states._allocate
+    monkeypatch.setattr(states, "_allocate", lambda *given: places.append(given[2]) or allocate(*given))
+    parts = LayerWise(model, task, CPU, torch.float32, chunk_size=30)
+    expected = parts.logits(task.train, task.val)
+    assert set(places) == {"host"}
+    places.clear()
+    monkeypatch.setattr(states, "free_bytes", lambda device: 1000)
+    assert torch.equal(parts.logits(task.train, task.val), expected)
+    assert set(places) == {"disk"}
+
+
+# -- chunks ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_what_threads_make_comes_in_order_and_errors_arrive(threads):
+    assert list(map_ahead(lambda k: 10 // k, range(1, 9), threads)) == [10 // k for k in range(1, 9)]
+    assert list(map_ahead(lambda k: k, [], threads)) == []
+    found = map_ahead(lambda k: 10 // k, [1, 2, 0, 3], threads)
+    assert [next(found), next(found)] == [10, 5]
+    with pytest.raises(ZeroDivisionError):
+        next(found)
+
+
+def test_who_stops_early_leaves_no_thread_behind():
+    before = threading.active_count()
+    found = map_ahead(lambda k: k, range(100), 3)
+    assert next(found) == 0
+    found.close()
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("place", ["host", "disk"])
+def test_chunks_that_threads_prepare_are_the_same(place):
+    model, task = make(nodes=300, layers=3)
+    nodes = torch.arange(300)
+    inference = LayerWise(model, task, CPU, torch.float32, chunk_size=40, place=place)
+    expected = inference.logits(task.train, nodes)
+    inference._samplers = 3
+    assert torch.equal(inference.logits(task.train, nodes), expected)
+
+
+def test_nodes_of_a_mask_come_in_order_some_at_a_time(monkeypatch):
+    monkeypatch.setattr("legnn.training.chunks.NODES_AT_A_TIME", 10)
+    mask = torch.rand(95) < 0.3
+    mask[40:50] = False
+    parts = list(nodes_of(mask))
+    assert torch.equal(torch.cat(parts), mask.nonzero().flatten())
+    assert all(part.numel() and part[-1] - part[0] < 10 for part in parts)
+
+
+def test_few_nodes_at_a_time_change_no_prediction(monkeypatch):
+    model, task = make(nodes=200)
+    nodes = torch.arange(200)
+    expected = LayerWise(model, task, CPU, torch.float32, chunk_size=50).logits(task.train, nodes)
+    monkeypatch.setattr("legnn.training.chunks.NODES_AT_A_TIME", 37)
+    found = LayerWise(model, task, CPU, torch.float32, chunk_size=50).logits(task.train, nodes)
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_work_is_split_evenly():
+    parts = split_by_work(torch.tensor([3, 0, 9, 2, 2, 50, 1]), 10)
+    assert torch.cat(parts).tolist() == list(range(7))
+    assert split_by_work(torch.zeros(0, dtype=torch.long), 10) == []
