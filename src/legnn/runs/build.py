@@ -89,8 +89,12 @@ def check_settings(settings: ResolvedSettings, graph: GraphData, card: DataCard)
         check_selection(int(graph.train_mask.sum()), settings.train.alpha)
 
 
-def make_task(settings: ResolvedSettings, graph: GraphData, device: torch.device) -> Task:
-    """Returns the task on the devices where the graph is kept."""
+def make_task(settings: ResolvedSettings, graph: GraphData, device: torch.device, *, training: bool = True) -> Task:
+    """Returns the task on the devices where the graph is kept.
+
+    For `training` a GPU reads features in the host's memory again and again, and they are pinned: pages of a mapped
+    file become memory of the process. A prediction reads them once or a few times, in order.
+    """
     storage = choose_storage(settings, graph, device)
     task = Task.from_graph(
         graph,
@@ -99,8 +103,8 @@ def make_task(settings: ResolvedSettings, graph: GraphData, device: torch.device
         label_edges=settings.model.label_edges,
         candidates=settings.self_training.candidates,
     )
-    is_apart = storage.features != storage.graph and pin_in_place(graph.x)
-    return task.with_hot_rows(storage.hot_bytes) if is_apart else task
+    is_pinned = training and storage.features != storage.graph and pin_in_place(graph.x)
+    return task.with_hot_rows(storage.hot_bytes) if is_pinned else task
 
 
 def make_rule(model: Model, task: Task, settings: ResolvedSettings) -> SelfTrainingRule | None:

@@ -151,7 +151,7 @@ class Run:
         ):
             # a copy: the run's own model stays on its device
             model = deepcopy(self.model).to(where)
-            task = make_task(self.settings, graph, where)
+            task = make_task(self.settings, graph, where, training=False)
             layer_wise = LayerWise(model, task, where, precision.dtype)
             yield layer_wise, make_inference(layer_wise, model, graph, task, self.settings)
 
