@@ -24,10 +24,10 @@ SMALL_EPOCH = 500_000_000
 use as well, they wait a hundred times as long."""
 
 SMALL_ON_GPU = 20_000_000_000
-"""Multiplications of a forward pass below which a GPU has room for another run."""
+"""Multiplications of a forward pass below which a GPU may have room for another run; a guess, not measured."""
 
 MOST_AT_ONCE = 16
-"""Runs at the same time on a GPU: what they compute on the host, in turns, then takes as long as an epoch."""
+"""Runs at the same time on a GPU: ten were measured."""
 
 WORKSPACE = 2**27
 """Bytes that a run on a GPU needs besides its tensors, most of them for matrix products."""

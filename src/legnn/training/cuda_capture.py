@@ -67,7 +67,7 @@ def capturing_beside_others(
 
 
 def clear_workspaces() -> None:
-    """Free the memory that PyTorch keeps for cuBLAS, some 64 MiB for each stream and thread that had a product."""
+    """Free the memory that PyTorch keeps for cuBLAS, for each stream and thread that had a product."""
     with suppress(AttributeError, RuntimeError):
         torch._C._cuda_clearCublasWorkspaces()
 

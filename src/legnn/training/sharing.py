@@ -3,7 +3,7 @@
 A small graph leaves a GPU idle between launches: captured epochs of several runs overlap, each on a stream of its own.
 The runs take turns on the host, all in one thread: each launches an epoch, and pauses until the others have launched
 theirs. So nothing that a process has once (PyTorch's generators, its allocator during a capture, filters of warnings)
-is used by two at a time. Threads, which hand Python's lock to and fro at every launch, took twice as long.
+is used by two at a time.
 """
 
 from __future__ import annotations
