@@ -134,7 +134,7 @@ def test_a_step_has_the_loss_of_label_propagation_of_the_predicted_nodes_too():
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     batching = FullBatch(model, task, Objective(), optimizer, torch.Generator(), dtype=torch.float64)
     batching.train_epoch(1)
-    predicted, shown = batching._selected
+    predicted, shown = Objective().select(task.train, torch.Generator())
     assert not set(predicted.tolist()) & set(shown.tolist())
     now, truth = task.show(shown), task.y[predicted]
     expected = torch.nn.functional.cross_entropy(dense(model, task.x, now)[predicted], truth)

@@ -53,13 +53,13 @@ def test_a_pause_ends_one_task_and_a_stop_all_even_while_the_process_starts():
         worker.pause()  # too late: not meant for the next task
         worker.begin(("square", 3))
         assert worker.outcome() == (9, pid)
-        assert not worker.is_worn
+        assert not worker.has_ended
         worker.begin(("wait",))
         worker.stop()
         assert worker.outcome() == ("stopped", pid)
         worker.begin(("raise",))
         assert "exit code 1" in worker.outcome().why, "an OSError of the task is not that of a closed connection"
-        assert worker.is_worn
+        assert worker.has_ended
     finally:
         worker.close()
     assert not is_running(pid)

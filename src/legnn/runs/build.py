@@ -15,6 +15,7 @@ from legnn.errors import InputError, OutOfMemory, first_line
 from legnn.graph.selection import check_selection
 from legnn.nn import DataShape, Lift, Model
 from legnn.nn.lifting import check_liftable
+from legnn.ops.runtime.generators import copy_generators, drawing_from
 from legnn.ops.runtime.threads import limit_threads
 from legnn.runs.data_card import DataCard
 from legnn.runs.folder import RunFolder
@@ -41,6 +42,7 @@ from legnn.training import (
     require_staged,
     training_precision,
 )
+from legnn.training.sharing import current_group, kept_by_group
 
 
 def make_model(settings: ResolvedSettings, card: DataCard, label_x: Tensor | None) -> Model:
@@ -179,16 +181,27 @@ def new_trainer(
 ) -> Iterator[Trainer]:
     """Context in which a run trains, seeded and in its precision, with its trainer before the first epoch."""
     precision = training_precision(settings.train.precision, device)
-    with (
-        explain_out_of_memory(settings),
-        _seeded(settings.train.seed, device),
-        matrix_products(precision.products),
-        limit_threads(cpu_threads(settings, graph)),
-    ):
-        task = make_task(settings, graph, device)
+
+    def build() -> Trainer:
+        task = kept_by_group("task", lambda: make_task(settings, graph, device))
         model = make_model(settings, card, graph.label_x)
         model.fit_inputs(graph.x, graph.node_type)
-        yield make_trainer(model.to(device), task, settings, precision.dtype, ranks)
+        return make_trainer(model.to(device), task, settings, precision.dtype, ranks)
+
+    with explain_out_of_memory(settings):
+        if current_group() is not None:
+            # precision and threads are those of the process: the group has set them
+            with _seeded(settings.train.seed, device):
+                trainer, generators = build(), copy_generators(device)
+            with drawing_from(generators):
+                yield trainer
+            return
+        with (
+            _seeded(settings.train.seed, device),
+            matrix_products(precision.products),
+            limit_threads(cpu_threads(settings, graph)),
+        ):
+            yield build()
 
 
 @contextmanager

@@ -23,6 +23,15 @@ SMALL_EPOCH = 500_000_000
 """Multiplications of a forward pass below which threads wait for each other longer than they work; on cores that others
 use as well, they wait a hundred times as long."""
 
+SMALL_ON_GPU = 20_000_000_000
+"""Multiplications of a forward pass below which a GPU may have room for another run; a guess, not measured."""
+
+MOST_AT_ONCE = 16
+"""Runs at the same time on a GPU: ten were measured."""
+
+WORKSPACE = 2**27
+"""Bytes that a run on a GPU needs besides its tensors, most of them for matrix products."""
+
 RESIDENT = 0.4
 """The part of a GPU's memory that the graph and its features may take: batches and layers need the rest."""
 
@@ -151,13 +160,45 @@ def cpu_threads(settings: ResolvedSettings, graph: GraphData) -> int:
 
     `auto` depends on the graph and the model alone, not on how many threads there are.
     """
+    return _fixed_threads(settings, graph) or torch.get_num_threads()
+
+
+def _fixed_threads(settings: ResolvedSettings, graph: GraphData) -> int | None:
+    """The threads of a run that takes so many in any process; None where it takes as many as PyTorch has."""
     if settings.train.threads != "auto":
         return settings.train.threads
-    model = settings.model
-    layers = model.layers * model.hidden * (graph.num_edges + graph.num_nodes * model.hidden)
+    layers, hidden = _multiplications(settings, graph), settings.model.hidden
     # features are counted, which reads them all, only where the layers alone would not take several threads
-    is_small = layers < SMALL_EPOCH and layers + int(torch.count_nonzero(graph.x)) * model.hidden < SMALL_EPOCH
-    return 1 if is_small else torch.get_num_threads()
+    is_small = layers < SMALL_EPOCH and layers + int(torch.count_nonzero(graph.x)) * hidden < SMALL_EPOCH
+    return 1 if is_small else None
+
+
+def _multiplications(settings: ResolvedSettings, graph: GraphData) -> int:
+    """Those of the layers in a forward pass."""
+    model = settings.model
+    return model.layers * model.hidden * (graph.num_edges + graph.num_nodes * model.hidden)
+
+
+def other_processes(settings: ResolvedSettings, graph: GraphData, device: torch.device, runs: int) -> int:
+    """Returns how many other processes may train some of `runs` runs on the cores that one run leaves idle."""
+    if device.type != "cpu" or (threads := _fixed_threads(settings, graph)) is None:
+        return 0
+    fitting = int(USABLE * free_bytes(device) / size_of(graph, settings).training_bytes)
+    return max(min(usable_cores() // threads, runs, fitting) - 1, 0)
+
+
+def usable_cores() -> int:
+    """Returns the cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def runs_at_once(settings: ResolvedSettings, graph: GraphData, device: torch.device, runs: int) -> int:
+    """Returns how many of `runs` runs a GPU trains at the same time; 1 where one keeps it busy, or on the CPU."""
+    batch, is_small = settings.train.batch, _multiplications(settings, graph) < SMALL_ON_GPU
+    if device.type != "cuda" or under_torchrun() or isinstance(batch, int) or not is_small:
+        return 1
+    needed = size_of(graph, settings).training_bytes + WORKSPACE
+    return max(min(runs, MOST_AT_ONCE, int(USABLE * free_bytes(device) / needed)), 1)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import platform
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 import torch
@@ -104,6 +105,11 @@ def device_name(device: torch.device) -> str:
 
 def versions() -> dict[str, str]:
     """Returns the versions of Python and of the packages a result depends on."""
+    return dict(_versions())
+
+
+@cache
+def _versions() -> dict[str, str]:
     # PyTorch's own string also names the CUDA it was built for
     found = {"python": platform.python_version(), "legnn": __version__, "torch": str(torch.__version__)}
     for package in ("torch-geometric", "numpy", "numba", "scikit-learn"):

@@ -19,10 +19,15 @@ from legnn.runs.data_card import DataCard
 from legnn.runs.digests import check_digest, write_digests
 from legnn.runs.folder import RunFolder, check_free
 from legnn.runs.graphs import load_graph, load_new, reload_graph
+from legnn.runs.in_order import InOrder
 from legnn.runs.progress import Callbacks, follow
-from legnn.runs.result import Summary, summarize
-from legnn.runs.session import resolve_for, start_or_continue
-from legnn.training import EpochLog, under_torchrun
+from legnn.runs.resources import cpu_threads, other_processes, runs_at_once, select_device
+from legnn.runs.result import Result, Summary, summarize
+from legnn.runs.seed_processes import SeedProcesses, seed_folder
+from legnn.runs.seed_turns import train_in_turns
+from legnn.runs.session import resolve_for, run_steps
+from legnn.training import EpochLog, training_precision, under_torchrun
+from legnn.training.sharing import Steps, finish
 from legnn.typed_json import read_json, to_json, write_json
 
 SEEDS, SETTINGS, SUMMARY = "seeds.json", "settings.yaml", "summary.json"
@@ -56,6 +61,9 @@ def train_seeds(
 
     With `out`, run `k` is the folder `out/seed-k`, and `out/summary.json` the summary. `resume_seeds(out)` finishes
     what is missing. The other arguments are those of `train`.
+
+    Where one run leaves the GPU or cores idle, several are trained at the same time, each bit for bit what it is alone;
+    callbacks are called in the order of the seeds, those of a later seed when the ones before it have ended.
     """
     if under_torchrun():
         raise InputError("several processes train one run together; give `seed`, not `seeds`")
@@ -138,19 +146,29 @@ def _train_each(
     on_seed: Callable[[int], None],
     callbacks: Callbacks,
 ) -> Summary:
-    results, again = [], []
+    def start(seed: int, callbacks: Callbacks) -> Steps[Result]:
+        return run_steps(graph, settings.override(seed=seed), seed_folder(out, seed), callbacks)
+
     had_all = out is not None and (out / SUMMARY).is_file()
-    for seed in seeds:
-        on_seed(seed)
-        callbacks.on_run(f"seed {seed}")
-        folder = None if out is None else out / f"seed-{seed}"
-        if folder is not None and had_all and not RunFolder(folder).is_finished:
-            again.append(seed)
-        try:
-            results.append(start_or_continue(graph, settings.override(seed=seed), folder, callbacks))
-        except Interrupted as stop:
-            # what continues later is all of them, not this one seed
-            raise Interrupted(stop.epoch, out) from None
+    finished = [seed for seed in seeds if out is not None and RunFolder(out / f"seed-{seed}").is_finished]
+    again = [seed for seed in seeds if had_all and seed not in finished]
+    device = select_device(settings.train.device)
+    left = len(seeds) - len(finished)
+    runs = InOrder(seeds, callbacks, on_seed)
+    try:
+        if (at_once := runs_at_once(settings, graph, device, left)) > 1:
+            products = training_precision(settings.train.precision, device).products
+            threads = cpu_threads(settings, graph)
+            train_in_turns(start, runs, at_once, device=device, products=products, threads=threads)
+        else:
+            processes = other_processes(settings, graph, device, left)
+            SeedProcesses(graph, settings, out, runs, processes).train(
+                lambda seed, callbacks: finish(start(seed, callbacks))
+            )
+        results = runs.results()
+    except Interrupted as stop:
+        # what continues later is all of them, not this one seed
+        raise Interrupted(stop.epoch, out) from None
     summary = summarize(results)
     if again:
         note = f"Trained again, for it was no longer in the folder: seed {', '.join(map(str, again))}."

@@ -28,6 +28,7 @@ from legnn.runs.resources import choose_batch, choose_precision, select_device
 from legnn.runs.result import Result, device_name, versions
 from legnn.runs.run import Run, predictions_table, score_splits
 from legnn.training import EpochLog, Ranks, Trainer, agent_died, join_ranks, restart_count
+from legnn.training.sharing import Steps, finish, kept_by_group
 
 
 @lists_settings()
@@ -99,13 +100,19 @@ def start_run(
     graph: GraphData, settings: ResolvedSettings, out: Path | None, callbacks: Callbacks, *, is_held: bool = False
 ) -> Run:
     """Trains on a loaded graph, in the new or empty folder `out` if given, which the caller may hold for writing."""
+    return finish(_start_steps(graph, settings, out, callbacks, is_held=is_held))
+
+
+def _start_steps(
+    graph: GraphData, settings: ResolvedSettings, out: Path | None, callbacks: Callbacks, *, is_held: bool
+) -> Steps[Run]:
     device = select_device(settings.train.device)
     settings, precision_note = choose_precision(settings, device)
     settings, batch_note = choose_batch(settings, graph, device)
     chosen = [note for note in (batch_note, precision_note) if note is not None]
     if chosen:
         graph = replace(graph, notes=[*graph.notes, *chosen])
-    card = DataCard.of(graph)
+    card = kept_by_group("card", lambda: DataCard.of(graph))
     check_settings(settings, graph, card)
     folder = None if out is None else RunFolder(out)
     with join_ranks(device) as ranks, _writing(out, ranks, is_held):
@@ -113,7 +120,7 @@ def start_run(
             folder.create(settings, card, graph.table_features)
         ranks.barrier()
         try:
-            return _execute(graph, card, settings, folder, callbacks, device, ranks)
+            return (yield from _execute(graph, card, settings, folder, callbacks, device, ranks))
         except InputError:
             if folder is not None and ranks.is_rank_zero:
                 folder.remove_untrained()
@@ -122,6 +129,10 @@ def start_run(
 
 def continue_run(folder: RunFolder, graph: GraphData, callbacks: Callbacks, *, is_held: bool = False) -> Run:
     """Continues a run on its graph, in a folder that the caller may hold for writing."""
+    return finish(_continue_steps(folder, graph, callbacks, is_held=is_held))
+
+
+def _continue_steps(folder: RunFolder, graph: GraphData, callbacks: Callbacks, *, is_held: bool) -> Steps[Run]:
     settings = folder.settings
     device = select_device(settings.train.device)
     with join_ranks(device) as ranks, _writing(folder.path, ranks, is_held):
@@ -130,18 +141,25 @@ def continue_run(folder: RunFolder, graph: GraphData, callbacks: Callbacks, *, i
                 raise InputError(f"{folder.path} was finished meanwhile by another process; it is there to be read")
             folder.rollback_to_checkpoint()
         ranks.barrier()
-        return _execute(graph, folder.card, settings, folder, callbacks, device, ranks)
+        return (yield from _execute(graph, folder.card, settings, folder, callbacks, device, ranks))
 
 
 def start_or_continue(graph: GraphData, settings: ResolvedSettings, out: Path | None, callbacks: Callbacks) -> Result:
     """Trains in the folder `out`, or goes on with what a process that was interrupted or killed has left there."""
+    return finish(run_steps(graph, settings, out, callbacks))
+
+
+def run_steps(graph: GraphData, settings: ResolvedSettings, out: Path | None, callbacks: Callbacks) -> Steps[Result]:
+    """`start_or_continue`, with a pause in each epoch."""
     if out is None:
-        return start_run(graph, settings, out, callbacks).result
+        return (yield from _start_steps(graph, settings, out, callbacks, is_held=False)).result
     with hold_folder(out, again=True):
         if not (out / "settings.yaml").is_file():
-            return start_run(graph, settings, out, callbacks, is_held=True).result
+            return (yield from _start_steps(graph, settings, out, callbacks, is_held=True)).result
         run = RunFolder.open(out)
-        return run.result() if run.is_finished else continue_run(run, graph, callbacks, is_held=True).result
+        if run.is_finished:
+            return run.result()
+        return (yield from _continue_steps(run, graph, callbacks, is_held=True)).result
 
 
 @contextmanager
@@ -162,14 +180,14 @@ def _execute(
     callbacks: Callbacks,
     device: torch.device,
     ranks: Ranks,
-) -> Run:
+) -> Steps[Run]:
     callbacks.on_stage("preparing and compiling")
     with new_trainer(settings, graph, card, device, ranks) as trainer:
         batching, model = trainer.batching, trainer.model
         every = settings.train.checkpoint_seconds
         checkpointer = Checkpointer(trainer, folder, every, is_writer=ranks.is_rank_zero)
         checkpointer.restore()
-        _fit(trainer, checkpointer, callbacks, ranks)
+        yield from _fit(trainer, checkpointer, callbacks, ranks)
         callbacks.on_stage("predicting")
         predicted = make_inference(batching, model, graph, batching.task, settings).predict().cpu()
     result = _result(graph, card, settings, trainer, predicted, checkpointer.seconds)
@@ -223,7 +241,7 @@ class Checkpointer:
             self._last = seconds
 
 
-def _fit(trainer: Trainer, checkpointer: Checkpointer, callbacks: Callbacks, ranks: Ranks) -> None:
+def _fit(trainer: Trainer, checkpointer: Checkpointer, callbacks: Callbacks, ranks: Ranks) -> Steps[None]:
     """Trains to the end, and leaves the model with its best weights; raises `Interrupted` if asked to stop."""
     stopped = False
 
@@ -237,7 +255,7 @@ def _fit(trainer: Trainer, checkpointer: Checkpointer, callbacks: Callbacks, ran
         # asked last: what was learned of this epoch may end the run
         return ranks.any_rank(callbacks.should_finish()) or stopped
 
-    trainer.fit(after_epoch)
+    yield from trainer.steps(after_epoch)
     if stopped:
         raise Interrupted(trainer.epoch, None if checkpointer.folder is None else checkpointer.folder.path)
     trainer.model.load_state_dict(trainer.best)

@@ -18,8 +18,6 @@ from typing import Any, Generic, NamedTuple, TypeVar
 Task = TypeVar("Task")
 Value = TypeVar("Value")
 
-TASKS_A_PROCESS = 40
-"""A process is replaced after this many tasks: each leaves some memory of the device behind."""
 CLOSE_SECONDS = 10.0
 """How long a process may take to end by itself."""
 POLL_SECONDS = 0.5
@@ -27,9 +25,10 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 
 class Signals:
-    """What the process that started this one asks of it."""
+    """What the process that started this one asks of it, and is told before a task has ended."""
 
-    def __init__(self) -> None:
+    def __init__(self, connection: Connection | None = None) -> None:
+        self._connection = connection
         self._is_stopping = self._is_pausing = False
         self._parent: int | None = None
 
@@ -42,6 +41,12 @@ class Signals:
         for number in SIGNALS:
             signal.signal(number, self._note)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+
+    def report(self, value: object) -> None:
+        """Tells the process that started this one how far the task is."""
+        if self._connection is not None:
+            with suppress(OSError):  # the process has ended, which `should_stop` notices
+                self._connection.send(Report(value))
 
     def forget_pause(self) -> None:
         """Forgets what was asked of the last task alone."""
@@ -62,6 +67,12 @@ class Signals:
             self._is_stopping = True
 
 
+class Report(NamedTuple):
+    """What a task says before it has ended."""
+
+    value: Any
+
+
 class Failure(NamedTuple):
     """A process that ended before its task did."""
 
@@ -77,7 +88,7 @@ def serve(connection: Connection, function: Function, threads: int) -> None:
     import torch
 
     torch.set_num_threads(threads)
-    signals = Signals()
+    signals = Signals(connection)
     signals.listen()
     # a pause that was asked for before the first task is received can only be meant for it
     for number in itertools.count():
@@ -131,25 +142,24 @@ class Worker(Generic[Task, Value]):
         with _hidden_main(), _blocked_signals():
             self._process.start()
         theirs.close()
-        self._tasks = 0
         self.task: Task | None = None
         """The task in flight."""
         self.began = 0.0
         """When it was sent, by `time.monotonic`."""
 
     @property
-    def is_worn(self) -> bool:
-        """Whether another process should take its place."""
-        return self._tasks >= TASKS_A_PROCESS or not self._process.is_alive()
+    def has_ended(self) -> bool:
+        """Whether another process has to take its place."""
+        return not self._process.is_alive()
 
     def begin(self, task: Task) -> None:
         """Begins a task."""
-        self.task, self.began, self._tasks = task, time.monotonic(), self._tasks + 1
+        self.task, self.began = task, time.monotonic()
         with suppress(OSError):  # of a process that has died: `outcome` says so
             self.connection.send(task)
 
-    def outcome(self) -> Value | Failure:
-        """What the task came to, when the connection is ready."""
+    def outcome(self) -> Value | Failure | Report:
+        """What the task came to, or says before it has ended, when the connection is ready."""
         try:
             return self.connection.recv()
         except (EOFError, OSError):
@@ -189,6 +199,7 @@ def carry_out(
     jobs: int,
     *,
     on_outcome: Callable[[Task, Value | Failure], None],
+    on_report: Callable[[Task, Any], None] = lambda task, value: None,
     on_poll: Callable[[list[Worker[Task, Value]]], None] = lambda busy: None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> None:
@@ -199,6 +210,7 @@ def carry_out(
         next_task: asked whenever a process is free; None if there is no task now.
         jobs: processes, which share the cores.
         on_outcome: called with every task and what it came to.
+        on_report: called with a task and what it reports before it has ended.
         on_poll: called about twice a second with the processes that are busy, which it may pause or kill.
         should_stop: asked as often; True ends all tasks.
     """
@@ -220,12 +232,15 @@ def carry_out(
             ready = wait([one.connection for one in busy], POLL_SECONDS)
             for one in [one for one in busy if one.connection in ready]:
                 outcome = one.outcome()
+                assert one.task is not None
+                if isinstance(outcome, Report):
+                    on_report(one.task, outcome.value)
+                    continue
                 busy.remove(one)
-                if one.is_worn:
+                if one.has_ended:
                     one.close()
                 else:
                     idle.append(one)
-                assert one.task is not None
                 on_outcome(one.task, outcome)
     finally:
         # after an exception: all write their checkpoints at the same time

@@ -8,15 +8,16 @@ If a version of PyTorch renames or rewords any of it, a run still gives the same
 - `run_watched` does not notice that a step synchronizes, and its capture fails instead;
 - `recover_from_failed_capture` does not end the failed capture for PyTorch's allocator, which then refuses to free
   memory for the rest of the process;
-- `ignoring_uncaptured_steps` does not hide a warning of PyTorch's optimizers.
+- `ignoring_uncaptured_steps` does not hide a warning of PyTorch's optimizers;
+- `clear_workspaces` does not free the memory that cuBLAS has for each stream.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 
@@ -52,14 +53,35 @@ def run_watched(step: Callable[[], T]) -> tuple[T, bool]:
     return out, any(SYNCHRONIZED in str(warning.message) for warning in caught)
 
 
-def recover_from_failed_capture(graph: torch.cuda.CUDAGraph, pool: tuple[int, int], device: int) -> None:
-    """End a capture that failed, in the allocator and the generator of PyTorch, which do not notice."""
+@contextmanager
+def capturing_beside_others(
+    graph: torch.cuda.CUDAGraph, pool: Any, stream: torch.cuda.Stream, mode: str
+) -> Iterator[None]:
+    """Context of a capture that waits for no other stream, and leaves the allocator what it has for them."""
+    with torch.cuda.stream(stream):
+        graph.capture_begin(pool, capture_error_mode=mode)
+        try:
+            yield
+        finally:
+            graph.capture_end()
+
+
+def clear_workspaces() -> None:
+    """Free the memory that PyTorch keeps for cuBLAS, for each stream and thread that had a product."""
+    with suppress(AttributeError, RuntimeError):
+        torch._C._cuda_clearCublasWorkspaces()
+
+
+def recover_from_failed_capture(
+    graph: torch.cuda.CUDAGraph, pool: tuple[int, int], device: int, own: Sequence[torch.Generator] = ()
+) -> None:
+    """End a capture that failed, in PyTorch's allocator, its generator and the run's `own`, which do not notice."""
     graph.reset()
     _FAILED.append(graph)
     # AttributeError and TypeError: another version of PyTorch; RuntimeError: the capture was ended, or never begun
     with suppress(AttributeError, TypeError, RuntimeError):
         torch._C._cuda_endAllocateToPool(device, pool)
         torch._C._cuda_releasePool(device, pool)
-    generator = torch.cuda.default_generators[device]
-    # a state of its own again: the one that the capture registered refuses to draw
-    generator.graphsafe_set_state(generator.clone_state())
+    for generator in (torch.cuda.default_generators[device], *own):
+        # a state of its own again: the one that the capture registered refuses to draw
+        generator.graphsafe_set_state(generator.clone_state())

@@ -8,16 +8,29 @@ on. What changes between steps is written into tensors that the step reads; its 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from weakref import WeakSet
 
 import torch
 from torch import Tensor
 
 from legnn.errors import first_line
-from legnn.training.cuda_capture import ignoring_uncaptured_steps, recover_from_failed_capture, run_watched
+from legnn.ops.runtime.generators import generator_for
+from legnn.training.cuda_capture import (
+    capturing_beside_others,
+    clear_workspaces,
+    ignoring_uncaptured_steps,
+    recover_from_failed_capture,
+    run_watched,
+)
+from legnn.training.sharing import current_group, run_stream
 
 RunStep = Callable[[], Tensor]
 """A step: it reads tensors that keep their addresses, and returns one tensor, of the same shape every time."""
+
+_captured: WeakSet[torch.cuda.CUDAGraph] = WeakSet()
+"""Graphs that may still be replayed."""
 
 WARM_UP = 3
 """Steps before the capture, in which everything is created that is created once: caches, and what PyTorch and its
@@ -27,6 +40,8 @@ libraries allocate for a stream."""
 class CudaGraphs:
     """What the captured steps of one run share: a stream, a pool of memory, and whether steps are captured at all.
 
+    Steps draw from the generators of the run, and from `generators`.
+
     The pool is shared because the steps of a run never overlap: with a pool each, the tensors of training and those of
     evaluation would take memory at the same time.
 
@@ -34,11 +49,25 @@ class CudaGraphs:
     threads: it is for runs that have one.
     """
 
-    def __init__(self, device: torch.device, *, enabled: bool = True, watch: bool = True) -> None:
-        self.enabled, self.watch = enabled and device.type == "cuda", watch
+    def __init__(
+        self,
+        device: torch.device,
+        *,
+        enabled: bool = True,
+        watch: bool = True,
+        generators: Sequence[torch.Generator] = (),
+    ) -> None:
+        self._group, self._generators, self.watch = current_group(), generators, watch
+        self.enabled = enabled and device.type == "cuda" and not (self._group is not None and self._group.gave_up)
         if self.enabled:
-            self.stream = torch.cuda.Stream(device)
+            # that of a run that shares the process, which is its own, or one for all that have it alone
+            self.stream = run_stream(device) if self._group is None else torch.cuda.current_stream(device)
             self.pool = torch.cuda.graph_pool_handle()
+
+    @property
+    def steps_before_capture(self) -> int:
+        """`WARM_UP`, or one where another run of the group has taken the same steps: it creates what is this run's."""
+        return 1 if self._group is not None and self._group.is_captured else WARM_UP
 
     def warm_up(self, step: RunStep, *, watch: bool) -> Tensor:
         """Run `step` on the stream of the capture. With `watch`, disable capturing if it synchronizes."""
@@ -56,21 +85,34 @@ class CudaGraphs:
         """Record the launches of `step`, none of which is executed; returns None if that fails."""
         current = torch.cuda.current_stream(self.stream.device)
         graph = torch.cuda.CUDAGraph()
+        own = generator_for(self.stream.device)
+        generators = [one for one in (own, *self._generators) if one is not None]
+        for generator in generators:
+            graph.register_generator_state(generator)
         try:
-            # "thread_local": what other threads do on the GPU meanwhile does not break the capture
-            with torch.cuda.graph(graph, pool=self.pool, stream=self.stream, capture_error_mode="thread_local"):
+            with self._capturing(graph):
                 step()
         except RuntimeError as error:
             torch.cuda.set_stream(current)
-            recover_from_failed_capture(graph, self.pool, self.stream.device.index)
+            recover_from_failed_capture(graph, self.pool, self.stream.device.index, generators)
             # the error in the step says more than the one of ending the capture after it
             self.give_up(first_line(error.__context__ or error))
             return None
+        _captured.add(graph)
         return graph
+
+    def _capturing(self, graph: torch.cuda.CUDAGraph) -> AbstractContextManager[None]:
+        # "thread_local": what other threads do on the GPU meanwhile does not break the capture
+        mode = "thread_local"
+        if self._group is None:
+            return torch.cuda.graph(graph, pool=self.pool, stream=self.stream, capture_error_mode=mode)
+        return capturing_beside_others(graph, self.pool, self.stream, mode)
 
     def give_up(self, why: str) -> None:
         """Run every step launch by launch from now on, and warn about it."""
         self.enabled = False
+        if self._group is not None:
+            self._group.gave_up = True
         warnings.warn(
             f"a step is not captured as a CUDA graph, because {why}; results are the same, "
             "but on a small graph an epoch takes longer",
@@ -94,7 +136,7 @@ class Replay:
         if not self._graphs.enabled:
             self._graph = None
             return step()
-        if self._warm < WARM_UP:
+        if self._graph is None and self._warm < self._graphs.steps_before_capture:
             self._warm += 1
             out = self._graphs.warm_up(step, watch=self._graphs.watch and self._warm == WARM_UP)
             # not from the shared pool, where another step could overwrite it
@@ -106,3 +148,13 @@ class Replay:
                 return step()
         self._graph.replay()
         return self._out
+
+
+def release_memory(device: torch.device) -> None:
+    """Gives back what ended runs have left with PyTorch: the pools of their graphs, the workspaces of their streams."""
+    if device.type != "cuda":
+        return
+    if not _captured:
+        # a graph that is replayed once more would write to them
+        clear_workspaces()
+    torch.cuda.empty_cache()

@@ -15,6 +15,7 @@ from legnn.training.metrics import validation_metrics
 from legnn.training.objective import CandidateLogits, StepLosses
 from legnn.training.optimizer import reads_lr_from_device
 from legnn.training.protocols import Batching, Reduce, TrainMetrics, ValMetrics
+from legnn.training.sharing import kept_by_group
 
 
 class _Kept(NamedTuple):
@@ -31,8 +32,8 @@ class _Kept(NamedTuple):
 class FullBatch(Batching):
     """Trains on, and predicts, the whole graph in one forward pass.
 
-    On a GPU the step and the validation are captured as CUDA graphs after a few epochs: they read the nodes of the
-    epoch, `TC` and the learning rate from tensors that are written to before. Results are the same to the bit.
+    On a GPU the step and the validation are captured as CUDA graphs after a few epochs: nodes are selected in the step,
+    which reads `TC` and the learning rate from tensors that are written to before. Results are the same to the bit.
     """
 
     _: KW_ONLY
@@ -40,15 +41,17 @@ class FullBatch(Batching):
 
     def __post_init__(self) -> None:
         self.device = self.task.x.device
-        self.inputs = self.model.inputs(self.task.x, self.dtype, self.task.node_type)
+        self.inputs = kept_by_group("inputs", lambda: self.model.inputs(self.task.x, self.dtype, self.task.node_type))
         self._confidence = torch.ones((), device=self.device)
-        self._selected: TrainingNodeSelection | None = None
-        self._same_graph: LabelGraph | None = None
+        self._same: tuple[TrainingNodeSelection, LabelGraph] | None = None
+        """Where all epochs have the same nodes: these, and their graph."""
         self.reset()
 
     def train_epoch(self, epoch: int) -> TrainMetrics:
         """Select training nodes and take one step."""
-        self._select()
+        if self._same is None and not self.objective.selects_nodes:
+            selected = self._select()
+            self._same = selected, self.task.show(selected.shown)
         self.before_step()
         confidence = self.objective.confidence(epoch)
         if confidence is not None:
@@ -73,35 +76,22 @@ class FullBatch(Batching):
     def reset(self) -> None:
         """Free the captured steps and their memory; they are captured again when needed."""
         super().reset()
-        self._graphs = CudaGraphs(self.device, enabled=self.cuda_graphs)
+        self._graphs = CudaGraphs(self.device, enabled=self.cuda_graphs, generators=(self.generator,))
         if self._graphs.enabled and not reads_lr_from_device(self.optimizer):
             self._graphs.give_up("its optimizer keeps the learning rate on the host (make_adam's does not)")
         self._training = Replay(self._graphs)
         self._kept: _Kept | None = None
 
-    def _select(self) -> None:
-        """Write the nodes of this epoch where the step reads them."""
-        if self._same_graph is not None:
-            return
-        selected = self.objective.select(self.task.train, self.generator)
-        if self._selected is None:
-            self._selected = selected
-        else:
-            for place, nodes in zip(self._selected, selected, strict=True):
-                place.copy_(nodes)
-        if not self.objective.selects_nodes:
-            # the same nodes in every epoch, and the same graph
-            self._same_graph = self.task.show(selected.shown)
+    def _select(self) -> TrainingNodeSelection:
+        return self.objective.select(self.task.train, self.generator)
 
     def _step(self) -> Tensor:
         """One step; returns its `TrainMetrics` as one tensor."""
-        assert self._selected is not None
-        predicted, shown = self._selected
+        predicted, shown = self._select() if self._same is None else self._same[0]
         self.model.train()
         # none at the start, so that a captured step has gradients of its own
         self.optimizer.zero_grad(set_to_none=True)
-        # where nodes are selected, those that show labels change in place: their graph is built in the step
-        graph = self.task.show(shown) if self._same_graph is None else self._same_graph
+        graph = self.task.show(shown) if self._same is None else self._same[1]
         losses = self._losses(self.model(self.inputs, graph), predicted)
         loss = losses.supervised + losses.pseudo
         second = self.model.auxiliary(self.inputs, graph)

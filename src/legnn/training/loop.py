@@ -11,8 +11,10 @@ import torch
 from torch import Tensor
 
 from legnn.errors import InputError
+from legnn.ops.runtime.generators import random_states, set_random_states
 from legnn.training.protocols import Batching, TrainMetrics, ValMetrics
 from legnn.training.schedule import CosineSchedule
+from legnn.training.sharing import Steps, finish
 
 Ties = Literal["loss", "latest"]
 """Which of equally good epochs is the best: the one with the smaller loss, or the latest."""
@@ -120,9 +122,14 @@ class Trainer:
         Nothing here learns or chooses from test labels; the accuracy of pseudo labels, which is logged where the truth
         is known, is for the reader.
         """
+        finish(self.steps(after_epoch))
+
+    def steps(self, after_epoch: Callable[[EpochLog], bool | None]) -> Steps[None]:
+        """`fit`, with a pause in each epoch after its launches: others may launch something meanwhile."""
         while self.epoch < self.epochs and not self.stopper.is_over(self.epoch):
-            trained = self.train_epoch()
-            log = self._log(trained, self._validate())
+            metrics = self._stack(self.train_epoch(), self._validate())
+            yield
+            log = self._log(*metrics)
             if self.stopper.improves(self.epoch, log.val_score(self.choose_by), log.val_loss):
                 self.best = _copy(self.model.state_dict())
             if after_epoch(log):
@@ -139,13 +146,17 @@ class Trainer:
         has_nodes = self.batching.task.val.numel() > 0
         return self.batching.validate(self.shown_at_inference) if has_nodes else None
 
-    def _log(self, trained: TrainMetrics, validated: ValMetrics | None) -> EpochLog:
+    def _stack(self, trained: TrainMetrics, validated: ValMetrics | None) -> tuple[list[str], Tensor]:
+        """The names of all metrics, and their values as one tensor."""
         tensors = trained._asdict()
         if validated is not None:
             tensors |= {f"val_{name}": value for name, value in validated._asdict().items()}
+        return [*tensors], torch.stack([value.double() for value in tensors.values()])
+
+    def _log(self, names: list[str], stacked: Tensor) -> EpochLog:
         # the one synchronization of an epoch: all numbers in one transfer
-        numbers = torch.stack([value.double() for value in tensors.values()]).tolist()
-        found: dict[str, Any] = {name: None if math.isnan(v) else v for name, v in zip(tensors, numbers, strict=True)}
+        numbers = stacked.tolist()
+        found: dict[str, Any] = {name: None if math.isnan(v) else v for name, v in zip(names, numbers, strict=True)}
         losses = [found[name] for name in ("supervised_loss", "pseudo_loss", "val_loss") if name in found]
         if None in losses or math.isinf(sum(losses)):
             raise InputError(
@@ -173,9 +184,7 @@ class Trainer:
             for key, value in self.optimizer.state.get(parameter, {}).items():
                 tensors[f"optimizer/{key}/{name}"] = value
         tensors["random/selection"] = self.generator.get_state()
-        tensors["random/cpu"] = torch.get_rng_state()
-        if self.device.type == "cuda":
-            tensors["random/cuda"] = torch.cuda.get_rng_state(self.device)
+        tensors |= {f"random/{kind}": value for kind, value in random_states(self.device).items()}
         return tensors, {"epoch": self.epoch, "steps": self.schedule.steps, "stopper": asdict(self.stopper)}
 
     def load_state(self, tensors: dict[str, Tensor], meta: dict[str, Any]) -> None:
@@ -195,9 +204,7 @@ class Trainer:
                     # fused, Adam counts its steps on the device of the parameter
                     self.optimizer.state[parameter][key] = value.to(parameter.device)
         self.generator.set_state(tensors["random/selection"])
-        torch.set_rng_state(tensors["random/cpu"])
-        if self.device.type == "cuda" and "random/cuda" in tensors:
-            torch.cuda.set_rng_state(tensors["random/cuda"], self.device)
+        set_random_states(_under("random/", tensors), self.device)
         self.epoch, self.schedule.steps = meta["epoch"], meta["steps"]
         self.stopper = EarlyStopping(**meta["stopper"])
         # a step that was captured before would continue with the old state of the optimizer

@@ -12,6 +12,7 @@ from torch import Generator, Tensor
 
 from legnn.graph import LabelGraph, SampledLabelGraph, TrainingNodeSelection, sample_label_graph
 from legnn.graph.sampling import Fanout
+from legnn.ops.runtime.generators import seed_generators
 from legnn.ops.select import kernels_for_device
 from legnn.training.batches import Batch, BatchSampler, draw_nodes
 from legnn.training.epoch_sums import EpochSums
@@ -78,7 +79,7 @@ class MiniBatch(Batching):
 
     def train_epoch(self, epoch: int) -> TrainMetrics:
         """Select training nodes, and train on the predicted ones and on pseudo labels."""
-        torch.manual_seed((self._seed * EPOCH_SEEDS + epoch) * self.ranks.world_size + self.ranks.rank)
+        seed_generators((self._seed * EPOCH_SEEDS + epoch) * self.ranks.world_size + self.ranks.rank)
         predicted, shown = self._select(self.generator)
         graph, steps = self.task.show(shown), self._num_steps(predicted)
         self._sums.zero()

@@ -8,6 +8,7 @@ from torch import Tensor
 from legnn.ops import select
 from legnn.ops.norm_act_dropout import autograd, reference
 from legnn.ops.norm_act_dropout.reference import Norm
+from legnn.ops.runtime.generators import generator_for
 
 
 def apply_norm_act_dropout(
@@ -36,5 +37,5 @@ def drop(x: Tensor, dropout: float, *, training: bool) -> Tensor:
 
 
 def _draw_seed(x: Tensor) -> Tensor:
-    """Two 32-bit words from PyTorch's generator, drawn on the device of `x`, which does not synchronize."""
-    return torch.randint(2**32, (2,), device=x.device)
+    """Two 32-bit words from the run's generator, drawn on the device of `x`, which does not synchronize."""
+    return torch.randint(2**32, (2,), device=x.device, generator=generator_for(x.device))

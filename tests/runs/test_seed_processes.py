@@ -1,0 +1,109 @@
+"""Seeds in several processes: each bit for bit what it is alone, callbacks as if one came after the other."""
+
+import pytest
+from tests.graphs import small_data
+from tests.runs.test_seed_turns import EVERYTHING, assert_same_run
+from tests.runs.test_workers import wait_until
+
+import legnn
+from legnn.errors import InputError, Interrupted
+from legnn.runs import RunFolder, seed_processes, seeds
+
+
+@pytest.fixture
+def processes(monkeypatch):
+    """One process beside this one, from the first epochs on."""
+    monkeypatch.setattr(seeds, "other_processes", lambda settings, graph, device, runs: 1)
+    monkeypatch.setattr(seed_processes, "WORTH_SECONDS", 0.0)
+
+
+def test_short_runs_start_no_process(monkeypatch):
+    monkeypatch.setattr(seed_processes, "carry_out", lambda *_, **__: pytest.fail("a process is started"))
+    legnn.train_seeds(small_data(), seeds=3, **EVERYTHING)
+
+
+def test_a_graph_that_cannot_be_sent_is_trained_on_here(monkeypatch, processes):
+    monkeypatch.setattr(seed_processes, "carry_out", lambda *_, **__: pytest.fail("a process is started"))
+
+    def refuse(graph):
+        raise TypeError("cannot be pickled")
+
+    monkeypatch.setattr(seed_processes.pickle, "dumps", refuse)
+    assert legnn.train_seeds(small_data(), seeds=3, **EVERYTHING).seeds == [0, 1, 2]
+
+
+@pytest.mark.slow
+def test_seeds_of_other_processes_are_to_the_bit_what_they_are_alone_and_reported_in_order(
+    tmp_path, processes, monkeypatch
+):
+    told, elsewhere = [], []
+
+    def on_epoch(log) -> None:
+        told.append((log.epoch,))
+        if log.epoch == 6:
+            # the first seed waits here until the other process has trained the others
+            assert wait_until(lambda: len(elsewhere) == 2)
+
+    note = seed_processes.SeedProcesses._note
+    monkeypatch.setattr(
+        seed_processes.SeedProcesses, "_note", lambda self, seed, out: (elsewhere.append(seed), note(self, seed, out))
+    )
+    legnn.train_seeds(
+        small_data(),
+        seeds=3,
+        out=tmp_path / "all",
+        on_seed=told.append,
+        on_epoch=on_epoch,
+        **EVERYTHING,
+    )
+    assert told == [entry for seed in range(3) for entry in (seed, *((k,) for k in range(1, 9)))]
+    assert elsewhere == [1, 2]
+    for seed in elsewhere:
+        legnn.train(small_data(), seed=seed, out=tmp_path / f"alone-{seed}", **EVERYTHING)
+        assert_same_run(tmp_path / "all" / f"seed-{seed}", tmp_path / f"alone-{seed}")
+
+
+def train_elsewhere(monkeypatch, outcome):
+    """The other process gets one seed, with this outcome."""
+
+    def carry_out(function, next_task, jobs, *, on_outcome, on_report, should_stop):
+        seed = next_task()
+        on_report(seed, ("on_stage", "preparing"))
+        on_outcome(seed, outcome)
+
+    monkeypatch.setattr(seed_processes, "carry_out", carry_out)
+
+
+def test_a_seed_whose_process_was_killed_is_trained_here(monkeypatch, processes, tmp_path):
+    train_elsewhere(monkeypatch, seed_processes.Failure("killed"))
+    summary = legnn.train_seeds(small_data(), seeds=3, out=tmp_path / "all", **EVERYTHING)
+    assert summary.seeds == [0, 1, 2]
+    assert RunFolder(tmp_path / "all" / "seed-1").is_finished
+
+
+def test_an_error_of_another_process_is_raised_here(monkeypatch, processes):
+    train_elsewhere(monkeypatch, InputError("seed 1 is no good"))
+    with pytest.raises(InputError, match="seed 1 is no good"):
+        legnn.train_seeds(small_data(), seeds=3, **EVERYTHING)
+
+
+def test_what_another_process_stopped_is_an_interruption_of_all(monkeypatch, processes, tmp_path):
+    train_elsewhere(monkeypatch, seed_processes.Stopped(3))
+    with pytest.raises(Interrupted) as stopped:
+        legnn.train_seeds(small_data(), seeds=3, out=tmp_path / "all", **EVERYTHING)
+    assert stopped.value.folder == tmp_path / "all"
+
+
+@pytest.mark.slow
+def test_an_interruption_ends_the_seeds_of_all_processes_with_checkpoints(tmp_path, processes):
+    folder = tmp_path / "all"
+
+    def should_stop() -> bool:
+        return (folder / "seed-1" / "metrics.jsonl").is_file()
+
+    long = {**EVERYTHING, "epochs": 10**6, "patience": 10**6}
+    with pytest.raises(Interrupted):
+        legnn.train_seeds(small_data(), seeds=2, out=folder, should_stop=should_stop, **long)
+    for seed in range(2):
+        run = RunFolder(folder / f"seed-{seed}")
+        assert run.load_checkpoint()[1]["epoch"] == len(run.logs())

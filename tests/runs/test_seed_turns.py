@@ -1,0 +1,138 @@
+"""Seeds in turns in one process: each bit for bit what it is alone, callbacks as if one came after the other."""
+
+import warnings
+
+import pytest
+import torch
+from tests.graphs import small_data
+
+import legnn
+from legnn.errors import InputError, Interrupted
+from legnn.runs import RunFolder, resume_seeds, seeds
+
+EVERYTHING = {"epochs": 8, "hidden": 8, "dropout": 0.5, "input_dropout": 0.2, "as_train": True, "batch": "full"}
+"""Settings of a run that draws all the numbers that a run draws."""
+
+
+def gpu(test):
+    """Needs a CUDA device."""
+    return pytest.mark.gpu(pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")(test))
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """Three runs at a time, on any device."""
+    monkeypatch.setattr(seeds, "runs_at_once", lambda settings, graph, device, runs: min(runs, 3))
+
+
+def weights(folder) -> dict[str, torch.Tensor]:
+    return RunFolder(folder).weights()
+
+
+def assert_same_run(one, other) -> None:
+    mine, theirs = weights(one), weights(other)
+    assert mine.keys() == theirs.keys()
+    assert [name for name in mine if not torch.equal(mine[name], theirs[name])] == []
+    assert RunFolder(one).predictions().equals(RunFolder(other).predictions())
+    assert RunFolder(one).logs() == RunFolder(other).logs()
+
+
+@pytest.mark.parametrize("batch", ["full", 16])
+def test_every_seed_is_to_the_bit_what_it_is_alone(tmp_path, at_once, batch):
+    given = {**EVERYTHING, "batch": batch}
+    before = torch.get_rng_state()
+    legnn.train_seeds(small_data(), seeds=5, out=tmp_path / "all", **given)
+    assert torch.equal(torch.get_rng_state(), before)
+    for seed in range(5):
+        legnn.train(small_data(), seed=seed, out=tmp_path / f"alone-{seed}", **given)
+        assert_same_run(tmp_path / "all" / f"seed-{seed}", tmp_path / f"alone-{seed}")
+
+
+def test_callbacks_come_as_if_one_seed_followed_the_other(at_once):
+    told = []
+    legnn.train_seeds(
+        small_data(), seeds=4, on_seed=told.append, on_epoch=lambda log: told.append((log.epoch,)), **EVERYTHING
+    )
+    assert told == [entry for seed in range(4) for entry in (seed, *((k,) for k in range(1, 9)))]
+
+
+def test_seeds_that_were_interrupted_continue_to_the_same_bits(tmp_path, at_once):
+    data, epochs = small_data(), []
+    given = {**EVERYTHING, "epochs": 40}
+    with pytest.raises(Interrupted) as stopped:
+        legnn.train_seeds(
+            data, seeds=4, out=tmp_path / "all", on_epoch=epochs.append, should_stop=lambda: bool(epochs), **given
+        )
+    assert stopped.value.folder == tmp_path / "all"
+    assert not any(RunFolder(tmp_path / "all" / f"seed-{seed}").is_finished for seed in range(4))
+    resume_seeds(tmp_path / "all", data)
+    for seed in range(4):
+        legnn.train(data, seed=seed, out=tmp_path / f"alone-{seed}", **given)
+        assert_same_run(tmp_path / "all" / f"seed-{seed}", tmp_path / f"alone-{seed}")
+
+
+def test_an_error_of_one_seed_ends_the_others_and_is_raised(tmp_path, at_once, monkeypatch):
+    start = seeds.run_steps
+
+    def fail_with_seed_two(graph, settings, folder, callbacks):
+        if settings.train.seed == 2:
+            raise InputError("seed 2 is no good")
+        return (yield from start(graph, settings, folder, callbacks))
+
+    monkeypatch.setattr(seeds, "run_steps", fail_with_seed_two)
+    with pytest.raises(InputError, match="seed 2 is no good"):
+        legnn.train_seeds(small_data(), seeds=4, out=tmp_path / "all", **{**EVERYTHING, "epochs": 200, "patience": 200})
+    assert not RunFolder(tmp_path / "all" / "seed-1").is_finished
+
+
+def test_an_error_of_a_callback_ends_all_seeds_and_is_raised(at_once):
+    def refuse(log):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        legnn.train_seeds(small_data(), seeds=4, on_epoch=refuse, **EVERYTHING)
+
+
+@gpu
+@pytest.mark.parametrize("backbone", ["gcn", "gat"])
+def test_on_a_gpu_every_seed_is_to_the_bit_what_it_is_alone(tmp_path, backbone):
+    given = {**EVERYTHING, "epochs": 20, "backbone": backbone, "device": "cuda"}
+    before = torch.get_rng_state(), torch.cuda.get_rng_state()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)  # a step that is not captured
+        legnn.train_seeds(small_data(), seeds=6, out=tmp_path / "all", **given)
+    assert all(map(torch.equal, before, (torch.get_rng_state(), torch.cuda.get_rng_state())))
+    for seed in range(6):
+        legnn.train(small_data(), seed=seed, out=tmp_path / f"alone-{seed}", **given)
+        assert_same_run(tmp_path / "all" / f"seed-{seed}", tmp_path / f"alone-{seed}")
+
+
+@gpu
+def test_on_a_gpu_seeds_that_were_interrupted_continue_to_the_same_bits(tmp_path):
+    data, epochs = small_data(), []
+    given = {**EVERYTHING, "epochs": 300, "patience": 300, "device": "cuda"}
+    with pytest.raises(Interrupted):
+        legnn.train_seeds(
+            data, seeds=4, out=tmp_path / "all", on_epoch=epochs.append, should_stop=lambda: bool(epochs), **given
+        )
+    resume_seeds(tmp_path / "all", data)
+    for seed in range(4):
+        legnn.train(data, seed=seed, out=tmp_path / f"alone-{seed}", **given)
+        assert_same_run(tmp_path / "all" / f"seed-{seed}", tmp_path / f"alone-{seed}")
+
+
+def used_memory() -> tuple[int, int]:
+    """Of the GPU, in MiB: what PyTorch has reserved, and what is not free."""
+    torch.cuda.synchronize()
+    free, total = torch.cuda.mem_get_info()
+    return torch.cuda.memory_reserved() >> 20, (total - free) >> 20
+
+
+@gpu
+@pytest.mark.parametrize("seeds_at_once", [1, 4])
+def test_runs_leave_no_memory_of_the_gpu_behind(seeds_at_once):
+    used = []
+    for _ in range(30 // seeds_at_once):
+        legnn.train_seeds(small_data(), seeds=seeds_at_once, device="cuda", **EVERYTHING)
+        used.append(used_memory())
+    assert set(used[2:]) == {used[2]}
