@@ -175,6 +175,13 @@ def make_trainer(model: Model, task: Task, settings: ResolvedSettings, dtype: to
     )
 
 
+def _fit_inputs(model: Model, graph: GraphData) -> dict[str, Tensor]:
+    """The statistics of the features that the model takes, which depend on no seed."""
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    model.fit_inputs(graph.x, graph.node_type)
+    return {name: value.clone() for name, value in model.state_dict().items() if not torch.equal(value, before[name])}
+
+
 @contextmanager
 def new_trainer(
     settings: ResolvedSettings, graph: GraphData, card: DataCard, device: torch.device, ranks: Ranks
@@ -185,7 +192,9 @@ def new_trainer(
     def build() -> Trainer:
         task = kept_by_group("task", lambda: make_task(settings, graph, device))
         model = make_model(settings, card, graph.label_x)
-        model.fit_inputs(graph.x, graph.node_type)
+        # reading all features takes longer than some epochs
+        statistics = kept_by_group("statistics", lambda: _fit_inputs(model, graph))
+        model.load_state_dict(statistics, strict=False)
         return make_trainer(model.to(device), task, settings, precision.dtype, ranks)
 
     with explain_out_of_memory(settings):
