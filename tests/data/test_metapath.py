@@ -5,7 +5,6 @@ import torch
 from tests.typed_graphs import CHAIN, small_hetero, small_mag, typed_edges
 from torch_geometric.nn import MetaPath2Vec
 
-from legnn.data import metapath
 from legnn.data.metapath import meta_path, metapath2vec, published_walks, round_trips
 from legnn.data.node_types import TypedEdges
 from legnn.datasets import load

@@ -58,8 +58,9 @@ def nearest(x: np.ndarray, number: int) -> np.ndarray:
     """
     rows = len(x)
     squares = (x**2).sum(1)
-    # exact, since sums of whole numbers are
-    distances = (squares[:, None] + squares - 2 * x @ x.T).astype(np.int64)
+    # exact, since sums of whole numbers are; by PyTorch, whose threads are needed later, not by NumPy's own
+    products = torch.mm(torch.from_numpy(x), torch.from_numpy(x.T)).numpy()
+    distances = (squares[:, None] + squares - 2 * products).astype(np.int64)
     np.fill_diagonal(distances, distances.max() + 1)
     # one number of distance and row: those of a row differ, and the smallest are found without sorting all
     keys = np.partition(distances * rows + np.arange(rows), number, axis=1)[:, :number]
