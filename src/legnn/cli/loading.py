@@ -18,7 +18,7 @@ def loading() -> Iterator[None]:
     """Context in which a command imports what it computes with; a line in the terminal says so meanwhile.
 
     The hundred thousands of objects that the imports leave stay to the end: the garbage collector neither looks through
-    them again and again while they are made, nor once more at the end of the process, which would take 0.6 s.
+    them again and again while they are made, nor once more at the end of the process, which took 0.6 s together.
     """
     if "torch" in sys.modules:
         yield

@@ -13,7 +13,7 @@ from torch.optim import Adam, Optimizer
 class EagerAdam(Adam):
     """PyTorch's Adam without what keeps its methods out of compiled code, and imports the compiler for it.
 
-    That takes longer than training a small graph: the first step of `legnn train digits` comes 2.3 s sooner.
+    Importing it takes longer than many steps on a small graph.
     """
 
     add_param_group = unwrap(Adam.add_param_group)

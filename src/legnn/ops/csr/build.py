@@ -8,8 +8,8 @@ import numpy as np
 from legnn.ops.csr.reference import sort_edges
 from legnn.ops.runtime.jit import compiled
 
-SMALL = 100_000
-"""Fewer edges than this are sorted by NumPy, in at most 30 ms, where compiling the kernels takes 1.3 s."""
+SMALL = 50_000
+"""Fewer edges than this are sorted by NumPy, in about 50 ms at most, where compiling the kernels takes about 1 s."""
 
 
 class CSR(NamedTuple):
