@@ -7,7 +7,7 @@ from collections.abc import Callable
 from inspect import Parameter, Signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
@@ -18,7 +18,6 @@ from sklearn.utils import check_consistent_length, check_random_state, column_or
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
-from torch_geometric.data import Data
 
 from legnn.automl.automatic import auto
 from legnn.config import SETTINGS, DataSettings, Settings
@@ -27,11 +26,17 @@ from legnn.data.splits import MASKS, draw_split
 from legnn.datasets.arrays import EdgeArrays, Labels, number_labels
 from legnn.datasets.objects import edges_among
 from legnn.errors import InputError
+from legnn.lazy import lazy_module
 from legnn.runs import Result
 from legnn.runs.fitted import FittedGraph
 from legnn.runs.graphs import load_new
 from legnn.runs.progress import Callbacks
 from legnn.runs.session import resolve_for, start_run
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+pyg_data = lazy_module("torch_geometric.data")
 
 WITHOUT = ("seed", "checkpoint_seconds", "label_edges", "shared_projection")
 """Settings that an estimator has no use for, or another name: the seed is `random_state`."""
@@ -91,7 +96,7 @@ class _GraphClassifier(ClassifierMixin, BaseEstimator):
         edges = _edges_from_neighbors(self._nearest(x)) if graph is None else edges_among(graph, len(x))
         masks = dict(zip(MASKS, self._draw(labels, seed), strict=True))
         number = torch.from_numpy(labels.y)
-        data = Data(x=x, y=number, edge_index=edges.edge_index, edge_weight=edges.weight, **masks)
+        data = pyg_data.Data(x=x, y=number, edge_index=edges.edge_index, edge_weight=edges.weight, **masks)
         data.class_names = labels.names.tolist()
         self.classes_ = labels.names
         self._fitted, predicted, self.result_ = self._train(data, seed)

@@ -5,7 +5,6 @@ import torch
 from tests.typed_graphs import CHAIN, small_hetero, small_mag, typed_edges
 from torch_geometric.nn import MetaPath2Vec
 
-from legnn.data import metapath
 from legnn.data.metapath import meta_path, metapath2vec, published_walks, round_trips
 from legnn.data.node_types import TypedEdges
 from legnn.datasets import load
@@ -113,7 +112,7 @@ def test_the_published_features_are_for_all_types_but_papers(tmp_path, monkeypat
     assert not data.x[papers, 4:].any()
     assert data.x[~papers].any(1).all()
     assert any("6 were computed from the graph (published)" in note for note in data.notes)
-    monkeypatch.setattr(metapath, "MetaPath2Vec", lambda *_, **__: pytest.fail("computed again"))
+    monkeypatch.setattr("torch_geometric.nn.MetaPath2Vec", lambda *_, **__: pytest.fail("computed again"))
     assert torch.equal(load(small_mag(), missing_features="published", type_channels=6).x, data.x)
 
 

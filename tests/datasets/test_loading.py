@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from legnn.config import DataSettings
 from legnn.data import statistics
 from legnn.datasets import load
-from legnn.datasets.readers import nearest
+from legnn.datasets.digits import nearest
 from legnn.errors import InputError
 
 

@@ -31,6 +31,22 @@ def gradients(one: LEGNN, seed: int) -> None:
         parameter.grad = torch.randn(parameter.shape, generator=generator).to(parameter.device)
 
 
+@pytest.mark.parametrize("device", DEVICES)
+def test_it_is_pytorchs_own_fused_adam_to_the_bit(device):
+    ours, theirs = model().to(device), model().to(device)
+    adam = make_adam(ours.parameter_groups(0.5), 0.01)
+    lr = torch.tensor(0.01, device=device) if device == "cuda" else 0.01
+    plain = torch.optim.Adam(theirs.parameter_groups(0.5), lr=lr, fused=True, capturable=device == "cuda")
+    for seed in range(4):
+        for one, optimizer in ((ours, adam), (theirs, plain)):
+            optimizer.zero_grad(set_to_none=True)
+            gradients(one, seed)
+            optimizer.step()
+    for mine, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+        assert torch.equal(mine, other)
+        assert mine.requires_grad
+
+
 def test_the_penalty_is_on_the_projection_of_the_features_alone_and_nothing_is_left_out():
     one = model()
     adam = make_adam(one.parameter_groups(0.5), 0.01)

@@ -5,18 +5,20 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch_geometric.utils import softmax
 
 from legnn.baselines.edge_messages import EdgeMessageModel
 from legnn.baselines.projected import ProjectedModel
 from legnn.config.model import ModelSettings
 from legnn.graph import LabelGraph
+from legnn.lazy import lazy_module
 from legnn.nn import DataShape
 from legnn.nn.base import Nodes
 from legnn.nn.block import NormActDropout
 from legnn.nn.layer import Linear, channels_per_head, targets_of, to_logits, trim
 from legnn.nn.normalization import Normalization
 from legnn.ops import propagate_messages
+
+pyg_utils = lazy_module("torch_geometric.utils")
 
 SLOPE = 0.1
 """Of the LeakyReLU of the values."""
@@ -48,7 +50,7 @@ class GatedAttention(nn.Module):
         own, size = targets_of(x, graph), graph.num_nodes
         gates = self._gates(x, own, graph, edge_index)
         score = (self._split(self.query(own), target) * self._split(self.key(x), source)).sum(-1)
-        attention = softmax(score, target, num_nodes=size)[..., None]
+        attention = pyg_utils.softmax(score, target, num_nodes=size)[..., None]
         values = self._split(F.leaky_relu(self.value(x), SLOPE), source)
         heads = values.new_zeros(size, *values.shape[1:]).index_add(0, target, attention * values)
         return self.out(torch.cat([own, (gates[..., None] * heads).flatten(1)], 1))

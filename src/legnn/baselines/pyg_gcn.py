@@ -6,13 +6,15 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import GCN
 
 from legnn.config.model import ModelSettings
 from legnn.graph import LabelGraph
+from legnn.lazy import lazy_module
 from legnn.nn import DataShape, Model
 from legnn.nn.features import spread
 from legnn.nn.scaling import FeatureScale
+
+pyg_nn = lazy_module("torch_geometric.nn")
 
 NORMS: dict[str | None, dict[str, Any]] = {
     "batch": {"norm": "BatchNorm"},
@@ -30,7 +32,7 @@ class PyGGCN(Model):
         super().__init__()
         self.num_types = data.types
         self.scale = FeatureScale(settings.scale, data.features, data.types)
-        self.gcn = GCN(
+        self.gcn = pyg_nn.GCN(
             data.types * data.features,
             settings.hidden,
             settings.layers,

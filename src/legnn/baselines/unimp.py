@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import TransformerConv
 
 from legnn.baselines.edge_messages import EdgeMessageModel
 from legnn.config.model import ModelSettings
 from legnn.graph import LabelGraph, SampledLabelGraph
+from legnn.lazy import lazy_module
 from legnn.nn import DataShape
 from legnn.nn.base import Nodes
 from legnn.nn.block import NormActDropout
 from legnn.nn.layer import channels_per_head, glorot, targets_of, to_logits, trim
 from legnn.ops import drop, label_gather
 from legnn.ops.runtime.padding import pad_columns
+
+pyg_nn = lazy_module("torch_geometric.nn")
 
 
 class UniMP(EdgeMessageModel):
@@ -38,8 +40,8 @@ class UniMP(EdgeMessageModel):
         self.channels = max(self.widths)
         self.label_rows = glorot(data.classes, self.in_channels)  # W_c
         each = channels_per_head(hidden, heads)
-        layers = [TransformerConv(width, each, heads, beta=True) for width in self.widths[:-1]]
-        last = TransformerConv(self.widths[-1], data.classes, heads, concat=False, beta=True)
+        layers = [pyg_nn.TransformerConv(width, each, heads, beta=True) for width in self.widths[:-1]]
+        last = pyg_nn.TransformerConv(self.widths[-1], data.classes, heads, concat=False, beta=True)
         self.layers = nn.ModuleList([*layers, last])
         self.acts = nn.ModuleList(NormActDropout(settings, hidden) for _ in layers)
 

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Annotated, Any
 
+from legnn.cli.loading import loading
 from legnn.cli.options import argument, option, with_settings
 from legnn.cli.processes import is_rank_zero, stop_on_signal, typed_command
 from legnn.config import SECTIONS
@@ -33,10 +34,11 @@ def auto(
     began = time.time()
     parse_duration(budget)
 
-    from legnn.automl.automatic import LEADERBOARD, new_folder
-    from legnn.automl.automatic import auto as search
-    from legnn.cli.display import show_result
-    from legnn.cli.search_display import SearchProgress, show_leaderboard
+    with loading():
+        from legnn.automl.automatic import LEADERBOARD, new_folder
+        from legnn.automl.automatic import auto as search
+        from legnn.cli.display import show_result
+        from legnn.cli.search_display import SearchProgress, show_leaderboard
 
     folder = out or new_folder(data)
     names = None if only is None else [name.strip() for name in only.split(",") if name.strip()]

@@ -3,27 +3,57 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Iterable
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
 
 import legnn
-from legnn.cli.auto import auto
-from legnn.cli.graphs import datasets, prepare
-from legnn.cli.labels import labels
 from legnn.cli.options import with_flags
 from legnn.cli.processes import is_rank_zero, wait_for_rank_zero
-from legnn.cli.report import report
-from legnn.cli.reproduce import reproduce
-from legnn.cli.results import analyze, audit, evaluate, plot, predict
-from legnn.cli.training import train
-from legnn.cli.tune import tune
 from legnn.errors import InputError, Interrupted, first_line
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False, rich_markup_mode="rich")
-for command in (train, auto, tune, predict, evaluate, report, audit, prepare, datasets, plot, analyze, reproduce):
-    app.command()(command)
-app.add_typer(labels, name="labels")
+app: typer.Typer
+"""The program with all its commands."""
+
+COMMANDS = {
+    "train": "training",
+    "auto": "auto",
+    "tune": "tune",
+    "predict": "results",
+    "evaluate": "results",
+    "report": "report",
+    "audit": "results",
+    "prepare": "graphs",
+    "datasets": "graphs",
+    "plot": "results",
+    "analyze": "results",
+    "reproduce": "reproduce",
+    "labels": "labels",
+}
+"""The commands in the order of the help, and the modules of this room that hold them."""
+
+
+def make_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
+    """Returns the program with some of its commands: making the options of all takes longer than those of one."""
+    made = typer.Typer(
+        no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False, rich_markup_mode="rich"
+    )
+    for name in names:
+        command = getattr(import_module(f"legnn.cli.{COMMANDS[name]}"), name)
+        if isinstance(command, typer.Typer):
+            made.add_typer(command, name=name)
+        else:
+            made.command()(command)
+    made.callback()(_options)
+    return made
+
+
+def __getattr__(name: str) -> Any:
+    if name == "app":
+        return make_app()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _print_version(is_asked: bool) -> None:
@@ -32,7 +62,6 @@ def _print_version(is_asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and exit", callback=_print_version, is_eager=True)
@@ -47,8 +76,9 @@ def main() -> None:
     Exits with code 1 if an audit found a leak, with 2 and one sentence after an input error, and with 130 after an
     interruption.
     """
+    asked = [name for name in sys.argv[1:2] if name in COMMANDS]
     try:
-        app()
+        make_app(asked or COMMANDS)()
     except (InputError, OSError) as error:
         from legnn.cli.display import print_error  # not sooner: --help answers without it
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import get_type_hints
 
 import legnn
+from legnn.cli.loading import loading
 from legnn.config.facts import Statistics
 from legnn.errors import InputError
 from legnn.files import cache_folder, data_folder, write_text
@@ -38,8 +39,9 @@ def list_graphs() -> list[Statistics | str]:
 
 def _measure() -> Iterator[Statistics | str]:
     # PyTorch takes seconds to import, which a list that is kept does not need
-    from legnn.data import statistics
-    from legnn.datasets import CATALOG, load, table_folders, without_downloads
+    with loading():
+        from legnn.data import statistics
+        from legnn.datasets import CATALOG, load, table_folders, without_downloads
 
     with without_downloads():
         for name in CATALOG:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
+from legnn.cli.loading import loading
 from legnn.cli.options import argument, option, with_settings
 
 
@@ -20,10 +21,11 @@ def prepare(
     Give the folder to the other commands in the place of a folder of tables. They notice whatever was changed in it; of
     a folder of 256 MB or more, which takes long to read, only prepare FOLDER --check does.
     """
-    from legnn.cli.display import print_line, print_path, show_notes, show_statistics
-    from legnn.data import statistics
-    from legnn.datasets import check_prepared, prepare_folder
-    from legnn.errors import InputError
+    with loading():
+        from legnn.cli.display import print_line, print_path, show_notes, show_statistics
+        from legnn.data import statistics
+        from legnn.datasets import check_prepared, prepare_folder
+        from legnn.errors import InputError
 
     if check:
         if given or out is not None:
@@ -53,8 +55,9 @@ def datasets(
     from legnn.files import data_folder
 
     if name is not None:
-        from legnn.data import statistics
-        from legnn.datasets import CATALOG, load
+        with loading():
+            from legnn.data import statistics
+            from legnn.datasets import CATALOG, load
 
         data = load(name, **given)
         show_statistics([statistics(data)])

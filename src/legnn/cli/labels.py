@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from legnn.cli.loading import loading
 from legnn.cli.options import argument, option, with_settings
 from legnn.cli.processes import stop_on_signal
 from legnn.config import SECTIONS
@@ -33,10 +34,11 @@ def check(
 
     No model judges a label it was trained on. Of a run, its data and settings are used.
     """
-    from legnn.cli.display import print_path, show_notes
-    from legnn.cli.label_display import show_label_check
-    from legnn.io import write_predictions
-    from legnn.labels.check import check_labels
+    with loading():
+        from legnn.cli.display import print_path, show_notes
+        from legnn.cli.label_display import show_label_check
+        from legnn.io import write_predictions
+        from legnn.labels.check import check_labels
 
     place = out or Path("labels.csv")
     if place.suffix not in (".parquet", ".csv"):
@@ -67,11 +69,12 @@ def next_(
 
     Those that the model is unsure of, that are like many nodes without a label, and whose labels would travel far.
     """
-    from legnn.cli.display import print_path
-    from legnn.cli.label_display import show_next_labels
-    from legnn.io import write_predictions
-    from legnn.labels.acquisition import next_labels
-    from legnn.runs import open_run
+    with loading():
+        from legnn.cli.display import print_path
+        from legnn.cli.label_display import show_next_labels
+        from legnn.io import write_predictions
+        from legnn.labels.acquisition import next_labels
+        from legnn.runs import open_run
 
     if out is not None and out.suffix not in (".parquet", ".csv"):
         raise InputError(f"nodes to label go to a .parquet or a .csv file, not to {out}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
+from legnn.cli.loading import loading
 from legnn.cli.options import argument, option, with_settings
 from legnn.errors import InputError
 
@@ -27,8 +28,9 @@ def report(
 
     It is one file that opens offline. With --serve, a run in progress is watched until Ctrl-C.
     """
-    from legnn.cli.display import print_line, print_path
-    from legnn.report import write_report
+    with loading():
+        from legnn.cli.display import print_line, print_path
+        from legnn.report import write_report
 
     if serve and labels is not None:
         raise InputError("labels are a section of a page that is written; leave --serve out, or --labels")
@@ -40,8 +42,9 @@ def report(
 
 
 def _serve(runs: list[Path], port: int, **given: Any) -> None:
-    from legnn.cli.display import print_line
-    from legnn.report.serve import HOST, Watch, make_server
+    with loading():
+        from legnn.cli.display import print_line
+        from legnn.report.serve import HOST, Watch, make_server
 
     if len(runs) > 1:
         raise InputError("one run is served at a time; name one, or leave --serve out")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from legnn.cli.loading import loading
 from legnn.cli.options import argument, option, with_flags, with_settings
 from legnn.cli.processes import stop_on_signal, typed_command
 from legnn.config import SECTIONS
@@ -39,7 +40,8 @@ def reproduce(
     Trains only the runs that are missing; after an interruption the same command goes on. Settings that are given hold
     for every run. A graph too large for the full batch is trained on in mini-batches.
     """
-    from legnn.experiments import EXPERIMENTS, Plan, Request
+    with loading():
+        from legnn.experiments import EXPERIMENTS, Plan, Request
 
     if name is None:
         _list()
@@ -79,9 +81,10 @@ def _words(text: str | None, default: Sequence[str]) -> tuple[str, ...]:
 
 def _train(plan: Plan, jobs: int | None, device: str) -> tuple[int, int]:
     """Trains what is missing, and returns how many runs could not be trained, and of how many."""
-    from legnn.cli.display import RunsProgress, print_error
-    from legnn.experiments.execution import train_missing
-    from legnn.runs.resources import default_jobs
+    with loading():
+        from legnn.cli.display import RunsProgress, print_error
+        from legnn.experiments.execution import train_missing
+        from legnn.runs.resources import default_jobs
 
     if not plan.missing():
         return 0, 0
@@ -102,8 +105,9 @@ def _train(plan: Plan, jobs: int | None, device: str) -> tuple[int, int]:
 
 
 def _report(plan: Plan) -> None:
-    from legnn.cli.display import print_path, print_text
-    from legnn.experiments.reports import write_report
+    with loading():
+        from legnn.cli.display import print_path, print_text
+        from legnn.experiments.reports import write_report
 
     report = plan.experiment.make(plan)
     files = write_report(plan, report, typed_command())
@@ -113,7 +117,8 @@ def _report(plan: Plan) -> None:
 
 
 def _list() -> None:
-    from legnn.cli.display import show_experiments
-    from legnn.experiments import EXPERIMENTS
+    with loading():
+        from legnn.cli.display import show_experiments
+        from legnn.experiments import EXPERIMENTS
 
     show_experiments(EXPERIMENTS.values())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
+from legnn.cli.loading import loading
 from legnn.cli.options import argument, flag, option, with_settings
 from legnn.errors import InputError
 
@@ -28,10 +29,11 @@ def predict(
     The predictions go to --out; without it to predictions.parquet, in the run's folder for the run's own graph and in
     the current folder for another graph or another post-processing.
     """
-    from legnn.cli.display import show_notes, show_predictions
-    from legnn.io import write_predictions
-    from legnn.runs import Ensemble, open_run
-    from legnn.runs.digests import renew_digest
+    with loading():
+        from legnn.cli.display import show_notes, show_predictions
+        from legnn.io import write_predictions
+        from legnn.runs import Ensemble, open_run
+        from legnn.runs.digests import renew_digest
 
     device = {name: given.pop(name) for name in ("device",) if name in given}
     found, is_as_trained = open_run(run), data is None and not given
@@ -59,10 +61,11 @@ def evaluate(
 
     Classes, confusion and calibration are of the test split; without one, of all labeled nodes but training nodes.
     """
-    from legnn.analysis import evaluate_run
-    from legnn.cli.display import print_path, show_evaluation
-    from legnn.runs import open_run
-    from legnn.typed_json import write_json
+    with loading():
+        from legnn.analysis import evaluate_run
+        from legnn.cli.display import print_path, show_evaluation
+        from legnn.runs import open_run
+        from legnn.typed_json import write_json
 
     if out is not None and out.suffix != ".json":
         raise InputError(f"an evaluation goes to a .json file, not to {out}")
@@ -88,10 +91,11 @@ def audit(
     """
     import typer
 
-    from legnn.cli.display import print_path
-    from legnn.cli.label_display import show_audit
-    from legnn.labels.audit import audit
-    from legnn.typed_json import write_json
+    with loading():
+        from legnn.cli.display import print_path
+        from legnn.cli.label_display import show_audit
+        from legnn.labels.audit import audit
+        from legnn.typed_json import write_json
 
     if out is not None and out.suffix != ".json":
         raise InputError(f"an audit goes to a .json file, not to {out}")
@@ -112,9 +116,10 @@ def plot(
 
     Of an ensemble: the weights and validation accuracies of its members, and the leaderboard, if there is one.
     """
-    from legnn.analysis import draw_curves, draw_ensemble
-    from legnn.cli.display import print_path
-    from legnn.runs import Ensemble, RunFolder, is_ensemble_folder, is_seeds_folder
+    with loading():
+        from legnn.analysis import draw_curves, draw_ensemble
+        from legnn.cli.display import print_path
+        from legnn.runs import Ensemble, RunFolder, is_ensemble_folder, is_seeds_folder
 
     if is_ensemble_folder(run) or is_seeds_folder(run):
         place = out or run / "ensemble.png"
@@ -135,8 +140,9 @@ def analyze(
 
     Prints a table of all runs. Tables and pictures of each go to a folder of its own in --out.
     """
-    from legnn.analysis import analyze
-    from legnn.cli.display import show_analysis
+    with loading():
+        from legnn.analysis import analyze
+        from legnn.cli.display import show_analysis
 
     place = out or runs[0] / "analysis"
     show_analysis(analyze(runs, place, **given), place)

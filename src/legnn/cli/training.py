@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
+from legnn.cli.loading import loading
 from legnn.cli.options import argument, option, with_settings
 from legnn.cli.processes import is_rank_zero, stop_on_signal
 from legnn.config import PRESETS, SECTIONS, Settings
@@ -61,9 +62,10 @@ def train(
 
 
 def _train(source: str, settings: Settings, out: Path | None, seeds: int | None, folds: int | None) -> None:
-    from legnn.runs import cross_fit, train_seeds
-    from legnn.runs import train as train_run
-    from legnn.training import under_torchrun
+    with loading():
+        from legnn.runs import cross_fit, train_seeds
+        from legnn.runs import train as train_run
+        from legnn.training import under_torchrun
 
     if out is None and seeds is None and folds is None and under_torchrun():
         raise InputError("give --out under torchrun: a process that is started again finds its run by it")
@@ -78,8 +80,9 @@ def _train(source: str, settings: Settings, out: Path | None, seeds: int | None,
 
 
 def _resume(folder: Path) -> None:
-    from legnn.runs import is_cross_fit_folder, is_seeds_folder, resume_cross_fit, resume_seeds
-    from legnn.runs import resume as resume_run
+    with loading():
+        from legnn.runs import is_cross_fit_folder, is_seeds_folder, resume_cross_fit, resume_seeds
+        from legnn.runs import resume as resume_run
 
     if is_seeds_folder(folder):
         _follow(partial(resume_seeds, folder), folder, "seed")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
+from legnn.cli.loading import loading
 from legnn.cli.options import argument, option, with_settings
 from legnn.cli.processes import stop_on_signal, typed_command
 from legnn.config import SECTIONS, Settings
@@ -35,8 +36,9 @@ def tune(
         raise InputError(f"space must be full or paper, got {space!r}")
     folder = Path("runs") / f"tune-{Path(data).resolve().name}" if out is None else out
     # the library and Rich are imported when there is work for them: --help answers at once
-    from legnn.automl.tune import tune as search
-    from legnn.cli.search_display import TrialProgress, show_tuned
+    with loading():
+        from legnn.automl.tune import tune as search
+        from legnn.cli.search_display import TrialProgress, show_tuned
 
     try:
         with stop_on_signal() as should_stop, TrialProgress() as progress:

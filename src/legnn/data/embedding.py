@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import torch
 from torch import Tensor
-from torch_geometric.utils import remove_self_loops, to_undirected
 
 from legnn.config.data import Features, MissingFeatures
 from legnn.data.cache import cached, digest_of
@@ -14,7 +13,10 @@ from legnn.data.node_types import NodeTypes, TypedEdges
 from legnn.data.raw_graph import RawGraph
 from legnn.data.validation import check_edges, check_nodes
 from legnn.errors import InputError, plural
+from legnn.lazy import lazy_module
 from legnn.ops.runtime.threads import limit_threads
+
+pyg_utils = lazy_module("torch_geometric.utils")
 
 SEED = 0
 SPARE_COLUMNS = 16
@@ -175,7 +177,7 @@ def _orthogonal(basis: Tensor) -> Tensor:
 
 def _normalized(edge_index: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
     """Returns `S` `[M, M]` in CSR, and the degrees `[M]`."""
-    row, col = to_undirected(remove_self_loops(edge_index)[0], num_nodes=num_nodes)
+    row, col = pyg_utils.to_undirected(pyg_utils.remove_self_loops(edge_index)[0], num_nodes=num_nodes)
     degree = torch.bincount(row, minlength=num_nodes)
     scale = (degree + degree.float().mean().clamp(min=1)).rsqrt()
     pointer = torch.cat([degree.new_zeros(1), degree.cumsum(0)])

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data, HeteroData
 
 from legnn.config.data import DataSettings
 from legnn.config.facts import GraphFacts
@@ -20,8 +19,14 @@ from legnn.data.raw_graph import GraphFields, RawGraph
 from legnn.data.splits import MASKS, Split, pick_split, split_number, stratified_split
 from legnn.data.summary import edge_homophily, train_homophily
 from legnn.data.validation import validate
+from legnn.lazy import lazy_module
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.csr.build import edges_to_csr
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data, HeteroData
+
+pyg_data = lazy_module("torch_geometric.data")
 
 NO_VALIDATION = (
     "No node is for validation, and those marked or drawn for it are trained on: all epochs are trained, and the last "
@@ -209,7 +214,7 @@ class GraphData(GraphFields):
             types = self.node_types
             content |= {"node_type": types.node_type, "target_mask": types.target_mask, "target_type": types.target}
             content |= {"type_names": types.names, "type_columns": types.columns}
-        return Data(**{name: value for name, value in content.items() if value is not None})
+        return pyg_data.Data(**{name: value for name, value in content.items() if value is not None})
 
 
 def _choose_split(raw: RawGraph, split: int | None, training: bool) -> tuple[Split, list[str]]:

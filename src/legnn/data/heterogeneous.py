@@ -5,13 +5,14 @@ type of each node is kept, and the model projects the features of each type with
 labels, the target, and only its nodes are predicted.
 """
 
+from __future__ import annotations
+
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch_geometric.data import HeteroData
 
 from legnn.config.data import DataSettings
 from legnn.data import conversion
@@ -22,6 +23,9 @@ from legnn.data.raw_graph import RawGraph
 from legnn.data.splits import MASKS, Split
 from legnn.data.validation import check_finite
 from legnn.errors import InputError, plural
+
+if TYPE_CHECKING:
+    from torch_geometric.data import HeteroData
 
 MAX_TARGET_CHANNELS = 512
 """The labeled type keeps its features unchanged up to this many columns."""

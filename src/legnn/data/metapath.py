@@ -6,10 +6,12 @@ from itertools import pairwise
 
 import torch
 from torch import Tensor
-from torch_geometric.nn import MetaPath2Vec
 
 from legnn.data.node_types import Relation, TypedEdges
 from legnn.errors import InputError
+from legnn.lazy import lazy_module
+
+pyg_nn = lazy_module("torch_geometric.nn")
 
 LEARNING_RATE = 0.01
 
@@ -60,7 +62,7 @@ def metapath2vec(edges: TypedEdges, walks: Walks, channels: int, seed: int) -> T
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
-        model = MetaPath2Vec(
+        model = pyg_nn.MetaPath2Vec(
             walks.edges,
             embedding_dim=channels,
             metapath=walks.path,

@@ -1,10 +1,11 @@
 """PyG's `Data` and `HeteroData` as a `RawGraph`."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data, HeteroData
 
 from legnn.config.data import DataSettings
 from legnn.data import conversion
@@ -13,6 +14,10 @@ from legnn.data.node_types import NodeTypes
 from legnn.data.raw_graph import RawGraph
 from legnn.data.splits import MASKS
 from legnn.errors import InputError, plural
+from legnn.lazy import is_a
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data, HeteroData
 
 TYPES = ("node_type", "type_names", "target_type", "type_columns")
 """Fields that `GraphData.to_pyg` gives a graph of several node types."""
@@ -41,7 +46,7 @@ def raw_from_pyg(
     if name is None:
         own = graph.get("name")
         name = own if isinstance(own, str) else "the graph"
-    if isinstance(graph, HeteroData):
+    if is_a(graph, "torch_geometric.data", "HeteroData"):
         return to_homogeneous(graph, settings, name=name, training=training, target_type=target_type)
     fields: dict[str, Any] = {field: graph.get(field) for field in ("x", "y", "edge_index")}
     if fields["x"] is None and isinstance(fields["edge_index"], Tensor):

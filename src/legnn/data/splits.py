@@ -5,7 +5,6 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
-from torch_geometric.utils import index_to_mask
 
 from legnn.errors import InputError
 
@@ -60,4 +59,11 @@ def draw_split(y: Tensor, train: np.ndarray, val: np.ndarray, seed: int) -> Spli
     first_of_class = np.searchsorted(c, c)
     rank = np.arange(len(c)) - first_of_class
     parts = (rank < train[c], (rank >= train[c]) & (rank < train[c] + val[c]), rank >= train[c] + val[c])
-    return Split(*(index_to_mask(torch.from_numpy(by_class[part]), len(label)) for part in parts))
+    return Split(*(index_to_mask(by_class[part], len(label)) for part in parts))
+
+
+def index_to_mask(index: np.ndarray, size: int) -> Tensor:
+    """Returns a mask [size] that is True at the positions `index`."""
+    mask = torch.zeros(size, dtype=torch.bool)
+    mask[torch.from_numpy(index)] = True
+    return mask

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
-from scipy import sparse
 from torch import Tensor
-from torch_geometric.data import Data
 
 from legnn.data.splits import MASKS
 from legnn.errors import InputError, did_you_mean, plural
 from legnn.io.columns import SPLIT_NAMES
+from legnn.lazy import is_a, lazy_module
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+PYG = "torch_geometric.data"
+pyg_data = lazy_module(PYG)
 
 
 class EdgeArrays(NamedTuple):
@@ -67,18 +72,18 @@ def from_arrays(
         fields |= {"y": torch.from_numpy(labels.y), "class_names": labels.names.tolist()}
     if split is not None:
         fields |= _masks(split, nodes, name)
-    return Data(**{field: value for field, value in fields.items() if value is not None})
+    return pyg_data.Data(**{field: value for field, value in fields.items() if value is not None})
 
 
 def edge_arrays(edges: Any, nodes: int, *, ids: Any = None, name: str = "the graph") -> EdgeArrays:
     """Returns the edges of a SciPy matrix, an array, a frame or a `Data` of `nodes` nodes; see `from_arrays`."""
     if isinstance(edges, EdgeArrays):
         return edges
-    if isinstance(edges, Data):
+    if is_a(edges, PYG, "Data"):
         if edges.edge_index is None:
             raise InputError(f"{name} has no edge_index; a Data must have edge_index [2, E]")
         return EdgeArrays(edges.edge_index, edges.get("edge_weight"))
-    if sparse.issparse(edges):
+    if is_sparse(edges):
         return _of_matrix(edges, nodes, name)
     if isinstance(edges, pd.DataFrame):
         return _of_frame(edges, nodes, ids, name)
@@ -94,6 +99,11 @@ def edge_arrays(edges: Any, nodes: int, *, ids: Any = None, name: str = "the gra
     if not np.array_equal(whole, found):
         raise InputError(f"the edges of {name} hold numbers that are not whole; they must be numbers of rows")
     return EdgeArrays(torch.from_numpy(np.ascontiguousarray(whole)))
+
+
+def is_sparse(value: object) -> bool:
+    """Whether `value` is a sparse matrix or array of SciPy, which is imported if there is one."""
+    return is_a(value, "scipy.sparse", "spmatrix", "sparray")
 
 
 def number_labels(y: Any) -> Labels:
@@ -172,7 +182,7 @@ def _numbers(values: Any, field: str, name: str) -> np.ndarray:
 def _features(x: Any, name: str) -> Tensor | None:
     if x is None:
         return None
-    if sparse.issparse(x):
+    if is_sparse(x):
         x = x.toarray()
     found = x if isinstance(x, Tensor) else torch.from_numpy(_numbers(x, "x", name))
     if found.dim() != 2:

@@ -1,15 +1,20 @@
 """The catalog of named data sets: description, files and reader of each."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass, field
-
-from torch_geometric.data import Data, HeteroData
-from torch_geometric.datasets import Amazon, Coauthor
+from typing import TYPE_CHECKING
 
 from legnn.config.data import DataSettings
+from legnn.data.raw_graph import RawGraph
 from legnn.data.splits import split_number
 from legnn.datasets import readers
+from legnn.datasets.digits import read_digits
 from legnn.datasets.download import RemoteFile
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data, HeteroData
 
 PLANETOID = "https://github.com/kimiyoung/planetoid/raw/master/data"
 GEOM_GCN = "https://raw.githubusercontent.com/graphdml-uiuc-jlu/geom-gcn/master"
@@ -31,7 +36,7 @@ class NamedSet:
     """Description of nodes, edges and classes."""
     splits: str
     """Values of `split`, and the default."""
-    read: Callable[[DataSettings], Data | HeteroData]
+    read: Callable[[DataSettings], Data | HeteroData | RawGraph]
     """From the settings of the data to a graph, with masks [M] or [M, K], or without masks where a split has to be
     drawn. Of the settings, the split and whether features are computed may decide which files are read."""
     num_splits: int = 1
@@ -70,15 +75,15 @@ def _planetoid(name: str, folder: str, about: str, class_names: tuple[str, ...] 
     )
 
 
-def _gnn_benchmark(dataset: type[Amazon] | type[Coauthor], folder: str, stem: str, about: str) -> NamedSet:
-    collection = dataset.__name__.lower()
+def _gnn_benchmark(dataset: str, folder: str, stem: str, about: str) -> NamedSet:
+    collection = dataset.lower()
     files = _files(f"{collection}/{folder}/raw", GNN_BENCHMARK, f"{stem}.npz")
     split_file = f"splits/{collection}_{folder.lower()}_60_20_20.npz"
     return NamedSet(
         name=f"{collection}-{folder.lower()}",
         about=about,
         splits=f"60/20/20 from {split_file}, or drawn if that is not there",
-        read=lambda data: readers.read_gnn_benchmark(lambda root: dataset(root, folder), folder, split_file, *files),
+        read=lambda data: readers.read_gnn_benchmark(dataset, folder, split_file, *files),
         files=files,
     )
 
@@ -144,7 +149,7 @@ CATALOG: dict[str, NamedSet] = {
             name="digits",
             about="scikit-learn's handwritten digits, each joined to its ten nearest, by digit; nothing to download",
             splits="10 training and 30 validation nodes a class, drawn with the seed 0 or the one given",
-            read=lambda data: readers.read_digits(split_number(data.split)),
+            read=lambda data: read_digits(split_number(data.split)),
             reads_split=True,
         ),
         _planetoid("cora", "Cora", "machine learning papers that cite each other, by topic", CORA_CLASSES),
@@ -157,15 +162,15 @@ CATALOG: dict[str, NamedSet] = {
         ),
         _planetoid("pubmed", "PubMed", "papers on diabetes that cite each other, by type", None),
         _gnn_benchmark(
-            Amazon, "Photo", "amazon_electronics_photo", "Amazon photo products bought together, by category"
+            "Amazon", "Photo", "amazon_electronics_photo", "Amazon photo products bought together, by category"
         ),
         _gnn_benchmark(
-            Amazon,
+            "Amazon",
             "Computers",
             "amazon_electronics_computers",
             "Amazon computers products bought together, by category",
         ),
-        _gnn_benchmark(Coauthor, "CS", "ms_academic_cs", "computer scientists who wrote together, by field of study"),
+        _gnn_benchmark("Coauthor", "CS", "ms_academic_cs", "computer scientists who wrote together, by field of study"),
         NamedSet(
             name="actor",
             about="actors named on the same Wikipedia page, by the words of their own",

@@ -1,15 +1,16 @@
 """`load`: from a name, a folder of tables or an object in memory to one validated `GraphData`."""
 
+from __future__ import annotations
+
 import os
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, TypeAlias
-
-from torch_geometric.data import Data, Dataset, HeteroData
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from legnn.config.data import DataSettings
 from legnn.data import GraphData
 from legnn.data.pyg import raw_from_pyg
+from legnn.data.raw_graph import RawGraph
 from legnn.datasets.catalog import CATALOG, NamedSet
 from legnn.datasets.objects import FORMS, NetworkXGraph, is_frames, is_in_memory, read_frames, to_pyg
 from legnn.errors import InputError, did_you_mean, plural
@@ -21,8 +22,11 @@ from legnn.io.tables import read_table_folder
 from legnn.io.typed_tables import has_types, read_typed_folder
 from legnn.locks import hold_folder
 
+if TYPE_CHECKING:
+    from torch_geometric.data import Data, Dataset, HeteroData
+
 Source: TypeAlias = (
-    str | Path | Data | HeteroData | GraphData | DataSettings | Dataset | NetworkXGraph | tuple[Any, ...]
+    "str | Path | Data | HeteroData | GraphData | DataSettings | Dataset | NetworkXGraph | tuple[Any, ...]"
 )
 
 
@@ -122,7 +126,8 @@ def _settings(source: Source, options: dict[str, Any]) -> DataSettings:
 
 def _load_named(entry: NamedSet, settings: DataSettings) -> GraphData:
     _refuse_text(settings, f"the named data set {entry.name!r}")
-    raw = raw_from_pyg(entry.read(settings), settings, name=entry.name)
+    found = entry.read(settings)
+    raw = found if isinstance(found, RawGraph) else raw_from_pyg(found, settings, name=entry.name)
     class_names = [*(entry.class_names or raw.class_names)]
     notes = [*raw.notes, *entry.notes]
     if settings.features == "given" and entry.channels not in (None, raw.x.size(1)):

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 import numpy as np
 import pandas as pd
 import torch
-from scipy import sparse
-from torch_geometric.data import Data, Dataset, HeteroData
 
 from legnn.config.data import DataSettings
 from legnn.data.raw_graph import RawGraph
-from legnn.datasets.arrays import EdgeArrays, edge_arrays, from_arrays
+from legnn.datasets.arrays import EdgeArrays, edge_arrays, from_arrays, is_sparse
 from legnn.errors import InputError, plural
 from legnn.io.table_features import TableFeatures
 from legnn.io.tables import read_table_folder
+from legnn.lazy import is_a, lazy_module
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data, Dataset, HeteroData
+
+PYG = "torch_geometric.data"
+pyg_data = lazy_module(PYG)
 
 FORMS = "a Data, a HeteroData, a PyG data set, a NetworkX graph, (edges, x, y) or two frames (nodes, edges)"
 
@@ -38,8 +42,7 @@ class NetworkXGraph(Protocol):
 
 def is_networkx(source: object) -> bool:
     """Whether `source` is a graph of NetworkX, which is imported if there is one."""
-    networkx = sys.modules.get("networkx")
-    return networkx is not None and isinstance(source, networkx.Graph)
+    return is_a(source, "networkx", "Graph")
 
 
 def is_frames(source: object) -> TypeGuard[tuple[pd.DataFrame, pd.DataFrame]]:
@@ -49,8 +52,9 @@ def is_frames(source: object) -> TypeGuard[tuple[pd.DataFrame, pd.DataFrame]]:
 
 def is_in_memory(source: object) -> bool:
     """Whether `source` is an object that holds a graph, or a part of one."""
-    kinds = (Data, HeteroData, Dataset, tuple, np.ndarray, torch.Tensor, pd.DataFrame)
-    return isinstance(source, kinds) or sparse.issparse(source) or is_networkx(source)
+    is_plain = isinstance(source, tuple | np.ndarray | torch.Tensor | pd.DataFrame)
+    is_graph = is_a(source, PYG, "Data", "HeteroData", "Dataset") or is_networkx(source)
+    return is_plain or is_graph or is_sparse(source)
 
 
 def to_pyg(source: Any) -> Data | HeteroData | None:
@@ -60,9 +64,9 @@ def to_pyg(source: Any) -> Data | HeteroData | None:
     """
     if not is_in_memory(source):
         return None
-    if isinstance(source, Data | HeteroData):
+    if is_a(source, PYG, "Data", "HeteroData"):
         return source
-    if isinstance(source, Dataset):
+    if is_a(source, PYG, "Dataset"):
         return _of_dataset(source)
     if is_networkx(source):
         return _of_networkx(source)
@@ -130,7 +134,7 @@ def _of_dataset(source: Dataset) -> Data | HeteroData:
     graph: Data | HeteroData = source[0]
     name = getattr(source, "name", None)
     if isinstance(name, str) and graph.get("name") is None:
-        graph = graph.clone() if isinstance(graph, HeteroData) else Data(**graph.to_dict())
+        graph = graph.clone() if is_a(graph, PYG, "HeteroData") else pyg_data.Data(**graph.to_dict())
         graph.name = name
     return graph
 

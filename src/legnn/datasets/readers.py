@@ -5,6 +5,8 @@ files. They run here in a temporary folder of links, so that the data folder may
 stored or unpickled without the user's knowledge.
 """
 
+from __future__ import annotations
+
 import contextlib
 import gzip
 import io
@@ -13,57 +15,33 @@ import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
-import scipy.sparse as sp
 import torch
 from torch import Tensor
-from torch_geometric.data import Data, HeteroData
-from torch_geometric.datasets import DBLP, Actor, HeterophilousGraphDataset, Planetoid
-from torch_geometric.utils import index_to_mask, to_undirected
 
 from legnn.config.data import DataSettings
 from legnn.data.metapath import MAG_RELATIONS
-from legnn.data.splits import MASKS, draw_split
+from legnn.data.splits import MASKS, index_to_mask
 from legnn.datasets.download import RemoteFile, fetch
 from legnn.datasets.pickles import refuse_harmful_pickle
 from legnn.errors import InputError, first_line
 from legnn.files import data_folder
 from legnn.io.typed_tables import has_types, read_typed_folder
+from legnn.lazy import lazy_module
 
-DIGITS_NEIGHBORS, DIGITS_TRAIN_PER_CLASS, DIGITS_VAL_PER_CLASS = 10, 10, 30
+if TYPE_CHECKING:
+    from torch_geometric.data import Data, HeteroData
+
+pyg_data = lazy_module("torch_geometric.data")
+pyg_datasets = lazy_module("torch_geometric.datasets")
+pyg_utils = lazy_module("torch_geometric.utils")
+scipy_sparse = lazy_module("scipy.sparse")
+
 MAG_EMBEDDING = "mag_metapath2vec_emb.pt"
-
-
-def read_digits(split: int | None) -> Data:
-    """Returns scikit-learn's 8x8 digits, with edges from the ten nearest; 10 training, 30 validation nodes a class."""
-    # importing scikit-learn takes seconds, which other data do not need
-    from sklearn.datasets import load_digits
-
-    digits = load_digits()
-    x = torch.from_numpy(digits.data / 16).float()
-    y = torch.from_numpy(digits.target).long()
-    neighbors = torch.from_numpy(nearest(digits.data, DIGITS_NEIGHBORS))
-    # from its neighbors to a node
-    edge_index = torch.stack([neighbors.flatten(), torch.arange(len(y)).repeat_interleave(DIGITS_NEIGHBORS)])
-    counts = (np.full(10, DIGITS_TRAIN_PER_CLASS), np.full(10, DIGITS_VAL_PER_CLASS))
-    masks = dict(zip(MASKS, draw_split(y, *counts, seed=split or 0), strict=True))
-    return Data(x=x, y=y, edge_index=edge_index, feature_names=digits.feature_names, **masks)
-
-
-def nearest(x: np.ndarray, number: int) -> np.ndarray:
-    """`[n, number]` the nearest rows of each row of `x` `[n, k]`, whole numbers: of equally near ones the first.
-
-    scikit-learn's choice among equally near ones depends on the number of threads, and with it the graph.
-    """
-    squares = (x**2).sum(1)
-    # exact, since sums of whole numbers are
-    distances = squares[:, None] + squares - 2 * x @ x.T
-    np.fill_diagonal(distances, np.inf)
-    return np.argsort(distances, axis=1, kind="stable")[:, :number]
 
 
 def read_planetoid(
@@ -79,12 +57,15 @@ def read_planetoid(
     else:
         files += [fetch(file) for file in splits]
         raw, kind = f"{folder}/geom-gcn/raw", "geom-gcn"
-    return _read_with_pyg(lambda root: Planetoid(root, folder, split=kind), {f"{raw}/{one.name}": one for one in files})
+    return _read_with_pyg(
+        lambda root: pyg_datasets.Planetoid(root, folder, split=kind), {f"{raw}/{one.name}": one for one in files}
+    )
 
 
-def read_gnn_benchmark(dataset: Callable[[str], Any], folder: str, split_file: str, file: RemoteFile) -> Data:
+def read_gnn_benchmark(dataset: str, folder: str, split_file: str, file: RemoteFile) -> Data:
     """Returns a data set of Amazon or Coauthor, with the 60/20/20 split if its file exists."""
-    data = _read_with_pyg(dataset, {f"{folder}/raw/{Path(file.path).name}": fetch(file)})
+    kind = getattr(pyg_datasets, dataset)
+    data = _read_with_pyg(lambda root: kind(root, folder), {f"{folder}/raw/{Path(file.path).name}": fetch(file)})
     path = data_folder() / split_file
     if path.is_file():
         with as_input_error(path), np.load(path, allow_pickle=False) as parts:
@@ -94,13 +75,13 @@ def read_gnn_benchmark(dataset: Callable[[str], Any], folder: str, split_file: s
 
 def read_actor(files: tuple[RemoteFile, ...]) -> Data:
     """Returns Actor with geom-gcn's ten splits."""
-    return _read_with_pyg(Actor, {f"raw/{Path(file.path).name}": fetch(file) for file in files})
+    return _read_with_pyg(pyg_datasets.Actor, {f"raw/{Path(file.path).name}": fetch(file) for file in files})
 
 
 def read_heterophilous(name: str, file: RemoteFile) -> Data:
     """Returns tolokers or minesweeper with their ten splits."""
     place = {f"{name}/raw/{name}.npz": fetch(file)}
-    return _read_with_pyg(lambda root: HeterophilousGraphDataset(root, name), place)
+    return _read_with_pyg(lambda root: pyg_datasets.HeterophilousGraphDataset(root, name), place)
 
 
 def read_filtered(file: RemoteFile) -> Data:
@@ -109,14 +90,16 @@ def read_filtered(file: RemoteFile) -> Data:
     with as_input_error(path), np.load(path, allow_pickle=False) as arrays:
         if "node_features" in arrays:
             y = torch.from_numpy(arrays["node_labels"])
-            edge_index = to_undirected(torch.from_numpy(arrays["edges"].T).long().contiguous(), num_nodes=len(y))
+            edge_index = pyg_utils.to_undirected(
+                torch.from_numpy(arrays["edges"].T).long().contiguous(), num_nodes=len(y)
+            )
             masks = {mask: torch.from_numpy(arrays[f"{mask}s"].T) for mask in MASKS}
-            return Data(x=torch.from_numpy(arrays["node_features"]), y=y, edge_index=edge_index, **masks)
+            return pyg_data.Data(x=torch.from_numpy(arrays["node_features"]), y=y, edge_index=edge_index, **masks)
         sparse = (arrays["x_data"], arrays["x_indices"], arrays["x_indptr"])
-        x = torch.from_numpy(sp.csr_matrix(sparse, arrays["x_shape"]).toarray())
+        x = torch.from_numpy(scipy_sparse.csr_matrix(sparse, arrays["x_shape"]).toarray())
         masks = {mask: torch.from_numpy(arrays[mask]) for mask in MASKS}
         edge_index = torch.from_numpy(arrays["edge_index"])
-        return Data(x=x, y=torch.from_numpy(arrays["y"]), edge_index=edge_index, **masks)
+        return pyg_data.Data(x=x, y=torch.from_numpy(arrays["y"]), edge_index=edge_index, **masks)
 
 
 def read_arxiv(archive: RemoteFile) -> Data:
@@ -127,7 +110,7 @@ def read_arxiv(archive: RemoteFile) -> Data:
     edges = _csv_numbers(open_member("raw/edge.csv.gz"), pa.int64())
     categories = _csv_rows(open_member("mapping/labelidx2arxivcategeory.csv.gz"))
     papers = _csv_rows(open_member("mapping/nodeidx2paperid.csv.gz"))
-    return Data(
+    return pyg_data.Data(
         x=torch.from_numpy(x),
         y=torch.from_numpy(y),
         edge_index=torch.from_numpy(np.ascontiguousarray(edges.T)),
@@ -144,7 +127,7 @@ def read_mag(archive: RemoteFile, embedding: RemoteFile | None) -> HeteroData:
     features where that is not asked for or cannot be downloaded.
     """
     open_member = _ogb_opener("mag", archive)
-    graph = HeteroData()
+    graph = pyg_data.HeteroData()
     sizes = _csv_rows(open_member("raw/num-node-dict.csv.gz")).to_pylist()[0]
     for kind, size in sizes.items():
         graph[kind].num_nodes = int(size)
@@ -169,7 +152,7 @@ def read_mag(archive: RemoteFile, embedding: RemoteFile | None) -> HeteroData:
 def _masks(indices: Callable[[str], np.ndarray], num_nodes: int) -> dict[str, Tensor]:
     """Returns the masks [M] from a function that returns the nodes of a part of the split."""
     parts = zip(MASKS, ("train", "valid", "test"), strict=True)
-    return {mask: index_to_mask(torch.from_numpy(indices(part).flatten()), size=num_nodes) for mask, part in parts}
+    return {mask: index_to_mask(indices(part).flatten(), num_nodes) for mask, part in parts}
 
 
 def _mag_embedding(embedding: RemoteFile) -> dict[str, Tensor]:
@@ -198,14 +181,14 @@ def read_dblp(files: tuple[RemoteFile, ...], archive: RemoteFile) -> HeteroData:
     """Returns DBLP with MAGNN's split, from its files or from their archive."""
     there = [data_folder() / file.path for file in files]
     if all(place.is_file() for place in there):
-        return _read_with_pyg(DBLP, {f"raw/{place.name}": place for place in there})
+        return _read_with_pyg(pyg_datasets.DBLP, {f"raw/{place.name}": place for place in there})
     zip_file = fetch(archive)
     with tempfile.TemporaryDirectory(prefix="legnn-") as folder:
         unzipped = {f"raw/{place.name}": Path(folder) / place.name for place in there}
         with as_input_error(zip_file), zipfile.ZipFile(zip_file) as zipped:
             for place in unzipped.values():
                 place.write_bytes(zipped.read(place.name))
-        return _read_with_pyg(DBLP, unzipped)
+        return _read_with_pyg(pyg_datasets.DBLP, unzipped)
 
 
 def read_oag_venue(folder: str) -> HeteroData:

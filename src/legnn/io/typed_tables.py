@@ -1,12 +1,13 @@
 """A folder of tables with several node types: `nodes/<type>` and `edges/<type>__<relation>__<type>`."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import torch
-from torch_geometric.data import HeteroData
 
 from legnn.config.data import DataSettings
 from legnn.data.node_types import Relation
@@ -17,6 +18,12 @@ from legnn.io.edge_tables import read_edges, read_end_ids
 from legnn.io.table_features import ColumnFeatures, TableFeatures
 from legnn.io.table_files import Table, table_path
 from legnn.io.tables import note_unused, read_features, read_ids, read_labels, read_node_table, read_split
+from legnn.lazy import lazy_module
+
+if TYPE_CHECKING:
+    from torch_geometric.data import HeteroData
+
+pyg_data = lazy_module("torch_geometric.data")
 
 SUFFIXES = (".parquet", ".csv")
 SEPARATOR = "__"
@@ -46,7 +53,7 @@ def read_typed_folder(
     text_types = _text_types(nodes, folder, settings)
     ids = {kind: read_ids(table, settings) for kind, table in nodes.items()}
     ids |= _ids_in_edges(edges, set(nodes), settings)
-    graph, notes = HeteroData(), list[str]()
+    graph, notes = pyg_data.HeteroData(), list[str]()
     columns: dict[str, ColumnFeatures] = {}
     for kind in ids:
         graph[kind].node_id = ids[kind].to_numpy(zero_copy_only=False)

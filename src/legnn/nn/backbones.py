@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from torch import nn
-from torch_geometric.nn import GATv2Conv, GINConv, TransformerConv
 
 from legnn.config.model import BACKBONES as BACKBONE_NAMES
 from legnn.config.model import ModelSettings, register_choice
 from legnn.errors import InputError
+from legnn.lazy import lazy_module
 from legnn.nn.gat import GAT
 from legnn.nn.gcn import GCN
 from legnn.nn.gcnii import GCNII
@@ -20,6 +20,8 @@ from legnn.nn.layer import channels_per_head
 from legnn.nn.lifting import lift
 from legnn.nn.rgcn import RGCN
 from legnn.nn.sage import SAGE
+
+pyg_nn = lazy_module("torch_geometric.nn")
 
 
 class LayerSpec(NamedTuple):
@@ -107,16 +109,17 @@ def _biases(settings: ModelSettings) -> dict[str, bool]:
 
 def _gatv2(settings: ModelSettings, both: tuple[int, int], out: int) -> nn.Module:
     width = channels_per_head(out, settings.heads)
-    return GATv2Conv(both, width, heads=settings.heads, add_self_loops=False, bias=settings.bias)
+    return pyg_nn.GATv2Conv(both, width, heads=settings.heads, add_self_loops=False, bias=settings.bias)
 
 
 def _transformer(settings: ModelSettings, both: tuple[int, int], out: int) -> nn.Module:
-    return TransformerConv(both, channels_per_head(out, settings.heads), heads=settings.heads, bias=settings.bias)
+    width = channels_per_head(out, settings.heads)
+    return pyg_nn.TransformerConv(both, width, heads=settings.heads, bias=settings.bias)
 
 
 def _gin(settings: ModelSettings, both: tuple[int, int], out: int) -> nn.Module:
     first, second = (nn.Linear(width, out, bias=settings.bias) for width in (both[0], out))
-    return GINConv(nn.Sequential(first, nn.ReLU(), second), train_eps=True)
+    return pyg_nn.GINConv(nn.Sequential(first, nn.ReLU(), second), train_eps=True)
 
 
 ATTENTION = (

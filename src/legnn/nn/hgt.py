@@ -8,13 +8,15 @@ from collections.abc import Sequence
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch_geometric.utils import softmax
 
 from legnn.errors import InputError
 from legnn.graph import LabelGraph
+from legnn.lazy import lazy_module
 from legnn.nn.layer import Linear, channels_per_head, targets_of
 from legnn.nn.relations import ONE_RELATION, Relation, relation_graph
 from legnn.ops import drop, label_gather
+
+pyg_utils = lazy_module("torch_geometric.utils")
 
 
 class HGT(nn.Module):
@@ -119,7 +121,7 @@ class HGT(nn.Module):
         if from_label is not None:
             score = torch.cat([score, _score(from_label, None, query, graph.shown)])
             target = torch.cat([target, graph.shown])
-        attention = softmax(score, target, num_nodes=graph.num_nodes).to(table.dtype)[..., None]
+        attention = pyg_utils.softmax(score, target, num_nodes=graph.num_nodes).to(table.dtype)[..., None]
         edges = rows.numel()
         mixed = torch.zeros_like(query).index_add(
             0, graph.adjacency.row, attention[:edges] * table[:, 1].index_select(0, rows)
@@ -134,7 +136,7 @@ class HGT(nn.Module):
         assert self.node_to_label is not None
         senders, query = graph.to_labels, self._by_head(self.label_query(self._drop(labels)))
         table = self.node_to_label(sent.index_select(0, senders.shown))
-        attention = softmax(_score(table, None, query, senders.y), senders.y, num_nodes=graph.num_classes)
+        attention = pyg_utils.softmax(_score(table, None, query, senders.y), senders.y, num_nodes=graph.num_classes)
         mixed = torch.zeros_like(query).index_add(0, senders.y, attention.to(table.dtype)[..., None] * table[:, 1])
         return _gated(self.label_out(F.gelu(mixed.flatten(1)))[:, : self.channels], labels, self.label_gate)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -15,15 +15,20 @@ import torch
 from safetensors.torch import load as load_safetensors
 from safetensors.torch import save as save_safetensors
 from torch import Tensor
-from torch_geometric.data import Data
 
 from legnn.data import GraphData
 from legnn.datasets.arrays import EdgeArrays
+from legnn.lazy import lazy_module
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.runs.build import make_model
 from legnn.runs.graphs import load_graph
 from legnn.runs.run import Run
 from legnn.training.inference import mix
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+pyg_data = lazy_module("torch_geometric.data")
 
 ARRAYS = ("x", "y", "edge_index", "edge_weight", "train_mask", "val_mask", "test_mask")
 
@@ -66,7 +71,7 @@ class FittedGraph:
         if data.get("edge_weight") is not None or edges.weight is not None:
             both = (EdgeArrays(data.edge_index, data.get("edge_weight")), edges)
             weight = torch.cat([torch.ones(e.edge_index.size(1)) if e.weight is None else e.weight for e in both])
-        grown = Data(**fields, edge_index=index, edge_weight=weight, class_names=data.class_names)
+        grown = pyg_data.Data(**fields, edge_index=index, edge_weight=weight, class_names=data.class_names)
         return self._predict_added(self._load(grown), device)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -78,7 +83,7 @@ class FittedGraph:
     def __setstate__(self, state: dict[str, Any]) -> None:
         # copies: what a pickle is read from may not be written to
         arrays = {name: torch.from_numpy(np.array(value)) for name, value in state["arrays"].items()}
-        self.data = Data(**arrays, class_names=state["class_names"])
+        self.data = pyg_data.Data(**arrays, class_names=state["class_names"])
         self.weights, self.temperature = state["weights"], state["temperature"]
         self.runs = [_restore(*parts) for parts in state["runs"]]
         self.__post_init__()

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from inspect import unwrap
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.optim import Adam, Optimizer
+
+
+class EagerAdam(Adam):
+    """PyTorch's Adam without what keeps its methods out of compiled code, and imports the compiler for it.
+
+    Importing it takes longer than many steps on a small graph.
+    """
+
+    add_param_group = unwrap(Adam.add_param_group)
+    zero_grad = unwrap(Adam.zero_grad)
+    step = torch.no_grad()(unwrap(Adam.step))
 
 
 def make_adam(groups: list[dict[str, Any]], lr: float) -> Adam:
@@ -17,9 +29,9 @@ def make_adam(groups: list[dict[str, Any]], lr: float) -> Adam:
     """
     parameters = [parameter for group in groups for parameter in group["params"]]
     if not parameters or parameters[0].device.type != "cuda":
-        return Adam(groups, lr=lr, fused=True)
+        return EagerAdam(groups, lr=lr, fused=True)
     # a captured step reads the learning rate of its epoch from the device
-    return Adam(groups, lr=torch.tensor(lr, device=parameters[0].device), fused=True, capturable=True)
+    return EagerAdam(groups, lr=torch.tensor(lr, device=parameters[0].device), fused=True, capturable=True)
 
 
 def set_lr(optimizer: Optimizer, lr: float) -> None:

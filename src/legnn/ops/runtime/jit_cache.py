@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.runtime import rtsys
 
 DIGEST_BYTES = 16
 
@@ -48,6 +49,14 @@ class CheckedCache(FunctionCache):
         plain: IndexDataCacheFile = self._cache_file  # type: ignore[has-type]
         base = plain._index_name.removesuffix(".nbi")
         self._cache_file = CheckedCacheFile(self._cache_path, f"{base}.checked", plain._source_stamp)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Returns a compiled function, or None if it is not kept.
+
+        Numba's own would import all that compiling needs, which takes longer (0.5 s) than loading all kernels of a run.
+        """
+        rtsys.initialize(target_context)
+        return self._load_overload(sig, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keeps a compiled function; where that is not possible, as on a full disk, it is compiled again next time."""

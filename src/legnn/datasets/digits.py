@@ -1,0 +1,67 @@
+"""scikit-learn's handwritten digits as a graph of nearest neighbors, which need no download."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from legnn.data.raw_graph import RawGraph
+from legnn.data.splits import draw_split
+
+SIDE, LARGEST = 8, 16
+"""Pixels of a side, and the largest value of one."""
+CLASSES, NEIGHBORS, TRAIN_PER_CLASS, VAL_PER_CLASS = 10, 10, 10, 30
+
+
+def read_digits(split: int | None) -> RawGraph:
+    """Returns scikit-learn's 8x8 digits, with edges from the ten nearest; 10 training, 30 validation nodes a class."""
+    pixels, digit = _pixels()
+    y = torch.from_numpy(digit)
+    neighbors = torch.from_numpy(nearest(pixels, NEIGHBORS))
+    # from its neighbors to a node
+    edge_index = torch.stack([neighbors.flatten(), torch.arange(len(y)).repeat_interleave(NEIGHBORS)])
+    counts = (np.full(CLASSES, TRAIN_PER_CLASS), np.full(CLASSES, VAL_PER_CLASS))
+    return RawGraph(
+        name="digits",
+        x=torch.from_numpy(pixels / LARGEST).float(),
+        y=y,
+        edge_index=edge_index,
+        masks=draw_split(y, *counts, seed=split or 0),
+        class_names=list(range(CLASSES)),
+        node_id=np.arange(len(y)),
+        feature_names=[f"pixel_{row}_{column}" for row in range(SIDE) for column in range(SIDE)],
+    )
+
+
+def _pixels() -> tuple[np.ndarray, np.ndarray]:
+    """Returns the pixels `[n, 64]` and the digits `[n]`, read from scikit-learn's file."""
+    package = find_spec("sklearn")
+    folders = [] if package is None else package.submodule_search_locations or []
+    for path in (Path(folder, "datasets", "data", "digits.csv.gz") for folder in folders):
+        if path.is_file():
+            rows = np.loadtxt(path, delimiter=",")
+            return rows[:, :-1], rows[:, -1].astype(np.int64)
+    # a release that keeps it elsewhere; importing scikit-learn takes longer than all the rest of reading
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    return digits.data, digits.target.astype(np.int64)
+
+
+def nearest(x: np.ndarray, number: int) -> np.ndarray:
+    """`[n, number]` the nearest rows of each row of `x` `[n, k]`, whole numbers: of equally near ones the first.
+
+    scikit-learn's choice among equally near ones depends on the number of threads, and with it the graph.
+    """
+    rows = len(x)
+    squares = (x**2).sum(1)
+    # exact, since sums of whole numbers are; by PyTorch, whose threads are needed later, not by NumPy's own
+    products = torch.mm(torch.from_numpy(x), torch.from_numpy(x.T)).numpy()
+    distances = (squares[:, None] + squares - 2 * products).astype(np.int64)
+    np.fill_diagonal(distances, distances.max() + 1)
+    # one number of distance and row: those of a row differ, and the smallest are found without sorting all
+    keys = np.partition(distances * rows + np.arange(rows), number, axis=1)[:, :number]
+    return np.sort(keys, axis=1) % rows

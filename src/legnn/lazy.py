@@ -1,0 +1,41 @@
+"""Modules that are imported when one of their names is first used.
+
+PyG, pandas, PyArrow, scikit-learn and SciPy take longer to import than a small graph takes to train, and most commands
+need none or few of them. A module that is needed by the way is named here, at the top of the file that uses it.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any
+
+
+class _LazyModule:
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(self._name), name)
+
+    def __repr__(self) -> str:
+        return f"<lazy module {self._name!r}>"
+
+
+def lazy_module(name: str) -> Any:
+    """Returns a stand-in for the module `name`, which imports it when an attribute is first asked for.
+
+    >>> pyg_utils = lazy_module("torch_geometric.utils")
+    >>> pyg_utils.softmax(score, target)
+    """
+    return _LazyModule(name)
+
+
+def is_a(value: object, module: str, *names: str) -> bool:
+    """Whether `value` is an instance of a class in `module`, which is not imported for it.
+
+    Of a class that nobody has imported there is no instance.
+    """
+    loaded = sys.modules.get(module)
+    kinds = (getattr(loaded, name, None) for name in names)
+    return isinstance(value, tuple(kind for kind in kinds if kind is not None))
