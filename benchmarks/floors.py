@@ -1,5 +1,7 @@
 """The least time a step can take: bytes and operations counted, over ceilings measured in the same run.
 
+And the least memory that training can take (`floor_gib`).
+
 Counted is the work of the layers as their equations stand, everything that can be fused being fused and nothing being
 kept in a cache from one operation to the next. Where the features of all nodes fit into a cache (Cora's size on a GPU)
 such a floor can be undercut.
@@ -11,7 +13,7 @@ from dataclasses import dataclass
 
 import torch
 
-from benchmarks.measure import median_ms
+from benchmarks.measure import GIB, median_ms
 
 INDEX = 4
 """Bytes of an index: int32 is enough for every graph here."""
@@ -191,11 +193,40 @@ def _loss_and_optimizer(shape: Shape, phase: str) -> list[Work]:
     """Logits read and their gradient written; Adam reads weight, gradient and two means and writes three of them."""
     if phase != GRADIENT:
         return []
-    parameters = shape.features * shape.channels + shape.channels * shape.classes
-    parameters += sum(into * out for _, into, out in _matrices(shape))
-    if shape.labels == "enhanced":
-        parameters += shape.classes * shape.channels
+    parameters = _parameters(shape)
     return [
         Work(PARTS[4], 0.0, 2.0 * shape.predicted * shape.classes * SINGLE),
         Work(PARTS[4], 0.0, 7.0 * parameters * SINGLE),
     ]
+
+
+def _parameters(shape: Shape) -> int:
+    parameters = shape.features * shape.channels + shape.channels * shape.classes
+    parameters += sum(into * out for _, into, out in _matrices(shape))
+    return parameters + (shape.classes * shape.channels if shape.labels == "enhanced" else 0)
+
+
+def floor_gib(shape: Shape) -> float:
+    """The least memory of a training step: what backward needs, counted where most of it is kept at once.
+
+    | | bytes |
+    |---|---|
+    | features, and an index for each where only those that are not zero are kept | `entries` |
+    | the graph: an index for each edge, a position for each node | `E + n` indices |
+    | weights, their gradients, Adam's two means | 4 numbers each, in single precision |
+    | what each layer reads, for the gradients of its matrices | `[n, D]` a layer |
+    | what each norm reads; what ReLU and dropout let through is computed from it | `[n, D]` a layer |
+    | GAT: values and, in single precision, scores of sources and targets | `[n, D]` and `[n, 2 heads]` a layer |
+    | what the classifier reads | `[n, D]` |
+    | the gradient of what the classifier reads | `[n, D]` |
+
+    This is where the backward pass begins. From there on a gradient can be written in the place of the one it is
+    computed from, or in that of what is not needed any more.
+    """
+    index = INDEX if shape.entries < shape.nodes * shape.features else 0
+    one, layers = shape.nodes * shape.channels * shape.itemsize, shape.layers
+    size = shape.entries * (shape.itemsize + index) + (shape.edges + shape.nodes) * INDEX
+    size += 4 * SINGLE * _parameters(shape) + (2 * layers + 2) * one
+    if shape.backbone == "gat":
+        size += layers * (one + shape.nodes * 2 * shape.heads * SINGLE)
+    return size / GIB

@@ -146,7 +146,9 @@ def ratios(rows: list[Row]) -> list[Ratio]:
                 pyg = ("pyg", backbone, "vanilla", theirs)
                 add(backbone, f"{CONV[backbone]}{said} / vanilla", pyg, vanilla, "milliseconds", "peak_gib")
             add(backbone, "enhanced / vanilla", ours, vanilla, "milliseconds", "peak_gib")
-            add(backbone, "enhanced / floor", ours, ("floor", backbone, "enhanced", precision), "milliseconds")
+            for labels, mine in (("enhanced", ours), ("vanilla", vanilla)):
+                floor = ("floor", backbone, labels, precision)
+                add(backbone, f"{labels} / floor", mine, floor, "milliseconds", "peak_gib")
     return found
 
 

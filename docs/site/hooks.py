@@ -1,6 +1,6 @@
 """Hooks of the site's build: source files that pages name become pages, and so do notebooks.
 
-A page says where an equation is as `nn/gcn.py:43`; here that becomes a link to the line of a page with the source.
+A page says where an equation is as `nn/gcn.py:44`; here that becomes a link to the line of a page with the source.
 Notebooks are kept without outputs: with `LEGNN_RUN_NOTEBOOKS=1` they are executed, and their outputs shown.
 """
 

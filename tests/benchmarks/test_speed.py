@@ -4,7 +4,7 @@ import json
 
 import pytest
 import torch
-from benchmarks.floors import PARTS, Ceilings, Shape, count, floor_ms
+from benchmarks.floors import PARTS, Ceilings, Shape, count, floor_gib, floor_ms
 from benchmarks.measure import measure
 from benchmarks.peers import HeteroLEGNN, VanillaPyG, build_peer, relations
 from benchmarks.speed import BACKBONES, Case, main, settings_for
@@ -248,3 +248,12 @@ def test_the_profile_names_the_operations_of_a_step(capsys):
     assert "aten::mm" in names
     assert all(milliseconds > 0 for _, milliseconds, _ in lines)
     assert "100 %" in capsys.readouterr().out
+
+
+def test_the_floor_of_memory_counts_two_matrices_a_layer_and_two_more():
+    one, parameters = 1000 * 30 * 4, 7 * 30 + 30 * 5 + 5 * 30 + (6 + 5) * 30 * 30
+    rest = 1000 * 7 * 4 + (9000 + 1000) * 4 + 16 * parameters
+    assert floor_gib(_shape()) * 2**30 == pytest.approx(8 * one + rest)
+    attention = 3 * (one + 1000 * 6 * 4)
+    assert floor_gib(_shape(backbone="gat")) * 2**30 == pytest.approx(8 * one + attention + rest)
+    assert floor_gib(_shape(itemsize=2)) < floor_gib(_shape())

@@ -13,6 +13,7 @@ from legnn import ops
 from legnn.graph import LabelGraph
 from legnn.ops import AttentionConfig, Scales
 from legnn.ops.attention import reference
+from legnn.ops.runtime import padding
 from legnn.ops.runtime.padding import pad_columns, padded_width
 
 
@@ -87,7 +88,7 @@ def check_attention(
     channels = 3 * width
     # as wide as a matrix is on the device
     wide = padded_width(channels, torch.empty(0, dtype=dtype, device=device))
-    x, fast_x = pair(graph.num_nodes, channels + 8, dtype=dtype, device=device)
+    x, fast_x = pair(graph.num_nodes, -(-channels // 8) * 8 + 8, dtype=dtype, device=device)
     rows, fast_rows = pair(graph.num_classes, channels, dtype=dtype, device=device)
     target, fast_target = pair(graph.num_classes, 3, dtype=dtype, device=device)
     add, fast_add = pair(graph.num_nodes, channels, dtype=dtype, device=device)
@@ -126,6 +127,15 @@ def check_attention(
 def test_attention(form, nodes, edges, width, weighted, dtype):
     graph = with_labels(random_graph(nodes, edges, torch.float32, weighted=weighted))
     check_attention(form, graph, width, dtype)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("width", [7, 20])
+def test_attention_over_padded_rows_whose_heads_begin_anywhere(form, width, dtype, monkeypatch):
+    # everywhere as on a GPU, where rows begin at a multiple of 16 bytes, and heads do not
+    monkeypatch.setitem(padding.COLUMN_MULTIPLE, "cpu", 8)
+    check_attention(form, with_labels(random_graph(20, 60, torch.float32, weighted=False)), width, dtype)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from legnn.graph.label_graph import LabelGraph
+from legnn.graph.label_graph import LabelGraph, T
 from legnn.ops.csr.adjacency import move_tensors
 from legnn.ops.csr.label_edges import LabelEdges
 
@@ -75,11 +76,13 @@ class LabelBlock(LabelGraph):
         """`[C]` float: how many nodes of the whole graph show each class."""
         return self.shown_count.to(self.source_degrees.dtype)
 
-    @cached_property
-    def node_relations(self) -> Tensor:
-        """`[M]` of how many kinds (from nodes, from labels) the incoming edges of each target are, at least 1."""
-        shows = self.source_labels[: self.num_nodes] >= 0
-        return ((self.degree > 0).to(self.source_degrees.dtype) + shows).clamp_(min=1)
+    def cached_for_edges(self, key: object, make: Callable[[], T]) -> T:
+        """Returns `make()`, called once for each `key`: the edges of a block are used once."""
+        return self.cached(key, make)
+
+    def by_shown(self, key: object, make: Callable[[Tensor], tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
+        """Returns `make(shows)`, computed for the nodes as they are."""
+        return make(self.source_labels[: self.num_nodes] >= 0)
 
     @cached_property
     def source_node_degree(self) -> Tensor:

@@ -81,6 +81,23 @@ class LabelGraph:
             cache[key] = make()
         return cache[key]
 
+    def cached_for_edges(self, key: object, make: Callable[[], T]) -> T:
+        """Returns `make()`, called once for each `key` and adjacency: for what does not depend on the labels shown."""
+        cache = self.adjacency.__dict__.setdefault("_cache", {})
+        if key not in cache:
+            cache[key] = make()
+        return cache[key]
+
+    def by_shown(self, key: object, make: Callable[[Tensor], tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
+        """Returns `make(shows)`, numbers `[M]`, where `shows` is 1 for target nodes that show their label, else 0.
+
+        Whoever shows a label, each number is one of two, which are computed once for each `key` and adjacency.
+        """
+        none = torch.zeros_like
+        hidden, shown = self.cached_for_edges(key, lambda: (make(none(self.degree)), make(none(self.degree) + 1)))
+        is_shown = self.to_nodes.label_of >= 0
+        return tuple(torch.where(is_shown, *pair) for pair in zip(shown, hidden, strict=True))
+
     @cached_property
     def to_nodes(self) -> LabelEdges:
         """`Y` of the target nodes: edges from labels to nodes."""
@@ -140,11 +157,6 @@ class LabelGraph:
     def label_degree(self) -> Tensor:
         """`[C]` degrees of the labels in `A'`."""
         return self.label_count if self.label_adjacency is None else self.label_count + self.label_adjacency.sum(1)
-
-    @cached_property
-    def node_relations(self) -> Tensor:
-        """`[M]` of how many kinds (from nodes, from labels) the incoming edges of each target are, at least 1."""
-        return ((self.degree > 0).to(self.shows.dtype) + self.shows).clamp(min=1)
 
     @cached_property
     def label_relations(self) -> Tensor:

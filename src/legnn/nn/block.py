@@ -10,7 +10,7 @@ from legnn.nn.backbones import BACKBONES, LayerSpec
 from legnn.nn.base import Nodes
 from legnn.nn.layer import Linear, typed_linear
 from legnn.nn.products import product_and_pass
-from legnn.ops import apply_norm_act_dropout, drop
+from legnn.ops import apply_norm_act_dropout, drop, update_labels
 from legnn.ops.norm_act_dropout.reference import apply_norm
 
 
@@ -50,8 +50,11 @@ class Block(nn.Module):
         x = self._norm_act_dropout(x, self.norm, graph.real)
         if new_labels is None or labels is None:
             return x, None
-        if self.label_residual is not None:
-            new_labels = new_labels + self.label_residual(labels)[:, : new_labels.size(1)]
+        residual = None if self.label_residual is None else self.label_residual(labels)
+        if getattr(self.layer, "activates", True):
+            return x, update_labels(new_labels, residual, self.label_norm, self.dropout, training=self.training)
+        if residual is not None:
+            new_labels = new_labels + residual[:, : new_labels.size(1)]
         return x, self._norm_act_dropout(new_labels, self.label_norm)
 
     def _norm_act_dropout(

@@ -69,7 +69,7 @@ class Normalization(NamedTuple):
             if exponent == 0:
                 return None
             degree = degree.to(dtype)
-            return degree.pow(exponent).masked_fill(degree == 0, self.zero_degree)
+            return torch.where(degree == 0, self.zero_degree, degree.pow(exponent))
 
         # a sampled edge counts for several in a sum, but attention is a mean already
         multiplicity = None if self.is_softmax else graph.multiplicity
@@ -82,21 +82,35 @@ class Normalization(NamedTuple):
                 label_source, _times(label_target, label_multiplicity), label_source, label_target
             )
 
-        source = power(graph.source_degree, self.source)
-        target = _times(power(graph.degree, self.target), multiplicity)
+        def of_edges() -> tuple[Tensor | None, Tensor | None]:
+            return power(graph.source_degree, self.source), _times(power(graph.degree, self.target), multiplicity)
+
+        source, target = graph.cached_for_edges((self, dtype), of_edges)
         if not enhanced:
             return Scales(source, target, score=self._score(source)), LabelScales()
-        mean, label_mean = self._node_mean(graph, dtype), graph.label_relations.to(dtype).reciprocal()
-        node_mean = mean if self.node_weight == 1 else self.node_weight * mean
+
+        def means(shows: Tensor) -> tuple[Tensor, Tensor]:
+            mean = self._node_mean(graph.degree, shows, dtype)
+            scaled = _times(target, mean if self.node_weight == 1 else self.node_weight * mean)
+            assert scaled is not None
+            return mean, scaled
+
+        mean, node_mean = graph.by_shown((self, dtype, "means"), means)
         # a node has one label edge: in Y only the labels have a degree to divide by
         count = graph.label_count
-        from_nodes = _times(_times(power(count, self.target), label_multiplicity), label_mean)
-        labels = LabelScales(power(count, self.source), from_nodes)
+        label_source = label_target = power(count, self.target)
+        if self.source != self.target:
+            label_source = power(count, self.source)
+        labels = LabelScales(label_source, _times(label_target, label_multiplicity))
         if graph.label_adjacency is not None:
-            degree = graph.label_adjacency.sum(1)
-            from_labels = _times(power(degree, self.target), label_mean)
-            labels = labels._replace(to_labels=power(degree, self.source), from_labels=from_labels)
-        return Scales(source, _times(target, node_mean), mean, score=self._score(source)), labels
+            # without label–label edges all of them are of one kind
+            label_mean, degree = graph.label_relations.to(dtype).reciprocal(), graph.label_adjacency.sum(1)
+            labels = labels._replace(
+                from_nodes=_times(labels.from_nodes, label_mean),
+                to_labels=power(degree, self.source),
+                from_labels=_times(power(degree, self.target), label_mean),
+            )
+        return Scales(source, node_mean, mean, score=self._score(source)), labels
 
     def _weigh(self, nodes: Scales, labels: LabelScales) -> tuple[Scales, LabelScales]:
         if self.weight == 1:
@@ -112,13 +126,14 @@ class Normalization(NamedTuple):
     def _score(self, source: Tensor | None) -> Tensor | None:
         return source if self.scaled_scores else None
 
-    def _node_mean(self, graph: LabelGraph, dtype: torch.dtype) -> Tensor:
+    def _node_mean(self, degree: Tensor, shows: Tensor, dtype: torch.dtype) -> Tensor:
         """`[M]` what a message from a label is multiplied by in the mean; one from neighbors, by `w` times that."""
         if self.absent_label == "zero":
-            return torch.full_like(graph.degree, 1 / (self.node_weight + 1), dtype=dtype)
-        relations = graph.node_relations.to(dtype)
+            return torch.full_like(degree, 1 / (self.node_weight + 1), dtype=dtype)
+        # of how many kinds, from nodes and from labels, the incoming edges of each target are
+        relations = ((degree > 0).to(dtype) + shows).clamp(min=1)
         if self.node_weight != 1:
-            relations = torch.where(graph.degree > 0, relations - 1 + self.node_weight, relations)
+            relations = torch.where(degree > 0, relations - 1 + self.node_weight, relations)
         return relations.reciprocal()
 
 

@@ -7,7 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from legnn.ops.product import multiply, takes_few_rows
 from legnn.ops.runtime.padding import padded_width
+
+PARTS, MANY_ROWS = 64, 512
+"""In TF32 a GPU sums over very many rows faster in parts: 64 of them, if each has so many rows."""
 
 
 def product(x: Tensor, weight: Tensor, add: Tensor | None = None) -> Tensor:
@@ -38,14 +42,18 @@ class _Product(torch.autograd.Function):
         ctx: Any, x: Tensor, weight: Tensor, add: Tensor | None, rows: int | None = None
     ) -> tuple[Tensor, Tensor]:
         ctx.shape, ctx.dtype, ctx.rows = weight.shape, weight.dtype, x.size(0)
+        ctx.set_materialize_grads(False)
         wide = padded_width(weight.size(0), x), x.size(1)
+        ctx.few_rows = add is None and rows is None and takes_few_rows(x)
+        if ctx.few_rows:
+            ctx.save_for_backward(x, weight)
+            return multiply(x, weight.T, x, wide[0]), x.view_as(x)
         if weight.dtype != x.dtype or weight.shape != wide:
             padded = x.new_zeros(wide)
             padded[: weight.size(0), : weight.size(1)] = weight
             weight = padded
         factor = x if rows is None else x[:rows]
         ctx.save_for_backward(factor, weight)
-        ctx.set_materialize_grads(False)
         return factor @ weight.T if add is None else torch.addmm(add, factor, weight.T), x.view_as(x)
 
     @staticmethod
@@ -55,12 +63,31 @@ class _Product(torch.autograd.Function):
         if out is None:
             return passed, None, None, None
         d_x = d_weight = None
+        if ctx.few_rows:
+            d_x = multiply(out, weight, x, x.size(1))
+            d_x = d_x if passed is None else d_x + passed
+            d_weight = multiply(out[:, : ctx.shape[0]].T, x[:, : ctx.shape[1]], weight, ctx.shape[1])
+            return d_x, d_weight, None, None
         if ctx.needs_input_grad[0]:
+            if x.is_cuda and x.dtype == torch.float32:
+                # in TF32 the GPU reads both matrices along the rows that are summed over: else it takes twice as long
+                weight = weight.T.contiguous().T
             if passed is None and x.size(0) == ctx.rows:
                 d_x = out @ weight
             else:
                 d_x = x.new_zeros(ctx.rows, x.size(1)) if passed is None else passed
                 d_x[: x.size(0)].addmm_(out, weight)
         if ctx.needs_input_grad[1]:
-            d_weight = (out.T @ x)[: ctx.shape[0], : ctx.shape[1]].to(ctx.dtype)
+            d_weight = _weight_gradient(out, x)[: ctx.shape[0], : ctx.shape[1]].to(ctx.dtype)
         return d_x, d_weight, out if ctx.needs_input_grad[2] else None, None
+
+
+def _weight_gradient(out: Tensor, x: Tensor) -> Tensor:
+    """`outᵀ x` `[out, in]`, a sum over all rows."""
+    length = x.size(0) // PARTS
+    if not x.is_cuda or x.dtype != torch.float32 or length < MANY_ROWS:
+        return out.T @ x
+    split = PARTS * length
+    parts = [one[:split].reshape(PARTS, length, -1) for one in (out, x)]
+    total = torch.bmm(parts[0].transpose(1, 2), parts[1]).sum(0)
+    return total if split == x.size(0) else total.addmm_(out[split:].T, x[split:])

@@ -7,6 +7,7 @@
 | `label_gather`, `add_labels_` | the rows of `Y labels` that are not zero; `x + Y labels` | `propagate` |
 | `project_entries` | `X P` for mostly-zero `X` | `propagate` |
 | `attend` | as `propagate_messages`, with attention in place of `A` | `attention` |
+| `update_labels` | `dropout(relu(norm(x + residual)))` of labels | `label_update` |
 | `apply_norm_act_dropout`, `drop` | `dropout(relu(norm(x)))`; `dropout(x)` | `norm_act_dropout` |
 | `gather_rows` | rows of a matrix that may lie in the host's memory | `gather` |
 
@@ -16,6 +17,7 @@ over kernels), `numba_kernels.py` (CPU) and `triton_kernels.py` (CUDA). `legnn.o
 
 from legnn.ops.attention import attend
 from legnn.ops.gather import HotRows, gather_rows
+from legnn.ops.label_update import update_labels
 from legnn.ops.norm_act_dropout import apply_norm_act_dropout, drop
 from legnn.ops.propagate import add_labels_, class_sum, label_gather, project_entries, propagate_messages
 from legnn.ops.types import AttentionConfig, AttentionOutput, LabelGraphLike, Scales
@@ -35,4 +37,5 @@ __all__ = [
     "label_gather",
     "project_entries",
     "propagate_messages",
+    "update_labels",
 ]

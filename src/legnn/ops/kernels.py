@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from torch import Tensor, nn
 
-from legnn.ops.types import AttentionInputs, RealRows, RowTerms
+from legnn.ops.types import AttentionInputs, NormInputs, RealRows, RowTerms
 
 if TYPE_CHECKING:
     from legnn.ops.csr.adjacency import Adjacency
@@ -22,9 +22,6 @@ class PropagateKernels(Protocol):
     def sum_rows(self, adjacency: Adjacency, x: Tensor, terms: RowTerms = RowTerms()) -> Tensor:
         """Returns `A x` `[rows, D]` for `x` `[cols, D]`, scaled and added to as `terms` say."""
 
-    def sum_edges(self, adjacency: Adjacency, x: Tensor, place: Tensor) -> Tensor:
-        """Returns the sum of `x` `[edges, heads]` over the edges of each row; edge `e` has row `place[e]` of `x`."""
-
     def add_label_rows(self, x: Tensor, shown: Tensor, y: Tensor, rows: Tensor) -> None:
         """Adds row `y[s]` of `rows` `[C, D]` to row `shown[s]` of `x` `[M, D]`, in place."""
 
@@ -32,23 +29,23 @@ class PropagateKernels(Protocol):
 class AttentionKernels(Protocol):
     """Softmax over the edges of each row, its weighted sum, and the gradient of both."""
 
+    READS_OUTPUT: bool
+    """Whether the gradient reads the sum `nodes`, and what `terms` added to it."""
+
     def log_denominator(self, adjacency: Adjacency, source: Tensor, target: Tensor | None, slope: float) -> Tensor:
         """Returns `log Σ_j A_ij exp LeakyReLU(source_j + target_i)` `[rows, heads]`."""
 
     def attention_sum(self, adjacency: Adjacency, attention: AttentionInputs, terms: RowTerms = RowTerms()) -> Tensor:
         """Returns `Σ_j α_ij values_j` `[rows, padded_width(channels)]`, scaled and added to as `terms` say."""
 
-    def attention_dot(self, gradient: Tensor, nodes: Tensor, channels: int, heads: int, terms: RowTerms) -> Tensor:
-        """Returns `gradient · (nodes - l label_rows - add)` within each head, `[rows, heads]`."""
-
     def attention_gradient(
-        self, transposed: Adjacency, attention: AttentionInputs, gradient: Tensor, dot: Tensor, terms: RowTerms,
-        into: Tensor, *, add: bool,
+        self, adjacency: Adjacency, attention: AttentionInputs, gradient: Tensor, d_log: Tensor, nodes: Tensor | None,
+        terms: RowTerms, into: Tensor, *, add: bool,
     ) -> Tensor | None:  # fmt: skip
         """Writes the gradient of the values and of the source scores into the rows of `into`, or adds it to them.
 
-        The rows of `transposed` are the sources; `terms` are those of the sum. Returns the gradient of the score of
-        each edge `[edges, heads]` in the order of `transposed` if scores depend on the target, otherwise None.
+        `gradient` and `d_log` are those of the sum and of the log-denominator, `terms` those of the sum. Returns the
+        gradient of the scores of the targets `[rows, heads]`, or None if scores do not depend on them.
         """
 
 
@@ -58,12 +55,13 @@ class NormActDropoutKernels(Protocol):
     `x` may have more columns than the statistics: they are zero, and stay zero.
     """
 
-    def batch_norm_statistics(
-        self, x: Tensor, norm: nn.BatchNorm1d, rows: RealRows | None
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Returns mean and inverse deviation of the columns, and the scale and shift of `norm(x) = scale ∘ x + shift`.
+    READS_OUTPUT: bool
+    """Whether the gradient of a batch norm reads the output, or computes from `x` what of it is positive."""
 
-        Of the given rows alone, if any are given. Updates the running statistics in place.
+    def batch_norm_statistics(self, x: Tensor, norm: nn.BatchNorm1d, rows: RealRows | None) -> NormInputs:
+        """Returns the statistics of the columns, of the given rows alone, if any are given.
+
+        Updates the running statistics in place.
         """
 
     def scale_act_dropout(
@@ -75,7 +73,7 @@ class NormActDropoutKernels(Protocol):
         """Returns `factor · gradient` where `out` is positive, otherwise 0."""
 
     def norm_act_dropout_gradient(
-        self, gradient: Tensor, out: Tensor, x: Tensor, mean: Tensor, inverse: Tensor, weight: Tensor, factor: float,
+        self, gradient: Tensor, out: Tensor | None, x: Tensor, norm: NormInputs, dropout: float, seed: Tensor | None,
         rows: RealRows | None,
     ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
         """Returns the gradients of `x`, of the weight and of the bias of the batch norm.

@@ -47,6 +47,17 @@ class Scales(NamedTuple):
     """Whether `score` is a factor of a node's score as a source for its label, too."""
 
 
+class NormInputs(NamedTuple):
+    """A batch norm `norm(x) = scale ∘ x + shift`, `[D]` each."""
+
+    mean: Tensor
+    inverse: Tensor
+    """The inverse of the standard deviation."""
+    scale: Tensor
+    """The weight times `inverse`."""
+    shift: Tensor
+
+
 class RealRows(NamedTuple):
     """Which rows of a padded matrix are those of nodes, on the device."""
 

@@ -1,10 +1,14 @@
 """The label edges are the matrix `Y` and its transpose."""
 
+import pytest
 import torch
 from hypothesis import given, settings
 from tests.strategies import label_graphs
 
 from legnn.graph import Adjacency, LabelGraph
+from legnn.ops.csr.label_edges import LabelEdges, class_chunk
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def dense(adjacency: Adjacency) -> torch.Tensor:
@@ -40,3 +44,19 @@ def test_an_edge_is_found_again_in_the_transpose(graph):
         assert torch.equal(transposition.origin[there].long(), torch.arange(adjacency.num_edges))
         if adjacency.weight is not None:
             assert torch.equal(transposition.adjacency.weight[there], adjacency.weight)
+
+
+@pytest.mark.parametrize(("nodes", "classes", "count"), [(1, 1, 1), (5, 3, 0), (40, 100, 30), (300, 7, 150)])
+def test_counting_on_a_gpu_gives_the_order_of_sorting(nodes, classes, count):
+    from legnn.ops.csr.triton_kernels import order_by_class, write_labels
+
+    shown, y = torch.randperm(nodes, device=DEVICE)[:count], torch.randint(classes, (count,), device=DEVICE)
+    edges = LabelEdges(shown.cpu(), y.cpu(), nodes, classes)
+    label_of = write_labels(shown, y, nodes)
+    assert torch.equal(label_of.cpu(), edges.label_of)
+    sorted_, chunks = edges.classes, edges.classes.row_chunks
+    rows, place = sorted_.transposition.adjacency, sorted_.transposition.place
+    expected = [rows.rowptr, rows.col, rows.nonempty_rows, sorted_.rowptr, sorted_.col, place]
+    expected += [chunks.pointer, chunks.owner, chunks.first, chunks.last]
+    found = order_by_class(label_of, count, classes, class_chunk(count), chunks.owner.numel())
+    assert all(torch.equal(ours.cpu(), plain.int()) for ours, plain in zip(found, expected, strict=True))

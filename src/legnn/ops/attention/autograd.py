@@ -9,6 +9,7 @@ from torch import Tensor
 
 from legnn.ops.attention.reference import scale_scores, split_scores
 from legnn.ops.propagate.autograd import label_gradient, node_terms
+from legnn.ops.runtime.streams import run_beside
 from legnn.ops.select import Kernels
 from legnn.ops.types import AttentionConfig, AttentionInputs, LabelGraphLike, RowTerms, Scales
 
@@ -29,91 +30,82 @@ class Attend(torch.autograd.Function):
         ops, slope = kernels.attention, config.negative_slope
         log = ops.log_denominator(graph.adjacency, source, target, slope)
         attention = AttentionInputs(values_and_scores, config, source, target, log)
-        nodes = ops.attention_sum(graph.adjacency, attention, node_terms(graph, labels, add, scales))
-        new_labels = label_log = None
+        terms = node_terms(graph, labels, add, scales)
+        new_labels: Tensor | None = None
+        label_log: Tensor | None = None
         ctx.labels_attend = update_labels and not graph.to_labels.is_empty
         if ctx.labels_attend:
             classes = graph.to_labels.classes
             label_target = _single(label_target)
-            label_log = ops.log_denominator(classes, label_source, label_target, slope)
-            attention = attention._replace(source=label_source, target=label_target, log_denominator=label_log)
-            new_labels = ops.attention_sum(classes, attention, RowTerms(scales.to_label))
-        elif update_labels:
+
+            def attend_at_labels() -> tuple[Tensor, Tensor]:
+                label_log = ops.log_denominator(classes, label_source, label_target, slope)
+                inputs = AttentionInputs(values_and_scores, config, label_source, label_target, label_log)
+                return ops.attention_sum(classes, inputs, RowTerms(scales.to_label)), label_log
+
+            nodes, at_labels = run_beside(
+                values_and_scores, lambda: ops.attention_sum(graph.adjacency, attention, terms), attend_at_labels
+            )
+            new_labels, label_log = at_labels
+        else:
+            nodes = ops.attention_sum(graph.adjacency, attention, terms)
+        if update_labels and not ctx.labels_attend:
             new_labels = nodes.new_zeros(graph.to_labels.num_classes, nodes.size(1))
             label_log = log.new_full((graph.to_labels.num_classes, config.heads), -torch.inf)
-        ctx.save_for_backward(
-            values_and_scores,
-            source,
-            target,
-            label_source,
-            labels,
-            label_target,
-            add,
-            nodes,
-            log,
-            new_labels,
-            label_log,
-        )
+        output = (labels, add, nodes, new_labels) if ops.READS_OUTPUT else (None,) * 4
+        ctx.save_for_backward(values_and_scores, source, target, label_source, label_target, log, label_log, *output)
+        ctx.labels_shape = None if labels is None else labels.shape
         ctx.rest = graph, scales, config, kernels
         return nodes, log, new_labels, label_log
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """Returns the gradients of `values_and_scores`, `labels`, `label_target` and `add`."""
-        (
-            values_and_scores,
-            source,
-            target,
-            label_source,
-            labels,
-            label_target,
-            add,
-            nodes,
-            log,
-            new_labels,
-            label_log,
-        ) = ctx.saved_tensors
+        values_and_scores, source, target, label_source, label_target, log, label_log, *output = ctx.saved_tensors
+        labels, add, nodes, new_labels = output
         graph, scales, config, kernels = ctx.rest
         channels, heads = config.channels, config.heads
-        ops, sum_edges = kernels.attention, kernels.propagate.sum_edges
+        ops = kernels.attention
         gradient = gradients[0].contiguous()
-        terms = node_terms(graph, labels, add, scales)
         d_values_and_scores = torch.empty_like(values_and_scores)
         d_values_and_scores[:, channels + heads :] = 0
-        # Σ_k α_ik (t_i s_k gradient_i · values_k), which softmax subtracts from the gradient of every score
-        dot = ops.attention_dot(gradient, nodes, channels, heads, terms) - gradients[1]
         attention = AttentionInputs(values_and_scores, config, source, target, log)
-        transposition = graph.adjacency.transposition
-        edges = ops.attention_gradient(
-            transposition.adjacency, attention, gradient, dot, terms, d_values_and_scores, add=False
-        )
+        terms = node_terms(graph, labels, add, scales)
+
+        def of_nodes() -> Tensor | None:
+            return ops.attention_gradient(
+                graph.adjacency, attention, gradient, gradients[1], nodes, terms, d_values_and_scores, add=False
+            )
+
+        if ctx.labels_shape is None:
+            d_target, d_labels = of_nodes(), None
+        else:
+            d_target, d_labels = run_beside(
+                gradient, of_nodes, lambda: label_gradient(kernels, graph, gradient, scales, ctx.labels_shape)
+            )
         d_source = d_values_and_scores[:, channels : channels + heads]
         if scales.score is not None and not scales.scales_label_scores:
             # the gradient by way of the labels is added below, unscaled
             d_source.mul_(scales.score[:, None])
-        if edges is not None:
-            d_target = sum_edges(graph.adjacency, edges, transposition.place)
+        if d_target is not None:
             # in a sampled block the target nodes are the first of the source nodes
             d_values_and_scores[: d_target.size(0), channels + heads : channels + 2 * heads] = d_target
         d_label_target = None
         if ctx.labels_attend:
-            terms, d_new_labels = RowTerms(scales.to_label), gradients[2].contiguous()
-            dot = ops.attention_dot(d_new_labels, new_labels, channels, heads, terms) - gradients[3]
-            attention = attention._replace(source=label_source, target=label_target, log_denominator=label_log)
-            transposition = graph.to_labels.classes.transposition
-            edges = ops.attention_gradient(
-                transposition.adjacency, attention, d_new_labels, dot, terms, d_values_and_scores, add=True
-            )
-            if edges is not None:
-                d_label_target = sum_edges(graph.to_labels.classes, edges, transposition.place)
+            inputs = AttentionInputs(values_and_scores, config, label_source, label_target, label_log)
+            d_label_target = ops.attention_gradient(
+                graph.to_labels.classes, inputs, gradients[2].contiguous(), gradients[3], new_labels,
+                RowTerms(scales.to_label), d_values_and_scores, add=True,
+            )  # fmt: skip
+            if d_label_target is not None:
                 d_label_target = d_label_target.to(values_and_scores.dtype)
-        elif new_labels is not None and label_target is not None:
+        elif label_log is not None and label_target is not None:
             # zeros, not None: distributed training waits for a gradient of every parameter
             d_label_target = torch.zeros_like(label_target)
         if scales.score is not None and scales.scales_label_scores:
             d_source.mul_(scales.score[:, None])
-        d_labels = None if labels is None else label_gradient(kernels, graph, gradient, scales, labels.shape)
-        return d_values_and_scores, d_labels, d_label_target, None if add is None else gradient, *[None] * 5
+        d_add = gradient if ctx.needs_input_grad[3] else None
+        return d_values_and_scores, d_labels, d_label_target, d_add, *[None] * 5
 
 
 def _single(x: Tensor | None) -> Tensor | None:

@@ -8,12 +8,14 @@ import torch
 from torch import Tensor
 
 from legnn.ops.csr.adjacency import Adjacency
-from legnn.ops.propagate.numba_kernels import add_scaled, edge_arrays, term_arrays, write_row
+from legnn.ops.propagate.numba_kernels import add_scaled, edge_arrays, sum_edges, term_arrays, write_row
 from legnn.ops.runtime.arrays import NO_MATRIX, as_array, empty_padded, row_cuts
 from legnn.ops.runtime.jit import kernel
 from legnn.ops.runtime.padding import padded_width
 from legnn.ops.runtime.threads import run_parallel
 from legnn.ops.types import AttentionInputs, RowTerms
+
+READS_OUTPUT = True
 
 
 @kernel
@@ -157,8 +159,8 @@ def attention_sum(adjacency: Adjacency, attention: AttentionInputs, terms: RowTe
     return out.to(x.dtype)
 
 
-def attention_dot(gradient: Tensor, nodes: Tensor, channels: int, heads: int, terms: RowTerms) -> Tensor:
-    """See `AttentionKernels`."""
+def _dot_with_output(gradient: Tensor, nodes: Tensor, channels: int, heads: int, terms: RowTerms) -> Tensor:
+    """`gradient · (nodes - l label_rows - add)` within each head, `[rows, heads]`."""
     out = torch.empty(gradient.size(0), heads)
     run_parallel(
         _attention_dot, row_cuts(gradient.size(0)), gradient.numel(), as_array(gradient), as_array(nodes), channels,
@@ -168,18 +170,22 @@ def attention_dot(gradient: Tensor, nodes: Tensor, channels: int, heads: int, te
 
 
 def attention_gradient(
-    transposed: Adjacency, attention: AttentionInputs, gradient: Tensor, dot: Tensor, terms: RowTerms,
-    into: Tensor, *, add: bool,
+    adjacency: Adjacency, attention: AttentionInputs, gradient: Tensor, d_log: Tensor, nodes: Tensor | None,
+    terms: RowTerms, into: Tensor, *, add: bool,
 ) -> Tensor | None:  # fmt: skip
     """See `AttentionKernels`."""
-    edges, heads = transposed.num_edges, attention.config.heads
-    edge_gradient = None if attention.target is None else torch.empty(edges, heads)
+    assert nodes is not None
+    channels, heads, _, _ = attention.config
+    # Σ_k α_ik (t_i s_k gradient_i · values_k), which softmax subtracts from the gradient of every score
+    dot = _dot_with_output(gradient, nodes, channels, heads, terms) - d_log
+    transposed = adjacency.transposition.adjacency
+    edge_gradient = None if attention.target is None else torch.empty(transposed.num_edges, heads)
     wide = into.float()
     run_parallel(
-        _attention_gradient, transposed.cuts, edges * attention.config.channels, *edge_arrays(transposed),
+        _attention_gradient, transposed.cuts, transposed.num_edges * channels, *edge_arrays(transposed),
         *_attention(attention), as_array(gradient), as_array(dot), as_array(terms.source_scale),
         as_array(terms.target_scale), wide.numpy(), as_array(edge_gradient, NO_MATRIX), add,
     )  # fmt: skip
     if wide is not into:
         into.copy_(wide)
-    return edge_gradient
+    return None if edge_gradient is None else sum_edges(adjacency, edge_gradient, adjacency.transposition.place)

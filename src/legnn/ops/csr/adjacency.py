@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from legnn.ops.csr.build import CSR, coo_to_csr
-from legnn.ops.csr.row_chunks import LONG_ROW, RowChunks
+from legnn.ops.csr.row_chunks import LONG_ROW, LONG_SAMPLED_ROW, RowChunks
 
 T = TypeVar("T", bound=Any)
 
@@ -211,7 +211,7 @@ class SampledAdjacency(Adjacency):
     @cached_property
     def row_chunks(self) -> RowChunks | None:
         """None, without synchronizing, if no row can be long."""
-        return None if self.fanout is not None and self.fanout <= LONG_ROW else super().row_chunks
+        return None if self.fanout is not None and self.fanout <= LONG_SAMPLED_ROW else super().row_chunks
 
 
 class _TransposedSample(Adjacency):
@@ -222,10 +222,10 @@ class _TransposedSample(Adjacency):
         """The longest rows, as many as may be long; a row among them that is not is summed twice, to the same sum."""
         if self.num_edges < FEW_EDGES:
             return None
-        most = min(self.num_edges // LONG_ROW, self.num_rows)
+        most = min(self.num_edges // LONG_SAMPLED_ROW, self.num_rows)
         count = self.rowptr[1:] - self.rowptr[:-1]
         rows = count.topk(most, sorted=False).indices.to(self.rowptr.dtype)
-        return RowChunks.split(self.rowptr, rows, LONG_ROW, self.num_edges // LONG_ROW + most)
+        return RowChunks.split(self.rowptr, rows, LONG_SAMPLED_ROW, self.num_edges // LONG_SAMPLED_ROW + most)
 
 
 def map_tensors(item: T, function: Callable[[Tensor], Tensor]) -> T:

@@ -10,9 +10,17 @@ from torch import Tensor
 
 from legnn.ops.csr.adjacency import Adjacency, Transposition, move_tensors
 from legnn.ops.csr.row_chunks import RowChunks
+from legnn.ops.select import TRITON, kernels_for_device
 
-CLASS_CHUNK = 64
-"""Nodes of a class that a GPU sums in one chunk: there are few classes, and only many chunks keep all of it busy."""
+
+def class_chunk(num_shown: int) -> int:
+    """Nodes of a class that a GPU sums in one chunk: classes are few, and only many chunks keep all of it busy."""
+    return 64 if num_shown > 4096 else 16
+
+
+def has_kernels(device: torch.device) -> bool:
+    """Whether label edges on `device` are sorted by kernels of ours."""
+    return kernels_for_device(device) is TRITON
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,12 +48,38 @@ class LabelEdges:
     @cached_property
     def label_of(self) -> Tensor:
         """`[n]` the class that each node shows, -1 for none."""
+        if has_kernels(self.y.device):
+            from legnn.ops.csr.triton_kernels import write_labels
+
+            return write_labels(self.shown, self.y, self.num_nodes)
         none = torch.full((self.num_nodes,), -1, dtype=torch.int32, device=self.y.device)
         return none.index_copy(0, self.shown, self.y.int())
 
     @cached_property
     def classes(self) -> Adjacency:
         """`Yᵀ` `[C, n]`: row `c` holds the nodes that show class `c`. Built without synchronizing."""
+        return self._classes_by_counting() or self._classes_by_sorting()
+
+    def _classes_by_counting(self) -> Adjacency | None:
+        """On a GPU, where sorting and searching are many small launches; None where counting is no faster."""
+        if not has_kernels(self.y.device):
+            return None
+        from legnn.ops.csr.triton_kernels import order_by_class
+
+        number = self.y.numel()
+        chunk = class_chunk(number)
+        found = order_by_class(self.label_of, number, self.num_classes, chunk, _max_chunks(number, self.num_classes))
+        if found is None:
+            return None
+        rows = NodeRows(found.node_rowptr, found.node_y, None, self.num_classes)
+        rows.__dict__["nonempty_rows"] = found.shown
+        classes = ClassRows(found.class_rowptr, found.col, None, self.num_nodes)
+        owners = torch.arange(self.num_classes, dtype=torch.int32, device=self.y.device)
+        chunks = RowChunks(owners, *found[-4:], chunk)
+        classes.__dict__.update(row_chunks=chunks, transposition=Transposition(rows, found.order))
+        return classes
+
+    def _classes_by_sorting(self) -> Adjacency:
         # the position of a node among those that show a label, in the order of the nodes: faster than sorting
         before = torch.zeros(self.num_nodes + 1, dtype=torch.int32, device=self.y.device)
         torch.cumsum(self.label_of >= 0, 0, dtype=torch.int32, out=before[1:])
@@ -74,6 +108,8 @@ class LabelEdges:
     @cached_property
     def count(self) -> Tensor:
         """`[C]` how many nodes show each class, the row sums of `Yᵀ`."""
+        if has_kernels(self.y.device):
+            return self.classes.rowptr.diff().long()
         # sums of integers are exact in any order, so that this is deterministic on every device
         counts = torch.zeros(self.num_classes, dtype=torch.long, device=self.y.device)
         return counts.index_add(0, self.y, torch.ones_like(self.y))
@@ -83,6 +119,11 @@ class LabelEdges:
         return move_tensors(self, device)
 
 
+def _max_chunks(num_shown: int, num_classes: int) -> int:
+    """As many chunks as there may be: how many there are depends on the classes, and reading it synchronizes."""
+    return num_shown // class_chunk(num_shown) + num_classes
+
+
 class ClassRows(Adjacency):
     """`Yᵀ`: few rows, most of them long."""
 
@@ -90,8 +131,8 @@ class ClassRows(Adjacency):
     def row_chunks(self) -> RowChunks:
         """All rows in chunks."""
         rows = torch.arange(self.num_rows, dtype=self.rowptr.dtype, device=self.rowptr.device)
-        # as many chunks as there may be: the exact number depends on the classes shown, and reading it synchronizes
-        return RowChunks.split(self.rowptr, rows, CLASS_CHUNK, self.num_edges // CLASS_CHUNK + self.num_rows)
+        most = _max_chunks(self.num_edges, self.num_rows)
+        return RowChunks.split(self.rowptr, rows, class_chunk(self.num_edges), most)
 
     @property
     def all_rows_chunked(self) -> bool:

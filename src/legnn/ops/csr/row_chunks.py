@@ -7,9 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-LONG_ROW = 256
+LONG_ROW = 64
 """A longer row is summed on a GPU in chunks of this many edges: all other programs would be done long before
 the one that sums the edges of a node with a hundred thousand neighbors."""
+LONG_SAMPLED_ROW = 256
+"""The same in a sample, which is used once: chunks are not worth as much there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +28,8 @@ class RowChunks:
     """`[P]` the first edge of each chunk."""
     last: Tensor
     """`[P]` one past its last edge; equal to `first` for a chunk that is not needed."""
+    length: int
+    """Edges of a chunk; all rows that are longer are here."""
 
     @classmethod
     def split(cls, rowptr: Tensor, rows: Tensor, length: int, max_chunks: int) -> RowChunks:
@@ -37,4 +41,4 @@ class RowChunks:
         of = (torch.searchsorted(pointer, chunk, right=True) - 1).clamp(max=rows.numel() - 1)
         first = torch.minimum(begin[of] + (chunk - pointer[of]) * length, end[of])
         last = torch.minimum(first + length, end[of])
-        return cls(rows, pointer, rows[of], first, last)
+        return cls(rows, pointer, rows[of], first, last, length)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from legnn.ops.norm_act_dropout.reference import Norm, apply_norm, running_statistics
 from legnn.ops.select import Kernels
-from legnn.ops.types import RealRows
+from legnn.ops.types import NormInputs, RealRows
 
 
 def apply_norm_act_dropout(
@@ -80,18 +80,21 @@ class BatchNormActDropout(torch.autograd.Function):
     ) -> Tensor:  # fmt: skip
         """Returns `[n, D]`; `weight` and `bias` are those of `norm`."""
         rows = None if real is None else RealRows(real, real.sum())
-        mean, inverse, scale, shift = kernels.norm_act_dropout.batch_norm_statistics(x, norm, rows)
-        out = kernels.norm_act_dropout.scale_act_dropout(x, scale, shift, dropout, seed, relu=True)
-        ctx.save_for_backward(out, x, mean, inverse, weight)
-        ctx.rest = _keep_factor(dropout, seed), kernels, rows
+        ops = kernels.norm_act_dropout
+        found = ops.batch_norm_statistics(x, norm, rows)
+        out = ops.scale_act_dropout(x, found.scale, found.shift, dropout, seed, relu=True)
+        ctx.save_for_backward(out if ops.READS_OUTPUT else None, x, seed, *found)
+        ctx.rest = dropout, kernels, rows
         return out
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """Returns the gradients of `x`, `weight` and `bias`."""
-        factor, kernels, rows = ctx.rest
-        gradient = gradients[0].contiguous()
-        found = kernels.norm_act_dropout.norm_act_dropout_gradient(gradient, *ctx.saved_tensors, factor, rows)
+        dropout, kernels, rows = ctx.rest
+        out, x, seed, *norm = ctx.saved_tensors
+        found = kernels.norm_act_dropout.norm_act_dropout_gradient(
+            gradients[0].contiguous(), out, x, NormInputs(*norm), dropout, seed, rows
+        )
         return *found, None, None, None, None, None
 
 

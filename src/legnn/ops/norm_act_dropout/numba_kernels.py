@@ -19,7 +19,9 @@ from legnn.ops.runtime.hashing import GOLDEN
 from legnn.ops.runtime.jit import kernel, mix
 from legnn.ops.runtime.padding import pad_columns
 from legnn.ops.runtime.threads import run_parallel
-from legnn.ops.types import RealRows
+from legnn.ops.types import NormInputs, RealRows
+
+READS_OUTPUT = True
 
 
 @kernel
@@ -96,9 +98,7 @@ def _column_sums(sum_parts: Callable[..., None], x: Tensor, columns: int, *argum
     return partial.double().sum(0)
 
 
-def batch_norm_statistics(
-    x: Tensor, norm: nn.BatchNorm1d, rows: RealRows | None
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def batch_norm_statistics(x: Tensor, norm: nn.BatchNorm1d, rows: RealRows | None) -> NormInputs:
     """See `NormActDropoutKernels`; only for all rows."""
     assert rows is None
     running_mean, running_var, momentum = running_statistics(norm)
@@ -110,7 +110,7 @@ def batch_norm_statistics(
     running_mean += momentum * away.float()
     running_var += momentum * ((variance * (size / max(size - 1, 1))).float() - running_var)
     scale = norm.weight * inverse
-    return mean, inverse, scale, norm.bias - mean * scale
+    return NormInputs(mean, inverse, scale, norm.bias - mean * scale)
 
 
 def scale_act_dropout(
@@ -140,17 +140,18 @@ def act_dropout_gradient(gradient: Tensor, out: Tensor, factor: float) -> Tensor
 
 
 def norm_act_dropout_gradient(
-    gradient: Tensor, out: Tensor, x: Tensor, mean: Tensor, inverse: Tensor, weight: Tensor, factor: float,
+    gradient: Tensor, out: Tensor | None, x: Tensor, norm: NormInputs, dropout: float, seed: Tensor | None,
     rows: RealRows | None,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """See `NormActDropoutKernels`; only for all rows."""
     assert rows is None
-    size = x.size(0)
-    matrices = as_array(gradient), as_array(out), as_array(x), as_array(mean), as_array(inverse)
-    d_bias, d_weight = _column_sums(_norm_gradient_sums, x, mean.numel(), *matrices, np.float32(factor)).float()
-    into = empty_padded(size, x.size(1), mean.numel())
+    size, columns = x.size(0), norm.mean.numel()
+    factor = np.float32(1.0 if seed is None else 1 / (1 - dropout))
+    matrices = as_array(gradient), as_array(out), as_array(x), as_array(norm.mean), as_array(norm.inverse)
+    d_bias, d_weight = _column_sums(_norm_gradient_sums, x, columns, *matrices, factor).float()
+    into = empty_padded(size, x.size(1), columns)
     run_parallel(
-        _norm_gradient, row_cuts(size), x.numel(), *matrices, as_array(weight * inverse), as_array(d_bias / size),
-        as_array(d_weight / size), np.float32(factor), into.numpy(),
+        _norm_gradient, row_cuts(size), x.numel(), *matrices, as_array(norm.scale), as_array(d_bias / size),
+        as_array(d_weight / size), factor, into.numpy(),
     )  # fmt: skip
     return into.to(gradient.dtype), d_weight, d_bias

@@ -9,8 +9,9 @@ from torch import Tensor, nn
 
 from legnn.ops.norm_act_dropout.reference import drop_threshold, running_statistics
 from legnn.ops.runtime.hashing_triton import mix
-from legnn.ops.types import RealRows
+from legnn.ops.types import NormInputs, RealRows
 
+READS_OUTPUT = False
 BLOCK = 128
 """Columns of a tile."""
 TILE = 8
@@ -130,9 +131,19 @@ def _merge_statistics(
 
 
 @triton.jit
+def _passing(up, value, row, column, there, scale, shift, seed, least, factor, DROP: tl.constexpr):
+    """The gradient `up` where the output is positive. That is computed again: reading it would take longer."""
+    gain = tl.load(scale + column, mask=there, other=0.0)
+    passes = value * gain[None, :] + tl.load(shift + column, mask=there, other=0.0)[None, :] > 0
+    if DROP:
+        passes = passes & _kept(seed, row[:, None], column[None, :], least)
+    return tl.where(passes, up * factor, 0.0)
+
+
+@triton.jit
 def _norm_gradient_sums(
-    gradient, out, x, mean, inverse, partial, num_rows, rows_of_program, factor,
-    COLUMNS: tl.constexpr, NORM: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    gradient, x, mean, inverse, scale, shift, seed, partial, num_rows, rows_of_program, least, factor,
+    COLUMNS: tl.constexpr, NORM: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, DROP: tl.constexpr,
 ):  # fmt: skip
     column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     there = column < NORM
@@ -146,11 +157,10 @@ def _norm_gradient_sums(
         mask = (row < num_rows)[:, None] & there[None, :]
         place = row[:, None] * COLUMNS + column[None, :]
         up = tl.load(gradient + place, mask=mask, other=0.0).to(tl.float32)
-        passes = tl.load(out + place, mask=mask, other=0.0).to(tl.float32) > 0
-        up = tl.where(passes, up * factor, 0.0)
-        value = (tl.load(x + place, mask=mask, other=0.0).to(tl.float32) - center[None, :]) * spread[None, :]
+        value = tl.load(x + place, mask=mask, other=0.0).to(tl.float32)
+        up = _passing(up, value, row, column, there, scale, shift, seed, least, factor, DROP)
         sums += up
-        products += tl.where(passes, up * value, 0.0)
+        products += up * (value - center[None, :]) * spread[None, :]
     to = partial + tl.program_id(0) * (2 * NORM) + column
     tl.store(to, tl.sum(sums, 0), mask=there)
     tl.store(to + NORM, tl.sum(products, 0), mask=there)
@@ -167,8 +177,9 @@ def _merge_sums(partial, first, second, programs, NORM: tl.constexpr, ROWS: tl.c
 
 @triton.jit
 def _norm_gradient(
-    gradient, out, x, mean, inverse, weight, sums, products, into, real, count, num_rows, factor,
-    COLUMNS: tl.constexpr, NORM: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, PADDED: tl.constexpr,
+    gradient, x, mean, inverse, scale, shift, seed, sums, products, into, real, count, num_rows, least, factor,
+    COLUMNS: tl.constexpr, NORM: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, DROP: tl.constexpr,
+    PADDED: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
@@ -177,16 +188,16 @@ def _norm_gradient(
     place = row[:, None] * COLUMNS + column[None, :]
     center = tl.load(mean + column, mask=there, other=0.0)
     spread = tl.load(inverse + column, mask=there, other=0.0)
-    gain = tl.load(weight + column, mask=there, other=0.0) * spread
+    gain = tl.load(scale + column, mask=there, other=0.0)
     counted = num_rows
     if PADDED:
         counted = tl.load(count).to(tl.int32)
     mean_up = tl.load(sums + column, mask=there, other=0.0) / counted
     mean_product = tl.load(products + column, mask=there, other=0.0) / counted
     up = tl.load(gradient + place, mask=mask, other=0.0).to(tl.float32)
-    passes = tl.load(out + place, mask=mask, other=0.0).to(tl.float32) > 0
-    up = tl.where(passes, up * factor, 0.0)
-    value = (tl.load(x + place, mask=mask, other=0.0).to(tl.float32) - center[None, :]) * spread[None, :]
+    value = tl.load(x + place, mask=mask, other=0.0).to(tl.float32)
+    up = _passing(up, value, row, column, there, scale, shift, seed, least, factor, DROP)
+    value = (value - center[None, :]) * spread[None, :]
     change = gain[None, :] * (up - mean_up[None, :] - value * mean_product[None, :])
     if PADDED:
         is_real = tl.load(real + row, mask=row < num_rows, other=0) != 0
@@ -198,9 +209,7 @@ def _tiles(x: Tensor) -> tuple[int, int]:
     return triton.cdiv(x.size(0), TILE), triton.cdiv(x.size(1), BLOCK)
 
 
-def batch_norm_statistics(
-    x: Tensor, norm: nn.BatchNorm1d, rows: RealRows | None
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def batch_norm_statistics(x: Tensor, norm: nn.BatchNorm1d, rows: RealRows | None) -> NormInputs:
     """See `NormActDropoutKernels`."""
     running_mean, running_var, momentum = running_statistics(norm)
     size, columns = x.size(0), running_mean.numel()
@@ -216,7 +225,7 @@ def batch_norm_statistics(
         partial, running_mean, running_var, norm.weight, norm.bias, mean, inverse, scale, shift, count, programs,
         size, momentum, norm.eps, NORM=columns, ROWS=64, BLOCK=BLOCK, PADDED=rows is not None, num_warps=8,
     )  # fmt: skip
-    return mean, inverse, scale, shift
+    return NormInputs(mean, inverse, scale, shift)
 
 
 def scale_act_dropout(
@@ -244,22 +253,24 @@ def act_dropout_gradient(gradient: Tensor, out: Tensor, factor: float) -> Tensor
 
 
 def norm_act_dropout_gradient(
-    gradient: Tensor, out: Tensor, x: Tensor, mean: Tensor, inverse: Tensor, weight: Tensor, factor: float,
+    gradient: Tensor, out: Tensor | None, x: Tensor, norm: NormInputs, dropout: float, seed: Tensor | None,
     rows: RealRows | None,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """See `NormActDropoutKernels`."""
-    size, norm = x.size(0), mean.numel()
+    size, columns = x.size(0), norm.mean.numel()
     real, count = rows or (None, None)
-    programs, blocks = triton.cdiv(size, ROWS_OF_PROGRAM), triton.cdiv(norm, BLOCK)
-    partial = torch.empty(programs, 2, norm, dtype=torch.float32, device=x.device)
-    d_weight, d_bias, into = torch.empty_like(mean), torch.empty_like(mean), torch.empty_like(gradient)
-    sizes = {"COLUMNS": x.size(1), "NORM": norm, "ROWS": TILE, "BLOCK": BLOCK}
+    programs, blocks = triton.cdiv(size, ROWS_OF_PROGRAM), triton.cdiv(columns, BLOCK)
+    partial = torch.empty(programs, 2, columns, dtype=torch.float32, device=x.device)
+    d_weight, d_bias, into = torch.empty_like(norm.mean), torch.empty_like(norm.mean), torch.empty_like(gradient)
+    sizes = {"COLUMNS": x.size(1), "NORM": columns, "ROWS": TILE, "BLOCK": BLOCK, "DROP": seed is not None}
+    drops = drop_threshold(dropout), 1.0 if seed is None else 1 / (1 - dropout)
+    given = norm.mean, norm.inverse, norm.scale, norm.shift, seed
     _norm_gradient_sums[(programs, blocks)](
-        gradient, out, x, mean, inverse, partial, size, ROWS_OF_PROGRAM, factor, **sizes, num_warps=4
+        gradient, x, *given, partial, size, ROWS_OF_PROGRAM, *drops, **sizes, num_warps=4
     )
-    _merge_sums[(blocks,)](partial, d_bias, d_weight, programs, NORM=norm, ROWS=64, BLOCK=BLOCK, num_warps=8)
+    _merge_sums[(blocks,)](partial, d_bias, d_weight, programs, NORM=columns, ROWS=64, BLOCK=BLOCK, num_warps=8)
     _norm_gradient[_tiles(x)](
-        gradient, out, x, mean, inverse, weight, d_bias, d_weight, into, real, count, size, factor, **sizes,
-        PADDED=rows is not None, num_warps=4,
+        gradient, x, *given, d_bias, d_weight, into, real, count, size, *drops, **sizes, PADDED=rows is not None,
+        num_warps=4,
     )  # fmt: skip
     return into, d_weight, d_bias

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from legnn.ops.runtime.streams import run_beside
 from legnn.ops.select import Kernels
 from legnn.ops.types import LabelGraphLike, RowTerms, Scales
 
@@ -31,12 +32,17 @@ class PropagateMessages(torch.autograd.Function):
         ctx.rest = graph, scales, update_labels, kernels
         ctx.labels_shape = None if labels is None else labels.shape
         sum_rows = kernels.propagate.sum_rows
-        nodes = sum_rows(graph.adjacency, x, node_terms(graph, labels, add, scales))
+        terms = node_terms(graph, labels, add, scales)
         if not update_labels:
-            return nodes, None
+            return sum_rows(graph.adjacency, x, terms), None
         if graph.to_labels.is_empty:
-            return nodes, x.new_zeros(graph.to_labels.num_classes, x.size(1))
-        return nodes, sum_rows(graph.to_labels.classes, x, RowTerms(scales.to_label))
+            return sum_rows(graph.adjacency, x, terms), x.new_zeros(graph.to_labels.num_classes, x.size(1))
+        classes = graph.to_labels.classes
+        return run_beside(
+            x,
+            lambda: sum_rows(graph.adjacency, x, terms),
+            lambda: sum_rows(classes, x, RowTerms(scales.to_label)),
+        )
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
@@ -49,8 +55,15 @@ class PropagateMessages(torch.autograd.Function):
             terms = terms._replace(
                 label_of=graph.to_labels.label_of, label_rows=gradients[1].contiguous(), label_scale=scales.to_label
             )
-        d_x = kernels.propagate.sum_rows(graph.adjacency.transpose, nodes, terms)
-        d_labels = label_gradient(kernels, graph, nodes, scales, ctx.labels_shape) if labels else None
+        transpose = graph.adjacency.transpose
+        if not labels:
+            d_x, d_labels = kernels.propagate.sum_rows(transpose, nodes, terms), None
+        else:
+            d_x, d_labels = run_beside(
+                nodes,
+                lambda: kernels.propagate.sum_rows(transpose, nodes, terms),
+                lambda: label_gradient(kernels, graph, nodes, scales, ctx.labels_shape),
+            )
         return d_x, d_labels, nodes if add else None, None, None, None, None
 
 

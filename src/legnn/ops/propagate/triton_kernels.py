@@ -1,4 +1,4 @@
-"""Sums over the edges of each row on a GPU, in Triton: weighted, scaled, or by attention.
+"""Sums over the edges of each row on a GPU, in Triton, weighted and scaled.
 
 One program sums one row, or a chunk of a long one, for one block of columns. Blocks of columns are the slow axis of the
 grid: while one block is summed over all rows, most of the slice of `x` that is gathered from stays in the cache. Sums
@@ -15,31 +15,46 @@ import triton.language as tl
 from torch import Tensor
 
 from legnn.ops.csr.adjacency import Adjacency
-from legnn.ops.csr.row_chunks import LONG_ROW, RowChunks
-from legnn.ops.types import AttentionInputs, RowTerms
+from legnn.ops.csr.row_chunks import RowChunks
+from legnn.ops.types import RowTerms
 
 EDGES = 2
 """Edges in flight at once in a program."""
+WARPS = 1
 BLOCK = 256
-"""Columns of one program, which is one warp: each lane reads four numbers at once, twice."""
+"""Columns of one program: each lane of a warp reads four numbers at once, twice."""
+MANY_LONG_ROWS = 1024
 NO_LIMIT = 2**31 - 1
 
 
 @triton.jit
-def leaky(score, slope):
-    """LeakyReLU."""
-    return tl.where(score > 0, score, score * slope)
+def columns_of_head(head, start, CHANNELS: tl.constexpr, VECTOR: tl.constexpr, BLOCK: tl.constexpr):
+    """`BLOCK` columns from `start` of a head on, and which of them are its own.
+
+    With `VECTOR` they begin at the last multiple of it: only there can a lane read as many numbers at once.
+    """
+    within = start + tl.arange(0, BLOCK)
+    column = head * CHANNELS + within
+    there = within < CHANNELS
+    if VECTOR:
+        column = (head * CHANNELS) // VECTOR * VECTOR + tl.arange(0, BLOCK)
+        there = (column >= head * CHANNELS) & (column < (head + 1) * CHANNELS)
+    return column, there
+
+
+@triton.jit
+def vectors_end(head, CHANNELS: tl.constexpr, VECTOR: tl.constexpr):
+    """The end of the last vector that has a column of the head."""
+    return ((head + 1) * CHANNELS + VECTOR - 1) // VECTOR * VECTOR
 
 
 @triton.jit
 def _sum_rows(
-    first, last, owner, col, weight, x, source_scale, target_scale, label_of, label_rows, label_scale,
-    add, source, target, log_denominator, out, limit, slope,
+    first, last, owner, col, weight, x, source_scale, target_scale, label_of, label_rows, label_scale, add, out, limit,
     HEADS: tl.constexpr, CHANNELS: tl.constexpr, BLOCKS: tl.constexpr, WIDTH: tl.constexpr, X_STRIDE: tl.constexpr,
     OUT_STRIDE: tl.constexpr, LABEL_STRIDE: tl.constexpr, ADD: tl.constexpr, OWNED: tl.constexpr, PARTIAL: tl.constexpr,
     INDIRECT: tl.constexpr, WEIGHT: tl.constexpr, SOURCE: tl.constexpr, TARGET: tl.constexpr, LABEL: tl.constexpr,
-    LABEL_SCALE: tl.constexpr, ATTENTION: tl.constexpr, TARGET_SCORE: tl.constexpr, BLOCK: tl.constexpr,
-    TAIL: tl.constexpr, EDGES: tl.constexpr,
+    LABEL_SCALE: tl.constexpr, VECTOR: tl.constexpr, BLOCK: tl.constexpr, TAIL: tl.constexpr, EDGES: tl.constexpr,
 ):  # fmt: skip
     # CHANNELS and BLOCKS are those of one head; a program has WIDTH columns: BLOCK of them, and a TAIL
     program = tl.program_id(0).to(tl.int64)
@@ -51,37 +66,30 @@ def _sum_rows(
         if OWNED:
             row = tl.load(owner + program).to(tl.int64)
         start = (tl.program_id(1) % BLOCKS) * WIDTH
-        within = start + tl.arange(0, BLOCK)
-        there = within < CHANNELS
-        column = head * CHANNELS + within
+        column, there = columns_of_head(head, start, CHANNELS, VECTOR, BLOCK)
+        # what is read beyond the columns of the head is not stored
+        read = there
+        if VECTOR:
+            read = column < vectors_end(head, CHANNELS, VECTOR)
         if TAIL:
             tail_within = start + BLOCK + tl.arange(0, TAIL)
             tail_there = (tail_within < CHANNELS) & (tail_within < start + WIDTH)
             tail_column = head * CHANNELS + tail_within
             tail_total = tl.zeros([EDGES, TAIL], dtype=tl.float32)
-        offset = 0.0
-        target_score = 0.0
-        if ATTENTION:
-            offset = tl.load(log_denominator + row * HEADS + head)
-            if TARGET_SCORE:
-                target_score = tl.load(target + row * HEADS + head)
         total = tl.zeros([EDGES, BLOCK], dtype=tl.float32)
         for edge in range(begin, end, EDGES):
-            k = edge + tl.arange(0, EDGES)
+            k = (edge + tl.arange(0, EDGES)).to(tl.int64)
             inside = k < end
-            j = k.to(tl.int64)
+            j = k
             if INDIRECT:
                 j = tl.load(col + k, mask=inside, other=0).to(tl.int64)
             share = inside.to(tl.float32)
             if WEIGHT:
-                share = tl.load(weight + k, mask=inside, other=0.0).to(tl.float32)
+                share = tl.load(weight + k * HEADS + head, mask=inside, other=0.0).to(tl.float32)
             if SOURCE:
                 share *= tl.load(source_scale + j, mask=inside, other=0.0).to(tl.float32)
-            if ATTENTION:
-                score = tl.load(source + j * HEADS + head, mask=inside, other=0.0)
-                share *= tl.where(inside, tl.exp(leaky(score + target_score, slope) - offset), 0.0)
             from_row = x + j[:, None] * X_STRIDE
-            values = tl.load(from_row + column[None, :], mask=inside[:, None] & there[None, :], other=0.0)
+            values = tl.load(from_row + column[None, :], mask=inside[:, None] & read[None, :], other=0.0)
             total += share[:, None] * values.to(tl.float32)
             if TAIL:
                 values = tl.load(from_row + tail_column[None, :], mask=inside[:, None] & tail_there[None, :], other=0.0)
@@ -140,7 +148,7 @@ def whole_rows(adjacency: Adjacency, *, occupied: bool = False) -> list[RowSpans
     if occupied and adjacency.nonempty_rows is not None:
         rows = adjacency.nonempty_rows
         return [RowSpans(rowptr[rows], rowptr[rows + 1], rows, rows.numel())] if rows.numel() else []
-    limit = NO_LIMIT if adjacency.row_chunks is None else LONG_ROW
+    limit = NO_LIMIT if adjacency.row_chunks is None else adjacency.row_chunks.length
     return [RowSpans(rowptr, rowptr[1:], None, adjacency.num_rows, limit)]
 
 
@@ -166,61 +174,67 @@ def _columns(columns: int) -> tuple[int, int, int, int]:
     return blocks, width, block, triton.next_power_of_2(width - block) if width > block else 0
 
 
+def head_vector(x: Tensor, channels: int, heads: int) -> int:
+    """The `VECTOR` of `columns_of_head`: how many numbers are 16 bytes; 0 where every head begins at such a vector.
+
+    180 channels in bf16 do not: a lane would read 8 bytes at once.
+    """
+    vector = 16 // x.element_size()
+    misaligned = heads > 1 and (channels // heads) % vector != 0 and x.stride(0) % vector == 0
+    return vector if misaligned and channels // heads + vector <= BLOCK else 0
+
+
 def _launch(
     rows: RowSpans, col: Tensor | None, weight: Tensor | None, x: Tensor, channels: int, out: Tensor, terms: RowTerms,
-    attention: AttentionInputs | None = None, *, partial: bool = False,
+    *, heads: int = 1, partial: bool = False, edges: int = EDGES,
 ) -> None:  # fmt: skip
-    heads, slope = (1, 0.0) if attention is None else (attention.config.heads, attention.config.negative_slope)
-    scores = (None, None, None) if attention is None else attention[2:]
     blocks, width, block, tail = _columns(channels // heads)
+    vector = head_vector(x, channels, heads)
+    if vector:
+        block, tail = triton.next_power_of_2(width + vector), 0
     _sum_rows[(rows.size, heads * blocks)](
-        rows.first, rows.last, rows.owner, col, weight, x, *terms, *scores, out, rows.limit, slope,
+        rows.first, rows.last, rows.owner, col, weight, x, *terms, out, rows.limit,
         HEADS=heads, CHANNELS=channels // heads, BLOCKS=blocks, WIDTH=width, X_STRIDE=x.stride(0),
         OUT_STRIDE=out.stride(0), LABEL_STRIDE=row_stride(terms.label_rows), ADD=terms.add is not None,
         OWNED=rows.owner is not None, PARTIAL=partial, INDIRECT=col is not None, WEIGHT=weight is not None,
         SOURCE=terms.source_scale is not None, TARGET=terms.target_scale is not None,
         LABEL=terms.label_of is not None, LABEL_SCALE=terms.label_scale is not None,
-        ATTENTION=attention is not None, TARGET_SCORE=scores[1] is not None,
-        BLOCK=block, TAIL=tail, EDGES=EDGES, num_warps=1,
+        VECTOR=vector, BLOCK=block, TAIL=tail, EDGES=edges, num_warps=WARPS,
     )  # fmt: skip
 
 
 def sum_into(
-    adjacency: Adjacency, x: Tensor, channels: int, out: Tensor, terms: RowTerms,
-    *, place: Tensor | None = None, attention: AttentionInputs | None = None,
-) -> Tensor:  # fmt: skip
+    adjacency: Adjacency, x: Tensor, channels: int, out: Tensor, terms: RowTerms, weight: Tensor | None, heads: int = 1
+) -> Tensor:
     """Sums the first `channels` columns of `x` over the edges of each row into `out`: long rows by their chunks.
 
-    With `place` `[edges]`, `x` has a row for each edge: row `place[e]` for edge `e`.
+    `weight` `[edges, heads]` is the factor of each edge, or None; of a head, the columns are side by side.
     """
     if out.numel() == 0:
         return out
-    col, weight = (adjacency.col, adjacency.weight) if place is None else (place, None)
     for rows in whole_rows(adjacency):
-        _launch(rows, col, weight, x, channels, out, terms, attention)
+        _launch(rows, adjacency.col, weight, x, channels, out, terms, heads=heads)
     chunks = adjacency.row_chunks
     if chunks is not None:
         partial = torch.empty(chunks.owner.numel(), channels, dtype=torch.float32, device=x.device)
         of_chunks = RowTerms(terms.source_scale)
-        _launch(chunk_spans(chunks), col, weight, x, channels, partial, of_chunks, attention, partial=True)
+        _launch(chunk_spans(chunks), adjacency.col, weight, x, channels, partial, of_chunks, heads=heads, partial=True)
         sum_chunks(chunks, partial, out, terms._replace(source_scale=None))
     return out
 
 
 def sum_rows(adjacency: Adjacency, x: Tensor, terms: RowTerms = RowTerms()) -> Tensor:
     """See `PropagateKernels`."""
-    return sum_into(adjacency, x, x.size(1), x.new_empty(adjacency.num_rows, x.size(1)), terms)
-
-
-def sum_edges(adjacency: Adjacency, x: Tensor, place: Tensor) -> Tensor:
-    """See `PropagateKernels`."""
-    return sum_into(adjacency, x, x.size(1), x.new_empty(adjacency.num_rows, x.size(1)), RowTerms(), place=place)
+    out = x.new_empty(adjacency.num_rows, x.size(1))
+    return sum_into(adjacency, x, x.size(1), out, terms, adjacency.weight)
 
 
 def sum_chunks(chunks: RowChunks, partial: Tensor, into: Tensor, terms: RowTerms = RowTerms()) -> None:
     """Adds up the chunks of every long row, `partial` `[P, D]`, into its row of `into`."""
     rows = RowSpans(chunks.pointer, chunks.pointer[1:], chunks.rows, chunks.rows.numel())
-    _launch(rows, None, None, partial, partial.size(1), into, terms)
+    # with many rows the longest, of hundreds of chunks, is what takes time
+    edges = 8 if rows.size >= MANY_LONG_ROWS else EDGES
+    _launch(rows, None, None, partial, partial.size(1), into, terms, edges=edges)
 
 
 @triton.jit
@@ -229,18 +243,17 @@ def _add_label_rows(x, shown, y, rows, count, COLUMNS: tl.constexpr, ROWS: tl.co
     inside = place < count
     row = tl.load(shown + place, mask=inside, other=0).to(tl.int64)
     label = tl.load(y + place, mask=inside, other=0).to(tl.int64)
-    for start in range(0, COLUMNS, BLOCK):
-        column = start + tl.arange(0, BLOCK)
-        mask = inside[:, None] & (column < COLUMNS)[None, :]
-        to = x + row[:, None] * COLUMNS + column[None, :]
-        value = tl.load(to, mask=mask, other=0.0).to(tl.float32)
-        value += tl.load(rows + label[:, None] * COLUMNS + column[None, :], mask=mask, other=0.0).to(tl.float32)
-        tl.store(to, value.to(x.dtype.element_ty), mask=mask)
+    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    mask = inside[:, None] & (column < COLUMNS)[None, :]
+    to = x + row[:, None] * COLUMNS + column[None, :]
+    value = tl.load(to, mask=mask, other=0.0).to(tl.float32)
+    value += tl.load(rows + label[:, None] * COLUMNS + column[None, :], mask=mask, other=0.0).to(tl.float32)
+    tl.store(to, value.to(x.dtype.element_ty), mask=mask)
 
 
 def add_label_rows(x: Tensor, shown: Tensor, y: Tensor, rows: Tensor) -> None:
     """See `PropagateKernels`."""
     if shown.numel():
-        _add_label_rows[(triton.cdiv(shown.numel(), 4),)](
-            x, shown, y, rows, shown.numel(), COLUMNS=x.size(1), ROWS=4, BLOCK=128, num_warps=4
+        _add_label_rows[(triton.cdiv(shown.numel(), 4), triton.cdiv(x.size(1), 256))](
+            x, shown, y, rows, shown.numel(), COLUMNS=x.size(1), ROWS=4, BLOCK=256, num_warps=4
         )

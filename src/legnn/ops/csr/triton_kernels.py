@@ -1,0 +1,150 @@
+"""The nodes that show each class, sorted on a GPU by counting: a few small kernels in the place of some fifty."""
+
+# Kernels take many arguments, and Triton reads annotations at run time.
+# mypy: disable-error-code="no-untyped-def"
+from typing import NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+CELLS = 2**14
+"""Nodes times classes that a program compares: all of it is in registers."""
+MOST_PROGRAMS = 1024
+"""What as many programs counted is added up in registers; with more of them, sorting is faster."""
+
+
+class ClassOrder(NamedTuple):
+    """Label edges in the order of the nodes and in that of the classes."""
+
+    node_rowptr: Tensor
+    """`[n + 1]` how many nodes before each show a label."""
+    node_y: Tensor
+    """`[S]` the classes shown, in the order of the nodes."""
+    shown: Tensor
+    """`[S]` the nodes that show them."""
+    class_rowptr: Tensor
+    """`[C + 1]` the position of each class's first node in `col`."""
+    col: Tensor
+    """`[S]` the nodes by class, ascending within one."""
+    order: Tensor
+    """`[S]` the position in `shown` of each of `col`."""
+    chunk_pointer: Tensor
+    """`[C + 1]`, as the next three a field of `RowChunks`."""
+    chunk_owner: Tensor
+    chunk_first: Tensor
+    chunk_last: Tensor
+
+
+@triton.jit
+def _write_labels(shown, y, label_of, count, BLOCK: tl.constexpr):
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = place < count
+    node = tl.load(shown + place, mask=inside, other=0)
+    tl.store(label_of + node, tl.load(y + place, mask=inside, other=0).to(tl.int32), mask=inside)
+
+
+@triton.jit
+def _count_classes(label_of, count, num_nodes, CLASSES: tl.constexpr, CLASSES_BLOCK: tl.constexpr, NODES: tl.constexpr):
+    program = tl.program_id(0)
+    node = program * NODES + tl.arange(0, NODES)
+    label = tl.load(label_of + node, mask=node < num_nodes, other=-1)
+    c = tl.arange(0, CLASSES_BLOCK)
+    number = tl.sum((label[:, None] == c[None, :]).to(tl.int32), 0)
+    tl.store(count + program * CLASSES + c, number, mask=c < CLASSES)
+
+
+@triton.jit
+def _add_up_counts(count, total, programs, CLASSES: tl.constexpr, CLASSES_BLOCK: tl.constexpr, PROGRAMS: tl.constexpr):
+    """Turns what each program counted into the sum of what those before it did."""
+    c = tl.program_id(0) * CLASSES_BLOCK + tl.arange(0, CLASSES_BLOCK)
+    part = tl.arange(0, PROGRAMS)
+    place = count + part[:, None] * CLASSES + c[None, :]
+    mask = (part < programs)[:, None] & (c < CLASSES)[None, :]
+    number = tl.load(place, mask=mask, other=0)
+    tl.store(place, tl.cumsum(number, 0) - number, mask=mask)
+    tl.store(total + c, tl.sum(number, 0), mask=c < CLASSES)
+
+
+@triton.jit
+def _order_by_class(
+    label_of, earlier, totals, node_rowptr, node_y, shown, class_rowptr, col, order, chunk_pointer, chunk_owner,
+    chunk_first, chunk_last, num_nodes, programs, chunks,
+    CLASSES: tl.constexpr, CLASSES_BLOCK: tl.constexpr, NODES: tl.constexpr, CHUNK: tl.constexpr,
+):  # fmt: skip
+    program = tl.program_id(0)
+    c = tl.arange(0, CLASSES_BLOCK)
+    real = c < CLASSES
+    total = tl.load(totals + c, mask=real, other=0)
+    before = tl.load(earlier + program * CLASSES + c, mask=real, other=0)
+    begin = tl.cumsum(total, 0) - total
+    node = program * NODES + tl.arange(0, NODES)
+    label = tl.load(label_of + node, mask=node < num_nodes, other=-1)
+    shows = label >= 0
+    mine = (label[:, None] == c[None, :]).to(tl.int32)
+    # the position among the nodes that show a label, and among those of the same class
+    up_to = tl.sum(before, 0) + tl.cumsum(shows.to(tl.int32), 0)
+    position = tl.sum(mine * (tl.cumsum(mine, 0) + (begin + before)[None, :]), 1) - 1
+    tl.store(node_rowptr + node + 1, up_to, mask=node < num_nodes)
+    tl.store(node_y + up_to - 1, label, mask=shows)
+    tl.store(shown + up_to - 1, node, mask=shows)
+    tl.store(col + position, node, mask=shows)
+    tl.store(order + position, up_to - 1, mask=shows)
+    pieces = (total + CHUNK - 1) // CHUNK
+    chunk_end = tl.cumsum(pieces, 0)
+    if program == 0:
+        tl.store(node_rowptr, 0)
+        tl.store(class_rowptr, 0)
+        tl.store(class_rowptr + c + 1, begin + total, mask=real)
+        tl.store(chunk_pointer, 0)
+        tl.store(chunk_pointer + c + 1, chunk_end, mask=real)
+    for start in range(program * NODES, chunks, programs * NODES):
+        chunk = start + tl.arange(0, NODES)
+        # chunks past the last one are empty chunks of the last class
+        of = tl.minimum(tl.sum((chunk_end[None, :] <= chunk[:, None]).to(tl.int32) * real[None, :], 1), CLASSES - 1)
+        is_of = (of[:, None] == c[None, :]).to(tl.int32)
+        end = tl.sum(is_of * (begin + total)[None, :], 1)
+        skipped = chunk - tl.sum(is_of * (chunk_end - pieces)[None, :], 1)
+        first = tl.minimum(tl.sum(is_of * begin[None, :], 1) + skipped * CHUNK, end)
+        tl.store(chunk_owner + chunk, of, mask=chunk < chunks)
+        tl.store(chunk_first + chunk, first, mask=chunk < chunks)
+        tl.store(chunk_last + chunk, tl.minimum(first + CHUNK, end), mask=chunk < chunks)
+
+
+def write_labels(shown: Tensor, y: Tensor, num_nodes: int) -> Tensor:
+    """`[n]` int32: the class `y[s]` at node `shown[s]`, -1 at all others."""
+    label_of = torch.full((num_nodes,), -1, dtype=torch.int32, device=y.device)
+    if shown.numel():
+        _write_labels[(triton.cdiv(shown.numel(), 256),)](shown, y, label_of, shown.numel(), BLOCK=256, num_warps=4)
+    return label_of
+
+
+def order_by_class(label_of: Tensor, num_shown: int, num_classes: int, chunk: int, chunks: int) -> ClassOrder | None:
+    """The edges of `label_of` `[n]`, `num_shown` of them, in both orders; None where sorting is faster.
+
+    Rows of classes are cut into `chunks` pieces of at most `chunk` nodes, as `RowChunks.split` does.
+    """
+    nodes, device = label_of.numel(), label_of.device
+    classes_block = triton.next_power_of_2(num_classes)
+    # small programs, or on a small graph they would be too few
+    block = min(max(CELLS // classes_block, 16), 256)
+    programs = triton.cdiv(nodes, block)
+    if classes_block * block > CELLS or not 0 < programs <= MOST_PROGRAMS:
+        return None
+
+    def numbers(size: int) -> Tensor:
+        return torch.empty(size, dtype=torch.int32, device=device)
+
+    sizes = (nodes + 1, num_shown, num_shown, num_classes + 1, num_shown, num_shown, num_classes + 1, *[chunks] * 3)
+    found = ClassOrder(*(numbers(size) for size in sizes))
+    count, total = numbers(programs * num_classes), numbers(num_classes)
+    cut = {"CLASSES": num_classes, "CLASSES_BLOCK": classes_block, "NODES": block}
+    _count_classes[(programs,)](label_of, count, nodes, **cut, num_warps=8)
+    _add_up_counts[(triton.cdiv(num_classes, 8),)](
+        count, total, programs, CLASSES=num_classes, CLASSES_BLOCK=8, PROGRAMS=triton.next_power_of_2(programs)
+    )
+    _order_by_class[(programs,)](
+        label_of, count, total, *found, nodes, programs, chunks, **cut, CHUNK=chunk, num_warps=8
+    )
+    return found

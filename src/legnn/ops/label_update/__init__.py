@@ -1,0 +1,24 @@
+"""What follows the labels' layer: residual, layer norm, activation and dropout of a handful of rows."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from legnn.ops import select
+from legnn.ops.label_update.autograd import LabelUpdate
+from legnn.ops.norm_act_dropout import _draw_seed, apply_norm_act_dropout
+from legnn.ops.norm_act_dropout.reference import Norm
+
+
+def update_labels(x: Tensor, residual: Tensor | None, norm: Norm | None, dropout: float, *, training: bool) -> Tensor:
+    """`dropout(relu(norm(x + residual)))` `[C, D]`, with dropout in training only.
+
+    Shapes: `x` `[C, D]`, `residual` `[C, D]` or wider, or None.
+    """
+    # two launches in the place of some ten, forward and backward
+    if isinstance(norm, nn.LayerNorm) and x.is_cuda and select.kernels_for(x) is select.TRITON:
+        seed = _draw_seed(x) if training and dropout > 0 else None
+        return LabelUpdate.apply(x, residual, norm.weight, norm.bias, norm.eps, dropout, seed)
+    if residual is not None:
+        x = x + residual[:, : x.size(1)]
+    return apply_norm_act_dropout(x, norm, dropout, training=training)

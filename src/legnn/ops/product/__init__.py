@@ -1,0 +1,26 @@
+"""Products of matrices with few rows, which labels have."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from legnn.ops import select
+
+FEW_ROWS = 64
+"""Up to so many rows a GPU computes the product in one launch of ours: PyTorch's takes up to four, for the copy of the
+padded weight, the parts of the product and their sum."""
+
+
+def takes_few_rows(x: Tensor) -> bool:
+    """Whether products of `x` `[n, in]` should be computed by `multiply`."""
+    return x.is_cuda and 0 < x.size(0) <= FEW_ROWS and select.kernels_for(x) is select.TRITON
+
+
+def multiply(a: Tensor, b: Tensor, like: Tensor, columns: int) -> Tensor:
+    """`a b` `[m, columns]` in the precision and dtype of `like`, zero beyond the columns of `b`.
+
+    Shapes: `a` `[m, k]` or wider with zeros, `b` `[k, n]`.
+    """
+    from legnn.ops.product.triton_kernels import multiply as launch
+
+    return launch(a, b, like, columns)
