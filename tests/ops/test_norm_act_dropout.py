@@ -99,3 +99,32 @@ def test_norm_act_dropout(form, nodes, channels, zeros, kind, dtype):
         fast = autograd.apply_norm_act_dropout(kernels, padded, fast_norm, 0.3, None)
     assert not fast[:, channels:].any()
     assert_equal([fast[:, :channels]], [plain], dtype)
+
+
+@pytest.mark.parametrize("form", FORMS[1:])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+def test_padding_rows_count_in_no_statistics_and_get_no_gradient(form, dtype, dropout):
+    kernels, device = form
+    x, fast_x = pair(70, 21, dtype=dtype, device=device)
+    real = torch.rand(70, generator=torch.Generator().manual_seed(0)) < 0.6
+    seed = torch.tensor([3, 2**32 - 5]) if dropout else None
+    norm = torch.nn.BatchNorm1d(21)
+    fast_norm = copy.deepcopy(norm).to(device)
+    norm = norm.double()
+    plain = reference.apply_norm_act_dropout(x, norm, dropout, seed, real)
+    fast = autograd.apply_norm_act_dropout(
+        kernels, fast_x, fast_norm, dropout, None if seed is None else seed.to(device), real.to(device)
+    )
+    # nothing is said of the others
+    fast, plain = fast[real.to(device)], plain[real]
+    assert_equal([fast], [plain], dtype)
+    found = gradients([fast], [fast_x, *fast_norm.parameters()])
+    for ours, theirs in zip(found, gradients([plain], [x, *norm.parameters()]), strict=True):
+        size = max(1.0, float(theirs.abs().max()))
+        away = (ours.cpu().double() - theirs.double()).abs() / size > TOLERANCE[dtype]["atol"]
+        # rounding may take a number across zero, where the activation's gradient jumps
+        assert float(away.double().mean()) <= (0 if dtype == torch.float32 else 0.01)
+    assert not found[0][~real.to(device)].any()
+    for name in ("running_mean", "running_var"):
+        torch.testing.assert_close(getattr(fast_norm, name).cpu().double(), getattr(norm, name), **TOLERANCE[dtype])
