@@ -49,6 +49,9 @@ def test_two_processes_with_the_same_batch_have_the_gradients_of_one(two):
     steps = [name for name in alone if " step " in name]
     assert len(steps) > 1000
     for name, value in alone.items():
+        if "batch norm" in name:
+            # each process takes the statistics of its share
+            continue
         torch.testing.assert_close(
             two[0][name].double(),
             value.double(),

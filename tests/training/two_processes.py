@@ -18,15 +18,16 @@ CASES = [
 ]
 # in a step of one node one of the processes has no share of it
 CASES += [("gcn", "enhanced", 6, "separate"), ("gat", "concat", 1, "separate"), ("sage", "enhanced", 1, "joint")]
-CASES += [("gcn", "enhanced", 6, "padded"), ("gat", "enhanced", 1, "padded")]
+CASES += [("gcn", "enhanced", 6, "padded"), ("gat", "enhanced", 1, "padded"), ("sage", "enhanced", 12, "batch norm")]
 
 
 def measured(ranks) -> dict[str, torch.Tensor]:
     found = {}
     for backbone, labels, batch, kind in CASES:
-        model, task = make(labels, nodes=60, backbone=backbone)
+        norm = "batch" if kind == "batch norm" else "layer"
+        model, task = make(labels, nodes=60, backbone=backbone, norm=norm)
         # padded as on a GPU, where processes exchange gradients after the step and not within it
-        options = {"pad": True} if kind == "padded" else {"rule": AS_TRAIN, "pseudo_steps": kind}
+        options = {"pad": True} if kind in ("padded", "batch norm") else {"rule": AS_TRAIN, "pseudo_steps": kind}
         parts = mini_batch(model, task, batch, [3, 2], ranks=ranks, chunk_size=40, **options)
         step = parts.train_epoch(1)
         name = f"{backbone} {labels} {batch} {kind}"
@@ -34,6 +35,7 @@ def measured(ranks) -> dict[str, torch.Tensor]:
             found |= {f"{name} step {k} {key}": value for key, value in gradients.items()}
         found |= {f"{name} {key}": torch.as_tensor(value) for key, value in step._asdict().items()}
         found |= {f"{name} {key}": value for key, value in parts.validate(task.train)._asdict().items()}
+        found |= {f"{name} {key}": value for key, value in model.state_dict().items() if "running" in key}
         found[f"{name} predicted"] = parts.logits(task.train, torch.arange(60), to_class_and_confidence)
         found[f"{name} probabilities"] = parts.logits(task.train, torch.arange(60), to_probabilities)
     return found

@@ -81,7 +81,7 @@ SINGLE_PROCESS = Ranks()
 
 
 class GradientAverage:
-    """The gradients of a model in one tensor, averaged over all processes in one exchange.
+    """The gradients of a model in one tensor, averaged over all processes in one exchange, and its running statistics.
 
     `collect` can be captured in a CUDA graph, and `exchange` follows it; `DistributedDataParallel` exchanges within
     the backward pass.
@@ -90,6 +90,8 @@ class GradientAverage:
     def __init__(self, model: Model, ranks: Ranks) -> None:
         self.ranks = ranks
         self._parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        norms = (module for module in model.modules() if isinstance(module, torch.nn.BatchNorm1d))
+        self._statistics = [one for norm in norms for one in (norm.running_mean, norm.running_var) if one is not None]
         sizes = [parameter.numel() for parameter in self._parameters]
         self._all = torch.zeros(sum(sizes), device=self._parameters[0].device)
         self._parts = [
@@ -105,10 +107,14 @@ class GradientAverage:
                 part.copy_(parameter.grad)
 
     def exchange(self) -> None:
-        """Gives every parameter the average of its gradients."""
+        """Gives every parameter the average of its gradients, and all processes the running statistics of rank zero."""
         self.ranks.all_reduce(self._all).div_(self.ranks.world_size)
         for parameter, part in zip(self._parameters, self._parts, strict=True):
             parameter.grad = part
+        if self._statistics:
+            first = torch.cat(self._statistics)
+            dist.broadcast(first, 0)
+            torch._foreach_copy_(self._statistics, first.split([one.numel() for one in self._statistics]))
 
 
 def under_torchrun() -> bool:
