@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from legnn.ops import select
 from legnn.ops.label_update.autograd import LabelUpdate
-from legnn.ops.norm_act_dropout import _draw_seed, apply_norm_act_dropout
+from legnn.ops.norm_act_dropout import draw_seed, apply_norm_act_dropout
 from legnn.ops.norm_act_dropout.reference import Norm
 
 
@@ -17,7 +17,7 @@ def update_labels(x: Tensor, residual: Tensor | None, norm: Norm | None, dropout
     """
     # two launches in the place of some ten, forward and backward
     if isinstance(norm, nn.LayerNorm) and x.is_cuda and select.kernels_for(x) is select.TRITON:
-        seed = _draw_seed(x) if training and dropout > 0 else None
+        seed = draw_seed(x) if training and dropout > 0 else None
         return LabelUpdate.apply(x, residual, norm.weight, norm.bias, norm.eps, dropout, seed)
     if residual is not None:
         x = x + residual[:, : x.size(1)]

@@ -18,7 +18,7 @@ def apply_norm_act_dropout(
 
     Rows that are not `real` `[n]` bool count in no statistics of a batch norm and get no gradient from it.
     """
-    seed = _draw_seed(x) if training and dropout > 0 else None
+    seed = draw_seed(x) if training and dropout > 0 else None
     kernels = select.kernels_for(x)
     # rows are padded where steps are captured, which is on a GPU alone: there are no numba kernels for them
     if kernels is None or (real is not None and kernels is select.NUMBA):
@@ -32,10 +32,10 @@ def drop(x: Tensor, dropout: float, *, training: bool) -> Tensor:
         return x
     kernels = select.kernels_for(x)
     if kernels is None:
-        return reference.drop(x, dropout, _draw_seed(x))
-    return autograd.Dropout.apply(x.contiguous(), dropout, _draw_seed(x), kernels)
+        return reference.drop(x, dropout, draw_seed(x))
+    return autograd.Dropout.apply(x.contiguous(), dropout, draw_seed(x), kernels)
 
 
-def _draw_seed(x: Tensor) -> Tensor:
+def draw_seed(x: Tensor) -> Tensor:
     """Two 32-bit words from the run's generator, drawn on the device of `x`, which does not synchronize."""
     return torch.randint(2**32, (2,), device=x.device, generator=generator_for(x.device))
