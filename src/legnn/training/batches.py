@@ -83,7 +83,7 @@ class Batch(NamedTuple):
     @property
     def is_padded(self) -> bool:
         """Whether its sizes are among a few fixed ones."""
-        return isinstance(self.graph.blocks[0], PaddedBlock)
+        return any(isinstance(block, PaddedBlock) for block in self.graph.blocks)
 
 
 def tensors_of(item: object) -> list[Tensor]:
