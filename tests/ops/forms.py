@@ -33,7 +33,7 @@ def using(kernels: Kernels) -> Iterator[None]:
 
 def many(form) -> int:
     """As many neighbors as a node may have; in the interpreter, enough for several chunks."""
-    return 100_000 if form[0] is NUMBA or GPU else 300
+    return 100_000 if form[0] is NUMBA or GPU else 150
 
 
 def to(graph: LabelGraph, device: str) -> LabelGraph:
