@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from legnn.ops.csr.reference import sort_edges
+from legnn.ops.csr.reference import Entries, sort_edges
 from legnn.ops.runtime.jit import compiled
 
 SMALL = 50_000
@@ -47,8 +47,8 @@ def edges_to_csr(
     if len(source) < SMALL:
         _check(target, num_nodes, "row")
         _check(source, num_nodes, "column")
-        options = {"undirected": undirected, "remove_duplicates": remove_duplicates, "self_loops": self_loops}
-        row, col, weight = sort_edges(source, target, weight, num_nodes, **options)
+        given = Entries(target, source, weight)
+        row, col, weight = sort_edges(given, num_nodes, undirected, remove_duplicates, self_loops)
         rowptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=num_nodes))])
         return CSR(rowptr.astype(_index_type(len(row))), col.astype(_index_type(num_nodes)), weight)
     csr = coo_to_csr(target, source, weight, num_nodes, num_nodes, undirected=undirected)

@@ -39,11 +39,6 @@ class PaddedLabelEdges(LabelEdges):
     key: Tensor
     """`[S]` the class, and the number of classes for a padding edge."""
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is no room for a label edge."""
-        return self.shown.numel() == 0
-
     @cached_property
     def label_of(self) -> Tensor:
         """`[n]` the class that each node shows, -1 for none."""

@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Entries(NamedTuple):
-    """Entries of a matrix, ascending by row and by column within a row; equal ones keep their order."""
+    """Entries of a matrix. Sorted, they ascend by row, and by column within a row; equal ones keep their order."""
 
     row: np.ndarray
     """`[E]`."""
@@ -18,22 +18,14 @@ class Entries(NamedTuple):
     """`[E]`."""
 
 
-def sort_edges(
-    source: np.ndarray,
-    target: np.ndarray,
-    weight: np.ndarray | None,
-    num_nodes: int,
-    *,
-    undirected: bool,
-    remove_duplicates: bool,
-    self_loops: bool,
-) -> Entries:
-    """Returns the entries of `edges_to_csr`, whose arguments these are."""
-    row, col = target, source
+def sort_edges(given: Entries, num_nodes: int, undirected: bool, remove_duplicates: bool, self_loops: bool) -> Entries:
+    """Returns the entries of `edges_to_csr` for those `given`, in any order; the rest is described there."""
+    row, col, weight = given
     if undirected:
-        row, col = np.concatenate([target, source]), np.concatenate([source, target])
-        weight = None if weight is None else np.tile(weight, 2)
-    found = _sort(Entries(row, col, weight))
+        given = Entries(
+            np.concatenate([row, col]), np.concatenate([col, row]), None if weight is None else np.tile(weight, 2)
+        )
+    found = _sort(given)
     if remove_duplicates:
         found = _merge(found)
     return _with_loops(found, num_nodes) if self_loops else found
