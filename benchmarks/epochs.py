@@ -2,9 +2,11 @@
 
     python -m benchmarks.epochs --size mag --device cuda --backbones gcn sage gat --json epochs.json
     python -m benchmarks.epochs --size mag --scales 0.25 0.5 1 --device cuda --backbones sage --plot epochs.png
+    torchrun --standalone --nproc-per-node 1 -m benchmarks.epochs --size mag --device cuda --backbones sage --exchange
 
 An epoch is what `legnn train --batch N` does in one: training nodes selected, half of them predicted in batches, each
-sampled, gathered, trained on. `sampling` is the same batches sampled with nothing else done, one after the other;
+sampled, gathered, trained on. With `--exchange`, one process of `torchrun` exchanges the gradients of each step over
+NCCL as several do. `sampling` is the same batches sampled with nothing else done, one after the other;
 `validation` is inference over all neighbors of the validation nodes, at once where that fits. A graph scaled by 0.5
 has half of the nodes, edges and training nodes.
 """
@@ -21,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -33,8 +36,18 @@ from legnn.config import fanouts_for
 from legnn.graph import sample_label_graph
 from legnn.nn import LEGNN
 from legnn.training import MiniBatch, Objective, Task, make_adam, matrix_products, pin_in_place, training_precision
+from legnn.training.ranks import GradientAverage, Ranks, join_ranks
 
 _out = Console(markup=False, emoji=False, highlight=False, width=200)
+
+
+class Exchanging(Ranks):
+    """One process that exchanges what it would exchange with others."""
+
+    def all_reduce(self, values: torch.Tensor) -> torch.Tensor:
+        """`values`, summed over the one process."""
+        dist.all_reduce(values)
+        return values
 
 
 def scaled(name: str, scale: float) -> Workload:
@@ -66,7 +79,7 @@ def build(work: Workload, case: Case, options: argparse.Namespace, **chosen: Any
     model = LEGNN(data.x.size(1), len(data.class_names), settings.model)
     model.fit_inputs(data.x)
     model.to(device)
-    return MiniBatch(
+    parts = MiniBatch(
         model,
         Task.from_graph(data, device, features=features),
         Objective(alpha=0.5, uses_labels=model.uses_labels),
@@ -77,6 +90,9 @@ def build(work: Workload, case: Case, options: argparse.Namespace, **chosen: Any
         dtype=training_precision(options.precision, device).dtype,
         **chosen,
     )
+    if options.exchange:
+        parts._average = GradientAverage(model, Exchanging())
+    return parts
 
 
 def seconds(run: Callable[[], object], device: torch.device) -> float:
@@ -152,19 +168,18 @@ def measured(work: Workload, case: Case, options: argparse.Namespace) -> Row:
 def print_rows(rows: list[Row]) -> None:
     """A line for each."""
     columns = (
+        *("graph", "edges", "backbone", "labels", "precision", "batch", "predicted"),
         *(
-            "graph",
-            "edges",
-            "backbone",
-            "labels",
-            "precision",
-            "batch",
-            "predicted",
             "epoch, s",
             "uncaptured, s",
             "nodes/s",
+            "features on",
+            "sampling, s",
+            "of the epoch",
+            "M edges/s",
+            "validation, s",
+            "GiB",
         ),
-        *("features on", "sampling, s", "of the epoch", "M edges/s", "validation, s", "GiB"),
     )
     table = Table(*columns, box=box.MARKDOWN)
     for row in rows:
@@ -209,6 +224,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--features-on", choices=("cpu", "cuda"), help="where they are stored, if not on the device")
     parser.add_argument("--uncaptured", action="store_true", help="beside it, steps launched one by one")
+    parser.add_argument("--exchange", action="store_true", help="average gradients over the one process of torchrun")
     parser.add_argument("--backbones", nargs="+", default=["sage"], choices=("gcn", "sage", "gat"))
     parser.add_argument("--labels", nargs="+", default=["enhanced"], choices=("vanilla", "enhanced"))
     parser.add_argument("--precision", default="auto", choices=("auto", "fp32", "tf32", "bf16"))
@@ -223,6 +239,11 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 def main(arguments: list[str] | None = None) -> list[Row]:
     """Measure and print; returns the rows."""
     options = parse(arguments)
+    with join_ranks(torch.device(options.device)):
+        return _measure_all(options)
+
+
+def _measure_all(options: argparse.Namespace) -> list[Row]:
     rows: list[Row] = []
     for path in options.from_json or []:
         rows += [row for row in json.loads(path.read_text()) if row["backbone"] in options.backbones]

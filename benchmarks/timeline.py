@@ -120,7 +120,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--milliseconds", type=float, default=40.0, help="what the picture shows")
     parser.add_argument("--picture", type=Path)
     options = parser.parse_args(arguments)
-    options.device, options.features_on = "cuda", "cuda"
+    options.device, options.features_on, options.exchange = "cuda", "cuda", False
     work = scaled(options.size, options.scale)
     panels: dict[str, list[Kernel]] = {}
     for title, chosen in (("launched one by one", {"pad": False}), ("captured", {})):
