@@ -239,7 +239,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 def main(arguments: list[str] | None = None) -> list[Row]:
     """Measure and print; returns the rows."""
     options = parse(arguments)
-    with join_ranks(torch.device(options.device)):
+    # a process of `torchrun` names its GPU
+    with join_ranks(torch.device("cuda", 0) if options.device == "cuda" else torch.device("cpu")):
         return _measure_all(options)
 
 

@@ -1,9 +1,9 @@
-"""When a GPU works and when it waits: the kernels of some steps on a time axis, by stream.
+"""When a GPU works and when it waits: the kernels of an epoch of mini-batches, some of them on a time axis, by stream.
 
-    python -m benchmarks.timeline --size mag --scale 0.5 --backbone sage --picture timeline.png
+    python -m benchmarks.timeline --size mag --scale 0.25 --backbone sage --picture timeline.png
 
-Mini-batches as the library takes them, and the same steps launched one by one: `busy` is the part of the time in which
-at least one kernel runs.
+Mini-batches as the library takes them, and the same steps launched one by one. `busy` is the time in which at least one
+kernel runs, over that of the same steps without the profiler, which slows down every launch.
 """
 
 from __future__ import annotations
@@ -12,21 +12,17 @@ import argparse
 import json
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from benchmarks.epochs import build, scaled
+from benchmarks.epochs import build, scaled, seconds
 from benchmarks.speed import Case
 from benchmarks.synthetic import SIZES
-from legnn.training import MiniBatch, matrix_products, training_precision
-
-STEPS = 60
-"""Steps that are profiled; the picture shows some of the last."""
-BEGINNING = 0.4
-"""The part of them that is left out."""
+from legnn.graph.selection import predicted_count
+from legnn.training import matrix_products, training_precision
 
 
 @dataclass(frozen=True)
@@ -56,27 +52,14 @@ def record(run: Callable[[], object]) -> list[Kernel]:
     return sorted(kernels, key=lambda kernel: kernel.start)
 
 
-def busy(kernels: list[Kernel]) -> float:
-    """The part of the time in which any kernel runs, without the beginning, in which the first batch is sampled."""
-    begin = end = BEGINNING * kernels[-1].start
-    covered = 0.0
+def busy_ms(kernels: list[Kernel]) -> float:
+    """Milliseconds in which any kernel runs."""
+    end = covered = 0.0
     for kernel in kernels:
         stop = kernel.start + kernel.length
         covered += max(stop - max(end, kernel.start), 0.0)
         end = max(end, stop)
-    return covered / (end - begin)
-
-
-def steps_of(parts: MiniBatch, count: int) -> Callable[[], object]:
-    """An epoch of `count` steps."""
-    nodes = parts.task.train[: round(count * parts.batch / parts.objective.alpha)]
-
-    def run() -> None:
-        whole, parts.task = parts.task, replace(parts.task, train=nodes)
-        parts.train_epoch(2)
-        parts.task = whole
-
-    return run
+    return covered
 
 
 def draw(panels: dict[str, list[Kernel]], milliseconds: float, place: Path) -> None:
@@ -100,9 +83,7 @@ def draw(panels: dict[str, list[Kernel]], milliseconds: float, place: Path) -> N
             bars = [(one.start - begin, max(one.length, 0.01)) for one in shown if one.stream == stream]
             axis.broken_barh(bars, (-row - 0.4, 0.8), facecolors=("#2f6fae", "#c8792b")[row], linewidth=0)
         axis.set_yticks([0, -1][: len(rows)], ["training", "sampling"][: len(rows)])
-        axis.set(
-            title=f"{title}: a kernel runs {busy(kernels):.0%} of the time", xlim=(0, milliseconds), ylim=(-1.6, 0.6)
-        )
+        axis.set(title=title, xlim=(0, milliseconds), ylim=(-1.6, 0.6))
     axes[-1].set_xlabel("ms")
     figure.savefig(place, dpi=120)
 
@@ -125,14 +106,22 @@ def main(arguments: list[str] | None = None) -> None:
     panels: dict[str, list[Kernel]] = {}
     for title, chosen in (("launched one by one", {"pad": False}), ("captured", {})):
         parts = build(work, Case("legnn", options.backbone, "enhanced"), options, **chosen)
+        steps = -(-predicted_count(parts.task.train.numel(), parts.objective.alpha) // parts.batch)
         with matrix_products(training_precision(options.precision, parts.device).products):
-            steps_of(parts, 16)()
-            kernels = panels[title] = record(steps_of(parts, STEPS))
-        length = kernels[-1].start + kernels[-1].length
-        print(f"{title}: {length / STEPS:.2f} ms a step, {len(kernels) // STEPS} kernels, busy {busy(kernels):.0%}")
+            # kernels are compiled and steps captured in the first epoch
+            parts.train_epoch(1)
+            alone = 1e3 * seconds(lambda parts=parts: parts.train_epoch(2), parts.device) / steps
+            kernels = record(lambda parts=parts: parts.train_epoch(3))
+        part = busy_ms(kernels) / steps / alone
+        panels[f"{title}: a kernel runs {part:.0%} of the time"] = kernels
+        traced = (kernels[-1].start + kernels[-1].length) / steps
+        print(
+            f"{title}: {alone:.2f} ms a step ({traced:.2f} while profiled), "
+            f"{len(kernels) // steps} kernels, busy {part:.0%}"
+        )
         total: dict[str, float] = {}
         for kernel in kernels:
-            total[kernel.name] = total.get(kernel.name, 0.0) + kernel.length / STEPS
+            total[kernel.name] = total.get(kernel.name, 0.0) + kernel.length / steps
         for name, spent in sorted(total.items(), key=lambda pair: -pair[1])[: options.lines]:
             print(f"{spent:8.3f} ms  {name[:100]}")
     if options.picture:
