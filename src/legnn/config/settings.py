@@ -108,7 +108,9 @@ class ResolvedSettings:
         content = asdict(self)
         if not self.self_training.as_train:
             content["self_training"] = {"as_train": False}
-        return str(yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
+        # written in C, where PyYAML has it: a short run takes no longer than the other form
+        dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+        return str(yaml.dump(content, Dumper=dumper, sort_keys=False, allow_unicode=True))
 
     @classmethod
     def from_yaml(cls, path: Path) -> ResolvedSettings:
