@@ -123,7 +123,7 @@ def test_an_interrupted_cross_fitting_continues_to_the_same_predictions(tmp_path
             folds=3,
             out=tmp_path / "runs",
             on_epoch=seen.append,
-            should_stop=lambda: len(seen) >= epochs - 1,
+            should_stop=lambda: len(seen) >= epochs,
             **QUICK,
         )
     assert stop.value.folder == tmp_path / "runs"

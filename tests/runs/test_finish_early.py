@@ -17,8 +17,7 @@ def start(out, *, stops: bool = False):
     """Trains a run that is told to finish after five epochs, and perhaps to stop as well."""
     seen = []
     graph, settings = load_new(Settings(given=QUICK), small_data())
-    # whether to stop is asked before the epoch is seen
-    callbacks = Callbacks(seen.append, lambda: stops and len(seen) == 4, lambda: len(seen) == 5)
+    callbacks = Callbacks(seen.append, lambda: stops and len(seen) == 5, lambda: len(seen) == 5)
     return start_run(graph, settings.resolve(graph.facts()), out, callbacks)
 
 

@@ -25,8 +25,7 @@ OPTIONS = {"epochs": 12, "hidden": 8, "as_train": True, "threshold": 0.3, "dropo
 def stop_after(epochs: int):
     """What to pass as `on_epoch` and `should_stop` so that a run stops when `epochs` epochs are done."""
     done = []
-    # should_stop is asked before on_epoch is told
-    return done.append, lambda: len(done) >= epochs - 1
+    return done.append, lambda: len(done) >= epochs
 
 
 def tensors(folder: Path, name: str = "weights.safetensors") -> dict[str, torch.Tensor]:

@@ -135,8 +135,8 @@ class Course(NamedTuple):
     """What a run did, and the state it ended in, random generators and all."""
 
     logs: list[EpochLog]
-    captured: list[tuple[bool, bool]]
-    """Of each epoch: whether its training and its validation were replayed."""
+    captured: list[bool]
+    """Of each epoch: whether it was replayed."""
     tensors: dict[str, torch.Tensor]
     meta: dict[str, Any]
 
@@ -147,8 +147,7 @@ def go_on(trainer: Trainer, upto: int | None = None) -> Course:
 
     def after_epoch(log: EpochLog) -> bool:
         logs.append(log)
-        replays = trainer.batching._training, trainer.batching._kept.validation
-        captured.append(tuple(replay._graph is not None for replay in replays))
+        captured.append(trainer.batching.ring is not None)
         return log.epoch == upto
 
     trainer.fit(after_epoch)
@@ -191,16 +190,14 @@ KINDS = [
 
 @pytest.mark.parametrize("as_train", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
-def test_training_and_validation_are_captured_once_and_what_they_read_and_write_stays_in_its_place(
-    monkeypatch, kind, as_train
-):
+def test_an_epoch_is_captured_once_and_what_it_reads_and_writes_stays_in_its_place(monkeypatch, kind, as_train):
     plain = begin(make(CPU, as_train=as_train, **kind))
     made = []
     monkeypatch.setattr(full_batch, "CudaGraphs", lambda *_, **__: made.append(Pretended()) or made[-1])
     monkeypatch.setattr(full_batch, "reads_lr_from_device", lambda _: True)
     pretended = begin(make(CPU, as_train=as_train, **kind))
-    assert pretended.captured == [(False, False)] * WARM_UP + [(True, True)] * (12 - WARM_UP)
-    assert [graphs.captured for graphs in made] == [2, 0], "once each, and none is left when training is over"
+    assert pretended.captured == [False] * WARM_UP + [True] * (12 - WARM_UP)
+    assert [graphs.captured for graphs in made] == [1, 0], "once, and none is left when training is over"
     assert pretended.logs == plain.logs
     assert_same_end(pretended, plain)
 
@@ -213,8 +210,8 @@ def test_a_run_is_the_same_to_the_bit_with_graphs_and_without(backbone, kind, as
     options = {"backbone": backbone, "as_train": as_train, **kind}
     one = begin(make(CUDA, **options))
     other = begin(make(CUDA, cuda_graphs=False, **options))
-    assert one.captured == [(False, False)] * WARM_UP + [(True, True)] * (12 - WARM_UP)
-    assert other.captured == [(False, False)] * 12
+    assert one.captured == [False] * WARM_UP + [True] * (12 - WARM_UP)
+    assert other.captured == [False] * 12
     assert one.logs == other.logs
     assert_same_end(one, other)
 
@@ -268,7 +265,7 @@ def test_a_capture_that_breaks_off_is_recovered_from_and_said():
     assert_same_end(one, other)
     torch.cuda.empty_cache()
     later = begin(make(CUDA))
-    assert later.captured[-1] == (True, True), "a later run in the same process is captured again"
+    assert later.captured[-1], "a later run in the same process is captured again"
     assert_same_end(later, other)
 
 
@@ -279,7 +276,7 @@ def test_an_optimizer_whose_learning_rate_a_captured_step_would_not_see_is_not_c
     trainer.optimizer = trainer.batching.optimizer = plain
     with pytest.warns(RuntimeWarning, match="keeps the learning rate on the host"):
         trainer.batching.reset()
-    assert begin(trainer, upto=WARM_UP + 2).captured == [(False, False)] * (WARM_UP + 2)
+    assert begin(trainer, upto=WARM_UP + 2).captured == [False] * (WARM_UP + 2)
 
 
 @gpu
@@ -307,7 +304,7 @@ def test_on_a_gpu_a_run_that_goes_on_from_a_state_equals_the_one_that_was_not_cu
     for goes_on in (make(CUDA, as_train=True), trainer):
         goes_on.load_state(cut.tensors, cut.meta)
         rest = go_on(goes_on)
-        assert rest.logs == whole.logs[after:]
+        assert rest.logs == whole.logs[len(cut.logs) :]
         assert_same_end(rest, whole)
 
 

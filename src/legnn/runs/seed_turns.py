@@ -81,9 +81,9 @@ class _Turns:
         self._group.kept.clear()
 
     def _begin(self) -> None:
-        while self._waiting and not self._runs.is_stopping and self._places:
-            if self._is_first and self._members:
-                return
+        is_free = bool(self._places) and not (self._is_first and self._members)
+        if is_free and self._waiting and not self._runs.is_stopping:
+            # one in a round: the GPU works on the epochs of the others while this one is built
             seed = self._waiting.popleft()
             steps = self._start(seed, self._runs.callbacks(seed))
             self._members[seed] = Member(self._group, self._places.pop(), steps)

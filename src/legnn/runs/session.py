@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,6 +19,7 @@ from legnn.datasets import Source
 from legnn.errors import InputError, Interrupted
 from legnn.locks import hold_folder
 from legnn.runs.build import check_settings, make_inference, new_trainer
+from legnn.runs.checkpointer import Checkpointer
 from legnn.runs.data_card import DataCard
 from legnn.runs.folder import RunFolder
 from legnn.runs.graphs import load_new, reload_graph
@@ -27,8 +27,10 @@ from legnn.runs.progress import Callbacks, follow
 from legnn.runs.resources import choose_batch, choose_precision, select_device
 from legnn.runs.result import Result, device_name, versions
 from legnn.runs.run import Run, predictions_table, score_splits
-from legnn.training import EpochLog, Ranks, Trainer, agent_died, join_ranks, restart_count
-from legnn.training.sharing import Steps, finish, kept_by_group
+from legnn.training import Batching, EpochLog, FullBatch, Ranks, Trainer, agent_died, join_ranks, restart_count
+from legnn.training.group_predictions import GroupPredictions
+from legnn.training.inference import split_folds
+from legnn.training.sharing import Steps, current_group, finish, kept_by_group
 
 
 @lists_settings()
@@ -113,7 +115,7 @@ def _start_steps(
     if chosen:
         graph = replace(graph, notes=[*graph.notes, *chosen])
     card = kept_by_group("card", lambda: DataCard.of(graph))
-    check_settings(settings, graph, card)
+    kept_by_group("checked", lambda: check_settings(settings, graph, card))
     folder = None if out is None else RunFolder(out)
     with join_ranks(device) as ranks, _writing(out, ranks, is_held):
         if folder is not None and ranks.is_rank_zero:
@@ -189,7 +191,7 @@ def _execute(
         checkpointer.restore()
         yield from _fit(trainer, checkpointer, callbacks, ranks)
         callbacks.on_stage("predicting")
-        predicted = make_inference(batching, model, graph, batching.task, settings).predict().cpu()
+        predicted = _predict(batching, graph, settings).cpu()
     result = _result(graph, card, settings, trainer, predicted, checkpointer.seconds)
     predictions = predictions_table(graph, predicted)
     if folder is not None and ranks.is_rank_zero:
@@ -198,67 +200,49 @@ def _execute(
     return Run(model.eval(), settings, card, predictions, result, None if folder is None else folder.path, graph)
 
 
-class Checkpointer:
-    """Writes metrics after every epoch, and a checkpoint after the first and then at most every `every` seconds.
-
-    All processes read the folder of their run, and one `is_writer`. Without a folder nothing is kept.
-    """
-
-    def __init__(self, trainer: Trainer, folder: RunFolder | None, every: float, *, is_writer: bool) -> None:
-        self.trainer, self.folder, self.every, self.is_writer = trainer, folder, every, is_writer
-        self._start = time.perf_counter()
-        self._last = -float("inf")
-
-    @property
-    def seconds(self) -> float:
-        """Seconds of training, over all the processes that took part in it."""
-        return time.perf_counter() - self._start
-
-    def restore(self) -> None:
-        """Bring the trainer to the last checkpoint in the folder, if there is one."""
-        if self.folder is None or (checkpoint := self.folder.load_checkpoint()) is None:
-            return
-        try:
-            self.trainer.load_state(*checkpoint)
-        except InputError:
-            raise
-        except (RuntimeError, LookupError, TypeError, ValueError):
-            raise InputError(
-                f"the checkpoint in {self.folder.path} does not fit the settings.yaml beside it; "
-                "restore both from a copy"
-            ) from None
-        self._start -= checkpoint[1]["seconds"]
-
-    def record(self, log: EpochLog, *, now: bool) -> None:
-        """Write the epoch's metrics, and a checkpoint if one is due or wanted `now`."""
-        if self.folder is None or not self.is_writer:
-            return
-        self.folder.append(log)
-        seconds = self.seconds
-        if now or seconds - self._last >= self.every:
-            tensors, meta = self.trainer.state()
-            self.folder.save_checkpoint(tensors, {**meta, "seconds": seconds})
-            self._last = seconds
-
-
 def _fit(trainer: Trainer, checkpointer: Checkpointer, callbacks: Callbacks, ranks: Ranks) -> Steps[None]:
     """Trains to the end, and leaves the model with its best weights; raises `Interrupted` if asked to stop."""
     stopped = False
 
+    def should_stop() -> bool:
+        return callbacks.should_stop() or agent_died()
+
     def after_epoch(log: EpochLog) -> bool:
-        nonlocal stopped
-        # over all processes: one that stopped by itself would leave the others waiting
-        stopped = ranks.any_rank(callbacks.should_stop() or agent_died())
-        checkpointer.record(log, now=stopped)
+        checkpointer.add(log)
         if ranks.is_rank_zero:
             callbacks.on_epoch(log)
         # asked last: what was learned of this epoch may end the run
-        return ranks.any_rank(callbacks.should_finish()) or stopped
+        return ranks.any_rank(callbacks.should_finish())
 
-    yield from trainer.steps(after_epoch)
+    def at_rest() -> bool:
+        nonlocal stopped
+        # over all processes: one that stopped by itself would leave the others waiting
+        stopped = ranks.any_rank(should_stop())
+        checkpointer.record(now=stopped)
+        return stopped
+
+    try:
+        yield from trainer.steps(after_epoch, wants_rest=lambda: checkpointer.is_due or should_stop(), at_rest=at_rest)
+    finally:
+        # also after an error: what was trained is written down
+        checkpointer.write_logs()
     if stopped:
         raise Interrupted(trainer.epoch, None if checkpointer.folder is None else checkpointer.folder.path)
     trainer.model.load_state_dict(trainer.best)
+
+
+def _predict(batching: Batching, graph: GraphData, settings: ResolvedSettings) -> Tensor:
+    """`[M, 2]` class and confidence of every node, without its own label."""
+    inference = make_inference(batching, batching.model, graph, batching.task, settings)
+    is_shared = current_group() is not None and batching.device.type == "cuda"
+    if not is_shared or not isinstance(batching, FullBatch) or inference.postprocess is not None:
+        return inference.predict()
+
+    def share() -> GroupPredictions:
+        folds = split_folds(inference.shown, inference.fold)
+        return GroupPredictions(batching.model, batching.inputs, batching.task, inference.shown, folds)
+
+    return kept_by_group("predictions", share).predict(batching.model)
 
 
 def _result(

@@ -21,6 +21,8 @@ from typing import Any, TypeVar
 
 import torch
 
+from legnn.ops.runtime.streams import run_beside
+
 T = TypeVar("T")
 
 UNCAPTURED = r".*step\(\) is running without .* graph capture"
@@ -64,6 +66,13 @@ def capturing_beside_others(
             yield
         finally:
             graph.capture_end()
+
+
+def prepare_products(stream: torch.cuda.Stream) -> None:
+    """Let PyTorch allocate what cuBLAS needs for a stream, and for the one beside it, outside of a capture."""
+    with torch.cuda.stream(stream):
+        one = torch.ones(1, 1, device=stream.device)
+        run_beside(one, lambda: one @ one, lambda: one @ one)
 
 
 def clear_workspaces() -> None:

@@ -21,6 +21,7 @@ from legnn.training.cuda_capture import (
     capturing_beside_others,
     clear_workspaces,
     ignoring_uncaptured_steps,
+    prepare_products,
     recover_from_failed_capture,
     run_watched,
 )
@@ -66,8 +67,8 @@ class CudaGraphs:
 
     @property
     def steps_before_capture(self) -> int:
-        """`WARM_UP`, or one where another run of the group has taken the same steps: it creates what is this run's."""
-        return 1 if self._group is not None and self._group.is_captured else WARM_UP
+        """`WARM_UP`, or none where another run of the group has taken the same steps."""
+        return 0 if self._group is not None and self._group.is_captured else WARM_UP
 
     def warm_up(self, step: RunStep, *, watch: bool) -> Tensor:
         """Run `step` on the stream of the capture. With `watch`, disable capturing if it synchronizes."""
@@ -84,6 +85,8 @@ class CudaGraphs:
     def capture(self, step: Callable[[], object]) -> torch.cuda.CUDAGraph | None:
         """Record the launches of `step`, none of which is executed; returns None if that fails."""
         current = torch.cuda.current_stream(self.stream.device)
+        if self.steps_before_capture == 0:
+            prepare_products(self.stream)
         graph = torch.cuda.CUDAGraph()
         own = generator_for(self.stream.device)
         generators = [one for one in (own, *self._generators) if one is not None]
@@ -122,13 +125,22 @@ class CudaGraphs:
 
 
 class Replay:
-    """One step: run as it is `WARM_UP` times, then captured, and replayed from then on. Each call is one real step."""
+    """One step: run as it is `WARM_UP` times, then captured, and replayed from then on. Each call is one real step.
 
-    def __init__(self, graphs: CudaGraphs) -> None:
-        self._graphs = graphs
+    Args:
+        graphs: what it shares with other steps.
+        out: `step`'s result is copied there; without it, at least one step is run before the capture.
+    """
+
+    def __init__(self, graphs: CudaGraphs, out: Tensor | None = None) -> None:
+        self._graphs, self._out = graphs, out
         self._warm = 0
-        self._out: Tensor
         self._graph: torch.cuda.CUDAGraph | None = None
+
+    @property
+    def is_captured(self) -> bool:
+        """Whether the next step is a replay."""
+        return self._graph is not None
 
     def run(self, step: RunStep) -> Tensor:
         """Run `step`, which must be the same in every call; the next call overwrites the result."""
@@ -136,18 +148,21 @@ class Replay:
         if not self._graphs.enabled:
             self._graph = None
             return step()
-        if self._graph is None and self._warm < self._graphs.steps_before_capture:
+        if self._graph is None and (self._out is None or self._warm < self._graphs.steps_before_capture):
             self._warm += 1
-            out = self._graphs.warm_up(step, watch=self._graphs.watch and self._warm == WARM_UP)
-            # not from the shared pool, where another step could overwrite it
-            self._out = torch.empty_like(out)
-            return out
+            found = self._graphs.warm_up(step, watch=self._graphs.watch and self._warm == WARM_UP)
+            if self._out is None:
+                # not from the shared pool, where another step could overwrite it
+                self._out = torch.empty_like(found)
+            return found
+        out = self._out
+        assert out is not None
         if self._graph is None:
-            self._graph = self._graphs.capture(lambda: self._out.copy_(step()))
+            self._graph = self._graphs.capture(lambda: out.copy_(step()))
             if self._graph is None:
                 return step()
         self._graph.replay()
-        return self._out
+        return out
 
 
 def release_memory(device: torch.device) -> None:

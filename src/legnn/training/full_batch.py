@@ -11,6 +11,7 @@ from torch import Tensor
 
 from legnn.graph import LabelGraph, TrainingNodeSelection
 from legnn.training.cuda_graph import CudaGraphs, Replay
+from legnn.training.in_flight import EpochRing
 from legnn.training.metrics import validation_metrics
 from legnn.training.objective import CandidateLogits, StepLosses
 from legnn.training.optimizer import reads_lr_from_device
@@ -28,12 +29,22 @@ class _Kept(NamedTuple):
     logits: Replay
 
 
+class _Epochs(NamedTuple):
+    """Epochs of a step and the validation after it."""
+
+    shown: Tensor | None
+    replay: Replay
+    ring: EpochRing | None
+    """None where nothing is captured, or weights are large."""
+
+
 @dataclass(eq=False, repr=False)
 class FullBatch(Batching):
     """Trains on, and predicts, the whole graph in one forward pass.
 
-    On a GPU the step and the validation are captured as CUDA graphs after a few epochs: nodes are selected in the step,
-    which reads `TC` and the learning rate from tensors that are written to before. Results are the same to the bit.
+    On a GPU an epoch, step and validation, is captured as a CUDA graph after a few epochs: nodes are selected in the
+    step, which reads `TC` and the learning rate from tensors that are written to before. Results are the same to the
+    bit.
     """
 
     _: KW_ONLY
@@ -49,14 +60,41 @@ class FullBatch(Batching):
 
     def train_epoch(self, epoch: int) -> TrainMetrics:
         """Select training nodes and take one step."""
+        self._prepare(epoch)
+        return TrainMetrics(*self._training.run(self._step).unbind())
+
+    def run_epoch(self, epoch: int, shown: Tensor | None) -> Tensor:
+        """`train_epoch`, and `validate` with `shown`; both are one launch when they are captured."""
+        self._prepare(epoch)
+        epochs = self._keep_epochs(shown)
+        graph = None if shown is None else self._keep(shown).graph
+
+        def step() -> Tensor:
+            metrics = self._step()
+            if graph is not None:
+                metrics = torch.cat([metrics, self._measure(graph)])
+            if epochs.ring is not None:
+                epochs.ring.write(metrics)
+            return metrics
+
+        if epochs.ring is not None:
+            epochs.ring.count()
+        return epochs.replay.run(step)
+
+    @property
+    def ring(self) -> EpochRing | None:
+        """That of captured epochs."""
+        return self._epochs.ring if self._epochs is not None and self._epochs.replay.is_captured else None
+
+    def _prepare(self, epoch: int) -> None:
+        """Write what a captured step reads."""
         if self._same is None and not self.objective.selects_nodes:
             selected = self._select()
-            self._same = selected, self.task.show(selected.shown)
+            self._same = selected, self._show(selected.shown)
         self.before_step()
         confidence = self.objective.confidence(epoch)
         if confidence is not None:
             self._confidence.fill_(confidence)
-        return TrainMetrics(*self._training.run(self._step).unbind())
 
     def validate(self, shown: Tensor) -> ValMetrics:
         """Score the validation nodes."""
@@ -81,6 +119,7 @@ class FullBatch(Batching):
             self._graphs.give_up("its optimizer keeps the learning rate on the host (make_adam's does not)")
         self._training = Replay(self._graphs)
         self._kept: _Kept | None = None
+        self._epochs: _Epochs | None = None
 
     def _select(self) -> TrainingNodeSelection:
         return self.objective.select(self.task.train, self.generator)
@@ -135,7 +174,21 @@ class FullBatch(Batching):
     def _measure(self, graph: LabelGraph) -> Tensor:
         return validation_metrics(self._logits(graph).index_select(0, self.task.val), self.task.val_y)
 
+    def _show(self, shown: Tensor) -> LabelGraph:
+        """The graph that shows the labels of `shown`; for all runs of a group the same where they share these."""
+        if shown is not self.task.train:
+            return self.task.show(shown)
+        return kept_by_group("all labels shown", lambda: self.task.show(shown))
+
     def _keep(self, shown: Tensor) -> _Kept:
         if self._kept is None or self._kept.shown is not shown:
-            self._kept = _Kept(shown, self.task.show(shown), Replay(self._graphs), Replay(self._graphs))
+            self._kept = _Kept(shown, self._show(shown), Replay(self._graphs), Replay(self._graphs))
         return self._kept
+
+    def _keep_epochs(self, shown: Tensor | None) -> _Epochs:
+        if self._epochs is None or self._epochs.shown is not shown:
+            number = len(TrainMetrics._fields) + (0 if shown is None else len(ValMetrics._fields))
+            metrics = torch.empty(number, dtype=torch.double, device=self.device)
+            ring = EpochRing.of(self.model, number) if self._graphs.enabled else None
+            self._epochs = _Epochs(shown, Replay(self._graphs, metrics), ring)
+        return self._epochs

@@ -67,6 +67,16 @@ def assign_folds(node_id: np.ndarray, folds: int) -> Tensor:
     return torch.from_numpy((pd.util.hash_array(node_id, categorize=False) % folds).astype(np.int64))
 
 
+Folds = list[tuple[Tensor, Tensor]]
+"""The nodes of each fold that show labels in the end, and the nodes that show them when these are predicted."""
+
+
+def split_folds(shown: Tensor, fold: Tensor) -> Folds:
+    """The nodes `shown` by their `fold` `[M]`."""
+    fold = fold.to(shown.device)[shown]
+    return [(shown[fold == k], shown[fold != k]) for k in fold.unique().tolist()]
+
+
 def predict_without_own_label(predict: Predict, shown: Tensor, fold: Tensor, nodes: Tensor | None = None) -> Tensor:
     """Rows of `predict` for every node, `[M, …]`, none of which depends on the node's own label. `fold` is `[M]`.
 
@@ -76,22 +86,27 @@ def predict_without_own_label(predict: Predict, shown: Tensor, fold: Tensor, nod
     A node of `shown` is predicted with the labels of its fold hidden, its own among them, and those of the other folds
     shown. That is no cross-validation: the weights may have been trained on its label.
     """
+    return predict_in_folds(predict, shown, split_folds(shown, fold), fold.numel(), nodes)
+
+
+def predict_in_folds(
+    predict: Predict, shown: Tensor, folds: Folds, num_nodes: int, nodes: Tensor | None = None
+) -> Tensor:
+    """`predict_without_own_label` of `num_nodes` nodes, with the `folds` of `shown`; it does not synchronize."""
     if nodes is None:
-        out = predict(shown, torch.arange(fold.numel(), device=shown.device)).clone()
+        out = predict(shown, torch.arange(num_nodes, device=shown.device)).clone()
     else:
         rows = predict(shown, nodes)
-        out = rows.new_zeros(fold.numel(), *rows.shape[1:]).index_copy_(0, nodes, rows)
-    for held, rows in predict_folds(predict, shown, fold):
-        out[held] = rows
+        out = rows.new_zeros(num_nodes, *rows.shape[1:]).index_copy_(0, nodes, rows)
+    for held, others in folds:
+        out.index_copy_(0, held, predict(others, held))
     return out
 
 
 def predict_folds(predict: Predict, shown: Tensor, fold: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     """The nodes of each fold of `shown` and their rows of `predict`, the labels of the other folds shown."""
-    fold = fold.to(shown.device)[shown]
-    for k in fold.unique().tolist():
-        held = shown[fold == k]
-        yield held, predict(shown[fold != k], held)
+    for held, others in split_folds(shown, fold):
+        yield held, predict(others, held)
 
 
 @dataclass(eq=False)

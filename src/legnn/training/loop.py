@@ -12,6 +12,7 @@ from torch import Tensor
 
 from legnn.errors import InputError
 from legnn.ops.runtime.generators import random_states, set_random_states
+from legnn.training.in_flight import Burst, InFlight, Launched, Metrics
 from legnn.training.protocols import Batching, TrainMetrics, ValMetrics
 from legnn.training.schedule import CosineSchedule
 from legnn.training.sharing import Steps, finish
@@ -124,55 +125,97 @@ class Trainer:
         """
         finish(self.steps(after_epoch))
 
-    def steps(self, after_epoch: Callable[[EpochLog], bool | None]) -> Steps[None]:
-        """`fit`, with a pause in each epoch after its launches: others may launch something meanwhile."""
-        while self.epoch < self.epochs and not self.stopper.is_over(self.epoch):
-            metrics = self._stack(self.train_epoch(), self._validate())
+    def steps(
+        self,
+        after_epoch: Callable[[EpochLog], bool | None],
+        *,
+        wants_rest: Callable[[], bool] = lambda: False,
+        at_rest: Callable[[], bool | None] = lambda: None,
+    ) -> Steps[None]:
+        """`fit`, with a pause after launches: others may launch something meanwhile.
+
+        On a GPU the next epochs may be in flight when `after_epoch` is called; if it returns True, those are the last.
+
+        Args:
+            after_epoch: called with the log of every epoch, in order.
+            wants_rest: True keeps further epochs from being launched until none is in flight.
+            at_rest: called whenever none is, when `state` is that of the last log; True ends training.
+        """
+        flight, is_ending = InFlight(self.device), self.stopper.is_over(self.epoch)
+        while True:
+            while self.epoch < self.epochs and not is_ending and (number := flight.room(self.batching.ring)):
+                if self.batching.ring is not None and wants_rest():
+                    number = 0 if flight else 1
+                if not number:
+                    break
+                flight.add(self._launch(number, flight.begin()))
+            if not flight:
+                break
             yield
-            log = self._log(*metrics)
-            if self.stopper.improves(self.epoch, log.val_score(self.choose_by), log.val_loss):
-                self.best = _copy(self.model.state_dict())
-            if after_epoch(log):
+            for burst in flight.finished():
+                best: Launched | None = None
+                for launched, numbers in burst.read():
+                    log = self._log(launched, numbers)
+                    if self.stopper.improves(log.epoch, log.val_score(self.choose_by), log.val_loss):
+                        best = launched
+                    is_ending = bool(after_epoch(log)) or is_ending
+                    if self.stopper.is_over(log.epoch):
+                        # later epochs were launched in vain
+                        flight.clear()
+                        self.epoch, is_ending = log.epoch, True
+                        break
+                if best is not None:
+                    self.best = self._weights_after(best)
+            if not flight and at_rest():
                 break
         self.batching.reset()
 
     def train_epoch(self) -> TrainMetrics:
         """Train for one epoch more, without validation."""
-        self.epoch += 1
-        self.schedule.before_epoch(self.epoch)
+        self._begin_epoch()
         return self.batching.train_epoch(self.epoch)
 
-    def _validate(self) -> ValMetrics | None:
-        has_nodes = self.batching.task.val.numel() > 0
-        return self.batching.validate(self.shown_at_inference) if has_nodes else None
+    def _begin_epoch(self) -> None:
+        self.epoch += 1
+        self.schedule.before_epoch(self.epoch)
 
-    def _stack(self, trained: TrainMetrics, validated: ValMetrics | None) -> tuple[list[str], Tensor]:
-        """The names of all metrics, and their values as one tensor."""
-        tensors = trained._asdict()
-        if validated is not None:
-            tensors |= {f"val_{name}": value for name, value in validated._asdict().items()}
-        return [*tensors], torch.stack([value.double() for value in tensors.values()])
+    def _launch(self, number: int, begin: torch.cuda.Event | None) -> Burst:
+        """Launch at most `number` epochs; one where the first is not captured."""
+        batching, epochs = self.batching, []
+        shown = self.shown_at_inference if batching.task.val.numel() else None
+        for _ in range(min(number, self.epochs - self.epoch)):
+            self._begin_epoch()
+            metrics = batching.run_epoch(self.epoch, shown)
+            ring = batching.ring
+            epochs.append(Launched(self.epoch, self.schedule.current, None if ring is None else ring.last))
+        return Burst(begin, epochs, Metrics(metrics[None]) if ring is None else ring.metrics())
 
-    def _log(self, names: list[str], stacked: Tensor) -> EpochLog:
-        # the one synchronization of an epoch: all numbers in one transfer
-        numbers = stacked.tolist()
+    def _weights_after(self, launched: Launched) -> dict[str, Tensor]:
+        ring = self.batching.ring
+        if launched.row is None or ring is None:
+            return _copy(self.model.state_dict())
+        return ring.weights(launched.row)
+
+    def _log(self, launched: Launched, numbers: list[float]) -> EpochLog:
+        names = [*TrainMetrics._fields, *(f"val_{name}" for name in ValMetrics._fields)]
+        # no validation nodes, no numbers of them
+        numbers = numbers + [math.nan] * (len(names) - len(numbers))
         found: dict[str, Any] = {name: None if math.isnan(v) else v for name, v in zip(names, numbers, strict=True)}
-        losses = [found[name] for name in ("supervised_loss", "pseudo_loss", "val_loss") if name in found]
+        has_val = self.batching.task.val.numel() > 0
+        losses = [found[name] for name in ("supervised_loss", "pseudo_loss", *(["val_loss"] if has_val else []))]
         if None in losses or math.isinf(sum(losses)):
             raise InputError(
-                f"the loss is no longer a number in epoch {self.epoch}; a smaller `lr` (now {self.schedule.lr:g}) "
+                f"the loss is no longer a number in epoch {launched.epoch}; a smaller `lr` (now {self.schedule.lr:g}) "
                 "or `norm=layer` usually helps"
             )
-        found |= {f"val_{name}": None for name in ValMetrics._fields if f"val_{name}" not in found}
         if found["pseudo_labels"] is not None:
             found["pseudo_labels"] = int(found["pseudo_labels"])
-        confidence = self.batching.objective.confidence(self.epoch)
         return EpochLog(
-            epoch=self.epoch,
+            epoch=launched.epoch,
             epochs=self.epochs,
-            lr=self.schedule.current,
+            lr=launched.lr,
             loss=losses[0] + losses[1],
-            training_confidence=confidence,
+            training_confidence=self.batching.objective.confidence(launched.epoch),
             **found,
         )
 

@@ -20,6 +20,14 @@ class EagerAdam(Adam):
     zero_grad = unwrap(Adam.zero_grad)
     step = torch.no_grad()(unwrap(Adam.step))
 
+    def create_state(self) -> None:
+        """Creates the moments that PyTorch creates in the first step, so that this one can be captured."""
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                zeros = [torch.zeros_like(parameter, memory_format=torch.preserve_format) for _ in range(2)]
+                step = torch.zeros((), dtype=torch.float32, device=parameter.device)
+                self.state[parameter] = {"step": step, "exp_avg": zeros[0], "exp_avg_sq": zeros[1]}
+
 
 def make_adam(groups: list[dict[str, Any]], lr: float) -> Adam:
     """Adam over `Model.parameter_groups`, on the device where they are trained.
@@ -31,16 +39,20 @@ def make_adam(groups: list[dict[str, Any]], lr: float) -> Adam:
     if not parameters or parameters[0].device.type != "cuda":
         return EagerAdam(groups, lr=lr, fused=True)
     # a captured step reads the learning rate of its epoch from the device
-    return EagerAdam(groups, lr=torch.tensor(lr, device=parameters[0].device), fused=True, capturable=True)
+    adam = EagerAdam(groups, lr=torch.tensor(lr, device=parameters[0].device), fused=True, capturable=True)
+    adam.create_state()
+    return adam
 
 
 def set_lr(optimizer: Optimizer, lr: float) -> None:
     """Set the learning rate of the next step, in place where a captured step reads it."""
+    written: Tensor | None = None
     for group in optimizer.param_groups:
-        if isinstance(group["lr"], Tensor):
-            group["lr"].fill_(lr)
-        else:
+        if not isinstance(group["lr"], Tensor):
             group["lr"] = lr
+        elif group["lr"] is not written:
+            # groups share one: each launch takes time
+            written = group["lr"].fill_(lr)
 
 
 def reads_lr_from_device(optimizer: Optimizer) -> bool:

@@ -23,6 +23,7 @@ from legnn.nn import Model, StagedModel
 from legnn.training.task import Task
 
 if TYPE_CHECKING:
+    from legnn.training.in_flight import EpochRing
     from legnn.training.objective import Objective, PseudoLabels
 
 Reduce = Callable[[Tensor], Tensor]
@@ -128,6 +129,18 @@ class Batching(ABC):
     @abstractmethod
     def logits(self, shown: Tensor, nodes: Tensor, reduce: Reduce) -> Tensor:
         """As in `Predictor`."""
+
+    def run_epoch(self, epoch: int, shown: Tensor | None) -> Tensor:
+        """Train for one epoch and, with `shown`, validate; returns the metrics of both as one tensor."""
+        metrics: list[Tensor] = [*self.train_epoch(epoch)]
+        if shown is not None:
+            metrics += self.validate(shown)
+        return torch.stack([value.double() for value in metrics])
+
+    @property
+    def ring(self) -> EpochRing | None:
+        """Where `run_epoch` leaves its metrics and weights too, so that several may be in flight; None for nowhere."""
+        return None
 
     def reset(self) -> None:
         """Free what is kept between epochs: training is over, or another state was loaded."""

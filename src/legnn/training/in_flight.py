@@ -1,0 +1,187 @@
+"""Epochs that were launched on a GPU and whose metrics were not read yet.
+
+On a small graph an epoch takes less time than the host needs to read its metrics, decide and write them down. So the
+next epochs are launched meanwhile, in bursts of some, and nothing waits. Which of them is the best is known only
+afterwards: a captured epoch ends by writing its metrics and its weights to a ring on the device.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from legnn.nn import Model
+
+ROWS = 32
+"""Epochs that a ring holds; half of them are a burst."""
+FIRST = 4
+"""Epochs of the first burst, which tells how long they take."""
+SECONDS = 0.05
+"""What is in flight may take so long: an interrupt waits for it."""
+RING_BYTES = 2**26
+"""Memory that a ring may take."""
+
+Weights = dict[str, Tensor]
+
+
+class EpochRing:
+    """Metrics and weights of the last epochs, on the device; `write` can be captured.
+
+    Args:
+        model: its weights keep their addresses.
+        rows: epochs that it holds.
+        num_metrics: numbers of an epoch.
+    """
+
+    def __init__(self, model: Model, rows: int, num_metrics: int) -> None:
+        self.rows = rows
+        self.last = -1
+        """Row of the latest epoch."""
+        self._weights = {name: value.detach() for name, value in model.state_dict().items()}
+        device = next(iter(self._weights.values())).device
+        self._next = torch.zeros(1, dtype=torch.long, device=device)
+        self._metrics = torch.zeros(rows, num_metrics, dtype=torch.double, device=device)
+        self._names: dict[torch.dtype, list[str]] = {}
+        for name, value in self._weights.items():
+            self._names.setdefault(value.dtype, []).append(name)
+        self._flat = {
+            dtype: torch.zeros(rows, sum(self._weights[name].numel() for name in names), dtype=dtype, device=device)
+            for dtype, names in self._names.items()
+        }
+
+    @classmethod
+    def of(cls, model: Model, num_metrics: int) -> EpochRing | None:
+        """Returns a ring for a model; None where weights are too large to be copied in every epoch."""
+        size = sum(value.nbytes for value in model.state_dict().values())
+        rows = min(ROWS, RING_BYTES // max(size, 1))
+        return cls(model, rows, num_metrics) if rows >= 2 and size else None
+
+    def count(self) -> None:
+        """Note on the host that an epoch is launched, which writes to the next row."""
+        self.last = (self.last + 1) % self.rows
+
+    def write(self, metrics: Tensor) -> None:
+        """Write the metrics `[n]` of an epoch and the weights after it to the next row."""
+        self._metrics.index_copy_(0, self._next, metrics[None])
+        for dtype, names in self._names.items():
+            row = torch.cat([self._weights[name].reshape(-1) for name in names])
+            self._flat[dtype].index_copy_(0, self._next, row[None])
+        self._next.add_(1).remainder_(self.rows)
+
+    def metrics(self) -> Metrics:
+        """All metrics, `[rows, n]`, as they are after what was launched so far."""
+        return Metrics(self._metrics)
+
+    def weights(self, row: int) -> Weights:
+        """A copy of the weights in a row."""
+        found: Weights = {}
+        for dtype, names in self._names.items():
+            sizes = [self._weights[name].numel() for name in names]
+            parts = self._flat[dtype][row].clone().split(sizes)
+            found |= {name: part.view_as(self._weights[name]) for name, part in zip(names, parts, strict=True)}
+        return {name: found[name] for name in self._weights}
+
+
+def _event(device: torch.device) -> torch.cuda.Event | None:
+    """Now, in what was launched on a GPU."""
+    if device.type != "cuda":
+        return None
+    event = torch.cuda.Event(enable_timing=True)
+    event.record()
+    return event
+
+
+class Metrics:
+    """Numbers on their way to the host, which may be overwritten on the device."""
+
+    def __init__(self, values: Tensor) -> None:
+        self._values = values
+        if values.is_cuda:
+            self._values = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
+            self._values.copy_(values, non_blocking=True)
+        self._event = _event(values.device)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether they can be read without waiting."""
+        return self._event is None or self._event.query()
+
+    def read(self) -> list[list[float]]:
+        """Returns their rows, as soon as they are there."""
+        if self._event is not None:
+            self._event.synchronize()
+        return self._values.tolist()
+
+    def seconds_since(self, begin: torch.cuda.Event | None) -> float | None:
+        """Seconds of the GPU from `begin` until they were there, when they are."""
+        return None if self._event is None or begin is None else begin.elapsed_time(self._event) / 1e3
+
+
+class Launched(NamedTuple):
+    """An epoch that was launched."""
+
+    epoch: int
+    lr: float
+    """Of its last step."""
+    row: int | None
+    """Of the ring; None where the model itself holds the weights after it."""
+
+
+class Burst(NamedTuple):
+    """Epochs that were launched one after the other."""
+
+    begin: torch.cuda.Event | None
+    epochs: list[Launched]
+    metrics: Metrics
+    """A row for each, or those of the ring."""
+
+    def read(self) -> Iterator[tuple[Launched, list[float]]]:
+        """Yields each epoch with its metrics, as soon as those of all are there."""
+        rows = self.metrics.read()
+        for one in self.epochs:
+            yield one, rows[one.row or 0]
+
+
+class InFlight:
+    """The bursts in flight, the oldest first."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._bursts: deque[Burst] = deque()
+        self._epoch_seconds = 0.0
+        """Of the latest captured epochs, on the GPU; 0 before there is one."""
+
+    def __bool__(self) -> bool:
+        return bool(self._bursts)
+
+    def room(self, ring: EpochRing | None) -> int:
+        """How many epochs may be launched now; where there is no ring, one after the other."""
+        if ring is None or self._epoch_seconds > SECONDS / 4:
+            return 0 if self._bursts else 1
+        most = FIRST if not self._epoch_seconds else int(SECONDS / 2 / self._epoch_seconds)
+        return min(ring.rows // 2, most) if len(self._bursts) < 2 else 0
+
+    def begin(self) -> torch.cuda.Event | None:
+        """The beginning of the next burst."""
+        return _event(self._device)
+
+    def add(self, burst: Burst) -> None:
+        """Adds the latest."""
+        self._bursts.append(burst)
+
+    def finished(self) -> Iterator[Burst]:
+        """Yields the oldest burst, and those after it that have ended as well."""
+        is_first = True
+        while self._bursts and (is_first or self._bursts[0].metrics.is_there):
+            burst, is_first = self._bursts.popleft(), False
+            yield burst
+            if burst.epochs[-1].row is not None and len(burst.epochs) > 1:
+                self._epoch_seconds = (burst.metrics.seconds_since(burst.begin) or 0.0) / len(burst.epochs)
+
+    def clear(self) -> None:
+        """Forgets all of them."""
+        self._bursts.clear()

@@ -1,0 +1,105 @@
+"""Epochs in flight: nothing of a run depends on how many there were."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.training.test_cuda_graph import CPU, Pretended, make
+
+from legnn.training import full_batch
+from legnn.training.in_flight import FIRST, EpochRing, InFlight
+
+
+@settings(max_examples=30, deadline=None)
+@given(rows=st.integers(2, 5), epochs=st.integers(1, 12))
+def test_a_ring_holds_the_metrics_and_weights_of_the_last_epochs(rows, epochs):
+    model = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(2))
+    ring, seen = EpochRing(model, rows, 2), []
+    for epoch in range(epochs):
+        for value in model.state_dict().values():
+            value.add_(epoch + 1)
+        ring.count()
+        ring.write(torch.tensor([epoch, -epoch], dtype=torch.double))
+        seen.append({name: value.clone() for name, value in model.state_dict().items()})
+    for back in range(min(rows, epochs)):
+        epoch, row = epochs - 1 - back, (ring.last - back) % rows
+        assert ring.metrics().read()[row] == [epoch, -epoch]
+        held = ring.weights(row)
+        assert held.keys() == seen[epoch].keys()
+        assert all(torch.equal(held[name], value) for name, value in seen[epoch].items())
+
+
+def test_weights_that_are_too_large_to_be_copied_in_every_epoch_have_no_ring(monkeypatch):
+    monkeypatch.setattr("legnn.training.in_flight.RING_BYTES", 100)
+    assert EpochRing.of(torch.nn.Linear(30, 30), 2) is None
+
+
+def pretended(monkeypatch, **options):
+    """A run on the CPU whose epochs are in flight as on a GPU."""
+    monkeypatch.setattr(full_batch, "CudaGraphs", lambda *_, **__: Pretended())
+    monkeypatch.setattr(full_batch, "reads_lr_from_device", lambda _: True)
+    return make(CPU, **options)
+
+
+def train(trainer, after_epoch=lambda log: None, **more):
+    torch.manual_seed(5)
+    logs, most = [], 0
+
+    def note(log):
+        nonlocal most
+        logs.append(log)
+        most = max(most, trainer.epoch - log.epoch)
+        return after_epoch(log)
+
+    for _ in trainer.steps(note, **more):
+        pass
+    return logs, most
+
+
+@pytest.mark.parametrize("patience", [1, 2, 3, 7, 100])
+def test_early_stopping_keeps_the_same_epoch_with_others_in_flight(monkeypatch, patience):
+    plain = make(CPU, epochs=60)
+    plain.stopper.patience = patience
+    expected, _ = train(plain)
+    ahead = pretended(monkeypatch, epochs=60)
+    ahead.stopper.patience = patience
+    logs, most = train(ahead)
+    assert logs == expected
+    assert (ahead.epoch, ahead.stopper) == (plain.epoch, plain.stopper)
+    assert all(torch.equal(ahead.best[name], value) for name, value in plain.best.items())
+    assert most >= FIRST or len(logs) < 2 * FIRST, "some were in flight"
+
+
+@pytest.mark.parametrize("end", [2, 6, 9])
+def test_a_run_that_is_told_to_end_reads_what_is_in_flight_and_its_state_is_that_of_the_last_log(monkeypatch, end):
+    trainer = pretended(monkeypatch, epochs=40)
+    logs, _ = train(trainer, lambda log: log.epoch == end)
+    state = trainer.state()
+    assert [log.epoch for log in logs] == [*range(1, trainer.epoch + 1)]
+    assert end <= trainer.epoch < 40
+    whole = make(CPU, epochs=40)
+    expected, _ = train(whole)
+    other = make(CPU, epochs=40)
+    other.load_state(*state)
+    rest = []
+    other.fit(rest.append)
+    assert [*logs, *rest] == expected
+    assert all(torch.equal(other.best[name], value) for name, value in whole.best.items())
+
+
+def test_a_rest_comes_when_it_is_wanted_and_never_with_an_epoch_in_flight(monkeypatch):
+    trainer = pretended(monkeypatch, epochs=60)
+    read, rests = [], []
+
+    def at_rest():
+        rests.append(trainer.epoch)
+        assert trainer.epoch == len(read)
+
+    train(trainer, read.append, wants_rest=lambda: len(read) % 20 > 14, at_rest=at_rest)
+    assert len(read) == 60
+    assert any(15 <= epoch < 29 for epoch in rests), "not only at the end and while nothing is captured"
+
+
+def test_without_a_ring_epochs_follow_one_another():
+    flight = InFlight(CPU)
+    assert flight.room(None) == 1
