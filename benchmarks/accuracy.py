@@ -41,7 +41,7 @@ from legnn.config.candidates import CANDIDATES
 from legnn.config.portfolio import Portfolio, learned_portfolio
 from legnn.files import write_text
 from legnn.runs.ensemble import open_run
-from legnn.runs.resources import default_jobs
+from legnn.runs.resources import default_jobs, processes_for
 
 GROUPS = list(dict.fromkeys(candidate.group for candidate in CANDIDATES.values()))
 METHODS = ["auto", "auto-single", "default", *(f"tuned-{g}{s}" for g in GROUPS for s in ("", "-smooth"))]
@@ -117,7 +117,7 @@ def rows_of(options: argparse.Namespace) -> list[Row]:
     ]
     tuned = [method for method in options.methods if not method.startswith("auto")]
     jobs = [cell._replace(candidate=name) for cell in cells for method in tuned for name in candidates_of(method)]
-    train_all(list(dict.fromkeys(jobs)), options.jobs, float("inf"))
+    train_all(list(dict.fromkeys(jobs)), options.jobs or processes_for(default_jobs("auto"), "auto"), float("inf"))
     rows: list[Row] = []
     for cell in cells:
         for method in options.methods:
@@ -149,7 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--budget", type=float, default=120.0, help="seconds of each search")
     parser.add_argument("--repository", type=Path, help="auto tries a portfolio learned from it without the data set")
-    parser.add_argument("--jobs", type=int, default=default_jobs("auto"), help="processes at a time")
+    parser.add_argument("--jobs", type=int, help="at a time [those of auto and of reproduce]")
     parser.add_argument("--json", type=Path, required=True)
     options = parser.parse_args(arguments)
     options.methods = options.methods.split(",")

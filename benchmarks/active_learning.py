@@ -38,8 +38,10 @@ from legnn.data import GraphData
 from legnn.labels.acquisition import smooth_features
 from legnn.runs.progress import Callbacks
 from legnn.runs.session import start_run
+from legnn.runs.task_server import Signals
 from legnn.runs.unattended import load_kept
-from legnn.runs.workers import Failure, Signals, carry_out
+from legnn.runs.worker_process import Failure
+from legnn.runs.workers import carry_out
 
 STEPS, RANDOM_STEPS = (2, 4, 6, 8, 12, 16, 20), (30, 40)
 """Labels a class; those after which random goes on alone."""

@@ -48,7 +48,9 @@ from legnn.labels.check import perceptron
 from legnn.labels.confident import normalized_margin
 from legnn.labels.cross_fitted import cross_fitted_probabilities
 from legnn.runs.progress import Callbacks
-from legnn.runs.workers import Failure, Signals, carry_out
+from legnn.runs.task_server import Signals
+from legnn.runs.worker_process import Failure
+from legnn.runs.workers import carry_out
 
 OWN_SPLIT = ("debian",)
 """Graphs with a split of their own that has many labels; the others are split 60/20/20."""

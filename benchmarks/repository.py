@@ -36,7 +36,9 @@ from legnn.config.candidates import CANDIDATES
 from legnn.errors import InputError, Interrupted
 from legnn.files import atomic_write, write_text
 from legnn.runs.session import Callbacks, start_run
-from legnn.runs.workers import Failure, Signals, carry_out
+from legnn.runs.task_server import Signals
+from legnn.runs.worker_process import Failure
+from legnn.runs.workers import carry_out
 
 TYPED = ("dblp", "debian-hetero")
 DEGENERATE = [("minesweeper", "few", 0)]

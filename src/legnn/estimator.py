@@ -240,7 +240,7 @@ class AutoLEGNNClassifier(_GraphClassifier):
         validation_fraction: of the labeled rows of a class, those by which models are chosen.
         random_state: seed of the models, the search and the validation rows.
         single: keep the best single model in the place of an ensemble.
-        jobs: processes that train at a time; None for one a core.
+        jobs: candidates that train at a time, as in `auto`.
         only: names of candidates in the place of the portfolio.
     """
 

@@ -10,7 +10,7 @@ from legnn.automl.candidate_runs import CandidateOutcome, CandidateTask
 from legnn.automl.clock import Clock
 from legnn.automl.search import Search
 from legnn.automl.space import changed, complete
-from legnn.runs.workers import Failure
+from legnn.runs.worker_process import Failure
 
 CANDIDATES = {
     "one": {"hidden": 8}, "two": {"hidden": 16, "labels": "vanilla"}, "three": {"hidden": 32, "seed": 3},
@@ -29,7 +29,7 @@ def run(monkeypatch):
             finish(search.plan.candidate(task.name), task.values)
             return CandidateOutcome(1.0, 0.1)
 
-        def carry_out(function, next_task, jobs, *, on_outcome, on_poll, should_stop):
+        def carry_out(function, next_task, jobs, *, on_outcome, **_):
             while len(tasks) < most:
                 begun = [task for task in (next_task() for _ in range(together)) if task is not None]
                 if not begun:

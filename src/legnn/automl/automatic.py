@@ -30,7 +30,7 @@ from legnn.io.prepared_card import CARD
 from legnn.locks import LOCK, hold_folder
 from legnn.runs.ensemble import Ensemble, write_ensemble
 from legnn.runs.graphs import MEMORY, load_new
-from legnn.runs.resources import default_jobs, select_device
+from legnn.runs.resources import default_jobs, processes_for, select_device
 from legnn.typed_json import read_json, write_json
 
 SEARCH = "search.json"
@@ -77,7 +77,7 @@ def auto(
             larger budget now, continues in `out`.
         out: folder of the search, `runs/DATA-auto` if it is not given; its candidates are run folders in it.
         single: return the best single model, as an ensemble of one.
-        jobs: processes that train at a time; by default one a core, or several on a GPU.
+        jobs: candidates that train at a time; by default one a core, or on a GPU 8 in each of at most 4 processes.
         seed: of the candidates and of the changes.
         only: names from `CANDIDATES` in the place of the portfolio.
         began: when the budget began, by `time.time`; now if not given.
@@ -103,6 +103,7 @@ def auto(
         _open_folder(folder, card, graph, share)
         device = str(given.get("device", "auto"))
         jobs = jobs or (1 if share.world_size > 1 else default_jobs(device))
+        processes = processes_for(jobs, device)
         size = Size(graph.num_nodes, graph.num_edges, graph.num_classes)
         speed = GPU if select_device(device).type == "cuda" else CPU
         plan = Plan(
@@ -111,7 +112,7 @@ def auto(
             facts=facts,
             num_val=int(graph.val_mask.sum()),
             candidates=candidates,
-            order=order_by_cost(candidates, size, speed, clock.left * jobs * share.world_size),
+            order=order_by_cost(candidates, size, speed, clock.left * processes * share.world_size),
             given=given,
             seed=seed,
             rank=share.rank,
@@ -120,6 +121,7 @@ def auto(
         search = Search(plan, clock)
         search.run(
             jobs,
+            processes=processes,
             on_progress=lambda rows: on_progress(rows, clock),
             should_stop=should_stop,
         )

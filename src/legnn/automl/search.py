@@ -19,7 +19,10 @@ from legnn.automl.halving import RUNGS, is_hopeless
 from legnn.automl.space import complete, flatten, neighbors, without_idle
 from legnn.config import GraphFacts
 from legnn.errors import InputError
-from legnn.runs.workers import Failure, Signals, Worker, carry_out
+from legnn.runs.task_server import Signals
+from legnn.runs.worker_process import Failure, InFlight
+from legnn.runs.workers import carry_out
+from legnn.training.sharing import finish
 
 LEADERS = 4
 """So many of the best candidates are varied."""
@@ -122,17 +125,26 @@ class Search:
         self,
         jobs: int,
         *,
+        processes: int | None = None,
         on_progress: Callable[[Sequence[Row]], None] = lambda rows: None,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Trains candidates in `jobs` processes until the time for training is over."""
+        """Trains `jobs` candidates at a time, in as many processes or in `processes`, until the time is over."""
 
-        def poll(busy: list[Worker[CandidateTask, CandidateOutcome]]) -> None:
+        def poll(in_flight: list[InFlight[CandidateTask]]) -> None:
             self.clock.save()
-            rows = self._watch(busy)
+            rows = self._watch(in_flight)
             on_progress(rows)
 
-        carry_out(train_candidate, self._next, jobs, on_outcome=self._note, on_poll=poll, should_stop=should_stop)
+        carry_out(
+            train_candidate,
+            self._next,
+            jobs,
+            processes=processes,
+            on_outcome=self._note,
+            on_poll=poll,
+            should_stop=should_stop,
+        )
         self.clock.save(now=True)
 
     def train_here(self, name: str) -> None:
@@ -141,7 +153,7 @@ class Search:
         if values is None or folder.state in ("finished", "failed"):
             return
         task = CandidateTask(name, folder.path, self.plan.source, {**values, **self.plan.given}, math.inf)
-        self._note(task, train_candidate(task, Signals()))
+        self._note(task, finish(train_candidate(task, Signals())))
 
     @property
     def training_end(self) -> float:
@@ -201,13 +213,12 @@ class Search:
             self._finished[task.name] = folder.curve()
             self._predict_seconds.append(outcome.predict_seconds)
 
-    def _watch(self, busy: Sequence[Worker[CandidateTask, CandidateOutcome]]) -> list[Row]:
+    def _watch(self, in_flight: Sequence[InFlight[CandidateTask]]) -> list[Row]:
         """Pauses what is hopeless, ends what is late, and returns the leaderboard so far."""
         late = max(2.0, GRACE * self.clock.budget)
-        training = {one.task.name: one for one in busy if one.task is not None}
+        training = {one.task.name: one for one in in_flight}
         curves = {name: self.plan.candidate(name).curve() for name in training}
         for name, one in training.items():
-            assert one.task is not None
             if time.time() > one.task.deadline + late:
                 one.kill()
             mine = curves[name]

@@ -11,7 +11,8 @@ from pathlib import Path
 from legnn.errors import InputError
 from legnn.experiments.planned import PlannedRun
 from legnn.experiments.worker import Outcome, train_in_process
-from legnn.runs.workers import Failure, carry_out
+from legnn.runs.worker_process import Failure
+from legnn.runs.workers import carry_out
 
 
 @dataclass
@@ -50,13 +51,15 @@ def train_missing(
     root: Path,
     jobs: int,
     *,
+    processes: int | None = None,
     on_progress: Callable[[Progress], None] = lambda progress: None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Progress:
     """Trains what `missing` returns until it returns nothing that was not tried, and returns the last progress.
 
-    A run that cannot be trained does not stop the others. With `should_stop`, runs in flight write a checkpoint and
-    end; what is left is done by the next call.
+    `jobs` runs train at a time, in as many processes or in `processes`, in which they take turns. A run that cannot be
+    trained does not stop the others. With `should_stop`, runs in flight write a checkpoint and end; what is left is
+    done by the next call.
     """
     if jobs < 1:
         raise InputError(f"jobs must be at least 1, got {jobs}")
@@ -86,6 +89,7 @@ def train_missing(
         partial(train_in_process, root=root),
         next_run,
         jobs,
+        processes=processes,
         on_outcome=note,
         on_poll=lambda busy: on_progress(progress),
         should_stop=should_stop,

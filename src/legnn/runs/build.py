@@ -42,7 +42,7 @@ from legnn.training import (
     require_staged,
     training_precision,
 )
-from legnn.training.sharing import current_group, kept_by_group
+from legnn.training.sharing import current_group, during_turns, kept_by_group
 
 
 def make_model(settings: ResolvedSettings, card: DataCard, label_x: Tensor | None) -> Model:
@@ -197,20 +197,20 @@ def new_trainer(
         model.load_state_dict(statistics, strict=False)
         return make_trainer(model.to(device), task, settings, precision.dtype, ranks)
 
-    with explain_out_of_memory(settings):
-        if current_group() is not None:
-            # precision and threads are those of the process: the group has set them
+    threads = cpu_threads(settings, graph)
+    with (
+        explain_out_of_memory(settings),
+        during_turns(lambda: matrix_products(precision.products)),
+        during_turns(lambda: limit_threads(threads)),
+    ):
+        if current_group() is None:
             with _seeded(settings.train.seed, device):
-                trainer, generators = build(), copy_generators(device)
-            with drawing_from(generators):
-                yield trainer
+                yield build()
             return
-        with (
-            _seeded(settings.train.seed, device),
-            matrix_products(precision.products),
-            limit_threads(cpu_threads(settings, graph)),
-        ):
-            yield build()
+        with _seeded(settings.train.seed, device):
+            trainer, generators = build(), copy_generators(device)
+        with drawing_from(generators):
+            yield trainer
 
 
 @contextmanager

@@ -29,6 +29,12 @@ SMALL_ON_GPU = 20_000_000_000
 MOST_AT_ONCE = 16
 """Runs at the same time on a GPU: ten were measured."""
 
+PROCESSES = 4
+"""The most processes that train small runs on a GPU, each of which costs a context of some 500 MiB."""
+
+TURNS = 8
+"""Runs that take turns in each of them."""
+
 WORKSPACE = 2**27
 """Bytes that a run on a GPU needs besides its tensors, most of them for matrix products."""
 
@@ -58,10 +64,18 @@ def select_device(name: str) -> torch.device:
 
 
 def default_jobs(device: str) -> int:
-    """Several small runs share a GPU; on a CPU each takes a core."""
+    """Returns how many runs train at a time: on a CPU one a core, on a GPU several in each of a few processes."""
     cores = os.cpu_count() or 1
-    on_gpu = device != "cpu" and torch.cuda.is_available()
-    return max(1, min(cores, 8)) if on_gpu else cores
+    return TURNS * min(cores, PROCESSES) if _is_gpu(device) else cores
+
+
+def processes_for(jobs: int, device: str) -> int:
+    """Returns the processes in which `jobs` runs train at a time: on a GPU those of a process take turns."""
+    return min(jobs, os.cpu_count() or 1, PROCESSES) if _is_gpu(device) else jobs
+
+
+def _is_gpu(device: str) -> bool:
+    return device != "cpu" and torch.cuda.is_available()
 
 
 def size_of(graph: GraphData, settings: ResolvedSettings) -> Size:
@@ -192,12 +206,18 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def bytes_in_turns(settings: ResolvedSettings, graph: GraphData) -> int | None:
+    """Returns the bytes of a run that takes turns with others; None for one that would keep a GPU busy by itself."""
+    is_small = _multiplications(settings, graph) < SMALL_ON_GPU
+    if under_torchrun() or isinstance(settings.train.batch, int) or not is_small:
+        return None
+    return size_of(graph, settings).training_bytes + WORKSPACE
+
+
 def runs_at_once(settings: ResolvedSettings, graph: GraphData, device: torch.device, runs: int) -> int:
     """Returns how many of `runs` runs a GPU trains at the same time; 1 where one keeps it busy, or on the CPU."""
-    batch, is_small = settings.train.batch, _multiplications(settings, graph) < SMALL_ON_GPU
-    if device.type != "cuda" or under_torchrun() or isinstance(batch, int) or not is_small:
+    if device.type != "cuda" or (needed := bytes_in_turns(settings, graph)) is None:
         return 1
-    needed = size_of(graph, settings).training_bytes + WORKSPACE
     return max(min(runs, MOST_AT_ONCE, int(USABLE * free_bytes(device) / needed)), 1)
 
 

@@ -18,7 +18,9 @@ from legnn.runs.in_order import InOrder
 from legnn.runs.progress import Callbacks
 from legnn.runs.result import Result
 from legnn.runs.session import start_or_continue
-from legnn.runs.workers import Failure, Signals, carry_out
+from legnn.runs.task_server import Signals
+from legnn.runs.worker_process import Failure
+from legnn.runs.workers import carry_out
 from legnn.training import EpochLog
 
 WORTH_SECONDS = 20.0

@@ -7,21 +7,18 @@ from collections.abc import Callable
 
 import torch
 
-from legnn.ops.runtime.threads import limit_threads
 from legnn.runs.in_order import InOrder
 from legnn.runs.progress import Callbacks
 from legnn.runs.result import Result
+from legnn.runs.turns import Turns
 from legnn.training.cuda_graph import WARM_UP, release_memory
-from legnn.training.precision import matrix_products
 from legnn.training.sharing import Group, Member, Steps
 
 Start = Callable[[int, Callbacks], Steps[Result]]
 """Begins the run of a seed with callbacks."""
 
 
-def train_in_turns(
-    start: Start, runs: InOrder, at_once: int, *, device: torch.device, products: str, threads: int
-) -> None:
+def train_in_turns(start: Start, runs: InOrder, at_once: int, *, device: torch.device) -> None:
     """Trains all of `runs`, at most `at_once` at a time, on `device`.
 
     Args:
@@ -29,16 +26,13 @@ def train_in_turns(
         runs: the seeds, and what is reported of them.
         at_once: the most runs at a time.
         device: where they are trained.
-        products: precision of matrix products of all runs, since a process has one.
-        threads: of PyTorch, in all runs.
     """
-    group = _Turns(start, runs, device, at_once)
+    group = _SeedTurns(start, runs, device, at_once)
     try:
-        with matrix_products(products), limit_threads(threads):
-            while group.take_turns():
-                runs.pass_on()
-                runs.should_stop()
+        while group.take_turns():
             runs.pass_on()
+            runs.should_stop()
+        runs.pass_on()
     finally:
         # after an exception of a callback: each run writes its checkpoint
         runs.stop()
@@ -48,51 +42,38 @@ def train_in_turns(
         release_memory(device)
 
 
-class _Turns:
+class _SeedTurns:
     """Runs that take turns: the first captures its steps before the others begin."""
 
     def __init__(self, start: Start, runs: InOrder, device: torch.device, at_once: int) -> None:
         self._start, self._runs, self._group = start, runs, Group(device)
         self._waiting = deque(runs.seeds)
-        self._members: dict[int, Member[Result]] = {}
-        """By seed."""
-        self._places = [*range(at_once, 0, -1)]
+        self._turns: Turns[int, Result] = Turns(device, at_once)
         self._is_first = True
         """Whether the first run has yet to capture its steps."""
+        self._latest: Member[Result] | None = None
 
     def take_turns(self) -> bool:
         """Lets each run launch an epoch; returns whether there is any."""
         self._begin()
-        for seed, member in [*self._members.items()]:
-            try:
-                member.advance()
-            except StopIteration as end:
-                self._end(seed)
-                self._runs.end(seed, end.value)
-            except Exception as error:
-                self._end(seed)
+        for seed, result, error in self._turns.take():
+            if error is not None:
                 self._runs.fail(seed, error)
-            else:
-                self._look_at(member)
-        return bool(self._members or (self._waiting and not self._runs.is_stopping))
+            elif result is not None:
+                self._runs.end(seed, result)
+        # the turn after the epoch in which they are captured
+        if self._is_first and self._latest is not None and self._latest.turns > WARM_UP + 1:
+            self._is_first = False
+            self._group.is_captured = not self._group.gave_up
+        return bool(self._turns or (self._waiting and not self._runs.is_stopping))
 
     def close(self) -> None:
         """Forgets what the runs shared."""
         self._group.kept.clear()
 
     def _begin(self) -> None:
-        is_free = bool(self._places) and not (self._is_first and self._members)
+        is_free = self._turns.has_place and not (self._is_first and self._turns)
         if is_free and self._waiting and not self._runs.is_stopping:
             # one in a round: the GPU works on the epochs of the others while this one is built
             seed = self._waiting.popleft()
-            steps = self._start(seed, self._runs.callbacks(seed))
-            self._members[seed] = Member(self._group, self._places.pop(), steps)
-
-    def _look_at(self, member: Member[Result]) -> None:
-        # the turn after the epoch in which they are captured
-        if self._is_first and member.turns > WARM_UP + 1:
-            self._is_first = False
-            self._group.is_captured = not self._group.gave_up
-
-    def _end(self, seed: int) -> None:
-        self._places.append(self._members.pop(seed).place)
+            self._latest = self._turns.begin(seed, self._start(seed, self._runs.callbacks(seed)), self._group)

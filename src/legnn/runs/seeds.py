@@ -21,12 +21,12 @@ from legnn.runs.folder import RunFolder, check_free
 from legnn.runs.graphs import load_graph, load_new, reload_graph
 from legnn.runs.in_order import InOrder
 from legnn.runs.progress import Callbacks, follow
-from legnn.runs.resources import cpu_threads, other_processes, runs_at_once, select_device
+from legnn.runs.resources import other_processes, runs_at_once, select_device
 from legnn.runs.result import Result, Summary, summarize
 from legnn.runs.seed_processes import SeedProcesses, seed_folder
 from legnn.runs.seed_turns import train_in_turns
 from legnn.runs.session import resolve_for, run_steps
-from legnn.training import EpochLog, training_precision, under_torchrun
+from legnn.training import EpochLog, under_torchrun
 from legnn.training.sharing import Steps, finish
 from legnn.typed_json import read_json, to_json, write_json
 
@@ -157,9 +157,7 @@ def _train_each(
     runs = InOrder(seeds, callbacks, on_seed)
     try:
         if (at_once := runs_at_once(settings, graph, device, left)) > 1:
-            products = training_precision(settings.train.precision, device).products
-            threads = cpu_threads(settings, graph)
-            train_in_turns(start, runs, at_once, device=device, products=products, threads=threads)
+            train_in_turns(start, runs, at_once, device=device)
         else:
             processes = other_processes(settings, graph, device, left)
             SeedProcesses(graph, settings, out, runs, processes).train(

@@ -1,250 +1,135 @@
-"""Processes that carry out tasks, several at a time."""
+"""Tasks in several processes, several at a time in each."""
 
 from __future__ import annotations
 
-import itertools
-import multiprocessing
 import os
-import signal
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from multiprocessing import resource_tracker
-from multiprocessing.connection import Connection, wait
-from types import FrameType
-from typing import Any, Generic, NamedTuple, TypeVar
+from collections import deque
+from collections.abc import Callable
+from multiprocessing.connection import wait
+from typing import Any, Generic, TypeVar
+
+from legnn.runs.task_server import Ended, Report, Signals
+from legnn.runs.worker_process import Failure, InFlight, Worker
 
 Task = TypeVar("Task")
 Value = TypeVar("Value")
 
-CLOSE_SECONDS = 10.0
-"""How long a process may take to end by itself."""
 POLL_SECONDS = 0.5
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 
-class Signals:
-    """What the process that started this one asks of it, and is told before a task has ended."""
+class _Workers(Generic[Task, Value]):
+    """Processes, and the tasks that are begun again because their process was ended by another one.
 
-    def __init__(self, connection: Connection | None = None) -> None:
-        self._connection = connection
-        self._is_stopping = self._is_pausing = False
-        self._parent: int | None = None
-
-    def listen(self) -> None:
-        """Notes signals, also those that came since the process began, and whether the parent process ends."""
-        parent = multiprocessing.parent_process()
-        # not `getppid`: the parent may have ended before this one listened
-        self._parent = os.getppid() if parent is None else parent.pid
-        # Ctrl-C reaches every process of a terminal: the epoch in flight is finished and a checkpoint written
-        for number in SIGNALS:
-            signal.signal(number, self._note)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-
-    def report(self, value: object) -> None:
-        """Tells the process that started this one how far the task is."""
-        if self._connection is not None:
-            with suppress(OSError):  # the process has ended, which `should_stop` notices
-                self._connection.send(Report(value))
-
-    def forget_pause(self) -> None:
-        """Forgets what was asked of the last task alone."""
-        self._is_pausing = False
-
-    def should_stop(self) -> bool:
-        """Whether this and all other tasks should end, also because the process that collects outcomes was killed."""
-        return self._is_stopping or (self._parent is not None and os.getppid() != self._parent)
-
-    def should_pause(self) -> bool:
-        """Whether this task should end, and others may follow."""
-        return self._is_pausing or self.should_stop()
-
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        if number == signal.SIGUSR1:
-            self._is_pausing = True
-        else:
-            self._is_stopping = True
-
-
-class Report(NamedTuple):
-    """What a task says before it has ended."""
-
-    value: Any
-
-
-class Failure(NamedTuple):
-    """A process that ended before its task did."""
-
-    why: str
-
-
-Function = Callable[[Any, Signals], Any]
-"""Carries out a task: a function of a module, so that another process finds it by its name."""
-
-
-def serve(connection: Connection, function: Function, threads: int) -> None:
-    """Carries out the tasks that come through the connection and answers with their values, until it is closed."""
-    import torch
-
-    torch.set_num_threads(threads)
-    signals = Signals(connection)
-    signals.listen()
-    # a pause that was asked for before the first task is received can only be meant for it
-    for number in itertools.count():
-        try:
-            task = connection.recv()
-        except (EOFError, OSError):
-            return
-        if number:
-            signals.forget_pause()
-        value = function(task, signals)
-        with suppress(OSError):  # the next `recv` finds the connection closed
-            connection.send(value)
-
-
-@contextmanager
-def _hidden_main() -> Iterator[None]:
-    """Within it a new process does not run the caller's script again, which need not guard itself against that."""
-    main = sys.modules["__main__"]
-    hidden = {name: getattr(main, name) for name in ("__file__", "__spec__") if hasattr(main, name)}
-    try:
-        for name in hidden:
-            setattr(main, name, None)
-        yield
-    finally:
-        for name, value in hidden.items():
-            setattr(main, name, value)
-
-
-@contextmanager
-def _blocked_signals() -> Iterator[None]:
-    """Within it a new process is started that no signal can end before it listens: to block them is inherited."""
-    resource_tracker.ensure_running()  # which unblocks them when it starts
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-class Worker(Generic[Task, Value]):
-    """A process that carries out tasks, and the connection to it, which is ready when a task has ended.
-
-    Not a `ProcessPoolExecutor`: one process that is killed breaks the whole of it.
+    Args:
+        start: starts a process.
+        processes: the most of them.
+        on_outcome: called with every task and what it came to.
     """
 
-    def __init__(self, function: Callable[[Task, Signals], Value], threads: int) -> None:
-        # a process that is forked cannot use a GPU
-        context = multiprocessing.get_context("spawn")
-        self.connection, theirs = context.Pipe()
-        self._process = context.Process(target=serve, args=(theirs, function, threads), daemon=True)
-        with _hidden_main(), _blocked_signals():
-            self._process.start()
-        theirs.close()
-        self.task: Task | None = None
-        """The task in flight."""
-        self.began = 0.0
-        """When it was sent, by `time.monotonic`."""
+    def __init__(
+        self, start: Callable[[], Worker[Task]], processes: int, on_outcome: Callable[[Task, Value | Failure], None]
+    ) -> None:
+        self._start, self._processes, self._on_outcome = start, processes, on_outcome
+        self.all: list[Worker[Task]] = []
+        self._again: deque[Task] = deque()
+        self._suspects: deque[Task] = deque()
+        """Tasks one of which may have ended their process: each is begun again in one that no other shares."""
 
     @property
-    def has_ended(self) -> bool:
-        """Whether another process has to take its place."""
-        return not self._process.is_alive()
+    def in_flight(self) -> list[InFlight[Task]]:
+        """The tasks in flight."""
+        return [task for one in self.all for task in one.tasks.values()]
 
-    def begin(self, task: Task) -> None:
-        """Begins a task."""
-        self.task, self.began = task, time.monotonic()
-        with suppress(OSError):  # of a process that has died: `outcome` says so
-            self.connection.send(task)
+    def begin(self, next_task: Callable[[], Task | None]) -> bool:
+        """Begins a task; returns False if there is none, or no process for it."""
+        for one in [one for one in self.all if one.has_ended and not one.tasks]:
+            self.all.remove(one)
+            one.close()
+        free = [one for one in self.all if one.has_room]
+        worker = min(free, key=lambda one: len(one.tasks), default=None)
+        if (worker is None or worker.tasks) and len(self.all) < self._processes:
+            worker = None
+        elif worker is None or (worker.tasks and self._suspects):
+            return False
+        queue = self._suspects or self._again
+        is_suspect = bool(self._suspects)
+        task = queue.popleft() if queue else next_task()
+        if task is None:
+            return False
+        if worker is None:
+            worker = self._start()
+            self.all.append(worker)
+        worker.is_reserved = is_suspect
+        worker.begin(task)
+        return True
 
-    def outcome(self) -> Value | Failure | Report:
-        """What the task came to, or says before it has ended, when the connection is ready."""
-        try:
-            return self.connection.recv()
-        except (EOFError, OSError):
-            self._process.join()
-            code = self._process.exitcode
-            why = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
-            return Failure(f"its process was ended ({why}), perhaps for want of memory")
+    def receive(self, worker: Worker[Task], on_report: Callable[[Task, Any], None]) -> None:
+        """Passes on what a process says."""
+        message = worker.receive()
+        if isinstance(message, Report):
+            on_report(worker.tasks[message.number].task, message.value)
+        elif isinstance(message, Ended):
+            self._on_outcome(worker.tasks.pop(message.number).task, message.value)
+        elif isinstance(message, Failure):
+            self._remove(worker, message)
 
-    def stop(self) -> None:
-        """Ends all tasks after the epoch in flight."""
-        self._signal(signal.SIGTERM)
-
-    def pause(self) -> None:
-        """Ends the task after the epoch in flight."""
-        self._signal(signal.SIGUSR1)
-
-    def kill(self) -> None:
-        """Ends the process at once; `outcome` says so."""
-        self._process.kill()
-
-    def close(self) -> None:
-        """Ends the process, which has no task or has been asked to stop."""
-        self.connection.close()
-        self._process.join(CLOSE_SECONDS)
-        if self._process.is_alive():
-            self._process.kill()
-            self._process.join()
-
-    def _signal(self, number: int) -> None:
-        if self._process.is_alive() and self._process.pid is not None:
-            os.kill(self._process.pid, number)
+    def _remove(self, worker: Worker[Task], failure: Failure) -> None:
+        self.all.remove(worker)
+        worker.close()
+        fatal = worker.fatal or (set(worker.tasks) if len(worker.tasks) == 1 else set())
+        others = [one.task for number, one in worker.tasks.items() if number not in fatal]
+        (self._again if fatal else self._suspects).extend(others)
+        for number in fatal & worker.tasks.keys():
+            self._on_outcome(worker.tasks[number].task, failure)
 
 
 def carry_out(
-    function: Callable[[Task, Signals], Value],
+    function: Callable[[Task, Signals], Any],
     next_task: Callable[[], Task | None],
     jobs: int,
     *,
+    processes: int | None = None,
     on_outcome: Callable[[Task, Value | Failure], None],
     on_report: Callable[[Task, Any], None] = lambda task, value: None,
-    on_poll: Callable[[list[Worker[Task, Value]]], None] = lambda busy: None,
+    on_poll: Callable[[list[InFlight[Task]]], None] = lambda in_flight: None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Carries out tasks in `jobs` processes until `next_task` returns None and none is in flight.
+    """Carries out `jobs` tasks at a time until `next_task` returns None and none is in flight.
+
+    A task whose process is ended fails. Others that shared the process are begun again, and have one alone if it is not
+    known which of them ended it.
 
     Args:
-        function: carries out one task, in another process.
-        next_task: asked whenever a process is free; None if there is no task now.
-        jobs: processes, which share the cores.
+        function: carries out one task, in another process; a generator makes pauses, for tasks that share the process.
+        next_task: asked whenever another task can begin; None if there is no task now.
+        jobs: tasks at a time.
+        processes: those in which they are carried out, which share the cores; one for each of `jobs` if not given.
         on_outcome: called with every task and what it came to.
         on_report: called with a task and what it reports before it has ended.
-        on_poll: called about twice a second with the processes that are busy, which it may pause or kill.
+        on_poll: called about twice a second with the tasks in flight, which it may pause or kill.
         should_stop: asked as often; True ends all tasks.
     """
-    threads = max((os.cpu_count() or 1) // jobs, 1)
-    busy: list[Worker[Task, Value]] = []
-    idle: list[Worker[Task, Value]] = []
+    processes = processes or jobs
+    threads, turns = max((os.cpu_count() or 1) // processes, 1), -(-jobs // processes)
+    workers: _Workers[Task, Value] = _Workers(lambda: Worker(function, threads, turns), processes, on_outcome)
     try:
         while True:
             is_stopping = should_stop()
-            while not is_stopping and len(busy) < jobs and (task := next_task()) is not None:
-                one = idle.pop() if idle else Worker(function, threads)
-                one.begin(task)
-                busy.append(one)
+            while not is_stopping and len(workers.in_flight) < jobs and workers.begin(next_task):
+                pass
+            busy = [one for one in workers.all if one.tasks]
             if not busy:
                 return
             for one in busy if is_stopping else ():
                 one.stop()
-            on_poll(busy)
+            on_poll(workers.in_flight)
             ready = wait([one.connection for one in busy], POLL_SECONDS)
             for one in [one for one in busy if one.connection in ready]:
-                outcome = one.outcome()
-                assert one.task is not None
-                if isinstance(outcome, Report):
-                    on_report(one.task, outcome.value)
-                    continue
-                busy.remove(one)
-                if one.has_ended:
-                    one.close()
-                else:
-                    idle.append(one)
-                on_outcome(one.task, outcome)
+                workers.receive(one, on_report)
     finally:
         # after an exception: all write their checkpoints at the same time
-        for one in busy:
-            one.stop()
-        for one in (*busy, *idle):
+        for one in workers.all:
+            if one.tasks:
+                one.stop()
+        for one in workers.all:
             one.close()

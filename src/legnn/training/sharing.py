@@ -8,8 +8,8 @@ is used by two at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from contextlib import nullcontext
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -52,27 +52,86 @@ def current_group() -> Group | None:
     return _group.get()
 
 
+@contextmanager
+def joined(group: Group) -> Iterator[None]:
+    """Within it the run that has its turn is one of `group`."""
+    token = _group.set(group)
+    try:
+        yield
+    finally:
+        _group.reset(token)
+
+
+Hold = Callable[[], AbstractContextManager[Any]]
+"""Makes a context of something that a process has once."""
+
+
 class Member(Generic[T]):
-    """A run of a group, with a stream and context variables of its own.
+    """A run that takes turns with others, with a stream and context variables of its own.
 
     Args:
-        group: what it shares with others.
+        device: where it is trained.
         place: of its stream; runs at the same time have different places, from 1.
         steps: the run.
+        group: what it shares with others; a run that has to read its data first joins a group later.
     """
 
-    def __init__(self, group: Group, place: int, steps: Steps[T]) -> None:
-        self._group, self.place, self._steps = group, place, steps
+    def __init__(self, device: torch.device, place: int, steps: Steps[T], group: Group | None = None) -> None:
+        self.place, self.held = place, list[Hold]()
+        self._device, self._steps = device, steps
         self._context = copy_context()
+        self._context.run(_member.set, self)
         self._context.run(_group.set, group)
+        self._turn = ExitStack()
         self.turns = 0
 
     def advance(self) -> None:
         """Goes on to the next pause; raises `StopIteration` at its end."""
         self.turns += 1
-        device = self._group.device
-        with torch.cuda.stream(run_stream(device, self.place)) if device.type == "cuda" else nullcontext():
+        with ExitStack() as self._turn:
+            if self._device.type == "cuda":
+                self._turn.enter_context(torch.cuda.stream(run_stream(self._device, self.place)))
+            for make in self.held:
+                self._turn.enter_context(make())
             self._context.run(next, self._steps)
+
+    def hold(self, make: Hold) -> None:
+        """Enters the context for the rest of this turn, and in each turn that follows."""
+        self.held.append(make)
+        self._turn.enter_context(make())
+
+
+_member: ContextVar[Member[Any] | None] = ContextVar("member", default=None)
+
+
+@contextmanager
+def during_turns(make: Hold) -> Iterator[None]:
+    """Context that holds whenever this run has its turn, and never in those of others; `make` enters it once a turn."""
+    member = _member.get()
+    if member is None:
+        with make():
+            yield
+        return
+    member.hold(make)
+    try:
+        yield
+    finally:
+        # what was entered in this turn ends with it
+        member.held.remove(make)
+
+
+@contextmanager
+def without_turns(device: torch.device) -> Iterator[None]:
+    """Within it a run has the process alone: it makes no pause, and shares nothing."""
+    tokens = _member.set(None), _group.set(None)
+    with ExitStack() as stack:
+        if device.type == "cuda":
+            stack.enter_context(torch.cuda.stream(torch.cuda.default_stream(device)))
+        try:
+            yield
+        finally:
+            _member.reset(tokens[0])
+            _group.reset(tokens[1])
 
 
 def kept_by_group(name: str, make: Callable[[], T]) -> T:

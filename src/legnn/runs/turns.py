@@ -1,0 +1,64 @@
+"""Runs that take turns in this process, in one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Generic, NamedTuple, TypeVar
+
+import torch
+
+from legnn.training.sharing import Group, Member, Steps
+
+Key = TypeVar("Key")
+T = TypeVar("T")
+
+
+class Ended(NamedTuple, Generic[Key, T]):
+    """A run that has ended: with a value, or with an error."""
+
+    key: Key
+    value: T | None
+    error: Exception | None = None
+
+
+class Turns(Generic[Key, T]):
+    """Runs by their keys, at most `most` at a time, each on a stream of its own.
+
+    Args:
+        device: where they are trained.
+        most: the most runs at a time.
+    """
+
+    def __init__(self, device: torch.device, most: int) -> None:
+        self._device, self._places = device, [*range(most, 0, -1)]
+        self._members: dict[Key, Member[T]] = {}
+        self.turn: Key | None = None
+        """Whose turn it is, or was last."""
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    @property
+    def has_place(self) -> bool:
+        """Whether another run can begin."""
+        return bool(self._places)
+
+    def begin(self, key: Key, steps: Steps[T], group: Group | None = None) -> Member[T]:
+        """Begins a run with the next turns."""
+        member = self._members[key] = Member(self._device, self._places.pop(), steps, group)
+        return member
+
+    def take(self) -> Iterator[Ended[Key, T]]:
+        """Gives each run a turn, and yields those that have ended with it."""
+        for key, member in [*self._members.items()]:
+            self.turn = key
+            try:
+                member.advance()
+            except StopIteration as end:
+                ended = Ended[Key, T](key, end.value)
+            except Exception as error:
+                ended = Ended[Key, T](key, None, error)
+            else:
+                continue
+            self._places.append(self._members.pop(key).place)
+            yield ended
