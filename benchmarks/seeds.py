@@ -66,7 +66,9 @@ def _time_runs(graph: GraphData, options: argparse.Namespace, given: dict[str, A
     each = _fastest(options.repeats, lambda k: alone(f"each-{k}", options.seeds))
     _print_row("one after the other", each, one)
     both = _fastest(options.repeats, lambda k: together(f"together-{k}"))
-    same = [_same(folder / "each-0" / f"seed-{s}", folder / "together-0" / f"seed-{s}") for s in range(options.seeds)]
+    same = [
+        same_run(folder / "each-0" / f"seed-{s}", folder / "together-0" / f"seed-{s}") for s in range(options.seeds)
+    ]
     _print_row("at once", both, one, f"{sum(same)} of {len(same)}")
 
 
@@ -98,7 +100,8 @@ def _print_row(name: str, seconds: float, one: float, same: str = "") -> None:
     print(f"| {name} | {seconds:.2f} | {seconds / one:.2f}× | {same} |", flush=True)
 
 
-def _same(one: Path, other: Path) -> bool:
+def same_run(one: Path, other: Path) -> bool:
+    """Whether the weights, predictions and metrics of two run folders are the same to the bit."""
     mine, theirs = RunFolder(one), RunFolder(other)
     weights, others = mine.weights(), theirs.weights()
     is_same = all(torch.equal(weights[name], others[name]) for name in weights)
