@@ -13,7 +13,9 @@ import pandas as pd
 import pytest
 import torch
 from tests.graphs import small_data
+from tests.runs.test_seed_turns import assert_same_run
 
+from legnn.automl import trial_runs
 from legnn.automl.study import WARMUP_EPOCHS, Tuned
 from legnn.automl.tune import tune
 from legnn.config import GraphFacts, ResolvedSettings, Settings
@@ -122,6 +124,49 @@ def test_a_search_that_was_killed_goes_on(tmp_path):
     assert epochs[0] > 20
 
 
+def outcomes(found) -> list:
+    return [(one.state, one.chosen, one.val) for one in found.trials]
+
+
+def test_trials_in_turns_are_to_the_bit_what_their_settings_come_to_alone(tmp_path):
+    found = tune(small_data(), trials=5, out=tmp_path / "all", jobs=3, **{**QUICK, "epochs": 6})
+    assert [one.state for one in found.trials] == ["complete"] * 5
+    for one in found.trials:
+        folder = tmp_path / "all" / "trials" / str(one.number)
+        train(small_data(), Settings.from_yaml(folder / "settings.yaml"), out=tmp_path / str(one.number))
+        assert_same_run(folder, tmp_path / str(one.number))
+    assert found.trials == tune(small_data(), trials=5, out=tmp_path / "all", jobs=3, **{**QUICK, "epochs": 6}).trials
+
+
+def test_trials_in_turns_that_were_interrupted_go_on_to_the_same(tmp_path):
+    seen = []
+    options = {**QUICK, "epochs": 8, "trials": 8, "jobs": 3, "checkpoint_seconds": 0}
+    with pytest.raises(Interrupted):
+        tune(
+            small_data(), out=tmp_path / "cut", on_progress=seen.append, should_stop=lambda: len(seen) == 14, **options
+        )
+    states = [(tmp_path / "cut" / "trials" / str(k) / "checkpoint.safetensors").is_file() for k in range(3, 6)]
+    assert states == [True] * 3, "the second three were in flight"
+    cut = tune(small_data(), out=tmp_path / "cut", **options)
+    whole = tune(small_data(), out=tmp_path / "whole", **options)
+    assert outcomes(cut) == outcomes(whole)
+    for k in range(8):
+        assert_same_run(tmp_path / "cut" / "trials" / str(k), tmp_path / "whole" / "trials" / str(k))
+
+
+def test_an_error_of_one_trial_in_turns_is_raised_when_the_others_have_written_checkpoints(tmp_path, monkeypatch):
+    def fail_in_the_second(graph, settings, out, callbacks, really=trial_runs.run_steps):
+        yield
+        if out.name == "1":
+            raise ZeroDivisionError
+        return (yield from really(graph, settings, out, callbacks))
+
+    monkeypatch.setattr(trial_runs, "run_steps", fail_in_the_second)
+    with pytest.raises(ZeroDivisionError):
+        tune(small_data(), trials=3, out=tmp_path, jobs=3, **{**QUICK, "epochs": 1000, "patience": 1000})
+    assert (tmp_path / "trials" / "0" / "checkpoint.safetensors").is_file()
+
+
 def test_test_labels_change_no_choice(tmp_path):
     data = small_data(60)
     shuffled = data.clone()
@@ -144,13 +189,14 @@ def test_given_settings_are_never_varied(tmp_path):
         assert model.train.seed == 7
 
 
-def test_a_hopeless_trial_is_pruned_early(tmp_path):
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_a_hopeless_trial_is_pruned_early(tmp_path, jobs):
     # features without noise: with little dropout they are learned in some twenty epochs, with much not in sixty
     data = small_data(90)
     data.x = torch.nn.functional.one_hot(data.y.clamp(min=0), 3).float()
     given = {**QUICK, "epochs": 60, "patience": 60, "layers": 2, "norm": "none", "scale": "none", "lr": 0.003}
     given |= {"weight_decay": 0.0, "layer_decay": 0.0, "class_weights": "none", "cosine_steps": 1_000_000}
-    found = tune(data, trials=9, out=tmp_path, **given)
+    found = tune(data, trials=9, out=tmp_path, jobs=jobs, **given)
     pruned = [one for one in found.trials if one.state == "pruned" and not one.why]
     assert pruned
     for one in pruned:
@@ -158,24 +204,24 @@ def test_a_hopeless_trial_is_pruned_early(tmp_path):
         assert one.val < found.best.val
 
 
-def test_settings_that_were_tried_are_not_trained_again_and_an_exhausted_space_ends_the_search(tmp_path):
+@pytest.mark.parametrize("jobs", [1, 4])
+def test_settings_that_were_tried_are_not_trained_again_and_an_exhausted_space_ends_the_search(tmp_path, jobs):
     given = {**QUICK, "layers": 1, "scale": "none", "input_dropout": 0.0, "weight_decay": 0.0, "layer_decay": 0.0}
-    found = tune(small_data(), budget=60, out=tmp_path, lr=0.01, cosine_steps="epochs", **given)
+    found = tune(small_data(), budget=60, out=tmp_path, lr=0.01, cosine_steps="epochs", jobs=jobs, **given)
     trained = [one for one in found.trials if not one.why]
     assert [one.chosen for one in trained] == [{"class_weights": "none"}, {"class_weights": "balanced"}]
     assert {path.name for path in (tmp_path / "trials").iterdir()} == {str(one.number) for one in trained}
 
 
-def test_settings_that_fail_leave_their_reason_and_the_others_go_on(tmp_path, monkeypatch):
-    from legnn.automl import tune as module
-
-    def refuse_the_first(graph, settings, out, callbacks, really=module.start_or_continue):
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_settings_that_fail_leave_their_reason_and_the_others_go_on(tmp_path, monkeypatch, jobs):
+    def refuse_the_first(graph, settings, out, callbacks, really=trial_runs.run_steps):
         if out.name == "0":
             raise InputError("out of memory with batch = full")
-        return really(graph, settings, out, callbacks)
+        return (yield from really(graph, settings, out, callbacks))
 
-    monkeypatch.setattr(module, "start_or_continue", refuse_the_first)
-    found = tune(small_data(), trials=3, out=tmp_path, **QUICK)
+    monkeypatch.setattr(trial_runs, "run_steps", refuse_the_first)
+    found = tune(small_data(), trials=3, out=tmp_path, jobs=jobs, **QUICK)
     assert [one.state for one in found.trials] == ["failed", "complete", "complete"]
     assert found.trials[0].why == "out of memory with batch = full"
     assert pd.read_csv(tmp_path / "trials.csv")["why"][0] == "out of memory with batch = full"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -211,19 +212,28 @@ class Running:
 
     def __init__(self, study: optuna.Study, number: int, trial: optuna.Trial) -> None:
         self._study, self.number, self._trial = study, number, trial
-        self._last = max(study.get_trials(deepcopy=False)[number].intermediate_values, default=0)
+        known = study.get_trials(deepcopy=False)[number]
+        self._last = max(known.intermediate_values, default=0)
+        self._pruned_at: float = known.user_attrs.get("pruned_at", math.inf)
+        """The epoch in which it was hopeless."""
 
     @property
     def chosen(self) -> dict[str, Any]:
         """The settings that are varied, by name."""
         return dict(self._trial.user_attrs["chosen"])
 
-    def is_hopeless(self, epoch: int, best: float) -> bool:
-        """Whether to prune, after an epoch of which `best` is the best validation accuracy so far."""
-        if epoch % REPORT_EVERY or epoch <= self._last:
-            return False
-        self._trial.report(best, epoch)
-        return self._trial.should_prune()
+    def report(self, epoch: int, best: float) -> None:
+        """Decides whether to prune, after an epoch of which `best` is the best validation accuracy so far."""
+        if epoch % REPORT_EVERY == 0 and epoch > self._last:
+            self._trial.report(best, epoch)
+            if self._trial.should_prune():
+                # kept: a run that was killed before its end comes to this epoch again
+                self._pruned_at = epoch
+                self._attribute(pruned_at=epoch)
+
+    def is_pruned(self, epoch: int) -> bool:
+        """Whether it ends after an epoch because it is hopeless."""
+        return epoch >= self._pruned_at
 
     def complete(self, val: float, seconds: float, why: str = "") -> None:
         """Ends the trial with its validation accuracy."""

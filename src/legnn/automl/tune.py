@@ -13,18 +13,18 @@ import pandas as pd
 from legnn.automl.held_out import require_validation
 from legnn.automl.journal import open_study
 from legnn.automl.study import Running, Space, Study, Trial, Tuned
+from legnn.automl.trial_runs import Round, TrialRun
 from legnn.config import ResolvedSettings, Settings
 from legnn.config.docstrings import lists_settings
 from legnn.data import GraphData
 from legnn.datasets import Source
 from legnn.errors import InputError, Interrupted
 from legnn.files import write_text
-from legnn.locks import FolderInUse
 from legnn.runs import Result, RunFolder
 from legnn.runs.graphs import load_new
-from legnn.runs.progress import Callbacks
-from legnn.runs.session import start_or_continue
+from legnn.runs.resources import select_device, trials_at_once
 from legnn.training import EpochLog
+from legnn.training.sharing import Steps
 
 TRIALS = 50
 """Trials where neither their number nor a time is given."""
@@ -77,6 +77,7 @@ def tune(
     seed: int = 0,
     on_progress: Callable[[Progress], None] = lambda progress: None,
     should_stop: Callable[[], bool] = lambda: False,
+    jobs: int | None = None,
     **given: Any,
 ) -> TuneResult:
     """Searches settings by validation accuracy with Optuna, and returns the best.
@@ -94,10 +95,12 @@ def tune(
         seed: of the search and of every run.
         on_progress: called after every epoch.
         should_stop: asked after every epoch; True writes a checkpoint and raises `Interrupted`.
+        jobs: trials that are chosen together, and train at the same time in turns; by default 8 of a small graph on a
+            GPU, and one elsewhere.
     """
     if space not in ("full", "paper"):
         raise InputError(f"space must be full or paper, got {space!r}")
-    for name, least in (("trials", trials), ("budget", budget)):
+    for name, least in (("trials", trials), ("budget", budget), ("jobs", jobs)):
         if least is not None and not least > 0:
             raise InputError(f"{name} must be above 0, got {least}")
     settings = (settings or Settings()).override(**given, seed=seed)
@@ -110,79 +113,90 @@ def tune(
     folder = Path(out)
     with open_study(folder, tuned, graph.fingerprint()) as study:
         most = min((number for number in (trials, study.size) if number is not None), default=None)
-        search = _Search(study, tuned, graph, folder, most or (TRIALS if budget is None else None), budget)
+        most = most or (TRIALS if budget is None else None)
+        search = _Search(study, tuned, graph, folder, most, budget, jobs or trials_at_once(tuned.resolve({}), graph))
         search.run(on_progress, should_stop)
         return _finish(folder, study)
 
 
 class _Search:
-    """Trains trial after trial until there are enough or the time is over."""
+    """Trains trials until there are enough or the time is over, `jobs` at a time: those of numbers `jobs k` and up."""
 
     def __init__(
-        self, study: Study, tuned: Tuned, graph: GraphData, folder: Path, trials: int | None, budget: float | None
+        self,
+        study: Study,
+        tuned: Tuned,
+        graph: GraphData,
+        folder: Path,
+        trials: int | None,
+        budget: float | None,
+        jobs: int,
     ) -> None:
         self.study, self.tuned, self.graph, self.folder = study, tuned, graph, folder
-        self.trials, self.budget = trials, budget
+        self.trials, self.budget, self.jobs = trials, budget, jobs
 
     def run(self, on_progress: Callable[[Progress], None], should_stop: Callable[[], bool]) -> None:
         """Goes on with trials that were interrupted, then begins others."""
-        for trial in self.study.unfinished():
-            self._train(trial, time.perf_counter(), on_progress, should_stop)
-        repeats = 0
-        while repeats < MOST_REPEATS and not self._is_over():
+        began, asked, repeats = time.perf_counter(), self.study.unfinished(), 0
+        while True:
+            if asked:
+                self._train(asked, began, on_progress, should_stop)
+            if repeats >= MOST_REPEATS or self._is_over():
+                return
             if should_stop():
                 raise Interrupted(None, self.folder)
-            start = time.perf_counter()
+            began = time.perf_counter()
+            asked, repeats = self._ask(repeats)
+
+    def _ask(self, repeats: int) -> tuple[list[Running], int]:
+        """The next trials to train, and how many suggestions in a row had been tried already."""
+        asked: list[Running] = []
+        is_last = False
+        while not is_last and repeats < MOST_REPEATS:
             trial = self.study.next()
             earlier = self.study.earlier(trial)
             if earlier is None:
                 repeats = 0
-                self._train(trial, start, on_progress, should_stop)
+                asked.append(trial)
             else:
                 repeats += 1
                 trial.end_as(earlier)
+            # by the number: a search that was interrupted asks for the same together
+            is_last = (trial.number + 1) % self.jobs == 0 or self._has_all()
+        return asked, repeats
+
+    def _has_all(self) -> bool:
+        return self.trials is not None and len(self.study.trials()) >= self.trials
 
     def _is_over(self) -> bool:
-        has_all = self.trials is not None and len(self.study.trials()) >= self.trials
-        return has_all or (self.budget is not None and self.study.seconds >= self.budget)
+        return self._has_all() or (self.budget is not None and self.study.seconds >= self.budget)
 
     def _train(
-        self, trial: Running, start: float, on_progress: Callable[[Progress], None], should_stop: Callable[[], bool]
+        self,
+        trials: list[Running],
+        began: float,
+        on_progress: Callable[[Progress], None],
+        should_stop: Callable[[], bool],
     ) -> None:
-        best, is_pruned, spent = -1.0, False, self.study.seconds
+        spent = self.study.seconds
         ended = [one.val for one in self.study.trials() if one.state == "complete" and one.val is not None]
 
-        def seconds() -> float:
-            return time.perf_counter() - start
-
         def left() -> float | None:
-            return None if self.budget is None else max(self.budget - spent - seconds(), 0.0)
+            return None if self.budget is None else max(self.budget - spent - (time.perf_counter() - began), 0.0)
 
-        def show(log: EpochLog | None = None) -> None:
+        def show(trial: Running, log: EpochLog | None = None) -> None:
             on_progress(Progress(trial.number, self.trials, max(ended, default=None), left(), log))
 
-        def on_epoch(log: EpochLog) -> None:
-            nonlocal best, is_pruned
-            best = max(best, log.val_accuracy or 0.0)
-            is_pruned = is_pruned or trial.is_hopeless(log.epoch, best)
-            show(log)
+        def start(run: TrialRun) -> Steps[None]:
+            return run.steps(self.graph, self.tuned, self.folder / "trials" / str(run.trial.number))
 
-        show()
-        callbacks = Callbacks(on_epoch, should_stop, lambda: is_pruned or left() == 0)
-        place = self.folder / "trials" / str(trial.number)
+        show(trials[0])
+        together = Round(trials, began, is_over=lambda: left() == 0, should_stop=should_stop, on_epoch=show)
         try:
-            result = start_or_continue(self.graph, self.tuned.resolve(trial.chosen), place, callbacks)
-        except FolderInUse:
-            raise
-        except InputError as error:
-            # settings that do not fit the graph, a loss that is no longer a number, or too little memory
-            trial.fail(str(error), seconds())
+            together.train(start, self.jobs, select_device(self.tuned.resolve({}).train.device))
         except Interrupted as stop:
             raise Interrupted(stop.epoch, self.folder) from None
-        else:
-            assert result.val is not None
-            # a run that was continued counts what it took before
-            (trial.prune if is_pruned else trial.complete)(result.val.accuracy, max(seconds(), result.seconds))
+        together.tell(self.study, self.jobs)
 
 
 def _finish(folder: Path, study: Study) -> TuneResult:

@@ -221,6 +221,12 @@ def runs_at_once(settings: ResolvedSettings, graph: GraphData, device: torch.dev
     return max(min(runs, MOST_AT_ONCE, int(USABLE * free_bytes(device) / needed)), 1)
 
 
+def trials_at_once(settings: ResolvedSettings, graph: GraphData) -> int:
+    """Returns how many trials of a search around `settings` are chosen together, whatever memory is free."""
+    is_shared = select_device(settings.train.device).type == "cuda" and bytes_in_turns(settings, graph) is not None
+    return TURNS if is_shared else 1
+
+
 @contextmanager
 def explain_out_of_memory(settings: ResolvedSettings) -> Iterator[None]:
     """Within it, running out of memory raises an `InputError` that says which settings to change."""

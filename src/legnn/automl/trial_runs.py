@@ -1,0 +1,162 @@
+"""The trials of a search that train at the same time."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+
+from legnn.automl.study import Running, Study, Tuned
+from legnn.data import GraphData
+from legnn.errors import InputError, Interrupted
+from legnn.locks import FolderInUse
+from legnn.runs import Result
+from legnn.runs.progress import Callbacks
+from legnn.runs.room import open_room, train_beside_others
+from legnn.runs.session import run_steps
+from legnn.runs.turns import Turns
+from legnn.training import EpochLog
+from legnn.training.sharing import Steps, finish
+
+
+class TrialRun:
+    """A trial while it is trained.
+
+    Args:
+        trial: what is told how it ends.
+        is_over: whether the time of all trials is over, which ends the run as if that had been its last epoch.
+        should_stop: whether to write a checkpoint and end.
+        on_epoch: called with the trial and each of its epochs.
+    """
+
+    def __init__(
+        self,
+        trial: Running,
+        is_over: Callable[[], bool],
+        should_stop: Callable[[], bool],
+        on_epoch: Callable[[Running, EpochLog], None],
+    ) -> None:
+        self.trial, self.seconds = trial, 0.0
+        self.error: InputError | None = None
+        self.result: Result | None = None
+        self._epoch, self._best, self._on_epoch = 0, -1.0, on_epoch
+        self._callbacks = Callbacks(self._after_epoch, should_stop, lambda: trial.is_pruned(self._epoch) or is_over())
+
+    def steps(self, graph: GraphData, tuned: Tuned, folder: Path) -> Steps[None]:
+        """Trains it, or continues it, and counts the seconds of its turns."""
+        steps = self._train(graph, tuned, folder)
+        while True:
+            begin = time.perf_counter()
+            try:
+                next(steps)
+            except StopIteration:
+                return
+            finally:
+                self.seconds += time.perf_counter() - begin
+            yield
+
+    def _train(self, graph: GraphData, tuned: Tuned, folder: Path) -> Steps[None]:
+        callbacks = self._callbacks
+        try:
+            settings = tuned.resolve(self.trial.chosen)
+            self.result = yield from train_beside_others(
+                graph, settings, lambda: run_steps(graph, settings, folder, callbacks), callbacks.should_stop
+            )
+        except FolderInUse:
+            raise
+        except InputError as error:
+            # settings that do not fit the graph, a loss that is no longer a number, or too little memory
+            self.error = error
+
+    def _after_epoch(self, log: EpochLog) -> None:
+        self._epoch, self._best = log.epoch, max(self._best, log.val_accuracy or 0.0)
+        self.trial.report(log.epoch, self._best)
+        self._on_epoch(self.trial, log)
+
+    def tell(self, shared_by: int) -> None:
+        """Ends the trial with what the run came to, in a process that it shared with others."""
+        if self.result is None:
+            self.trial.fail(str(self.error), self.seconds)
+            return
+        assert self.result.val is not None
+        # a run that was continued counts what it took before
+        seconds = max(self.seconds, self.result.seconds / shared_by)
+        is_pruned = self.trial.is_pruned(self.result.epochs)
+        (self.trial.prune if is_pruned else self.trial.complete)(self.result.val.accuracy, seconds)
+
+
+class Round:
+    """Trials that were asked for together; of some with the same settings only one is trained.
+
+    Args:
+        trials: in the order of their numbers.
+        began: when they were asked for, by `time.perf_counter`.
+        is_over: whether the time of all trials is over.
+        should_stop: asked after every epoch; True writes checkpoints and raises `Interrupted`.
+        on_epoch: called with the epochs of the first trial that has not ended.
+    """
+
+    def __init__(
+        self,
+        trials: Sequence[Running],
+        began: float,
+        *,
+        is_over: Callable[[], bool],
+        should_stop: Callable[[], bool],
+        on_epoch: Callable[[Running, EpochLog], None],
+    ) -> None:
+        self._should_stop, self._on_epoch, self._is_stopping = should_stop, on_epoch, False
+        self._runs: list[TrialRun] = []
+        self._repeated: list[Running] = []
+        for trial in trials:
+            if any(one.trial.chosen == trial.chosen for one in self._runs):
+                self._repeated.append(trial)
+            else:
+                self._runs.append(TrialRun(trial, is_over, self._ask, self._show))
+        self._unfinished = [*self._runs]
+        self._asking = (time.perf_counter() - began) / len(self._runs)
+
+    def train(self, start: Callable[[TrialRun], Steps[None]], at_once: int, device: torch.device) -> None:
+        """Trains all of them with `start`, one after the other, or several in turns in this process."""
+        if at_once == 1:
+            for run in self._runs:
+                finish(start(run))
+                self._unfinished.remove(run)
+            return
+        turns: Turns[TrialRun, None] = Turns(device, at_once)
+        waiting, errors = deque(self._runs), list[Exception]()
+        with open_room():
+            while turns or (waiting and not self._is_stopping):
+                while waiting and turns.has_place and not self._is_stopping:
+                    turns.begin(waiting[0], start(waiting.popleft()))
+                for run, _, error in turns.take():
+                    self._unfinished.remove(run)
+                    if error is not None:
+                        # the others write their checkpoints
+                        errors.append(error)
+                        self._is_stopping = True
+        # the others were only asked to stop
+        for error in sorted(errors, key=lambda error: isinstance(error, Interrupted)):
+            raise error
+
+    def tell(self, study: Study, at_once: int) -> None:
+        """Tells how they ended, in their order: what comes next does not depend on which was the first."""
+        for run in self._runs:
+            run.seconds += self._asking
+            run.tell(min(at_once, len(self._runs)))
+        for trial in self._repeated:
+            earlier = study.earlier(trial)
+            assert earlier is not None
+            trial.end_as(earlier)
+
+    def _ask(self) -> bool:
+        # once it said so, all runs stop
+        self._is_stopping = self._is_stopping or self._should_stop()
+        return self._is_stopping
+
+    def _show(self, trial: Running, log: EpochLog) -> None:
+        if trial is self._unfinished[0].trial:
+            self._on_epoch(trial, log)
