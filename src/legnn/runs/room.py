@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from contextvars import ContextVar
 from typing import TypeVar
 
@@ -111,14 +111,18 @@ def train_beside_others(
         return (yield from start())
     device = select_device(settings.train.device)
     needed = bytes_in_turns(settings, graph)
-    if needed is not None:
-        yield from room.wait(lambda: room.is_empty or needed <= USABLE * free_bytes(device), is_over)
-        try:
+
+    def fits() -> bool:
+        return needed is not None and needed <= USABLE * free_bytes(device)
+
+    if not fits():
+        # runs that have ended may have left some
+        release_memory(device)
+    yield from room.wait(lambda: room.is_empty or fits(), is_over)
+    if fits():
+        with suppress(OutOfMemory):  # alone it may fit, and goes on there
             return (yield from room.train((id(graph), repr(settings.override(seed=0))), device, start))
-        except OutOfMemory:
-            # alone it may fit, and goes on there
-            pass
-    yield from room.wait(lambda: room.is_empty, is_over)
+        yield from room.wait(lambda: room.is_empty, is_over)
     release_memory(device)
     with without_turns(device):
         return finish(start())
