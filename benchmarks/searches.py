@@ -46,9 +46,9 @@ def main() -> None:
     print(f"| {' | '.join(columns)} |\n{'|---' * len(columns)}|")
     with tempfile.TemporaryDirectory() as place:
         first: Path | None = None
-        for shape in options.shapes.split(","):
+        for number, shape in enumerate(options.shapes.split(",")):
             jobs, processes = map(int, shape.split("x"))
-            out = Path(place) / shape
+            out = Path(place) / f"{number}-{shape}"
             _print_row(runs, out, jobs, processes, first)
             first = first or out
 

@@ -58,7 +58,8 @@ class Room:
         finally:
             self._training[key] -= 1
             if not self._training[key]:
-                del self._training[key], self._groups[key]
+                del self._training[key]
+                self._groups.pop(key).kept.clear()
             if self.is_empty:
                 release_memory(device)
 

@@ -180,7 +180,8 @@ def _serve_in_turns(inbox: Inbox, function: Function, turns: int) -> None:
     tasks: Turns[int, Any] = Turns(select_device("auto"), turns)
     with open_room():
         while True:
-            while tasks.has_place and (begun := inbox.next_task(wait=not tasks)) is not None:
+            # one in a round: the GPU works on the epochs of the others while this one is built
+            if tasks.has_place and (begun := inbox.next_task(wait=not tasks)) is not None:
                 tasks.begin(begun.number, _steps(function, begun, inbox))
             if not tasks:
                 return
