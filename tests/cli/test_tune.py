@@ -36,12 +36,12 @@ def test_the_same_command_finds_its_folder_and_trains_nothing_new(command, table
 
 
 def test_ctrl_c_says_how_to_continue(command, tables, monkeypatch):
-    from legnn.automl import tune as module
+    from legnn.automl import trial_runs as module
 
     def stop(graph, settings, out, callbacks):
         raise module.Interrupted(1, out)
 
-    monkeypatch.setattr(module, "start_or_continue", stop)
+    monkeypatch.setattr(module, "run_steps", stop)
     done = command("tune", tables, "--trials", 2, "--out", "search", *QUICK)
     assert done.code == 130
     assert f"continue with: legnn tune {tables} --trials 2 --out search" in done.err
@@ -53,6 +53,7 @@ def test_ctrl_c_says_how_to_continue(command, tables, monkeypatch):
         (("--budget", "soon"), "budget must be a time above 0"),
         (("--space", "wide"), "space must be full or paper"),
         (("--trials", "0"), "trials must be above 0"),
+        (("--jobs", "0"), "jobs must be above 0"),
         (("--dropout", "2"), "dropout must be"),
         (("--preset", "recomended"), "did you mean 'recommended'"),
     ],
