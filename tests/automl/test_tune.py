@@ -189,13 +189,38 @@ def test_given_settings_are_never_varied(tmp_path):
         assert model.train.seed == 7
 
 
-@pytest.mark.parametrize("jobs", [1, 3])
-def test_a_hopeless_trial_is_pruned_early(tmp_path, jobs):
-    # features without noise: with little dropout they are learned in some twenty epochs, with much not in sixty
+def easy_data() -> tuple:
+    """Features without noise: with little dropout they are learned in some twenty epochs, with much not in sixty."""
     data = small_data(90)
     data.x = torch.nn.functional.one_hot(data.y.clamp(min=0), 3).float()
     given = {**QUICK, "epochs": 60, "patience": 60, "layers": 2, "norm": "none", "scale": "none", "lr": 0.003}
     given |= {"weight_decay": 0.0, "layer_decay": 0.0, "class_weights": "none", "cosine_steps": 1_000_000}
+    return data, given
+
+
+def test_trials_in_turns_that_ended_before_a_kill_are_told_by_the_next_call(tmp_path, monkeypatch):
+    data, given = easy_data()
+    whole = tune(data, trials=9, out=tmp_path / "whole", jobs=3, **given)
+    tell, told = trial_runs.Round.tell, []
+
+    def die_in_the_last(self, study, at_once):
+        told.append(1)
+        if len(told) == 3:
+            raise SystemExit
+        tell(self, study, at_once)
+
+    monkeypatch.setattr(trial_runs.Round, "tell", die_in_the_last)
+    with pytest.raises(SystemExit):
+        tune(data, trials=9, out=tmp_path / "cut", jobs=3, **given)
+    monkeypatch.setattr(trial_runs.Round, "tell", tell)
+    cut = tune(data, trials=9, out=tmp_path / "cut", jobs=3, **given)
+    assert "pruned" in [one.state for one in cut.trials[6:] if not one.why]
+    assert outcomes(cut) == outcomes(whole)
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_a_hopeless_trial_is_pruned_early(tmp_path, jobs):
+    data, given = easy_data()
     found = tune(data, trials=9, out=tmp_path, jobs=jobs, **given)
     pruned = [one for one in found.trials if one.state == "pruned" and not one.why]
     assert pruned
