@@ -191,8 +191,7 @@ def _serve_in_turns(inbox: Inbox, function: Function, turns: int) -> None:
                         raise error
                     inbox.send(Ended(number, value))
             except BaseException:
-                # with the process, which others need not be computed in: some errors leave a device that nothing
-                # can be computed on
+                # the process ends: some errors leave a device that nothing can be computed on
                 if tasks.turn is not None:
                     inbox.send(Fatal(tasks.turn))
                 raise

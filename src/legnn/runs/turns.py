@@ -13,7 +13,7 @@ Key = TypeVar("Key")
 T = TypeVar("T")
 
 
-class Ended(NamedTuple, Generic[Key, T]):
+class EndedRun(NamedTuple, Generic[Key, T]):
     """A run that has ended: with a value, or with an error."""
 
     key: Key
@@ -48,16 +48,16 @@ class Turns(Generic[Key, T]):
         member = self._members[key] = Member(self._device, self._places.pop(), steps, group)
         return member
 
-    def take(self) -> Iterator[Ended[Key, T]]:
+    def take(self) -> Iterator[EndedRun[Key, T]]:
         """Gives each run a turn, and yields those that have ended with it."""
         for key, member in [*self._members.items()]:
             self.turn = key
             try:
                 member.advance()
             except StopIteration as end:
-                ended = Ended[Key, T](key, end.value)
+                ended = EndedRun[Key, T](key, end.value)
             except Exception as error:
-                ended = Ended[Key, T](key, None, error)
+                ended = EndedRun[Key, T](key, None, error)
             else:
                 continue
             self._places.append(self._members.pop(key).place)
