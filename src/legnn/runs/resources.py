@@ -30,10 +30,10 @@ MOST_AT_ONCE = 16
 """Runs at the same time on a GPU: ten were measured."""
 
 PROCESSES = 4
-"""The most processes that train small runs on a GPU, each of which costs a context of some 500 MiB."""
+"""The most processes that train on a GPU, each of which costs memory and time to start; a guess, not measured."""
 
 TURNS = 8
-"""Runs that take turns in each of them."""
+"""Runs that take turns in each of them; a guess, not measured."""
 
 WORKSPACE = 2**27
 """Bytes that a run on a GPU needs besides its tensors, most of them for matrix products."""
