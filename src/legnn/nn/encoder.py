@@ -11,6 +11,7 @@ from legnn.nn.features import Features, project
 from legnn.nn.layer import column, glorot, typed_linear
 from legnn.ops import add_labels_, class_sum, drop
 from legnn.ops.runtime.padding import pad_columns
+from legnn.ops.runtime.streams import run_beside
 
 
 def class_mean(graph: LabelGraph, x: Tensor) -> Tensor:
@@ -101,7 +102,7 @@ class Encoder(nn.Module):
 
     def forward(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> tuple[Tensor, Tensor | None]:
         """`H_N⁰` `[M, D]` and, label-enhanced, `H_L⁰` `[C, D]`, for `x` `[M, F]`."""
-        nodes = project(x, self.project, self.input_dropout, training=self.training)
+        nodes = self._project(x, graph)
         labels: Tensor | None = None
         if self.labels == "enhanced":
             labels = self.label_embedding(x, graph)[:, : self.channels].to(nodes.dtype)
@@ -115,3 +116,18 @@ class Encoder(nn.Module):
         if at_input is not None:
             nodes = add_labels_(graph.at_input, nodes, pad_columns(at_input.to(nodes.dtype), nodes.size(1)))
         return nodes, labels
+
+    def _project(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> Tensor:
+        """`X P_N`, and beside it what every step of the whole graph reads of its label edges."""
+
+        def nodes() -> Tensor:
+            return project(x, self.project, self.input_dropout, training=self.training)
+
+        if (
+            self.labels == "vanilla"
+            or not self.training
+            or not isinstance(graph, LabelGraph)
+            or graph.to_nodes.is_empty
+        ):
+            return nodes()
+        return run_beside(graph.y, nodes, lambda: graph.to_nodes.classes)[0]
