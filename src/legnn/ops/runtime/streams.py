@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from threading import local
 from typing import TypeVar
 
 import torch
@@ -11,6 +12,9 @@ from torch import Tensor
 
 A = TypeVar("A")
 B = TypeVar("B")
+
+_nested = local()
+"""`depth`: how many calls of `run_beside` this thread is in, by what is large."""
 
 
 def run_beside(x: Tensor, large: Callable[[], A], small: Callable[[], B]) -> tuple[A, B]:
@@ -21,11 +25,15 @@ def run_beside(x: Tensor, large: Callable[[], A], small: Callable[[], B]) -> tup
     """
     if not x.is_cuda:
         return large(), small()
-    current = torch.cuda.current_stream(x.device)
-    side = _side_stream(current)
+    current, depth = torch.cuda.current_stream(x.device), getattr(_nested, "depth", 0)
+    side = _side_stream(current, depth)
     before = current.record_event()
-    # first, so that both draw in the order of a device without streams
-    first = large()
+    _nested.depth = depth + 1
+    try:
+        # first, so that both draw in the order of a device without streams
+        first = large()
+    finally:
+        _nested.depth = depth
     # memory that one stream frees, the other may use: all sections of the side begin and end with this order
     side.wait_event(before)
     with torch.cuda.stream(side):
@@ -35,7 +43,10 @@ def run_beside(x: Tensor, large: Callable[[], A], small: Callable[[], B]) -> tup
 
 
 @lru_cache(None)
-def _side_stream(stream: torch.cuda.Stream) -> torch.cuda.Stream:
-    """A stream for each, so that threads with streams of their own do not wait for each other."""
+def _side_stream(stream: torch.cuda.Stream, depth: int) -> torch.cuda.Stream:
+    """A stream for each, so that threads with streams of their own do not wait for each other.
+
+    What runs beside a part of something large has another than what runs beside all of it.
+    """
     # with the priority of the large launches, a small one would wait until all of their programs have begun
     return torch.cuda.Stream(stream.device, priority=-1)
