@@ -20,8 +20,8 @@ from legnn.ops.csr.row_chunks import RowChunks
 from legnn.ops.runtime.streams import run_beside
 from legnn.ops.types import RowTerms
 
-EDGES = 2
-"""Edges in flight at once in a program."""
+EDGES, EDGES_OF_HEAD = 2, 8
+"""Edges in flight at once in a program, and in one that has the columns of a head, fewer of them, in bf16."""
 WARPS = 1
 BLOCK = 256
 """Columns of one program: each lane of a warp reads four numbers at once, twice."""
@@ -77,14 +77,23 @@ def _sum_rows(
             tail_within = start + BLOCK + tl.arange(0, TAIL)
             tail_there = (tail_within < CHANNELS) & (tail_within < start + WIDTH)
             tail_column = head * CHANNELS + tail_within
-            tail_total = tl.zeros([EDGES, TAIL], dtype=tl.float32)
-        total = tl.zeros([EDGES, BLOCK], dtype=tl.float32)
+            tail_result = tl.zeros([TAIL], dtype=tl.float32)
+        result = tl.zeros([BLOCK], dtype=tl.float32)
+        # read before the edges, other terms arrive while these are summed
         if LABEL:
-            # read here, they arrive while the edges are summed
             y = tl.load(label_of + row)
             label_factor = 1.0
             if LABEL_SCALE:
                 label_factor = tl.load(label_scale + row).to(tl.float32)
+            label_value = tl.load(label_rows + y * LABEL_STRIDE + column, mask=there & (y >= 0), other=0.0)
+            if TAIL:
+                tail_label_value = tl.load(
+                    label_rows + y * LABEL_STRIDE + tail_column, mask=tail_there & (y >= 0), other=0.0
+                )
+        if ADD:
+            added = tl.load(add + row * OUT_STRIDE + column, mask=there, other=0.0)
+            if TAIL:
+                tail_added = tl.load(add + row * OUT_STRIDE + tail_column, mask=tail_there, other=0.0)
         for edge in range(begin, end, EDGES):
             k = (edge + tl.arange(0, EDGES)).to(tl.int64)
             inside = k < end
@@ -98,13 +107,11 @@ def _sum_rows(
                 share *= tl.load(source_scale + j, mask=inside, other=0.0).to(tl.float32)
             from_row = x + j[:, None] * X_STRIDE
             values = tl.load(from_row + column[None, :], mask=inside[:, None] & read[None, :], other=0.0)
-            total += share[:, None] * values.to(tl.float32)
+            # added up at once: a sum for each edge in flight would take the registers of more edges
+            result += tl.sum(share[:, None] * values.to(tl.float32), 0)
             if TAIL:
                 values = tl.load(from_row + tail_column[None, :], mask=inside[:, None] & tail_there[None, :], other=0.0)
-                tail_total += share[:, None] * values.to(tl.float32)
-        result = tl.sum(total, 0)
-        if TAIL:
-            tail_result = tl.sum(tail_total, 0)
+                tail_result += tl.sum(share[:, None] * values.to(tl.float32), 0)
         to = row
         if PARTIAL:
             to = program
@@ -114,17 +121,13 @@ def _sum_rows(
             if TAIL:
                 tail_result *= scale
         if LABEL:
-            from_label = label_rows + y * LABEL_STRIDE
-            if y >= 0:
-                result += label_factor * tl.load(from_label + column, mask=there, other=0.0).to(tl.float32)
-                if TAIL:
-                    value = tl.load(from_label + tail_column, mask=tail_there, other=0.0).to(tl.float32)
-                    tail_result += label_factor * value
-        if ADD:
-            from_add = add + row * OUT_STRIDE
-            result += tl.load(from_add + column, mask=there, other=0.0).to(tl.float32)
+            result += label_factor * label_value.to(tl.float32)
             if TAIL:
-                tail_result += tl.load(from_add + tail_column, mask=tail_there, other=0.0).to(tl.float32)
+                tail_result += label_factor * tail_label_value.to(tl.float32)
+        if ADD:
+            result += added.to(tl.float32)
+            if TAIL:
+                tail_result += tail_added.to(tl.float32)
         to_row = out + to * OUT_STRIDE
         tl.store(to_row + column, result.to(out.dtype.element_ty), mask=there)
         if TAIL:
@@ -191,8 +194,10 @@ def head_vector(x: Tensor, channels: int, heads: int) -> int:
 
 def _launch(
     rows: RowSpans, col: Tensor | None, weight: Tensor | None, x: Tensor, channels: int, out: Tensor, terms: RowTerms,
-    *, heads: int = 1, partial: bool = False, edges: int = EDGES,
+    *, heads: int = 1, partial: bool = False, edges: int | None = None,
 ) -> None:  # fmt: skip
+    if edges is None:
+        edges = EDGES_OF_HEAD if heads > 1 and x.dtype == torch.bfloat16 else EDGES
     blocks, width, block, tail = _columns(channels // heads)
     vector = head_vector(x, channels, heads)
     if vector:
