@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from legnn.ops.attention.reference import scale_scores, split_scores
@@ -75,7 +76,6 @@ class Attend(torch.autograd.Function):
         ops = kernels.attention
         gradient = gradients[0].contiguous()
         d_values_and_scores = torch.empty_like(values_and_scores)
-        d_values_and_scores[:, channels + heads :] = 0
         d_source = d_values_and_scores[:, channels : channels + heads]
         of_nodes = AttentionGradient(
             graph.adjacency, AttentionInputs(values_and_scores, config, source, target, log),
@@ -103,9 +103,12 @@ class Attend(torch.autograd.Function):
             (d_target, d_label_target), d_labels = run_beside(
                 gradient, attend, lambda: label_gradient(kernels, graph, gradient, scales, ctx.labels_shape)
             )
-        if d_target is not None:
+        rest = d_values_and_scores[:, channels + heads :]
+        if d_target is None:
+            rest.zero_()
+        else:
             # in a sampled block the target nodes are the first of the source nodes
-            d_values_and_scores[: d_target.size(0), channels + heads : channels + 2 * heads] = d_target
+            rest.copy_(F.pad(d_target, (0, rest.size(1) - heads, 0, rest.size(0) - d_target.size(0))))
         if d_label_target is not None:
             d_label_target = d_label_target.to(values_and_scores.dtype)
         elif not ctx.labels_attend and label_log is not None and label_target is not None:

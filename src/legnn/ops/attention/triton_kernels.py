@@ -127,8 +127,7 @@ def attention_sum(adjacency: Adjacency, attention: AttentionInputs, terms: RowTe
         weigh(chunk_spans(chunks))
         sum_long_rows(adjacency, chunks, x, channels, out, rest, weight, heads)
 
-    out[:, channels:] = 0
-    run_by_length(adjacency, x, whole, long)
+    run_beside(x, lambda: run_by_length(adjacency, x, whole, long), out[:, channels:].zero_)
     return out
 
 

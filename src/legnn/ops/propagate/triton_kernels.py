@@ -85,11 +85,11 @@ def _sum_rows(
             label_factor = 1.0
             if LABEL_SCALE:
                 label_factor = tl.load(label_scale + row).to(tl.float32)
-            label_value = tl.load(label_rows + y * LABEL_STRIDE + column, mask=there & (y >= 0), other=0.0)
+            from_label = label_rows + y * LABEL_STRIDE
+            label_value = tl.load(from_label + column, mask=tl.where(y >= 0, there, False), other=0.0)
             if TAIL:
-                tail_label_value = tl.load(
-                    label_rows + y * LABEL_STRIDE + tail_column, mask=tail_there & (y >= 0), other=0.0
-                )
+                tail_shown = tl.where(y >= 0, tail_there, False)
+                tail_label_value = tl.load(from_label + tail_column, mask=tail_shown, other=0.0)
         if ADD:
             added = tl.load(add + row * OUT_STRIDE + column, mask=there, other=0.0)
             if TAIL:
