@@ -13,6 +13,8 @@ from legnn import ops
 from legnn.graph import LabelGraph
 from legnn.ops import AttentionConfig, Scales
 from legnn.ops.attention import reference
+from legnn.ops.csr.adjacency import Adjacency
+from legnn.ops.csr.row_chunks import RowChunks
 from legnn.ops.runtime import padding
 from legnn.ops.runtime.padding import pad_columns, padded_width
 
@@ -162,6 +164,17 @@ def test_attention_with_and_without_each_part(form, use_target_score, labels, up
 def test_attention_over_very_many_neighbors(form):
     graph = with_labels(hub(many(form), torch.float32, weighted=False), classes=3, share=0.9)
     check_attention(form, graph, 2, torch.float32, scaled=False)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_row_that_is_among_the_long_ones_and_is_not_counts_once(form, monkeypatch):
+    def all_rows(adjacency):
+        rows = torch.arange(adjacency.num_rows, dtype=adjacency.rowptr.dtype, device=adjacency.rowptr.device)
+        return RowChunks.split(adjacency.rowptr, rows, 4, adjacency.num_edges // 4 + adjacency.num_rows)
+
+    # as in a sample, of whose rows it is not known which are long
+    monkeypatch.setattr(Adjacency, "row_chunks", property(all_rows))
+    check_attention(form, with_labels(random_graph(15, 60, torch.float32, weighted=False)), 5, torch.float32)
 
 
 @pytest.mark.parametrize("form", FORMS)

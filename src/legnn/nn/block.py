@@ -12,6 +12,7 @@ from legnn.nn.layer import Linear, typed_linear
 from legnn.nn.products import product_and_pass
 from legnn.ops import apply_norm_act_dropout, drop, update_labels
 from legnn.ops.norm_act_dropout.reference import apply_norm
+from legnn.ops.product import run_labels_beside
 
 
 class Block(nn.Module):
@@ -47,15 +48,22 @@ class Block(nn.Module):
             x, new_labels = self.layer(x, labels, graph, add)
         else:
             x, new_labels = self.layer(x, labels, graph, add, first)
-        x = self._norm_act_dropout(x, self.norm, graph.real)
         if new_labels is None or labels is None:
-            return x, None
+            return self._norm_act_dropout(x, self.norm, graph.real), None
+        return run_labels_beside(
+            labels,
+            lambda: self._norm_act_dropout(x, self.norm, graph.real),
+            lambda: self._update_labels(new_labels, labels),
+        )
+
+    def _update_labels(self, new_labels: Tensor, labels: Tensor) -> Tensor:
+        """`H_L'` `[C, D]` from what the layer gives, `new_labels`, and what it read."""
         residual = None if self.label_residual is None else self.label_residual(labels)
         if getattr(self.layer, "activates", True):
-            return x, update_labels(new_labels, residual, self.label_norm, self.dropout, training=self.training)
+            return update_labels(new_labels, residual, self.label_norm, self.dropout, training=self.training)
         if residual is not None:
             new_labels = new_labels + residual[:, : new_labels.size(1)]
-        return x, self._norm_act_dropout(new_labels, self.label_norm)
+        return self._norm_act_dropout(new_labels, self.label_norm)
 
     def _norm_act_dropout(
         self, x: Tensor, norm: nn.BatchNorm1d | nn.LayerNorm | None, real: Tensor | None = None

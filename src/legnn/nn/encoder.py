@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from torch import Tensor, nn
 
 from legnn.config.model import LabelFeatures, ModelSettings
@@ -10,7 +13,11 @@ from legnn.graph import LabelGraph, SampledLabelGraph
 from legnn.nn.features import Features, project
 from legnn.nn.layer import column, glorot, typed_linear
 from legnn.ops import add_labels_, class_sum, drop
+from legnn.ops.product import FEW_ROWS
 from legnn.ops.runtime.padding import pad_columns
+from legnn.ops.runtime.streams import run_beside
+
+T = TypeVar("T")
 
 
 def class_mean(graph: LabelGraph, x: Tensor) -> Tensor:
@@ -101,10 +108,13 @@ class Encoder(nn.Module):
 
     def forward(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> tuple[Tensor, Tensor | None]:
         """`H_N⁰` `[M, D]` and, label-enhanced, `H_L⁰` `[C, D]`, for `x` `[M, F]`."""
-        nodes = project(x, self.project, self.input_dropout, training=self.training)
-        labels: Tensor | None = None
-        if self.labels == "enhanced":
-            labels = self.label_embedding(x, graph)[:, : self.channels].to(nodes.dtype)
+        nodes, labels = self._beside(
+            graph,
+            lambda: project(x, self.project, self.input_dropout, training=self.training),
+            lambda: (
+                self.label_embedding(x, graph)[:, : self.channels].to(x.dtype) if self.labels == "enhanced" else None
+            ),
+        )
         at_input: Tensor | None = None
         if self.labels == "concat":
             at_input = self.label_rows
@@ -115,3 +125,18 @@ class Encoder(nn.Module):
         if at_input is not None:
             nodes = add_labels_(graph.at_input, nodes, pad_columns(at_input.to(nodes.dtype), nodes.size(1)))
         return nodes, labels
+
+    def _beside(
+        self, graph: LabelGraph | SampledLabelGraph, nodes: Callable[[], Tensor], labels: Callable[[], T]
+    ) -> tuple[Tensor, T]:
+        """What nodes and labels begin with; beside the former, what every step of a whole graph reads of its labels."""
+        if not self.training or self.labels == "vanilla" or not isinstance(graph, LabelGraph):
+            return nodes(), labels()
+        if graph.to_nodes.is_empty or graph.num_classes > FEW_ROWS:
+            return nodes(), labels()
+
+        def edges_and_labels() -> T:
+            _ = graph.to_nodes.classes
+            return labels()
+
+        return run_beside(graph.y, nodes, edges_and_labels)

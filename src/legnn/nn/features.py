@@ -74,6 +74,11 @@ class TypedFeatures:
         )
 
     @property
+    def dtype(self) -> torch.dtype:
+        """Of the projection."""
+        return self.parts[0][1].dtype if self.parts else self.rows.dtype
+
+    @property
     def dense(self) -> Tensor:
         """The same as a dense tensor `[n, T F]`."""
         return spread(self.rows, self.node_type, self.num_types)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from legnn.graph import LabelGraph
 from legnn.nn.layer import Linear, add_bias, channels_per_head, glorot, typed_linear
-from legnn.nn.message_passing import LabelAttention, pass_attention_messages
+from legnn.nn.message_passing import LabelAttention, pass_attention_messages, send_beside
 from legnn.nn.normalization import AbsentLabel, Normalization, Normalize
 from legnn.nn.products import product
 from legnn.ops import AttentionConfig, drop
@@ -103,9 +103,13 @@ class GAT(nn.Module):
         self, x: Tensor, labels: Tensor | None, graph: LabelGraph, add: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
         """Shapes: `x` `[N, in]`, `labels` `[C, in]` or None; returns `[M, out]`, `[C, out]` or None, see `nn.layer`."""
+        values_and_scores, label_attention = send_beside(
+            graph, labels, self.normalization,
+            lambda: self._values_and_scores(x, graph.num_nodes), lambda: self._label_attention(labels),
+        )  # fmt: skip
         nodes, new_labels = pass_attention_messages(
-            graph, self._values_and_scores(x, graph.num_nodes), self._label_attention(labels), add, self.normalization,
-            self.attention, update_labels=self.update_labels,
+            graph, values_and_scores, label_attention, add, self.normalization, self.attention,
+            update_labels=self.update_labels,
         )  # fmt: skip
         nodes = add_bias(nodes, self.bias)
         return nodes, None if new_labels is None else add_bias(new_labels, self.label_bias)

@@ -55,11 +55,11 @@ class GCN(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         """Shapes: `x` `[N, in]`, `labels` `[C, in]` or None; returns `[M, out]`, `[C, out]` or None, see `nn.layer`."""
         x = drop(x, self.dropout, training=self.training)
-        label_values = None
+        from_labels = None
         if labels is not None and self.label is not None:
-            label_values = self.label(drop(labels, self.dropout, training=self.training))
+            from_labels = drop(labels, self.dropout, training=self.training), self.label.weight
         nodes, new_labels = pass_linear_messages(
-            graph, x, self.node.weight, label_values, add, self.normalization, update_labels=self.update_labels
+            graph, x, self.node.weight, from_labels, add, self.normalization, update_labels=self.update_labels
         )
         nodes = add_bias(nodes, self.bias)
         return nodes, None if new_labels is None else add_bias(new_labels, self.label_bias)

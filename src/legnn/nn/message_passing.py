@@ -5,7 +5,8 @@ The hats are a `Normalization` (GCN, GraphSAGE) or attention (GAT). A residual o
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -17,8 +18,11 @@ from legnn.nn.normalization import LabelScales, Normalization
 from legnn.nn.products import product
 from legnn.ops import AttentionConfig, AttentionOutput, attend, label_gather, propagate_messages
 from legnn.ops.attention.reference import split_scores
+from legnn.ops.product import run_labels_beside
 from legnn.ops.propagate.reference import scale_rows
 from legnn.ops.runtime.padding import pad_columns
+
+T = TypeVar("T")
 
 SUM_FIRST = 2
 """Times as many source as target nodes from which summing first is worth the passes it adds."""
@@ -28,6 +32,25 @@ def aggregate_at_labels(from_nodes: Tensor, from_labels: Tensor | None, scales: 
     """`H_L' = Ŷᵀ H_N W_N + Ŝ H_L W_L` `[C, D]` from what nodes and labels send, not yet scaled at the target."""
     new_labels = scale_rows(from_nodes, scales.from_nodes)
     return new_labels if from_labels is None else new_labels + scale_rows(from_labels, scales.from_labels)
+
+
+def send_beside(
+    graph: LabelGraph,
+    labels: Tensor | None,
+    normalization: Normalization,
+    send_nodes: Callable[[], Tensor],
+    send_labels: Callable[[], T],
+) -> tuple[Tensor, T]:
+    """What nodes and what `labels` `[C, in]` send: large products, and beside them small ones and the labels' edges."""
+
+    def small() -> T:
+        sent = send_labels()
+        if labels is not None:
+            # on its way to what the messages read of the graph, which is built here if it is a new one
+            normalization.scales(graph, labels, enhanced=True)
+        return sent
+
+    return run_labels_beside(labels, send_nodes, small)
 
 
 def pass_messages(
@@ -56,24 +79,29 @@ def pass_linear_messages(
     graph: LabelGraph,
     x: Tensor,
     weight: Tensor,
-    label_values: Tensor | None,
+    from_labels: tuple[Tensor, Tensor] | None,
     add: Tensor | None,
     normalization: Normalization,
     *,
     update_labels: bool,
 ) -> tuple[Tensor, Tensor | None]:
-    """`Â x Wᵀ + Ŷ label_values + add` and, if labels are updated, `Ŷᵀ x Wᵀ + Ŝ label_values`.
+    """`Â x Wᵀ + Ŷ H_L Vᵀ + add` and, if labels are updated, `Ŷᵀ x Wᵀ + Ŝ H_L Vᵀ`.
 
-    Shapes: `x` `[N, in]`, `weight` `[out, in]`, `label_values` (`H_L W_L`) `[C, out]` or None for messages along `A`
-    alone, `add` `[M, out]` or longer or None; returns `[M, out]`, `[C, out]`.
+    Shapes: `x` `[N, in]`, `weight` `[out, in]`, `from_labels` `H_L` `[C, in]` and `V` `[out, in]`, or None for messages
+    along `A` alone, `add` `[M, out]` or longer or None; returns `[M, out]`, `[C, out]`.
     """
+    labels = None if from_labels is None else from_labels[0]
+
+    def send_labels() -> Tensor | None:
+        return None if from_labels is None else product(*from_labels)
+
     if x.size(0) < SUM_FIRST * graph.num_nodes:
         # in a whole graph the product comes first, and everything else is one pass
-        nodes, labels = pass_messages(
-            graph, product(x, weight), label_values, add, normalization, update_labels=update_labels
-        )
+        values, label_values = send_beside(graph, labels, normalization, lambda: product(x, weight), send_labels)
+        nodes, new_labels = pass_messages(graph, values, label_values, add, normalization, update_labels=update_labels)
     else:
         # in a sample many more nodes send than receive: `(A x) Wᵀ` has a product for target nodes only
+        label_values = send_labels()
         scales, label_scales = normalization.scales(graph, x, enhanced=label_values is not None)
         update_labels = update_labels and label_values is not None
         nodes, sums = propagate_messages(graph, x, None, None, scales, update_labels=update_labels)
@@ -84,8 +112,8 @@ def pass_linear_messages(
             rows = scale_rows(label_gather(graph.to_nodes, message), factors)
             nodes = nodes.index_add(0, graph.shown, pad_columns(rows, nodes.size(1)))
         sums = None if sums is None else product(sums, weight)
-        labels = _new_labels(graph, sums, label_values, label_scales)
-    return nodes, None if labels is None else labels[:, : weight.size(0)]
+        new_labels = _new_labels(graph, sums, label_values, label_scales)
+    return nodes, None if new_labels is None else new_labels[:, : weight.size(0)]
 
 
 def _new_labels(graph: LabelGraph, sums: Tensor | None, values: Tensor | None, scales: LabelScales) -> Tensor | None:

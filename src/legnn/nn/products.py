@@ -47,6 +47,8 @@ class _Product(torch.autograd.Function):
         ctx.few_rows = add is None and rows is None and takes_few_rows(x)
         if ctx.few_rows:
             ctx.save_for_backward(x, weight)
+            # the gradient reads it on this stream, and another that made it must not use its memory before that
+            x.record_stream(torch.cuda.current_stream(x.device))
             return multiply(x, weight.T, x, wide[0]), x.view_as(x)
         if weight.dtype != x.dtype or weight.shape != wide:
             padded = x.new_zeros(wide)

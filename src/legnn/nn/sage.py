@@ -10,6 +10,7 @@ from legnn.nn.message_passing import pass_linear_messages
 from legnn.nn.normalization import AbsentLabel, Normalization, Normalize
 from legnn.nn.products import product_and_pass
 from legnn.ops import drop
+from legnn.ops.product import run_labels_beside
 
 
 class SAGE(nn.Module):
@@ -53,15 +54,19 @@ class SAGE(nn.Module):
         self, x: Tensor, labels: Tensor | None, graph: LabelGraph, add: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
         """Shapes: `x` `[N, in]`, `labels` `[C, in]` or None; returns `[M, out]`, `[C, out]` or None, see `nn.layer`."""
-        label_values = None
+        from_labels = None
         if labels is not None and self.label is not None:
-            label_values = self.label(drop(labels, self.dropout, training=self.training))
-        root, x = product_and_pass(x, self.root.weight, add, rows=graph.num_nodes)
+            from_labels = drop(labels, self.dropout, training=self.training), self.label.weight
+        (root, x), label_root = run_labels_beside(
+            labels,
+            lambda: product_and_pass(x, self.root.weight, add, rows=graph.num_nodes),
+            lambda: None if labels is None or self.label_root is None else self.label_root(labels),
+        )
         root = add_bias(root, self.root.bias)
         x = drop(x, self.dropout, training=self.training)
         nodes, new_labels = pass_linear_messages(
-            graph, x, self.node.weight, label_values, root, self.normalization, update_labels=self.update_labels
+            graph, x, self.node.weight, from_labels, root, self.normalization, update_labels=self.update_labels
         )
-        if new_labels is None or self.label_root is None:
+        if new_labels is None or label_root is None:
             return nodes, None
-        return nodes, new_labels + self.label_root(labels)[:, : new_labels.size(1)]
+        return nodes, new_labels + label_root[:, : new_labels.size(1)]

@@ -5,11 +5,12 @@ Nothing here is differentiable. Sums are taken in single precision or better.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from torch import Tensor, nn
 
-from legnn.ops.types import AttentionInputs, NormInputs, RealRows, RowTerms
+from legnn.ops.types import AttentionGradient, AttentionInputs, NormInputs, RealRows, RowTerms
 
 if TYPE_CHECKING:
     from legnn.ops.csr.adjacency import Adjacency
@@ -30,7 +31,7 @@ class AttentionKernels(Protocol):
     """Softmax over the edges of each row, its weighted sum, and the gradient of both."""
 
     READS_OUTPUT: bool
-    """Whether the gradient reads the sum `nodes`, and what `terms` added to it."""
+    """Whether the gradient reads the sum, and what `terms` added to it."""
 
     def log_denominator(self, adjacency: Adjacency, source: Tensor, target: Tensor | None, slope: float) -> Tensor:
         """Returns `log Σ_j A_ij exp LeakyReLU(source_j + target_i)` `[rows, heads]`."""
@@ -39,13 +40,12 @@ class AttentionKernels(Protocol):
         """Returns `Σ_j α_ij values_j` `[rows, padded_width(channels)]`, scaled and added to as `terms` say."""
 
     def attention_gradient(
-        self, adjacency: Adjacency, attention: AttentionInputs, gradient: Tensor, d_log: Tensor, nodes: Tensor | None,
-        terms: RowTerms, into: Tensor, *, add: bool,
-    ) -> Tensor | None:  # fmt: skip
-        """Writes the gradient of the values and of the source scores into the rows of `into`, or adds it to them.
+        self, nodes: AttentionGradient, labels: AttentionGradient | None, into: Tensor, between: Callable[[], None]
+    ) -> tuple[Tensor | None, Tensor | None]:
+        """Writes the gradient of the values and of the source scores, of both relations, into the rows of `into`.
 
-        `gradient` and `d_log` are those of the sum and of the log-denominator, `terms` those of the sum. Returns the
-        gradient of the scores of the targets `[rows, heads]`, or None if scores do not depend on them.
+        Calls `between` when the gradient of the source scores is that of the nodes, without that of the labels. Returns
+        the gradients of the scores of the targets `[rows, heads]`, None where scores do not depend on them.
         """
 
 

@@ -113,6 +113,21 @@ class AttentionInputs(NamedTuple):
     """`[rows, heads]`."""
 
 
+class AttentionGradient(NamedTuple):
+    """Attention along the edges of one relation, and the gradient that arrives at it."""
+
+    adjacency: Adjacency
+    inputs: AttentionInputs
+    terms: RowTerms
+    """Those of its sum."""
+    output: Tensor | None
+    """Its sum, if the kernels read it."""
+    d_output: Tensor
+    """`[rows, D]`, the gradient of the sum."""
+    d_log: Tensor
+    """`[rows, heads]`, that of the log-denominator."""
+
+
 class AttentionOutput(NamedTuple):
     """Result of attention over a label graph."""
 

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch.optim import Adam, Optimizer
 
+from legnn.ops.runtime.streams import run_beside
+
 
 class EagerAdam(Adam):
     """PyTorch's Adam without what keeps its methods out of compiled code, and imports the compiler for it.
@@ -18,7 +20,23 @@ class EagerAdam(Adam):
 
     add_param_group = unwrap(Adam.add_param_group)
     zero_grad = unwrap(Adam.zero_grad)
-    step = torch.no_grad()(unwrap(Adam.step))
+
+    @torch.no_grad()
+    def step(self) -> None:  # type: ignore[override]
+        """One step of all groups, on a GPU at the same time: of few parameters, each takes as long as of many."""
+        groups = self.param_groups
+
+        def step(part: list[dict[str, Any]]) -> None:
+            self.param_groups = part
+            unwrap(Adam.step)(self)
+
+        try:
+            if len(groups) < 2 or not isinstance(groups[0]["lr"], Tensor):
+                step(groups)
+            else:
+                run_beside(groups[0]["lr"], lambda: step(groups[1:]), lambda: step(groups[:1]))
+        finally:
+            self.param_groups = groups
 
     def create_state(self) -> None:
         """Creates the moments that PyTorch creates in the first step, so that this one can be captured."""

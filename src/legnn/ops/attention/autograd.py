@@ -5,13 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from legnn.ops.attention.reference import scale_scores, split_scores
 from legnn.ops.propagate.autograd import label_gradient, node_terms
 from legnn.ops.runtime.streams import run_beside
 from legnn.ops.select import Kernels
-from legnn.ops.types import AttentionConfig, AttentionInputs, LabelGraphLike, RowTerms, Scales
+from legnn.ops.types import (
+    AttentionConfig,
+    AttentionGradient,
+    AttentionInputs,
+    LabelGraphLike,
+    RowTerms,
+    Scales,
+)
 
 
 class Attend(torch.autograd.Function):
@@ -68,38 +76,42 @@ class Attend(torch.autograd.Function):
         ops = kernels.attention
         gradient = gradients[0].contiguous()
         d_values_and_scores = torch.empty_like(values_and_scores)
-        d_values_and_scores[:, channels + heads :] = 0
-        attention = AttentionInputs(values_and_scores, config, source, target, log)
-        terms = node_terms(graph, labels, add, scales)
-
-        def of_nodes() -> Tensor | None:
-            return ops.attention_gradient(
-                graph.adjacency, attention, gradient, gradients[1], nodes, terms, d_values_and_scores, add=False
-            )
-
-        if ctx.labels_shape is None:
-            d_target, d_labels = of_nodes(), None
-        else:
-            d_target, d_labels = run_beside(
-                gradient, of_nodes, lambda: label_gradient(kernels, graph, gradient, scales, ctx.labels_shape)
-            )
         d_source = d_values_and_scores[:, channels : channels + heads]
-        if scales.score is not None and not scales.scales_label_scores:
-            # the gradient by way of the labels is added below, unscaled
-            d_source.mul_(scales.score[:, None])
-        if d_target is not None:
-            # in a sampled block the target nodes are the first of the source nodes
-            d_values_and_scores[: d_target.size(0), channels + heads : channels + 2 * heads] = d_target
-        d_label_target = None
+        of_nodes = AttentionGradient(
+            graph.adjacency, AttentionInputs(values_and_scores, config, source, target, log),
+            node_terms(graph, labels, add, scales), nodes, gradient, gradients[1],
+        )  # fmt: skip
+        of_labels: AttentionGradient | None = None
         if ctx.labels_attend:
             inputs = AttentionInputs(values_and_scores, config, label_source, label_target, label_log)
-            d_label_target = ops.attention_gradient(
-                graph.to_labels.classes, inputs, gradients[2].contiguous(), gradients[3], new_labels,
-                RowTerms(scales.to_label), d_values_and_scores, add=True,
+            of_labels = AttentionGradient(
+                graph.to_labels.classes, inputs, RowTerms(scales.to_label), new_labels, gradients[2].contiguous(),
+                gradients[3],
             )  # fmt: skip
-            if d_label_target is not None:
-                d_label_target = d_label_target.to(values_and_scores.dtype)
-        elif label_log is not None and label_target is not None:
+
+        def scale_scores_of_nodes() -> None:
+            if scales.score is not None and not scales.scales_label_scores:
+                # the gradient by way of the labels is added below, unscaled
+                d_source.mul_(scales.score[:, None])
+
+        def attend() -> tuple[Tensor | None, Tensor | None]:
+            return ops.attention_gradient(of_nodes, of_labels, d_values_and_scores, scale_scores_of_nodes)
+
+        if ctx.labels_shape is None:
+            (d_target, d_label_target), d_labels = attend(), None
+        else:
+            (d_target, d_label_target), d_labels = run_beside(
+                gradient, attend, lambda: label_gradient(kernels, graph, gradient, scales, ctx.labels_shape)
+            )
+        rest = d_values_and_scores[:, channels + heads :]
+        if d_target is None:
+            rest.zero_()
+        else:
+            # in a sampled block the target nodes are the first of the source nodes
+            rest.copy_(F.pad(d_target, (0, rest.size(1) - heads, 0, rest.size(0) - d_target.size(0))))
+        if d_label_target is not None:
+            d_label_target = d_label_target.to(values_and_scores.dtype)
+        elif not ctx.labels_attend and label_log is not None and label_target is not None:
             # zeros, not None: distributed training waits for a gradient of every parameter
             d_label_target = torch.zeros_like(label_target)
         if scales.score is not None and scales.scales_label_scores:

@@ -3,6 +3,8 @@
 # mypy: disable-error-code="no-untyped-def"
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -13,7 +15,7 @@ from legnn.ops.runtime.arrays import NO_MATRIX, as_array, empty_padded, row_cuts
 from legnn.ops.runtime.jit import kernel
 from legnn.ops.runtime.padding import padded_width
 from legnn.ops.runtime.threads import run_parallel
-from legnn.ops.types import AttentionInputs, RowTerms
+from legnn.ops.types import AttentionGradient, AttentionInputs, RowTerms
 
 READS_OUTPUT = True
 
@@ -170,14 +172,21 @@ def _dot_with_output(gradient: Tensor, nodes: Tensor, channels: int, heads: int,
 
 
 def attention_gradient(
-    adjacency: Adjacency, attention: AttentionInputs, gradient: Tensor, d_log: Tensor, nodes: Tensor | None,
-    terms: RowTerms, into: Tensor, *, add: bool,
-) -> Tensor | None:  # fmt: skip
+    nodes: AttentionGradient, labels: AttentionGradient | None, into: Tensor, between: Callable[[], None]
+) -> tuple[Tensor | None, Tensor | None]:
     """See `AttentionKernels`."""
-    assert nodes is not None
+    d_target = _relation_gradient(nodes, into, add=False)
+    between()
+    return d_target, None if labels is None else _relation_gradient(labels, into, add=True)
+
+
+def _relation_gradient(relation: AttentionGradient, into: Tensor, *, add: bool) -> Tensor | None:
+    """Writes the gradient into the rows of `into`, or adds it to them; returns that of the scores of the targets."""
+    adjacency, attention, terms, output, gradient, d_log = relation
+    assert output is not None
     channels, heads, _, _ = attention.config
     # Σ_k α_ik (t_i s_k gradient_i · values_k), which softmax subtracts from the gradient of every score
-    dot = _dot_with_output(gradient, nodes, channels, heads, terms) - d_log
+    dot = _dot_with_output(gradient, output, channels, heads, terms) - d_log
     transposed = adjacency.transposition.adjacency
     edge_gradient = None if attention.target is None else torch.empty(transposed.num_edges, heads)
     wide = into.float()

@@ -6,12 +6,14 @@ The lanes of a program are edges and heads here, those of several rows. What rea
 
 # Kernels take many arguments, and Triton reads annotations at run time.
 # mypy: disable-error-code="no-untyped-def"
+import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
 from legnn.ops.csr.adjacency import Adjacency
-from legnn.ops.propagate.triton_kernels import RowSpans, chunk_spans, sum_chunks, whole_rows
+from legnn.ops.csr.row_chunks import RowChunks
+from legnn.ops.propagate.triton_kernels import RowSpans, chunk_spans, run_by_length, sum_chunks
 from legnn.ops.types import AttentionInputs
 
 ROWS, EDGES = 8, 16
@@ -130,7 +132,8 @@ def _sum_edges(
 
 @triton.jit
 def _score_gradient(
-    first, last, owner, col, weight, source, target, log_denominator, dot, product, out, size, limit, slope, stride,
+    first, last, owner, col, weight, source, target, log_denominator, dot, product, edge_gradient, out, size, limit,
+    slope, stride,
     HEADS: tl.constexpr, OWNED: tl.constexpr, PARTIAL: tl.constexpr, ADD: tl.constexpr, WEIGHT: tl.constexpr,
     TARGET_SCORE: tl.constexpr, HEADS_BLOCK: tl.constexpr, ROWS: tl.constexpr, EDGES: tl.constexpr,
 ):  # fmt: skip
@@ -151,10 +154,10 @@ def _score_gradient(
         share = tl.exp(_leaky(score, slope) - tl.load(log_denominator + at_col, mask=both, other=0.0))
         if WEIGHT:
             share *= tl.load(weight + k, mask=inside, other=0.0).to(tl.float32)[:, :, None]
-        at_edge = product + k[:, :, None] * HEADS + head[None, None, :]
-        change = tl.load(at_edge, mask=both, other=0.0) - share * tl.load(dot + at_col, mask=both, other=0.0)
+        at_edge = k[:, :, None] * HEADS + head[None, None, :]
+        change = tl.load(product + at_edge, mask=both, other=0.0) - share * tl.load(dot + at_col, mask=both, other=0.0)
         change = tl.where(both, change * tl.where(score > 0, 1.0, slope), 0.0)
-        tl.store(at_edge, change, mask=both)
+        tl.store(edge_gradient + at_edge, change, mask=both)
         total += tl.sum(change, 1)
     to = row
     if PARTIAL:
@@ -180,45 +183,40 @@ def log_denominator(adjacency: Adjacency, source: Tensor, target: Tensor | None,
     """See `AttentionKernels`."""
     heads = source.size(1)
     out = source.new_empty(adjacency.num_rows, heads)
-    launches = [(rows, EDGES) for rows in whole_rows(adjacency)]
-    chunks = adjacency.row_chunks
-    if chunks is not None:
-        # a score is one number: long rows are read in wide blocks, and need not be cut
-        begin, end = adjacency.rowptr[chunks.rows], adjacency.rowptr[chunks.rows + 1]
-        launches.append((RowSpans(begin, end, chunks.rows, chunks.rows.numel()), LONG_EDGES))
-    for rows, edges in launches:
+
+    def launch(rows: RowSpans, edges: int) -> None:
         tile = _tile(rows, heads, edges=edges)
         _log_denominator[_grid(rows, tile)](
             rows.first, rows.last, rows.owner, adjacency.col, adjacency.weight, source, target, out, rows.size,
             rows.limit, slope, WEIGHT=adjacency.weight is not None, TARGET_SCORE=target is not None, **tile,
             num_warps=4 if edges == EDGES else 8,
         )  # fmt: skip
+
+    def launch_long(chunks: RowChunks) -> None:
+        # a score is one number: long rows are read in wide blocks, and need not be cut
+        launch(RowSpans(*adjacency.chunked_rows, chunks.rows, chunks.rows.numel()), LONG_EDGES)
+
+    run_by_length(adjacency, source, lambda rows: launch(rows, EDGES), launch_long)
     return out
-
-
-def all_spans(adjacency: Adjacency, *, occupied: bool = False) -> list[RowSpans]:
-    """The whole rows, and the chunks of those that are long."""
-    chunks = adjacency.row_chunks
-    return [*whole_rows(adjacency, occupied=occupied), *([] if chunks is None else [chunk_spans(chunks)])]
 
 
 def edge_weights(
-    adjacency: Adjacency, spans: list[RowSpans], attention: AttentionInputs, scale: Tensor | None, *, transposed: bool
-) -> Tensor:
-    """`α` `[edges, heads]` of each edge times the `scale` of its column; rows are targets, or `transposed` sources."""
-    slope = attention.config.negative_slope
+    adjacency: Adjacency, rows: RowSpans, attention: AttentionInputs, scale: Tensor | None, out: Tensor,
+    *, transposed: bool,
+) -> None:  # fmt: skip
+    """Writes `α` of each edge of `rows` times the `scale` of its column into `out` `[edges, heads]`.
+
+    Rows are targets, or `transposed` sources.
+    """
     scores = attention.target, attention.source
     of_row, of_col = scores[::-1] if transposed else scores
-    out = attention.source.new_empty(adjacency.num_edges, attention.config.heads)
-    for rows in spans:
-        tile = _tile(rows, attention.config.heads)
-        _edge_weights[_grid(rows, tile)](
-            rows.first, rows.last, rows.owner, adjacency.col, adjacency.weight, of_row, of_col,
-            attention.log_denominator, scale, out, rows.size, rows.limit, slope, WEIGHT=adjacency.weight is not None,
-            OF_ROW=of_row is not None, OF_COL=of_col is not None, ROWS_ATTEND=not transposed, SCALE=scale is not None,
-            **tile, num_warps=4,
-        )  # fmt: skip
-    return out
+    tile = _tile(rows, attention.config.heads)
+    _edge_weights[_grid(rows, tile)](
+        rows.first, rows.last, rows.owner, adjacency.col, adjacency.weight, of_row, of_col, attention.log_denominator,
+        scale, out, rows.size, rows.limit, attention.config.negative_slope, WEIGHT=adjacency.weight is not None,
+        OF_ROW=of_row is not None, OF_COL=of_col is not None, ROWS_ATTEND=not transposed, SCALE=scale is not None,
+        **tile, num_warps=4,
+    )  # fmt: skip
 
 
 def sum_edges(adjacency: Adjacency, x: Tensor, place: Tensor) -> Tensor:
@@ -233,28 +231,39 @@ def sum_edges(adjacency: Adjacency, x: Tensor, place: Tensor) -> Tensor:
             num_warps=4,
         )  # fmt: skip
 
-    for rows in whole_rows(adjacency):
-        launch(rows, out, partial=False)
-    chunks = adjacency.row_chunks
-    if chunks is not None:
+    def launch_long(chunks: RowChunks) -> None:
         sums = x.new_empty(chunks.owner.numel(), heads)
         launch(chunk_spans(chunks), sums, partial=True)
         sum_chunks(chunks, sums, out)
+
+    run_by_length(adjacency, x, lambda rows: launch(rows, out, partial=False), launch_long)
     return out
 
 
 def score_gradient(
-    transposed: Adjacency, rows: RowSpans, attention: AttentionInputs, dot: Tensor, product: Tensor, out: Tensor,
-    *, partial: bool, add: bool,
-) -> None:  # fmt: skip
-    """Turns `product` into the gradients of the edges' scores, and writes their sums over each source into `out`.
+    transposed: Adjacency, attention: AttentionInputs, dot: Tensor, product: Tensor, out: Tensor, *, add: bool
+) -> Tensor:
+    """Returns the gradients of the edges' scores `[edges, heads]`, and writes their sums over each source into `out`.
 
     `product` `[edges, heads]` is `α_ij` times its gradient. `dot` `[targets, heads]` is the sum of it over the edges of
-    a target, which softmax subtracts.
+    a target, which softmax subtracts. With `add`, the sums are added to what is in `out`.
     """
-    tile = _tile(rows, attention.config.heads)
-    _score_gradient[_grid(rows, tile)](
-        rows.first, rows.last, rows.owner, transposed.col, transposed.weight, *attention[2:], dot, product, out,
-        rows.size, rows.limit, attention.config.negative_slope, out.stride(0), PARTIAL=partial, ADD=add,
-        WEIGHT=transposed.weight is not None, TARGET_SCORE=attention.target is not None, **tile, num_warps=4,
-    )  # fmt: skip
+    # a row that is not long may be among the long ones, and is computed twice: nothing is written in place
+    edge_gradient = torch.empty_like(product)
+
+    def launch(rows: RowSpans, to: Tensor, *, partial: bool) -> None:
+        tile = _tile(rows, attention.config.heads)
+        _score_gradient[_grid(rows, tile)](
+            rows.first, rows.last, rows.owner, transposed.col, transposed.weight, *attention[2:], dot, product,
+            edge_gradient, to, rows.size, rows.limit, attention.config.negative_slope, to.stride(0), PARTIAL=partial,
+            ADD=add, WEIGHT=transposed.weight is not None, TARGET_SCORE=attention.target is not None, **tile,
+            num_warps=4,
+        )  # fmt: skip
+
+    def launch_long(chunks: RowChunks) -> None:
+        partial = product.new_empty(chunks.owner.numel(), attention.config.heads)
+        launch(chunk_spans(chunks), partial, partial=True)
+        sum_chunks(chunks, partial, out)
+
+    run_by_length(transposed, product, lambda rows: launch(rows, out, partial=False), launch_long, occupied=add)
+    return edge_gradient

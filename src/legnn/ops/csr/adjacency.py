@@ -158,6 +158,12 @@ class Adjacency:
             return None
         return RowChunks.split(self.rowptr, rows, LONG_ROW, int(((count[rows] + LONG_ROW - 1) // LONG_ROW).sum()))
 
+    @cached_property
+    def chunked_rows(self) -> tuple[Tensor, Tensor]:
+        """The first edge, and one past the last, of each row in `row_chunks`."""
+        assert self.row_chunks is not None
+        return self.rowptr[self.row_chunks.rows], self.rowptr[self.row_chunks.rows + 1]
+
     @property
     def all_rows_chunked(self) -> bool:
         """Whether `row_chunks` holds every row, and not the long ones only."""
@@ -167,6 +173,12 @@ class Adjacency:
     def nonempty_rows(self) -> Tensor | None:
         """The rows that have an edge, if most rows have none and kernels should skip these; else None."""
         return None
+
+    @cached_property
+    def nonempty_spans(self) -> tuple[Tensor, Tensor]:
+        """The first edge, and one past the last, of each of `nonempty_rows`."""
+        assert self.nonempty_rows is not None
+        return self.rowptr[self.nonempty_rows], self.rowptr[self.nonempty_rows + 1]
 
     @cached_property
     def cuts(self) -> list[int]:

@@ -135,6 +135,11 @@ class ClassRows(Adjacency):
         return RowChunks.split(self.rowptr, rows, class_chunk(self.num_edges), most)
 
     @property
+    def chunked_rows(self) -> tuple[Tensor, Tensor]:
+        """Those of all rows."""
+        return self.rowptr[:-1], self.rowptr[1:]
+
+    @property
     def all_rows_chunked(self) -> bool:
         """True."""
         return True

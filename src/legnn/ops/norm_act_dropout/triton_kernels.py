@@ -16,8 +16,11 @@ BLOCK = 128
 """Columns of a tile."""
 TILE = 8
 """Rows of a tile in the passes over whole matrices."""
-ROWS_OF_PROGRAM = 512
-"""Rows over which one program takes column sums; a fixed number, so that the sums do not depend on the device."""
+ROWS_OF_PROGRAM = 64
+"""Rows over which one program takes column sums; a fixed number, so that the sums do not depend on the device, nor on
+how many rows are padding. As few as keep a GPU busy on a small graph."""
+MERGED, MERGED_COLUMNS = 512, 16
+"""Programs whose sums are added up at once, and columns of it in one program."""
 
 
 @triton.jit
@@ -221,9 +224,10 @@ def batch_norm_statistics(x: Tensor, norm: nn.BatchNorm1d, rows: RealRows | None
         x, running_mean, partial, real, size, ROWS_OF_PROGRAM,
         COLUMNS=x.size(1), NORM=columns, ROWS=TILE, BLOCK=BLOCK, PADDED=rows is not None, num_warps=4,
     )  # fmt: skip
-    _merge_statistics[(blocks,)](
+    _merge_statistics[(triton.cdiv(columns, MERGED_COLUMNS),)](
         partial, running_mean, running_var, norm.weight, norm.bias, mean, inverse, scale, shift, count, programs,
-        size, momentum, norm.eps, NORM=columns, ROWS=64, BLOCK=BLOCK, PADDED=rows is not None, num_warps=8,
+        size, momentum, norm.eps, NORM=columns, ROWS=MERGED, BLOCK=MERGED_COLUMNS, PADDED=rows is not None,
+        num_warps=8,
     )  # fmt: skip
     return NormInputs(mean, inverse, scale, shift)
 
@@ -268,7 +272,9 @@ def norm_act_dropout_gradient(
     _norm_gradient_sums[(programs, blocks)](
         gradient, x, *given, partial, size, ROWS_OF_PROGRAM, *drops, **sizes, num_warps=4
     )
-    _merge_sums[(blocks,)](partial, d_bias, d_weight, programs, NORM=columns, ROWS=64, BLOCK=BLOCK, num_warps=8)
+    _merge_sums[(triton.cdiv(columns, MERGED_COLUMNS),)](
+        partial, d_bias, d_weight, programs, NORM=columns, ROWS=MERGED, BLOCK=MERGED_COLUMNS, num_warps=8
+    )
     _norm_gradient[_tiles(x)](
         gradient, x, *given, d_bias, d_weight, into, real, count, size, *drops, **sizes, PADDED=rows is not None,
         num_warps=4,

@@ -7,6 +7,7 @@ run in the order of a row's edges, without atomics: the same input gives the sam
 
 # Kernels take many arguments, and Triton reads annotations at run time.
 # mypy: disable-error-code="no-untyped-def"
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -16,10 +17,11 @@ from torch import Tensor
 
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.csr.row_chunks import RowChunks
+from legnn.ops.runtime.streams import run_beside
 from legnn.ops.types import RowTerms
 
-EDGES = 2
-"""Edges in flight at once in a program."""
+EDGES, EDGES_OF_HEAD = 2, 8
+"""Edges in flight at once in a program, and in one that has the columns of a head, fewer of them, in bf16."""
 WARPS = 1
 BLOCK = 256
 """Columns of one program: each lane of a warp reads four numbers at once, twice."""
@@ -75,8 +77,23 @@ def _sum_rows(
             tail_within = start + BLOCK + tl.arange(0, TAIL)
             tail_there = (tail_within < CHANNELS) & (tail_within < start + WIDTH)
             tail_column = head * CHANNELS + tail_within
-            tail_total = tl.zeros([EDGES, TAIL], dtype=tl.float32)
-        total = tl.zeros([EDGES, BLOCK], dtype=tl.float32)
+            tail_result = tl.zeros([TAIL], dtype=tl.float32)
+        result = tl.zeros([BLOCK], dtype=tl.float32)
+        # read before the edges, other terms arrive while these are summed
+        if LABEL:
+            y = tl.load(label_of + row)
+            label_factor = 1.0
+            if LABEL_SCALE:
+                label_factor = tl.load(label_scale + row).to(tl.float32)
+            from_label = label_rows + y * LABEL_STRIDE
+            label_value = tl.load(from_label + column, mask=tl.where(y >= 0, there, False), other=0.0)
+            if TAIL:
+                tail_shown = tl.where(y >= 0, tail_there, False)
+                tail_label_value = tl.load(from_label + tail_column, mask=tail_shown, other=0.0)
+        if ADD:
+            added = tl.load(add + row * OUT_STRIDE + column, mask=there, other=0.0)
+            if TAIL:
+                tail_added = tl.load(add + row * OUT_STRIDE + tail_column, mask=tail_there, other=0.0)
         for edge in range(begin, end, EDGES):
             k = (edge + tl.arange(0, EDGES)).to(tl.int64)
             inside = k < end
@@ -90,13 +107,11 @@ def _sum_rows(
                 share *= tl.load(source_scale + j, mask=inside, other=0.0).to(tl.float32)
             from_row = x + j[:, None] * X_STRIDE
             values = tl.load(from_row + column[None, :], mask=inside[:, None] & read[None, :], other=0.0)
-            total += share[:, None] * values.to(tl.float32)
+            # added up at once: a sum for each edge in flight would take the registers of more edges
+            result += tl.sum(share[:, None] * values.to(tl.float32), 0)
             if TAIL:
                 values = tl.load(from_row + tail_column[None, :], mask=inside[:, None] & tail_there[None, :], other=0.0)
-                tail_total += share[:, None] * values.to(tl.float32)
-        result = tl.sum(total, 0)
-        if TAIL:
-            tail_result = tl.sum(tail_total, 0)
+                tail_result += tl.sum(share[:, None] * values.to(tl.float32), 0)
         to = row
         if PARTIAL:
             to = program
@@ -106,20 +121,13 @@ def _sum_rows(
             if TAIL:
                 tail_result *= scale
         if LABEL:
-            y = tl.load(label_of + row)
-            if y >= 0:
-                scale = 1.0
-                if LABEL_SCALE:
-                    scale = tl.load(label_scale + row).to(tl.float32)
-                from_label = label_rows + y * LABEL_STRIDE
-                result += scale * tl.load(from_label + column, mask=there, other=0.0).to(tl.float32)
-                if TAIL:
-                    tail_result += scale * tl.load(from_label + tail_column, mask=tail_there, other=0.0).to(tl.float32)
-        if ADD:
-            from_add = add + row * OUT_STRIDE
-            result += tl.load(from_add + column, mask=there, other=0.0).to(tl.float32)
+            result += label_factor * label_value.to(tl.float32)
             if TAIL:
-                tail_result += tl.load(from_add + tail_column, mask=tail_there, other=0.0).to(tl.float32)
+                tail_result += label_factor * tail_label_value.to(tl.float32)
+        if ADD:
+            result += added.to(tl.float32)
+            if TAIL:
+                tail_result += tail_added.to(tl.float32)
         to_row = out + to * OUT_STRIDE
         tl.store(to_row + column, result.to(out.dtype.element_ty), mask=there)
         if TAIL:
@@ -147,7 +155,7 @@ def whole_rows(adjacency: Adjacency, *, occupied: bool = False) -> list[RowSpans
         return []
     if occupied and adjacency.nonempty_rows is not None:
         rows = adjacency.nonempty_rows
-        return [RowSpans(rowptr[rows], rowptr[rows + 1], rows, rows.numel())] if rows.numel() else []
+        return [RowSpans(*adjacency.nonempty_spans, rows, rows.numel())] if rows.numel() else []
     limit = NO_LIMIT if adjacency.row_chunks is None else adjacency.row_chunks.length
     return [RowSpans(rowptr, rowptr[1:], None, adjacency.num_rows, limit)]
 
@@ -186,8 +194,10 @@ def head_vector(x: Tensor, channels: int, heads: int) -> int:
 
 def _launch(
     rows: RowSpans, col: Tensor | None, weight: Tensor | None, x: Tensor, channels: int, out: Tensor, terms: RowTerms,
-    *, heads: int = 1, partial: bool = False, edges: int = EDGES,
+    *, heads: int = 1, partial: bool = False, edges: int | None = None,
 ) -> None:  # fmt: skip
+    if edges is None:
+        edges = EDGES_OF_HEAD if heads > 1 and x.dtype == torch.bfloat16 else EDGES
     blocks, width, block, tail = _columns(channels // heads)
     vector = head_vector(x, channels, heads)
     if vector:
@@ -203,30 +213,52 @@ def _launch(
     )  # fmt: skip
 
 
-def sum_into(
-    adjacency: Adjacency, x: Tensor, channels: int, out: Tensor, terms: RowTerms, weight: Tensor | None, heads: int = 1
-) -> Tensor:
-    """Sums the first `channels` columns of `x` over the edges of each row into `out`: long rows by their chunks.
+def sum_whole_rows(
+    adjacency: Adjacency, rows: RowSpans, x: Tensor, channels: int, out: Tensor, terms: RowTerms,
+    weight: Tensor | None, heads: int,
+) -> None:  # fmt: skip
+    """Sums the first `channels` columns of `x` over the edges of `rows` into `out`.
 
     `weight` `[edges, heads]` is the factor of each edge, or None; of a head, the columns are side by side.
     """
-    if out.numel() == 0:
-        return out
-    for rows in whole_rows(adjacency):
-        _launch(rows, adjacency.col, weight, x, channels, out, terms, heads=heads)
-    chunks = adjacency.row_chunks
-    if chunks is not None:
-        partial = torch.empty(chunks.owner.numel(), channels, dtype=torch.float32, device=x.device)
-        of_chunks = RowTerms(terms.source_scale)
-        _launch(chunk_spans(chunks), adjacency.col, weight, x, channels, partial, of_chunks, heads=heads, partial=True)
-        sum_chunks(chunks, partial, out, terms._replace(source_scale=None))
-    return out
+    _launch(rows, adjacency.col, weight, x, channels, out, terms, heads=heads)
+
+
+def sum_long_rows(
+    adjacency: Adjacency, chunks: RowChunks, x: Tensor, channels: int, out: Tensor, terms: RowTerms,
+    weight: Tensor | None, heads: int,
+) -> None:  # fmt: skip
+    """`sum_whole_rows` of the rows in `chunks`."""
+    partial = torch.empty(chunks.owner.numel(), channels, dtype=torch.float32, device=x.device)
+    of_chunks = RowTerms(terms.source_scale)
+    _launch(chunk_spans(chunks), adjacency.col, weight, x, channels, partial, of_chunks, heads=heads, partial=True)
+    sum_chunks(chunks, partial, out, terms._replace(source_scale=None))
+
+
+def run_by_length(
+    adjacency: Adjacency, x: Tensor, whole: Callable[[RowSpans], None], long: Callable[[RowChunks], None],
+    *, occupied: bool = False,
+) -> None:  # fmt: skip
+    """Launches `whole` over the rows that are not cut, and `long` over the chunks of the others beside it."""
+    spans, chunks = whole_rows(adjacency, occupied=occupied), adjacency.row_chunks
+    if spans and chunks is not None:
+        run_beside(x, lambda: whole(spans[0]), lambda: long(chunks))
+    elif spans:
+        whole(spans[0])
+    elif chunks is not None:
+        long(chunks)
 
 
 def sum_rows(adjacency: Adjacency, x: Tensor, terms: RowTerms = RowTerms()) -> Tensor:
     """See `PropagateKernels`."""
     out = x.new_empty(adjacency.num_rows, x.size(1))
-    return sum_into(adjacency, x, x.size(1), out, terms, adjacency.weight)
+    how = x, x.size(1), out, terms, adjacency.weight, 1
+    if out.numel():
+        run_by_length(
+            adjacency, x, lambda rows: sum_whole_rows(adjacency, rows, *how),
+            lambda chunks: sum_long_rows(adjacency, chunks, *how),
+        )  # fmt: skip
+    return out
 
 
 def sum_chunks(chunks: RowChunks, partial: Tensor, into: Tensor, terms: RowTerms = RowTerms()) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from threading import local
 from typing import TypeVar
 
 import torch
@@ -12,26 +13,40 @@ from torch import Tensor
 A = TypeVar("A")
 B = TypeVar("B")
 
+_nested = local()
+"""`depth`: how many calls of `run_beside` this thread is in, by what is large."""
+
 
 def run_beside(x: Tensor, large: Callable[[], A], small: Callable[[], B]) -> tuple[A, B]:
     """Returns `large()` and `small()`, which on the GPU of `x` run at the same time.
 
-    Both have ended for whatever is launched afterwards. In a CUDA graph they are two branches.
+    Both have ended for whatever is launched afterwards. In a CUDA graph they are two branches. What autograd records in
+    `small` it differentiates on the same side stream, beside what it differentiates of `large`.
     """
     if not x.is_cuda:
         return large(), small()
-    current = torch.cuda.current_stream(x.device)
-    side = _side_stream(current)
-    side.wait_stream(current)
+    current, depth = torch.cuda.current_stream(x.device), getattr(_nested, "depth", 0)
+    side = _side_stream(current, depth)
+    before = current.record_event()
+    _nested.depth = depth + 1
+    try:
+        # first, so that both draw in the order of a device without streams
+        first = large()
+    finally:
+        _nested.depth = depth
+    # memory that one stream frees, the other may use: all sections of the side begin and end with this order
+    side.wait_event(before)
     with torch.cuda.stream(side):
         second = small()
-    first = large()
-    # memory that one stream frees, the other may use: all sections of the side begin and end with this order
     current.wait_stream(side)
     return first, second
 
 
 @lru_cache(None)
-def _side_stream(stream: torch.cuda.Stream) -> torch.cuda.Stream:
-    """A stream for each, so that threads with streams of their own do not wait for each other."""
-    return torch.cuda.Stream(stream.device)
+def _side_stream(stream: torch.cuda.Stream, depth: int) -> torch.cuda.Stream:
+    """A stream for each, so that threads with streams of their own do not wait for each other.
+
+    What runs beside a part of something large has another than what runs beside all of it.
+    """
+    # with the priority of the large launches, a small one would wait until all of their programs have begun
+    return torch.cuda.Stream(stream.device, priority=-1)
