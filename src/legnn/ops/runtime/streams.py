@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from threading import local
 from typing import TypeVar
@@ -36,10 +37,38 @@ def run_beside(x: Tensor, large: Callable[[], A], small: Callable[[], B]) -> tup
         _nested.depth = depth
     # memory that one stream frees, the other may use: all sections of the side begin and end with this order
     side.wait_event(before)
-    with torch.cuda.stream(side):
+    with torch.cuda.stream(side), _kept_for(side):
         second = small()
     current.wait_stream(side)
+    if torch.is_grad_enabled():
+        _keep_for(current, second)
     return first, second
+
+
+def _kept_for(side: torch.cuda.Stream) -> AbstractContextManager[object]:
+    """Context in which what autograd saves is not freed before `side`, which reads it once more, has done so.
+
+    Backward runs on both streams without the order of the forward pass: memory of one may otherwise be overwritten by
+    the other as soon as the host has launched what reads it.
+    """
+    if not torch.is_grad_enabled():
+        return nullcontext()
+
+    def keep(tensor: Tensor) -> Tensor:
+        _keep_for(side, tensor)
+        return tensor
+
+    return torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
+
+
+def _keep_for(stream: torch.cuda.Stream, found: object) -> None:
+    """Keeps the memory of tensors until `stream` has done what was launched on it when they are freed."""
+    if isinstance(found, Tensor):
+        if found.is_cuda:
+            found.record_stream(stream)
+    elif isinstance(found, tuple):
+        for one in found:
+            _keep_for(stream, one)
 
 
 @lru_cache(None)
