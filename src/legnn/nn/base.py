@@ -121,6 +121,10 @@ class StagedModel(Model):
     def encode(self, inputs: Any, graph: LabelGraph | SampledLabelGraph) -> Nodes:
         """The states before the first stage."""
 
+    def begin(self, inputs: Any, graph: LabelGraph | SampledLabelGraph) -> Nodes:
+        """`encode`, or something that the first stage can read in its place."""
+        return self.encode(inputs, graph)
+
     @abstractmethod
     def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, first: Nodes | None) -> Nodes:
         """The states after stage `k`, from 0, of the nodes that receive in `block`.
@@ -141,7 +145,7 @@ class StagedModel(Model):
 
     def run_stages(self, inputs: Any, graph: LabelGraph | SampledLabelGraph) -> Nodes:
         """The states of nodes after the last stage, and of labels as the last stage reads them."""
-        start, start_labels = nodes, labels = self.encode(inputs, graph)
+        start, start_labels = nodes, labels = self.begin(inputs, graph)
         read = labels
         for k in range(self.num_stages):
             block, read = graph.layer(k), labels
