@@ -178,3 +178,19 @@ def test_the_first_layer_computes_the_same_from_the_factors_of_its_input(backbon
 @pytest.mark.parametrize("options", [{"residual": "identity"}, {"layer_dropout": 0.2}, {"backbone": "gcnii"}], ids=str)
 def test_a_first_layer_that_reads_its_input_otherwise_gets_it_whole(options):
     assert not make(3, **options).takes_factors
+
+
+def test_every_part_is_told_whether_it_is_trained_also_one_that_wants_to_know():
+    class Curious(torch.nn.Linear):
+        told = None
+
+        def train(self, mode: bool = True):
+            self.told = mode
+            return super().train(mode)
+
+    model = make(3)
+    model.classifier = Curious(HIDDEN, 3)
+    for mode in (True, False):
+        model.train(mode)
+        assert {module.training for module in model.modules()} == {mode}
+        assert model.classifier.told is mode

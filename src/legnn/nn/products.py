@@ -9,6 +9,7 @@ from torch import Tensor
 
 from legnn.ops import add_labels_
 from legnn.ops.product import multiply, takes_few_rows
+from legnn.ops.runtime.gradients import apply_function
 from legnn.ops.runtime.padding import padded_width
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def product(x: Tensor | ProjectedNodes, weight: Tensor, add: Tensor | None = Non
     """
     if isinstance(x, ProjectedNodes):
         return x.multiply(weight, add)
-    return _Product.apply(x, weight, add)[0]
+    return apply_function(_Product, x, weight, add)[0]
 
 
 def product_and_pass(
@@ -68,7 +69,7 @@ def product_and_pass(
     if add is x:
         # x + x Wᵀ = x (1 + W)ᵀ: nothing to add to [n, out]
         weight, add = weight + torch.eye(weight.size(0), dtype=weight.dtype, device=weight.device), None
-    return _Product.apply(x, weight, add, rows)
+    return apply_function(_Product, x, weight, add, rows)
 
 
 class _Product(torch.autograd.Function):
