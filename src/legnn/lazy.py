@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 
 class _LazyModule:
@@ -39,3 +39,9 @@ def is_a(value: object, module: str, *names: str) -> bool:
     loaded = sys.modules.get(module)
     kinds = (getattr(loaded, name, None) for name in names)
     return isinstance(value, tuple(kind for kind in kinds if kind is not None))
+
+
+if TYPE_CHECKING:
+    import pandas as pandas
+else:
+    pandas = lazy_module("pandas")

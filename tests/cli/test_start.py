@@ -33,9 +33,12 @@ def in_new_process(code: str, cwd: Path, **streams) -> subprocess.CompletedProce
     return subprocess.run([sys.executable, "-c", COMMANDS + code], cwd=cwd, env=environment, timeout=120, **streams)
 
 
-def test_training_and_predicting_import_neither_pyg_nor_scikit_learn_nor_a_compiler_of_pytorch(tmp_path):
+def test_training_and_predicting_import_neither_pyg_nor_scikit_learn_nor_a_compiler_of_pytorch_and_training_no_pandas(
+    tmp_path,
+):
     code = (
         "assert command('train', 'digits', '--preset', 'simple', '--epochs', '1', '--out', 'run') == 0\n"
+        "assert not unneeded('pandas')\n"
         "assert command('predict', 'run') == 0\n"
         f"assert not unneeded({UNNEEDED!r}), unneeded({UNNEEDED!r})\n"
     )

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from legnn.errors import InputError
-from legnn.io import read_predictions, write_predictions
+from legnn.io import PredictionTable, read_predictions, write_predictions
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv"])
@@ -56,3 +58,37 @@ def test_a_table_that_holds_no_predictions_is_named(tmp_path):
         read_predictions(path)
     with pytest.raises(InputError, match="could not be read"):
         read_predictions(tmp_path / "nowhere.csv")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [3, 1, 2],
+        ["a", "ü", ""],
+        [None, "a", "b"],
+        [1.5, 2.5, 0.0],
+        [True, False, True],
+        np.arange(6)[::2],
+        np.array([0.5, 1, 2], np.float32),
+        np.array([1, 2, 3], np.int32),
+        np.array(["a", "b", "c"], object),
+        np.array(["x", "yy", ""]),
+        [],
+    ],
+    ids=str,
+)
+def test_columns_that_are_put_together_without_pandas_are_those_of_arrow(values, tmp_path):
+    write_predictions(tmp_path / "p.parquet", PredictionTable({"id": values}))
+    expected = pa.array(values.tolist() if isinstance(values, np.ndarray) and values.dtype == object else values)
+    found = pq.read_table(tmp_path / "p.parquet")["id"].combine_chunks()
+    assert found.type == expected.type
+    assert found.equals(expected)
+
+
+def test_a_table_is_the_frame_it_was_made_of_and_its_notes_are_those_of_the_frame():
+    frame = pd.DataFrame({"id": [1, 2], "prediction": ["a", "b"]})
+    frame.attrs["notes"] = ["one"]
+    assert PredictionTable.from_frame(frame).frame is frame
+    copied = PredictionTable({"id": [1, 2], "prediction": ["a", "b"]}, ("one",)).frame
+    pd.testing.assert_frame_equal(copied, frame)
+    assert copied.attrs == frame.attrs

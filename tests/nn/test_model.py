@@ -151,3 +151,46 @@ def test_the_settings_of_a_model_leave_nothing_open():
     plain = ModelSettings()
     assert all(getattr(plain, field.name) is not None for field in fields(plain))
     assert LEGNN(IN, 3, plain).num_stages == plain.layers
+
+
+@pytest.mark.parametrize("labels", USAGES)
+@pytest.mark.parametrize("backbone", ["gcn", "sage", "gat"])
+@pytest.mark.parametrize("residual", ["none", "linear"])
+def test_the_first_layer_computes_the_same_from_the_factors_of_its_input(backbone, labels, residual, monkeypatch):
+    graph, x = rich_graph(), torch.randn(15, IN)
+    model = make(3, backbone, labels, residual=residual, dropout=0.3, input_dropout=0.3).float().train()
+
+    def run(worth: float) -> list[torch.Tensor]:
+        monkeypatch.setattr("legnn.nn.model.WORTH_FACTORS", worth)
+        model.zero_grad()
+        torch.manual_seed(0)
+        logits = model(x, graph)
+        F.cross_entropy(logits, torch.arange(15) % 3).backward()
+        return [logits, *(parameter.grad for parameter in model.parameters())]
+
+    assert model.takes_factors
+    factored = run(-float("inf"))
+    monkeypatch.setattr(model.encoder, "factor", lambda *_: pytest.fail("no product of this size is worth it"))
+    for one, other in zip(factored, run(float("inf")), strict=True):
+        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("options", [{"residual": "identity"}, {"layer_dropout": 0.2}, {"backbone": "gcnii"}], ids=str)
+def test_a_first_layer_that_reads_its_input_otherwise_gets_it_whole(options):
+    assert not make(3, **options).takes_factors
+
+
+def test_every_part_is_told_whether_it_is_trained_also_one_that_wants_to_know():
+    class Curious(torch.nn.Linear):
+        told = None
+
+        def train(self, mode: bool = True):
+            self.told = mode
+            return super().train(mode)
+
+    model = make(3)
+    model.classifier = Curious(HIDDEN, 3)
+    for mode in (True, False):
+        model.train(mode)
+        assert {module.training for module in model.modules()} == {mode}
+        assert model.classifier.told is mode

@@ -13,7 +13,7 @@ from legnn import ops
 from legnn.graph import Adjacency
 from legnn.nn.features import SparseFeatures
 from legnn.ops import Scales
-from legnn.ops.propagate import reference
+from legnn.ops.propagate import numba_kernels, reference
 
 FAST_SIZES = [(1, 0, 1), (2, 5, 3), (63, 200, 60), (5, 0, 4), (20, 100, 139)]
 
@@ -165,3 +165,15 @@ def test_the_projection_of_entries(form, rows, columns, channels, density):
         fast = ops.project_entries(features.rows, features.rows.weight, fast_weight)
     assert_equal([fast], [X.double() @ weight.T], torch.float32)
     assert_equal(gradients([fast], [fast_weight]), gradients([X.double() @ weight.T], [weight]), torch.float32)
+
+
+def test_numpy_and_the_kernel_add_label_rows_to_the_same_bits(monkeypatch):
+    generator = torch.Generator().manual_seed(0)
+    x, rows = torch.randn(60, 7, generator=generator), torch.randn(5, 7, generator=generator)
+    shown, y = torch.randperm(60, generator=generator)[:20], torch.arange(20) % 5
+    by_numpy, by_kernel = x.clone(), x.clone()
+    numba_kernels.add_label_rows(by_numpy, shown, y, rows)
+    monkeypatch.setattr(numba_kernels, "FEW_NUMBERS", 0)
+    numba_kernels.add_label_rows(by_kernel, shown, y, rows)
+    assert torch.equal(by_numpy, by_kernel)
+    assert not torch.equal(by_numpy, x)

@@ -7,6 +7,7 @@ from tests.runs.test_workers import wait_until
 
 import legnn
 from legnn.errors import InputError, Interrupted
+from legnn.nn.scaling import FeatureScale
 from legnn.runs import RunFolder, seed_processes, seeds
 
 
@@ -30,6 +31,36 @@ def test_a_graph_that_cannot_be_sent_is_trained_on_here(monkeypatch, processes):
 
     monkeypatch.setattr(seed_processes.pickle, "dumps", refuse)
     assert legnn.train_seeds(small_data(), seeds=3, **EVERYTHING).seeds == [0, 1, 2]
+
+
+def test_many_epochs_start_the_other_process_before_the_first_of_them(monkeypatch):
+    begun, epochs = [], []
+    monkeypatch.setattr(seeds, "other_processes", lambda settings, graph, device, runs: 1)
+    monkeypatch.setattr(seed_processes, "carry_out", lambda *_, **__: begun.append(len(epochs)))
+    legnn.train_seeds(small_data(), seeds=3, on_epoch=epochs.append, **{**EVERYTHING, "epochs": 2000, "patience": 1})
+    assert begun == [0]
+
+
+def test_seeds_that_follow_each_other_read_the_features_once(monkeypatch):
+    read = []
+    fit = FeatureScale.fit
+    monkeypatch.setattr(FeatureScale, "fit", lambda self, *given: (read.append(self), fit(self, *given)))
+    legnn.train_seeds(small_data(), seeds=3, **EVERYTHING)
+    assert len(read) == 1
+
+
+def test_a_callback_may_train_on_another_graph(tmp_path):
+    other, found = small_data(nodes=30), []
+
+    def on_epoch(log) -> None:
+        if log.epoch == 2:
+            found.append(legnn.train(other, epochs=2, device="cpu").predictions)
+
+    legnn.train_seeds(small_data(), seeds=2, out=tmp_path / "all", on_epoch=on_epoch, **EVERYTHING)
+    expected = legnn.train(other, epochs=2, device="cpu").predictions
+    assert [one.equals(expected) for one in found] == [True, True]
+    legnn.train(small_data(), seed=1, out=tmp_path / "alone", **EVERYTHING)
+    assert_same_run(tmp_path / "all" / "seed-1", tmp_path / "alone")
 
 
 @pytest.mark.slow
@@ -68,7 +99,7 @@ def train_elsewhere(monkeypatch, outcome):
 
     def carry_out(function, next_task, jobs, *, on_outcome, on_report, should_stop):
         seed = next_task()
-        on_report(seed, ("on_stage", "preparing"))
+        on_report(seed, [("on_stage", "preparing")])
         on_outcome(seed, outcome)
 
     monkeypatch.setattr(seed_processes, "carry_out", carry_out)

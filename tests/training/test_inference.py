@@ -1,10 +1,12 @@
 """Inference: probabilities, their post-processing, and the labels that it may see."""
 
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 from tests.training.test_no_leak import folds_of, task_and_model
 
-from legnn.training import Inference, LayerWise
+from legnn.training import Inference, LayerWise, assign_folds
 from legnn.training.inference import class_and_confidence, to_probabilities, top_classes
 
 CPU = torch.device("cpu")
@@ -104,3 +106,10 @@ def test_who_asks_for_classes_never_has_the_logits_of_all_nodes(ask, monkeypatch
     )
     ask(found)
     assert 0 < max(sizes) < len(found.task.x) / 2
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.int32, np.int8, np.uint64])
+def test_folds_of_whole_numbers_are_by_the_hash_of_pandas(kind):
+    ids = np.array([0, 1, 2, 100, 127, -1, -128]).astype(kind)
+    expected = pd.util.hash_array(ids, categorize=False) % 7
+    assert assign_folds(ids, 7).tolist() == expected.tolist()

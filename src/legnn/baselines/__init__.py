@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 
-from legnn.baselines.boosted_trees import BoostedTrees
 from legnn.baselines.correct_and_smooth import CorrectAndSmooth
-from legnn.baselines.deeper_gcn import DeeperGCN
-from legnn.baselines.gaan import GaAN
-from legnn.baselines.gcn_lpa import GCNLPA
-from legnn.baselines.hetsann import HetSANN
-from legnn.baselines.hgconv import HGConv
-from legnn.baselines.jknet import JKNet
-from legnn.baselines.label_highway import LabelHighway
 from legnn.baselines.label_propagation import LabelPropagation
-from legnn.baselines.metapath_labels import MetapathLabels
-from legnn.baselines.mlp import MLP
-from legnn.baselines.pyg_gcn import PyGGCN
-from legnn.baselines.r_gsn import RGSN
-from legnn.baselines.r_hgnn import RHGNN
-from legnn.baselines.rshn import RSHN
-from legnn.baselines.sign import SIGN
-from legnn.baselines.unimp import UniMP
 from legnn.config.model import PROPAGATED, ModelSettings
 from legnn.nn import APPNP, DAGNN, LEGNN, DataShape, Model
 from legnn.training import PostProcess
 
 __all__ = ["ARCHITECTURES", "POSTPROCESS", "CorrectAndSmooth", "LabelPropagation"]
+
+Builder = Callable[[ModelSettings, DataShape], Model]
 
 
 def _legnn(settings: ModelSettings, data: DataShape) -> Model:
@@ -39,27 +26,46 @@ def _label_propagation(settings: ModelSettings, data: DataShape) -> Model:
     return LabelPropagation(settings.propagation_steps, settings.propagation_alpha)
 
 
-ARCHITECTURES: dict[str, Callable[[ModelSettings, DataShape], Model]] = {
-    "legnn": _legnn,
-    "pyg_gcn": PyGGCN,
-    "label_propagation": _label_propagation,
-    "mlp": MLP,
-    "jknet": JKNet,
-    "sign": SIGN,
-    "unimp": UniMP,
-    "deeper_gcn": DeeperGCN,
-    "gaan": GaAN,
-    "gcn_lpa": GCNLPA,
-    "label_highway": LabelHighway,
-    "boosted_trees": BoostedTrees,
-    "metapath_labels": MetapathLabels,
-    "hgconv": HGConv,
-    "hetsann": HetSANN,
-    "r_hgnn": RHGNN,
-    "r_gsn": RGSN,
-    "rshn": RSHN,
-}
-"""Builders of models by the name that `architecture` holds."""
+class _Architectures(Mapping[str, Builder]):
+    """Builders by name: functions, or classes of this package that are imported when they are asked for."""
+
+    def __init__(self, builders: Mapping[str, Builder | str]) -> None:
+        self._builders = builders
+
+    def __getitem__(self, name: str) -> Builder:
+        found = self._builders[name]
+        return getattr(import_module(f"legnn.baselines.{name}"), found) if isinstance(found, str) else found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._builders)
+
+    def __len__(self) -> int:
+        return len(self._builders)
+
+
+ARCHITECTURES: Mapping[str, Builder] = _Architectures(
+    {
+        "legnn": _legnn,
+        "pyg_gcn": "PyGGCN",
+        "label_propagation": _label_propagation,
+        "mlp": "MLP",
+        "jknet": "JKNet",
+        "sign": "SIGN",
+        "unimp": "UniMP",
+        "deeper_gcn": "DeeperGCN",
+        "gaan": "GaAN",
+        "gcn_lpa": "GCNLPA",
+        "label_highway": "LabelHighway",
+        "boosted_trees": "BoostedTrees",
+        "metapath_labels": "MetapathLabels",
+        "hgconv": "HGConv",
+        "hetsann": "HetSANN",
+        "r_hgnn": "RHGNN",
+        "r_gsn": "RGSN",
+        "rshn": "RSHN",
+    }
+)
+"""Builders of models by the name that `architecture` holds; a class stands in the module of that name."""
 
 POSTPROCESS: dict[str, Callable[[ModelSettings], PostProcess | None]] = {
     "none": lambda settings: None,

@@ -1,7 +1,6 @@
 """Checks of a graph; an error names the place in one sentence and says what would have been right."""
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor
 
@@ -9,6 +8,7 @@ from legnn.data.conversion import shape_error
 from legnn.data.raw_graph import RawGraph
 from legnn.data.splits import Split
 from legnn.errors import InputError, plural, some_of
+from legnn.lazy import pandas as pd
 
 PARTS = ("training", "validation", "test")
 
@@ -42,11 +42,13 @@ def check_nodes(graph: RawGraph) -> None:
     for field, values in (("y", graph.y), ("node_id", graph.node_id)):
         if len(values) != nodes:
             raise InputError(f"{graph.name} has {plural(nodes, 'row')} in x and {len(values):,} in {field}")
+    if graph.node_types is not None and bool((graph.y[~graph.node_types.target_mask] >= 0).any()):
+        raise InputError(f"{graph.name} has labels of other types than {graph.node_types.target!r}; take them out")
+    if _ascends(graph.node_id):
+        return
     keys = pd.DataFrame({"id": graph.node_id})
     if graph.node_types is not None:
         keys["type"] = graph.node_types.node_type.numpy()  # nodes of different types may have the same id
-        if bool((graph.y[~graph.node_types.target_mask] >= 0).any()):
-            raise InputError(f"{graph.name} has labels of other types than {graph.node_types.target!r}; take them out")
     duplicated = keys.duplicated(keep=False).to_numpy()
     if duplicated.any():
         first = int(np.argmax(duplicated))
@@ -54,6 +56,11 @@ def check_nodes(graph: RawGraph) -> None:
         raise InputError(
             f"node id {_id(graph.node_id, first)} of {graph.name} is in rows {rows[0]} and {rows[1]}; ids must differ"
         )
+
+
+def _ascends(ids: np.ndarray) -> bool:
+    """Whether ids are numbers that ascend, as rows that are numbered do: no two of them are the same."""
+    return ids.dtype.kind in "iu" and bool((ids[1:] > ids[:-1]).all())
 
 
 def check_finite(x: Tensor, name: str, ids: np.ndarray, columns: list[str] | None) -> None:

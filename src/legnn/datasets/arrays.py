@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor
 
@@ -13,6 +12,7 @@ from legnn.data.splits import MASKS
 from legnn.errors import InputError, did_you_mean, plural
 from legnn.io.columns import SPLIT_NAMES
 from legnn.lazy import is_a, lazy_module
+from legnn.lazy import pandas as pd
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -64,7 +64,7 @@ def from_arrays(
     found = edge_arrays(edges, nodes, ids=node_id, name=name)
     fields: dict[str, Any] = {"x": features, "edge_index": found.edge_index, "name": name, "num_nodes": nodes}
     fields |= {"edge_weight": found.weight, "node_id": None if node_id is None else np.asarray(node_id)}
-    if isinstance(x, pd.DataFrame):
+    if is_a(x, "pandas", "DataFrame"):
         fields["feature_names"] = [str(column) for column in x.columns]
     if y is not None:
         labels = number_labels(y)
@@ -85,7 +85,7 @@ def edge_arrays(edges: Any, nodes: int, *, ids: Any = None, name: str = "the gra
         return EdgeArrays(edges.edge_index, edges.get("edge_weight"))
     if is_sparse(edges):
         return _of_matrix(edges, nodes, name)
-    if isinstance(edges, pd.DataFrame):
+    if is_a(edges, "pandas", "DataFrame"):
         return _of_frame(edges, nodes, ids, name)
     found = np.asarray(edges)
     if found.ndim != 2 or 2 not in found.shape or found.dtype.kind not in "iuf":

@@ -14,6 +14,8 @@ from legnn.data.splits import draw_split
 SIDE, LARGEST = 8, 16
 """Pixels of a side, and the largest value of one."""
 CLASSES, NEIGHBORS, TRAIN_PER_CLASS, VAL_PER_CLASS = 10, 10, 10, 30
+ROWS = 256
+"""Rows whose distances are computed together: they stay in the processor's cache, which takes a third of the time."""
 
 
 def read_digits(split: int | None) -> RawGraph:
@@ -56,12 +58,21 @@ def nearest(x: np.ndarray, number: int) -> np.ndarray:
 
     scikit-learn's choice among equally near ones depends on the number of threads, and with it the graph.
     """
-    rows = len(x)
+    rows, place = len(x), np.arange(len(x))
     squares = (x**2).sum(1)
-    # exact, since sums of whole numbers are; by PyTorch, whose threads are needed later, not by NumPy's own
-    products = torch.mm(torch.from_numpy(x), torch.from_numpy(x.T)).numpy()
-    distances = (squares[:, None] + squares - 2 * products).astype(np.int64)
-    np.fill_diagonal(distances, distances.max() + 1)
-    # one number of distance and row: those of a row differ, and the smallest are found without sorting all
-    keys = np.partition(distances * rows + np.arange(rows), number, axis=1)[:, :number]
-    return np.sort(keys, axis=1) % rows
+    beyond = 4 * squares.max() + 1
+    found = np.empty((rows, number), np.int64)
+    # by PyTorch, whose threads are needed later, not by NumPy's own
+    points = torch.from_numpy(x)
+    for mine in np.split(place, range(ROWS, rows, ROWS)):
+        # exact, since sums of whole numbers are
+        keys = torch.mm(points[mine], points.T).numpy()
+        keys *= -2
+        keys += squares[mine, None]
+        keys += squares
+        keys[mine - mine[0], mine] = beyond
+        # one number of distance and row: those of a row differ, and the smallest are found without sorting all
+        keys *= rows
+        keys += place
+        found[mine] = np.sort(np.partition(keys, number, axis=1)[:, :number], axis=1) % rows
+    return found

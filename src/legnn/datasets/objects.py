@@ -9,7 +9,6 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 import numpy as np
-import pandas as pd
 import torch
 
 from legnn.config.data import DataSettings
@@ -19,6 +18,7 @@ from legnn.errors import InputError, plural
 from legnn.io.table_features import TableFeatures
 from legnn.io.tables import read_table_folder
 from legnn.lazy import is_a, lazy_module
+from legnn.lazy import pandas as pd
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data, Dataset, HeteroData
@@ -47,12 +47,12 @@ def is_networkx(source: object) -> bool:
 
 def is_frames(source: object) -> TypeGuard[tuple[pd.DataFrame, pd.DataFrame]]:
     """Whether `source` is two frames, of nodes and of edges."""
-    return isinstance(source, tuple) and len(source) == 2 and all(isinstance(one, pd.DataFrame) for one in source)
+    return isinstance(source, tuple) and len(source) == 2 and all(is_a(one, "pandas", "DataFrame") for one in source)
 
 
 def is_in_memory(source: object) -> bool:
     """Whether `source` is an object that holds a graph, or a part of one."""
-    is_plain = isinstance(source, tuple | np.ndarray | torch.Tensor | pd.DataFrame)
+    is_plain = isinstance(source, tuple | np.ndarray | torch.Tensor) or is_a(source, "pandas", "DataFrame")
     is_graph = is_a(source, PYG, "Data", "HeteroData", "Dataset") or is_networkx(source)
     return is_plain or is_graph or is_sparse(source)
 

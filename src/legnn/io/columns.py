@@ -1,16 +1,19 @@
 """Cells of a table: ids and classes of any type and where to find them, split names, numbers."""
 
+from __future__ import annotations
+
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from legnn.lazy import pandas as pd
+
 CANONICAL_INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"  # what str(int) writes and int64 holds: '007' and '1.0' stay text
 WHOLE_NUMBER = r"^-?(0|[1-9][0-9]{0,14})(\.0+)?$"
-MISSING_WORDS = pa.array(["na", "n/a", "nan", "null", "none", "?", "-"])
+MISSING_WORDS = ["na", "n/a", "nan", "null", "none", "?", "-"]
 """What people write where a number or a date is missing, in lower case."""
 ISO_DATE = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?$"
 SPLIT_NAMES = {"train": 0, "val": 1, "valid": 1, "validation": 1, "test": 2}
@@ -179,7 +182,7 @@ def _is_text(kind: pa.DataType) -> bool:
 def _written(values: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """Returns the cells without spaces around them, and which are filled, both `[M]`."""
     text = pc.utf8_trim_whitespace(values.cast(pa.string())).fill_null("")
-    is_missing = pc.or_(pc.equal(text, ""), pc.is_in(pc.utf8_lower(text), value_set=MISSING_WORDS))
+    is_missing = pc.or_(pc.equal(text, ""), pc.is_in(pc.utf8_lower(text), value_set=pa.array(MISSING_WORDS)))
     return text.to_numpy(zero_copy_only=False), ~is_missing.to_numpy(zero_copy_only=False)
 
 

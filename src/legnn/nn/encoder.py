@@ -12,6 +12,7 @@ from legnn.errors import InputError
 from legnn.graph import LabelGraph, SampledLabelGraph
 from legnn.nn.features import Features, project
 from legnn.nn.layer import column, glorot, typed_linear
+from legnn.nn.products import ProjectedNodes
 from legnn.ops import add_labels_, class_sum, drop
 from legnn.ops.product import FEW_ROWS
 from legnn.ops.runtime.padding import pad_columns
@@ -115,13 +116,7 @@ class Encoder(nn.Module):
                 self.label_embedding(x, graph)[:, : self.channels].to(x.dtype) if self.labels == "enhanced" else None
             ),
         )
-        at_input: Tensor | None = None
-        if self.labels == "concat":
-            at_input = self.label_rows
-        elif self.labels == "addition":
-            at_input = self.project(self.label_rows)
-        elif self.label_at_input:
-            at_input = labels
+        at_input = self._at_input(labels)
         if at_input is not None:
             nodes = add_labels_(graph.at_input, nodes, pad_columns(at_input.to(nodes.dtype), nodes.size(1)))
         return nodes, labels
@@ -140,3 +135,20 @@ class Encoder(nn.Module):
             return labels()
 
         return run_beside(graph.y, nodes, edges_and_labels)
+
+    def factor(self, x: Tensor, graph: LabelGraph) -> tuple[ProjectedNodes, Tensor | None]:
+        """`forward` with `H_N⁰` as its factors, for dense features."""
+        dropped = drop(x, self.input_dropout, training=self.training)
+        labels = self.label_embedding(x, graph).to(x.dtype) if self.labels == "enhanced" else None
+        at_input = self._at_input(labels)
+        return ProjectedNodes(
+            dropped, self.project.weight, None if at_input is None else at_input.to(x.dtype), graph.at_input
+        ), labels
+
+    def _at_input(self, labels: Tensor | None) -> Tensor | None:
+        """What nodes that show a label have added, `[C, D]`; None for nothing."""
+        if self.labels == "concat":
+            return self.label_rows
+        if self.labels == "addition":
+            return self.project(self.label_rows)
+        return labels if self.label_at_input else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from torch import Tensor, nn
 
@@ -19,6 +19,10 @@ from legnn.nn.features import Features
 from legnn.nn.initialization import initialize_as_published
 from legnn.nn.layer import Linear, to_logits
 from legnn.ops import drop
+
+WORTH_FACTORS = 10**8
+"""Multiplications that the first layer saves if `H_N⁰` is not computed; with fewer, products are not what takes time.
+On a GPU they are not, either."""
 
 
 class Representations(NamedTuple):
@@ -73,6 +77,13 @@ class LEGNN(FeatureModel):
             for k in range(settings.layers)
         )
         self.reads_first = any(getattr(block.layer, "reads_first", False) for block in self.layers)
+        first = self.layers[0]
+        self.takes_factors = (
+            getattr(first.layer, "reads_by_products", False)
+            and settings.residual in ("linear", "none")
+            and settings.layer_dropout == 0
+            and not self.reads_first
+        )
         self.takes_padding = all(getattr(block.layer, "takes_padding", False) for block in self.layers)
         self.dropout = settings.dropout
         self.classifier = Linear(settings.hidden, num_classes)
@@ -93,6 +104,17 @@ class LEGNN(FeatureModel):
         if not self.reads_first:
             return nodes, labels
         return nodes.relu(), None if labels is None else labels.relu()
+
+    def begin(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> tuple[Tensor, Tensor | None]:
+        """`encode`; where the first layer has less work with its factors, they stand for `H_N⁰`."""
+        if not isinstance(x, Tensor) or x.is_cuda or not isinstance(graph, LabelGraph) or not self.takes_factors:
+            return self.encode(x, graph)
+        # a step from F to D channels and one from D to D, or one from F to D
+        saved = x.size(0) * self.channels * (self.channels - x.size(1)) - self.channels**2 * x.size(1)
+        if saved < WORTH_FACTORS:
+            return self.encode(x, graph)
+        nodes, labels = self.encoder.factor(x, graph)
+        return cast(Tensor, nodes), labels
 
     def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, first: Nodes | None) -> Nodes:
         """`H_N^{k+1}` and `H_L^{k+1}` from `H_N^k` and `H_L^k`; the last layer gives no labels."""

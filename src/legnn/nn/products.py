@@ -2,24 +2,58 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from legnn.ops import add_labels_
 from legnn.ops.product import multiply, takes_few_rows
+from legnn.ops.runtime.gradients import apply_function
 from legnn.ops.runtime.padding import padded_width
+
+if TYPE_CHECKING:
+    from legnn.ops.csr.label_edges import LabelEdges
 
 PARTS, MANY_ROWS = 64, 512
 """In TF32 a GPU sums over very many rows faster in parts: 64 of them, if each has so many rows."""
 
 
-def product(x: Tensor, weight: Tensor, add: Tensor | None = None) -> Tensor:
+class ProjectedNodes(NamedTuple):
+    """`H = X Pᵀ + Y L` `[M, D]`, which is not computed: `H Wᵀ = X (W P)ᵀ + Y (L Wᵀ)`.
+
+    With fewer features than channels that is less work, forward and backward. Only products read it.
+    """
+
+    x: Tensor
+    """`X` `[M, F]`."""
+    weight: Tensor
+    """`P` `[D, F]`."""
+    labels: Tensor | None = None
+    """`L` `[C, D]`."""
+    edges: LabelEdges | None = None
+    """`Y`."""
+
+    def size(self, axis: int) -> int:
+        """`M` or `D`."""
+        return self.x.size(0) if axis == 0 else self.weight.size(0)
+
+    def multiply(self, weight: Tensor, add: Tensor | None) -> Tensor:
+        """`H Wᵀ`, or `add + H Wᵀ`, `[M, out]`."""
+        out = product(self.x, weight @ self.weight, add)
+        if self.labels is None or self.edges is None:
+            return out
+        return add_labels_(self.edges, out, product(self.labels, weight))
+
+
+def product(x: Tensor | ProjectedNodes, weight: Tensor, add: Tensor | None = None) -> Tensor:
     """`x Wᵀ`, or `add + x Wᵀ`, in the precision of `x`, with `padded_width(out)` columns.
 
     Shapes: `x` `[n, in]` or wider, `weight` `[out, in]`, `add` as the result.
     """
-    return _Product.apply(x, weight, add)[0]
+    if isinstance(x, ProjectedNodes):
+        return x.multiply(weight, add)
+    return apply_function(_Product, x, weight, add)[0]
 
 
 def product_and_pass(
@@ -30,10 +64,12 @@ def product_and_pass(
     The product that computes the gradient of this one accumulates into the gradient of that product, which saves two
     passes over `[n, in]`. The gradient is changed in place: the returned `x` must have no other reader.
     """
+    if isinstance(x, ProjectedNodes):
+        return x.multiply(weight, add), x
     if add is x:
         # x + x Wᵀ = x (1 + W)ᵀ: nothing to add to [n, out]
         weight, add = weight + torch.eye(weight.size(0), dtype=weight.dtype, device=weight.device), None
-    return _Product.apply(x, weight, add, rows)
+    return apply_function(_Product, x, weight, add, rows)
 
 
 class _Product(torch.autograd.Function):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor
 
@@ -14,6 +13,7 @@ from legnn.data import GraphData
 from legnn.errors import InputError, plural, some_of
 from legnn.io import TableFeatures
 from legnn.io.prepared import check_columns
+from legnn.lazy import pandas as pd
 from legnn.runs.data_card import DataCard
 
 

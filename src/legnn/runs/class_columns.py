@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from torch import Tensor
 
 from legnn.data import GraphData
 from legnn.errors import InputError
+from legnn.lazy import pandas as pd
 
 
 def check_columns(top: int | None, probabilities: bool) -> bool:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
@@ -19,6 +18,7 @@ from legnn.datasets import Source
 from legnn.errors import InputError, Interrupted, plural, some_of
 from legnn.files import atomic_write, empty_folder, write_text
 from legnn.io.table_files import read_table
+from legnn.lazy import pandas as pd
 from legnn.locks import LOCK, hold_folder
 from legnn.runs.build import check_settings
 from legnn.runs.data_card import DataCard

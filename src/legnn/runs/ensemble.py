@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-import pandas as pd
 from torch import Tensor
 
 from legnn.data import GraphData
@@ -25,6 +24,7 @@ from legnn.datasets import Source
 from legnn.errors import InputError, plural
 from legnn.files import write_text
 from legnn.io import read_predictions, write_predictions
+from legnn.lazy import pandas as pd
 from legnn.runs.class_columns import check_columns
 from legnn.runs.data_card import DataCard
 from legnn.runs.digests import check_digest, write_digests
@@ -129,7 +129,7 @@ class Ensemble:
             return top_predictions(graph, top_classes(p, top))
         if probabilities:
             return all_predictions(graph, p)
-        return predictions_table(graph, class_and_confidence(p))
+        return predictions_table(graph, class_and_confidence(p)).frame
 
     def predict_proba(self, data: Source | None = None, *, device: str = "auto") -> pd.DataFrame:
         """Returns the probability of every class, a column each, by node id; arguments as in `Run.predict`."""

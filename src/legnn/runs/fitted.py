@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import torch
 from safetensors.torch import load as load_safetensors
 from safetensors.torch import save as save_safetensors
@@ -18,6 +17,7 @@ from torch import Tensor
 
 from legnn.data import GraphData
 from legnn.datasets.arrays import EdgeArrays
+from legnn.io import PredictionTable
 from legnn.lazy import lazy_module
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.runs.build import make_model
@@ -134,4 +134,4 @@ def _restore(settings: Any, card: Any, result: Any, weights: bytes) -> Run:
     model = make_model(settings, card, tensors.get("encoder.label_embedding.given"))
     model.load_state_dict(tensors)
     # the predictions of its own graph are computed when they are asked for
-    return Run(model.eval(), settings, card, pd.DataFrame(), result)
+    return Run(model.eval(), settings, card, PredictionTable({}), result)

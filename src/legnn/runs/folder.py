@@ -22,14 +22,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from torch import Tensor
 
 from legnn.config import ResolvedSettings
 from legnn.data.raw_graph import TableTransform
 from legnn.errors import InputError, first_line
 from legnn.files import digest_bytes, empty_folder, is_partial, naming, remove_partial, write_text
-from legnn.io import TableFeatures, read_predictions, write_predictions
+from legnn.io import PredictionTable, TableFeatures, read_predictions, write_predictions
+from legnn.lazy import pandas as pd
 from legnn.locks import LOCK
 from legnn.runs.data_card import DataCard
 from legnn.runs.digests import DIGESTS, check_digest, write_digests
@@ -207,7 +207,7 @@ class RunFolder:
             )
         write_text(self._metrics, text)
 
-    def finish(self, weights: dict[str, Tensor], predictions: pd.DataFrame, result: Result) -> None:
+    def finish(self, weights: dict[str, Tensor], predictions: PredictionTable, result: Result) -> None:
         """Write what the run came to, the result last, and remove the checkpoint."""
         save_tensors(self._weights, weights)
         write_predictions(self._predictions, predictions)

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-import pandas as pd
 from torch import Tensor
 
 from legnn.config import DataSettings, ResolvedSettings
 from legnn.data import GraphData
 from legnn.datasets import Source
 from legnn.errors import InputError, plural
-from legnn.io import TableFeatures
+from legnn.io import PredictionTable, TableFeatures
+from legnn.lazy import pandas as pd
 from legnn.nn import Model
 from legnn.ops.runtime.threads import limit_threads
 from legnn.runs.adopt import adopt_graph
@@ -48,13 +48,18 @@ class Run:
     settings: ResolvedSettings
     card: DataCard
     """The data it was trained on."""
-    predictions: pd.DataFrame
-    """id, prediction, confidence, split of every node of the labeled type; none is predicted from its own label."""
+    table: PredictionTable = field(repr=False)
+    """`predictions`, as columns."""
     result: Result
     folder: Path | None = None
     """Where it was saved, if it was."""
     graph: GraphData | None = field(default=None, repr=False)
     """Its own graph, where it is in memory."""
+
+    @property
+    def predictions(self) -> pd.DataFrame:
+        """id, prediction, confidence, split of every node of the labeled type; none is predicted from its own label."""
+        return self.table.frame
 
     def __repr__(self) -> str:
         model = self.settings.model
@@ -66,7 +71,8 @@ class Run:
     def open(cls, folder: str | Path) -> Run:
         """Returns the finished run that a folder holds."""
         found = RunFolder.open(Path(folder))
-        return cls(restore_model(found), found.settings, found.card, found.predictions(), found.result(), found.path)
+        table = PredictionTable.from_frame(found.predictions())
+        return cls(restore_model(found), found.settings, found.card, table, found.result(), found.path)
 
     def with_postprocess(self, postprocess: str, **settings: Any) -> Run:
         """Returns the run with another post-processing of its probabilities, which nothing has to be trained for.
@@ -101,7 +107,7 @@ class Run:
             return top_predictions(graph, self._infer(graph, device, lambda inference: inference.predict_top(top)))
         if probabilities:
             return all_predictions(graph, self._infer(graph, device, Inference.predict_proba))
-        return predictions_table(graph, self._infer(graph, device, Inference.predict))
+        return predictions_table(graph, self._infer(graph, device, Inference.predict)).frame
 
     def predict_proba(self, data: Source | None = None, *, device: str = "auto") -> pd.DataFrame:
         """Returns the probability of every class, a column each, by node id; arguments as in `predict`."""
@@ -214,36 +220,30 @@ def describe(what: str, card: DataCard, result: Result | None, folder: Path | No
     return "; ".join(filter(None, [*parts, "in memory" if folder is None else f"kept in {folder}"])) + "."
 
 
-def predictions_table(graph: GraphData, predicted: Tensor) -> pd.DataFrame:
-    """Returns id, prediction, confidence, split of nodes of the labeled type, from class and confidence `[M, 2]`.
-
-    `attrs["notes"]` holds what a reader should know of the graph.
-    """
+def predictions_table(graph: GraphData, predicted: Tensor) -> PredictionTable:
+    """Returns id, prediction, confidence, split of nodes of the labeled type, from class and confidence `[M, 2]`."""
     rows = _target_rows(graph)
     names = np.empty(graph.num_classes, dtype=object)
     names[:] = graph.class_names
-    table = pd.DataFrame(
-        {
-            "id": graph.node_id[rows],
-            "prediction": names[predicted[:, 0].long().numpy()[rows]].tolist(),
-            "confidence": predicted[:, 1].float().numpy()[rows],
-            "split": _split_names(graph)[rows],
-        }
-    )
-    table.attrs["notes"] = list(graph.notes)
-    return table
+    columns = {
+        "id": graph.node_id[rows],
+        "prediction": names[predicted[:, 0].long().numpy()[rows]].tolist(),
+        "confidence": predicted[:, 1].float().numpy()[rows],
+        "split": _split_names(graph)[rows],
+    }
+    return PredictionTable(columns, tuple(graph.notes))
 
 
 def all_predictions(graph: GraphData, p: Tensor) -> pd.DataFrame:
     """Returns the table of predictions with the columns of `class_columns`, from probabilities `[M, C]`."""
     more = class_columns(graph, p, _target_rows(graph))
-    return pd.concat([predictions_table(graph, class_and_confidence(p)), more], axis=1)
+    return pd.concat([predictions_table(graph, class_and_confidence(p)).frame, more], axis=1)
 
 
 def top_predictions(graph: GraphData, found: Tensor) -> pd.DataFrame:
     """Returns the table of predictions with those of `top_columns`, from the most probable classes `[M, k, 2]`."""
     more = top_columns(graph, found, _target_rows(graph))
-    return pd.concat([predictions_table(graph, found[:, 0]), more], axis=1)
+    return pd.concat([predictions_table(graph, found[:, 0]).frame, more], axis=1)
 
 
 def probabilities_table(graph: GraphData, probabilities: Tensor) -> pd.DataFrame:

@@ -6,29 +6,36 @@ import pickle
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
-from functools import partial
+from contextvars import copy_context
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from legnn.config import ResolvedSettings
 from legnn.data import GraphData
 from legnn.errors import InputError, Interrupted
 from legnn.runs.in_order import InOrder
 from legnn.runs.progress import Callbacks
+from legnn.runs.resources import select_device
 from legnn.runs.result import Result
-from legnn.runs.session import start_or_continue
+from legnn.runs.session import run_steps
 from legnn.runs.task_server import Signals
 from legnn.runs.worker_process import Failure
 from legnn.runs.workers import carry_out
 from legnn.training import EpochLog
+from legnn.training.sharing import Group, finish, joined
 
-WORTH_SECONDS = 20.0
-"""Seconds of training that are left, one run after the other, below which no process is started: each takes some to
-import PyTorch."""
+WORTH_SECONDS = 10.0
+"""Seconds of training that are left, one run after the other, below which no process is started: each takes two or
+three to import PyTorch."""
+SHORTEST_EPOCH = 0.004
+"""Seconds that an epoch takes on the smallest graph: where so many of them are worth a process, it starts at once."""
 TIMED_EPOCHS = 5
 """Epochs after which the seconds of a run are estimated; the first two, which may compile kernels, are left out."""
 POLL_SECONDS = 0.1
+REPORT_SECONDS = 0.25
+"""How long epochs of another process wait to be reported together: each report takes time of the run that is trained
+here."""
 
 
 class Stopped(NamedTuple):
@@ -40,21 +47,67 @@ class Stopped(NamedTuple):
 Outcome = Result | InputError | Stopped
 
 
-def train_seed(seed: int, signals: Signals, *, graph: bytes, settings: ResolvedSettings, out: Path | None) -> Outcome:
-    """Trains one seed in a process that serves many; the graph is pickled once for all of them."""
-    callbacks = Callbacks(
-        on_epoch=lambda log: signals.report(("on_epoch", log)),
-        should_stop=signals.should_stop,
-        on_stage=lambda title: signals.report(("on_stage", title)),
-    )
+def train_seed(seed: int, signals: Signals, *, runs: bytes) -> Outcome:
+    """Trains one seed in a process that serves many; `runs` is a `SameRuns`, pickled once for all of them."""
     if signals.should_stop():
         return Stopped(None)
+    reports = _Reports(signals)
+    callbacks = Callbacks(
+        on_epoch=partial(reports.add, "on_epoch"),
+        should_stop=signals.should_stop,
+        on_stage=partial(reports.add, "on_stage"),
+    )
     try:
-        return start_or_continue(_unpickled(graph), settings.override(seed=seed), seed_folder(out, seed), callbacks)
+        return _unpickled(runs).train(seed, callbacks)
     except Interrupted as stop:
         return Stopped(stop.epoch)
     except InputError as error:
         return error
+    finally:
+        reports.send()
+
+
+class _Reports:
+    """What a run reports, sent several at a time."""
+
+    def __init__(self, signals: Signals) -> None:
+        self._signals = signals
+        self._waiting: list[tuple[str, Any]] = []
+        self._sent = time.monotonic()
+
+    def add(self, name: str, value: Any) -> None:
+        self._waiting.append((name, value))
+        if time.monotonic() - self._sent >= REPORT_SECONDS:
+            self.send()
+
+    def send(self) -> None:
+        self._sent = time.monotonic()
+        if self._waiting:
+            self._signals.report(self._waiting)
+        self._waiting = []
+
+
+class SameRuns:
+    """Runs on one graph that differ in the seed alone, one after the other: they share what depends on no seed."""
+
+    def __init__(self, graph: GraphData, settings: ResolvedSettings, out: Path | None) -> None:
+        self.graph, self.settings, self.out = graph, settings, out
+        self._group: Group | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # what the runs of a process share stays there
+        return SameRuns, (self.graph, self.settings, self.out)
+
+    def train(self, seed: int, callbacks: Callbacks) -> Result:
+        """Trains one of them, or goes on with it."""
+        steps = run_steps(self.graph, self.settings.override(seed=seed), seed_folder(self.out, seed), callbacks)
+        device = select_device(self.settings.train.device)
+        # mini-batches are drawn in threads of their own, which do not have the generators of a group
+        if isinstance(self.settings.train.batch, int) or device.type != "cpu":
+            return finish(steps)
+        self._group = self._group or Group(device)
+        with joined(self._group):
+            return finish(steps)
 
 
 def seed_folder(out: Path | None, seed: int) -> Path | None:
@@ -62,23 +115,19 @@ def seed_folder(out: Path | None, seed: int) -> Path | None:
     return None if out is None else out / f"seed-{seed}"
 
 
-_graphs: dict[bytes, GraphData] = {}
-
-
-def _unpickled(graph: bytes) -> GraphData:
-    """The graph of all tasks of this process, with what is cached in it."""
-    if graph not in _graphs:
-        _graphs[graph] = pickle.loads(graph)
-    return _graphs[graph]
+@lru_cache(1)
+def _unpickled(runs: bytes) -> SameRuns:
+    """Those of all tasks of this process, with what they share."""
+    return pickle.loads(runs)
 
 
 class SeedProcesses:
     """Trains the seeds of `runs` here, one after the other, and in `processes` others if that is worth their start."""
 
-    def __init__(
-        self, graph: GraphData, settings: ResolvedSettings, out: Path | None, runs: InOrder, processes: int
-    ) -> None:
-        self.graph, self.settings, self.out, self.runs, self.processes = graph, settings, out, runs, processes
+    def __init__(self, same: SameRuns, runs: InOrder, processes: int) -> None:
+        self.same, self.runs, self.processes = same, runs, processes
+        # callbacks are the caller's, who may train something else in them that shares nothing with these runs
+        self._outside = copy_context()
         self._waiting = deque(runs.seeds)
         self._failed: deque[int] = deque()
         """Seeds whose process was ended: they are trained here, where the reason is then known."""
@@ -86,14 +135,16 @@ class SeedProcesses:
         self._error: BaseException | None = None
         self._times: list[float] = []
 
-    def train(self, start: Callable[[int, Callbacks], Result]) -> None:
-        """Trains all of them; `start` trains one here."""
+    def train(self) -> None:
+        """Trains all of them."""
         try:
             while True:
                 while not self.runs.is_stopping and (seed := self._next_here()) is not None:
                     self.runs.pass_on()
+                    epochs = self.same.settings.train.epochs
+                    self._begin_others((1 + len(self._waiting)) * epochs * SHORTEST_EPOCH)
                     try:
-                        self.runs.end(seed, start(seed, self._callbacks(seed)))
+                        self.runs.end(seed, self.same.train(seed, self._callbacks(seed)))
                     except Interrupted as stop:
                         # perhaps because another process found an error, which says more
                         self.runs.fail(seed, stop)
@@ -126,54 +177,54 @@ class SeedProcesses:
 
         def after_epoch(log: EpochLog) -> None:
             self.runs.report(seed, "on_epoch", log)
-            self.runs.pass_on()
-            self._begin_others(log)
+            self._outside.run(self.runs.pass_on)
+            self._times.append(time.monotonic())
+            if len(self._times) >= TIMED_EPOCHS:
+                epoch = (self._times[-1] - self._times[1]) / (len(self._times) - 2)
+                self._begin_others((log.epochs - log.epoch + len(self._waiting) * log.epochs) * epoch)
 
         def on_stage(title: str) -> None:
             self.runs.report(seed, "on_stage", title)
-            self.runs.pass_on()
+            self._outside.run(self.runs.pass_on)
 
-        return Callbacks(after_epoch, self.runs.should_stop, on_stage=on_stage)
+        return Callbacks(after_epoch, partial(self._outside.run, self.runs.should_stop), on_stage=on_stage)
 
-    def _begin_others(self, log: EpochLog) -> None:
-        """Starts other processes if what is left would take long."""
-        self._times.append(time.monotonic())
-        is_late = self._others is not None or not self._waiting or not self.processes
-        if is_late or len(self._times) < TIMED_EPOCHS:
-            return
-        epoch = (self._times[-1] - self._times[1]) / (len(self._times) - 2)
-        left = (log.epochs - log.epoch + len(self._waiting) * log.epochs) * epoch
-        if left < WORTH_SECONDS:
+    def _begin_others(self, left: float) -> None:
+        """Starts other processes, once, if what is `left` takes long enough, in seconds."""
+        if self._others is not None or not self._waiting or not self.processes or left < WORTH_SECONDS:
             return
         try:
-            graph = pickle.dumps(self.graph)
+            runs = pickle.dumps(self.same)
         except (pickle.PicklingError, TypeError, AttributeError):
             # it refers to something of the caller's that no other process can have
             self.processes = 0
         else:
-            self._others = threading.Thread(target=self._train_elsewhere, args=(graph,), daemon=True)
+            self._others = threading.Thread(target=self._train_elsewhere, args=(runs,), daemon=True)
             self._others.start()
 
-    def _train_elsewhere(self, graph: bytes) -> None:
-        function = partial(train_seed, graph=graph, settings=self.settings, out=self.out)
+    def _train_elsewhere(self, runs: bytes) -> None:
         try:
             carry_out(
-                function,
+                partial(train_seed, runs=runs),
                 self._next,
                 min(self.processes, len(self._waiting)),
                 on_outcome=self._note,
-                on_report=lambda seed, said: self.runs.report(seed, *said),
+                on_report=self._report,
                 should_stop=lambda: self.runs.is_stopping,
             )
         except BaseException as error:
             self._error = error
             self.runs.stop()
 
+    def _report(self, seed: int, reports: list[tuple[str, Any]]) -> None:
+        for name, value in reports:
+            self.runs.report(seed, name, value)
+
     def _note(self, seed: int, outcome: Outcome | Failure) -> None:
         if isinstance(outcome, Failure):
             self._failed.append(seed)
         elif isinstance(outcome, Stopped):
-            self.runs.fail(seed, Interrupted(outcome.epoch, seed_folder(self.out, seed)))
+            self.runs.fail(seed, Interrupted(outcome.epoch, seed_folder(self.same.out, seed)))
         elif isinstance(outcome, InputError):
             self.runs.fail(seed, outcome)
         else:

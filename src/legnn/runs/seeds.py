@@ -23,11 +23,11 @@ from legnn.runs.in_order import InOrder
 from legnn.runs.progress import Callbacks, follow
 from legnn.runs.resources import other_processes, runs_at_once, select_device
 from legnn.runs.result import Result, Summary, summarize
-from legnn.runs.seed_processes import SeedProcesses, seed_folder
+from legnn.runs.seed_processes import SameRuns, SeedProcesses, seed_folder
 from legnn.runs.seed_turns import train_in_turns
 from legnn.runs.session import resolve_for, run_steps
 from legnn.training import EpochLog, under_torchrun
-from legnn.training.sharing import Steps, finish
+from legnn.training.sharing import Steps
 from legnn.typed_json import read_json, to_json, write_json
 
 SEEDS, SETTINGS, SUMMARY = "seeds.json", "settings.yaml", "summary.json"
@@ -160,9 +160,7 @@ def _train_each(
             train_in_turns(start, runs, at_once, device=device)
         else:
             processes = other_processes(settings, graph, device, left)
-            SeedProcesses(graph, settings, out, runs, processes).train(
-                lambda seed, callbacks: finish(start(seed, callbacks))
-            )
+            SeedProcesses(SameRuns(graph, settings, out), runs, processes).train()
         results = runs.results()
     except Interrupted as stop:
         # what continues later is all of them, not this one seed

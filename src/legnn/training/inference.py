@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor
 
+from legnn.lazy import pandas as pd
 from legnn.training.protocols import PostProcess, Predictor
 from legnn.training.task import Task
 
@@ -64,7 +64,16 @@ def assign_folds(node_id: np.ndarray, folds: int) -> Tensor:
     Not from its position, so that the order of a table does not matter and a node keeps its fold in a graph that grows;
     and not stratified: a fold that depended on a node's label would let the label reach its prediction.
     """
-    return torch.from_numpy((pd.util.hash_array(node_id, categorize=False) % folds).astype(np.int64))
+    hashed = _hash_integers(node_id) if node_id.dtype.kind in "iu" else pd.util.hash_array(node_id, categorize=False)
+    return torch.from_numpy((hashed % folds).astype(np.int64))
+
+
+def _hash_integers(values: np.ndarray) -> np.ndarray:
+    """`pd.util.hash_array` of integers, the finalizer of SplitMix64, without importing pandas."""
+    words = values.view(f"u{values.itemsize}").astype(np.uint64)
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))
 
 
 Folds = list[tuple[Tensor, Tensor]]

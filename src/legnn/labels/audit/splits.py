@@ -117,7 +117,7 @@ def check_predictions(subject: Subject, *, is_given: bool) -> Finding:
     if is_given or not subject.fits:
         return not_applicable(check, tried, "the data are not those that the stored predictions are of")
     graph, stored = subject.graph, subject.run.predictions
-    now = predictions_table(graph, class_and_confidence(subject.probabilities()))
+    now = predictions_table(graph, class_and_confidence(subject.probabilities())).frame
     if len(now) != len(stored) or not np.array_equal(now["id"].astype(str), stored["id"].astype(str)):
         return conclude(check, tried, len(stored), leaks=["the stored predictions are of other nodes"], clean="")
     differs = (now["prediction"].astype(str) != stored["prediction"].astype(str)).to_numpy()

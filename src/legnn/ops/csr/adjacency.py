@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 import torch
 from torch import Tensor
 
-from legnn.ops.csr.build import CSR, coo_to_csr
+from legnn.ops.csr.build import CSR, SMALL, coo_to_csr
 from legnn.ops.csr.row_chunks import LONG_ROW, LONG_SAMPLED_ROW, RowChunks
 
 T = TypeVar("T", bound=Any)
@@ -115,7 +115,9 @@ class Adjacency:
     def transposition(self) -> Transposition:
         """`Aᵀ`, along which gradients are passed back; `A` itself if it is symmetric."""
         on_cpu = self.col.device.type == "cpu"
-        transposed, place = self._transpose_by_counting() if on_cpu else self.transpose_by_sorting()
+        # of a small graph sorting takes milliseconds, once, where compiling the kernels takes half a second
+        counts = on_cpu and (self.is_sample or self.num_edges >= SMALL)
+        transposed, place = self.transpose_by_counting() if counts else self.transpose_by_sorting()
         return Transposition(self if self.may_be_symmetric and self._equals(transposed) else transposed, place)
 
     def transpose_by_sorting(self) -> tuple[Adjacency, Tensor]:
@@ -127,7 +129,8 @@ class Adjacency:
         transposed = kind.from_sorted(col, self.row[order], weight, self.num_cols, self.num_rows)
         return transposed, inverse_permutation(_narrow(order, self.num_edges))
 
-    def _transpose_by_counting(self) -> tuple[Adjacency, Tensor]:
+    def transpose_by_counting(self) -> tuple[Adjacency, Tensor]:
+        """Returns the same, on a CPU."""
         # not every command needs numba, which takes a moment to import
         from legnn.ops.csr.transpose import transpose_csr
 
@@ -135,6 +138,11 @@ class Adjacency:
         weight = None if self.weight is None else torch.empty_like(self.weight).index_copy(0, place.long(), self.weight)
         rowptr, row = _narrow(rowptr, self.num_edges), _narrow(row, self.num_rows)
         return Adjacency(rowptr, row, weight, self.num_rows), _narrow(place, self.num_edges)
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether it is one of many that steps read once."""
+        return False
 
     @property
     def may_be_symmetric(self) -> bool:
@@ -214,6 +222,11 @@ class SampledAdjacency(Adjacency):
     """The largest number of edges in a row; None if all edges of the rows are here."""
     edge: Tensor | None = None
     """`[edges]` the position of each edge in the whole adjacency; None if not requested."""
+
+    @property
+    def is_sample(self) -> bool:
+        """True."""
+        return True
 
     @property
     def may_be_symmetric(self) -> bool:

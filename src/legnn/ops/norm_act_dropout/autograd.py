@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from legnn.ops.norm_act_dropout.reference import Norm, apply_norm, running_statistics
+from legnn.ops.runtime.gradients import apply_function
 from legnn.ops.select import Kernels
 from legnn.ops.types import NormInputs, RealRows
 
@@ -29,7 +30,7 @@ def apply_norm_act_dropout(
     if norm is not None:
         # PyTorch's layer norm is one good kernel already
         x = apply_norm(norm, x)
-    return ActDropout.apply(x, dropout, seed, kernels)
+    return apply_function(ActDropout, x, dropout, seed, kernels)
 
 
 class Dropout(torch.autograd.Function):

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from legnn.ops import select
 from legnn.ops.propagate import autograd, reference
+from legnn.ops.runtime.gradients import apply_function
 from legnn.ops.types import LabelGraphLike, Scales
 
 if TYPE_CHECKING:
@@ -28,8 +29,15 @@ def propagate_messages(
     kernels = select.kernels_for(x)
     if kernels is None:
         return reference.propagate_messages(graph, x, labels, add, scales, update_labels=update_labels)
-    return autograd.PropagateMessages.apply(
-        x.contiguous(), autograd.contiguous(labels), autograd.contiguous(add), graph, scales, update_labels, kernels
+    return apply_function(
+        autograd.PropagateMessages,
+        x.contiguous(),
+        autograd.contiguous(labels),
+        autograd.contiguous(add),
+        graph,
+        scales,
+        update_labels,
+        kernels,
     )
 
 
@@ -54,7 +62,7 @@ def add_labels_(edges: LabelEdges, x: Tensor, labels: Tensor) -> Tensor:
     kernels = select.kernels_for(x)
     if kernels is None:
         return reference.add_labels_(edges, x, labels)
-    return autograd.AddLabels.apply(x, labels.contiguous(), edges, kernels)
+    return apply_function(autograd.AddLabels, x, labels.contiguous(), edges, kernels)
 
 
 def project_entries(rows: Adjacency, values: Tensor, weight: Tensor) -> Tensor:
@@ -62,4 +70,4 @@ def project_entries(rows: Adjacency, values: Tensor, weight: Tensor) -> Tensor:
     kernels = select.kernels_for(weight)
     if kernels is None:
         return reference.project_entries(rows, values, weight)
-    return autograd.ProjectEntries.apply(weight, rows, values, kernels)
+    return apply_function(autograd.ProjectEntries, weight, rows, values, kernels)

@@ -16,7 +16,11 @@ NO_MATRIX = np.empty((0, 0), np.float32)
 
 def as_array(x: Tensor | None, missing: np.ndarray = NO_VECTOR) -> np.ndarray:
     """`x` as a contiguous float32 array, `missing` for None."""
-    return missing if x is None else x.detach().float().contiguous().numpy()
+    if x is None:
+        return missing
+    # the usual case, in half of the time
+    is_plain = x.dtype is torch.float32 and x.is_contiguous()
+    return x.detach().numpy() if is_plain else x.detach().float().contiguous().numpy()
 
 
 def empty_padded(rows: int, width: int, columns: int) -> Tensor:
