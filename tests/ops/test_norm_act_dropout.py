@@ -101,6 +101,12 @@ def test_norm_act_dropout(form, nodes, channels, zeros, kind, dtype):
     assert_equal([fast[:, :channels]], [plain], dtype)
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_norm_act_dropout_of_a_large_matrix(form, monkeypatch):
+    monkeypatch.setattr("legnn.ops.norm_act_dropout.triton_kernels.LARGE", 1000)
+    test_norm_act_dropout(form, 1100, 7, 0, "batch", torch.float32)
+
+
 @pytest.mark.parametrize("form", FORMS[1:])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("dropout", [0.0, 0.4])

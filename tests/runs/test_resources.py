@@ -59,16 +59,17 @@ def ampere(monkeypatch):
 
 @pytest.mark.parametrize("as_train", [False, True])
 @pytest.mark.parametrize("labels", ["vanilla", "concat", "addition", "enhanced"])
-def test_auto_is_bf16_on_a_gpu_and_says_so(ampere, labels, as_train):
-    settings, note = choose_precision(resolved(backbone="gcn", labels=labels, as_train=as_train)[0], ampere)
+@pytest.mark.parametrize("backbone", ["gcn", "gat"])
+def test_auto_is_bf16_on_a_gpu_and_says_so(ampere, backbone, labels, as_train):
+    settings, note = choose_precision(resolved(backbone=backbone, labels=labels, as_train=as_train)[0], ampere)
     assert settings.train.precision == "bf16"
     assert note.startswith("precision bf16 (auto)")
 
 
-def test_auto_stays_where_bf16_is_slow_or_was_not_compared(ampere, monkeypatch):
+def test_auto_stays_where_bf16_is_slow_or_not_known_to_be_as_accurate(ampere, monkeypatch):
     auto = resolved(backbone="gcn")[0]
     assert choose_precision(auto, CPU) == (auto, None)
-    other = resolved(backbone="gat")[0]
+    other = resolved(backbone="sage")[0]
     assert choose_precision(other, ampere) == (other, None)
     model = resolved(architecture="jknet")[0]
     assert choose_precision(model, ampere) == (model, None)

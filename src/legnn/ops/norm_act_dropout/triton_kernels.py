@@ -16,11 +16,15 @@ BLOCK = 128
 """Columns of a tile."""
 TILE = 8
 """Rows of a tile in the passes over whole matrices."""
-ROWS_OF_PROGRAM = 64
-"""Rows over which one program takes column sums; a fixed number, so that the sums do not depend on the device, nor on
-how many rows are padding. As few as keep a GPU busy on a small graph."""
+FEW_ROWS, MANY_ROWS, LARGE = 64, 512, 2**15
+"""Rows over which one program takes column sums: few keep a GPU busy on a small graph, many are faster from `LARGE` rows
+on. Fixed numbers, so that the sums do not depend on the device."""
 MERGED, MERGED_COLUMNS = 512, 16
 """Programs whose sums are added up at once, and columns of it in one program."""
+
+
+def _rows_of_program(size: int) -> int:
+    return FEW_ROWS if size < LARGE else MANY_ROWS
 
 
 @triton.jit
@@ -216,12 +220,13 @@ def batch_norm_statistics(x: Tensor, norm: nn.BatchNorm1d, rows: RealRows | None
     """See `NormActDropoutKernels`."""
     running_mean, running_var, momentum = running_statistics(norm)
     size, columns = x.size(0), running_mean.numel()
-    programs, blocks = triton.cdiv(size, ROWS_OF_PROGRAM), triton.cdiv(columns, BLOCK)
+    each = _rows_of_program(size)
+    programs, blocks = triton.cdiv(size, each), triton.cdiv(columns, BLOCK)
     real, count = rows or (None, None)
     partial = torch.empty(programs, 2, columns, dtype=torch.float32, device=x.device)
     mean, inverse, scale, shift = running_mean.new_empty(4, columns)
     _statistics[(programs, blocks)](
-        x, running_mean, partial, real, size, ROWS_OF_PROGRAM,
+        x, running_mean, partial, real, size, each,
         COLUMNS=x.size(1), NORM=columns, ROWS=TILE, BLOCK=BLOCK, PADDED=rows is not None, num_warps=4,
     )  # fmt: skip
     _merge_statistics[(triton.cdiv(columns, MERGED_COLUMNS),)](
@@ -263,15 +268,14 @@ def norm_act_dropout_gradient(
     """See `NormActDropoutKernels`."""
     size, columns = x.size(0), norm.mean.numel()
     real, count = rows or (None, None)
-    programs, blocks = triton.cdiv(size, ROWS_OF_PROGRAM), triton.cdiv(columns, BLOCK)
+    each = _rows_of_program(size)
+    programs, blocks = triton.cdiv(size, each), triton.cdiv(columns, BLOCK)
     partial = torch.empty(programs, 2, columns, dtype=torch.float32, device=x.device)
     d_weight, d_bias, into = torch.empty_like(norm.mean), torch.empty_like(norm.mean), torch.empty_like(gradient)
     sizes = {"COLUMNS": x.size(1), "NORM": columns, "ROWS": TILE, "BLOCK": BLOCK, "DROP": seed is not None}
     drops = drop_threshold(dropout), 1.0 if seed is None else 1 / (1 - dropout)
     given = norm.mean, norm.inverse, norm.scale, norm.shift, seed
-    _norm_gradient_sums[(programs, blocks)](
-        gradient, x, *given, partial, size, ROWS_OF_PROGRAM, *drops, **sizes, num_warps=4
-    )
+    _norm_gradient_sums[(programs, blocks)](gradient, x, *given, partial, size, each, *drops, **sizes, num_warps=4)
     _merge_sums[(triton.cdiv(columns, MERGED_COLUMNS),)](
         partial, d_bias, d_weight, programs, NORM=columns, ROWS=MERGED, BLOCK=MERGED_COLUMNS, num_warps=8
     )
