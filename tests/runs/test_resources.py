@@ -1,5 +1,6 @@
 """What a run may use: `batch = auto` by memory, where the graph lies, and what is said when memory runs out."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -11,7 +12,14 @@ from legnn.config import ResolvedSettings, Settings
 from legnn.datasets import load
 from legnn.errors import InputError
 from legnn.runs import resources
-from legnn.runs.resources import Storage, choose_batch, choose_precision, choose_storage, explain_out_of_memory
+from legnn.runs.resources import (
+    Storage,
+    choose_batch,
+    choose_precision,
+    choose_storage,
+    explain_out_of_memory,
+    storage_note,
+)
 from legnn.training.memory import Size, free_bytes, in_gib, total_bytes
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
@@ -132,19 +140,25 @@ def test_on_a_cpu_the_graph_lies_in_its_memory():
 
 
 @pytest.mark.parametrize(
-    ("free", "storage"),
+    ("free", "storage", "said"),
     [
-        (1.0, lambda size: Storage(GPU, GPU)),
-        (0.5, lambda size: Storage(GPU, CPU, hot_bytes=pytest.approx(size.graph_bytes / 2 - rest(size), abs=2))),
-        (0.001, lambda size: Storage(CPU, CPU)),
+        (1.0, lambda size: Storage(GPU, GPU), None),
+        (
+            0.5,
+            lambda size: Storage(GPU, CPU, hot_bytes=pytest.approx(size.graph_bytes / 2 - rest(size), abs=2)),
+            r"Features stay in the host's memory \(.* free on cuda\), but for the .* that are read most\.",
+        ),
+        (0.001, lambda size: Storage(CPU, CPU), r"The graph stays in the host's memory \(.* free on cuda\)\."),
     ],
 )
-def test_features_are_the_first_to_stay_in_the_hosts_memory(monkeypatch, free, storage):
+def test_features_are_the_first_to_stay_in_the_hosts_memory_and_that_is_said(monkeypatch, free, storage, said):
     settings, data = resolved(batch=4)
     size = replace(resources.size_of(data, settings), features=10_000)
     monkeypatch.setattr(resources, "size_of", lambda *_: size)
     monkeypatch.setattr(resources, "free_bytes", lambda _: free * size.graph_bytes / resources.RESIDENT + 1)
     assert choose_storage(settings, data, GPU) == storage(size)
+    note = storage_note(settings, data, GPU)
+    assert note is None if said is None else re.fullmatch(said, note)
 
 
 def rest(size: Size) -> int:

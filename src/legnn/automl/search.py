@@ -20,7 +20,7 @@ from legnn.automl.space import complete, flatten, neighbors, without_idle
 from legnn.config import GraphFacts
 from legnn.errors import InputError
 from legnn.runs.task_server import Signals
-from legnn.runs.worker_process import Failure, InFlight
+from legnn.runs.worker_process import BegunTask, Failure
 from legnn.runs.workers import carry_out
 from legnn.training.sharing import finish
 
@@ -131,7 +131,7 @@ class Search:
     ) -> None:
         """Trains `jobs` candidates at a time, in as many processes or in `processes`, until the time is over."""
 
-        def poll(in_flight: list[InFlight[CandidateTask]]) -> None:
+        def poll(in_flight: list[BegunTask[CandidateTask]]) -> None:
             self.clock.save()
             rows = self._watch(in_flight)
             on_progress(rows)
@@ -213,7 +213,7 @@ class Search:
             self._finished[task.name] = folder.curve()
             self._predict_seconds.append(outcome.predict_seconds)
 
-    def _watch(self, in_flight: Sequence[InFlight[CandidateTask]]) -> list[Row]:
+    def _watch(self, in_flight: Sequence[BegunTask[CandidateTask]]) -> list[Row]:
         """Pauses what is hopeless, ends what is late, and returns the leaderboard so far."""
         late = max(2.0, GRACE * self.clock.budget)
         training = {one.task.name: one for one in in_flight}

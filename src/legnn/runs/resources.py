@@ -151,6 +151,18 @@ def choose_storage(settings: ResolvedSettings, graph: GraphData, device: torch.d
     return Storage(device, host, rest) if rest >= 0 else Storage(host, host)
 
 
+def storage_note(settings: ResolvedSettings, graph: GraphData, device: torch.device) -> str | None:
+    """Returns what a user should know of a graph that is not kept on the device it is trained on."""
+    storage = choose_storage(settings, graph, device)
+    if storage.features == device:
+        return None
+    what = "The graph stays" if storage.graph != device else "Features stay"
+    size = size_of(graph, settings)
+    needed = in_gib(size.graph_bytes if storage.graph != device else size.feature_bytes)
+    hot = f", but for the {in_gib(storage.hot_bytes)} that are read most" if storage.hot_bytes else ""
+    return f"{what} in the host's memory ({needed}, with {in_gib(free_bytes(device))} free on {device.type}){hot}."
+
+
 COPIES = 5
 """Of the weights, while they are trained: themselves, gradients, two moments of Adam, and the best so far."""
 

@@ -24,7 +24,7 @@ from legnn.runs.data_card import DataCard
 from legnn.runs.folder import RunFolder
 from legnn.runs.graphs import load_new, reload_graph
 from legnn.runs.progress import Callbacks, follow
-from legnn.runs.resources import choose_batch, choose_precision, select_device
+from legnn.runs.resources import choose_batch, choose_precision, select_device, storage_note
 from legnn.runs.result import Result, device_name, versions
 from legnn.runs.run import Run, predictions_table, score_splits
 from legnn.training import Batching, EpochLog, FullBatch, Ranks, Trainer, agent_died, join_ranks, restart_count
@@ -111,7 +111,7 @@ def _start_steps(
     device = select_device(settings.train.device)
     settings, precision_note = choose_precision(settings, device)
     settings, batch_note = choose_batch(settings, graph, device)
-    chosen = [note for note in (batch_note, precision_note) if note is not None]
+    chosen = [note for note in (batch_note, precision_note, storage_note(settings, graph, device)) if note is not None]
     if chosen:
         graph = replace(graph, notes=[*graph.notes, *chosen])
     card = kept_by_group("card", lambda: DataCard.of(graph))

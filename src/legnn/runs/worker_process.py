@@ -53,7 +53,7 @@ def _blocked_signals() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-class InFlight(Generic[Task]):
+class BegunTask(Generic[Task]):
     """A task that was begun."""
 
     def __init__(self, worker: Worker[Task], number: int, task: Task) -> None:
@@ -98,7 +98,7 @@ class Worker(Generic[Task]):
         self.turns = turns
         self.is_reserved = False
         """Whether the task in flight is to have the process alone."""
-        self.tasks: dict[int, InFlight[Task]] = {}
+        self.tasks: dict[int, BegunTask[Task]] = {}
         """Those in flight, by number."""
         self.fatal: set[int] = set()
         """Tasks that end the process, or for which it is killed."""
@@ -114,10 +114,10 @@ class Worker(Generic[Task]):
         """Whether it can begin another task."""
         return len(self.tasks) < (1 if self.is_reserved else self.turns)
 
-    def begin(self, task: Task) -> InFlight[Task]:
+    def begin(self, task: Task) -> BegunTask[Task]:
         """Begins a task."""
         number, self._begun = self._begun, self._begun + 1
-        self.tasks[number] = InFlight(self, number, task)
+        self.tasks[number] = BegunTask(self, number, task)
         self.send(Begin(number, task))
         return self.tasks[number]
 

@@ -9,7 +9,7 @@ from multiprocessing.connection import wait
 from typing import Any, Generic, TypeVar
 
 from legnn.runs.task_server import Ended, Report, Signals
-from legnn.runs.worker_process import Failure, InFlight, Worker
+from legnn.runs.worker_process import BegunTask, Failure, Worker
 
 Task = TypeVar("Task")
 Value = TypeVar("Value")
@@ -36,7 +36,7 @@ class _Workers(Generic[Task, Value]):
         """Tasks one of which may have ended their process: each is begun again in one that no other shares."""
 
     @property
-    def in_flight(self) -> list[InFlight[Task]]:
+    def in_flight(self) -> list[BegunTask[Task]]:
         """The tasks in flight."""
         return [task for one in self.all for task in one.tasks.values()]
 
@@ -91,7 +91,7 @@ def carry_out(
     processes: int | None = None,
     on_outcome: Callable[[Task, Value | Failure], None],
     on_report: Callable[[Task, Any], None] = lambda task, value: None,
-    on_poll: Callable[[list[InFlight[Task]]], None] = lambda in_flight: None,
+    on_poll: Callable[[list[BegunTask[Task]]], None] = lambda in_flight: None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> None:
     """Carries out `jobs` tasks at a time until `next_task` returns None and none is in flight.

@@ -17,8 +17,8 @@ BLOCK = 128
 TILE = 8
 """Rows of a tile in the passes over whole matrices."""
 FEW_ROWS, MANY_ROWS, LARGE = 64, 512, 2**15
-"""Rows over which one program takes column sums: few keep a GPU busy on a small graph, many are faster from `LARGE` rows
-on. Fixed numbers, so that the sums do not depend on the device."""
+"""Rows over which one program takes column sums: few keep a GPU busy on a small graph, many are faster where there are
+`LARGE` or more. Fixed numbers, so that the sums do not depend on the device."""
 MERGED, MERGED_COLUMNS = 512, 16
 """Programs whose sums are added up at once, and columns of it in one program."""
 
