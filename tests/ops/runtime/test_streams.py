@@ -1,5 +1,8 @@
 """Small launches beside a large one: both are finished for what follows, and no bit of a run depends on it."""
 
+import gc
+import weakref
+
 import pytest
 import torch
 from tests.training.test_cuda_graph import CUDA, assert_same_end, begin, gpu, make
@@ -13,6 +16,18 @@ def test_the_large_part_is_called_first_so_that_draws_keep_their_order():
     found = run_beside(torch.zeros(1), lambda: called.append("large") or 1, lambda: called.append("small") or 2)
     assert found == (1, 2)
     assert called == ["large", "small"]
+
+
+def test_what_autograd_saves_beside_is_freed_without_a_gradient():
+    with streams._kept_for(None):
+        out = torch.ones(2, requires_grad=True).exp()
+    held = weakref.ref(out)
+    gc.disable()
+    try:
+        del out
+        assert held() is None
+    finally:
+        gc.enable()
 
 
 @gpu

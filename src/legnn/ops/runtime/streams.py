@@ -40,8 +40,8 @@ def run_beside(x: Tensor, large: Callable[[], A], small: Callable[[], B]) -> tup
     with torch.cuda.stream(side), _kept_for(side):
         second = small()
     current.wait_stream(side)
-    if torch.is_grad_enabled():
-        _keep_for(current, second)
+    # also without gradients: in a backward pass autograd uses the side stream without this order
+    _keep_for(current, second)
     return first, second
 
 
@@ -56,7 +56,8 @@ def _kept_for(side: torch.cuda.Stream) -> AbstractContextManager[object]:
 
     def keep(tensor: Tensor) -> Tensor:
         _keep_for(side, tensor)
-        return tensor
+        # of an output, the tensor itself would be a cycle with what computed it
+        return tensor.detach()
 
     return torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
 
