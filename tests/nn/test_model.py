@@ -194,3 +194,16 @@ def test_every_part_is_told_whether_it_is_trained_also_one_that_wants_to_know():
         model.train(mode)
         assert {module.training for module in model.modules()} == {mode}
         assert model.classifier.told is mode
+
+
+def test_a_model_may_set_the_mode_of_its_parts_in_a_way_of_its_own():
+    class Frozen(LEGNN):
+        def train(self, mode: bool = True):
+            super().train(mode)
+            self.layers[0].eval()
+            return self
+
+    torch.manual_seed(0)
+    model = Frozen(IN, 3, ModelSettings(hidden=HIDDEN, layers=2))
+    assert model.train() is model
+    assert (model.training, model.layers[0].training, model.layers[1].training) == (True, False, True)

@@ -50,7 +50,8 @@ class Model(nn.Module, ABC):
     def train(self, mode: bool = True) -> Self:
         """Sets the mode of all parts, twice an epoch: PyTorch's own way takes four times as long."""
         for module in self.modules():
-            if type(module).train in (nn.Module.train, Model.train):
+            # a model with a way of its own comes here from there
+            if module is self or type(module).train in (nn.Module.train, Model.train):
                 module.__dict__["training"] = mode
             else:
                 module.train(mode)
