@@ -10,6 +10,7 @@ from torch import Tensor
 from legnn.nn import Model
 from legnn.training.cuda_graph import CudaGraphs, Replay
 from legnn.training.inference import Folds, predict_in_folds, to_class_and_confidence
+from legnn.training.sharing import run_stream
 from legnn.training.task import Task
 
 
@@ -30,12 +31,21 @@ class GroupPredictions:
         self._model, self._inputs, self._task = deepcopy(model).eval(), inputs, task
         self._shown, self._folds = shown, folds
         self._graphs = [task.show(nodes) for nodes in (shown, *(others for _, others in folds))]
-        self._replay = Replay(CudaGraphs(task.y.device))
+        # not the stream of one of the runs: the workspace of its products is part of what was captured on it, and this
+        # run would launch epochs while another predicts
+        self._stream = run_stream(task.y.device)
+        with torch.cuda.stream(self._stream):
+            self._replay = Replay(CudaGraphs(task.y.device))
 
     def predict(self, model: Model) -> Tensor:
         """`[M, 2]` class and confidence by the weights of `model`, which has ended its training."""
-        self._model.load_state_dict(model.state_dict())
-        return self._replay.run(self._predict)
+        current = torch.cuda.current_stream(self._stream.device)
+        self._stream.wait_stream(current)
+        with torch.cuda.stream(self._stream):
+            self._model.load_state_dict(model.state_dict())
+            found = self._replay.run(self._predict)
+        current.wait_stream(self._stream)
+        return found
 
     @torch.no_grad()
     def _predict(self) -> Tensor:
