@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from tests.training.test_cuda_graph import CPU, Pretended, make
 
 from legnn.training import full_batch
-from legnn.training.in_flight import FIRST, EpochRing, InFlight
+from legnn.training.cuda_graph import WARM_UP
+from legnn.training.in_flight import FIRST, Burst, EpochRing, InFlight, Launched, Metrics
 
 
 @settings(max_examples=30, deadline=None)
@@ -71,20 +72,32 @@ def test_early_stopping_keeps_the_same_epoch_with_others_in_flight(monkeypatch, 
 
 
 @pytest.mark.parametrize("end", [2, 6, 9])
-def test_a_run_that_is_told_to_end_reads_what_is_in_flight_and_its_state_is_that_of_the_last_log(monkeypatch, end):
+def test_a_run_that_is_told_to_end_does_so_with_that_epoch_whatever_is_in_flight(monkeypatch, end):
+    plain = make(CPU, epochs=40)
+    expected, _ = train(plain, lambda log: log.epoch == end)
+    trainer, rests = pretended(monkeypatch, epochs=40), []
+    logs, _ = train(trainer, lambda log: log.epoch == end, at_rest=lambda: rests.append(trainer.epoch))
+    assert logs == expected
+    assert (trainer.epoch, trainer.stopper) == (plain.epoch, plain.stopper)
+    assert all(torch.equal(trainer.best[name], value) for name, value in plain.best.items())
+    assert (end in rests) == (end <= WARM_UP), "with others in flight its state is not that of the last epoch"
+
+
+def test_after_an_error_nothing_is_in_flight_any_more(monkeypatch):
+    launched, waited = [], []
+    add = InFlight.add
+    monkeypatch.setattr(InFlight, "add", lambda flight, burst: launched.append(burst.metrics) or add(flight, burst))
+    monkeypatch.setattr(Metrics, "wait", lambda metrics: waited.append(metrics))
     trainer = pretended(monkeypatch, epochs=40)
-    logs, _ = train(trainer, lambda log: log.epoch == end)
-    state = trainer.state()
-    assert [log.epoch for log in logs] == [*range(1, trainer.epoch + 1)]
-    assert end <= trainer.epoch < 40
-    whole = make(CPU, epochs=40)
-    expected, _ = train(whole)
-    other = make(CPU, epochs=40)
-    other.load_state(*state)
-    rest = []
-    other.fit(rest.append)
-    assert [*logs, *rest] == expected
-    assert all(torch.equal(other.best[name], value) for name, value in whole.best.items())
+
+    def fail(log):
+        if log.epoch == WARM_UP + 1:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        train(trainer, fail)
+    assert trainer.epoch > WARM_UP + 1, "others were in flight"
+    assert waited == launched
 
 
 def test_a_rest_comes_when_it_is_wanted_and_never_with_an_epoch_in_flight(monkeypatch):
@@ -98,6 +111,19 @@ def test_a_rest_comes_when_it_is_wanted_and_never_with_an_epoch_in_flight(monkey
     train(trainer, read.append, wants_rest=lambda: len(read) % 20 > 14, at_rest=at_rest)
     assert len(read) == 60
     assert any(15 <= epoch < 29 for epoch in rests), "not only at the end and while nothing is captured"
+
+
+def test_epochs_that_took_long_once_are_measured_again():
+    class Measured(Metrics):
+        def __init__(self, seconds):
+            super().__init__(torch.zeros(1))
+            self.seconds_since = lambda begin: seconds
+
+    ring, flight = EpochRing(torch.nn.Linear(2, 2), 8, 2), InFlight(CPU)
+    for number, seconds, expected in ((1, 9.0, FIRST), (4, 4.0, 1), (1, 0.005, 4)):
+        flight.add(Burst(None, [Launched(1, 0.1, 0)] * number, Measured(seconds)))
+        assert len([*flight.finished()]) == 1
+        assert flight.room(ring) == expected
 
 
 def test_without_a_ring_epochs_follow_one_another():

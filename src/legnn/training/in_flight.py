@@ -110,10 +110,14 @@ class Metrics:
         """Whether they can be read without waiting."""
         return self._event is None or self._event.query()
 
-    def read(self) -> list[list[float]]:
-        """Returns their rows, as soon as they are there."""
+    def wait(self) -> None:
+        """Waits until they are there."""
         if self._event is not None:
             self._event.synchronize()
+
+    def read(self) -> list[list[float]]:
+        """Returns their rows, as soon as they are there."""
+        self.wait()
         return self._values.tolist()
 
     def seconds_since(self, begin: torch.cuda.Event | None) -> float | None:
@@ -179,9 +183,11 @@ class InFlight:
         while self._bursts and (is_first or self._bursts[0].metrics.is_there):
             burst, is_first = self._bursts.popleft(), False
             yield burst
-            if burst.epochs[-1].row is not None and len(burst.epochs) > 1:
+            # not of the epoch that was captured, alone in the first burst: the host took most of its time
+            if burst.epochs[-1].row is not None and (len(burst.epochs) > 1 or self._epoch_seconds):
                 self._epoch_seconds = (burst.metrics.seconds_since(burst.begin) or 0.0) / len(burst.epochs)
 
     def clear(self) -> None:
-        """Forgets all of them."""
-        self._bursts.clear()
+        """Waits for all of them, and forgets them; what they read may be freed then."""
+        while self._bursts:
+            self._bursts.popleft().metrics.wait()

@@ -134,40 +134,39 @@ class Trainer:
     ) -> Steps[None]:
         """`fit`, with a pause after launches: others may launch something meanwhile.
 
-        On a GPU the next epochs may be in flight when `after_epoch` is called; if it returns True, those are the last.
+        On a GPU the next epochs may be in flight when `after_epoch` is called. Those after the last one are dropped:
+        `epoch` and `best` are as if they had never been launched; weights and optimizer are not.
 
         Args:
-            after_epoch: called with the log of every epoch, in order.
+            after_epoch: called with the log of every epoch, in order; True ends training.
             wants_rest: True keeps further epochs from being launched until none is in flight.
-            at_rest: called whenever none is, when `state` is that of the last log; True ends training.
+            at_rest: called whenever none is and none was dropped: `state` is that of the last log. True ends training.
         """
-        flight, is_ending = InFlight(self.device), self.stopper.is_over(self.epoch)
-        while True:
-            while self.epoch < self.epochs and not is_ending and (number := flight.room(self.batching.ring)):
-                if self.batching.ring is not None and wants_rest():
-                    number = 0 if flight else 1
-                if not number:
-                    break
-                flight.add(self._launch(number, flight.begin()))
-            if not flight:
-                break
-            yield
-            for burst in flight.finished():
-                best: Launched | None = None
-                for launched, numbers in burst.read():
-                    log = self._log(launched, numbers)
-                    if self.stopper.improves(log.epoch, log.val_score(self.choose_by), log.val_loss):
-                        best = launched
-                    is_ending = bool(after_epoch(log)) or is_ending
-                    if self.stopper.is_over(log.epoch):
-                        # later epochs were launched in vain
-                        flight.clear()
-                        self.epoch, is_ending = log.epoch, True
+        flight, last = InFlight(self.device), self.epoch if self.stopper.is_over(self.epoch) else None
+        try:
+            while True:
+                while self.epoch < self.epochs and last is None and (number := flight.room(self.batching.ring)):
+                    if self.batching.ring is not None and wants_rest():
+                        number = 0 if flight else 1
+                    if not number:
                         break
-                if best is not None:
-                    self.best = self._weights_after(best)
-            if not flight and at_rest():
-                break
+                    flight.add(self._launch(number, flight.begin()))
+                if not flight:
+                    break
+                yield
+                for burst in flight.finished():
+                    last = self._read(burst, after_epoch)
+                    if last is not None:
+                        flight.clear()
+                if last is not None and last < self.epoch:
+                    # later epochs were launched in vain
+                    self.epoch = last
+                    break
+                if not flight and at_rest():
+                    break
+        finally:
+            # also after an error: what an epoch in flight reads is not freed
+            flight.clear()
         self.batching.reset()
 
     def train_epoch(self) -> TrainMetrics:
@@ -189,6 +188,21 @@ class Trainer:
             ring = batching.ring
             epochs.append(Launched(self.epoch, self.schedule.current, None if ring is None else ring.last))
         return Burst(begin, epochs, Metrics(metrics[None]) if ring is None else ring.metrics())
+
+    def _read(self, burst: Burst, after_epoch: Callable[[EpochLog], bool | None]) -> int | None:
+        """Notes the epochs of a burst and the best weights; returns the epoch with which training ends, if it does."""
+        best: Launched | None = None
+        last: int | None = None
+        for launched, numbers in burst.read():
+            log = self._log(launched, numbers)
+            if self.stopper.improves(log.epoch, log.val_score(self.choose_by), log.val_loss):
+                best = launched
+            if after_epoch(log) or self.stopper.is_over(log.epoch):
+                last = log.epoch
+                break
+        if best is not None:
+            self.best = self._weights_after(best)
+        return last
 
     def _weights_after(self, launched: Launched) -> dict[str, Tensor]:
         ring = self.batching.ring

@@ -1,7 +1,7 @@
 """Several runs in one process, each bit for bit what it is alone.
 
 A small graph leaves a GPU idle between launches: captured epochs of several runs overlap, each on a stream of its own.
-The runs take turns on the host, all in one thread: each launches an epoch, and pauses until the others have launched
+The runs take turns on the host, all in one thread: each launches some epochs, and pauses until the others have launched
 theirs. So nothing that a process has once (PyTorch's generators, its allocator during a capture, filters of warnings)
 is used by two at a time.
 """
@@ -20,7 +20,7 @@ import torch
 T = TypeVar("T")
 
 Steps = Generator[None, None, T]
-"""A run that pauses after the launches of each epoch, and returns what it came to."""
+"""A run that pauses after launches of epochs, and returns what it came to."""
 
 
 def finish(steps: Steps[T]) -> T:
