@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,11 +14,14 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tests.graphs import small_data, table_folder
+from tests.training.test_cuda_graph import Pretended
 
 import legnn
 from legnn.errors import InputError
 from legnn.runs import resume_seeds
+from legnn.runs.checkpointer import Checkpointer
 from legnn.runs.tensors import load_tensors, save_tensors
+from legnn.training import full_batch
 
 OPTIONS = {"epochs": 12, "hidden": 8, "as_train": True, "threshold": 0.3, "dropout": 0.5, "checkpoint_seconds": 0.0}
 
@@ -51,6 +55,58 @@ def interrupted(data, folder: Path, after: int, **options) -> Path:
     assert caught.value.epoch == after
     assert caught.value.folder == folder
     return folder
+
+
+@pytest.mark.parametrize("file", ["predictions.parquet", "digests.json", "result.json"])
+def test_a_run_without_a_checkpoint_that_was_killed_while_it_was_finished_is_trained_again(tmp_path, monkeypatch, file):
+    options = {**OPTIONS, "checkpoint_seconds": 100.0}
+    whole = legnn.train(small_data(), out=tmp_path / "whole", **options)
+    put = os.replace
+
+    def kill(partial: Path, path: Path) -> None:
+        if path.name == file and (path.parent / "weights.safetensors").exists():
+            # what is left of it when the process cannot clean up
+            shutil.copy(partial, partial.with_name(f".{file}.00000000.partial"))
+            raise KeyboardInterrupt
+        put(partial, path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("legnn.files.os.replace", kill)
+        with pytest.raises(KeyboardInterrupt):
+            legnn.train(small_data(), out=tmp_path / "cut", **options)
+    assert not (tmp_path / "cut" / "checkpoint.safetensors").exists()
+    assert legnn.resume(tmp_path / "cut", small_data()).result.test == whole.result.test
+    assert_same_run(tmp_path / "whole", tmp_path / "cut")
+    assert {path.name for path in (tmp_path / "cut").iterdir()} == {
+        path.name for path in (tmp_path / "whole").iterdir()
+    }
+
+
+def test_a_run_with_epochs_in_flight_stops_when_it_was_asked_to_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(full_batch, "CudaGraphs", lambda *_, **__: Pretended())
+    monkeypatch.setattr(full_batch, "reads_lr_from_device", lambda _: True)
+    seen, options = [], {"epochs": 60, "patience": 60, "hidden": 8, "batch": "full"}
+    with pytest.raises(legnn.Interrupted) as stopped:
+        legnn.train(
+            small_data(), out=tmp_path, on_epoch=seen.append, should_stop=lambda: len(seen) in (6, 7), **options
+        )
+    assert 7 < stopped.value.epoch == len(seen) < 60, "those in flight are finished"
+    assert load_tensors(tmp_path / "checkpoint.safetensors")[1]["epoch"] == len(seen)
+
+
+def test_lines_that_could_not_be_written_are_not_written_once_more():
+    tried = []
+
+    class Full:
+        def append(self, logs):
+            tried.append(logs)
+            raise OSError("no space left")
+
+    checkpointer = Checkpointer(None, Full(), 5.0, is_writer=True)
+    with pytest.raises(OSError, match="no space left"):
+        checkpointer.add("a line")
+    checkpointer.write_logs()
+    assert tried == [["a line"]]
 
 
 @pytest.mark.parametrize("after", [1, 5, 12])

@@ -64,8 +64,10 @@ class Checkpointer:
     def write_logs(self) -> None:
         """Write the metrics of the epochs so far."""
         if self.folder is not None and self._logs:
-            self.folder.append(self._logs)
-            self._logs, self._written = [], self.seconds
+            # not twice, should it fail: lines after one that a full disk cut short could not be read
+            logs, self._logs = self._logs, []
+            self.folder.append(logs)
+            self._written = self.seconds
 
     def record(self, *, now: bool) -> None:
         """Write a checkpoint if one is due or wanted `now`; the state of the trainer is that after the last log."""

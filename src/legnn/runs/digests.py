@@ -42,6 +42,12 @@ def renew_digest(path: Path) -> Iterator[None]:
     write_digests(path.parent, {path.name: path.read_bytes()})
 
 
+def has_digest(path: Path) -> bool:
+    """Whether the digest of a file is kept beside it, or none is."""
+    kept = path.with_name(DIGESTS)
+    return not kept.is_file() or path.name in read_json(kept, Digests).files
+
+
 def check_digest(path: Path, *, is_listed: bool = True) -> None:
     """Raises `InputError` if a file is not the one whose digest is kept beside it, where one is.
 

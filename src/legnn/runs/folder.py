@@ -27,12 +27,12 @@ from torch import Tensor
 from legnn.config import ResolvedSettings
 from legnn.data.raw_graph import TableTransform
 from legnn.errors import InputError, first_line
-from legnn.files import digest_bytes, empty_folder, is_partial, naming, remove_partial, write_text
+from legnn.files import atomic_write, digest_bytes, empty_folder, is_partial, naming, remove_partial, write_text
 from legnn.io import PredictionTable, TableFeatures, read_predictions, write_predictions
 from legnn.lazy import pandas as pd
 from legnn.locks import LOCK
 from legnn.runs.data_card import DataCard
-from legnn.runs.digests import DIGESTS, check_digest, write_digests
+from legnn.runs.digests import DIGESTS, check_digest, has_digest, write_digests
 from legnn.runs.result import Result
 from legnn.runs.tensors import load_tensors, save_tensors
 from legnn.training import EpochLog
@@ -189,15 +189,18 @@ class RunFolder:
 
     def rollback_to_checkpoint(self) -> None:
         """Remove what was written after the last checkpoint: partial files, and the lines of later epochs."""
+        was_killed = any(is_partial(path) for path in self.path.glob(f".{self._result.name}.*"))
         remove_partial(self.path)
         checkpoint = self.load_checkpoint()
-        if checkpoint is None and self._weights.is_file():
+        if checkpoint is None and self._weights.is_file() and has_digest(self._result) and not was_killed:
             raise InputError(
                 f"{self.path} has weights and neither a result.json nor a checkpoint, as if it had been finished; "
                 "restore result.json from a copy, or remove the folder and train anew"
             )
         if checkpoint is None:
-            self._metrics.unlink(missing_ok=True)
+            # younger than its first checkpoint; the weights are there if it was killed while it was finished
+            for path in (self._weights, self._predictions, self._metrics):
+                path.unlink(missing_ok=True)
             return
         kept = [json.dumps(log) for log in self.logs() if log["epoch"] <= checkpoint[1]["epoch"]]
         text = "".join(line + "\n" for line in kept)
@@ -211,12 +214,14 @@ class RunFolder:
         """Write what the run came to, the result last, and remove the checkpoint."""
         save_tensors(self._weights, weights)
         write_predictions(self._predictions, predictions)
-        text = to_json(result)
-        if (self.path / DIGESTS).is_file():
-            files = (self._weights, self._predictions, self._metrics)
-            contents = {path.name: path.read_bytes() for path in files}
-            write_digests(self.path, {**contents, self._result.name: text.encode()})
-        write_text(self._result, text)
+        text = to_json(result).encode()
+        with atomic_write(self._result) as file:
+            file.write(text)
+            # meanwhile the result is a partial file, which tells that the run was killed here
+            if (self.path / DIGESTS).is_file():
+                files = (self._weights, self._predictions, self._metrics)
+                contents = {path.name: path.read_bytes() for path in files}
+                write_digests(self.path, {**contents, self._result.name: text})
         self._checkpoint.unlink(missing_ok=True)
 
     def weights(self) -> dict[str, Tensor]:

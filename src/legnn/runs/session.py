@@ -152,7 +152,7 @@ def start_or_continue(graph: GraphData, settings: ResolvedSettings, out: Path | 
 
 
 def run_steps(graph: GraphData, settings: ResolvedSettings, out: Path | None, callbacks: Callbacks) -> Steps[Result]:
-    """`start_or_continue`, with a pause in each epoch."""
+    """`start_or_continue`, with pauses after launches of epochs."""
     if out is None:
         return (yield from _start_steps(graph, settings, out, callbacks, is_held=False)).result
     with hold_folder(out, again=True):
@@ -202,27 +202,29 @@ def _execute(
 
 def _fit(trainer: Trainer, checkpointer: Checkpointer, callbacks: Callbacks, ranks: Ranks) -> Steps[None]:
     """Trains to the end, and leaves the model with its best weights; raises `Interrupted` if asked to stop."""
-    stopped = False
-
-    def should_stop() -> bool:
-        return callbacks.should_stop() or agent_died()
+    is_asked = stopped = False
 
     def after_epoch(log: EpochLog) -> bool:
+        nonlocal is_asked
         checkpointer.add(log)
         if ranks.is_rank_zero:
             callbacks.on_epoch(log)
         # asked last: what was learned of this epoch may end the run
-        return ranks.any_rank(callbacks.should_finish())
+        is_last = ranks.any_rank(callbacks.should_finish())
+        # after every epoch: the next answer may be another, and the run may stop only when none is in flight
+        is_asked = callbacks.should_stop() or agent_died() or is_asked
+        # a run that is to stop can be continued, and then its state must be that of its last epoch
+        return is_last and not is_asked
 
     def at_rest() -> bool:
         nonlocal stopped
         # over all processes: one that stopped by itself would leave the others waiting
-        stopped = ranks.any_rank(should_stop())
+        stopped = ranks.any_rank(is_asked)
         checkpointer.record(now=stopped)
         return stopped
 
     try:
-        yield from trainer.steps(after_epoch, wants_rest=lambda: checkpointer.is_due or should_stop(), at_rest=at_rest)
+        yield from trainer.steps(after_epoch, wants_rest=lambda: checkpointer.is_due or is_asked, at_rest=at_rest)
     finally:
         # also after an error: what was trained is written down
         checkpointer.write_logs()
@@ -234,7 +236,9 @@ def _fit(trainer: Trainer, checkpointer: Checkpointer, callbacks: Callbacks, ran
 def _predict(batching: Batching, graph: GraphData, settings: ResolvedSettings) -> Tensor:
     """`[M, 2]` class and confidence of every node, without its own label."""
     inference = make_inference(batching, batching.model, graph, batching.task, settings)
-    is_shared = current_group() is not None and batching.device.type == "cuda"
+    group = current_group()
+    # where no step was captured, a forward pass may synchronize
+    is_shared = group is not None and group.is_captured and batching.device.type == "cuda"
     if not is_shared or not isinstance(batching, FullBatch) or inference.postprocess is not None:
         return inference.predict()
 
