@@ -4,11 +4,13 @@ import pytest
 from tests.graphs import small_data
 from tests.runs.test_seed_turns import EVERYTHING, assert_same_run
 from tests.runs.test_workers import wait_until
+from torch_geometric.nn import GATv2Conv
 
 import legnn
 from legnn.errors import InputError, Interrupted
+from legnn.nn import BACKBONES, lifted, register_backbone
 from legnn.nn.scaling import FeatureScale
-from legnn.runs import RunFolder, seed_processes, seeds
+from legnn.runs import RunFolder, resources, seed_processes, seeds
 
 
 @pytest.fixture
@@ -61,6 +63,23 @@ def test_a_callback_may_train_on_another_graph(tmp_path):
     assert [one.equals(expected) for one in found] == [True, True]
     legnn.train(small_data(), seed=1, out=tmp_path / "alone", **EVERYTHING)
     assert_same_run(tmp_path / "all" / "seed-1", tmp_path / "alone")
+
+
+def test_a_backbone_of_the_callers_is_trained_here_and_draws_as_it_does_alone(tmp_path, monkeypatch):
+    def make(settings, both, out):
+        return GATv2Conv(both, out, add_self_loops=False, dropout=0.5)
+
+    monkeypatch.setattr(seed_processes, "carry_out", lambda *_, **__: pytest.fail("a process is started"))
+    monkeypatch.setattr(seed_processes, "WORTH_SECONDS", 0.0)
+    monkeypatch.setattr(resources, "usable_cores", lambda: 4)
+    register_backbone("noisy", lifted(make))
+    given = {**EVERYTHING, "backbone": "noisy", "normalize": "relation"}
+    try:
+        legnn.train_seeds(small_data(), seeds=2, out=tmp_path / "all", **given)
+        legnn.train(small_data(), seed=1, out=tmp_path / "alone", **given)
+        assert_same_run(tmp_path / "all" / "seed-1", tmp_path / "alone")
+    finally:
+        del BACKBONES["noisy"]
 
 
 @pytest.mark.slow

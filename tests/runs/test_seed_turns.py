@@ -38,9 +38,9 @@ def assert_same_run(one, other) -> None:
     assert RunFolder(one).logs() == RunFolder(other).logs()
 
 
-@pytest.mark.parametrize("batch", ["full", 16])
-def test_every_seed_is_to_the_bit_what_it_is_alone(tmp_path, at_once, batch):
-    given = {**EVERYTHING, "batch": batch}
+@pytest.mark.parametrize("given", [{}, {"batch": 16}, {"architecture": "pyg_gcn"}])
+def test_every_seed_is_to_the_bit_what_it_is_alone(tmp_path, at_once, given):
+    given = {**EVERYTHING, **given}
     before = torch.get_rng_state()
     legnn.train_seeds(small_data(), seeds=5, out=tmp_path / "all", **given)
     assert torch.equal(torch.get_rng_state(), before)

@@ -13,6 +13,7 @@ from legnn.lazy import lazy_module
 from legnn.nn import DataShape, Model
 from legnn.nn.features import spread
 from legnn.nn.scaling import FeatureScale
+from legnn.ops.runtime.generators import generator_for
 
 pyg_nn = lazy_module("torch_geometric.nn")
 
@@ -20,6 +21,17 @@ NORMS: dict[str | None, dict[str, Any]] = {
     "batch": {"norm": "BatchNorm"},
     "layer": {"norm": "LayerNorm", "norm_kwargs": {"mode": "node"}},
 }
+
+
+class _Dropout(nn.Dropout):
+    """PyTorch's, drawn from the generator of the run, which may share the process with others."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """`[n, D]`"""
+        if not self.training or self.p == 0:
+            return input
+        keep = torch.empty_like(input).bernoulli_(1 - self.p, generator=generator_for(input.device))
+        return input * keep.div_(1 - self.p)
 
 
 class PyGGCN(Model):
@@ -37,11 +49,11 @@ class PyGGCN(Model):
             settings.hidden,
             settings.layers,
             data.classes,
-            dropout=settings.dropout,
             # the graph has its self-loops already, where the settings ask for them
             add_self_loops=False,
             **NORMS.get(settings.norm, {}),
         )
+        self.gcn.dropout = _Dropout(settings.dropout)
 
     @property
     def first(self) -> nn.Module:

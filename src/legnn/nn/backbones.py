@@ -140,10 +140,14 @@ BACKBONES: dict[str, Backbone] = {
 }
 """gatv2, transformer and gin are PyG's convolutions, lifted; the others are layers of this library."""
 
+REGISTERED: set[str] = set()
+"""Names of those from outside, which other processes do not have."""
+
 
 def register_backbone(name: str, backbone: Backbone) -> None:
     """Registers a backbone, usually one made by `lifted`, under a name for the setting `backbone`."""
     if name in BACKBONES:
         raise ValueError(f"there is already a backbone named {name!r}")
     BACKBONES[name] = backbone
+    REGISTERED.add(name)
     register_choice(BACKBONE_NAMES, name)

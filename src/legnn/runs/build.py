@@ -42,7 +42,7 @@ from legnn.training import (
     require_staged,
     training_precision,
 )
-from legnn.training.sharing import current_group, during_turns, kept_by_group
+from legnn.training.sharing import during_turns, kept_by_group, takes_turns
 
 
 def make_model(settings: ResolvedSettings, card: DataCard, label_x: Tensor | None) -> Model:
@@ -203,7 +203,7 @@ def new_trainer(
         during_turns(lambda: matrix_products(precision.products)),
         during_turns(lambda: limit_threads(threads)),
     ):
-        if current_group() is None:
+        if not takes_turns():
             with _seeded(settings.train.seed, device):
                 yield build()
             return

@@ -13,6 +13,7 @@ from legnn.baselines import ARCHITECTURES
 from legnn.config import ResolvedSettings, fanouts_for
 from legnn.data import GraphData
 from legnn.errors import InputError, OutOfMemory
+from legnn.nn.backbones import REGISTERED
 from legnn.training.memory import SINGLE, USABLE, Size, free_bytes, in_gib, total_bytes
 from legnn.training.ranks import under_torchrun
 
@@ -207,7 +208,9 @@ def _multiplications(settings: ResolvedSettings, graph: GraphData) -> int:
 
 def other_processes(settings: ResolvedSettings, graph: GraphData, device: torch.device, runs: int) -> int:
     """Returns how many other processes may train some of `runs` runs on the cores that one run leaves idle."""
-    if device.type != "cpu" or (threads := _fixed_threads(settings, graph)) is None:
+    if device.type != "cpu" or settings.model.backbone in REGISTERED:
+        return 0
+    if (threads := _fixed_threads(settings, graph)) is None:
         return 0
     fitting = int(USABLE * free_bytes(device) / size_of(graph, settings).training_bytes)
     return max(min(usable_cores() // threads, runs, fitting) - 1, 0)

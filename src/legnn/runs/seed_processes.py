@@ -102,8 +102,7 @@ class SameRuns:
         """Trains one of them, or goes on with it."""
         steps = run_steps(self.graph, self.settings.override(seed=seed), seed_folder(self.out, seed), callbacks)
         device = select_device(self.settings.train.device)
-        # mini-batches are drawn in threads of their own, which do not have the generators of a group
-        if isinstance(self.settings.train.batch, int) or device.type != "cpu":
+        if device.type != "cpu":
             return finish(steps)
         self._group = self._group or Group(device)
         with joined(self._group):
@@ -199,15 +198,17 @@ class SeedProcesses:
             # it refers to something of the caller's that no other process can have
             self.processes = 0
         else:
-            self._others = threading.Thread(target=self._train_elsewhere, args=(runs,), daemon=True)
+            # not in the thread: by then all of them may be taken
+            jobs = min(self.processes, len(self._waiting))
+            self._others = threading.Thread(target=self._train_elsewhere, args=(runs, jobs), daemon=True)
             self._others.start()
 
-    def _train_elsewhere(self, runs: bytes) -> None:
+    def _train_elsewhere(self, runs: bytes, jobs: int) -> None:
         try:
             carry_out(
                 partial(train_seed, runs=runs),
                 self._next,
-                min(self.processes, len(self._waiting)),
+                jobs,
                 on_outcome=self._note,
                 on_report=self._report,
                 should_stop=lambda: self.runs.is_stopping,

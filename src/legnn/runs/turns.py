@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Generic, NamedTuple, TypeVar
 
 import torch
@@ -62,3 +63,9 @@ class Turns(Generic[Key, T]):
                 continue
             self._places.append(self._members.pop(key).place)
             yield ended
+
+    def close(self) -> None:
+        """Ends the runs that are left where they are."""
+        while self._members:
+            with suppress(Exception):  # it is the error that counts
+                self._members.popitem()[1].close()

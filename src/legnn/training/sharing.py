@@ -48,7 +48,7 @@ _group: ContextVar[Group | None] = ContextVar("group", default=None)
 
 
 def current_group() -> Group | None:
-    """Returns the group of the run that has its turn; None for a run that has the process alone."""
+    """Returns the group of the run that has its turn; None for a run that shares nothing."""
     return _group.get()
 
 
@@ -95,6 +95,10 @@ class Member(Generic[T]):
                 self._turn.enter_context(make())
             self._context.run(next, self._steps)
 
+    def close(self) -> None:
+        """Ends the run where it is."""
+        self._context.run(self._steps.close)
+
     def hold(self, make: Hold) -> None:
         """Enters the context for the rest of this turn, and in each turn that follows."""
         self.held.append(make)
@@ -102,6 +106,11 @@ class Member(Generic[T]):
 
 
 _member: ContextVar[Member[Any] | None] = ContextVar("member", default=None)
+
+
+def takes_turns() -> bool:
+    """Whether other runs of this process go on before this one has ended."""
+    return _member.get() is not None
 
 
 @contextmanager
