@@ -1,5 +1,7 @@
 """Which runs of a process train at the same time: small ones in turns, a large one alone, in the order they came."""
 
+from contextvars import ContextVar
+
 import pytest
 import torch
 from tests.graphs import small_data
@@ -107,6 +109,35 @@ def test_a_run_whose_time_is_over_while_it_waits_does_not_begin(graph):
         ended = runs.finish()
     assert isinstance(ended["L"], Interrupted)
     assert sorted(runs.told) == ["a"] * 5 + ["b"] * 3
+
+
+def test_a_run_whose_time_was_over_before_its_first_turn_does_not_begin(graph):
+    with open_room():
+        runs = Runs(graph)
+        runs.begin("a", is_over=lambda: True)
+        ended = runs.finish()
+    assert isinstance(ended["a"], Interrupted)
+    assert runs.told == []
+
+
+def test_runs_that_are_left_end_with_context_variables_of_their_own():
+    variable, ended = ContextVar("variable", default=0), []
+
+    def run(value: int):
+        token = variable.set(value)
+        try:
+            yield
+        finally:
+            ended.append(variable.get())
+            variable.reset(token)
+
+    turns = Turns(CPU, 2)
+    turns.begin("a", run(1))
+    turns.begin("b", run(2))
+    assert list(turns.take()) == []
+    turns.close()
+    assert sorted(ended) == [1, 2]
+    assert not turns
 
 
 def test_what_a_process_has_once_is_each_runs_own_in_its_turns():

@@ -13,7 +13,7 @@ import torch
 
 from legnn.config import ResolvedSettings
 from legnn.data import GraphData
-from legnn.errors import Interrupted, OutOfMemory
+from legnn.errors import InputError, Interrupted, OutOfMemory
 from legnn.runs.resources import bytes_in_turns, select_device
 from legnn.training.cuda_graph import WARM_UP, release_memory
 from legnn.training.memory import USABLE, free_bytes
@@ -41,10 +41,11 @@ class Room:
         ticket = object()
         self._waiting.append(ticket)
         try:
-            while self._waiting[0] is not ticket or not may_begin():
+            while not is_over():
+                if self._waiting[0] is ticket and may_begin():
+                    return
                 yield
-                if is_over():
-                    raise Interrupted(None, None)
+            raise Interrupted(None, None)
         finally:
             self._waiting.remove(ticket)
 
@@ -55,6 +56,11 @@ class Room:
         try:
             with joined(group), closing(start()) as steps:
                 return (yield from _watch_capture(steps, group))
+        except InputError:
+            if device.type == "cuda":
+                # epochs in flight read what the group keeps, which another stream may reuse when it is freed
+                torch.cuda.current_stream(device).synchronize()
+            raise
         finally:
             self._training[key] -= 1
             if not self._training[key]:

@@ -8,7 +8,7 @@ import signal
 import time
 from collections import deque
 from collections.abc import Callable, Generator
-from contextlib import suppress
+from contextlib import closing, suppress
 from multiprocessing.connection import Connection
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -178,7 +178,7 @@ def _serve_in_turns(inbox: Inbox, function: Function, turns: int) -> None:
     from legnn.runs.turns import Turns
 
     tasks: Turns[int, Any] = Turns(select_device("auto"), turns)
-    with open_room():
+    with open_room(), closing(tasks):
         while True:
             # one in a round: the GPU works on the epochs of the others while this one is built
             if tasks.has_place and (begun := inbox.next_task(wait=not tasks)) is not None:
