@@ -16,7 +16,7 @@ from tests.graphs import small_data
 from tests.runs.test_seed_turns import assert_same_run
 
 from legnn.automl import trial_runs
-from legnn.automl.study import WARMUP_EPOCHS, Tuned
+from legnn.automl.study import WARMUP_EPOCHS, Running, Study, Tuned
 from legnn.automl.tune import tune
 from legnn.config import GraphFacts, ResolvedSettings, Settings
 from legnn.errors import InputError, Interrupted
@@ -152,6 +152,63 @@ def test_trials_in_turns_that_were_interrupted_go_on_to_the_same(tmp_path):
     assert outcomes(cut) == outcomes(whole)
     for k in range(8):
         assert_same_run(tmp_path / "cut" / "trials" / str(k), tmp_path / "whole" / "trials" / str(k))
+
+
+def test_trials_that_a_kill_kept_from_being_asked_for_are_asked_for_with_the_others(tmp_path, monkeypatch):
+    options = {**QUICK, "trials": 15, "jobs": 3}
+    asked, really = [], Study.next
+
+    def die_in_the_last_round(self):
+        asked.append(1)
+        if len(asked) == 14:
+            raise SystemExit
+        return really(self)
+
+    monkeypatch.setattr(Study, "next", die_in_the_last_round)
+    with pytest.raises(SystemExit):
+        tune(small_data(), out=tmp_path / "cut", **options)
+    monkeypatch.setattr(Study, "next", really)
+    together, begin = [], trial_runs.Round.__init__
+
+    def note(self, trials, began, **options):
+        together.append([one.number for one in trials])
+        begin(self, trials, began, **options)
+
+    monkeypatch.setattr(trial_runs.Round, "__init__", note)
+    tune(small_data(), out=tmp_path / "cut", **options)
+    assert together == [[12, 13, 14]]
+
+
+def test_a_trial_that_goes_on_reports_the_best_of_all_its_epochs(tmp_path, monkeypatch):
+    options = {**QUICK, "epochs": 40, "patience": 40, "trials": 1, "lr": 1.0, "checkpoint_seconds": 0}
+    seen, reports, really = [], {}, Running.report
+
+    def note(self, epoch, best):
+        reports.setdefault(epoch, []).append(best)
+        really(self, epoch, best)
+
+    monkeypatch.setattr(Running, "report", note)
+    tune(small_data(), out=tmp_path / "whole", **options)
+    with pytest.raises(Interrupted):
+        tune(
+            small_data(), out=tmp_path / "cut", on_progress=seen.append, should_stop=lambda: len(seen) == 20, **options
+        )
+    tune(small_data(), out=tmp_path / "cut", **options)
+    assert [epoch for epoch, found in reports.items() if len(set(found)) > 1] == []
+    assert {len(found) for found in reports.values()} == {2}
+
+
+def test_a_callback_may_train_on_another_graph_while_trials_take_turns(tmp_path):
+    other, found = small_data(nodes=30), []
+
+    def on_progress(progress) -> None:
+        if progress.log is not None and progress.log.epoch == 2:
+            found.append(train(other, epochs=2, device="cpu").predictions)
+
+    tune(small_data(), trials=2, jobs=2, out=tmp_path, on_progress=on_progress, **QUICK)
+    expected = train(other, epochs=2, device="cpu").predictions
+    assert found
+    assert all(one.equals(expected) for one in found)
 
 
 def test_an_error_of_one_trial_in_turns_is_raised_when_the_others_have_written_checkpoints(tmp_path, monkeypatch):

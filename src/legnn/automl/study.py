@@ -225,6 +225,8 @@ class Running:
     def report(self, epoch: int, best: float) -> None:
         """Decides whether to prune, after an epoch of which `best` is the best validation accuracy so far."""
         if epoch % REPORT_EVERY == 0 and epoch > self._last:
+            # a run that found too little memory beside others comes to its epochs twice
+            self._last = epoch
             self._trial.report(best, epoch)
             if self._trial.should_prune():
                 # kept: a run that was killed before its end comes to this epoch again

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import closing
+from contextvars import copy_context
 from pathlib import Path
 
 import torch
@@ -13,7 +15,7 @@ from legnn.automl.study import Running, Study, Tuned
 from legnn.data import GraphData
 from legnn.errors import InputError, Interrupted
 from legnn.locks import FolderInUse
-from legnn.runs import Result
+from legnn.runs import Result, RunFolder
 from legnn.runs.progress import Callbacks
 from legnn.runs.room import open_room, train_beside_others
 from legnn.runs.session import run_steps
@@ -40,7 +42,8 @@ class TrialRun:
         on_epoch: Callable[[Running, EpochLog], None],
     ) -> None:
         self.trial, self.seconds = trial, 0.0
-        self.error: InputError | None = None
+        self.error = ""
+        """Why it could not be trained: not the exception, which would keep the memory of the run."""
         self.result: Result | None = None
         self._epoch, self._best, self._on_epoch = 0, -1.0, on_epoch
         self._callbacks = Callbacks(self._after_epoch, should_stop, lambda: trial.is_pruned(self._epoch) or is_over())
@@ -62,6 +65,8 @@ class TrialRun:
         callbacks = self._callbacks
         try:
             settings = tuned.resolve(self.trial.chosen)
+            # of a run that goes on: the epochs that it is not asked for again count as well
+            self._best = max((log["val_accuracy"] or 0.0 for log in RunFolder(folder).logs()), default=-1.0)
             self.result = yield from train_beside_others(
                 graph, settings, lambda: run_steps(graph, settings, folder, callbacks), callbacks.should_stop
             )
@@ -69,7 +74,7 @@ class TrialRun:
             raise
         except InputError as error:
             # settings that do not fit the graph, a loss that is no longer a number, or too little memory
-            self.error = error
+            self.error = str(error)
 
     def _after_epoch(self, log: EpochLog) -> None:
         self._epoch, self._best = log.epoch, max(self._best, log.val_accuracy or 0.0)
@@ -79,7 +84,7 @@ class TrialRun:
     def tell(self, shared_by: int) -> None:
         """Ends the trial with what the run came to, in a process that it shared with others."""
         if self.result is None:
-            self.trial.fail(str(self.error), self.seconds)
+            self.trial.fail(self.error, self.seconds)
             return
         assert self.result.val is not None
         # a run that was continued counts what it took before
@@ -109,6 +114,8 @@ class Round:
         on_epoch: Callable[[Running, EpochLog], None],
     ) -> None:
         self._should_stop, self._on_epoch, self._is_stopping = should_stop, on_epoch, False
+        # callbacks are the caller's, who may train something else in them that shares nothing with these runs
+        self._outside = copy_context()
         self._runs: list[TrialRun] = []
         self._repeated: list[Running] = []
         for trial in trials:
@@ -128,7 +135,7 @@ class Round:
             return
         turns: Turns[TrialRun, None] = Turns(device, at_once)
         waiting, errors = deque(self._runs), list[Exception]()
-        with open_room():
+        with open_room(), closing(turns):
             while turns or (waiting and not self._is_stopping):
                 while waiting and turns.has_place and not self._is_stopping:
                     turns.begin(waiting[0], start(waiting.popleft()))
@@ -154,9 +161,9 @@ class Round:
 
     def _ask(self) -> bool:
         # once it said so, all runs stop
-        self._is_stopping = self._is_stopping or self._should_stop()
+        self._is_stopping = self._is_stopping or self._outside.run(self._should_stop)
         return self._is_stopping
 
     def _show(self, trial: Running, log: EpochLog) -> None:
         if trial is self._unfinished[0].trial:
-            self._on_epoch(trial, log)
+            self._outside.run(self._on_epoch, trial, log)

@@ -90,10 +90,10 @@ def tune(
         settings: those in it, and those in `given`, are fixed; the others are searched.
         trials: at most so many, over all calls; 50 where there is no budget either, or all of the paper's grid.
         budget: seconds of trials, over all calls; the trial in flight ends with the epoch that exceeds them.
-        space: `full`, all settings that matter for the model (`auto/space.py`), or `paper`, the grid of the paper.
+        space: `full`, all settings that matter for the model (`automl/space.py`), or `paper`, the grid of the paper.
         out: folder of the search: `trials/N` the runs, `study.log`, `trials.csv` and `best.yaml`.
         seed: of the search and of every run.
-        on_progress: called after every epoch.
+        on_progress: called after every epoch; of trials that train together, after those of the first.
         should_stop: asked after every epoch; True writes a checkpoint and raises `Interrupted`.
         jobs: trials that are chosen together, and train at the same time in turns; by default 8 of a small graph on a
             GPU, and one elsewhere.
@@ -138,6 +138,10 @@ class _Search:
     def run(self, on_progress: Callable[[Progress], None], should_stop: Callable[[], bool]) -> None:
         """Goes on with trials that were interrupted, then begins others."""
         began, asked, repeats = time.perf_counter(), self.study.unfinished(), 0
+        if asked and not self._is_last(asked[-1]):
+            # killed while it asked: those that belong together are told together
+            more, repeats = self._ask(repeats)
+            asked += more
         while True:
             if asked:
                 self._train(asked, began, on_progress, should_stop)
@@ -161,9 +165,13 @@ class _Search:
             else:
                 repeats += 1
                 trial.end_as(earlier)
-            # by the number: a search that was interrupted asks for the same together
-            is_last = (trial.number + 1) % self.jobs == 0 or self._has_all()
+            is_last = self._is_last(trial)
         return asked, repeats
+
+    def _is_last(self, trial: Running) -> bool:
+        """Whether it is the last of those that train together."""
+        # by the number: a search that was interrupted asks for the same together
+        return (trial.number + 1) % self.jobs == 0 or self._has_all()
 
     def _has_all(self) -> bool:
         return self.trials is not None and len(self.study.trials()) >= self.trials
