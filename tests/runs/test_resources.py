@@ -14,6 +14,7 @@ from legnn.errors import InputError
 from legnn.runs import resources
 from legnn.runs.resources import (
     Storage,
+    bytes_in_turns,
     choose_batch,
     choose_precision,
     choose_storage,
@@ -159,6 +160,13 @@ def test_features_are_the_first_to_stay_in_the_hosts_memory_and_that_is_said(mon
     assert choose_storage(settings, data, GPU) == storage(size)
     note = storage_note(settings, data, GPU)
     assert note is None if said is None else re.fullmatch(said, note)
+
+
+def test_layers_of_the_callers_own_have_the_process_alone(monkeypatch):
+    settings, data = resolved(backbone="gcn")
+    assert bytes_in_turns(settings, data) is not None
+    monkeypatch.setattr(resources, "REGISTERED", {"gcn"})
+    assert bytes_in_turns(settings, data) is None
 
 
 def rest(size: Size) -> int:

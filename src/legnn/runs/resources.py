@@ -222,9 +222,14 @@ def usable_cores() -> int:
 
 
 def bytes_in_turns(settings: ResolvedSettings, graph: GraphData) -> int | None:
-    """Returns the bytes of a run that takes turns with others; None for one that would keep a GPU busy by itself."""
+    """Returns the bytes of a run that takes turns with others; None for one that must have the process alone.
+
+    That is one that would keep a GPU busy by itself, and one with layers of the caller's, which may draw from
+    PyTorch's generators.
+    """
     is_small = _multiplications(settings, graph) < SMALL_ON_GPU
-    if under_torchrun() or isinstance(settings.train.batch, int) or not is_small:
+    is_own = settings.model.backbone not in REGISTERED
+    if under_torchrun() or isinstance(settings.train.batch, int) or not is_small or not is_own:
         return None
     return size_of(graph, settings).training_bytes + WORKSPACE
 
