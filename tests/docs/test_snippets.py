@@ -53,7 +53,9 @@ def here(workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     search = tune._Search.__init__
     shorten_trainings(EPOCHS, monkeypatch.setattr)
     shorten_searches(monkeypatch.setattr)
-    monkeypatch.setattr(tune._Search, "__init__", lambda self, *given: search(self, *given[:-2], TRIALS, None))
+    monkeypatch.setattr(
+        tune._Search, "__init__", lambda self, *given: search(self, *given[:-3], TRIALS, None, given[-1])
+    )
     return place
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
+from typing import Any
 
 from legnn.baselines.correct_and_smooth import CorrectAndSmooth
 from legnn.baselines.label_propagation import LabelPropagation
@@ -43,29 +44,37 @@ class _Architectures(Mapping[str, Builder]):
         return len(self._builders)
 
 
-ARCHITECTURES: Mapping[str, Builder] = _Architectures(
-    {
-        "legnn": _legnn,
-        "pyg_gcn": "PyGGCN",
-        "label_propagation": _label_propagation,
-        "mlp": "MLP",
-        "jknet": "JKNet",
-        "sign": "SIGN",
-        "unimp": "UniMP",
-        "deeper_gcn": "DeeperGCN",
-        "gaan": "GaAN",
-        "gcn_lpa": "GCNLPA",
-        "label_highway": "LabelHighway",
-        "boosted_trees": "BoostedTrees",
-        "metapath_labels": "MetapathLabels",
-        "hgconv": "HGConv",
-        "hetsann": "HetSANN",
-        "r_hgnn": "RHGNN",
-        "r_gsn": "RGSN",
-        "rshn": "RSHN",
-    }
-)
+_BUILDERS: dict[str, Builder | str] = {
+    "legnn": _legnn,
+    "pyg_gcn": "PyGGCN",
+    "label_propagation": _label_propagation,
+    "mlp": "MLP",
+    "jknet": "JKNet",
+    "sign": "SIGN",
+    "unimp": "UniMP",
+    "deeper_gcn": "DeeperGCN",
+    "gaan": "GaAN",
+    "gcn_lpa": "GCNLPA",
+    "label_highway": "LabelHighway",
+    "boosted_trees": "BoostedTrees",
+    "metapath_labels": "MetapathLabels",
+    "hgconv": "HGConv",
+    "hetsann": "HetSANN",
+    "r_hgnn": "RHGNN",
+    "r_gsn": "RGSN",
+    "rshn": "RSHN",
+}
+ARCHITECTURES: Mapping[str, Builder] = _Architectures(_BUILDERS)
 """Builders of models by the name that `architecture` holds; a class stands in the module of that name."""
+
+
+def __getattr__(name: str) -> Any:
+    """Returns a class of a design, imported when it is asked for: `from legnn.baselines import UniMP`."""
+    for module, found in _BUILDERS.items():
+        if found == name:
+            return ARCHITECTURES[module]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 POSTPROCESS: dict[str, Callable[[ModelSettings], PostProcess | None]] = {
     "none": lambda settings: None,

@@ -71,8 +71,10 @@ class Run:
     def open(cls, folder: str | Path) -> Run:
         """Returns the finished run that a folder holds."""
         found = RunFolder.open(Path(folder))
+        # first: it says what an unfinished run wants
+        model = restore_model(found)
         table = PredictionTable.from_frame(found.predictions())
-        return cls(restore_model(found), found.settings, found.card, table, found.result(), found.path)
+        return cls(model, found.settings, found.card, table, found.result(), found.path)
 
     def with_postprocess(self, postprocess: str, **settings: Any) -> Run:
         """Returns the run with another post-processing of its probabilities, which nothing has to be trained for.
