@@ -16,6 +16,7 @@ from legnn.nn import LEGNN, ModelSettings
 from legnn.training import ASTrain, EpochLog, FullBatch, Objective, Task, Trainer, full_batch, make_adam
 from legnn.training.cuda_graph import WARM_UP, CudaGraphs, Replay
 from legnn.training.optimizer import set_lr
+from legnn.training.sharing import finish
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
@@ -142,15 +143,14 @@ class Course(NamedTuple):
 
 
 def go_on(trainer: Trainer, upto: int | None = None) -> Course:
-    """Train on, up to an epoch."""
+    """Train on, up to an epoch, after which nothing is in flight."""
     logs, captured = [], []
 
-    def after_epoch(log: EpochLog) -> bool:
+    def after_epoch(log: EpochLog) -> None:
         logs.append(log)
         captured.append(trainer.batching.ring is not None)
-        return log.epoch == upto
 
-    trainer.fit(after_epoch)
+    finish(trainer.steps(after_epoch, wants_rest=lambda: upto is not None, at_rest=lambda: trainer.epoch == upto))
     tensors, meta = trainer.state()
     return Course(logs, captured, {name: value.detach().cpu().clone() for name, value in tensors.items()}, meta)
 

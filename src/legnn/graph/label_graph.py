@@ -10,6 +10,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
+from legnn.graph.selection import TrainingNodeSelection
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.csr.label_edges import LabelEdges
 
@@ -54,6 +55,11 @@ class LabelGraph:
         """Returns the graph in which the nodes `shown` show the classes `y`, and no other node shows its label."""
         return replace(self, shown=shown, y=y)
 
+    @property
+    def num_shown(self) -> int:
+        """`S`: how many nodes show their label."""
+        return self.shown.numel()
+
     def hide(self, nodes: Tensor) -> LabelGraph:
         """Returns the graph in which none of `nodes` shows its label."""
         hidden = torch.zeros(self.num_nodes, dtype=torch.bool, device=nodes.device).index_fill(0, nodes, True)
@@ -88,13 +94,17 @@ class LabelGraph:
             cache[key] = make()
         return cache[key]
 
+    def if_shown(self, key: object, make: Callable[[Tensor], T]) -> tuple[T, T]:
+        """Returns `make(shows)` for `shows` `[M]` all 0 and for all 1, computed once for each `key` and adjacency."""
+        none = torch.zeros_like
+        return self.cached_for_edges(key, lambda: (make(none(self.degree)), make(none(self.degree) + 1)))
+
     def by_shown(self, key: object, make: Callable[[Tensor], tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
         """Returns `make(shows)`, numbers `[M]`, where `shows` is 1 for target nodes that show their label, else 0.
 
-        Whoever shows a label, each number is one of two, which are computed once for each `key` and adjacency.
+        Whoever shows a label, each number is one of two.
         """
-        none = torch.zeros_like
-        hidden, shown = self.cached_for_edges(key, lambda: (make(none(self.degree)), make(none(self.degree) + 1)))
+        hidden, shown = self.if_shown(key, make)
         is_shown = self.to_nodes.label_of >= 0
         return tuple(torch.where(is_shown, *pair) for pair in zip(shown, hidden, strict=True))
 
@@ -165,3 +175,54 @@ class LabelGraph:
         if self.label_adjacency is not None:
             relations = relations + (self.label_adjacency.sum(1) > 0).to(relations.dtype)
         return relations.clamp(min=1)
+
+
+class SelectedLabelGraph(LabelGraph):
+    """A label graph whose nodes are selected when they are first read.
+
+    On a GPU an encoder reads them beside the projection of the features, which does not depend on them.
+
+    Args:
+        graph: shows no labels.
+        y: `[M]` the class of each node.
+        select: selects the nodes.
+        num_shown: how many of them show their label.
+    """
+
+    def __init__(
+        self, graph: LabelGraph, y: Tensor, select: Callable[[], TrainingNodeSelection], num_shown: int
+    ) -> None:
+        # the fields of a frozen class, but for those that are read later
+        self.__dict__.update(
+            adjacency=graph.adjacency,
+            num_classes=graph.num_classes,
+            label_adjacency=graph.label_adjacency,
+            node_type=graph.node_type,
+            _classes=y,
+            _select=select,
+            _num_shown=num_shown,
+        )
+
+    @cached_property
+    def selection(self) -> TrainingNodeSelection:
+        """The nodes."""
+        return self.__dict__["_select"]()
+
+    @cached_property
+    def shown(self) -> Tensor:
+        """`[S]` nodes that show their label."""
+        return self.selection.shown
+
+    @cached_property
+    def y(self) -> Tensor:
+        """`[S]` the class that each of them shows."""
+        return self.__dict__["_classes"][self.shown]
+
+    def show(self, shown: Tensor, y: Tensor) -> LabelGraph:
+        """Returns the graph in which the nodes `shown` show the classes `y`, and no other node shows its label."""
+        return LabelGraph(self.adjacency, shown, y, self.num_classes, self.label_adjacency, self.node_type)
+
+    @property
+    def num_shown(self) -> int:
+        """`S`, which is known before the nodes are."""
+        return self.__dict__["_num_shown"]

@@ -15,7 +15,7 @@ from legnn.nn.layer import column, glorot, typed_linear
 from legnn.nn.products import ProjectedNodes
 from legnn.ops import add_labels_, class_sum, drop
 from legnn.ops.product import FEW_ROWS
-from legnn.ops.runtime.padding import pad_columns
+from legnn.ops.runtime.padding import pad_columns, padded_width
 from legnn.ops.runtime.streams import run_beside
 
 T = TypeVar("T")
@@ -109,17 +109,20 @@ class Encoder(nn.Module):
 
     def forward(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> tuple[Tensor, Tensor | None]:
         """`H_N⁰` `[M, D]` and, label-enhanced, `H_L⁰` `[C, D]`, for `x` `[M, F]`."""
-        nodes, labels = self._beside(
+        nodes, (labels, at_input) = self._beside(
             graph,
             lambda: project(x, self.project, self.input_dropout, training=self.training),
-            lambda: (
-                self.label_embedding(x, graph)[:, : self.channels].to(x.dtype) if self.labels == "enhanced" else None
-            ),
+            lambda: self._labels(x, graph),
         )
+        return nodes if at_input is None else add_labels_(graph.at_input, nodes, at_input), labels
+
+    def _labels(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> tuple[Tensor | None, Tensor | None]:
+        """`H_L⁰` `[C, D]`, and what nodes that show a label have added, with padding columns; None for nothing."""
+        labels = self.label_embedding(x, graph)[:, : self.channels].to(x.dtype) if self.labels == "enhanced" else None
         at_input = self._at_input(labels)
-        if at_input is not None:
-            nodes = add_labels_(graph.at_input, nodes, pad_columns(at_input.to(nodes.dtype), nodes.size(1)))
-        return nodes, labels
+        if at_input is None:
+            return labels, None
+        return labels, pad_columns(at_input.to(x.dtype), padded_width(self.channels, self.project.weight))
 
     def _beside(
         self, graph: LabelGraph | SampledLabelGraph, nodes: Callable[[], Tensor], labels: Callable[[], T]
@@ -127,14 +130,14 @@ class Encoder(nn.Module):
         """What nodes and labels begin with; beside the former, what every step of a whole graph reads of its labels."""
         if not self.training or self.labels == "vanilla" or not isinstance(graph, LabelGraph):
             return nodes(), labels()
-        if graph.to_nodes.is_empty or graph.num_classes > FEW_ROWS:
+        if graph.num_shown == 0 or graph.num_classes > FEW_ROWS:
             return nodes(), labels()
 
         def edges_and_labels() -> T:
             _ = graph.to_nodes.classes
             return labels()
 
-        return run_beside(graph.y, nodes, edges_and_labels)
+        return run_beside(graph.adjacency.col, nodes, edges_and_labels)
 
     def factor(self, x: Tensor, graph: LabelGraph) -> tuple[ProjectedNodes, Tensor | None]:
         """`forward` with `H_N⁰` as its factors, for dense features."""

@@ -11,6 +11,8 @@ from legnn.config.model import AbsentLabel as AbsentLabel
 from legnn.config.model import Normalize as Normalize
 from legnn.graph import LabelGraph
 from legnn.ops import Scales
+from legnn.ops.csr.label_edges import has_kernels
+from legnn.ops.label_scales import EXPONENTS, label_factors
 
 
 class LabelScales(NamedTuple):
@@ -62,16 +64,58 @@ class Normalization(NamedTuple):
         """The factors for messages `x`, computed once for a graph; `enhanced=False` for messages along `A` alone."""
         # degrees exceed what bf16 can count
         dtype = torch.promote_types(x.dtype, torch.float32)
-        return graph.cached((self, enhanced, dtype), lambda: self._weigh(*self._scales(graph, dtype, enhanced)))
+
+        def make() -> tuple[Scales, LabelScales]:
+            if enhanced and self._has_factors_by_node(graph):
+                return self._scales_by_node(graph, dtype), LabelScales()
+            return self._weigh(*self._scales(graph, dtype, enhanced))
+
+        return graph.cached((self, enhanced, dtype), make)
+
+    def _has_factors_by_node(self, graph: LabelGraph) -> bool:
+        """Whether the factors of labels are in those of nodes: a node has one label."""
+        is_plain = self.kind == "relation" and not self.is_softmax and self.weight == 1
+        is_plain = is_plain and {self.source, self.target} <= EXPONENTS
+        is_whole = graph.to_labels is graph.to_nodes and graph.multiplicity is None and graph.label_adjacency is None
+        return is_plain and is_whole and graph.num_shown > 0 and has_kernels(graph.adjacency.col.device)
+
+    def _scales_by_node(self, graph: LabelGraph, dtype: torch.dtype) -> Scales:
+        """Those of nodes and labels, on a GPU: labels' own would be launches for a handful of rows in every layer."""
+        source, target = self._edge_scales(graph, dtype)
+        hidden, shown = graph.if_shown((self, dtype, "means"), lambda shows: self._means(graph, target, shows, dtype))
+        found = label_factors(graph.to_nodes, hidden, shown, self.source, self.target)
+        return Scales(source, found.chosen[1], found.from_label, found.to_label)
+
+    def _power(self, degree: Tensor, exponent: float, dtype: torch.dtype) -> Tensor | None:
+        if exponent == 0:
+            return None
+        degree = degree.to(dtype)
+        return torch.where(degree == 0, self.zero_degree, degree.pow(exponent))
+
+    def _edge_scales(self, graph: LabelGraph, dtype: torch.dtype) -> tuple[Tensor | None, Tensor | None]:
+        """The factors of sources and targets along `A`, normalized by its own degrees."""
+        # a sampled edge counts for several in a sum, but attention is a mean already
+        multiplicity = None if self.is_softmax else graph.multiplicity
+
+        def make() -> tuple[Tensor | None, Tensor | None]:
+            target = self._power(graph.degree, self.target, dtype)
+            return self._power(graph.source_degree, self.source, dtype), _times(target, multiplicity)
+
+        return graph.cached_for_edges((self, dtype), make)
+
+    def _means(
+        self, graph: LabelGraph, target: Tensor | None, shows: Tensor, dtype: torch.dtype
+    ) -> tuple[Tensor, Tensor]:
+        """`[M]` what messages from labels, and those from neighbors, are multiplied by at their targets."""
+        mean = self._node_mean(graph.degree, shows, dtype)
+        scaled = _times(target, mean if self.node_weight == 1 else self.node_weight * mean)
+        assert scaled is not None
+        return mean, scaled
 
     def _scales(self, graph: LabelGraph, dtype: torch.dtype, enhanced: bool) -> tuple[Scales, LabelScales]:
         def power(degree: Tensor, exponent: float) -> Tensor | None:
-            if exponent == 0:
-                return None
-            degree = degree.to(dtype)
-            return torch.where(degree == 0, self.zero_degree, degree.pow(exponent))
+            return self._power(degree, exponent, dtype)
 
-        # a sampled edge counts for several in a sum, but attention is a mean already
         multiplicity = None if self.is_softmax else graph.multiplicity
         label_multiplicity = None if self.is_softmax else graph.label_multiplicity
         if enhanced and self.kind == "joint":
@@ -82,20 +126,10 @@ class Normalization(NamedTuple):
                 label_source, _times(label_target, label_multiplicity), label_source, label_target
             )
 
-        def of_edges() -> tuple[Tensor | None, Tensor | None]:
-            return power(graph.source_degree, self.source), _times(power(graph.degree, self.target), multiplicity)
-
-        source, target = graph.cached_for_edges((self, dtype), of_edges)
+        source, target = self._edge_scales(graph, dtype)
         if not enhanced:
             return Scales(source, target, score=self._score(source)), LabelScales()
-
-        def means(shows: Tensor) -> tuple[Tensor, Tensor]:
-            mean = self._node_mean(graph.degree, shows, dtype)
-            scaled = _times(target, mean if self.node_weight == 1 else self.node_weight * mean)
-            assert scaled is not None
-            return mean, scaled
-
-        mean, node_mean = graph.by_shown((self, dtype, "means"), means)
+        mean, node_mean = graph.by_shown((self, dtype, "means"), lambda shows: self._means(graph, target, shows, dtype))
         # a node has one label edge: in Y only the labels have a degree to divide by
         count = graph.label_count
         label_source = label_target = power(count, self.target)

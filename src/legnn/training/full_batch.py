@@ -14,7 +14,7 @@ from legnn.training.cuda_graph import CudaGraphs, Replay
 from legnn.training.in_flight import EpochRing
 from legnn.training.metrics import validation_metrics
 from legnn.training.objective import CandidateLogits, StepLosses
-from legnn.training.optimizer import reads_lr_from_device
+from legnn.training.optimizer import backward_and_step, reads_lr_from_device
 from legnn.training.protocols import Batching, Reduce, TrainMetrics, ValMetrics
 from legnn.training.sharing import kept_by_group
 
@@ -126,12 +126,18 @@ class FullBatch(Batching):
 
     def _step(self) -> Tensor:
         """One step; returns its `TrainMetrics` as one tensor."""
-        predicted, shown = self._select() if self._same is None else self._same[0]
         self.model.train()
         # none at the start, so that a captured step has gradients of its own
         self.optimizer.zero_grad(set_to_none=True)
-        graph = self.task.show(shown) if self._same is None else self._same[1]
-        losses = self._losses(self.model(self.inputs, graph), predicted)
+        if self._same is not None:
+            selection, graph = self._same
+            logits = self.model(self.inputs, graph)
+        else:
+            graph = self.task.show_selected(self._select, self.objective.num_shown(self.task.train.numel()))
+            logits = self.model(self.inputs, graph)
+            selection = graph.selection
+        predicted = selection.predicted
+        losses = self._losses(logits, predicted)
         loss = losses.supervised + losses.pseudo
         second = self.model.auxiliary(self.inputs, graph)
         if second is not None:
@@ -139,8 +145,7 @@ class FullBatch(Batching):
             mine, truth = logits.index_select(0, predicted), self.task.y.index_select(0, predicted)
             loss = loss + weight * self.objective.supervised_losses(mine, truth).mean()
         if loss.requires_grad:
-            loss.backward()
-            self.optimizer.step()
+            backward_and_step(loss, self.optimizer)
         else:
             # without parameters, it learns everything at once or nothing
             train = self.task.train

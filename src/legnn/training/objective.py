@@ -16,6 +16,7 @@ from torch import Generator, Tensor
 
 from legnn.config import SelfTrainingSettings
 from legnn.graph import TrainingNodeSelection, select_training_nodes
+from legnn.graph.selection import predicted_count
 from legnn.training.inference import to_probabilities
 from legnn.training.protocols import SelfTrainingRule
 from legnn.training.ranks import SINGLE_PROCESS, Ranks
@@ -144,6 +145,12 @@ class Objective:
         if self.selects_nodes:
             return select_training_nodes(train, self.alpha, generator)
         return TrainingNodeSelection(predicted=train, shown=train if self.uses_labels else train[:0])
+
+    def num_shown(self, num_train: int) -> int:
+        """How many of the training nodes show their labels."""
+        if self.selects_nodes:
+            return num_train - predicted_count(num_train, self.alpha)
+        return num_train if self.uses_labels else 0
 
     def confidence(self, epoch: int) -> float | None:
         """The training confidence in `epoch`; None without pseudo labels."""

@@ -63,10 +63,18 @@ def _sum_rows(
     head = tl.program_id(1) // BLOCKS
     begin = tl.load(first + program)
     end = tl.load(last + program)
+    row = program
+    if OWNED:
+        row = tl.load(owner + program).to(tl.int64)
+    # numbers of the row are read with its ends: each would be waited for once more, alone
+    if LABEL:
+        y = tl.load(label_of + row)
+        label_factor = 1.0
+        if LABEL_SCALE:
+            label_factor = tl.load(label_scale + row).to(tl.float32)
+    if TARGET:
+        scale = tl.load(target_scale + row).to(tl.float32)
     if end - begin <= limit:
-        row = program
-        if OWNED:
-            row = tl.load(owner + program).to(tl.int64)
         start = (tl.program_id(1) % BLOCKS) * WIDTH
         column, there = columns_of_head(head, start, CHANNELS, VECTOR, BLOCK)
         # what is read beyond the columns of the head is not stored
@@ -81,10 +89,6 @@ def _sum_rows(
         result = tl.zeros([BLOCK], dtype=tl.float32)
         # read before the edges, other terms arrive while these are summed
         if LABEL:
-            y = tl.load(label_of + row)
-            label_factor = 1.0
-            if LABEL_SCALE:
-                label_factor = tl.load(label_scale + row).to(tl.float32)
             from_label = label_rows + y * LABEL_STRIDE
             label_value = tl.load(from_label + column, mask=tl.where(y >= 0, there, False), other=0.0)
             if TAIL:
@@ -116,7 +120,6 @@ def _sum_rows(
         if PARTIAL:
             to = program
         if TARGET:
-            scale = tl.load(target_scale + row).to(tl.float32)
             result *= scale
             if TAIL:
                 tail_result *= scale
