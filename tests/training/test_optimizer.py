@@ -20,9 +20,9 @@ DEVICES = [
 ]
 
 
-def model() -> LEGNN:
+def model(hidden: int = 8) -> LEGNN:
     torch.manual_seed(0)
-    return LEGNN(6, 3, ModelSettings(hidden=8, layers=2))
+    return LEGNN(6, 3, ModelSettings(hidden=hidden, layers=2))
 
 
 def gradients(one: LEGNN, seed: int) -> None:
@@ -31,9 +31,10 @@ def gradients(one: LEGNN, seed: int) -> None:
         parameter.grad = torch.randn(parameter.shape, generator=generator).to(parameter.device)
 
 
+@pytest.mark.parametrize("hidden", [8, 100], ids=["whole", "in pieces"])
 @pytest.mark.parametrize("device", DEVICES)
-def test_it_is_pytorchs_own_fused_adam_to_the_bit(device):
-    ours, theirs = model().to(device), model().to(device)
+def test_it_is_pytorchs_own_fused_adam_to_the_bit(device, hidden):
+    ours, theirs = model(hidden).to(device), model(hidden).to(device)
     adam = make_adam(ours.parameter_groups(0.5), 0.01)
     lr = torch.tensor(0.01, device=device) if device == "cuda" else 0.01
     plain = torch.optim.Adam(theirs.parameter_groups(0.5), lr=lr, fused=True, capturable=device == "cuda")

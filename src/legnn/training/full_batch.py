@@ -14,7 +14,7 @@ from legnn.training.cuda_graph import CudaGraphs, Replay
 from legnn.training.in_flight import EpochRing
 from legnn.training.metrics import validation_metrics
 from legnn.training.objective import CandidateLogits, StepLosses
-from legnn.training.optimizer import backward_and_step, reads_lr_from_device
+from legnn.training.optimizer import reads_lr_from_device
 from legnn.training.protocols import Batching, Reduce, TrainMetrics, ValMetrics
 from legnn.training.sharing import kept_by_group
 
@@ -145,7 +145,8 @@ class FullBatch(Batching):
             mine, truth = logits.index_select(0, predicted), self.task.y.index_select(0, predicted)
             loss = loss + weight * self.objective.supervised_losses(mine, truth).mean()
         if loss.requires_grad:
-            backward_and_step(loss, self.optimizer)
+            loss.backward()
+            self.optimizer.step()
         else:
             # without parameters, it learns everything at once or nothing
             train = self.task.train
