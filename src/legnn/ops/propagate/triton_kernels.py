@@ -20,8 +20,8 @@ from legnn.ops.csr.row_chunks import RowChunks
 from legnn.ops.runtime.streams import run_beside
 from legnn.ops.types import RowTerms
 
-EDGES, EDGES_OF_HEAD = 2, 8
-"""Edges in flight at once in a program, and in one that has the columns of a head, fewer of them, in bf16."""
+EDGES, EDGES_IN_BF16, EDGES_OF_HEAD = 2, 4, 8
+"""Edges in flight at once in a program: as many as registers allow, in bf16 more, of one head, fewer columns, more."""
 WARPS = 1
 BLOCK = 256
 """Columns of one program: each lane of a warp reads four numbers at once, twice."""
@@ -56,7 +56,8 @@ def _sum_rows(
     HEADS: tl.constexpr, CHANNELS: tl.constexpr, BLOCKS: tl.constexpr, WIDTH: tl.constexpr, X_STRIDE: tl.constexpr,
     OUT_STRIDE: tl.constexpr, LABEL_STRIDE: tl.constexpr, ADD: tl.constexpr, OWNED: tl.constexpr, PARTIAL: tl.constexpr,
     INDIRECT: tl.constexpr, WEIGHT: tl.constexpr, SOURCE: tl.constexpr, TARGET: tl.constexpr, LABEL: tl.constexpr,
-    LABEL_SCALE: tl.constexpr, VECTOR: tl.constexpr, BLOCK: tl.constexpr, TAIL: tl.constexpr, EDGES: tl.constexpr,
+    LABEL_SCALE: tl.constexpr, EARLY_LABEL: tl.constexpr, VECTOR: tl.constexpr, BLOCK: tl.constexpr, TAIL: tl.constexpr,
+    EDGES: tl.constexpr,
 ):  # fmt: skip
     # CHANNELS and BLOCKS are those of one head; a program has WIDTH columns: BLOCK of them, and a TAIL
     program = tl.program_id(0).to(tl.int64)
@@ -87,8 +88,8 @@ def _sum_rows(
             tail_column = head * CHANNELS + tail_within
             tail_result = tl.zeros([TAIL], dtype=tl.float32)
         result = tl.zeros([BLOCK], dtype=tl.float32)
-        # read before the edges, other terms arrive while these are summed
-        if LABEL:
+        # read before the edges, other terms arrive while these are summed, as far as there are registers for them
+        if EARLY_LABEL:
             from_label = label_rows + y * LABEL_STRIDE
             label_value = tl.load(from_label + column, mask=tl.where(y >= 0, there, False), other=0.0)
             if TAIL:
@@ -123,6 +124,12 @@ def _sum_rows(
             result *= scale
             if TAIL:
                 tail_result *= scale
+        if LABEL and not EARLY_LABEL:
+            from_label = label_rows + y * LABEL_STRIDE
+            label_value = tl.load(from_label + column, mask=tl.where(y >= 0, there, False), other=0.0)
+            if TAIL:
+                tail_shown = tl.where(y >= 0, tail_there, False)
+                tail_label_value = tl.load(from_label + tail_column, mask=tail_shown, other=0.0)
         if LABEL:
             result += label_factor * label_value.to(tl.float32)
             if TAIL:
@@ -200,7 +207,7 @@ def _launch(
     *, heads: int = 1, partial: bool = False, edges: int | None = None,
 ) -> None:  # fmt: skip
     if edges is None:
-        edges = EDGES_OF_HEAD if heads > 1 and x.dtype == torch.bfloat16 else EDGES
+        edges = EDGES if x.dtype != torch.bfloat16 else EDGES_OF_HEAD if heads > 1 else EDGES_IN_BF16
     blocks, width, block, tail = _columns(channels // heads)
     vector = head_vector(x, channels, heads)
     if vector:
@@ -212,6 +219,7 @@ def _launch(
         OWNED=rows.owner is not None, PARTIAL=partial, INDIRECT=col is not None, WEIGHT=weight is not None,
         SOURCE=terms.source_scale is not None, TARGET=terms.target_scale is not None,
         LABEL=terms.label_of is not None, LABEL_SCALE=terms.label_scale is not None,
+        EARLY_LABEL=terms.label_of is not None and x.dtype == torch.bfloat16,
         VECTOR=vector, BLOCK=block, TAIL=tail, EDGES=edges, num_warps=WARPS,
     )  # fmt: skip
 
