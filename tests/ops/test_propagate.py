@@ -106,6 +106,28 @@ def test_propagation_with_and_without_each_part(form, labels, update_labels, sca
 
 
 @pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("nobody_shows", [False, True])
+@pytest.mark.parametrize("is_row", [False, True])
+def test_what_is_added_to_labels_may_be_one_row_and_narrower(form, dtype, nobody_shows, is_row):
+    kernels, device = form
+    graph = with_labels(random_graph(30, 60, torch.float32, weighted=False), share=0.0 if nobody_shows else 0.5)
+    x, fast_x = pair(30, 24, dtype=dtype, device=device)
+    # a bias is in single precision, and has no padding columns
+    add, fast_add = pair(1 if is_row else graph.num_classes, 20, dtype=torch.float32, device=device)
+    none = (None, None, Scales())
+    plain = reference.propagate_messages(
+        graph, x, *none, update_labels=True, add_to_labels=add.expand(graph.num_classes, -1)
+    )
+    with using(kernels):
+        fast = ops.propagate_messages(
+            to(graph, device), fast_x, *none, update_labels=True, add_to_labels=fast_add.expand(graph.num_classes, -1)
+        )
+    assert_equal(fast, plain, dtype)
+    assert_equal(gradients(fast, [fast_x, fast_add]), gradients(plain, [x, add]), dtype)
+
+
+@pytest.mark.parametrize("form", FORMS)
 @given(graph=label_graphs(label_edges=False), seed=st.integers(0, 99))
 @settings(max_examples=8, deadline=None)
 def test_propagation_on_random_label_graphs(form, graph, seed):

@@ -69,7 +69,7 @@ def test_layer_by_layer_they_are_the_same(run, monkeypatch):
 @pytest.mark.parametrize("usage", USAGES, ids=str)
 def test_on_a_gpu_they_are_the_same_within_its_precision(usage, monkeypatch, share):
     # a run keeps its precision, which is bf16 on a GPU where nothing else is given
-    run = legnn.train(small_data(), **QUICK, **usage, precision="tf32")
+    run = legnn.train(small_data(), **{**QUICK, **usage}, precision="tf32")
     expected = run.representations(device="cpu")
     monkeypatch.setattr(layer_wise, "AT_ONCE_SHARE", share)
     found = run.representations(device="cuda")

@@ -31,7 +31,7 @@ def gradients(one: LEGNN, seed: int) -> None:
         parameter.grad = torch.randn(parameter.shape, generator=generator).to(parameter.device)
 
 
-@pytest.mark.parametrize("hidden", [8, 100], ids=["whole", "in pieces"])
+@pytest.mark.parametrize("hidden", [8, 100, 700], ids=["whole", "in pieces", "in several launches"])
 @pytest.mark.parametrize("device", DEVICES)
 def test_it_is_pytorchs_own_fused_adam_to_the_bit(device, hidden):
     ours, theirs = model(hidden).to(device), model(hidden).to(device)

@@ -59,7 +59,13 @@ class GCN(nn.Module):
         if labels is not None and self.label is not None:
             from_labels = drop(labels, self.dropout, training=self.training), self.label.weight
         nodes, new_labels = pass_linear_messages(
-            graph, x, self.node.weight, from_labels, add, self.normalization, update_labels=self.update_labels
+            graph,
+            x,
+            self.node.weight,
+            from_labels,
+            add,
+            self.normalization,
+            update_labels=self.update_labels,
+            add_to_labels=self.label_bias,
         )
-        nodes = add_bias(nodes, self.bias)
-        return nodes, None if new_labels is None else add_bias(new_labels, self.label_bias)
+        return add_bias(nodes, self.bias), new_labels

@@ -61,18 +61,23 @@ def pass_messages(
     normalization: Normalization,
     *,
     update_labels: bool,
+    add_to_labels: Tensor | None = None,
 ) -> tuple[Tensor, Tensor | None]:
-    """`Â x + Ŷ labels + add` and, if labels are updated, `Ŷᵀ x + Ŝ labels`.
+    """`Â x + Ŷ labels + add` and, if labels are updated, `Ŷᵀ x + Ŝ labels + add_to_labels`.
 
-    Shapes: `x` `[N, D]`, `labels` `[C, D]` or None for messages along `A` alone, `add` `[M, D]` or longer or None;
-    returns `[M, D]`, `[C, D]`.
+    Shapes: `x` `[N, D]`, `labels` `[C, D]` or None for messages along `A` alone, `add` `[M, D]` or longer or None,
+    `add_to_labels` `[C, D]`, or narrower, or None; returns `[M, D]`, `[C, D]`.
     """
     scales, label_scales = normalization.scales(graph, x, enhanced=labels is not None)
     message = None if labels is None else scale_rows(labels, label_scales.to_nodes)
     update_labels = update_labels and labels is not None
     add = None if add is None else targets_of(add, graph)
-    nodes, sums = propagate_messages(graph, x, message, add, scales, update_labels=update_labels)
-    return nodes, _new_labels(graph, sums, labels, label_scales)
+    # added in the sum itself, where nothing comes between
+    is_sum = graph.label_adjacency is None and label_scales.from_nodes is None
+    nodes, sums = propagate_messages(
+        graph, x, message, add, scales, update_labels=update_labels, add_to_labels=add_to_labels if is_sum else None
+    )
+    return nodes, _new_labels(graph, sums, labels, label_scales, None if is_sum else add_to_labels)
 
 
 def pass_linear_messages(
@@ -84,24 +89,34 @@ def pass_linear_messages(
     normalization: Normalization,
     *,
     update_labels: bool,
+    add_to_labels: Tensor | None = None,
 ) -> tuple[Tensor, Tensor | None]:
-    """`Â x Wᵀ + Ŷ H_L Vᵀ + add` and, if labels are updated, `Ŷᵀ x Wᵀ + Ŝ H_L Vᵀ`.
+    """`Â x Wᵀ + Ŷ H_L Vᵀ + add` and, if labels are updated, `Ŷᵀ x Wᵀ + Ŝ H_L Vᵀ + add_to_labels`.
 
     Shapes: `x` `[N, in]`, `weight` `[out, in]`, `from_labels` `H_L` `[C, in]` and `V` `[out, in]`, or None for messages
-    along `A` alone, `add` `[M, out]` or longer or None; returns `[M, out]`, `[C, out]`.
+    along `A` alone, `add` `[M, out]` or longer or None, `add_to_labels` `[C, out]` or longer, a row `[out]`, or None;
+    returns `[M, out]`, `[C, out]`.
     """
     labels = None if from_labels is None else from_labels[0]
 
-    def send_labels() -> Tensor | None:
-        return None if from_labels is None else product(*from_labels)
+    def send_labels() -> tuple[Tensor | None, Tensor | None]:
+        if from_labels is None:
+            return None, None
+        # here, so that the gradient of a row is computed beside large products, too
+        rows = None if add_to_labels is None else add_to_labels.expand(from_labels[0].size(0), -1)
+        return product(*from_labels), rows
 
     if x.size(0) < SUM_FIRST * graph.num_nodes:
         # in a whole graph the product comes first, and everything else is one pass
-        values, label_values = send_beside(graph, labels, normalization, lambda: product(x, weight), send_labels)
-        nodes, new_labels = pass_messages(graph, values, label_values, add, normalization, update_labels=update_labels)
+        values, (label_values, added) = send_beside(
+            graph, labels, normalization, lambda: product(x, weight), send_labels
+        )
+        nodes, new_labels = pass_messages(
+            graph, values, label_values, add, normalization, update_labels=update_labels, add_to_labels=added
+        )
     else:
         # in a sample many more nodes send than receive: `(A x) Wᵀ` has a product for target nodes only
-        label_values = send_labels()
+        label_values, added = send_labels()
         scales, label_scales = normalization.scales(graph, x, enhanced=label_values is not None)
         update_labels = update_labels and label_values is not None
         nodes, sums = propagate_messages(graph, x, None, None, scales, update_labels=update_labels)
@@ -112,18 +127,21 @@ def pass_linear_messages(
             rows = scale_rows(label_gather(graph.to_nodes, message), factors)
             nodes = nodes.index_add(0, graph.shown, pad_columns(rows, nodes.size(1)))
         sums = None if sums is None else product(sums, weight)
-        new_labels = _new_labels(graph, sums, label_values, label_scales)
+        new_labels = _new_labels(graph, sums, label_values, label_scales, added)
     return nodes, None if new_labels is None else new_labels[:, : weight.size(0)]
 
 
-def _new_labels(graph: LabelGraph, sums: Tensor | None, values: Tensor | None, scales: LabelScales) -> Tensor | None:
-    """`H_L'` from the sums of the classes and what labels send, both `[C, D]`; None without either."""
+def _new_labels(
+    graph: LabelGraph, sums: Tensor | None, values: Tensor | None, scales: LabelScales, add: Tensor | None
+) -> Tensor | None:
+    """`H_L'` from the sums of the classes, what labels send and `add`, `[C, D]` each; None without the first two."""
     if sums is None or values is None:
         return None
     from_labels = None
     if graph.label_adjacency is not None:
         from_labels = graph.label_adjacency.to(values.dtype) @ scale_rows(values, scales.to_labels)
-    return aggregate_at_labels(sums, from_labels, scales)
+    new_labels = aggregate_at_labels(sums, from_labels, scales)
+    return new_labels if add is None else new_labels + pad_columns(add, new_labels.size(1)).to(new_labels.dtype)
 
 
 class LabelAttention(NamedTuple):

@@ -64,9 +64,13 @@ class SAGE(nn.Module):
         )
         root = add_bias(root, self.root.bias)
         x = drop(x, self.dropout, training=self.training)
-        nodes, new_labels = pass_linear_messages(
-            graph, x, self.node.weight, from_labels, root, self.normalization, update_labels=self.update_labels
+        return pass_linear_messages(
+            graph,
+            x,
+            self.node.weight,
+            from_labels,
+            root,
+            self.normalization,
+            update_labels=self.update_labels,
+            add_to_labels=label_root,
         )
-        if new_labels is None or label_root is None:
-            return nodes, None
-        return nodes, new_labels + label_root[:, : new_labels.size(1)]

@@ -84,7 +84,7 @@ class RowTerms(NamedTuple):
     label_scale: Tensor | None = None
     """`[rows]`."""
     add: Tensor | None = None
-    """`[rows, D]`."""
+    """`[rows, D]` or narrower; rows may lie in the same memory."""
 
 
 class AttentionConfig(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from inspect import unwrap
 from typing import Any
 
@@ -11,15 +12,21 @@ from torch.optim import Adam, Optimizer
 
 from legnn.ops.runtime.streams import run_beside
 
-PIECES, LEAST_PIECE, LARGEST_PIECE = 24, 2048, 2**16
-"""PyTorch updates up to 65,536 parameters by one block of threads, one after the other. A small model in as many pieces
-as one launch takes is updated in a tenth of the time, by many blocks."""
+PIECES, AT_ONCE = 36, 4
+"""Pieces of parameters that PyTorch updates in one launch, and launches at the same time."""
+LEAST_PIECE, LARGE_PIECE, LARGEST_PIECE = 2**11, 2**15, 2**16
+"""Numbers in a piece. PyTorch updates up to 65,536 parameters by one block of threads, one after the other: those of a
+small model are cut so that many blocks update them."""
 
 
-def piece_size(number: int) -> int:
-    """Returns how many of `number` parameters a piece has at most."""
-    size = max(-(-number // PIECES), LEAST_PIECE)
-    return LARGEST_PIECE if size > LARGEST_PIECE // 2 else 1024 * -(-size // 1024)
+def piece_size(number: int, parameters: int = 0) -> int:
+    """Returns how many numbers a piece has at most, of `number` in so many `parameters`."""
+    # each parameter may end with a piece that is not full
+    full = max(PIECES - parameters, PIECES // 2)
+    size = max(2 ** math.ceil(math.log2(max(number, 1) / full)), LEAST_PIECE)
+    if size <= LARGE_PIECE:
+        return size
+    return LARGE_PIECE if number <= AT_ONCE * PIECES * LARGE_PIECE else LARGEST_PIECE
 
 
 class EagerAdam(Adam):
@@ -50,7 +57,7 @@ class EagerAdam(Adam):
                 continue
             states = [self.state[one] for one in parameters]
             torch._foreach_add_([state["step"] for state in states], 1)
-            most = piece_size(sum(one.numel() for one in parameters))
+            most = piece_size(sum(one.numel() for one in parameters), len(parameters))
             pieces: list[tuple[Tensor, ...]] = []
             for one, state in zip(parameters, states, strict=True):
                 whole = one, one.grad, state["exp_avg"], state["exp_avg_sq"]
@@ -58,12 +65,24 @@ class EagerAdam(Adam):
                 is_flat = all(each.is_contiguous() for each in whole)
                 cut = zip(*(each.view(-1).split(most) for each in whole), strict=True) if is_flat else [whole]
                 pieces += [(*each, state["step"]) for each in cut]
-            values, gradients, averages, squares, steps = map(list, zip(*pieces, strict=True))
-            torch._fused_adam_(
-                values, gradients, averages, squares, [], steps, lr=group["lr"], beta1=group["betas"][0],
-                beta2=group["betas"][1], weight_decay=group["weight_decay"], eps=group["eps"], amsgrad=False,
-                maximize=False,
-            )  # fmt: skip
+            self._update(group, pieces, at_once=most <= LARGE_PIECE)
+
+    def _update(self, group: dict[str, Any], pieces: list[tuple[Tensor, ...]], *, at_once: bool) -> None:
+        """Updates pieces, each with its gradient, both moments and the step, perhaps by several launches `at_once`."""
+        if at_once and len(pieces) > PIECES:
+            half = -(-len(pieces) // 2)
+            run_beside(
+                group["lr"],
+                lambda: self._update(group, pieces[:half], at_once=True),
+                lambda: self._update(group, pieces[half:], at_once=True),
+            )
+            return
+        values, gradients, averages, squares, steps = map(list, zip(*pieces, strict=True))
+        torch._fused_adam_(
+            values, gradients, averages, squares, [], steps, lr=group["lr"], beta1=group["betas"][0],
+            beta2=group["betas"][1], weight_decay=group["weight_decay"], eps=group["eps"], amsgrad=False,
+            maximize=False,
+        )  # fmt: skip
 
     def create_state(self) -> None:
         """Creates the moments that PyTorch creates in the first step, so that this one can be captured."""

@@ -9,6 +9,7 @@ from torch import Tensor
 from legnn.ops import select
 from legnn.ops.propagate import autograd, reference
 from legnn.ops.runtime.gradients import apply_function
+from legnn.ops.runtime.padding import pad_columns
 from legnn.ops.types import LabelGraphLike, Scales
 
 if TYPE_CHECKING:
@@ -17,23 +18,35 @@ if TYPE_CHECKING:
 
 
 def propagate_messages(
-    graph: LabelGraphLike, x: Tensor, labels: Tensor | None, add: Tensor | None, scales: Scales, *, update_labels: bool
+    graph: LabelGraphLike,
+    x: Tensor,
+    labels: Tensor | None,
+    add: Tensor | None,
+    scales: Scales,
+    *,
+    update_labels: bool,
+    add_to_labels: Tensor | None = None,
 ) -> tuple[Tensor, Tensor | None]:
-    """The product with `A'`, scaled: `nodes = t ∘ A (s ∘ x) + l ∘ Y labels + add` and `sums = Yᵀ (c ∘ x)`.
+    """The product with `A'`, scaled: `nodes = t ∘ A (s ∘ x) + l ∘ Y labels + add`, `sums = Yᵀ (c ∘ x) + add_to_labels`.
 
     `s`, `t`, `l` and `c` are `scales.source`, `.target`, `.from_label` and `.to_label`.
 
-    Shapes: `x` `[N, D]`, `labels` `[C, D]` or None, `add` `[M, D]` or None; returns `[M, D]` and, with `update_labels`,
-    `[C, D]`.
+    Shapes: `x` `[N, D]`, `labels` `[C, D]` or None, `add` `[M, D]` or None, `add_to_labels` `[C, D]` or narrower or
+    None; returns `[M, D]` and, with `update_labels`, `[C, D]`.
     """
     kernels = select.kernels_for(x)
     if kernels is None:
-        return reference.propagate_messages(graph, x, labels, add, scales, update_labels=update_labels)
+        return reference.propagate_messages(
+            graph, x, labels, add, scales, update_labels=update_labels, add_to_labels=add_to_labels
+        )
+    if add_to_labels is not None and kernels is not select.TRITON:
+        add_to_labels = pad_columns(add_to_labels, x.size(1)).contiguous()
     return apply_function(
         autograd.PropagateMessages,
         x.contiguous(),
         autograd.contiguous(labels),
         autograd.contiguous(add),
+        add_to_labels,
         graph,
         scales,
         update_labels,

@@ -25,7 +25,7 @@ class PropagateMessages(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, labels: Tensor | None, add: Tensor | None,
+        ctx: Any, x: Tensor, labels: Tensor | None, add: Tensor | None, add_to_labels: Tensor | None,
         graph: LabelGraphLike, scales: Scales, update_labels: bool, kernels: Kernels,
     ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
         """Returns nodes `[M, D]` and, with `update_labels`, the sums of the classes `[C, D]`."""
@@ -35,20 +35,24 @@ class PropagateMessages(torch.autograd.Function):
         terms = node_terms(graph, labels, add, scales)
         if not update_labels:
             return sum_rows(graph.adjacency, x, terms), None
+        ctx.added_columns = None if add_to_labels is None else add_to_labels.size(1)
         if graph.to_labels.is_empty:
-            return sum_rows(graph.adjacency, x, terms), x.new_zeros(graph.to_labels.num_classes, x.size(1))
+            sums = x.new_zeros(graph.to_labels.num_classes, x.size(1))
+            if add_to_labels is not None:
+                sums[:, : add_to_labels.size(1)] += add_to_labels
+            return sum_rows(graph.adjacency, x, terms), sums
         classes = graph.to_labels.classes
         return run_beside(
             x,
             lambda: sum_rows(graph.adjacency, x, terms),
-            lambda: sum_rows(classes, x, RowTerms(scales.to_label)),
+            lambda: sum_rows(classes, x, RowTerms(scales.to_label, add=add_to_labels)),
         )
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Returns the gradients of `x`, `labels` and `add`."""
+        """Returns the gradients of `x`, `labels`, `add` and `add_to_labels`."""
         graph, scales, update_labels, kernels = ctx.rest
-        _, labels, add = ctx.needs_input_grad[:3]
+        _, labels, add, add_to_labels = ctx.needs_input_grad[:4]
         nodes = gradients[0].contiguous()
         terms = RowTerms(scales.target, scales.source)
         if update_labels and not graph.to_labels.is_empty:
@@ -64,7 +68,8 @@ class PropagateMessages(torch.autograd.Function):
                 lambda: kernels.propagate.sum_rows(transpose, nodes, terms),
                 lambda: label_gradient(kernels, graph, nodes, scales, ctx.labels_shape),
             )
-        return d_x, d_labels, nodes if add else None, None, None, None, None
+        d_added = gradients[1][:, : ctx.added_columns] if add_to_labels else None
+        return d_x, d_labels, nodes if add else None, d_added, None, None, None, None
 
 
 def node_terms(graph: LabelGraphLike, labels: Tensor | None, add: Tensor | None, scales: Scales) -> RowTerms:

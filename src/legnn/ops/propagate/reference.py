@@ -26,12 +26,22 @@ def neighbor_sum(adjacency: Adjacency, x: Tensor) -> Tensor:
 
 
 def propagate_messages(
-    graph: LabelGraphLike, x: Tensor, labels: Tensor | None, add: Tensor | None, scales: Scales, *, update_labels: bool
+    graph: LabelGraphLike,
+    x: Tensor,
+    labels: Tensor | None,
+    add: Tensor | None,
+    scales: Scales,
+    *,
+    update_labels: bool,
+    add_to_labels: Tensor | None = None,
 ) -> tuple[Tensor, Tensor | None]:
-    """`nodes = t ∘ A (s ∘ x) + l ∘ Y labels + add` and `sums = Yᵀ (c ∘ x)`."""
+    """`nodes = t ∘ A (s ∘ x) + l ∘ Y labels + add` and `sums = Yᵀ (c ∘ x) + add_to_labels`."""
     nodes = scale_rows(neighbor_sum(graph.adjacency, scale_rows(x, scales.source)), scales.target)
     nodes = add_label_messages(graph, nodes, labels, add, scales.from_label)
-    return nodes, class_sum(graph.to_labels, scale_rows(x, scales.to_label)) if update_labels else None
+    if not update_labels:
+        return nodes, None
+    sums = class_sum(graph.to_labels, scale_rows(x, scales.to_label))
+    return nodes, sums if add_to_labels is None else sums + pad_columns(add_to_labels, sums.size(1)).to(sums.dtype)
 
 
 def add_label_messages(

@@ -54,7 +54,8 @@ def vectors_end(head, CHANNELS: tl.constexpr, VECTOR: tl.constexpr):
 def _sum_rows(
     first, last, owner, col, weight, x, source_scale, target_scale, label_of, label_rows, label_scale, add, out, limit,
     HEADS: tl.constexpr, CHANNELS: tl.constexpr, BLOCKS: tl.constexpr, WIDTH: tl.constexpr, X_STRIDE: tl.constexpr,
-    OUT_STRIDE: tl.constexpr, LABEL_STRIDE: tl.constexpr, ADD: tl.constexpr, OWNED: tl.constexpr, PARTIAL: tl.constexpr,
+    OUT_STRIDE: tl.constexpr, LABEL_STRIDE: tl.constexpr, ADD: tl.constexpr, ADD_STRIDE: tl.constexpr,
+    ADD_COLUMNS: tl.constexpr, OWNED: tl.constexpr, PARTIAL: tl.constexpr,
     INDIRECT: tl.constexpr, WEIGHT: tl.constexpr, SOURCE: tl.constexpr, TARGET: tl.constexpr, LABEL: tl.constexpr,
     LABEL_SCALE: tl.constexpr, EARLY_LABEL: tl.constexpr, VECTOR: tl.constexpr, BLOCK: tl.constexpr, TAIL: tl.constexpr,
     EDGES: tl.constexpr,
@@ -96,9 +97,10 @@ def _sum_rows(
                 tail_shown = tl.where(y >= 0, tail_there, False)
                 tail_label_value = tl.load(from_label + tail_column, mask=tail_shown, other=0.0)
         if ADD:
-            added = tl.load(add + row * OUT_STRIDE + column, mask=there, other=0.0)
+            from_added = add + row * ADD_STRIDE
+            added = tl.load(from_added + column, mask=there & (column < ADD_COLUMNS), other=0.0)
             if TAIL:
-                tail_added = tl.load(add + row * OUT_STRIDE + tail_column, mask=tail_there, other=0.0)
+                tail_added = tl.load(from_added + tail_column, mask=tail_there & (tail_column < ADD_COLUMNS), other=0.0)
         for edge in range(begin, end, EDGES):
             k = (edge + tl.arange(0, EDGES)).to(tl.int64)
             inside = k < end
@@ -216,6 +218,7 @@ def _launch(
         rows.first, rows.last, rows.owner, col, weight, x, *terms, out, rows.limit,
         HEADS=heads, CHANNELS=channels // heads, BLOCKS=blocks, WIDTH=width, X_STRIDE=x.stride(0),
         OUT_STRIDE=out.stride(0), LABEL_STRIDE=row_stride(terms.label_rows), ADD=terms.add is not None,
+        ADD_STRIDE=row_stride(terms.add), ADD_COLUMNS=0 if terms.add is None else terms.add.size(1),
         OWNED=rows.owner is not None, PARTIAL=partial, INDIRECT=col is not None, WEIGHT=weight is not None,
         SOURCE=terms.source_scale is not None, TARGET=terms.target_scale is not None,
         LABEL=terms.label_of is not None, LABEL_SCALE=terms.label_scale is not None,
