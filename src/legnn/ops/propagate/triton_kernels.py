@@ -222,7 +222,8 @@ def _launch(
         OWNED=rows.owner is not None, PARTIAL=partial, INDIRECT=col is not None, WEIGHT=weight is not None,
         SOURCE=terms.source_scale is not None, TARGET=terms.target_scale is not None,
         LABEL=terms.label_of is not None, LABEL_SCALE=terms.label_scale is not None,
-        EARLY_LABEL=terms.label_of is not None and x.dtype == torch.bfloat16,
+        # of float32, and beside many edges of a head, its registers would be missed
+        EARLY_LABEL=terms.label_of is not None and x.dtype == torch.bfloat16 and heads == 1,
         VECTOR=vector, BLOCK=block, TAIL=tail, EDGES=edges, num_warps=WARPS,
     )  # fmt: skip
 
