@@ -15,6 +15,8 @@ if not torch.cuda.is_available():
 # tests start read the variable
 torch.set_num_threads(1)
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# numba's own threads, which a benchmark uses, would set the number of PyTorch's for all tests that follow
+os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -41,6 +43,8 @@ def _named_sets_come_from_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _a_known_start() -> None:
     torch.manual_seed(0)
+    # whatever the test before it has left: two threads on busy cores take eight times as long as one
+    torch.set_num_threads(1)
 
 
 @pytest.fixture(autouse=True, scope="session")
