@@ -280,7 +280,7 @@ def test_under_torchrun_a_folder_has_to_be_given(monkeypatch):
 @pytest.mark.slow
 def test_with_processes_the_budget_is_kept_though_a_candidate_does_not_end(tmp_path, monkeypatch):
     monkeypatch.setattr(search_module, "train_candidate", train_all_but_gcn)
-    budget, began = 25.0, time.monotonic()
+    budget, began = 12.0, time.monotonic()
     ensemble = legnn.auto(small_data(), out=tmp_path / "auto", jobs=2, **{**QUICK, "budget": budget})
     seconds = time.monotonic() - began
     assert seconds <= 1.1 * budget + 5
