@@ -24,6 +24,7 @@ from legnn.automl import search as search_module
 from legnn.automl.clock import Clock
 from legnn.automl.sharing import TORCHRUN, Share, meet, without_torchrun
 from legnn.errors import InputError, Interrupted
+from legnn.nn import backbones
 
 __all__ = ["command"]
 
@@ -212,6 +213,13 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing_behind(command, made, tmp_
 def test_an_unknown_setting_is_named(tmp_path):
     with pytest.raises(InputError, match="hiden"):
         legnn.auto(small_data(), out=tmp_path / "auto", hiden=8)
+
+
+def test_a_layer_of_the_callers_own_is_refused_before_anything_is_trained(tmp_path, monkeypatch):
+    monkeypatch.setattr(backbones, "REGISTERED", {"gcn"})
+    with pytest.raises(InputError, match="backbone = 'gcn' was registered in this process, and other processes"):
+        legnn.auto(small_data(), out=tmp_path / "auto", backbone="gcn", **QUICK)
+    assert not (tmp_path / "auto").exists()
 
 
 def test_data_without_validation_nodes_are_refused(tmp_path):
