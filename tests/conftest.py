@@ -1,5 +1,6 @@
 """Where the real graphs are: `LEGNN_DATA`, or the folder `shared/data` beside the checkout."""
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,16 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def pytest_collection_finish() -> None:
+    """The objects that imports and the list of tests have made stay to the end: no collection looks through them."""
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """Libraries that look for leaks at the end of the process find what is collected then."""
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="session")
