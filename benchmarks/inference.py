@@ -43,7 +43,7 @@ ROWS = 1 << 18
 GB = 10**9
 
 
-@numba.njit(parallel=True, cache=False)
+@numba.njit(parallel=True, cache=True)
 def _draw_rows(rowptr: np.ndarray, col: np.ndarray, first: int, nodes: int) -> None:
     """Ascending neighbors of the nodes from `first` on, popular ones more often, by hashes of row and place."""
     for row in numba.prange(rowptr.size - 1):
@@ -76,7 +76,7 @@ def write_graph(folder: Path, nodes: int, edges_of_a_node: float) -> None:
     edges = int(rowptr[-1])
     x = np.lib.format.open_memmap(folder / "x.npy", "w+", np.float32, (nodes, FEATURES))
     col = np.lib.format.open_memmap(folder / "col.npy", "w+", np.int32, (edges,))
-    block = random.standard_normal((ROWS, FEATURES), np.float32)
+    block = random.standard_normal((min(ROWS, nodes), FEATURES), np.float32)
     for begin in range(0, nodes, ROWS):
         end = min(begin + ROWS, nodes)
         np.multiply(block[: end - begin], 1 + (begin // ROWS) % 7, out=x[begin:end])

@@ -1,5 +1,6 @@
 """Where the real graphs are: `LEGNN_DATA`, or the folder `shared/data` beside the checkout."""
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,8 +16,20 @@ if not torch.cuda.is_available():
 # tests start read the variable
 torch.set_num_threads(1)
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# numba's own threads, which a benchmark uses, would set the number of PyTorch's for all tests that follow
+os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def pytest_collection_finish() -> None:
+    """The objects that imports and the list of tests have made stay to the end: no collection looks through them."""
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """Libraries that look for leaks at the end of the process find what is collected then."""
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="session")
@@ -41,6 +54,8 @@ def _named_sets_come_from_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _a_known_start() -> None:
     torch.manual_seed(0)
+    # whatever the test before it has left: two threads on busy cores take eight times as long as one
+    torch.set_num_threads(1)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -27,6 +27,7 @@ from pathlib import Path
 
 from benchmarks.campaign.worker import kind_of
 
+WORKER = "benchmarks.campaign.worker"
 BATCH = 100
 """Mutations of one process."""
 LIMIT = 30.0
@@ -60,12 +61,23 @@ def run_mutations(
     *,
     limit: float = LIMIT,
     batch: int = BATCH,
-    worker: str = "benchmarks.campaign.worker",
+    worker: str = WORKER,
+    specimens: Path | None = None,
 ) -> Iterator[Mutation]:
-    """Yields the verdicts on mutations of a seed, in order; `batch` of them are made in one process."""
+    """Yields the verdicts on mutations of a seed, in order.
+
+    Args:
+        numbers: of the mutations.
+        seed: of all of them.
+        limit: seconds of a processor for one.
+        batch: mutations of one process.
+        worker: the module that makes them.
+        specimens: a folder that `make_specimens` filled; made for this call if none is given.
+    """
     with tempfile.TemporaryDirectory(prefix="campaign-") as name:
-        specimens = Path(name) / "specimens"
-        subprocess.run([sys.executable, "-m", worker, str(specimens)], check=True, env=_environment())
+        if specimens is None:
+            specimens = Path(name) / "specimens"
+            make_specimens(specimens, worker)
         left = [*numbers]
         while left:
             with tempfile.TemporaryDirectory(dir=name) as place:
@@ -74,6 +86,11 @@ def run_mutations(
                     done += 1
                     yield found
             left = left[done:]
+
+
+def make_specimens(folder: Path, worker: str = WORKER) -> None:
+    """Fills `folder` with what mutations are made of."""
+    subprocess.run([sys.executable, "-m", worker, str(folder)], check=True, env=_environment())
 
 
 def _run_batch(

@@ -20,7 +20,7 @@ from legnn.automl.study import WARMUP_EPOCHS, Running, Study, Tuned
 from legnn.automl.tune import tune
 from legnn.config import GraphFacts, ResolvedSettings, Settings
 from legnn.errors import InputError, Interrupted
-from legnn.runs import Run, train
+from legnn.runs import Run, room, train
 
 pytest.importorskip("optuna")
 
@@ -260,11 +260,11 @@ def test_trials_in_turns_that_ended_before_a_kill_are_told_by_the_next_call(tmp_
     whole = tune(data, trials=9, out=tmp_path / "whole", jobs=3, **given)
     tell, told = trial_runs.Round.tell, []
 
-    def die_in_the_last(self, study, at_once):
+    def die_in_the_last(self, study):
         told.append(1)
         if len(told) == 3:
             raise SystemExit
-        tell(self, study, at_once)
+        tell(self, study)
 
     monkeypatch.setattr(trial_runs.Round, "tell", die_in_the_last)
     with pytest.raises(SystemExit):
@@ -317,6 +317,25 @@ def test_the_budget_ends_the_trial_in_flight_and_the_same_call_begins_no_other(t
     assert found.trials[-1].state == "complete"
     again = tune(small_data(), budget=0.5, out=tmp_path, **given)
     assert again.trials == found.trials
+
+
+def test_a_trial_that_waits_for_the_others_when_the_time_is_over_is_left_to_a_call_with_more(tmp_path, monkeypatch):
+    given = {**QUICK, "epochs": 1_000_000, "patience": 1_000_000, "trials": 2, "jobs": 2, "out": tmp_path}
+    small = []
+
+    def all_but_the_first_are_large(settings, graph) -> int | None:
+        small.append(settings)
+        return 1 if settings == small[0] else None
+
+    monkeypatch.setattr(room, "bytes_in_turns", all_but_the_first_are_large)
+    found = tune(small_data(), budget=0.5, **given)
+    assert [one.state for one in found.trials] == ["complete", "waiting"]
+    assert found.trials[1].why == "the time was over before it began"
+    assert not (tmp_path / "trials" / "1").exists()
+    assert tune(small_data(), budget=0.01, **given).trials == found.trials
+    more = tune(small_data(), budget=found.trials[0].seconds + 0.5, **given)
+    assert [one.state for one in more.trials] == ["complete", "complete"]
+    assert more.trials[1].why == ""
 
 
 def test_the_papers_grid_is_searched_once_through():

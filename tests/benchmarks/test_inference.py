@@ -25,7 +25,7 @@ def test_more_memory_than_allowed_is_an_error(tmp_path):
 @pytest.mark.slow
 def test_anonymous_memory_is_what_was_planned(tmp_path, capsys):
     """States in the host's memory are in it, and states on disk are not."""
-    main(["--scale", "0.003", "--edges", "3", "--hidden", "64", "--folder", str(tmp_path)])
+    main(["--scale", "0.003", "--edges", "3", "--hidden", "64", "--layers", "2", "--folder", str(tmp_path)])
     rows = {}
     for line in capsys.readouterr().out.splitlines():
         if re.match(r"\| (host|disk)", line):

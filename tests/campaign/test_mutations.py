@@ -1,10 +1,11 @@
 """Mutations are refused in one sentence or give what is right; and the campaign would see if they did not."""
 
 import sys
+from pathlib import Path
 
 import pytest
 from benchmarks.campaign.cases import Case, RefusedByCommand, judge
-from benchmarks.campaign.mutations import VERDICTS, Mutation, markdown, run_mutations
+from benchmarks.campaign.mutations import VERDICTS, Mutation, make_specimens, markdown, run_mutations
 from benchmarks.campaign.results import Nonsense
 from benchmarks.campaign.setting_cases import setting_case
 from benchmarks.campaign.worker import random_of
@@ -16,17 +17,24 @@ PREPARED = [3, 7, 14, 19, 23, 30, 35, 39, 46, 51, 55, 62]
 """Numbers of mutations of prepared folders."""
 
 
+@pytest.fixture(scope="module")
+def specimens(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("specimens")
+    make_specimens(folder)
+    return folder
+
+
 @pytest.mark.slow
-def test_no_mutation_gives_a_traceback_a_signal_or_another_result_without_a_word():
-    found = [*run_mutations(range(COUNT), SEED, batch=COUNT)]
+def test_no_mutation_gives_a_traceback_a_signal_or_another_result_without_a_word(specimens):
+    found = [*run_mutations(range(COUNT), SEED, batch=COUNT, specimens=specimens)]
     assert [one.number for one in found] == [*range(COUNT)]
     assert {one.kind for one in found} == {"tables", "runs", "prepared", "settings", "caches"}
     assert [one for one in found if one.is_failure] == []
 
 
 @pytest.mark.slow
-def test_a_check_that_is_taken_away_is_found_missing():
-    found = [*run_mutations(PREPARED, SEED, worker="tests.campaign.careless_worker")]
+def test_a_check_that_is_taken_away_is_found_missing(specimens):
+    found = [*run_mutations(PREPARED, SEED, worker="tests.campaign.careless_worker", specimens=specimens)]
     assert {one.kind for one in found} == {"prepared"}
     assert "silent other result" in {one.verdict for one in found}
 

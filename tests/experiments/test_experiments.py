@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from tests.graphs import small_data, table_folder
 
+from legnn.analysis import cost
 from legnn.errors import InputError
 from legnn.experiments import EXPERIMENTS, Plan, Request, variants
 from legnn.experiments.paper_values import DATA_SETS, HOMOPHILY
@@ -39,7 +40,10 @@ def made(folder, name, **changes):
 
 # TF32 is a precision of GPUs
 @pytest.mark.parametrize("name", [name for name, one in EXPERIMENTS.items() if one.data and name != "precision"])
-def test_every_table_and_figure_is_made_on_a_graph_of_ones_own(folder, name):
+def test_every_table_and_figure_is_made_on_a_graph_of_ones_own(folder, name, monkeypatch):
+    # how long an epoch takes is no question here
+    monkeypatch.setattr(cost, "WARM_UP", 1)
+    monkeypatch.setattr(cost, "REPEATS", 1)
     plan, report = made(folder, name)
     files = write_report(plan, report, "legnn reproduce …")
     kinds = [file.suffix for file in files]

@@ -11,6 +11,7 @@ from legnn.experiments import EXPERIMENTS, Experiment, Plan, Report, Request, Va
 from legnn.experiments.planned import PlannedRun
 from legnn.experiments.tried import TRIED
 from legnn.experiments.worker import train_planned
+from legnn.nn import backbones
 from legnn.runs.digests import write_digests
 
 QUICK = {"epochs": 2, "hidden": 8, "heads": 2}
@@ -54,6 +55,12 @@ def test_seeds_of_one_setting_lie_side_by_side():
 def test_seed_k_takes_split_k_and_begins_again():
     splits = [PlannedRun.of("actor", "paper", {}, seed, num_splits=10).settings.given["split"] for seed in (0, 9, 12)]
     assert splits == [0, 9, 2]
+
+
+def test_a_layer_of_the_callers_own_is_refused_before_anything_is_trained(folder, monkeypatch):
+    monkeypatch.setattr(backbones, "REGISTERED", {"gat"})
+    with pytest.raises(InputError, match="backbone = 'gat' was registered in this process, and other processes"):
+        plan_of(folder, backbones=("gcn", "gat"))
 
 
 def test_a_plan_misses_every_method_and_seed_once(folder):

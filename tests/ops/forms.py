@@ -11,6 +11,7 @@ import torch
 
 from legnn.graph import LabelGraph
 from legnn.ops import Scales, select
+from legnn.ops.csr import adjacency
 from legnn.ops.select import NUMBA, TRITON, Kernels
 
 GPU = torch.cuda.is_available()
@@ -31,9 +32,12 @@ def using(kernels: Kernels) -> Iterator[None]:
         yield
 
 
-def many(form) -> int:
-    """As many neighbors as a node may have; in the interpreter, enough for several chunks."""
-    return 100_000 if form[0] is NUMBA or GPU else 150
+def many(form, monkeypatch: pytest.MonkeyPatch) -> int:
+    """As many neighbors as a node may have; in the interpreter, for which chunks are shortened, enough for several."""
+    if form[0] is NUMBA or GPU:
+        return 100_000
+    monkeypatch.setattr(adjacency, "LONG_ROW", 16)
+    return 40
 
 
 def to(graph: LabelGraph, device: str) -> LabelGraph:

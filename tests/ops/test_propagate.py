@@ -15,7 +15,7 @@ from legnn.nn.features import SparseFeatures
 from legnn.ops import Scales
 from legnn.ops.propagate import numba_kernels, reference
 
-FAST_SIZES = [(1, 0, 1), (2, 5, 3), (63, 200, 60), (5, 0, 4), (20, 100, 139)]
+FAST_SIZES = [(1, 0, 1), (2, 5, 3), (31, 100, 60), (5, 0, 4), (11, 50, 139)]
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -137,9 +137,9 @@ def test_propagation_on_random_label_graphs(form, graph, seed):
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_one_node_with_very_many_neighbors_and_a_class_with_very_many_nodes(form, weighted):
+def test_one_node_with_very_many_neighbors_and_a_class_with_very_many_nodes(form, weighted, monkeypatch):
     kernels, device = form
-    graph = with_labels(hub(many(form), torch.float32, weighted=weighted), classes=3, share=0.9)
+    graph = with_labels(hub(many(form, monkeypatch), torch.float32, weighted=weighted), classes=3, share=0.9)
     # means, or the sum over so many would lose the digits that are compared
     mean = 1 / graph.adjacency.degree
     x, fast_x = pair(graph.num_nodes, 5, dtype=torch.float32, device=device)
@@ -176,7 +176,7 @@ def test_sums_and_gathers_of_labels(form):
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(("rows", "columns", "channels"), [(0, 3, 2), (1, 1, 1), (7, 5, 3), (34, 33, 33)])
+@pytest.mark.parametrize(("rows", "columns", "channels"), [(0, 3, 2), (1, 1, 1), (7, 5, 3), (18, 33, 33)])
 @pytest.mark.parametrize("density", [0.0, 0.2, 1.0])
 def test_the_projection_of_entries(form, rows, columns, channels, density):
     kernels, device = form

@@ -10,7 +10,7 @@ import pytest
 
 import legnn
 
-NODES, CHANNELS = 100_000, 1024
+NODES, CHANNELS = 40_000, 1024
 MIB = 2**20
 
 SCRIPT = """
@@ -43,7 +43,7 @@ print(peak[0] - before)
 
 
 def tables(folder: Path) -> Path:
-    """A folder of tables with 391 MiB of features."""
+    """A folder of tables with 156 MiB of features."""
     folder.mkdir()
     random = np.random.default_rng(0)
     split = random.choice(["train", "val", "test", ""], NODES, p=[0.05, 0.01, 0.01, 0.93])

@@ -1,5 +1,6 @@
 """Which runs of a process train at the same time: small ones in turns, a large one alone, in the order they came."""
 
+import time
 from contextvars import ContextVar
 
 import pytest
@@ -10,6 +11,7 @@ import legnn
 from legnn.config import Settings
 from legnn.errors import Interrupted, OutOfMemory
 from legnn.runs import room
+from legnn.runs.checkpointer import Checkpointer
 from legnn.runs.room import open_room, train_beside_others
 from legnn.runs.turns import Turns
 from legnn.training.sharing import current_group, during_turns
@@ -168,3 +170,22 @@ def test_what_a_process_has_once_is_each_runs_own_in_its_turns():
     while turns:
         assert all(error is None for _, _, error in turns.take())
         assert held == []
+
+
+def test_the_seconds_of_a_run_are_those_of_its_own_turns():
+    seconds = {}
+
+    def steps(name: str, pause: float):
+        checkpointer = Checkpointer(None, None, 5.0, is_writer=True)
+        for _ in range(4):
+            time.sleep(pause)
+            yield
+        seconds[name] = checkpointer.seconds
+
+    turns = Turns(CPU, 2)
+    turns.begin("short", steps("short", 0.0))
+    turns.begin("long", steps("long", 0.1))
+    while turns:
+        list(turns.take())
+    assert 0 <= seconds["short"] < 0.2
+    assert seconds["long"] >= 0.4

@@ -28,6 +28,7 @@ from legnn.files import atomic_write, write_text
 from legnn.io.prepared import write_prepared
 from legnn.io.prepared_card import CARD
 from legnn.locks import LOCK, hold_folder
+from legnn.nn.backbones import require_known_everywhere
 from legnn.runs.ensemble import Ensemble, write_ensemble
 from legnn.runs.graphs import MEMORY, load_new
 from legnn.runs.resources import default_jobs, processes_for, select_device
@@ -91,6 +92,7 @@ def auto(
     if jobs is not None and jobs < 1:
         raise InputError(f"jobs must be at least 1, got {jobs}")
     Settings(given=given)  # names and values that no candidate could have are refused
+    require_known_everywhere(given.get("backbone", ""))
     folder = new_folder(data) if out is None else Path(out)
     # each candidate is locked by the process that trains it, the folder of the search by the first one
     with without_torchrun() as share, nullcontext() if share.rank else hold_folder(folder):

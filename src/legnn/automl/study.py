@@ -22,12 +22,13 @@ WARMUP_EPOCHS = 20
 """No trial is pruned sooner."""
 REPORT_EVERY = 5
 """Epochs between two reports to the pruner."""
+LATE = "the time was over before it began"
 
 Space = Literal["full", "paper"]
 Values = Mapping[str, Any]
 Pick = Callable[[Tunable, Sequence[Any], Any], Any]
 """Picks a value of a setting from a list, given the one that it has without a choice."""
-State = Literal["complete", "pruned", "failed", "running"]
+State = Literal["complete", "pruned", "failed", "running", "waiting"]
 
 
 class Trial(NamedTuple):
@@ -41,7 +42,7 @@ class Trial(NamedTuple):
     """Validation accuracy of the best epoch."""
     seconds: float
     why: str = ""
-    """Why it failed, or which trial had the same settings."""
+    """Why it failed or waits, or which trial had the same settings."""
 
 
 class Tuned(NamedTuple):
@@ -204,7 +205,8 @@ class Study:
 
     def earlier(self, running: Running) -> Trial | None:
         """The trial that had the same settings and has ended."""
-        return next((one for one in self.trials() if one.state != "running" and one.chosen == running.chosen), None)
+        ended = (one for one in self.trials() if one.state not in ("running", "waiting"))
+        return next((one for one in ended if one.chosen == running.chosen), None)
 
 
 class Running:
@@ -256,6 +258,10 @@ class Running:
         self._attribute(seconds=round(seconds, 3), why=why)
         self._study.tell(self.number, state=TrialState.FAIL)
 
+    def wait(self) -> None:
+        """Leaves the trial, which has not begun, to a call with more time."""
+        self._attribute(why=LATE)
+
     def end_as(self, other: Trial) -> None:
         """Ends the trial as another with the same settings has ended."""
         why = f"same settings as trial {other.number}"
@@ -280,4 +286,5 @@ def _trial(one: optuna.trial.FrozenTrial) -> Trial:
     }  # fmt: skip
     kept = one.user_attrs
     seconds, why = float(kept.get("seconds", 0.0)), str(kept.get("why", ""))
-    return Trial(one.number, states[one.state], dict(kept.get("chosen", {})), kept.get("val"), seconds, why)
+    state = "waiting" if one.state == TrialState.RUNNING and why == LATE else states[one.state]
+    return Trial(one.number, state, dict(kept.get("chosen", {})), kept.get("val"), seconds, why)

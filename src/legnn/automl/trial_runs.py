@@ -32,6 +32,7 @@ class TrialRun:
         is_over: whether the time of all trials is over, which ends the run as if that had been its last epoch.
         should_stop: whether to write a checkpoint and end.
         on_epoch: called with the trial and each of its epochs.
+        is_late: whether it is not to begin any more, which is asked while it waits for the others.
     """
 
     def __init__(
@@ -40,12 +41,14 @@ class TrialRun:
         is_over: Callable[[], bool],
         should_stop: Callable[[], bool],
         on_epoch: Callable[[Running, EpochLog], None],
+        is_late: Callable[[], bool],
     ) -> None:
         self.trial, self.seconds = trial, 0.0
         self.error = ""
         """Why it could not be trained: not the exception, which would keep the memory of the run."""
         self.result: Result | None = None
         self._epoch, self._best, self._on_epoch = 0, -1.0, on_epoch
+        self._is_late, self._stays_away = is_late, False
         self._callbacks = Callbacks(self._after_epoch, should_stop, lambda: trial.is_pruned(self._epoch) or is_over())
 
     def steps(self, graph: GraphData, tuned: Tuned, folder: Path) -> Steps[None]:
@@ -68,27 +71,38 @@ class TrialRun:
             # of a run that goes on: the epochs that it is not asked for again count as well
             self._best = max((log["val_accuracy"] or 0.0 for log in RunFolder(folder).logs()), default=-1.0)
             self.result = yield from train_beside_others(
-                graph, settings, lambda: run_steps(graph, settings, folder, callbacks), callbacks.should_stop
+                graph, settings, lambda: run_steps(graph, settings, folder, callbacks), self._stops_waiting
             )
         except FolderInUse:
             raise
+        except Interrupted:
+            if not self._stays_away:
+                raise
         except InputError as error:
             # settings that do not fit the graph, a loss that is no longer a number, or too little memory
             self.error = str(error)
+
+    def _stops_waiting(self) -> bool:
+        # one that has trained before has something to end with
+        self._stays_away = self._best < 0 and self._is_late()
+        return self._stays_away or self._callbacks.should_stop()
 
     def _after_epoch(self, log: EpochLog) -> None:
         self._epoch, self._best = log.epoch, max(self._best, log.val_accuracy or 0.0)
         self.trial.report(log.epoch, self._best)
         self._on_epoch(self.trial, log)
 
-    def tell(self, shared_by: int) -> None:
-        """Ends the trial with what the run came to, in a process that it shared with others."""
+    def tell(self) -> None:
+        """Ends the trial with what the run came to."""
+        if self._stays_away:
+            self.trial.wait()
+            return
         if self.result is None:
             self.trial.fail(self.error, self.seconds)
             return
         assert self.result.val is not None
         # a run that was continued counts what it took before
-        seconds = max(self.seconds, self.result.seconds / shared_by)
+        seconds = max(self.seconds, self.result.seconds)
         is_pruned = self.trial.is_pruned(self.result.epochs)
         (self.trial.prune if is_pruned else self.trial.complete)(self.result.val.accuracy, seconds)
 
@@ -102,6 +116,7 @@ class Round:
         is_over: whether the time of all trials is over.
         should_stop: asked after every epoch; True writes checkpoints and raises `Interrupted`.
         on_epoch: called with the epochs of the first trial that has not ended.
+        has_best: whether there are trials before them, so that the time may be over before one of these begins.
     """
 
     def __init__(
@@ -112,8 +127,10 @@ class Round:
         is_over: Callable[[], bool],
         should_stop: Callable[[], bool],
         on_epoch: Callable[[Running, EpochLog], None],
+        has_best: bool,
     ) -> None:
         self._should_stop, self._on_epoch, self._is_stopping = should_stop, on_epoch, False
+        self._has_best = has_best
         # callbacks are the caller's, who may train something else in them that shares nothing with these runs
         self._outside = copy_context()
         self._runs: list[TrialRun] = []
@@ -122,7 +139,7 @@ class Round:
             if any(one.trial.chosen == trial.chosen for one in self._runs):
                 self._repeated.append(trial)
             else:
-                self._runs.append(TrialRun(trial, is_over, self._ask, self._show))
+                self._runs.append(TrialRun(trial, is_over, self._ask, self._show, lambda: is_over() and self._has_one))
         self._unfinished = [*self._runs]
         self._asking = (time.perf_counter() - began) / len(self._runs)
 
@@ -149,15 +166,22 @@ class Round:
         for error in sorted(errors, key=lambda error: isinstance(error, Interrupted)):
             raise error
 
-    def tell(self, study: Study, at_once: int) -> None:
+    @property
+    def _has_one(self) -> bool:
+        """Whether one of them, or one before them, has ended."""
+        return self._has_best or len(self._unfinished) < len(self._runs)
+
+    def tell(self, study: Study) -> None:
         """Tells how they ended, in their order: what comes next does not depend on which was the first."""
         for run in self._runs:
             run.seconds += self._asking
-            run.tell(min(at_once, len(self._runs)))
+            run.tell()
         for trial in self._repeated:
             earlier = study.earlier(trial)
-            assert earlier is not None
-            trial.end_as(earlier)
+            if earlier is None:
+                trial.wait()
+            else:
+                trial.end_as(earlier)
 
     def _ask(self) -> bool:
         # once it said so, all runs stop

@@ -199,12 +199,14 @@ class _Search:
             return run.steps(self.graph, self.tuned, self.folder / "trials" / str(run.trial.number))
 
         show(trials[0])
-        together = Round(trials, began, is_over=lambda: left() == 0, should_stop=should_stop, on_epoch=show)
+        together = Round(
+            trials, began, is_over=lambda: left() == 0, should_stop=should_stop, on_epoch=show, has_best=bool(ended)
+        )
         try:
             together.train(start, self.jobs, select_device(self.tuned.resolve({}).train.device))
         except Interrupted as stop:
             raise Interrupted(stop.epoch, self.folder) from None
-        together.tell(self.study, self.jobs)
+        together.tell(self.study)
 
 
 def _finish(folder: Path, study: Study) -> TuneResult:

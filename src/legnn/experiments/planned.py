@@ -11,6 +11,7 @@ from typing import Any
 
 from legnn.config import Settings
 from legnn.files import write_text
+from legnn.nn.backbones import require_known_everywhere
 from legnn.runs import RunFolder
 from legnn.runs.unattended import FAILURE
 
@@ -42,7 +43,7 @@ class PlannedRun:
 
     def check(self) -> None:
         """Raises `InputError` for a setting or preset that cannot be, before anything is trained."""
-        _ = self.settings
+        require_known_everywhere(self.settings.given.get("backbone", ""))
 
     def folder(self, root: Path) -> Path:
         """Returns `ROOT/DATA/BACKBONE-LABELS-DIGEST/seed-K`, where the digest is of everything but the seed."""

@@ -144,6 +144,15 @@ REGISTERED: set[str] = set()
 """Names of those from outside, which other processes do not have."""
 
 
+def require_known_everywhere(name: str) -> None:
+    """Raises `InputError` for a backbone that was registered, where other processes are to train it."""
+    if name in REGISTERED:
+        raise InputError(
+            f"backbone = {name!r} was registered in this process, and other processes, which would train it, do not "
+            "have it; use `train`, `train_seeds` or `tune`"
+        )
+
+
 def register_backbone(name: str, backbone: Backbone) -> None:
     """Registers a backbone, usually one made by `lifted`, under a name for the setting `backbone`."""
     if name in BACKBONES:

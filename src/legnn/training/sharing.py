@@ -8,6 +8,7 @@ is used by two at a time.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar, copy_context
@@ -84,16 +85,23 @@ class Member(Generic[T]):
         self._context.run(_group.set, group)
         self._turn = ExitStack()
         self.turns = 0
+        self.idle_seconds = 0.0
+        """Those between its turns."""
+        self._paused = time.perf_counter()
 
     def advance(self) -> None:
         """Goes on to the next pause; raises `StopIteration` at its end."""
         self.turns += 1
-        with ExitStack() as self._turn:
-            if self._device.type == "cuda":
-                self._turn.enter_context(torch.cuda.stream(run_stream(self._device, self.place)))
-            for make in self.held:
-                self._turn.enter_context(make())
-            self._context.run(next, self._steps)
+        self.idle_seconds += time.perf_counter() - self._paused
+        try:
+            with ExitStack() as self._turn:
+                if self._device.type == "cuda":
+                    self._turn.enter_context(torch.cuda.stream(run_stream(self._device, self.place)))
+                for make in self.held:
+                    self._turn.enter_context(make())
+                self._context.run(next, self._steps)
+        finally:
+            self._paused = time.perf_counter()
 
     def close(self) -> None:
         """Ends the run where it is."""
@@ -111,6 +119,12 @@ _member: ContextVar[Member[Any] | None] = ContextVar("member", default=None)
 def takes_turns() -> bool:
     """Whether other runs of this process go on before this one has ended."""
     return _member.get() is not None
+
+
+def idle_seconds() -> float:
+    """Returns the seconds in which this run has waited for its turn."""
+    member = _member.get()
+    return 0.0 if member is None else member.idle_seconds
 
 
 @contextmanager
