@@ -6,10 +6,10 @@ import math
 from fractions import Fraction
 from typing import NamedTuple
 
-import torch
 from torch import Generator, Tensor
 
 from legnn.errors import InputError
+from legnn.ops.shuffle import shuffle
 
 
 class TrainingNodeSelection(NamedTuple):
@@ -40,8 +40,7 @@ def select_training_nodes(train_index: Tensor, rate: float, generator: Generator
 
     The order is drawn on the generator's device, which should be that of the nodes: then nothing synchronizes.
     """
-    order = torch.randperm(train_index.numel(), generator=generator, device=generator.device)
-    shuffled = train_index.index_select(0, order.to(train_index.device))
+    shuffled = shuffle(train_index, generator)
     count = predicted_count(train_index.numel(), rate)
     # a predicted node shows no label, or the model could copy the answer
     return TrainingNodeSelection(predicted=shuffled[:count], shown=shuffled[count:])

@@ -60,9 +60,9 @@ class LabelEmbedding(nn.Module):
     def forward(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> Tensor:
         """`[C, D]` for `x` `[M, F]`."""
         if self.kind == "one-hot":
-            ones = self.rows.new_ones(self.rows.size(0), 1)
-            kept = self._drop(ones)
-            return self.rows if kept is ones else self.rows * kept
+            if not self.training or self.dropout == 0:
+                return self.rows
+            return self.rows * self._drop(self.rows.new_ones(self.rows.size(0), 1))
         if self.kind == "given":
             return self.project(self._drop(self.given))
         if isinstance(graph, SampledLabelGraph):

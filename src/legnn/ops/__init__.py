@@ -2,7 +2,7 @@
 
 | function | equation | folder |
 |---|---|---|
-| `propagate_messages` | `t ∘ A (s ∘ x) + l ∘ Y labels + add` and `Yᵀ (c ∘ x)` | `propagate` |
+| `propagate_messages` | `t ∘ A (s ∘ x) + l ∘ Y labels + add` and `Yᵀ (c ∘ x) + add_to_labels` | `propagate` |
 | `class_sum` | `Yᵀ x` | `propagate` |
 | `label_gather`, `add_labels_` | the rows of `Y labels` that are not zero; `x + Y labels` | `propagate` |
 | `project_entries` | `X P` for mostly-zero `X` | `propagate` |
