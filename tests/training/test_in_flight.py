@@ -8,7 +8,7 @@ from tests.training.test_cuda_graph import CPU, Pretended, make
 
 from legnn.training import full_batch
 from legnn.training.cuda_graph import WARM_UP
-from legnn.training.in_flight import FIRST, Burst, EpochRing, InFlight, Launched, Metrics
+from legnn.training.in_flight import FIRST, Burst, EpochRing, InFlight, Launched, ToHost
 
 
 @settings(max_examples=30, deadline=None)
@@ -24,7 +24,7 @@ def test_a_ring_holds_the_metrics_and_weights_of_the_last_epochs(rows, epochs):
         seen.append({name: value.clone() for name, value in model.state_dict().items()})
     for back in range(min(rows, epochs)):
         epoch, row = epochs - 1 - back, (ring.last - back) % rows
-        assert ring.metrics().read()[row] == [epoch, -epoch]
+        assert ring.metrics().wait()[row].tolist() == [epoch, -epoch]
         held = ring.weights(row)
         assert held.keys() == seen[epoch].keys()
         assert all(torch.equal(held[name], value) for name, value in seen[epoch].items())
@@ -87,7 +87,8 @@ def test_after_an_error_nothing_is_in_flight_any_more(monkeypatch):
     launched, waited = [], []
     add = InFlight.add
     monkeypatch.setattr(InFlight, "add", lambda flight, burst: launched.append(burst.metrics) or add(flight, burst))
-    monkeypatch.setattr(Metrics, "wait", lambda metrics: waited.append(metrics))
+    wait = ToHost.wait
+    monkeypatch.setattr(ToHost, "wait", lambda metrics: waited.append(metrics) or wait(metrics))
     trainer = pretended(monkeypatch, epochs=40)
 
     def fail(log):
@@ -114,7 +115,7 @@ def test_a_rest_comes_when_it_is_wanted_and_never_with_an_epoch_in_flight(monkey
 
 
 def test_epochs_that_took_long_once_are_measured_again():
-    class Measured(Metrics):
+    class Measured(ToHost):
         def __init__(self, seconds):
             super().__init__(torch.zeros(1))
             self.seconds_since = lambda begin: seconds

@@ -197,7 +197,8 @@ def new_trainer(
         model.load_state_dict(statistics, strict=False)
         return make_trainer(model.to(device), task, settings, precision.dtype, ranks)
 
-    threads = cpu_threads(settings, graph)
+    # which may count all features
+    threads = kept_by_group("threads", lambda: cpu_threads(settings, graph))
     with (
         explain_out_of_memory(settings),
         during_turns(lambda: matrix_products(precision.products)),

@@ -60,6 +60,8 @@ class CudaGraphs:
     ) -> None:
         self._group, self._generators, self.watch = current_group(), generators, watch
         self.enabled = enabled and device.type == "cuda" and not (self._group is not None and self._group.gave_up)
+        if self._group is not None and not self.enabled:
+            self._group.gave_up = True
         if self.enabled:
             # that of a run that shares the process, which is its own, or one for all that have it alone
             self.stream = run_stream(device) if self._group is None else torch.cuda.current_stream(device)
@@ -102,6 +104,9 @@ class CudaGraphs:
             self.give_up(first_line(error.__context__ or error))
             return None
         _captured.add(graph)
+        if self._group is not None:
+            # before it, everything was created that is created once, and has been read
+            self._group.is_captured = True
         return graph
 
     def _capturing(self, graph: torch.cuda.CUDAGraph) -> AbstractContextManager[None]:

@@ -72,9 +72,9 @@ class EpochRing:
             self._flat[dtype].index_copy_(0, self._next, row[None])
         self._next.add_(1).remainder_(self.rows)
 
-    def metrics(self) -> Metrics:
+    def metrics(self) -> ToHost:
         """All metrics, `[rows, n]`, as they are after what was launched so far."""
-        return Metrics(self._metrics)
+        return ToHost(self._metrics)
 
     def weights(self, row: int) -> Weights:
         """A copy of the weights in a row."""
@@ -95,7 +95,7 @@ def _event(device: torch.device) -> torch.cuda.Event | None:
     return event
 
 
-class Metrics:
+class ToHost:
     """Numbers on their way to the host, which may be overwritten on the device."""
 
     def __init__(self, values: Tensor) -> None:
@@ -110,15 +110,11 @@ class Metrics:
         """Whether they can be read without waiting."""
         return self._event is None or self._event.query()
 
-    def wait(self) -> None:
-        """Waits until they are there."""
+    def wait(self) -> Tensor:
+        """Returns them as soon as they are there."""
         if self._event is not None:
             self._event.synchronize()
-
-    def read(self) -> list[list[float]]:
-        """Returns their rows, as soon as they are there."""
-        self.wait()
-        return self._values.tolist()
+        return self._values
 
     def seconds_since(self, begin: torch.cuda.Event | None) -> float | None:
         """Seconds of the GPU from `begin` until they were there, when they are."""
@@ -140,12 +136,12 @@ class Burst(NamedTuple):
 
     begin: torch.cuda.Event | None
     epochs: list[Launched]
-    metrics: Metrics
+    metrics: ToHost
     """A row for each, or those of the ring."""
 
     def read(self) -> Iterator[tuple[Launched, list[float]]]:
         """Yields each epoch with its metrics, as soon as those of all are there."""
-        rows = self.metrics.read()
+        rows = self.metrics.wait().tolist()
         for one in self.epochs:
             yield one, rows[one.row or 0]
 
