@@ -17,7 +17,11 @@ from torch import Tensor
 from legnn.nn import Model
 
 ROWS = 32
-"""Epochs that a ring holds; half of them are a burst."""
+"""Epochs that a ring holds."""
+BURSTS = 2
+"""Bursts in flight that share them."""
+BURSTS_IN_TURNS = 8
+"""The same for runs that take turns: launched in turn, their short bursts overlap on the GPU, and long ones less."""
 FIRST = 4
 """Epochs of the first burst, which tells how long they take."""
 SECONDS = 0.05
@@ -147,10 +151,10 @@ class Burst(NamedTuple):
 
 
 class InFlight:
-    """The bursts in flight, the oldest first."""
+    """The bursts in flight, the oldest first: `most` of them where an epoch takes little time."""
 
-    def __init__(self, device: torch.device) -> None:
-        self._device = device
+    def __init__(self, device: torch.device, most: int = BURSTS) -> None:
+        self._device, self._most = device, most
         self._bursts: deque[Burst] = deque()
         self._epoch_seconds = 0.0
         """Of the latest captured epochs, on the GPU; 0 before there is one."""
@@ -162,8 +166,13 @@ class InFlight:
         """How many epochs may be launched now; where there is no ring, one after the other."""
         if ring is None or self._epoch_seconds > SECONDS / 4:
             return 0 if self._bursts else 1
-        most = FIRST if not self._epoch_seconds else int(SECONDS / 2 / self._epoch_seconds)
-        return min(ring.rows // 2, most) if len(self._bursts) < 2 else 0
+        if not self._epoch_seconds:
+            number = min(ring.rows // 2, FIRST)
+            most = 2 * number
+        else:
+            most = min(ring.rows, int(SECONDS / self._epoch_seconds))
+            number = max(most // self._most, 1)
+        return number if sum(len(burst.epochs) for burst in self._bursts) + number <= most else 0
 
     def begin(self) -> torch.cuda.Event | None:
         """The beginning of the next burst."""
@@ -173,11 +182,10 @@ class InFlight:
         """Adds the latest."""
         self._bursts.append(burst)
 
-    def finished(self) -> Iterator[Burst]:
-        """Yields the oldest burst, and those after it that have ended as well."""
-        is_first = True
-        while self._bursts and (is_first or self._bursts[0].metrics.is_there):
-            burst, is_first = self._bursts.popleft(), False
+    def finished(self, *, wait: bool = True) -> Iterator[Burst]:
+        """Yields the bursts that have ended; with `wait`, the oldest as soon as it has."""
+        while self._bursts and (wait or self._bursts[0].metrics.is_there):
+            burst, wait = self._bursts.popleft(), False
             yield burst
             # not of the epoch that was captured, alone in the first burst: the host took most of its time
             if burst.epochs[-1].row is not None and (len(burst.epochs) > 1 or self._epoch_seconds):
