@@ -48,6 +48,11 @@ class Room:
         finally:
             self._waiting.remove(ticket)
 
+    def free_ended(self) -> None:
+        """Frees what runs that have ended left with those of their groups that still train."""
+        for group in self._groups.values():
+            group.free_ended()
+
     def train(self, key: Hashable, device: torch.device, start: Callable[[], Steps[T]]) -> Steps[T]:
         """Trains beside others; those with the same key share what does not depend on the seed."""
         group = self._groups.setdefault(key, Group(device))
@@ -64,7 +69,7 @@ class Room:
             self._training[key] -= 1
             if not self._training[key]:
                 del self._training[key]
-                self._groups.pop(key).kept.clear()
+                self._groups.pop(key).close()
             if self.is_empty:
                 release_memory(device)
 
@@ -118,6 +123,7 @@ def train_beside_others(
     def fits() -> bool:
         return needed is not None and needed <= USABLE * free_bytes(device)
 
+    room.free_ended()
     if not fits():
         # runs that have ended may have left some
         release_memory(device)

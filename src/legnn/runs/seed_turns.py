@@ -62,12 +62,13 @@ class _SeedTurns:
 
     def close(self) -> None:
         """Forgets what the runs shared."""
-        self._group.kept.clear()
+        self._group.close()
 
     def _begin(self) -> None:
         is_first = not self._group.is_captured and not self._group.gave_up
         is_free = self._turns.has_place and not (is_first and self._turns)
         if is_free and self._waiting and not self._runs.is_stopping:
+            self._group.free_ended()
             # one in a round: the GPU works on the epochs of the others while this one is built
             seed = self._waiting.popleft()
             self._turns.begin(seed, self._start(seed, self._runs.callbacks(seed)), self._group)

@@ -49,6 +49,8 @@ class EpochRing:
         device = next(iter(self._weights.values())).device
         self._next = torch.zeros(1, dtype=torch.long, device=device)
         self._metrics = torch.zeros(rows, num_metrics, dtype=torch.double, device=device)
+        self._on_host = _pinned_like(self._metrics)
+        """What a later burst copies there as well, it does not change before it is read."""
         self._names: dict[torch.dtype, list[str]] = {}
         for name, value in self._weights.items():
             self._names.setdefault(value.dtype, []).append(name)
@@ -78,7 +80,7 @@ class EpochRing:
 
     def metrics(self) -> ToHost:
         """All metrics, `[rows, n]`, as they are after what was launched so far."""
-        return ToHost(self._metrics)
+        return ToHost(self._metrics, self._on_host)
 
     def weights(self, row: int) -> Weights:
         """A copy of the weights in a row."""
@@ -88,6 +90,10 @@ class EpochRing:
             parts = self._flat[dtype][row].clone().split(sizes)
             found |= {name: part.view_as(self._weights[name]) for name, part in zip(names, parts, strict=True)}
         return {name: found[name] for name in self._weights}
+
+
+def _pinned_like(values: Tensor) -> Tensor:
+    return torch.empty(values.shape, dtype=values.dtype, pin_memory=values.is_cuda)
 
 
 def _event(device: torch.device) -> torch.cuda.Event | None:
@@ -100,12 +106,12 @@ def _event(device: torch.device) -> torch.cuda.Event | None:
 
 
 class ToHost:
-    """Numbers on their way to the host, which may be overwritten on the device."""
+    """Numbers on their way to the host, to `place` if given, which may be overwritten on the device."""
 
-    def __init__(self, values: Tensor) -> None:
+    def __init__(self, values: Tensor, place: Tensor | None = None) -> None:
         self._values = values
         if values.is_cuda:
-            self._values = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
+            self._values = _pinned_like(values) if place is None else place
             self._values.copy_(values, non_blocking=True)
         self._event = _event(values.device)
 

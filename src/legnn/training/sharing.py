@@ -44,6 +44,17 @@ class Group:
     gave_up: bool = False
     """Whether its steps are not captured."""
     kept: dict[str, Any] = field(default_factory=dict)
+    ended: list[Any] = field(default_factory=list)
+    """Captured steps of runs that have ended: to free one synchronizes with all that the GPU does for the others."""
+
+    def free_ended(self) -> None:
+        """Frees what runs that have ended left: another may need its memory."""
+        self.ended.clear()
+
+    def close(self) -> None:
+        """Forgets what the runs shared."""
+        self.kept.clear()
+        self.free_ended()
 
 
 _group: ContextVar[Group | None] = ContextVar("group", default=None)
