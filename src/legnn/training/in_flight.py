@@ -20,7 +20,7 @@ ROWS = 32
 """Epochs that a ring holds."""
 BURSTS = 2
 """Bursts in flight that share them."""
-BURSTS_IN_TURNS = 8
+BURSTS_IN_TURNS = 4
 """The same for runs that take turns: launched in turn, their short bursts overlap on the GPU, and long ones less."""
 FIRST = 4
 """Epochs of the first burst, which tells how long they take."""
