@@ -43,6 +43,12 @@ def test_many_epochs_start_the_other_process_before_the_first_of_them(monkeypatc
     assert begun == [0]
 
 
+def test_a_design_without_parameters_which_has_one_epoch_starts_no_process(monkeypatch):
+    monkeypatch.setattr(seeds, "other_processes", lambda settings, graph, device, runs: 1)
+    monkeypatch.setattr(seed_processes, "carry_out", lambda *_, **__: pytest.fail("a process is started"))
+    legnn.train_seeds(small_data(), seeds=3, **{**EVERYTHING, "architecture": "label_propagation", "epochs": 2000})
+
+
 def test_seeds_that_follow_each_other_read_the_features_once(monkeypatch):
     read = []
     fit = FeatureScale.fit

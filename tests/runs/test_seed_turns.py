@@ -86,6 +86,16 @@ def test_an_error_of_one_seed_ends_the_others_and_is_raised(tmp_path, at_once, m
     assert not RunFolder(tmp_path / "all" / "seed-1").is_finished
 
 
+def test_a_folder_that_cannot_be_written_is_an_error_of_all(tmp_path, at_once, monkeypatch):
+    def refuse(folder, *given):
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(RunFolder, "finish", refuse)
+    with pytest.raises(OSError, match="the disk is full"):
+        legnn.train_seeds(small_data(), seeds=4, out=tmp_path / "all", **EVERYTHING)
+    assert not (tmp_path / "all" / "summary.json").exists()
+
+
 def test_an_error_of_a_callback_ends_all_seeds_and_is_raised(at_once):
     def refuse(log):
         raise ZeroDivisionError

@@ -1,14 +1,16 @@
 """Epochs in flight: nothing of a run depends on how many there were."""
 
+from collections import Counter
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.training.test_cuda_graph import CPU, Pretended, make
 
-from legnn.training import full_batch
+from legnn.training import full_batch, loop
 from legnn.training.cuda_graph import WARM_UP
-from legnn.training.in_flight import FIRST, Burst, EpochRing, InFlight, Launched, Metrics
+from legnn.training.in_flight import BURSTS, BURSTS_IN_TURNS, FIRST, ROWS, Burst, EpochRing, InFlight, Launched, ToHost
 
 
 @settings(max_examples=30, deadline=None)
@@ -24,7 +26,7 @@ def test_a_ring_holds_the_metrics_and_weights_of_the_last_epochs(rows, epochs):
         seen.append({name: value.clone() for name, value in model.state_dict().items()})
     for back in range(min(rows, epochs)):
         epoch, row = epochs - 1 - back, (ring.last - back) % rows
-        assert ring.metrics().read()[row] == [epoch, -epoch]
+        assert ring.metrics().wait()[row].tolist() == [epoch, -epoch]
         held = ring.weights(row)
         assert held.keys() == seen[epoch].keys()
         assert all(torch.equal(held[name], value) for name, value in seen[epoch].items())
@@ -83,11 +85,48 @@ def test_a_run_that_is_told_to_end_does_so_with_that_epoch_whatever_is_in_flight
     assert (end in rests) == (end <= WARM_UP), "with others in flight its state is not that of the last epoch"
 
 
+@pytest.mark.parametrize("patience", [1, 3, 100])
+def test_a_run_that_takes_turns_launches_short_bursts_and_comes_to_the_same(monkeypatch, patience):
+    plain = make(CPU, epochs=60)
+    plain.stopper.patience = patience
+    expected, _ = train(plain)
+    monkeypatch.setattr(loop, "takes_turns", lambda: True)
+    # an epoch of a millisecond, a burst of which is there two turns later
+    monkeypatch.setattr(ToHost, "seconds_since", lambda metrics, begin: 1e-3)
+    asked = Counter()
+    monkeypatch.setattr(ToHost, "is_there", property(lambda metrics: asked.update([metrics]) or asked[metrics] > 2))
+    turns = pretended(monkeypatch, epochs=60)
+    turns.stopper.patience = patience
+    bursts, launch = [], turns._launch
+    monkeypatch.setattr(turns, "_launch", lambda *given: bursts.append(launch(*given)) or bursts[-1])
+    logs, most = train(turns)
+    assert logs == expected
+    assert (turns.epoch, turns.stopper) == (plain.epoch, plain.stopper)
+    assert all(torch.equal(turns.best[name], value) for name, value in plain.best.items())
+    assert max(len(burst.epochs) for burst in bursts) <= ROWS // BURSTS_IN_TURNS
+    assert most < ROWS
+
+
+def test_a_ring_is_never_written_where_an_epoch_in_flight_is_yet_to_be_read():
+    for rows in range(2, 40):
+        for most in (BURSTS, BURSTS_IN_TURNS):
+            ring, flight = EpochRing(torch.nn.Linear(2, 2), rows, 2), InFlight(CPU, most)
+            for _ in range(3):
+                launched = 0
+                while number := flight.room(ring):
+                    flight.add(Burst(None, [Launched(1, 0.1, 0)] * number, ToHost(torch.zeros(1))))
+                    launched += number
+                assert 0 < launched <= rows
+                flight.clear()
+                flight._epoch_seconds = flight._epoch_seconds + 1e-3
+
+
 def test_after_an_error_nothing_is_in_flight_any_more(monkeypatch):
     launched, waited = [], []
     add = InFlight.add
     monkeypatch.setattr(InFlight, "add", lambda flight, burst: launched.append(burst.metrics) or add(flight, burst))
-    monkeypatch.setattr(Metrics, "wait", lambda metrics: waited.append(metrics))
+    wait = ToHost.wait
+    monkeypatch.setattr(ToHost, "wait", lambda metrics: waited.append(metrics) or wait(metrics))
     trainer = pretended(monkeypatch, epochs=40)
 
     def fail(log):
@@ -114,7 +153,7 @@ def test_a_rest_comes_when_it_is_wanted_and_never_with_an_epoch_in_flight(monkey
 
 
 def test_epochs_that_took_long_once_are_measured_again():
-    class Measured(Metrics):
+    class Measured(ToHost):
         def __init__(self, seconds):
             super().__init__(torch.zeros(1))
             self.seconds_since = lambda begin: seconds

@@ -53,6 +53,13 @@ def make_model(settings: ResolvedSettings, card: DataCard, label_x: Tensor | Non
     return ARCHITECTURES[settings.model.architecture](settings.model, shape)
 
 
+def epochs_of(settings: ResolvedSettings, graph: GraphData) -> int:
+    """Returns the most epochs that a run can have: one for a model without parameters."""
+    with torch.device("meta"):
+        model = make_model(settings, DataCard.of(graph, fingerprint=""), graph.label_x)
+    return settings.train.epochs if any(True for _ in model.parameters()) else 1
+
+
 def restore_model(folder: RunFolder) -> Model:
     """Returns the model of a finished run with its best weights, on the CPU and in evaluation mode."""
     weights = folder.weights()
@@ -197,7 +204,8 @@ def new_trainer(
         model.load_state_dict(statistics, strict=False)
         return make_trainer(model.to(device), task, settings, precision.dtype, ranks)
 
-    threads = cpu_threads(settings, graph)
+    # which may count all features
+    threads = kept_by_group("threads", lambda: cpu_threads(settings, graph))
     with (
         explain_out_of_memory(settings),
         during_turns(lambda: matrix_products(precision.products)),

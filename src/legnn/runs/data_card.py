@@ -61,13 +61,13 @@ class DataCard:
         return weights
 
     @classmethod
-    def of(cls, graph: GraphData) -> DataCard:
-        """Returns the card of a graph."""
+    def of(cls, graph: GraphData, fingerprint: str | None = None) -> DataCard:
+        """Returns the card of a graph, with its `fingerprint` if it is known."""
         types, between = graph.node_types, graph.label_adjacency
         edges = [] if between is None else [(i, j, float(between[i, j])) for i, j in between.nonzero().tolist()]
         return cls(
             name=graph.name,
-            fingerprint=graph.fingerprint(),
+            fingerprint=graph.fingerprint() if fingerprint is None else fingerprint,
             nodes=graph.num_nodes,
             edges=graph.num_edges,
             features=graph.num_features,

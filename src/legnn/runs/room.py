@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -15,7 +14,7 @@ from legnn.config import ResolvedSettings
 from legnn.data import GraphData
 from legnn.errors import InputError, Interrupted, OutOfMemory
 from legnn.runs.resources import bytes_in_turns, select_device
-from legnn.training.cuda_graph import WARM_UP, release_memory
+from legnn.training.cuda_graph import release_memory
 from legnn.training.memory import USABLE, free_bytes
 from legnn.training.sharing import Group, Steps, finish, joined, without_turns
 
@@ -49,13 +48,18 @@ class Room:
         finally:
             self._waiting.remove(ticket)
 
+    def free_ended(self) -> None:
+        """Frees what runs that have ended left with those of their groups that still train."""
+        for group in self._groups.values():
+            group.free_ended()
+
     def train(self, key: Hashable, device: torch.device, start: Callable[[], Steps[T]]) -> Steps[T]:
         """Trains beside others; those with the same key share what does not depend on the seed."""
         group = self._groups.setdefault(key, Group(device))
         self._training[key] += 1
         try:
             with joined(group), closing(start()) as steps:
-                return (yield from _watch_capture(steps, group))
+                return (yield from _synchronized(steps, group))
         except InputError:
             if device.type == "cuda":
                 # epochs in flight read what the group keeps, which another stream may reuse when it is freed
@@ -65,25 +69,22 @@ class Room:
             self._training[key] -= 1
             if not self._training[key]:
                 del self._training[key]
-                self._groups.pop(key).kept.clear()
+                self._groups.pop(key).close()
             if self.is_empty:
                 release_memory(device)
 
 
-def _watch_capture(steps: Steps[T], group: Group) -> Steps[T]:
-    """`steps`, after the first of which nothing is left to be created or captured."""
-    for turn in itertools.count(1):
+def _synchronized(steps: Steps[T], group: Group) -> Steps[T]:
+    """`steps`, of which those before the group's first capture have ended when another run has its turn."""
+    while True:
         try:
             next(steps)
         except StopIteration as end:
             return end.value
-        if turn > WARM_UP + 1:
-            group.is_captured = not group.gave_up
-        elif group.device.type == "cuda":
+        if group.device.type == "cuda" and not group.is_captured:
             # what a process creates once, others read on streams of their own
             torch.cuda.current_stream(group.device).synchronize()
         yield
-    raise AssertionError
 
 
 _room: ContextVar[Room | None] = ContextVar("room", default=None)
@@ -122,6 +123,7 @@ def train_beside_others(
     def fits() -> bool:
         return needed is not None and needed <= USABLE * free_bytes(device)
 
+    room.free_ended()
     if not fits():
         # runs that have ended may have left some
         release_memory(device)

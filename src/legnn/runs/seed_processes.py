@@ -7,13 +7,14 @@ import threading
 import time
 from collections import deque
 from contextvars import copy_context
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from legnn.config import ResolvedSettings
 from legnn.data import GraphData
 from legnn.errors import InputError, Interrupted
+from legnn.runs.build import epochs_of
 from legnn.runs.in_order import InOrder
 from legnn.runs.progress import Callbacks
 from legnn.runs.resources import select_device
@@ -140,8 +141,7 @@ class SeedProcesses:
             while True:
                 while not self.runs.is_stopping and (seed := self._next_here()) is not None:
                     self.runs.pass_on()
-                    epochs = self.same.settings.train.epochs
-                    self._begin_others((1 + len(self._waiting)) * epochs * SHORTEST_EPOCH)
+                    self._begin_others((1 + len(self._waiting)) * self._epochs * SHORTEST_EPOCH)
                     try:
                         self.runs.end(seed, self.same.train(seed, self._callbacks(seed)))
                     except Interrupted as stop:
@@ -161,6 +161,11 @@ class SeedProcesses:
             self.runs.stop()
             if self._others is not None:
                 self._others.join()
+
+    @cached_property
+    def _epochs(self) -> int:
+        """Of a run, at most."""
+        return epochs_of(self.same.settings, self.same.graph) if self.processes else 0
 
     def _next(self) -> int | None:
         try:

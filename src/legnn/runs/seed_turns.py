@@ -11,8 +11,8 @@ from legnn.runs.in_order import InOrder
 from legnn.runs.progress import Callbacks
 from legnn.runs.result import Result
 from legnn.runs.turns import Turns
-from legnn.training.cuda_graph import WARM_UP, release_memory
-from legnn.training.sharing import Group, Member, Steps
+from legnn.training.cuda_graph import release_memory
+from legnn.training.sharing import Group, Steps
 
 Start = Callable[[int, Callbacks], Steps[Result]]
 """Begins the run of a seed with callbacks."""
@@ -49,9 +49,6 @@ class _SeedTurns:
         self._start, self._runs, self._group = start, runs, Group(device)
         self._waiting = deque(runs.seeds)
         self._turns: Turns[int, Result] = Turns(device, at_once)
-        self._is_first = True
-        """Whether the first run has yet to capture its steps."""
-        self._latest: Member[Result] | None = None
 
     def take_turns(self) -> bool:
         """Lets each run launch an epoch; returns whether there is any."""
@@ -61,19 +58,17 @@ class _SeedTurns:
                 self._runs.fail(seed, error)
             elif result is not None:
                 self._runs.end(seed, result)
-        # the turn after the epoch in which they are captured
-        if self._is_first and self._latest is not None and self._latest.turns > WARM_UP + 1:
-            self._is_first = False
-            self._group.is_captured = not self._group.gave_up
         return bool(self._turns or (self._waiting and not self._runs.is_stopping))
 
     def close(self) -> None:
         """Forgets what the runs shared."""
-        self._group.kept.clear()
+        self._group.close()
 
     def _begin(self) -> None:
-        is_free = self._turns.has_place and not (self._is_first and self._turns)
+        is_first = not self._group.is_captured and not self._group.gave_up
+        is_free = self._turns.has_place and not (is_first and self._turns)
         if is_free and self._waiting and not self._runs.is_stopping:
+            self._group.free_ended()
             # one in a round: the GPU works on the epochs of the others while this one is built
             seed = self._waiting.popleft()
-            self._latest = self._turns.begin(seed, self._start(seed, self._runs.callbacks(seed)), self._group)
+            self._turns.begin(seed, self._start(seed, self._runs.callbacks(seed)), self._group)

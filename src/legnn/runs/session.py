@@ -30,7 +30,7 @@ from legnn.runs.run import Run, predictions_table, score_splits
 from legnn.training import Batching, EpochLog, FullBatch, Ranks, Trainer, agent_died, join_ranks, restart_count
 from legnn.training.group_predictions import GroupPredictions
 from legnn.training.inference import split_folds
-from legnn.training.sharing import Steps, current_group, finish, kept_by_group
+from legnn.training.sharing import Steps, current_group, finish, in_thread, kept_by_group
 
 
 @lists_settings()
@@ -119,7 +119,7 @@ def _start_steps(
     folder = None if out is None else RunFolder(out)
     with join_ranks(device) as ranks, _writing(out, ranks, is_held):
         if folder is not None and ranks.is_rank_zero:
-            folder.create(settings, card, graph.table_features)
+            yield from in_thread(lambda: folder.create(settings, card, graph.table_features))
         ranks.barrier()
         try:
             return (yield from _execute(graph, card, settings, folder, callbacks, device, ranks))
@@ -191,11 +191,12 @@ def _execute(
         checkpointer.restore()
         yield from _fit(trainer, checkpointer, callbacks, ranks)
         callbacks.on_stage("predicting")
-        predicted = _predict(batching, graph, settings).cpu()
+        predicted = yield from _predict(batching, graph, settings)
     result = _result(graph, card, settings, trainer, predicted, checkpointer.seconds)
     predictions = predictions_table(graph, predicted)
     if folder is not None and ranks.is_rank_zero:
-        folder.finish(trainer.best, predictions, result)
+        weights = {name: value.cpu() for name, value in trainer.best.items()}
+        yield from in_thread(lambda: folder.finish(weights, predictions, result))
     ranks.barrier()
     return Run(model.eval(), settings, card, predictions, result, None if folder is None else folder.path, graph)
 
@@ -233,20 +234,22 @@ def _fit(trainer: Trainer, checkpointer: Checkpointer, callbacks: Callbacks, ran
     trainer.model.load_state_dict(trainer.best)
 
 
-def _predict(batching: Batching, graph: GraphData, settings: ResolvedSettings) -> Tensor:
-    """`[M, 2]` class and confidence of every node, without its own label."""
+def _predict(batching: Batching, graph: GraphData, settings: ResolvedSettings) -> Steps[Tensor]:
+    """`[M, 2]` class and confidence of every node, without its own label, on the host."""
     inference = make_inference(batching, batching.model, graph, batching.task, settings)
     group = current_group()
     # where no step was captured, a forward pass may synchronize
     is_shared = group is not None and group.is_captured and batching.device.type == "cuda"
     if not is_shared or not isinstance(batching, FullBatch) or inference.postprocess is not None:
-        return inference.predict()
+        return inference.predict().cpu()
 
     def share() -> GroupPredictions:
         folds = split_folds(inference.shown, inference.fold)
         return GroupPredictions(batching.model, batching.inputs, batching.task, inference.shown, folds)
 
-    return kept_by_group("predictions", share).predict(batching.model)
+    found = kept_by_group("predictions", share).predict(batching.model)
+    yield
+    return found.wait()
 
 
 def _result(

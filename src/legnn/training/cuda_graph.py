@@ -60,6 +60,10 @@ class CudaGraphs:
     ) -> None:
         self._group, self._generators, self.watch = current_group(), generators, watch
         self.enabled = enabled and device.type == "cuda" and not (self._group is not None and self._group.gave_up)
+        if self._group is not None and not self.enabled:
+            self._group.gave_up = True
+        self._steps: list[torch.cuda.CUDAGraph] = []
+        """Those of a group."""
         if self.enabled:
             # that of a run that shares the process, which is its own, or one for all that have it alone
             self.stream = run_stream(device) if self._group is None else torch.cuda.current_stream(device)
@@ -102,6 +106,10 @@ class CudaGraphs:
             self.give_up(first_line(error.__context__ or error))
             return None
         _captured.add(graph)
+        if self._group is not None:
+            self._steps.append(graph)
+            # before it, everything was created that is created once, and has been read
+            self._group.is_captured = True
         return graph
 
     def _capturing(self, graph: torch.cuda.CUDAGraph) -> AbstractContextManager[None]:
@@ -110,6 +118,12 @@ class CudaGraphs:
         if self._group is None:
             return torch.cuda.graph(graph, pool=self.pool, stream=self.stream, capture_error_mode=mode)
         return capturing_beside_others(graph, self.pool, self.stream, mode)
+
+    def end(self) -> None:
+        """Leaves the captured steps, which are not replayed any more, to the group, if there is one."""
+        if self._group is not None:
+            self._group.ended += self._steps
+        self._steps = []
 
     def give_up(self, why: str) -> None:
         """Run every step launch by launch from now on, and warn about it."""

@@ -56,7 +56,7 @@ class FullBatch(Batching):
         self._confidence = torch.ones((), device=self.device)
         self._same: tuple[TrainingNodeSelection, LabelGraph] | None = None
         """Where all epochs have the same nodes: these, and their graph."""
-        self.reset()
+        self._begin()
 
     def train_epoch(self, epoch: int) -> TrainMetrics:
         """Select training nodes and take one step."""
@@ -114,6 +114,10 @@ class FullBatch(Batching):
     def reset(self) -> None:
         """Free the captured steps and their memory; they are captured again when needed."""
         super().reset()
+        self._graphs.end()
+        self._begin()
+
+    def _begin(self) -> None:
         self._graphs = CudaGraphs(self.device, enabled=self.cuda_graphs, generators=(self.generator,))
         if self._graphs.enabled and not reads_lr_from_device(self.optimizer):
             self._graphs.give_up("its optimizer keeps the learning rate on the host (make_adam's does not)")

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from legnn.nn import Model
 from legnn.training.cuda_graph import CudaGraphs, Replay
+from legnn.training.in_flight import ToHost
 from legnn.training.inference import Folds, predict_in_folds, to_class_and_confidence
 from legnn.training.sharing import run_stream
 from legnn.training.task import Task
@@ -37,13 +38,14 @@ class GroupPredictions:
         with torch.cuda.stream(self._stream):
             self._replay = Replay(CudaGraphs(task.y.device))
 
-    def predict(self, model: Model) -> Tensor:
+    def predict(self, model: Model) -> ToHost:
         """`[M, 2]` class and confidence by the weights of `model`, which has ended its training."""
         current = torch.cuda.current_stream(self._stream.device)
         self._stream.wait_stream(current)
         with torch.cuda.stream(self._stream):
             self._model.load_state_dict(model.state_dict())
-            found = self._replay.run(self._predict)
+            # on this stream: the next run's overwrite them
+            found = ToHost(self._replay.run(self._predict))
         current.wait_stream(self._stream)
         return found
 

@@ -17,7 +17,11 @@ from torch import Tensor
 from legnn.nn import Model
 
 ROWS = 32
-"""Epochs that a ring holds; half of them are a burst."""
+"""Epochs that a ring holds."""
+BURSTS = 2
+"""Bursts in flight that share them."""
+BURSTS_IN_TURNS = 4
+"""The same for runs that take turns: launched in turn, their short bursts overlap on the GPU, and long ones less."""
 FIRST = 4
 """Epochs of the first burst, which tells how long they take."""
 SECONDS = 0.05
@@ -45,6 +49,8 @@ class EpochRing:
         device = next(iter(self._weights.values())).device
         self._next = torch.zeros(1, dtype=torch.long, device=device)
         self._metrics = torch.zeros(rows, num_metrics, dtype=torch.double, device=device)
+        self._on_host = _pinned_like(self._metrics)
+        """What a later burst copies there as well, it does not change before it is read."""
         self._names: dict[torch.dtype, list[str]] = {}
         for name, value in self._weights.items():
             self._names.setdefault(value.dtype, []).append(name)
@@ -72,9 +78,9 @@ class EpochRing:
             self._flat[dtype].index_copy_(0, self._next, row[None])
         self._next.add_(1).remainder_(self.rows)
 
-    def metrics(self) -> Metrics:
+    def metrics(self) -> ToHost:
         """All metrics, `[rows, n]`, as they are after what was launched so far."""
-        return Metrics(self._metrics)
+        return ToHost(self._metrics, self._on_host)
 
     def weights(self, row: int) -> Weights:
         """A copy of the weights in a row."""
@@ -86,6 +92,10 @@ class EpochRing:
         return {name: found[name] for name in self._weights}
 
 
+def _pinned_like(values: Tensor) -> Tensor:
+    return torch.empty(values.shape, dtype=values.dtype, pin_memory=values.is_cuda)
+
+
 def _event(device: torch.device) -> torch.cuda.Event | None:
     """Now, in what was launched on a GPU."""
     if device.type != "cuda":
@@ -95,13 +105,13 @@ def _event(device: torch.device) -> torch.cuda.Event | None:
     return event
 
 
-class Metrics:
-    """Numbers on their way to the host, which may be overwritten on the device."""
+class ToHost:
+    """Numbers on their way to the host, to `place` if given, which may be overwritten on the device."""
 
-    def __init__(self, values: Tensor) -> None:
+    def __init__(self, values: Tensor, place: Tensor | None = None) -> None:
         self._values = values
         if values.is_cuda:
-            self._values = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
+            self._values = _pinned_like(values) if place is None else place
             self._values.copy_(values, non_blocking=True)
         self._event = _event(values.device)
 
@@ -110,15 +120,11 @@ class Metrics:
         """Whether they can be read without waiting."""
         return self._event is None or self._event.query()
 
-    def wait(self) -> None:
-        """Waits until they are there."""
+    def wait(self) -> Tensor:
+        """Returns them as soon as they are there."""
         if self._event is not None:
             self._event.synchronize()
-
-    def read(self) -> list[list[float]]:
-        """Returns their rows, as soon as they are there."""
-        self.wait()
-        return self._values.tolist()
+        return self._values
 
     def seconds_since(self, begin: torch.cuda.Event | None) -> float | None:
         """Seconds of the GPU from `begin` until they were there, when they are."""
@@ -140,21 +146,21 @@ class Burst(NamedTuple):
 
     begin: torch.cuda.Event | None
     epochs: list[Launched]
-    metrics: Metrics
+    metrics: ToHost
     """A row for each, or those of the ring."""
 
     def read(self) -> Iterator[tuple[Launched, list[float]]]:
         """Yields each epoch with its metrics, as soon as those of all are there."""
-        rows = self.metrics.read()
+        rows = self.metrics.wait().tolist()
         for one in self.epochs:
             yield one, rows[one.row or 0]
 
 
 class InFlight:
-    """The bursts in flight, the oldest first."""
+    """The bursts in flight, the oldest first: `most` of them where an epoch takes little time."""
 
-    def __init__(self, device: torch.device) -> None:
-        self._device = device
+    def __init__(self, device: torch.device, most: int = BURSTS) -> None:
+        self._device, self._most = device, most
         self._bursts: deque[Burst] = deque()
         self._epoch_seconds = 0.0
         """Of the latest captured epochs, on the GPU; 0 before there is one."""
@@ -166,8 +172,13 @@ class InFlight:
         """How many epochs may be launched now; where there is no ring, one after the other."""
         if ring is None or self._epoch_seconds > SECONDS / 4:
             return 0 if self._bursts else 1
-        most = FIRST if not self._epoch_seconds else int(SECONDS / 2 / self._epoch_seconds)
-        return min(ring.rows // 2, most) if len(self._bursts) < 2 else 0
+        if not self._epoch_seconds:
+            number = min(ring.rows // 2, FIRST)
+            most = 2 * number
+        else:
+            most = min(ring.rows, int(SECONDS / self._epoch_seconds))
+            number = max(most // self._most, 1)
+        return number if sum(len(burst.epochs) for burst in self._bursts) + number <= most else 0
 
     def begin(self) -> torch.cuda.Event | None:
         """The beginning of the next burst."""
@@ -177,11 +188,10 @@ class InFlight:
         """Adds the latest."""
         self._bursts.append(burst)
 
-    def finished(self) -> Iterator[Burst]:
-        """Yields the oldest burst, and those after it that have ended as well."""
-        is_first = True
-        while self._bursts and (is_first or self._bursts[0].metrics.is_there):
-            burst, is_first = self._bursts.popleft(), False
+    def finished(self, *, wait: bool = True) -> Iterator[Burst]:
+        """Yields the bursts that have ended; with `wait`, the oldest as soon as it has."""
+        while self._bursts and (wait or self._bursts[0].metrics.is_there):
+            burst, wait = self._bursts.popleft(), False
             yield burst
             # not of the epoch that was captured, alone in the first burst: the host took most of its time
             if burst.epochs[-1].row is not None and (len(burst.epochs) > 1 or self._epoch_seconds):

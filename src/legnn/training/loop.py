@@ -12,13 +12,16 @@ from torch import Tensor
 
 from legnn.errors import InputError
 from legnn.ops.runtime.generators import random_states, set_random_states
-from legnn.training.in_flight import Burst, InFlight, Launched, Metrics
+from legnn.training.in_flight import BURSTS, BURSTS_IN_TURNS, Burst, InFlight, Launched, ToHost
 from legnn.training.protocols import Batching, TrainMetrics, ValMetrics
 from legnn.training.schedule import CosineSchedule
-from legnn.training.sharing import Steps, finish
+from legnn.training.sharing import Steps, finish, takes_turns
 
 Ties = Literal["loss", "latest"]
 """Which of equally good epochs is the best: the one with the smaller loss, or the latest."""
+
+METRICS = (*TrainMetrics._fields, *(f"val_{name}" for name in ValMetrics._fields))
+"""What an epoch is logged with, in the order of `Batching.run_epoch`."""
 
 ChooseBy = Literal["accuracy", "macro_f1", "loss"]
 """The metric of validation by which an epoch is the best."""
@@ -142,19 +145,24 @@ class Trainer:
             wants_rest: True keeps further epochs from being launched until none is in flight.
             at_rest: called whenever none is and none was dropped: `state` is that of the last log. True ends training.
         """
-        flight, last = InFlight(self.device), self.epoch if self.stopper.is_over(self.epoch) else None
+        in_turns = takes_turns()
+        flight = InFlight(self.device, BURSTS_IN_TURNS if in_turns else BURSTS)
+        last = self.epoch if self.stopper.is_over(self.epoch) else None
         try:
             while True:
-                while self.epoch < self.epochs and last is None and (number := flight.room(self.batching.ring)):
-                    if self.batching.ring is not None and wants_rest():
-                        number = 0 if flight else 1
-                    if not number:
+                has_room = True
+                while has_room:
+                    number = self._room(flight, wants_rest) if last is None else 0
+                    has_room = number > 0
+                    if has_room:
+                        flight.add(self._launch(number, flight.begin()))
+                    if in_turns:
                         break
-                    flight.add(self._launch(number, flight.begin()))
                 if not flight:
                     break
                 yield
-                for burst in flight.finished():
+                # others have launched something meanwhile: nothing waits that could launch more
+                for burst in flight.finished(wait=not has_room):
                     last = self._read(burst, after_epoch)
                     if last is not None:
                         flight.clear()
@@ -168,6 +176,14 @@ class Trainer:
             # also after an error: what an epoch in flight reads is not freed
             flight.clear()
         self.batching.reset()
+
+    def _room(self, flight: InFlight, wants_rest: Callable[[], bool]) -> int:
+        """How many epochs may be launched now."""
+        ring = self.batching.ring
+        number = flight.room(ring) if self.epoch < self.epochs else 0
+        if number and ring is not None and wants_rest():
+            return 0 if flight else 1
+        return number
 
     def train_epoch(self) -> TrainMetrics:
         """Train for one epoch more, without validation."""
@@ -187,7 +203,7 @@ class Trainer:
             metrics = batching.run_epoch(self.epoch, shown)
             ring = batching.ring
             epochs.append(Launched(self.epoch, self.schedule.current, None if ring is None else ring.last))
-        return Burst(begin, epochs, Metrics(metrics[None]) if ring is None else ring.metrics())
+        return Burst(begin, epochs, ToHost(metrics[None]) if ring is None else ring.metrics())
 
     def _read(self, burst: Burst, after_epoch: Callable[[EpochLog], bool | None]) -> int | None:
         """Notes the epochs of a burst and the best weights; returns the epoch with which training ends, if it does."""
@@ -211,12 +227,12 @@ class Trainer:
         return ring.weights(launched.row)
 
     def _log(self, launched: Launched, numbers: list[float]) -> EpochLog:
-        names = [*TrainMetrics._fields, *(f"val_{name}" for name in ValMetrics._fields)]
         # no validation nodes, no numbers of them
-        numbers = numbers + [math.nan] * (len(names) - len(numbers))
-        found: dict[str, Any] = {name: None if math.isnan(v) else v for name, v in zip(names, numbers, strict=True)}
-        has_val = self.batching.task.val.numel() > 0
-        losses = [found[name] for name in ("supervised_loss", "pseudo_loss", *(["val_loss"] if has_val else []))]
+        found: dict[str, Any] = dict.fromkeys(METRICS)
+        found.update((name, v) for name, v in zip(METRICS, numbers, strict=False) if not math.isnan(v))
+        losses = [found["supervised_loss"], found["pseudo_loss"]]
+        if self.batching.task.val.numel():
+            losses.append(found["val_loss"])
         if None in losses or math.isinf(sum(losses)):
             raise InputError(
                 f"the loss is no longer a number in epoch {launched.epoch}; a smaller `lr` (now {self.schedule.lr:g}) "

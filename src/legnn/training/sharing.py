@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
@@ -41,8 +42,19 @@ class Group:
     is_captured: bool = False
     """Whether the first run has captured its steps: kernels are compiled then, and libraries loaded."""
     gave_up: bool = False
-    """Whether its steps could not be captured."""
+    """Whether its steps are not captured."""
     kept: dict[str, Any] = field(default_factory=dict)
+    ended: list[Any] = field(default_factory=list)
+    """Captured steps of runs that have ended: to free one synchronizes with all that the GPU does for the others."""
+
+    def free_ended(self) -> None:
+        """Frees what runs that have ended left: another may need its memory."""
+        self.ended.clear()
+
+    def close(self) -> None:
+        """Forgets what the runs shared."""
+        self.kept.clear()
+        self.free_ended()
 
 
 _group: ContextVar[Group | None] = ContextVar("group", default=None)
@@ -84,14 +96,12 @@ class Member(Generic[T]):
         self._context.run(_member.set, self)
         self._context.run(_group.set, group)
         self._turn = ExitStack()
-        self.turns = 0
         self.idle_seconds = 0.0
         """Those between its turns."""
         self._paused = time.perf_counter()
 
     def advance(self) -> None:
         """Goes on to the next pause; raises `StopIteration` at its end."""
-        self.turns += 1
         self.idle_seconds += time.perf_counter() - self._paused
         try:
             with ExitStack() as self._turn:
@@ -125,6 +135,17 @@ def idle_seconds() -> float:
     """Returns the seconds in which this run has waited for its turn."""
     member = _member.get()
     return 0.0 if member is None else member.idle_seconds
+
+
+def in_thread(work: Callable[[], T]) -> Steps[T]:
+    """`work()`, in a thread while other runs have their turns: for what waits for a disk and uses no device."""
+    if not takes_turns():
+        return work()
+    # its end waits for the thread, also where the run is closed at the pause
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(work)
+        yield
+    return future.result()
 
 
 @contextmanager
