@@ -19,7 +19,7 @@ from legnn.ops.sample.reference import draw_edges
 from legnn.ops.sample.scratch import borrow_zeros
 from legnn.ops.sample.types import SamplingRows
 
-__all__ = ["Fanout", "all_neighbors", "all_senders", "neighbors_of", "sample_label_graph"]
+__all__ = ["Fanout", "all_neighbors", "all_senders", "neighbors_of", "sample_label_graph", "with_labels_of"]
 
 
 def sample_label_graph(
@@ -83,18 +83,23 @@ def sample_label_graph(
     return SampledLabelGraph(sampled.nodes, blocks, LabelEdges(sampled.shown, sampled.y, size_in, graph.num_classes))
 
 
-def all_neighbors(graph: LabelGraph, targets: Tensor) -> LabelBlock:
+def all_neighbors(graph: LabelGraph, targets: Tensor, sampler: type[Sampler] | None = None) -> LabelBlock:
     """Returns the block from which a layer computes the nodes `targets` `[R]`, each once; it computes no labels."""
     adjacency = graph.adjacency
     with borrow_zeros(adjacency) as scratch:
-        sampler = sampler_for(targets.device)(_rows_without(graph, targets[:0]), targets.long(), scratch)
-        layer = sampler.draw_layer(None, (0, 0), edges=adjacency.weight is not None)
-        nodes = sampler.finish().nodes
+        draw = (sampler or sampler_for(targets.device))(_rows_without(graph, targets[:0]), targets.long(), scratch)
+        layer = draw.draw_layer(None, (0, 0), edges=adjacency.weight is not None)
+        nodes = draw.finish().nodes
     # the first layer to be drawn draws for no label: every edge is one of the targets
     rowptr = layer.rowptr[: targets.numel() + 1]
     weight = None if adjacency.weight is None or layer.edge is None else adjacency.weight[layer.edge]
     senders = LabelEdges(nodes[:0], nodes[:0], nodes.numel(), graph.num_classes)
     return _full_block(graph, Adjacency(rowptr, layer.col, weight, nodes.numel()), nodes, senders)
+
+
+def with_labels_of(graph: LabelGraph, block: LabelBlock) -> LabelBlock:
+    """Returns `block`, which `all_neighbors` made of the same edges, with the labels that `graph` shows."""
+    return _full_block(graph, block.adjacency, block.nodes, block.senders)
 
 
 def all_senders(graph: LabelGraph, classes: Tensor) -> LabelBlock:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from legnn.errors import InputError
-from legnn.graph import LabelGraph, SampledLabelGraph
+from legnn.graph import LabelBlock, LabelGraph, SampledLabelGraph
 from legnn.nn.layer import targets_of
 
 Nodes = tuple[Tensor, Tensor | None]
@@ -120,6 +120,8 @@ class StagedModel(Model):
     """Whether `encode` reads the mean of `batch_inputs` over the nodes that show each class."""
     reads_first: bool = False
     """Whether stages read the states before the first stage, too."""
+    has_row_stage: bool = False
+    """Whether in training, too, what the last stage computes of a node depends on no other node that is computed."""
     takes_padding: bool = False
     """Whether `graph.padding.pad_sample` of a sample gives the same logits and gradients, without synchronization."""
 
@@ -153,12 +155,22 @@ class StagedModel(Model):
         """
         return self.classify(self.run_stages(inputs, graph)[0])
 
-    def run_stages(self, inputs: Any, graph: LabelGraph | SampledLabelGraph) -> Nodes:
-        """The states of nodes after the last stage, and of labels as the last stage reads them."""
+    def target_logits(self, inputs: Any, graph: LabelGraph, last: LabelBlock) -> Tensor:
+        """Logits `[n, C]` of the targets of `last` alone, for `inputs` of all nodes: what the last stage reads."""
+        return self.classify(self.run_stages(inputs, graph, last)[0])
+
+    def run_stages(self, inputs: Any, graph: LabelGraph | SampledLabelGraph, last: LabelBlock | None = None) -> Nodes:
+        """The states of nodes after the last stage, and of labels as the last stage reads them.
+
+        With `last`, the last stage of a whole graph computes the targets of that block alone.
+        """
         start, start_labels = nodes, labels = self.begin(inputs, graph)
         read = labels
         for k in range(self.num_stages):
             block, read = graph.layer(k), labels
+            if last is not None and k + 1 == self.num_stages:
+                block, nodes = last, nodes.index_select(0, last.nodes)
+                start = start.index_select(0, last.nodes) if self.reads_first else start
             first: Nodes | None = None
             if self.reads_first:
                 first = targets_of(start, block), start_labels

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from legnn.config.model import ModelSettings
 from legnn.errors import InputError
 from legnn.graph import LabelGraph, SampledLabelGraph
-from legnn.nn.backbones import BACKBONES, LayerSpec
+from legnn.nn.backbones import BACKBONES, REGISTERED, LayerSpec
 from legnn.nn.base import DataShape, Nodes
 from legnn.nn.block import Block
 from legnn.nn.encoder import Encoder
@@ -84,6 +84,8 @@ class LEGNN(FeatureModel):
             and settings.layer_dropout == 0
             and not self.reads_first
         )
+        # a batch norm takes statistics of all nodes, and a layer of the caller's may
+        self.has_row_stage = settings.norm != "batch" and settings.backbone not in REGISTERED
         self.takes_padding = all(getattr(block.layer, "takes_padding", False) for block in self.layers)
         self.dropout = settings.dropout
         self.classifier = Linear(settings.hidden, num_classes)

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from legnn.graph import LabelGraph, TrainingNodeSelection
+from legnn.graph import LabelBlock, LabelGraph, TrainingNodeSelection
+from legnn.graph.sampling import with_labels_of
 from legnn.training.cuda_graph import CudaGraphs, Replay
 from legnn.training.in_flight import EpochRing
+from legnn.training.last_stage import last_block
 from legnn.training.metrics import validation_metrics
 from legnn.training.objective import CandidateLogits, StepLosses
 from legnn.training.optimizer import reads_lr_from_device
-from legnn.training.protocols import Batching, Reduce, TrainMetrics, ValMetrics
+from legnn.training.protocols import Batching, Reduce, TrainMetrics, ValMetrics, require_staged
 from legnn.training.sharing import kept_by_group
 
 
@@ -54,6 +57,8 @@ class FullBatch(Batching):
         self.device = self.task.x.device
         self.inputs = kept_by_group("inputs", lambda: self.model.inputs(self.task.x, self.dtype, self.task.node_type))
         self._confidence = torch.ones((), device=self.device)
+        self._may_choose = False
+        """Whether a candidate can get a pseudo label in this epoch."""
         self._same: tuple[TrainingNodeSelection, LabelGraph] | None = None
         """Where all epochs have the same nodes: these, and their graph."""
         self._begin()
@@ -93,8 +98,9 @@ class FullBatch(Batching):
             self._same = selected, self._show(selected.shown)
         self.before_step()
         confidence = self.objective.confidence(epoch)
-        if confidence is not None:
+        if confidence is not None and self.objective.rule is not None:
             self._confidence.fill_(confidence)
+            self._may_choose = self.objective.rule.can_choose(confidence)
 
     def validate(self, shown: Tensor) -> ValMetrics:
         """Score the validation nodes."""
@@ -134,13 +140,12 @@ class FullBatch(Batching):
         # none at the start, so that a captured step has gradients of its own
         self.optimizer.zero_grad(set_to_none=True)
         if self._same is not None:
-            selection, graph = self._same
-            logits = self.model(self.inputs, graph)
+            (predicted, _), graph = self._same
+            logits = self._training_logits(graph)
         else:
             graph = self.task.show_selected(self._select, self.objective.num_shown(self.task.train.numel()))
-            logits = self.model(self.inputs, graph)
-            selection = graph.selection
-        predicted = selection.predicted
+            logits = self._training_logits(graph)
+            predicted = graph.selection.predicted
         losses = self._losses(logits, predicted)
         loss = losses.supervised + losses.pseudo
         second = self.model.auxiliary(self.inputs, graph)
@@ -157,19 +162,38 @@ class FullBatch(Batching):
             self.model.fit_labels(self.inputs, self.task.show(train), train, self.task.y.index_select(0, train))
         return torch.stack([value.detach().double() for value in self._metrics(losses)])
 
+    def _training_logits(self, graph: LabelGraph) -> Tensor:
+        """`[M, C]`, or those of the training nodes alone where no candidate is read."""
+        if self._may_choose or self._training_block is None:
+            return self.model(self.inputs, graph)
+        block = with_labels_of(graph, self._training_block)
+        return require_staged(self.model).target_logits(self.inputs, graph, block)
+
     def _losses(self, logits: Tensor, predicted: Tensor) -> StepLosses:
-        """Both terms of the loss for `logits` `[M, C]`."""
-        candidates = None
-        if self.objective.rule is not None:
+        """Both terms of the loss for `_training_logits`."""
+        truth, candidates = self.task.y.index_select(0, predicted), None
+        if not self._may_choose and self._training_block is not None:
+            predicted = torch.searchsorted(self.task.train, predicted)
+        elif self.objective.rule is not None:
             nodes = self.task.candidates
             candidates = CandidateLogits(nodes, logits.index_select(0, nodes))
-        mine, truth = logits.index_select(0, predicted), self.task.y.index_select(0, predicted)
-        return self.objective.losses(mine, truth, candidates, self._confidence)
+        return self.objective.losses(logits.index_select(0, predicted), truth, candidates, self._confidence)
+
+    @cached_property
+    def _training_block(self) -> LabelBlock | None:
+        """What the last stage reads where training nodes alone are predicted, without labels; None for all nodes."""
+
+        def make() -> LabelBlock | None:
+            return last_block(self.model, self.task.graph, self.task.train, training=True)
+
+        return kept_by_group("training block", make)
 
     def _metrics(self, losses: StepLosses) -> TrainMetrics:
         nan = torch.full_like(losses.supervised, math.nan)
         accuracy = nan if self.objective.shows_predicted else losses.right.float().mean()
         number = pseudo_accuracy = nan
+        if self.objective.rule is not None:
+            number = torch.zeros_like(nan)
         if losses.labels is not None:
             number = losses.labels.number
             known, right = losses.labels.known_and_right(self.task.y.index_select(0, losses.labels.nodes))
@@ -181,8 +205,17 @@ class FullBatch(Batching):
         self.model.eval()
         return self.model(self.inputs, graph)
 
+    @torch.no_grad()
     def _measure(self, graph: LabelGraph) -> Tensor:
-        return validation_metrics(self._logits(graph).index_select(0, self.task.val), self.task.val_y)
+        def make() -> LabelBlock | None:
+            return last_block(self.model, graph, self.task.val, training=False)
+
+        block = graph.cached("validation block", make)
+        if block is None:
+            logits = self._logits(graph).index_select(0, self.task.val)
+        else:
+            logits = require_staged(self.model.eval()).target_logits(self.inputs, graph, block)
+        return validation_metrics(logits, self.task.val_y)
 
     def _show(self, shown: Tensor) -> LabelGraph:
         """The graph that shows the labels of `shown`; for all runs of a group the same where they share these."""
