@@ -156,7 +156,10 @@ def serve(connection: Connection, function: Function, threads: int, turns: int) 
     """
     import torch
 
+    from legnn.ops.runtime.allocation import keep_freed_memory
+
     torch.set_num_threads(threads)
+    keep_freed_memory()
     inbox = Inbox(connection)
     inbox.listen()
     if turns == 1:
