@@ -10,7 +10,13 @@ from torch import Tensor, nn
 
 from legnn.graph import LabelGraph
 from legnn.nn.layer import Linear, add_bias, channels_per_head, glorot, typed_linear
-from legnn.nn.message_passing import LabelAttention, pass_attention_messages, send_beside
+from legnn.nn.message_passing import (
+    LabelAttention,
+    attend_then_multiply,
+    is_worth_summing_first,
+    pass_attention_messages,
+    send_beside,
+)
 from legnn.nn.normalization import AbsentLabel, Normalization, Normalize
 from legnn.nn.products import product
 from legnn.ops import AttentionConfig, drop
@@ -103,6 +109,18 @@ class GAT(nn.Module):
         self, x: Tensor, labels: Tensor | None, graph: LabelGraph, add: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
         """Shapes: `x` `[N, in]`, `labels` `[C, in]` or None; returns `[M, out]`, `[C, out]` or None, see `nn.layer`."""
+        is_dropped = self.training and self.dropout > 0
+        if (
+            not self.update_labels
+            and not is_dropped
+            and is_worth_summing_first(graph, x, self.attention, self.normalization)
+        ):
+            label_attention = self._label_attention(labels)
+            rows = torch.cat(self._score_rows())
+            nodes = attend_then_multiply(
+                graph, x, self.node.weight, rows, label_attention, add, self.normalization, self.attention
+            )
+            return add_bias(nodes, self.bias), None
         values_and_scores, label_attention = send_beside(
             graph, labels, self.normalization,
             lambda: self._values_and_scores(x, graph.num_nodes), lambda: self._label_attention(labels),
@@ -122,21 +140,26 @@ class GAT(nn.Module):
 
     def _values_and_scores(self, x: Tensor, num_targets: int) -> Tensor:
         """`W_N h`, `s_N · W_N h` and `t_N · W_N h` (or `t_N · B_N h`): values and scores are columns of one product."""
-        by_head = self._split_heads(self.node.weight, 0)
-        rows = [self.node.weight, _score_rows(self.source, by_head)]
-        target_vectors, dropped = self.target_vectors()[0], self._drop(x)
-        if target_vectors is None:
-            return product(dropped, torch.cat(rows))
-        if self.target_map is not None:
-            by_head = self._split_heads(self.target_map.weight, 0)
-        target_rows = _score_rows(target_vectors, by_head)
-        if dropped is x:
-            return product(x, torch.cat([*rows, target_rows]))
+        score_rows, dropped = self._score_rows(), self._drop(x)
+        if dropped is x or len(score_rows) == 1:
+            return product(dropped, torch.cat([self.node.weight, *score_rows]))
+        source_rows, target_rows = score_rows
         # targets have a draw of their own, and with it a product of their own
-        sent = product(dropped, torch.cat(rows))[:, : self.attention.channels + self.attention.heads]
+        sent = product(dropped, torch.cat([self.node.weight, source_rows]))
+        sent = sent[:, : self.attention.channels + self.attention.heads]
         target = product(self._drop(x[:num_targets]), target_rows)[:, : self.attention.heads]
         both = torch.cat([sent, F.pad(target, (0, 0, 0, x.size(0) - num_targets))], 1)
         return pad_columns(both, padded_width(both.size(1), both))
+
+    def _score_rows(self) -> list[Tensor]:
+        """`s_N W_N` and `t_N W_N` (or `t_N B_N`) `[heads, in]`, the latter where there is a score of a target."""
+        by_head = self._split_heads(self.node.weight, 0)
+        rows, target_vectors = [_score_rows(self.source, by_head)], self.target_vectors()[0]
+        if target_vectors is not None:
+            if self.target_map is not None:
+                by_head = self._split_heads(self.target_map.weight, 0)
+            rows.append(_score_rows(target_vectors, by_head))
+        return rows
 
     def _label_attention(self, labels: Tensor | None) -> LabelAttention | None:
         """`H_L W_L`, `s_L · H_L W_L` and `t_L · H_L W_L` (or `t_L · H_L B_L`)."""
