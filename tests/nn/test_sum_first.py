@@ -6,7 +6,7 @@ from tests.graphs import small_data
 
 from legnn.datasets import load
 from legnn.graph.sampling import all_neighbors
-from legnn.nn import GAT, message_passing
+from legnn.nn import GAT, sum_first
 from legnn.training import Task
 
 CLASSES, IN, OUT = 3, 10, 8
@@ -32,10 +32,10 @@ def test_values_and_gradients_are_those_of_products_first(monkeypatch, options, 
     x, add = torch.randn(block.nodes.numel(), IN, requires_grad=True), torch.randn(9, OUT, requires_grad=True)
     labels = torch.randn(CLASSES, IN, requires_grad=True) if layer.enhanced else None
     inputs = [x, *([add] if adds else []), *([] if labels is None else [labels]), *layer.parameters()]
-    assert x.size(0) >= message_passing.SUM_FIRST * 9
+    assert x.size(0) >= sum_first.SUM_FIRST * 9
     found = []
     for least in (-(10**18), 10**18):
-        monkeypatch.setattr(message_passing, "WORTH_SUMS", least)
+        monkeypatch.setattr(sum_first, "WORTH_SUMS", least)
         nodes, new_labels = layer(x, labels, block, add if adds else None)
         assert new_labels is None
         gradients = torch.autograd.grad(nodes.square().sum(), inputs, allow_unused=True)
@@ -47,4 +47,4 @@ def test_a_small_layer_multiplies_first():
     task = Task.from_graph(load(small_data(60)), torch.device("cpu"))
     block = all_neighbors(task.graph, task.train[:9])
     layer, x = GAT(IN, OUT), torch.zeros(block.nodes.numel(), IN)
-    assert not message_passing.is_worth_summing_first(block, x, layer.attention, layer.normalization)
+    assert not sum_first.is_worth_summing_first(block, x, layer.attention, layer.normalization)

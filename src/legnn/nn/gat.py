@@ -10,15 +10,10 @@ from torch import Tensor, nn
 
 from legnn.graph import LabelGraph
 from legnn.nn.layer import Linear, add_bias, channels_per_head, glorot, typed_linear
-from legnn.nn.message_passing import (
-    LabelAttention,
-    attend_then_multiply,
-    is_worth_summing_first,
-    pass_attention_messages,
-    send_beside,
-)
+from legnn.nn.message_passing import LabelAttention, pass_attention_messages, send_beside
 from legnn.nn.normalization import AbsentLabel, Normalization, Normalize
 from legnn.nn.products import product
+from legnn.nn.sum_first import attend_then_multiply, is_worth_summing_first
 from legnn.ops import AttentionConfig, drop
 from legnn.ops.runtime.padding import pad_columns, padded_width
 

@@ -26,10 +26,6 @@ T = TypeVar("T")
 
 SUM_FIRST = 2
 """Times as many source as target nodes from which summing first is worth the passes it adds."""
-WORTH_SUMS = 10**8
-"""Multiplications that attention saves by summing first; with fewer, products are not what takes time."""
-GATHER = 8
-"""Multiplications of a product that take as long as reading a number along an edge."""
 
 
 def aggregate_at_labels(from_nodes: Tensor, from_labels: Tensor | None, scales: LabelScales) -> Tensor:
@@ -126,13 +122,13 @@ def pass_linear_messages(
         nodes, sums = propagate_messages(graph, x, None, None, scales, update_labels=update_labels)
         nodes = product(nodes, weight, None if add is None else targets_of(add, graph))
         if label_values is not None:
-            nodes = _add_label_messages(graph, nodes, scale_rows(label_values, label_scales.to_nodes), scales)
+            nodes = add_label_messages(graph, nodes, scale_rows(label_values, label_scales.to_nodes), scales)
         sums = None if sums is None else product(sums, weight)
         new_labels = _new_labels(graph, sums, label_values, label_scales, added)
     return nodes, None if new_labels is None else new_labels[:, : weight.size(0)]
 
 
-def _add_label_messages(graph: LabelGraph, nodes: Tensor, message: Tensor, scales: Scales) -> Tensor:
+def add_label_messages(graph: LabelGraph, nodes: Tensor, message: Tensor, scales: Scales) -> Tensor:
     """`nodes + Ŷ message`, `[M, out]` from `nodes` `[M, out]` and `message` `[C, out]`."""
     factors = None if scales.from_label is None else scales.from_label.index_select(0, graph.shown)
     rows = scale_rows(label_gather(graph.to_nodes, message), factors)
@@ -208,45 +204,6 @@ def pass_attention_messages(
         merged = _merge_softmaxes(graph, output, from_labels, log_denominator)
         return nodes, aggregate_at_labels(merged, None, label_scales)
     return nodes, aggregate_at_labels(output.labels, from_labels.flatten(1), label_scales)
-
-
-def is_worth_summing_first(graph: LabelGraph, x: Tensor, config: AttentionConfig, normalization: Normalization) -> bool:
-    """Whether `attend_then_multiply` saves much: on a CPU, for a wide layer with many more senders than targets."""
-    sources, columns = x.size(0), x.size(1)
-    if sources < SUM_FIRST * graph.num_nodes or x.is_cuda or normalization.kind == "joint":
-        return False
-    gathered = config.heads * columns * (graph.adjacency.num_edges + sources)
-    return columns * config.channels * (sources - graph.num_nodes) - GATHER * gathered >= WORTH_SUMS
-
-
-def attend_then_multiply(
-    graph: LabelGraph,
-    x: Tensor,
-    weight: Tensor,
-    score_rows: Tensor,
-    labels: LabelAttention | None,
-    add: Tensor | None,
-    normalization: Normalization,
-    config: AttentionConfig,
-) -> Tensor:
-    """`pass_attention_messages` to nodes, within each relation: `Σ_j α_ij W h_j = W Σ_j α_ij h_j`, head by head.
-
-    Shapes: `x` `[N, in]`, `weight` `[out, in]`, `score_rows` `[heads, in]`, or as many again for targets below those
-    for sources; `add` `[M, out]` or longer or None; returns `[M, out]`.
-    """
-    scales, label_scales = normalization.scales(graph, x, enhanced=labels is not None)
-    source, target = split_scores(product(x, score_rows), config._replace(channels=0))
-    one_head, sums = config._replace(channels=x.size(1), heads=1), []
-    for h in range(config.heads):
-        scores = [one[:, h : h + 1] for one in (source, target) if one is not None]
-        read = torch.cat([x, *scores], 1)
-        unlabeled = scales._replace(from_label=None)
-        sums.append(attend(graph, read, None, None, None, unlabeled, one_head, update_labels=False).nodes)
-    parts = weight.split(config.channels // config.heads)
-    nodes = torch.cat([product(one, part) for one, part in zip(sums, parts, strict=True)], 1)
-    if labels is not None:
-        nodes = _add_label_messages(graph, nodes, scale_rows(labels.values, label_scales.to_nodes), scales)
-    return nodes if add is None else nodes + targets_of(add, graph)
 
 
 def _join_label_edges(
