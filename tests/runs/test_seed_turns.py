@@ -1,5 +1,6 @@
 """Seeds in turns in one process: each bit for bit what it is alone, callbacks as if one came after the other."""
 
+import gc
 import os
 import warnings
 
@@ -144,6 +145,8 @@ def used_memory() -> tuple[int, int]:
 @pytest.mark.parametrize("seeds_at_once", [1, 4])
 def test_runs_leave_no_memory_of_the_gpu_behind(seeds_at_once):
     used = []
+    # of other tests
+    gc.collect()
     for _ in range(30 // seeds_at_once):
         legnn.train_seeds(small_data(), seeds=seeds_at_once, device="cuda", **EVERYTHING)
         used.append(used_memory())

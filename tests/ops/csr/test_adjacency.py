@@ -1,5 +1,8 @@
 """`Adjacency` is the dense matrix it stands for, in compressed rows."""
 
+import gc
+import weakref
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -149,3 +152,17 @@ def test_an_adjacency_moves_to_a_device_whole(weight):
 def test_an_adjacency_on_the_gpu_is_the_same():
     adjacency = Adjacency.from_edge_index(torch.randint(0, 30, (2, 200)), 30)
     assert torch.equal(dense(adjacency.to("cuda").to("cpu")), dense(adjacency))
+
+
+@pytest.mark.parametrize("edges", [[[0, 1], [1, 0]], [[0, 1, 2], [1, 2, 0]]], ids=["symmetric", "directed"])
+def test_it_is_freed_with_its_transpose_as_soon_as_nobody_holds_it(edges):
+    adjacency = Adjacency.from_edge_index(torch.tensor(edges), 3)
+    both = weakref.ref(adjacency), weakref.ref(adjacency.transpose.rowptr)
+    assert torch.equal(adjacency.transpose.transpose.col, adjacency.col)
+    gc.collect()
+    gc.disable()
+    try:
+        del adjacency
+        assert [one() for one in both] == [None, None], "a cycle would hold the memory of a graph"
+    finally:
+        gc.enable()

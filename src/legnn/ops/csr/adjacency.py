@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar, cast
+from weakref import ref
 
 import torch
 from torch import Tensor
@@ -22,14 +23,27 @@ PARTS = 32
 """Parts of the rows with about the same work, among which the threads of a CPU choose."""
 
 
-@dataclass(frozen=True, eq=False)
 class Transposition:
-    """The transpose of an adjacency, and where its edges are in it."""
+    """The transpose of an adjacency, and where its edges are in it.
 
-    adjacency: Adjacency
-    """`Aᵀ`."""
-    place: Tensor
-    """`[edges]` the position in `Aᵀ` of each edge of `A`."""
+    Args:
+        adjacency: `Aᵀ`.
+        place: `[edges]` the position in `Aᵀ` of each edge of `A`.
+        is_symmetric: whether `Aᵀ` is `A` itself, which holds this: nothing would free a cycle but a collection of
+            garbage, and with it the memory of a graph.
+    """
+
+    def __init__(self, adjacency: Adjacency, place: Tensor, *, is_symmetric: bool = False) -> None:
+        self.place = place
+        self._own = ref(adjacency)
+        self._other = None if is_symmetric else adjacency
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """`Aᵀ`."""
+        found = self._own() if self._other is None else self._other
+        assert found is not None, "the adjacency is gone"
+        return found
 
     @cached_property
     def origin(self) -> Tensor:
@@ -118,7 +132,9 @@ class Adjacency:
         # of a small graph sorting takes milliseconds, once, where compiling the kernels takes half a second
         counts = on_cpu and (self.is_sample or self.num_edges >= SMALL)
         transposed, place = self.transpose_by_counting() if counts else self.transpose_by_sorting()
-        return Transposition(self if self.may_be_symmetric and self._equals(transposed) else transposed, place)
+        if self.may_be_symmetric and self._equals(transposed):
+            return Transposition(self, place, is_symmetric=True)
+        return Transposition(transposed, place)
 
     def transpose_by_sorting(self) -> tuple[Adjacency, Tensor]:
         """Returns the transpose, and the position of each edge in it. Does not synchronize."""
