@@ -319,6 +319,14 @@ def test_the_budget_ends_the_trial_in_flight_and_the_same_call_begins_no_other(t
     assert again.trials == found.trials
 
 
+def test_with_less_time_than_asking_takes_a_search_ends_and_leaves_the_trials_that_it_asked_for(tmp_path):
+    given = {**QUICK, "jobs": 2, "out": tmp_path}
+    found = tune(small_data(), trials=2, **given)
+    spent = sum(one.seconds for one in found.trials)
+    again = tune(small_data(), budget=spent + 1e-3, **given)
+    assert [one.state for one in again.trials] == ["complete"] * 2 + ["waiting"] * 2
+
+
 def test_a_trial_that_waits_for_the_others_when_the_time_is_over_is_left_to_a_call_with_more(tmp_path, monkeypatch):
     given = {**QUICK, "epochs": 1_000_000, "patience": 1_000_000, "trials": 2, "jobs": 2, "out": tmp_path}
     small = []

@@ -56,3 +56,15 @@ def check(monkeypatch, **options):
             continue
         size = max(1.0, float(gradient.abs().max()))
         torch.testing.assert_close(wide[3][name] / size, gradient / size, **tolerance)
+
+
+@pytest.mark.parametrize("labels", ["concat", "addition", "enhanced"])
+def test_double_precision_has_no_zeros_beyond_the_channels_and_the_same_logits(labels, monkeypatch):
+    monkeypatch.setitem(padding.COLUMN_MULTIPLE, "cpu", 8)
+    graph, x = with_labels(random_graph(40, 150, torch.float32, weighted=False, directed=False)), torch.randn(40, 11)
+    torch.manual_seed(0)
+    model = LEGNN(11, graph.num_classes, ModelSettings(hidden=15, labels=labels, label_at_input=True)).eval()
+    with torch.no_grad():
+        single, double = (model(model.inputs(x, dtype), graph) for dtype in (torch.float32, torch.float64))
+    assert double.dtype == torch.float64
+    torch.testing.assert_close(double.float(), single, rtol=1e-3, atol=1e-4)

@@ -92,9 +92,14 @@ class TrialRun:
         self.trial.report(log.epoch, self._best)
         self._on_epoch(self.trial, log)
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the time was over before it began."""
+        return self._stays_away
+
     def tell(self) -> None:
         """Ends the trial with what the run came to."""
-        if self._stays_away:
+        if self.is_waiting:
             self.trial.wait()
             return
         if self.result is None:
@@ -170,6 +175,11 @@ class Round:
     def _has_one(self) -> bool:
         """Whether one of them, or one before them, has ended."""
         return self._has_best or len(self._unfinished) < len(self._runs)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the time was over before all of them had begun."""
+        return any(run.is_waiting for run in self._runs)
 
     def tell(self, study: Study) -> None:
         """Tells how they ended, in their order: what comes next does not depend on which was the first."""

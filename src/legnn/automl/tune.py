@@ -143,8 +143,8 @@ class _Search:
             more, repeats = self._ask(repeats)
             asked += more
         while True:
-            if asked:
-                self._train(asked, began, on_progress, should_stop)
+            if asked and self._train(asked, began, on_progress, should_stop):
+                return
             if repeats >= MOST_REPEATS or self._is_over():
                 return
             if should_stop():
@@ -185,7 +185,8 @@ class _Search:
         began: float,
         on_progress: Callable[[Progress], None],
         should_stop: Callable[[], bool],
-    ) -> None:
+    ) -> bool:
+        """Trains them together; returns whether the time was over before all of them had begun."""
         spent = self.study.seconds
         ended = [one.val for one in self.study.trials() if one.state == "complete" and one.val is not None]
 
@@ -207,6 +208,7 @@ class _Search:
         except Interrupted as stop:
             raise Interrupted(stop.epoch, self.folder) from None
         together.tell(self.study)
+        return together.is_late
 
 
 def _finish(folder: Path, study: Study) -> TuneResult:

@@ -122,7 +122,8 @@ class Encoder(nn.Module):
         at_input = self._at_input(labels)
         if at_input is None:
             return labels, None
-        return labels, pad_columns(at_input.to(x.dtype), padded_width(self.channels, self.project.weight))
+        at_input = at_input.to(x.dtype)
+        return labels, pad_columns(at_input, padded_width(self.channels, at_input))
 
     def _beside(
         self, graph: LabelGraph | SampledLabelGraph, nodes: Callable[[], Tensor], labels: Callable[[], T]

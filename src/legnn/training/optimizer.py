@@ -65,7 +65,9 @@ class EagerAdam(Adam):
                 is_flat = all(each.is_contiguous() for each in whole)
                 cut = zip(*(each.view(-1).split(most) for each in whole), strict=True) if is_flat else [whole]
                 pieces += [(*each, state["step"]) for each in cut]
-            self._update(group, pieces, at_once=most <= LARGE_PIECE)
+            for dtype in dict.fromkeys(piece[0].dtype for piece in pieces):
+                alike = [piece for piece in pieces if piece[0].dtype == dtype]
+                self._update(group, alike, at_once=most <= LARGE_PIECE)
 
     def _update(self, group: dict[str, Any], pieces: list[tuple[Tensor, ...]], *, at_once: bool) -> None:
         """Updates pieces, each with its gradient, both moments and the step, perhaps by several launches `at_once`."""

@@ -1,6 +1,8 @@
 """`Adjacency` is the dense matrix it stands for, in compressed rows."""
 
+import copy
 import gc
+import pickle
 import weakref
 
 import pytest
@@ -166,3 +168,15 @@ def test_it_is_freed_with_its_transpose_as_soon_as_nobody_holds_it(edges):
         assert [one() for one in both] == [None, None], "a cycle would hold the memory of a graph"
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("edges", [[[0, 1], [1, 0]], [[0, 1, 2], [1, 2, 0]]], ids=["symmetric", "directed"])
+@pytest.mark.parametrize("copy", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))], ids=["copy", "pickle"])
+def test_a_copy_has_a_transpose_of_its_own(edges, copy):
+    adjacency = Adjacency.from_edge_index(torch.tensor(edges), 3)
+    expected, is_symmetric = adjacency.transpose.col.clone(), adjacency.transpose is adjacency
+    other = copy(adjacency)
+    del adjacency
+    gc.collect()
+    assert (other.transpose is other) == is_symmetric
+    assert torch.equal(other.transpose.col, expected)

@@ -38,6 +38,13 @@ class Transposition:
         self._own = ref(adjacency)
         self._other = None if is_symmetric else adjacency
 
+    def __getstate__(self) -> tuple[Adjacency, Tensor, bool]:
+        return self.adjacency, self.place, self._other is None
+
+    def __setstate__(self, state: tuple[Adjacency, Tensor, bool]) -> None:
+        adjacency, place, is_symmetric = state
+        Transposition.__init__(self, adjacency, place, is_symmetric=is_symmetric)
+
     @property
     def adjacency(self) -> Adjacency:
         """`Aᵀ`."""

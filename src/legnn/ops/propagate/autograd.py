@@ -68,7 +68,7 @@ class PropagateMessages(torch.autograd.Function):
                 lambda: kernels.propagate.sum_rows(transpose, nodes, terms),
                 lambda: label_gradient(kernels, graph, nodes, scales, ctx.labels_shape),
             )
-        d_added = gradients[1][:, : ctx.added_columns] if add_to_labels else None
+        d_added = gradients[1][:, : ctx.added_columns] if add_to_labels and update_labels else None
         return d_x, d_labels, nodes if add else None, d_added, None, None, None, None
 
 
