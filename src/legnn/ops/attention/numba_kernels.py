@@ -10,18 +10,14 @@ import torch
 from torch import Tensor
 
 from legnn.ops.csr.adjacency import Adjacency
-from legnn.ops.propagate.numba_kernels import edge_arrays, sum_edges, term_arrays, write_row
+from legnn.ops.propagate.numba_kernels import add_scaled, edge_arrays, sum_edges, term_arrays, write_row
 from legnn.ops.runtime.arrays import NO_MATRIX, as_array, empty_padded, row_cuts
 from legnn.ops.runtime.jit import kernel
 from legnn.ops.runtime.padding import padded_width
-from legnn.ops.runtime.row_sums import add_rows, add_scaled
 from legnn.ops.runtime.threads import run_parallel
 from legnn.ops.types import AttentionGradient, AttentionInputs, RowTerms
 
 READS_OUTPUT = True
-
-EDGES = 16
-"""Edges of a row whose shares are computed before their values are summed: few enough that rows stay in the cache."""
 
 
 @kernel
@@ -65,23 +61,18 @@ def _attention_sum(
     heads = source.shape[1]
     width = channels // heads
     total = np.empty(channels, np.float32)
-    shares = np.empty((EDGES, heads), np.float32)
     for i in range(begin, end):
         total[:] = 0
-        for first in range(rowptr[i], rowptr[i + 1], EDGES):
-            last = min(first + EDGES, rowptr[i + 1])
-            for k in range(first, last):
-                j = col[k]
-                for h in range(heads):
-                    target_score = target[i, h] if target.size else np.float32(0)
-                    share = np.exp(_leaky(source[j, h] + target_score, slope) - log_denominator[i, h])
-                    if weight.size:
-                        share *= weight[k]
-                    if source_scale.size:
-                        share *= source_scale[j]
-                    shares[k - first, h] = share
+        for k in range(rowptr[i], rowptr[i + 1]):
+            j = col[k]
             for h in range(heads):
-                add_rows(total, h * width, (h + 1) * width, values, col, first, last, shares, h)
+                target_score = target[i, h] if target.size else np.float32(0)
+                share = np.exp(_leaky(source[j, h] + target_score, slope) - log_denominator[i, h])
+                if weight.size:
+                    share *= weight[k]
+                if source_scale.size:
+                    share *= source_scale[j]
+                add_scaled(total[h * width : (h + 1) * width], share, values[j, h * width : (h + 1) * width])
         write_row(i, total, target_scale, label_of, label_rows, label_scale, add, out)
 
 
@@ -110,43 +101,31 @@ def _attention_gradient(
     width = channels // heads
     total = np.empty(channels, np.float32)
     scores = np.empty(heads, np.float32)
-    shares = np.empty((EDGES, heads), np.float32)
-    arrives = np.empty((EDGES, heads), np.float32)
     for j in range(begin, end):
         if add and rowptr[j] == rowptr[j + 1]:
             continue
         total[:] = 0
         scores[:] = 0
         sends = source_scale[j] if source_scale.size else np.float32(1)
-        for first in range(rowptr[j], rowptr[j + 1], EDGES):
-            last = min(first + EDGES, rowptr[j + 1])
-            for k in range(first, last):
-                i = col[k]
-                for h in range(heads):
-                    score = source[j, h]
-                    if target.size:
-                        score += target[i, h]
-                    share = np.exp(_leaky(score, slope) - log_denominator[i, h])
-                    if weight.size:
-                        share *= weight[k]
-                    shares[k - first, h] = share
-                    arrives[k - first, h] = share * target_scale[i] if target_scale.size else share
+        for k in range(rowptr[j], rowptr[j + 1]):
+            i = col[k]
             for h in range(heads):
-                add_rows(total, h * width, (h + 1) * width, gradient, col, first, last, arrives, h)
-            for k in range(first, last):
-                i = col[k]
-                for h in range(heads):
-                    up = gradient[i, h * width : (h + 1) * width]
-                    product = _dot(up, values[j, h * width : (h + 1) * width])
-                    change = arrives[k - first, h] * sends * product - shares[k - first, h] * dot[i, h]
-                    score = source[j, h]
-                    if target.size:
-                        score += target[i, h]
-                    if score <= 0:
-                        change *= slope
-                    scores[h] += change
-                    if target.size:
-                        edge_gradient[k, h] = change
+                score = source[j, h]
+                if target.size:
+                    score += target[i, h]
+                share = np.exp(_leaky(score, slope) - log_denominator[i, h])
+                if weight.size:
+                    share *= weight[k]
+                arrives = share * target_scale[i] if target_scale.size else share
+                up = gradient[i, h * width : (h + 1) * width]
+                add_scaled(total[h * width : (h + 1) * width], arrives, up)
+                product = _dot(up, values[j, h * width : (h + 1) * width])
+                change = arrives * sends * product - share * dot[i, h]
+                if score <= 0:
+                    change *= slope
+                scores[h] += change
+                if target.size:
+                    edge_gradient[k, h] = change
         if not add:
             into[j, : channels + heads] = 0
         add_scaled(into[j, :channels], sends, total)

@@ -14,7 +14,6 @@ from torch import Tensor
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.runtime.arrays import NO_MATRIX, NO_VECTOR, as_array, row_cuts
 from legnn.ops.runtime.jit import kernel
-from legnn.ops.runtime.row_sums import add_scaled
 from legnn.ops.runtime.threads import run_parallel
 from legnn.ops.types import RowTerms
 
@@ -68,6 +67,14 @@ def write_row(i, total, target_scale, label_of, label_rows, label_scale, add, ou
         add_scaled(total, np.float32(1), add[i])
     for c in range(total.size):
         out[i, c] = total[c]
+
+
+@kernel
+def add_scaled(total, share, values):
+    """`total += share · values`."""
+    # callers pass slices, whose indices begin at zero: only then does the compiler vectorize the loop
+    for c in range(total.size):
+        total[c] += share * values[c]
 
 
 @kernel
