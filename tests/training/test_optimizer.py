@@ -5,7 +5,7 @@ import torch
 
 from legnn.nn import LEGNN, ModelSettings
 from legnn.training import make_adam
-from legnn.training.optimizer import set_lr
+from legnn.training.optimizer import EagerAdam, set_lr
 
 DEVICES = [
     "cpu",
@@ -80,3 +80,33 @@ def test_on_a_gpu_the_learning_rate_changes_in_place(device):
     assert [float(group["lr"]) for group in adam.param_groups] == [0.25, 0.25]
     if device == "cuda":
         assert all(group["lr"] is one for group, one in zip(adam.param_groups, before, strict=True))
+
+
+def test_in_pieces_and_by_kind_parameters_are_updated_as_they_are_whole(monkeypatch):
+    torch.manual_seed(0)
+    shapes = [((100, 100), torch.float32), ((7,), torch.float32), ((300, 30), torch.float64), ((), torch.float32)]
+    ours = [torch.nn.Parameter(torch.randn(shape, dtype=dtype)) for shape, dtype in shapes]
+    ours.append(torch.nn.Parameter(torch.randn(60, 100).T))  # not in one piece of memory
+    theirs = [torch.nn.Parameter(one.detach().clone()) for one in ours]
+    mine = EagerAdam(ours, lr=0.01, weight_decay=0.1, fused=True)
+    mine.create_state()
+    plain = torch.optim.Adam(theirs, lr=0.01, weight_decay=0.1, fused=True)
+    updates, update = [], mine._update
+
+    def note(group, pieces, *, at_once):
+        updates.append(len(pieces))
+        update(group, pieces, at_once=at_once)
+
+    monkeypatch.setattr(mine, "_update", note)
+    for _ in range(3):
+        for one, other in zip(ours[1:], theirs[1:], strict=True):
+            one.grad = torch.randn_like(one)
+            other.grad = one.grad.clone()
+        # the first has no gradient in the first step
+        ours[0].grad = torch.randn_like(ours[0]) if updates else None
+        theirs[0].grad = None if ours[0].grad is None else ours[0].grad.clone()
+        with torch.no_grad():
+            mine._step_of(mine.param_groups)
+        plain.step()
+    assert max(updates) > len(ours), "some were cut"
+    assert all(torch.equal(one, other) for one, other in zip(ours, theirs, strict=True))

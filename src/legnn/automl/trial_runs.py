@@ -48,7 +48,9 @@ class TrialRun:
         """Why it could not be trained: not the exception, which would keep the memory of the run."""
         self.result: Result | None = None
         self._epoch, self._best, self._on_epoch = 0, -1.0, on_epoch
-        self._is_late, self._stays_away = is_late, False
+        self._is_late = is_late
+        self.is_waiting = False
+        """Whether the time was over before it began."""
         self._callbacks = Callbacks(self._after_epoch, should_stop, lambda: trial.is_pruned(self._epoch) or is_over())
 
     def steps(self, graph: GraphData, tuned: Tuned, folder: Path) -> Steps[None]:
@@ -76,7 +78,7 @@ class TrialRun:
         except FolderInUse:
             raise
         except Interrupted:
-            if not self._stays_away:
+            if not self.is_waiting:
                 raise
         except InputError as error:
             # settings that do not fit the graph, a loss that is no longer a number, or too little memory
@@ -84,18 +86,13 @@ class TrialRun:
 
     def _stops_waiting(self) -> bool:
         # one that has trained before has something to end with
-        self._stays_away = self._best < 0 and self._is_late()
-        return self._stays_away or self._callbacks.should_stop()
+        self.is_waiting = self._best < 0 and self._is_late()
+        return self.is_waiting or self._callbacks.should_stop()
 
     def _after_epoch(self, log: EpochLog) -> None:
         self._epoch, self._best = log.epoch, max(self._best, log.val_accuracy or 0.0)
         self.trial.report(log.epoch, self._best)
         self._on_epoch(self.trial, log)
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether the time was over before it began."""
-        return self._stays_away
 
     def tell(self) -> None:
         """Ends the trial with what the run came to."""

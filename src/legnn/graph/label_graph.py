@@ -189,6 +189,10 @@ class SelectedLabelGraph(LabelGraph):
         num_shown: how many of them show their label.
     """
 
+    _classes: Tensor
+    _select: Callable[[], TrainingNodeSelection]
+    _num_shown: int
+
     def __init__(
         self, graph: LabelGraph, y: Tensor, select: Callable[[], TrainingNodeSelection], num_shown: int
     ) -> None:
@@ -206,7 +210,7 @@ class SelectedLabelGraph(LabelGraph):
     @cached_property
     def selection(self) -> TrainingNodeSelection:
         """The nodes."""
-        return self.__dict__["_select"]()
+        return self._select()
 
     @cached_property
     def shown(self) -> Tensor:
@@ -216,7 +220,7 @@ class SelectedLabelGraph(LabelGraph):
     @cached_property
     def y(self) -> Tensor:
         """`[S]` the class that each of them shows."""
-        return self.__dict__["_classes"][self.shown]
+        return self._classes[self.shown]
 
     def show(self, shown: Tensor, y: Tensor) -> LabelGraph:
         """Returns the graph in which the nodes `shown` show the classes `y`, and no other node shows its label."""
@@ -225,4 +229,4 @@ class SelectedLabelGraph(LabelGraph):
     @property
     def num_shown(self) -> int:
         """`S`, which is known before the nodes are."""
-        return self.__dict__["_num_shown"]
+        return self._num_shown

@@ -17,7 +17,8 @@ from torch import Tensor
 
 from legnn.errors import InputError
 from legnn.graph import LabelGraph
-from legnn.ops.csr.adjacency import Adjacency, SampledAdjacency, inverse_permutation
+from legnn.ops.csr.adjacency import Adjacency, SampledAdjacency
+from legnn.ops.csr.transposition import inverse_permutation
 
 Relation = tuple[int, int]
 """Source and target type."""

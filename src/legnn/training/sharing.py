@@ -45,7 +45,7 @@ class Group:
     """Whether its steps are not captured."""
     kept: dict[str, Any] = field(default_factory=dict)
     ended: list[Any] = field(default_factory=list)
-    """Captured steps of runs that have ended: to free one synchronizes with all that the GPU does for the others."""
+    """Captured steps of runs that have ended, freed together: to free one took longer, the more was in flight."""
 
     def free_ended(self) -> None:
         """Frees what runs that have ended left: another may need its memory."""

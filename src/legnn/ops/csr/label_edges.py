@@ -8,8 +8,9 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from legnn.ops.csr.adjacency import Adjacency, Transposition, move_tensors
+from legnn.ops.csr.adjacency import Adjacency, move_tensors
 from legnn.ops.csr.row_chunks import RowChunks
+from legnn.ops.csr.transposition import Transposition
 from legnn.ops.select import TRITON, kernels_for_device
 
 

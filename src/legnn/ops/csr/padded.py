@@ -12,8 +12,9 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from legnn.ops.csr.adjacency import Adjacency, SampledAdjacency, Transposition, inverse_permutation
+from legnn.ops.csr.adjacency import Adjacency, SampledAdjacency
 from legnn.ops.csr.label_edges import ClassRows, LabelEdges, NodeRows
+from legnn.ops.csr.transposition import Transposition, inverse_permutation
 
 
 @dataclass(frozen=True, eq=False)

@@ -51,6 +51,12 @@ def vectors_end(head, CHANNELS: tl.constexpr, VECTOR: tl.constexpr):
 
 
 @triton.jit
+def _of_label(row, y, column, there):
+    """The columns of the row of label `y`; zeros for -1, no label."""
+    return tl.load(row + column, mask=tl.where(y >= 0, there, False), other=0.0)
+
+
+@triton.jit
 def _sum_rows(
     first, last, owner, col, weight, x, source_scale, target_scale, label_of, label_rows, label_scale, add, out, limit,
     HEADS: tl.constexpr, CHANNELS: tl.constexpr, BLOCKS: tl.constexpr, WIDTH: tl.constexpr, X_STRIDE: tl.constexpr,
@@ -91,11 +97,9 @@ def _sum_rows(
         result = tl.zeros([BLOCK], dtype=tl.float32)
         # read before the edges, other terms arrive while these are summed, as far as there are registers for them
         if EARLY_LABEL:
-            from_label = label_rows + y * LABEL_STRIDE
-            label_value = tl.load(from_label + column, mask=tl.where(y >= 0, there, False), other=0.0)
+            label_value = _of_label(label_rows + y * LABEL_STRIDE, y, column, there)
             if TAIL:
-                tail_shown = tl.where(y >= 0, tail_there, False)
-                tail_label_value = tl.load(from_label + tail_column, mask=tail_shown, other=0.0)
+                tail_label_value = _of_label(label_rows + y * LABEL_STRIDE, y, tail_column, tail_there)
         if ADD:
             from_added = add + row * ADD_STRIDE
             added = tl.load(from_added + column, mask=there & (column < ADD_COLUMNS), other=0.0)
@@ -127,11 +131,9 @@ def _sum_rows(
             if TAIL:
                 tail_result *= scale
         if LABEL and not EARLY_LABEL:
-            from_label = label_rows + y * LABEL_STRIDE
-            label_value = tl.load(from_label + column, mask=tl.where(y >= 0, there, False), other=0.0)
+            label_value = _of_label(label_rows + y * LABEL_STRIDE, y, column, there)
             if TAIL:
-                tail_shown = tl.where(y >= 0, tail_there, False)
-                tail_label_value = tl.load(from_label + tail_column, mask=tail_shown, other=0.0)
+                tail_label_value = _of_label(label_rows + y * LABEL_STRIDE, y, tail_column, tail_there)
         if LABEL:
             result += label_factor * label_value.to(tl.float32)
             if TAIL:
