@@ -35,12 +35,13 @@ def check_selection(num_train: int, rate: float) -> None:
         )
 
 
-def select_training_nodes(train_index: Tensor, rate: float, generator: Generator) -> TrainingNodeSelection:
+def select_training_nodes(train_index: Tensor, rate: float, draw: Generator | Tensor) -> TrainingNodeSelection:
     """Picks `⌊rate · |L|⌋` of the training nodes to predict; the rest show their labels.
 
-    The order is drawn on the generator's device, which should be that of the nodes: then nothing synchronizes.
+    Their order is drawn as `shuffle` does, on the generator's device, which should be that of the nodes: then nothing
+    synchronizes.
     """
-    shuffled = shuffle(train_index, generator)
+    shuffled = shuffle(train_index, draw)
     count = predicted_count(train_index.numel(), rate)
     # a predicted node shows no label, or the model could copy the answer
     return TrainingNodeSelection(predicted=shuffled[:count], shown=shuffled[count:])

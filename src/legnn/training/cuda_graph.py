@@ -41,7 +41,7 @@ libraries allocate for a stream."""
 class CudaGraphs:
     """What the captured steps of one run share: a stream, a pool of memory, and whether steps are captured at all.
 
-    Steps draw from the generators of the run, and from `generators`.
+    Steps draw from the generator of the run, if they do in the steps before the capture, and from `generators`.
 
     The pool is shared because the steps of a run never overlap: with a pool each, the tensors of training and those of
     evaluation would take memory at the same time.
@@ -64,6 +64,8 @@ class CudaGraphs:
             self._group.gave_up = True
         self._steps: list[torch.cuda.CUDAGraph] = []
         """Those of a group."""
+        self._draws = False
+        """Whether steps draw from the generator of the run: one that is registered takes two launches in a replay."""
         if self.enabled:
             # that of a run that shares the process, which is its own, or one for all that have it alone
             self.stream = run_stream(device) if self._group is None else torch.cuda.current_stream(device)
@@ -78,8 +80,12 @@ class CudaGraphs:
         """Run `step` on the stream of the capture. With `watch`, disable capturing if it synchronizes."""
         current = torch.cuda.current_stream(self.stream.device)
         self.stream.wait_stream(current)
+        own = generator_for(self.stream.device)
+        before = None if own is None else own.get_state()
         with torch.cuda.stream(self.stream), ignoring_uncaptured_steps():
             out, synchronized = run_watched(step) if watch else (step(), False)
+        if own is not None and before is not None and not torch.equal(before, own.get_state()):
+            self._draws = True
         current.wait_stream(self.stream)
         if synchronized:
             # its capture would fail, which is better avoided than recovered from
@@ -92,7 +98,8 @@ class CudaGraphs:
         if self.steps_before_capture == 0:
             prepare_products(self.stream)
         graph = torch.cuda.CUDAGraph()
-        own = generator_for(self.stream.device)
+        draws = self._draws or (self._group is not None and self._group.draws)
+        own = generator_for(self.stream.device) if draws else None
         generators = [one for one in (own, *self._generators) if one is not None]
         for generator in generators:
             graph.register_generator_state(generator)
@@ -110,6 +117,7 @@ class CudaGraphs:
             self._steps.append(graph)
             # before it, everything was created that is created once, and has been read
             self._group.is_captured = True
+            self._group.draws |= self._draws
         return graph
 
     def _capturing(self, graph: torch.cuda.CUDAGraph) -> AbstractContextManager[None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from legnn.graph import LabelBlock, LabelGraph, TrainingNodeSelection
 from legnn.graph.sampling import with_labels_of
+from legnn.ops.step_keys import StepKeys
 from legnn.training.cuda_graph import CudaGraphs, Replay
 from legnn.training.in_flight import EpochRing
 from legnn.training.last_stage import last_block
@@ -57,6 +59,7 @@ class FullBatch(Batching):
         self.device = self.task.x.device
         self.inputs = kept_by_group("inputs", lambda: self.model.inputs(self.task.x, self.dtype, self.task.node_type))
         self._confidence = torch.ones((), device=self.device)
+        self._keys = StepKeys.of(self.generator)
         self._may_choose = False
         """Whether a candidate can get a pseudo label in this epoch."""
         self._same: tuple[TrainingNodeSelection, LabelGraph] | None = None
@@ -124,7 +127,8 @@ class FullBatch(Batching):
         self._begin()
 
     def _begin(self) -> None:
-        self._graphs = CudaGraphs(self.device, enabled=self.cuda_graphs, generators=(self.generator,))
+        generators = (self.generator,) if self._keys is None else ()
+        self._graphs = CudaGraphs(self.device, enabled=self.cuda_graphs, generators=generators)
         if self._graphs.enabled and not reads_lr_from_device(self.optimizer):
             self._graphs.give_up("its optimizer keeps the learning rate on the host (make_adam's does not)")
         self._training = Replay(self._graphs)
@@ -132,10 +136,19 @@ class FullBatch(Batching):
         self._epochs: _Epochs | None = None
 
     def _select(self) -> TrainingNodeSelection:
-        return self.objective.select(self.task.train, self.generator)
+        return self.objective.select(self.task.train, self.generator if self._keys is None else self._keys.selection)
+
+    @property
+    def draws(self) -> Tensor | None:
+        """What the keys of the next step depend on."""
+        return None if self._keys is None else self._keys.state
 
     def _step(self) -> Tensor:
         """One step; returns its `TrainMetrics` as one tensor."""
+        with nullcontext() if self._keys is None else self._keys.step():
+            return self._take_step()
+
+    def _take_step(self) -> Tensor:
         self.model.train()
         # none at the start, so that a captured step has gradients of its own
         self.optimizer.zero_grad(set_to_none=True)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-import torch
 from torch import Tensor
 
 from legnn.errors import InputError
@@ -155,12 +154,13 @@ class Trainer:
                     number = self._room(flight, wants_rest) if last is None else 0
                     has_room = number > 0
                     if has_room:
-                        flight.add(self._launch(number, flight.begin()))
+                        yield from self._launch(number, flight, in_turns=in_turns)
                     if in_turns:
                         break
                 if not flight:
                     break
-                yield
+                if not has_room:
+                    yield
                 # others have launched something meanwhile: nothing waits that could launch more
                 for burst in flight.finished(wait=not has_room):
                     last = self._read(burst, after_epoch)
@@ -194,16 +194,24 @@ class Trainer:
         self.epoch += 1
         self.schedule.before_epoch(self.epoch)
 
-    def _launch(self, number: int, begin: torch.cuda.Event | None) -> Burst:
-        """Launch at most `number` epochs; one where the first is not captured."""
-        batching, epochs = self.batching, []
+    def _launch(self, number: int, flight: InFlight, *, in_turns: bool) -> Steps[None]:
+        """Launch at most `number` epochs, in turn with those of other runs; one where the first is not captured."""
+        batching, epochs, begin = self.batching, list[Launched](), flight.begin()
         shown = self.shown_at_inference if batching.task.val.numel() else None
-        for _ in range(min(number, self.epochs - self.epoch)):
-            self._begin_epoch()
-            metrics = batching.run_epoch(self.epoch, shown)
-            ring = batching.ring
-            epochs.append(Launched(self.epoch, self.schedule.current, None if ring is None else ring.last))
-        return Burst(begin, epochs, ToHost(metrics[None]) if ring is None else ring.metrics())
+        count = min(number, self.epochs - self.epoch)
+        try:
+            while len(epochs) < count:
+                self._begin_epoch()
+                metrics = batching.run_epoch(self.epoch, shown)
+                ring = batching.ring
+                epochs.append(Launched(self.epoch, self.schedule.current, None if ring is None else ring.last))
+                if in_turns and len(epochs) < count:
+                    yield
+        finally:
+            if epochs:
+                flight.add(Burst(begin, epochs, ToHost(metrics[None]) if ring is None else ring.metrics()))
+        if in_turns:
+            yield
 
     def _read(self, burst: Burst, after_epoch: Callable[[EpochLog], bool | None]) -> int | None:
         """Notes the epochs of a burst and the best weights; returns the epoch with which training ends, if it does."""
@@ -258,6 +266,8 @@ class Trainer:
                 tensors[f"optimizer/{key}/{name}"] = value
         tensors["random/selection"] = self.generator.get_state()
         tensors |= {f"random/{kind}": value for kind, value in random_states(self.device).items()}
+        if self.batching.draws is not None:
+            tensors["random/steps"] = self.batching.draws
         return tensors, {"epoch": self.epoch, "steps": self.schedule.steps, "stopper": asdict(self.stopper)}
 
     def load_state(self, tensors: dict[str, Tensor], meta: dict[str, Any]) -> None:
@@ -278,6 +288,8 @@ class Trainer:
                     self.optimizer.state[parameter][key] = value.to(parameter.device)
         self.generator.set_state(tensors["random/selection"])
         set_random_states(_under("random/", tensors), self.device)
+        if self.batching.draws is not None:
+            self.batching.draws.copy_(tensors["random/steps"])
         self.epoch, self.schedule.steps = meta["epoch"], meta["steps"]
         self.stopper = EarlyStopping(**meta["stopper"])
         # a step that was captured before would continue with the old state of the optimizer

@@ -140,10 +140,10 @@ class Objective:
         """Whether predicted nodes show their labels."""
         return self.uses_labels and not self.selection
 
-    def select(self, train: Tensor, generator: Generator) -> TrainingNodeSelection:
+    def select(self, train: Tensor, draw: Generator | Tensor) -> TrainingNodeSelection:
         """The training nodes that are predicted in this epoch, and those that show their labels."""
         if self.selects_nodes:
-            return select_training_nodes(train, self.alpha, generator)
+            return select_training_nodes(train, self.alpha, draw)
         return TrainingNodeSelection(predicted=train, shown=train if self.uses_labels else train[:0])
 
     def num_shown(self, num_train: int) -> int:

@@ -142,6 +142,11 @@ class Batching(ABC):
         """Where `run_epoch` leaves its metrics and weights too, so that several may be in flight; None for nowhere."""
         return None
 
+    @property
+    def draws(self) -> Tensor | None:
+        """What the draws of the next epoch depend on beside the generators; None for nothing."""
+        return None
+
     def reset(self) -> None:
         """Free what is kept between epochs: training is over, or another state was loaded."""
         self.optimizer.zero_grad(set_to_none=True)

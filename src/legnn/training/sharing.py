@@ -41,6 +41,8 @@ class Group:
     device: torch.device
     is_captured: bool = False
     """Whether the first run has captured its steps: kernels are compiled then, and libraries loaded."""
+    draws: bool = False
+    """Whether these draw from the generator of the run."""
     gave_up: bool = False
     """Whether its steps are not captured."""
     kept: dict[str, Any] = field(default_factory=dict)

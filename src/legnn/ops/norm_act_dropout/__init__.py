@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from legnn.ops import select
 from legnn.ops.norm_act_dropout import autograd, reference
 from legnn.ops.norm_act_dropout.reference import Norm
-from legnn.ops.runtime.generators import generator_for
+from legnn.ops.step_keys import draw_key
 
 
 def apply_norm_act_dropout(
@@ -37,5 +36,5 @@ def drop(x: Tensor, dropout: float, *, training: bool) -> Tensor:
 
 
 def draw_seed(x: Tensor) -> Tensor:
-    """Two 32-bit words from the run's generator, drawn on the device of `x`, which does not synchronize."""
-    return torch.randint(2**32, (2,), device=x.device, generator=generator_for(x.device))
+    """Two 32-bit words that the run draws on the device of `x`, which does not synchronize."""
+    return draw_key(x.device)

@@ -3,6 +3,8 @@
 A Feistel network permutes the numbers of `b` bits, whatever its function is: with `l` the upper and `r` the lower half,
 `l ← l ⊕ f(r)` and `r ← r ⊕ f(l)` can be undone. A number that is not below `n` is permuted again until it is, which
 leaves a permutation of those below `n`. The function hashes with a key of its own in each of eight rounds.
+
+Of few numbers, halves have too few bits to hash: each gets a random word, and these are put in order.
 """
 
 from __future__ import annotations
@@ -10,12 +12,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from legnn.ops.runtime.hashing import GOLDEN, WORD, mix
+from legnn.ops.runtime.hashing import GOLDEN, WORD, mix, random_words
 
 ROUNDS = 4
 """Of both halves."""
 LEAST = 256
-"""Numbers; of fewer, halves have too few bits to hash."""
+"""Numbers that are permuted so."""
 
 
 def bits_of_halves(number: int) -> tuple[int, int]:
@@ -26,8 +28,10 @@ def bits_of_halves(number: int) -> tuple[int, int]:
 
 def random_order(number: int, seed: Tensor) -> Tensor:
     """Returns the numbers below `number` in the order that `seed`, two 32-bit words, says."""
-    upper, lower = bits_of_halves(number)
     words = seed.tolist()
+    if number < LEAST:
+        return random_words(torch.arange(number), 0, (words[0], words[1])).sort(stable=True).indices
+    upper, lower = bits_of_halves(number)
     keys = [int(mix(torch.tensor((words[0] + j * GOLDEN) & WORD))) ^ words[1] for j in range(2 * ROUNDS)]
 
     def permute(x: Tensor) -> Tensor:

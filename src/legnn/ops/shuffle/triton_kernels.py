@@ -40,11 +40,31 @@ def _shuffle(values, seed, out, number, UPPER: tl.constexpr, LOWER: tl.constexpr
     tl.store(out + place, tl.load(values + x.to(tl.int64), mask=inside, other=0), mask=inside)
 
 
+@triton.jit
+def _sort_few(values, seed, out, number, BLOCK: tl.constexpr):
+    """Puts each value where as many words are smaller than its own."""
+    mine = tl.arange(0, BLOCK)[:, None]
+    other = tl.arange(0, BLOCK)[None, :]
+    word, than = _word(mine, seed), _word(other, seed)
+    before = (than < word) | ((than == word) & (other < mine))
+    place = tl.sum((before & (other < number)).to(tl.int32), 1)
+    node = tl.arange(0, BLOCK)
+    tl.store(out + place, tl.load(values + node, mask=node < number, other=0), mask=node < number)
+
+
+@triton.jit
+def _word(number, seed):
+    return mix(mix(number.to(tl.uint32) ^ tl.load(seed).to(tl.uint32)) ^ tl.load(seed + 1).to(tl.uint32))
+
+
 def launch(values: Tensor, seed: Tensor) -> Tensor:
     """Returns `values` `[n]` in the order that `seed`, two 32-bit words, says."""
-    upper, lower = reference.bits_of_halves(values.numel())
-    out = torch.empty_like(values)
-    _shuffle[(triton.cdiv(values.numel(), BLOCK),)](
-        values.contiguous(), seed, out, values.numel(), UPPER=upper, LOWER=lower, BLOCK=BLOCK, num_warps=4
+    out, number = torch.empty_like(values), values.numel()
+    if number < reference.LEAST:
+        _sort_few[(1,)](values.contiguous(), seed, out, number, BLOCK=reference.LEAST, num_warps=8)
+        return out
+    upper, lower = reference.bits_of_halves(number)
+    _shuffle[(triton.cdiv(number, BLOCK),)](
+        values.contiguous(), seed, out, number, UPPER=upper, LOWER=lower, BLOCK=BLOCK, num_warps=4
     )
     return out
