@@ -97,14 +97,32 @@ def test_a_run_that_takes_turns_launches_short_bursts_and_comes_to_the_same(monk
     monkeypatch.setattr(ToHost, "is_there", property(lambda metrics: asked.update([metrics]) or asked[metrics] > 2))
     turns = pretended(monkeypatch, epochs=60)
     turns.stopper.patience = patience
-    bursts, launch = [], turns._launch
-    monkeypatch.setattr(turns, "_launch", lambda *given: bursts.append(launch(*given)) or bursts[-1])
+    bursts, add = [], InFlight.add
+    monkeypatch.setattr(InFlight, "add", lambda flight, burst: bursts.append(burst) or add(flight, burst))
     logs, most = train(turns)
     assert logs == expected
     assert (turns.epoch, turns.stopper) == (plain.epoch, plain.stopper)
     assert all(torch.equal(turns.best[name], value) for name, value in plain.best.items())
     assert max(len(burst.epochs) for burst in bursts) <= ROWS // BURSTS_IN_TURNS
     assert most < ROWS
+
+
+def test_a_run_that_takes_turns_pauses_after_every_epoch(monkeypatch):
+    monkeypatch.setattr(loop, "takes_turns", lambda: True)
+    trainer = pretended(monkeypatch, epochs=20)
+    epochs = [trainer.epoch for _ in trainer.steps(lambda log: None)]
+    assert set(epochs) == set(range(1, 21)), "those of others are launched in between"
+
+
+def test_a_run_that_is_closed_between_two_epochs_of_a_burst_waits_for_them(monkeypatch):
+    monkeypatch.setattr(loop, "takes_turns", lambda: True)
+    trainer, waited, wait = pretended(monkeypatch, epochs=40), [], ToHost.wait
+    steps = trainer.steps(lambda log: None)
+    while trainer.epoch < WARM_UP + 3:
+        next(steps)
+    monkeypatch.setattr(ToHost, "wait", lambda metrics: waited.append(metrics) or wait(metrics))
+    steps.close()
+    assert waited, "what they read may be freed then"
 
 
 def test_a_ring_is_never_written_where_an_epoch_in_flight_is_yet_to_be_read():

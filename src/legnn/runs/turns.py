@@ -51,21 +51,36 @@ class Turns(Generic[Key, T]):
 
     def take(self) -> Iterator[EndedRun[Key, T]]:
         """Gives each run a turn, and yields those that have ended with it."""
-        for key, member in [*self._members.items()]:
-            self.turn = key
-            try:
-                member.advance()
-            except StopIteration as end:
-                ended = EndedRun[Key, T](key, end.value)
-            except Exception as error:
-                ended = EndedRun[Key, T](key, None, error)
-            else:
-                continue
-            self._places.append(self._members.pop(key).place)
-            yield ended
+        # set again once, not after each of many short turns
+        current = torch.cuda.current_stream(self._device) if self._device.type == "cuda" else None
+        try:
+            for key, member in [*self._members.items()]:
+                ended = self._take(key, member)
+                if ended is not None:
+                    _set_stream(current)
+                    yield ended
+        finally:
+            _set_stream(current)
+
+    def _take(self, key: Key, member: Member[T]) -> EndedRun[Key, T] | None:
+        self.turn = key
+        try:
+            member.advance()
+            return None
+        except StopIteration as end:
+            ended = EndedRun[Key, T](key, end.value)
+        except Exception as error:
+            ended = EndedRun[Key, T](key, None, error)
+        self._places.append(self._members.pop(key).place)
+        return ended
 
     def close(self) -> None:
         """Ends the runs that are left where they are."""
         while self._members:
             with suppress(Exception):  # it is the error that counts
                 self._members.popitem()[1].close()
+
+
+def _set_stream(stream: torch.cuda.Stream | None) -> None:
+    if stream is not None:
+        torch.cuda.set_stream(stream)

@@ -7,6 +7,7 @@ from copy import deepcopy
 import torch
 from torch import Tensor
 
+from legnn.graph import LabelGraph
 from legnn.nn import Model
 from legnn.training.cuda_graph import CudaGraphs, Replay
 from legnn.training.in_flight import ToHost
@@ -16,7 +17,7 @@ from legnn.training.task import Task
 
 
 class GroupPredictions:
-    """Predicts every node without its own label, in a dozen forward passes that are one launch from the third run on.
+    """Predicts every node without its own label, in a dozen forward passes that are one launch.
 
     Launched one by one they take longer than a hundred epochs of a small run.
 
@@ -35,8 +36,12 @@ class GroupPredictions:
         # not the stream of one of the runs: the workspace of its products is part of what was captured on it, and this
         # run would launch epochs while another predicts
         self._stream = run_stream(task.y.device)
+        self._stream.wait_stream(torch.cuda.current_stream(task.y.device))
         with torch.cuda.stream(self._stream):
-            self._replay = Replay(CudaGraphs(task.y.device))
+            # one pass before the capture: everything is created that is created once
+            rows = self._rows(self._graphs[0], shown[:1])
+            out = torch.empty(task.y.numel(), *rows.shape[1:], dtype=rows.dtype, device=rows.device)
+            self._replay = Replay(CudaGraphs(task.y.device), out)
 
     def predict(self, model: Model) -> ToHost:
         """`[M, 2]` class and confidence by the weights of `model`, which has ended its training."""
@@ -49,12 +54,14 @@ class GroupPredictions:
         current.wait_stream(self._stream)
         return found
 
-    @torch.no_grad()
     def _predict(self) -> Tensor:
         graphs = iter(self._graphs)
-
-        def predict(shown: Tensor, nodes: Tensor) -> Tensor:
-            return to_class_and_confidence(self._model(self._inputs, next(graphs)).index_select(0, nodes))
-
         task = self._task
-        return predict_in_folds(predict, self._shown, self._folds, task.y.numel(), task.targets)
+        return predict_in_folds(
+            lambda shown, nodes: self._rows(next(graphs), nodes), self._shown, self._folds, task.y.numel(), task.targets
+        )
+
+    @torch.no_grad()
+    def _rows(self, graph: LabelGraph, nodes: Tensor) -> Tensor:
+        """`[n, 2]` class and confidence of `nodes` `[n]`."""
+        return to_class_and_confidence(self._model(self._inputs, graph).index_select(0, nodes))

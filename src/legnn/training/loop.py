@@ -235,9 +235,9 @@ class Trainer:
         return ring.weights(launched.row)
 
     def _log(self, launched: Launched, numbers: list[float]) -> EpochLog:
+        found: dict[str, Any] = {name: None if math.isnan(v) else v for name, v in zip(METRICS, numbers, strict=False)}
         # no validation nodes, no numbers of them
-        found: dict[str, Any] = dict.fromkeys(METRICS)
-        found.update((name, v) for name, v in zip(METRICS, numbers, strict=False) if not math.isnan(v))
+        found |= dict.fromkeys(METRICS[len(found) :])
         losses = [found["supervised_loss"], found["pseudo_loss"]]
         if self.batching.task.val.numel():
             losses.append(found["val_loss"])

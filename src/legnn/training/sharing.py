@@ -93,7 +93,7 @@ class Member(Generic[T]):
 
     def __init__(self, device: torch.device, place: int, steps: Steps[T], group: Group | None = None) -> None:
         self.place, self.held = place, list[Hold]()
-        self._device, self._steps = device, steps
+        self._steps, self._stream = steps, run_stream(device, place) if device.type == "cuda" else None
         self._context = copy_context()
         self._context.run(_member.set, self)
         self._context.run(_group.set, group)
@@ -103,12 +103,12 @@ class Member(Generic[T]):
         self._paused = time.perf_counter()
 
     def advance(self) -> None:
-        """Goes on to the next pause; raises `StopIteration` at its end."""
+        """Goes on to the next pause, and leaves its stream the current one; raises `StopIteration` at its end."""
         self.idle_seconds += time.perf_counter() - self._paused
         try:
+            if self._stream is not None:
+                torch.cuda.set_stream(self._stream)
             with ExitStack() as self._turn:
-                if self._device.type == "cuda":
-                    self._turn.enter_context(torch.cuda.stream(run_stream(self._device, self.place)))
                 for make in self.held:
                     self._turn.enter_context(make())
                 self._context.run(next, self._steps)
