@@ -5,10 +5,14 @@
 >>> run.result.test.accuracy
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+# read when CUDA starts: streams share eight queues to a GPU otherwise, and epochs of several runs wait for each other
+os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
 
 if TYPE_CHECKING:
     from legnn.automl.automatic import auto

@@ -10,7 +10,7 @@ from tests.training.test_cuda_graph import CPU, Pretended, make
 
 from legnn.training import full_batch, loop
 from legnn.training.cuda_graph import WARM_UP
-from legnn.training.in_flight import BURSTS, BURSTS_IN_TURNS, FIRST, ROWS, Burst, EpochRing, InFlight, Launched, ToHost
+from legnn.training.in_flight import BURSTS, FIRST, ROWS, Burst, EpochRing, InFlight, Launched, ToHost
 
 
 @settings(max_examples=30, deadline=None)
@@ -86,7 +86,7 @@ def test_a_run_that_is_told_to_end_does_so_with_that_epoch_whatever_is_in_flight
 
 
 @pytest.mark.parametrize("patience", [1, 3, 100])
-def test_a_run_that_takes_turns_launches_short_bursts_and_comes_to_the_same(monkeypatch, patience):
+def test_a_run_that_takes_turns_launches_a_burst_in_each_and_comes_to_the_same(monkeypatch, patience):
     plain = make(CPU, epochs=60)
     plain.stopper.patience = patience
     expected, _ = train(plain)
@@ -97,46 +97,27 @@ def test_a_run_that_takes_turns_launches_short_bursts_and_comes_to_the_same(monk
     monkeypatch.setattr(ToHost, "is_there", property(lambda metrics: asked.update([metrics]) or asked[metrics] > 2))
     turns = pretended(monkeypatch, epochs=60)
     turns.stopper.patience = patience
-    bursts, add = [], InFlight.add
-    monkeypatch.setattr(InFlight, "add", lambda flight, burst: bursts.append(burst) or add(flight, burst))
+    bursts, launch = [], turns._launch
+    monkeypatch.setattr(turns, "_launch", lambda *given: bursts.append(launch(*given)) or bursts[-1])
     logs, most = train(turns)
     assert logs == expected
     assert (turns.epoch, turns.stopper) == (plain.epoch, plain.stopper)
     assert all(torch.equal(turns.best[name], value) for name, value in plain.best.items())
-    assert max(len(burst.epochs) for burst in bursts) <= ROWS // BURSTS_IN_TURNS
+    assert max(len(burst.epochs) for burst in bursts) <= ROWS // BURSTS
     assert most < ROWS
-
-
-def test_a_run_that_takes_turns_pauses_after_every_epoch(monkeypatch):
-    monkeypatch.setattr(loop, "takes_turns", lambda: True)
-    trainer = pretended(monkeypatch, epochs=20)
-    epochs = [trainer.epoch for _ in trainer.steps(lambda log: None)]
-    assert set(epochs) == set(range(1, 21)), "those of others are launched in between"
-
-
-def test_a_run_that_is_closed_between_two_epochs_of_a_burst_waits_for_them(monkeypatch):
-    monkeypatch.setattr(loop, "takes_turns", lambda: True)
-    trainer, waited, wait = pretended(monkeypatch, epochs=40), [], ToHost.wait
-    steps = trainer.steps(lambda log: None)
-    while trainer.epoch < WARM_UP + 3:
-        next(steps)
-    monkeypatch.setattr(ToHost, "wait", lambda metrics: waited.append(metrics) or wait(metrics))
-    steps.close()
-    assert waited, "what they read may be freed then"
 
 
 def test_a_ring_is_never_written_where_an_epoch_in_flight_is_yet_to_be_read():
     for rows in range(2, 40):
-        for most in (BURSTS, BURSTS_IN_TURNS):
-            ring, flight = EpochRing(torch.nn.Linear(2, 2), rows, 2), InFlight(CPU, most)
-            for _ in range(3):
-                launched = 0
-                while number := flight.room(ring):
-                    flight.add(Burst(None, [Launched(1, 0.1, 0)] * number, ToHost(torch.zeros(1))))
-                    launched += number
-                assert 0 < launched <= rows
-                flight.clear()
-                flight._epoch_seconds = flight._epoch_seconds + 1e-3
+        ring, flight = EpochRing(torch.nn.Linear(2, 2), rows, 2), InFlight(CPU)
+        for _ in range(3):
+            launched = 0
+            while number := flight.room(ring):
+                flight.add(Burst(None, [Launched(1, 0.1, 0)] * number, ToHost(torch.zeros(1))))
+                launched += number
+            assert 0 < launched <= rows
+            flight.clear()
+            flight._epoch_seconds = flight._epoch_seconds + 1e-3
 
 
 def test_after_an_error_nothing_is_in_flight_any_more(monkeypatch):

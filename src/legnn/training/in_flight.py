@@ -20,8 +20,6 @@ ROWS = 32
 """Epochs that a ring holds."""
 BURSTS = 2
 """Bursts in flight that share them."""
-BURSTS_IN_TURNS = 4
-"""The same for runs that take turns: launched in turn, their short bursts overlap on the GPU, and long ones less."""
 FIRST = 4
 """Epochs of the first burst, which tells how long they take."""
 SECONDS = 0.05
@@ -157,10 +155,10 @@ class Burst(NamedTuple):
 
 
 class InFlight:
-    """The bursts in flight, the oldest first: `most` of them where an epoch takes little time."""
+    """The bursts in flight, the oldest first: `BURSTS` of them where an epoch takes little time."""
 
-    def __init__(self, device: torch.device, most: int = BURSTS) -> None:
-        self._device, self._most = device, most
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
         self._bursts: deque[Burst] = deque()
         self._epoch_seconds = 0.0
         """Of the latest captured epochs, on the GPU; 0 before there is one."""
@@ -177,7 +175,7 @@ class InFlight:
             most = 2 * number
         else:
             most = min(ring.rows, int(SECONDS / self._epoch_seconds))
-            number = max(most // self._most, 1)
+            number = max(most // BURSTS, 1)
         return number if sum(len(burst.epochs) for burst in self._bursts) + number <= most else 0
 
     def begin(self) -> torch.cuda.Event | None:

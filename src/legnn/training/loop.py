@@ -7,11 +7,12 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+import torch
 from torch import Tensor
 
 from legnn.errors import InputError
 from legnn.ops.runtime.generators import random_states, set_random_states
-from legnn.training.in_flight import BURSTS, BURSTS_IN_TURNS, Burst, InFlight, Launched, ToHost
+from legnn.training.in_flight import Burst, InFlight, Launched, ToHost
 from legnn.training.protocols import Batching, TrainMetrics, ValMetrics
 from legnn.training.schedule import CosineSchedule
 from legnn.training.sharing import Steps, finish, takes_turns
@@ -145,7 +146,7 @@ class Trainer:
             at_rest: called whenever none is and none was dropped: `state` is that of the last log. True ends training.
         """
         in_turns = takes_turns()
-        flight = InFlight(self.device, BURSTS_IN_TURNS if in_turns else BURSTS)
+        flight = InFlight(self.device)
         last = self.epoch if self.stopper.is_over(self.epoch) else None
         try:
             while True:
@@ -154,13 +155,12 @@ class Trainer:
                     number = self._room(flight, wants_rest) if last is None else 0
                     has_room = number > 0
                     if has_room:
-                        yield from self._launch(number, flight, in_turns=in_turns)
+                        flight.add(self._launch(number, flight.begin()))
                     if in_turns:
                         break
                 if not flight:
                     break
-                if not has_room:
-                    yield
+                yield
                 # others have launched something meanwhile: nothing waits that could launch more
                 for burst in flight.finished(wait=not has_room):
                     last = self._read(burst, after_epoch)
@@ -194,24 +194,16 @@ class Trainer:
         self.epoch += 1
         self.schedule.before_epoch(self.epoch)
 
-    def _launch(self, number: int, flight: InFlight, *, in_turns: bool) -> Steps[None]:
-        """Launch at most `number` epochs, in turn with those of other runs; one where the first is not captured."""
-        batching, epochs, begin = self.batching, list[Launched](), flight.begin()
+    def _launch(self, number: int, begin: torch.cuda.Event | None) -> Burst:
+        """Launch at most `number` epochs; one where the first is not captured."""
+        batching, epochs = self.batching, []
         shown = self.shown_at_inference if batching.task.val.numel() else None
-        count = min(number, self.epochs - self.epoch)
-        try:
-            while len(epochs) < count:
-                self._begin_epoch()
-                metrics = batching.run_epoch(self.epoch, shown)
-                ring = batching.ring
-                epochs.append(Launched(self.epoch, self.schedule.current, None if ring is None else ring.last))
-                if in_turns and len(epochs) < count:
-                    yield
-        finally:
-            if epochs:
-                flight.add(Burst(begin, epochs, ToHost(metrics[None]) if ring is None else ring.metrics()))
-        if in_turns:
-            yield
+        for _ in range(min(number, self.epochs - self.epoch)):
+            self._begin_epoch()
+            metrics = batching.run_epoch(self.epoch, shown)
+            ring = batching.ring
+            epochs.append(Launched(self.epoch, self.schedule.current, None if ring is None else ring.last))
+        return Burst(begin, epochs, ToHost(metrics[None]) if ring is None else ring.metrics())
 
     def _read(self, burst: Burst, after_epoch: Callable[[EpochLog], bool | None]) -> int | None:
         """Notes the epochs of a burst and the best weights; returns the epoch with which training ends, if it does."""
