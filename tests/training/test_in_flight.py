@@ -27,7 +27,7 @@ def test_a_ring_holds_the_metrics_and_weights_of_the_last_epochs(rows, epochs):
     for back in range(min(rows, epochs)):
         epoch, row = epochs - 1 - back, (ring.last - back) % rows
         assert ring.metrics().wait()[row].tolist() == [epoch, -epoch]
-        held = ring.weights(row)
+        held = ring.weights(row)()
         assert held.keys() == seen[epoch].keys()
         assert all(torch.equal(held[name], value) for name, value in seen[epoch].items())
 

@@ -8,7 +8,8 @@ afterwards: a captured epoch ends by writing its metrics and its weights to a ri
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -80,14 +81,20 @@ class EpochRing:
         """All metrics, `[rows, n]`, as they are after what was launched so far."""
         return ToHost(self._metrics, self._on_host)
 
-    def weights(self, row: int) -> Weights:
-        """A copy of the weights in a row."""
-        found: Weights = {}
-        for dtype, names in self._names.items():
-            sizes = [self._weights[name].numel() for name in names]
-            parts = self._flat[dtype][row].clone().split(sizes)
-            found |= {name: part.view_as(self._weights[name]) for name, part in zip(names, parts, strict=True)}
-        return {name: found[name] for name in self._weights}
+    def weights(self, row: int) -> Callable[[], Weights]:
+        """Returns what gives a copy of the weights in a row by name, which takes longer than to make the copy."""
+        flat = {dtype: values[row].clone() for dtype, values in self._flat.items()}
+        return partial(_by_name, flat, self._names, {name: value.shape for name, value in self._weights.items()})
+
+
+def _by_name(
+    flat: dict[torch.dtype, Tensor], names: dict[torch.dtype, list[str]], shapes: dict[str, torch.Size]
+) -> Weights:
+    found: Weights = {}
+    for dtype, values in flat.items():
+        parts = values.split([shapes[name].numel() for name in names[dtype]])
+        found |= {name: part.view(shapes[name]) for name, part in zip(names[dtype], parts, strict=True)}
+    return {name: found[name] for name in shapes}
 
 
 def _pinned_like(values: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from legnn.errors import InputError
 from legnn.ops.runtime.generators import random_states, set_random_states
-from legnn.training.in_flight import Burst, InFlight, Launched, ToHost
+from legnn.training.in_flight import Burst, InFlight, Launched, ToHost, Weights
 from legnn.training.protocols import Batching, TrainMetrics, ValMetrics
 from legnn.training.schedule import CosineSchedule
 from legnn.training.sharing import Steps, finish, takes_turns
@@ -118,7 +118,7 @@ class Trainer:
         self.epoch = 0
         self.choose_by = choose_by
         self.stopper = EarlyStopping(patience, ties)
-        self.best = _copy(self.model.state_dict())
+        self._keep(_copy(self.model.state_dict()))
 
     def fit(self, after_epoch: Callable[[EpochLog], bool | None] = lambda log: None) -> None:
         """Train until the epochs are over, validation stops improving, or `after_epoch` returns True.
@@ -217,14 +217,23 @@ class Trainer:
                 last = log.epoch
                 break
         if best is not None:
-            self.best = self._weights_after(best)
+            self._keep_after(best)
         return last
 
-    def _weights_after(self, launched: Launched) -> dict[str, Tensor]:
+    @property
+    def best(self) -> Weights:
+        """The weights after the best epoch so far."""
+        return self._best()
+
+    def _keep(self, weights: Weights) -> None:
+        self._best: Callable[[], Weights] = lambda: weights
+
+    def _keep_after(self, launched: Launched) -> None:
         ring = self.batching.ring
         if launched.row is None or ring is None:
-            return _copy(self.model.state_dict())
-        return ring.weights(launched.row)
+            self._keep(_copy(self.model.state_dict()))
+        else:
+            self._best = ring.weights(launched.row)
 
     def _log(self, launched: Launched, numbers: list[float]) -> EpochLog:
         found: dict[str, Any] = {name: None if math.isnan(v) else v for name, v in zip(METRICS, numbers, strict=False)}
@@ -271,7 +280,7 @@ class Trainer:
                 f"resume where the run was started, or start a new one with `device={kind}`"
             )
         self.model.load_state_dict(_under("model/", tensors))
-        self.best = {name: value.to(self.device) for name, value in _under("best/", tensors).items()}
+        self._keep({name: value.to(self.device) for name, value in _under("best/", tensors).items()})
         for name, parameter in self.model.named_parameters():
             for key in ("step", "exp_avg", "exp_avg_sq"):
                 value = tensors.get(f"optimizer/{key}/{name}")
