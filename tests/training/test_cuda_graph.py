@@ -15,7 +15,6 @@ from legnn.errors import InputError
 from legnn.nn import LEGNN, ModelSettings
 from legnn.training import ASTrain, EpochLog, FullBatch, Objective, Task, Trainer, full_batch, make_adam
 from legnn.training.cuda_graph import WARM_UP, CudaGraphs, Replay
-from legnn.training.optimizer import set_lr
 from legnn.training.sharing import finish
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
@@ -224,7 +223,7 @@ def test_an_epoch_never_synchronizes_before_its_numbers_are_read(as_train, cuda_
 
     def epochs(first: int, last: int) -> None:
         for epoch in range(first, last + 1):
-            set_lr(trainer.optimizer, 0.01 / epoch)
+            trainer.batching.set_lr(0.01 / epoch)
             trainer.batching.train_epoch(epoch)
             trainer.batching.validate(trainer.shown_at_inference)
 

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from legnn.graph import LabelBlock, LabelGraph, TrainingNodeSelection
 from legnn.graph.sampling import with_labels_of
-from legnn.ops.step_keys import StepKeys
+from legnn.ops.select import TRITON, kernels_for_device
+from legnn.ops.step_inputs import StepInputs
 from legnn.training.cuda_graph import CudaGraphs, Replay
 from legnn.training.in_flight import EpochRing
 from legnn.training.last_stage import last_block
@@ -59,7 +60,9 @@ class FullBatch(Batching):
         self.device = self.task.x.device
         self.inputs = kept_by_group("inputs", lambda: self.model.inputs(self.task.x, self.dtype, self.task.node_type))
         self._confidence = torch.ones((), device=self.device)
-        self._keys = StepKeys.of(self.generator)
+        self._step_inputs = self._make_step_inputs()
+        self._lr: float | None = None
+        """Of the next step; None for what the optimizer has."""
         self._may_choose = False
         """Whether a candidate can get a pseudo label in this epoch."""
         self._same: tuple[TrainingNodeSelection, LabelGraph] | None = None
@@ -99,11 +102,31 @@ class FullBatch(Batching):
         if self._same is None and not self.objective.selects_nodes:
             selected = self._select()
             self._same = selected, self._show(selected.shown)
-        self.before_step()
+        self.set_lr(self.before_step())
         confidence = self.objective.confidence(epoch)
         if confidence is not None and self.objective.rule is not None:
-            self._confidence.fill_(confidence)
             self._may_choose = self.objective.rule.can_choose(confidence)
+            if self._step_inputs is None:
+                self._confidence.fill_(confidence)
+        if self._step_inputs is not None:
+            if self._lr is None:
+                self._lr = float(self.optimizer.param_groups[0]["lr"])
+            self._step_inputs.prepare(self._lr, 1.0 if confidence is None else confidence)
+
+    def set_lr(self, lr: float | None) -> None:
+        """Set the learning rate of the next step; None to leave it as it is."""
+        if self._step_inputs is None:
+            super().set_lr(lr)
+        elif lr is not None:
+            self._lr = lr
+
+    def _make_step_inputs(self) -> StepInputs | None:
+        """Those of steps on a GPU, which read the learning rate and `TC` there; None where the host sets them."""
+        rates = {id(group["lr"]): group["lr"] for group in self.optimizer.param_groups}
+        is_shared = reads_lr_from_device(self.optimizer) and len(rates) == 1
+        if not is_shared or kernels_for_device(self.device) is not TRITON:
+            return None
+        return StepInputs(self.generator.initial_seed(), *rates.values(), self._confidence)
 
     def validate(self, shown: Tensor) -> ValMetrics:
         """Score the validation nodes."""
@@ -127,7 +150,7 @@ class FullBatch(Batching):
         self._begin()
 
     def _begin(self) -> None:
-        generators = (self.generator,) if self._keys is None else ()
+        generators = (self.generator,) if self._step_inputs is None else ()
         self._graphs = CudaGraphs(self.device, enabled=self.cuda_graphs, generators=generators)
         if self._graphs.enabled and not reads_lr_from_device(self.optimizer):
             self._graphs.give_up("its optimizer keeps the learning rate on the host (make_adam's does not)")
@@ -136,16 +159,22 @@ class FullBatch(Batching):
         self._epochs: _Epochs | None = None
 
     def _select(self) -> TrainingNodeSelection:
-        return self.objective.select(self.task.train, self.generator if self._keys is None else self._keys.selection)
+        inputs = self._step_inputs
+        return self.objective.select(self.task.train, self.generator if inputs is None else inputs.selection)
 
     @property
     def draws(self) -> Tensor | None:
         """What the keys of the next step depend on."""
-        return None if self._keys is None else self._keys.state
+        return None if self._step_inputs is None else self._step_inputs.state
+
+    def load_draws(self, state: Tensor) -> None:
+        """Goes on from an earlier state of `draws`."""
+        assert self._step_inputs is not None
+        self._step_inputs.load(state)
 
     def _step(self) -> Tensor:
         """One step; returns its `TrainMetrics` as one tensor."""
-        with nullcontext() if self._keys is None else self._keys.step():
+        with nullcontext() if self._step_inputs is None else self._step_inputs.step():
             return self._take_step()
 
     def _take_step(self) -> Tensor:

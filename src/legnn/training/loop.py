@@ -111,7 +111,7 @@ class Trainer:
         # one epoch scores a model without parameters, and more would change nothing
         self.epochs = epochs if any(True for _ in self.model.parameters()) else 1
         length = self.epochs if cosine_steps == "epochs" else cosine_steps
-        self.schedule = CosineSchedule(self.optimizer, lr, length, by_step=cosine_steps != "epochs")
+        self.schedule = CosineSchedule(lr, length, by_step=cosine_steps != "epochs")
         batching.before_step = self.schedule.before_step
         train = batching.task.train
         self.shown_at_inference = train if self.model.uses_labels else train[:0]
@@ -192,7 +192,7 @@ class Trainer:
 
     def _begin_epoch(self) -> None:
         self.epoch += 1
-        self.schedule.before_epoch(self.epoch)
+        self.batching.set_lr(self.schedule.before_epoch(self.epoch))
 
     def _launch(self, number: int, begin: torch.cuda.Event | None) -> Burst:
         """Launch at most `number` epochs; one where the first is not captured."""
@@ -290,7 +290,7 @@ class Trainer:
         self.generator.set_state(tensors["random/selection"])
         set_random_states(_under("random/", tensors), self.device)
         if self.batching.draws is not None:
-            self.batching.draws.copy_(tensors["random/steps"])
+            self.batching.load_draws(tensors["random/steps"])
         self.epoch, self.schedule.steps = meta["epoch"], meta["steps"]
         self.stopper = EarlyStopping(**meta["stopper"])
         # a step that was captured before would continue with the old state of the optimizer

@@ -160,7 +160,7 @@ class MiniBatch(Batching):
         others = predicted[:0] if candidates is None else candidates
         take = partial(self._take_step, has_candidates=candidates is not None)
         for batch in self._batches(graph, predicted, others, steps):
-            self.before_step()
+            self.set_lr(self.before_step())
             if batch.is_padded:
                 self._steps.run(batch, take)
             else:
@@ -202,7 +202,7 @@ class MiniBatch(Batching):
             for batch in self._batches(graph, nodes[:0], nodes, steps):
                 logits = batch.split(self._forward(batch))[1]
                 loss = self.objective.pseudo_loss(logits, labels.take(batch.rows), confidence, self.ranks)
-                self.before_step()
+                self.set_lr(self.before_step())
                 self._step(loss)
                 self._sums.add_pseudo_loss(loss)
         return steps

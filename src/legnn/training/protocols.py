@@ -20,6 +20,7 @@ from torch.optim import Optimizer
 from legnn.errors import InputError
 from legnn.graph import LabelGraph
 from legnn.nn import Model, StagedModel
+from legnn.training.optimizer import set_lr
 from legnn.training.task import Task
 
 if TYPE_CHECKING:
@@ -97,8 +98,8 @@ class Predictor(Protocol):
         """
 
 
-def _do_nothing() -> None:
-    pass
+def _none() -> None:
+    return None
 
 
 @dataclass(eq=False, repr=False)
@@ -113,8 +114,8 @@ class Batching(ABC):
     _: KW_ONLY
     dtype: torch.dtype = torch.float32
     """Of the features; the model computes in it."""
-    before_step: Callable[[], None] = field(init=False, default_factory=lambda: _do_nothing)
-    """Called before every step of the optimizer, captured or not: sets its learning rate."""
+    before_step: Callable[[], float | None] = field(init=False, default_factory=lambda: _none)
+    """Called before every step of the optimizer, captured or not: its learning rate, None to leave it as it is."""
     device: torch.device = field(init=False)
     """Of the model."""
 
@@ -142,10 +143,19 @@ class Batching(ABC):
         """Where `run_epoch` leaves its metrics and weights too, so that several may be in flight; None for nowhere."""
         return None
 
+    def set_lr(self, lr: float | None) -> None:
+        """Set the learning rate of the next step; None to leave it as it is."""
+        if lr is not None:
+            set_lr(self.optimizer, lr)
+
     @property
     def draws(self) -> Tensor | None:
         """What the draws of the next epoch depend on beside the generators; None for nothing."""
         return None
+
+    def load_draws(self, state: Tensor) -> None:
+        """Goes on from an earlier state of `draws`, if there is one."""
+        assert self.draws is None
 
     def reset(self) -> None:
         """Free what is kept between epochs: training is over, or another state was loaded."""

@@ -5,10 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from torch.optim import Optimizer
-
-from legnn.training.optimizer import set_lr
-
 FLOOR = 0.01
 """The learning rate ends at this fraction of its first value, as in the published code."""
 
@@ -24,9 +20,8 @@ def cosine_lr(done: int, length: int, lr: float) -> float:
 
 @dataclass(eq=False)
 class CosineSchedule:
-    """Sets the learning rate of `optimizer` before every epoch, or before every step."""
+    """The learning rate of every epoch, or of every step."""
 
-    optimizer: Optimizer
     lr: float
     length: int
     """Epochs or steps over which it falls."""
@@ -37,17 +32,15 @@ class CosineSchedule:
     def __post_init__(self) -> None:
         self.current = self.lr
 
-    def before_epoch(self, epoch: int) -> None:
-        """Set the learning rate of `epoch`, from 1."""
-        if not self.by_step:
-            self._set(epoch - 1)
+    def before_epoch(self, epoch: int) -> float | None:
+        """The learning rate of `epoch`, from 1; None where every step has its own."""
+        return None if self.by_step else self._after(epoch - 1)
 
-    def before_step(self) -> None:
-        """Set the learning rate of the step that follows, and count it."""
-        if self.by_step:
-            self._set(self.steps)
+    def before_step(self) -> float | None:
+        """The learning rate of the step that follows, which is counted; None where it is that of the epoch."""
         self.steps += 1
+        return self._after(self.steps - 1) if self.by_step else None
 
-    def _set(self, done: int) -> None:
+    def _after(self, done: int) -> float:
         self.current = cosine_lr(done, self.length, self.lr)
-        set_lr(self.optimizer, self.current)
+        return self.current

@@ -7,7 +7,7 @@ from torch import Tensor
 from legnn.ops import select
 from legnn.ops.norm_act_dropout import autograd, reference
 from legnn.ops.norm_act_dropout.reference import Norm
-from legnn.ops.step_keys import draw_key
+from legnn.ops.step_inputs import draw_key
 
 
 def apply_norm_act_dropout(
