@@ -44,15 +44,16 @@ def adam_step(
         eps: added to the root of the second.
         readers: of `make_readers`.
     """
-    kernel, others = [], list(tensors)
-    if select.kernels_for_device(lr.device) is select.TRITON:
-        kernel = [one for one in tensors if _fits(one)]
-        others = [one for one in tensors if not _fits(one)]
-    if kernel:
+    has_kernel = select.kernels_for_device(lr.device) is select.TRITON
+    ours: list[AdamTensors] = []
+    others: list[AdamTensors] = []
+    for one in tensors:
+        (ours if has_kernel and _fits(one) else others).append(one)
+    if ours:
         # Triton takes a moment to import
         from legnn.ops.adam.triton_kernels import launch
 
-        launch(kernel, lr, betas, eps, readers)
+        launch(ours, lr, betas, eps, readers)
     if others:
         reference.adam_step(others, lr, betas, eps)
 

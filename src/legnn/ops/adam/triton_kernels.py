@@ -24,13 +24,13 @@ NEVER = 2**30 - 4
 
 
 @triton.jit
-def _even(number):
+def _from_odd(number):
     return (number - 3) >> 1
 
 
 @triton.jit
 def _pointer(address):
-    return (_even(address) * 4).to(tl.pointer_type(tl.float32))
+    return (_from_odd(address) * 4).to(tl.pointer_type(tl.float32))
 
 
 @triton.jit
@@ -58,8 +58,8 @@ def _adam(
                 decay = tl.where(started, decays[i], decay)
                 size = tl.where(started, sizes[i], size)
                 start = tl.where(started, starts[i], start)
-    size = _even(size)
-    place = (program - _even(start)).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    size = _from_odd(size)
+    place = (program - _from_odd(start)).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = place < size
 
     parameter = _pointer(parameter) + place
@@ -114,7 +114,7 @@ def launch(tensors: Sequence[AdamTensors], lr: Tensor, betas: tuple[float, float
 
 
 def _odd(numbers: list[int]) -> tuple[int, ...]:
-    """Odd numbers for some, which `_even` turns back.
+    """Odd numbers for some, which `_from_odd` turns back.
 
     Triton compiles a kernel anew for every number in a tuple that becomes 1 or a multiple of 16, or no longer is one.
     """
