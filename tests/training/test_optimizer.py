@@ -2,8 +2,10 @@
 
 import pytest
 import torch
+from tests.ops.forms import FORMS
 
 from legnn.nn import LEGNN, ModelSettings
+from legnn.ops import select
 from legnn.training import make_adam
 from legnn.training.optimizer import EagerAdam, set_lr
 
@@ -31,13 +33,10 @@ def gradients(one: LEGNN, seed: int) -> None:
         parameter.grad = torch.randn(parameter.shape, generator=generator).to(parameter.device)
 
 
-@pytest.mark.parametrize("hidden", [8, 100, 700], ids=["whole", "in pieces", "in several launches"])
-@pytest.mark.parametrize("device", DEVICES)
-def test_it_is_pytorchs_own_fused_adam_to_the_bit(device, hidden):
-    ours, theirs = model(hidden).to(device), model(hidden).to(device)
+def test_on_a_cpu_it_is_pytorchs_own_fused_adam_to_the_bit():
+    ours, theirs = model(), model()
     adam = make_adam(ours.parameter_groups(0.5), 0.01)
-    lr = torch.tensor(0.01, device=device) if device == "cuda" else 0.01
-    plain = torch.optim.Adam(theirs.parameter_groups(0.5), lr=lr, fused=True, capturable=device == "cuda")
+    plain = torch.optim.Adam(theirs.parameter_groups(0.5), lr=0.01, fused=True)
     for seed in range(4):
         for one, optimizer in ((ours, adam), (theirs, plain)):
             optimizer.zero_grad(set_to_none=True)
@@ -56,11 +55,12 @@ def test_the_penalty_is_on_the_projection_of_the_features_alone_and_nothing_is_l
     assert {name: penalty[id(p)] for name, p in one.named_parameters()} == expected
 
 
+@pytest.mark.parametrize("hidden", [8, 700])
 @pytest.mark.parametrize("device", DEVICES)
-def test_it_is_adam_with_the_learning_rate_of_each_step(device):
-    ours, plain = model().to(device), model()
-    adam = make_adam(ours.parameter_groups(0.0), 0.01)
-    reference = torch.optim.Adam(plain.parameters(), lr=0.01, foreach=False)
+def test_it_is_adam_with_the_learning_rate_of_each_step(device, hidden):
+    ours, plain = model(hidden).to(device), model(hidden)
+    adam = make_adam(ours.parameter_groups(0.5, 0.1), 0.01)
+    reference = torch.optim.Adam(plain.parameter_groups(0.5, 0.1), lr=0.01, foreach=False)
     for epoch, lr in enumerate((0.01, 0.5, 0.002)):
         set_lr(adam, lr)
         set_lr(reference, lr)
@@ -82,31 +82,26 @@ def test_on_a_gpu_the_learning_rate_changes_in_place(device):
         assert all(group["lr"] is one for group, one in zip(adam.param_groups, before, strict=True))
 
 
-def test_in_pieces_and_by_kind_parameters_are_updated_as_they_are_whole(monkeypatch):
+@pytest.mark.parametrize("form", FORMS)
+def test_with_the_learning_rate_on_the_device_groups_keep_their_settings(monkeypatch, form):
+    """Without Triton, the step is PyTorch's; one parameter has no gradient at first."""
+    kernels, device = form
+    monkeypatch.setattr(select, "kernels_for_device", lambda device: kernels)
     torch.manual_seed(0)
-    shapes = [((100, 100), torch.float32), ((7,), torch.float32), ((300, 30), torch.float64), ((), torch.float32)]
-    ours = [torch.nn.Parameter(torch.randn(shape, dtype=dtype)) for shape, dtype in shapes]
-    ours.append(torch.nn.Parameter(torch.randn(60, 100).T))  # not in one piece of memory
+    ours = [torch.nn.Parameter(torch.randn(shape).to(device)) for shape in ((100, 20), (7,), ())]
     theirs = [torch.nn.Parameter(one.detach().clone()) for one in ours]
-    mine = EagerAdam(ours, lr=0.01, weight_decay=0.1, fused=True)
+    settings = [{"weight_decay": 0.1}, {"weight_decay": 0.0}, {"betas": (0.5, 0.9), "eps": 1e-3}]
+    mine, plain = (
+        kind([{"params": one, **chosen} for one, chosen in zip(every, settings, strict=True)], lr=lr, fused=True)
+        for kind, every, lr in ((EagerAdam, ours, torch.tensor(0.01, device=device)), (torch.optim.Adam, theirs, 0.01))
+    )
     mine.create_state()
-    plain = torch.optim.Adam(theirs, lr=0.01, weight_decay=0.1, fused=True)
-    updates, update = [], mine._update
-
-    def note(group, pieces, *, at_once):
-        updates.append(len(pieces))
-        update(group, pieces, at_once=at_once)
-
-    monkeypatch.setattr(mine, "_update", note)
-    for _ in range(3):
-        for one, other in zip(ours[1:], theirs[1:], strict=True):
+    for step in range(3):
+        for one, other in zip(ours[step == 0 :], theirs[step == 0 :], strict=True):
             one.grad = torch.randn_like(one)
             other.grad = one.grad.clone()
-        # the first has no gradient in the first step
-        ours[0].grad = torch.randn_like(ours[0]) if updates else None
-        theirs[0].grad = None if ours[0].grad is None else ours[0].grad.clone()
-        with torch.no_grad():
-            mine._step_of(mine.param_groups)
+        mine.step()
         plain.step()
-    assert max(updates) > len(ours), "some were cut"
-    assert all(torch.equal(one, other) for one, other in zip(ours, theirs, strict=True))
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, other)
+        assert mine.state[one]["step"] == plain.state[other]["step"]
