@@ -9,6 +9,7 @@
 | `attend` | as `propagate_messages`, with attention in place of `A` | `attention` |
 | `update_labels` | `dropout(relu(norm(x + residual)))` of labels | `label_update` |
 | `apply_norm_act_dropout`, `drop` | `dropout(relu(norm(x)))`; `dropout(x)` | `norm_act_dropout` |
+| `mean_cross_entropy` | `1/d Σ_i w_{y_i} CE(y_i, softmax(x_i))` and how many are predicted right | `cross_entropy` |
 | `gather_rows` | rows of a matrix that may lie in the host's memory | `gather` |
 
 The folder of an operation holds `reference.py` (plain PyTorch, the equation), `autograd.py` (the gradient written out,
@@ -16,6 +17,8 @@ over kernels), `numba_kernels.py` (CPU) and `triton_kernels.py` (CUDA). `legnn.o
 """
 
 from legnn.ops.attention import attend
+from legnn.ops.cross_entropy import mean_cross_entropy
+from legnn.ops.cross_entropy.reference import CrossEntropy
 from legnn.ops.gather import HotRows, gather_rows
 from legnn.ops.label_update import update_labels
 from legnn.ops.norm_act_dropout import apply_norm_act_dropout, drop
@@ -25,6 +28,7 @@ from legnn.ops.types import AttentionConfig, AttentionOutput, LabelGraphLike, Sc
 __all__ = [
     "AttentionConfig",
     "AttentionOutput",
+    "CrossEntropy",
     "HotRows",
     "LabelGraphLike",
     "Scales",
@@ -35,6 +39,7 @@ __all__ = [
     "drop",
     "gather_rows",
     "label_gather",
+    "mean_cross_entropy",
     "project_entries",
     "propagate_messages",
     "update_labels",

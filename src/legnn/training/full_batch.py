@@ -12,6 +12,7 @@ from torch import Tensor
 
 from legnn.graph import LabelBlock, LabelGraph, TrainingNodeSelection
 from legnn.graph.sampling import with_labels_of
+from legnn.ops.stack import stack_scalars
 from legnn.training.cuda_graph import CudaGraphs, Replay
 from legnn.training.in_flight import EpochRing
 from legnn.training.last_stage import last_block
@@ -66,7 +67,7 @@ class FullBatch(Batching):
     def train_epoch(self, epoch: int) -> TrainMetrics:
         """Select training nodes and take one step."""
         self._prepare(epoch)
-        return TrainMetrics(*self._training.run(self._step).unbind())
+        return TrainMetrics(*self._training.run(lambda: stack_scalars(self._step(), self.device)).unbind())
 
     def run_epoch(self, epoch: int, shown: Tensor | None) -> Tensor:
         """`train_epoch`, and `validate` with `shown`; both are one launch when they are captured."""
@@ -75,9 +76,10 @@ class FullBatch(Batching):
         graph = None if shown is None else self._keep(shown).graph
 
         def step() -> Tensor:
-            metrics = self._step()
+            values = self._step()
             if graph is not None:
-                metrics = torch.cat([metrics, self._measure(graph)])
+                values += self._measure(graph).unbind()
+            metrics = stack_scalars(values, self.device)
             if epochs.ring is not None:
                 epochs.ring.write(metrics)
             return metrics
@@ -134,8 +136,8 @@ class FullBatch(Batching):
     def _select(self) -> TrainingNodeSelection:
         return self.objective.select(self.task.train, self.generator)
 
-    def _step(self) -> Tensor:
-        """One step; returns its `TrainMetrics` as one tensor."""
+    def _step(self) -> list[Tensor | float]:
+        """One step; returns its `TrainMetrics`, numbers of the device or of the host."""
         self.model.train()
         # none at the start, so that a captured step has gradients of its own
         self.optimizer.zero_grad(set_to_none=True)
@@ -147,12 +149,11 @@ class FullBatch(Batching):
             logits = self._training_logits(graph)
             predicted = graph.selection.predicted
         losses = self._losses(logits, predicted)
-        loss = losses.supervised + losses.pseudo
+        loss = losses.total
         second = self.model.auxiliary(self.inputs, graph)
         if second is not None:
             weight, logits = second
-            mine, truth = logits.index_select(0, predicted), self.task.y.index_select(0, predicted)
-            loss = loss + weight * self.objective.supervised_losses(mine, truth).mean()
+            loss = loss + weight * self.objective.supervised(logits, self.task.y, predicted).loss
         if loss.requires_grad:
             loss.backward()
             self.optimizer.step()
@@ -160,7 +161,7 @@ class FullBatch(Batching):
             # without parameters, it learns everything at once or nothing
             train = self.task.train
             self.model.fit_labels(self.inputs, self.task.show(train), train, self.task.y.index_select(0, train))
-        return torch.stack([value.detach().double() for value in self._metrics(losses)])
+        return self._metrics(losses)
 
     def _training_logits(self, graph: LabelGraph) -> Tensor:
         """`[M, C]`, or those of the training nodes alone where no candidate is read."""
@@ -171,13 +172,13 @@ class FullBatch(Batching):
 
     def _losses(self, logits: Tensor, predicted: Tensor) -> StepLosses:
         """Both terms of the loss for `_training_logits`."""
-        truth, candidates = self.task.y.index_select(0, predicted), None
+        y, candidates = self.task.y, None
         if not self._may_choose and self._training_block is not None:
-            predicted = torch.searchsorted(self.task.train, predicted)
+            y, predicted = y.index_select(0, self.task.train), torch.searchsorted(self.task.train, predicted)
         elif self.objective.rule is not None:
             nodes = self.task.candidates
             candidates = CandidateLogits(nodes, logits.index_select(0, nodes))
-        return self.objective.losses(logits.index_select(0, predicted), truth, candidates, self._confidence)
+        return self.objective.losses(logits, y, candidates, self._confidence, nodes=predicted)
 
     @cached_property
     def _training_block(self) -> LabelBlock | None:
@@ -188,17 +189,13 @@ class FullBatch(Batching):
 
         return kept_by_group("training block", make)
 
-    def _metrics(self, losses: StepLosses) -> TrainMetrics:
-        nan = torch.full_like(losses.supervised, math.nan)
-        accuracy = nan if self.objective.shows_predicted else losses.right.float().mean()
-        number = pseudo_accuracy = nan
-        if self.objective.rule is not None:
-            number = torch.zeros_like(nan)
-        if losses.labels is not None:
-            number = losses.labels.number
-            known, right = losses.labels.known_and_right(self.task.y.index_select(0, losses.labels.nodes))
-            pseudo_accuracy = right / known
-        return TrainMetrics(losses.supervised, losses.pseudo, accuracy, number, pseudo_accuracy)
+    def _metrics(self, losses: StepLosses) -> list[Tensor | float]:
+        accuracy = math.nan if self.objective.shows_predicted else losses.accuracy
+        supervised, no_labels = losses.supervised.detach(), math.nan if self.objective.rule is None else 0.0
+        if losses.labels is None or losses.pseudo is None:
+            return [supervised, 0.0, accuracy, no_labels, math.nan]
+        known, right = losses.labels.known_and_right(self.task.y.index_select(0, losses.labels.nodes))
+        return [supervised, losses.pseudo.detach(), accuracy, losses.labels.number, right / known]
 
     @torch.no_grad()
     def _logits(self, graph: LabelGraph) -> Tensor:

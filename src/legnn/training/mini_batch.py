@@ -181,7 +181,7 @@ class MiniBatch(Batching):
             num_predicted=batch.num_predicted,
             ranks=self.ranks,
         )
-        loss = losses.supervised + losses.pseudo
+        loss = losses.total
         self._step(loss)
         self._sums.add(losses, candidate_y)
         return loss.detach()
