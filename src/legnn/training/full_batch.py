@@ -13,10 +13,10 @@ from torch import Tensor
 from legnn.graph import LabelBlock, LabelGraph, TrainingNodeSelection
 from legnn.graph.sampling import with_labels_of
 from legnn.ops.stack import stack_scalars
+from legnn.ops.validation import validation_metrics
 from legnn.training.cuda_graph import CudaGraphs, Replay
 from legnn.training.in_flight import EpochRing
 from legnn.training.last_stage import last_block
-from legnn.training.metrics import validation_metrics
 from legnn.training.objective import CandidateLogits, StepLosses
 from legnn.training.optimizer import reads_lr_from_device
 from legnn.training.protocols import Batching, Reduce, TrainMetrics, ValMetrics, require_staged
@@ -209,9 +209,8 @@ class FullBatch(Batching):
 
         block = graph.cached("validation block", make)
         if block is None:
-            logits = self._logits(graph).index_select(0, self.task.val)
-        else:
-            logits = require_staged(self.model.eval()).target_logits(self.inputs, graph, block)
+            return validation_metrics(self._logits(graph), self.task.y, self.task.val)
+        logits = require_staged(self.model.eval()).target_logits(self.inputs, graph, block)
         return validation_metrics(logits, self.task.val_y)
 
     def _show(self, shown: Tensor) -> LabelGraph:
