@@ -47,7 +47,7 @@ def assert_same(ours, expected, dtype=torch.float32):
 
 
 @pytest.mark.parametrize("form", KERNELS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=15 if GPU else 60, deadline=None)
 @given(
     rows=st.integers(1, 200),
     classes=st.sampled_from([1, 2, 3, 7, 8, 40, 100]),

@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.ops.forms import FORMS
+from tests.ops.forms import FORMS, GPU
 
 from legnn.ops import select
 from legnn.ops.stack import MOST, reference, stack_scalars
@@ -18,7 +18,7 @@ NUMBERS = st.one_of(
 
 
 @pytest.mark.parametrize("form", FORMS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=10 if GPU else 40, deadline=None)
 @given(st.lists(NUMBERS, min_size=1, max_size=MOST + 2))
 def test_numbers_of_the_device_and_of_the_host_become_one_vector(form, numbers):
     kernels, device = form[0], torch.device(form[1])

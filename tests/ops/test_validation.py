@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score
-from tests.ops.forms import FORMS, using
+from tests.ops.forms import FORMS, GPU, using
 
 from legnn.ops import validation
 from legnn.ops.select import TRITON
@@ -22,7 +22,7 @@ def measure(form, logits, y, nodes=None):
 
 
 @pytest.mark.parametrize("form", FORMS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=15 if GPU else 60, deadline=None)
 @given(
     rows=st.integers(1, 300),
     classes=st.sampled_from([1, 2, 7, 8, 40]),

@@ -17,14 +17,14 @@ PROGRAMS = 1024
 
 
 @triton.jit
-def read_rows(logits, y, nodes, place, inside, stride, CLASSES: tl.constexpr, NODES: tl.constexpr, BLOCK: tl.constexpr):
+def read_rows(logits, y, nodes, place, inside, classes, stride, NODES: tl.constexpr, BLOCK: tl.constexpr):
     """Returns rows, their classes, their logits relative to the largest of a row, and their most probable classes."""
     row = place.to(tl.int64)
     if NODES:
         row = tl.load(nodes + place, mask=inside, other=0).to(tl.int64)
     truth = tl.load(y + row, mask=inside, other=0).to(tl.int32)
     column = tl.arange(0, BLOCK)
-    there = (column < CLASSES)[None, :]
+    there = (column < classes)[None, :]
     x = tl.load(logits + row[:, None] * stride + column[None, :], mask=inside[:, None] & there, other=0.0)
     x = tl.where(there, x.to(tl.float32), float("-inf"))
     # as PyTorch's argmax: what is not a number is larger than any, and of equal ones the first is taken
@@ -49,10 +49,10 @@ def _class_weight(weight, truth, inside, WEIGHT: tl.constexpr):
     return gain
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["number", "classes", "stride", "tiles"])
 def _sum_rows(
-    logits, y, nodes, weight, partial, number, stride, tiles,
-    CLASSES: tl.constexpr, NODES: tl.constexpr, WEIGHT: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    logits, y, nodes, weight, partial, number, classes, stride, tiles,
+    NODES: tl.constexpr, WEIGHT: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     losses = tl.zeros([ROWS], dtype=tl.float64)
     right = tl.zeros([ROWS], dtype=tl.float64)
@@ -60,7 +60,7 @@ def _sum_rows(
     for tile in range(tiles):
         place = begin + tile * ROWS + tl.arange(0, ROWS)
         inside = place < number
-        _, truth, away, predicted = read_rows(logits, y, nodes, place, inside, stride, CLASSES, NODES, BLOCK)
+        _, truth, away, predicted = read_rows(logits, y, nodes, place, inside, classes, stride, NODES, BLOCK)
         loss = row_losses(away, truth, BLOCK) * _class_weight(weight, truth, inside, WEIGHT)
         losses += tl.where(inside, loss, 0.0).to(tl.float64)
         right += (inside & (predicted == truth)).to(tl.float64)
@@ -69,7 +69,7 @@ def _sum_rows(
     tl.store(to + 1, tl.sum(right, 0))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["programs", "number"])
 def _add_up(partial, loss, numbers, programs, number, divisor, PROGRAMS: tl.constexpr):
     part = tl.arange(0, PROGRAMS)
     there = part < programs
@@ -81,26 +81,26 @@ def _add_up(partial, loss, numbers, programs, number, divisor, PROGRAMS: tl.cons
     tl.store(numbers + 2, right / number)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["number", "classes", "stride"])
 def _gradient(
-    up, logits, y, nodes, weight, into, number, stride, divisor,
-    CLASSES: tl.constexpr, NODES: tl.constexpr, WEIGHT: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    up, logits, y, nodes, weight, into, number, classes, stride, divisor,
+    NODES: tl.constexpr, WEIGHT: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     place = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     inside = place < number
-    row, truth, away, _ = read_rows(logits, y, nodes, place, inside, stride, CLASSES, NODES, BLOCK)
+    row, truth, away, _ = read_rows(logits, y, nodes, place, inside, classes, stride, NODES, BLOCK)
     factor = _class_weight(weight, truth, inside, WEIGHT) * (tl.load(up).to(tl.float32) / divisor)
     column = tl.arange(0, BLOCK)[None, :]
     shares = tl.exp(away)
     change = shares / tl.sum(shares, 1)[:, None] - tl.where(column == truth[:, None], 1.0, 0.0)
     change = (change * factor[:, None]).to(into.dtype.element_ty)
-    tl.store(into + row[:, None] * CLASSES + column, change, mask=inside[:, None] & (column < CLASSES))
+    tl.store(into + row[:, None] * classes + column, change, mask=inside[:, None] & (column < classes))
 
 
 def tile_of(classes: int) -> dict[str, int]:
     """Returns how many rows and columns a program holds at once."""
     block = triton.next_power_of_2(classes)
-    return {"CLASSES": classes, "ROWS": max(TILE // block, 1), "BLOCK": block}
+    return {"ROWS": max(TILE // block, 1), "BLOCK": block}
 
 
 def programs_over(number: int, rows: int) -> tuple[int, int]:
@@ -126,7 +126,7 @@ def loss_and_numbers(
     loss = torch.empty((), dtype=torch.float32, device=logits.device)
     numbers = torch.empty(3, dtype=torch.double, device=logits.device)
     _sum_rows[(programs,)](
-        logits, y, nodes, class_weight, partial, number, logits.stride(0), tiles,
+        logits, y, nodes, class_weight, partial, number, logits.size(1), logits.stride(0), tiles,
         NODES=nodes is not None, WEIGHT=class_weight is not None, **tile, num_warps=4,
     )  # fmt: skip
     _add_up[(1,)](partial, loss, numbers, programs, number, divisor, PROGRAMS=PROGRAMS, num_warps=4)
@@ -142,7 +142,7 @@ def gradient(
     into = logits.new_empty(shape) if nodes is None else logits.new_zeros(shape)
     if number:
         _gradient[(triton.cdiv(number, tile["ROWS"]),)](
-            up, values, y, nodes, class_weight, into, number, values.stride(0), divisor,
+            up, values, y, nodes, class_weight, into, number, shape[1], values.stride(0), divisor,
             NODES=nodes is not None, WEIGHT=class_weight is not None, **tile, num_warps=4,
         )  # fmt: skip
     return into

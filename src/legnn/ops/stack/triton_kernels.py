@@ -20,7 +20,7 @@ def _put(out, place, value, number, length):
     tl.store(out + place, number, mask=place < length)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["length"])
 def _stack(out, a, b, c, d, e, f, g, h, a0, b0, c0, d0, e0, f0, g0, h0, length):
     _put(out, 0, a, a0, length)
     _put(out, 1, b, b0, length)

@@ -17,10 +17,10 @@ from legnn.ops.cross_entropy.triton_kernels import (
 )
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["number", "classes", "stride", "tiles"])
 def _count_rows(
-    logits, y, nodes, losses, counts, number, stride, tiles,
-    CLASSES: tl.constexpr, NODES: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    logits, y, nodes, losses, counts, number, classes, stride, tiles,
+    NODES: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     program = tl.program_id(0)
     column = tl.arange(0, BLOCK)
@@ -30,22 +30,22 @@ def _count_rows(
     for tile in range(tiles):
         place = (program * tiles + tile) * ROWS + tl.arange(0, ROWS)
         inside = place < number
-        _, truth, away, predicted = read_rows(logits, y, nodes, place, inside, stride, CLASSES, NODES, BLOCK)
+        _, truth, away, predicted = read_rows(logits, y, nodes, place, inside, classes, stride, NODES, BLOCK)
         total += tl.where(inside, row_losses(away, truth, BLOCK), 0.0).to(tl.float64)
         is_true = inside[:, None] & (column[None, :] == truth[:, None])
         is_predicted = inside[:, None] & (column[None, :] == predicted[:, None])
         right += tl.sum((is_true & is_predicted).to(tl.int32), 0)
         either += tl.sum(is_true.to(tl.int32) + is_predicted.to(tl.int32), 0)
     tl.store(losses + program, tl.sum(total, 0))
-    to = counts + program * (2 * CLASSES) + column
-    tl.store(to, right, mask=column < CLASSES)
-    tl.store(to + CLASSES, either, mask=column < CLASSES)
+    to = counts + program * (2 * classes) + column
+    tl.store(to, right, mask=column < classes)
+    tl.store(to + classes, either, mask=column < classes)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["programs", "number", "classes"])
 def _score(
-    losses, counts, out, programs, number,
-    CLASSES: tl.constexpr, PROGRAMS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    losses, counts, out, programs, number, classes,
+    PROGRAMS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     part = tl.arange(0, PROGRAMS)
     loss = tl.sum(tl.load(losses + part, mask=part < programs, other=0.0), 0)
@@ -54,10 +54,10 @@ def _score(
     either = tl.zeros([ROWS, BLOCK], dtype=tl.int32)
     for start in range(0, programs, ROWS):
         program = start + tl.arange(0, ROWS)
-        mask = (program < programs)[:, None] & (column < CLASSES)[None, :]
-        place = counts + program[:, None] * (2 * CLASSES) + column[None, :]
+        mask = (program < programs)[:, None] & (column < classes)[None, :]
+        place = counts + program[:, None] * (2 * classes) + column[None, :]
         right += tl.load(place, mask=mask, other=0)
-        either += tl.load(place + CLASSES, mask=mask, other=0)
+        either += tl.load(place + classes, mask=mask, other=0)
     right_of_class = tl.sum(right, 0)
     either_of_class = tl.sum(either, 0)
     f1 = (2 * right_of_class).to(tl.float64) / tl.maximum(either_of_class, 1)
@@ -75,8 +75,8 @@ def launch(logits: Tensor, y: Tensor, nodes: Tensor | None) -> Tensor:
     counts = torch.empty(programs, 2, logits.size(1), dtype=torch.int32, device=logits.device)
     out = torch.empty(3, dtype=torch.double, device=logits.device)
     _count_rows[(programs,)](
-        logits, y, nodes, losses, counts, number, logits.stride(0), tiles,
+        logits, y, nodes, losses, counts, number, logits.size(1), logits.stride(0), tiles,
         NODES=nodes is not None, **tile, num_warps=4,
     )  # fmt: skip
-    _score[(1,)](losses, counts, out, programs, number, PROGRAMS=PROGRAMS, **tile, num_warps=4)
+    _score[(1,)](losses, counts, out, programs, number, logits.size(1), PROGRAMS=PROGRAMS, **tile, num_warps=4)
     return out
