@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.ops.forms import FORMS, GPU, using
 
 from legnn.ops import cross_entropy as package
-from legnn.ops.cross_entropy import mean_cross_entropy, reference
+from legnn.ops.cross_entropy import mean_cross_entropy, reference, weighted_cross_entropy
 from legnn.ops.select import NUMBA, TRITON
 
 KERNELS = [form for form in FORMS if form.id.startswith("triton")]
@@ -160,3 +160,31 @@ def test_without_gradients_nothing_is_kept(form):
     with using(TRITON):
         found = mean_cross_entropy(logits, y, None, 6.0)
     assert [one.requires_grad for one in found] == [True, False, False]
+
+
+@pytest.mark.parametrize("form", KERNELS)
+@settings(max_examples=10 if GPU else 30, deadline=None)
+@given(
+    rows=st.integers(1, 200),
+    classes=st.sampled_from([2, 7, 40]),
+    share=st.floats(0, 1),
+    selected=st.booleans(),
+    seed=st.integers(0, 1000),
+)
+def test_the_weighted_sum_and_its_gradient_are_those_of_pytorch(form, rows, classes, share, selected, seed):
+    random = torch.Generator().manual_seed(seed)
+    logits = torch.randn(rows, classes, generator=random)
+    some = torch.randperm(rows, generator=random)[: round(share * rows)] if selected else None
+    number = rows if some is None else some.numel()
+    y = torch.randint(classes, (number,), generator=random)
+    # some of the nodes count nothing
+    weight = torch.rand(number, generator=random).sub(0.3).clamp(min=0)
+    slow = logits.double().requires_grad_()
+    expected = reference.weighted_cross_entropy(slow, y, some, weight)
+    fast = logits.to(DEVICE).requires_grad_()
+    with using(TRITON):
+        found = weighted_cross_entropy(fast, y.to(DEVICE), None if some is None else some.to(DEVICE), weight.to(DEVICE))
+    torch.testing.assert_close(found.double().cpu(), expected, rtol=1e-5, atol=1e-6)
+    (2 * found).backward()
+    (2 * expected).backward()
+    torch.testing.assert_close(fast.grad.double().cpu(), slow.grad, rtol=1e-5, atol=1e-6)

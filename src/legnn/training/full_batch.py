@@ -177,7 +177,7 @@ class FullBatch(Batching):
             y, predicted = y.index_select(0, self.task.train), torch.searchsorted(self.task.train, predicted)
         elif self.objective.rule is not None:
             nodes = self.task.candidates
-            candidates = CandidateLogits(nodes, logits.index_select(0, nodes))
+            candidates = CandidateLogits(nodes, logits, rows=nodes)
         return self.objective.losses(logits, y, candidates, self._confidence, nodes=predicted)
 
     @cached_property

@@ -11,14 +11,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Generator, Tensor
 
 from legnn.config import SelfTrainingSettings
 from legnn.graph import TrainingNodeSelection, select_training_nodes
 from legnn.graph.selection import predicted_count
-from legnn.ops import CrossEntropy, mean_cross_entropy
-from legnn.training.inference import to_probabilities
+from legnn.ops import CrossEntropy, mean_cross_entropy, most_probable, weighted_cross_entropy
 from legnn.training.protocols import SelfTrainingRule
 from legnn.training.ranks import SINGLE_PROCESS, Ranks
 
@@ -56,7 +54,9 @@ class CandidateLogits(NamedTuple):
     nodes: Tensor
     """`[U]`."""
     logits: Tensor
-    """`[U, C]`."""
+    """`[U, C]`, or of more nodes."""
+    rows: Tensor | None = None
+    """`[U]` where the candidates are in logits of more nodes."""
 
 
 class StepLosses(NamedTuple):
@@ -200,17 +200,22 @@ class Objective:
         supervised, sums, accuracy = self.supervised(logits, y, nodes, num_predicted=num_predicted, ranks=ranks)
         if self.rule is None or candidates is None:
             return StepLosses(supervised, None, sums, accuracy, None)
-        p, classes = to_probabilities(candidates.logits.detach()).max(-1)
+        p, classes = most_probable(candidates.logits.detach(), candidates.rows)
         pseudo = self.rule.choose(candidates.nodes, classes, p, confidence)
-        pseudo_loss = self.pseudo_loss(candidates.logits, pseudo, confidence, ranks)
+        pseudo_loss = self.pseudo_loss(candidates.logits, pseudo, confidence, ranks, candidates.rows)
         return StepLosses(supervised, pseudo_loss, sums, accuracy, pseudo)
 
     def pseudo_loss(
-        self, logits: Tensor, pseudo: PseudoLabels, confidence: float | Tensor, ranks: Ranks = SINGLE_PROCESS
+        self,
+        logits: Tensor,
+        pseudo: PseudoLabels,
+        confidence: float | Tensor,
+        ranks: Ranks = SINGLE_PROCESS,
+        rows: Tensor | None = None,
     ) -> Tensor:
-        """`λ TC / |U'| Σ_{i ∈ U'} EC_i CE(ỹ_i, ŷ_i)` for the `logits` `[U, C]` of the candidates in `pseudo`."""
+        """`λ TC / |U'| Σ_{i ∈ U'} EC_i CE(ỹ_i, ŷ_i)` for the candidates in `pseudo`: `rows` of `logits`, or all."""
         assert self.rule is not None
         # a predicted class has at least the probability 1 / C: no cross-entropy here is infinite, and 0 times it is 0
-        total = (pseudo.evaluating_confidence * F.cross_entropy(logits, pseudo.y, reduction="none")).sum()
+        total = weighted_cross_entropy(logits, pseudo.y, rows, pseudo.evaluating_confidence)
         number = ranks.all_reduce(pseudo.number).clamp(min=1)
         return ranks.share_of_mean(self.rule.loss_weight(confidence) * total, number)

@@ -21,8 +21,22 @@ def mean_cross_entropy(
 
     Shapes: `logits` `[M, C]`, `y` `[M]`, `class_weight` `[C]`, of ones if not given.
     """
-    # three launches in the place of some twenty, forward and backward
-    if select.kernels_for(logits) is select.TRITON and logits.size(1) <= MOST_CLASSES:
-        loss, numbers = apply_function(CrossEntropyFunction, logits, y, nodes, divisor, class_weight)
+    # four launches in the place of some twenty, forward and backward
+    if _has_kernels(logits):
+        loss, numbers = apply_function(CrossEntropyFunction, logits, y, nodes, divisor, class_weight, False)
         return CrossEntropy(loss, numbers[:2], numbers[2])
     return reference.mean_cross_entropy(logits, y, nodes, divisor, class_weight)
+
+
+def weighted_cross_entropy(logits: Tensor, y: Tensor, rows: Tensor | None, weight: Tensor) -> Tensor:
+    """`Σ_i w_i CE(y_i, softmax(logits_i))` over the `rows` `[n]` of `logits` `[M, C]`, each once, or over all.
+
+    Shapes: `y` and `weight` `[n]`, of which no gradient is taken.
+    """
+    if _has_kernels(logits):
+        return apply_function(CrossEntropyFunction, logits, y, rows, 1.0, weight, True)[0]
+    return reference.weighted_cross_entropy(logits, y, rows, weight)
+
+
+def _has_kernels(logits: Tensor) -> bool:
+    return select.kernels_for(logits) is select.TRITON and logits.size(1) <= MOST_CLASSES

@@ -9,19 +9,23 @@ from torch import Tensor
 
 
 class CrossEntropyFunction(torch.autograd.Function):
-    """`1/divisor Σ_i w_{y_i} CE(y_i, softmax(logits_i))`."""
+    """`1/divisor Σ_i w_i CE(y_i, softmax(logits_i))` over some nodes.
+
+    Classes and weights are in the order of these nodes, `[n]`, if `by_place`; else classes are of all rows of the
+    logits, `[M]`, and weights those of the classes, `[C]`, or None.
+    """
 
     @staticmethod
     def forward(
-        ctx: Any, logits: Tensor, y: Tensor, nodes: Tensor | None, divisor: float, class_weight: Tensor | None
+        ctx: Any, logits: Tensor, y: Tensor, nodes: Tensor | None, divisor: float, weight: Tensor | None, by_place: bool
     ) -> tuple[Tensor, Tensor]:
         """Returns the loss and, without gradient, `[3]` the sum, the number of right predictions and their share."""
         # Triton takes a moment to import
         from legnn.ops.cross_entropy.triton_kernels import loss_and_numbers
 
-        ctx.save_for_backward(logits, y, nodes, class_weight)
-        ctx.divisor = divisor
-        loss, numbers = loss_and_numbers(logits, y, nodes, divisor, class_weight)
+        ctx.save_for_backward(logits, y, nodes, weight)
+        ctx.rest = divisor, by_place
+        loss, numbers = loss_and_numbers(logits, y, nodes, divisor, weight, by_place=by_place)
         ctx.mark_non_differentiable(numbers)
         return loss, numbers
 
@@ -30,5 +34,6 @@ class CrossEntropyFunction(torch.autograd.Function):
         """Returns the gradient of the logits `[M, C]`, zero in rows of other nodes."""
         from legnn.ops.cross_entropy.triton_kernels import gradient
 
-        logits, y, nodes, class_weight = ctx.saved_tensors
-        return gradient(gradients[0], logits, y, nodes, ctx.divisor, class_weight), None, None, None, None
+        (logits, y, nodes, weight), (divisor, by_place) = ctx.saved_tensors, ctx.rest
+        found = gradient(gradients[0], logits, y, nodes, divisor, weight, by_place=by_place)
+        return found, None, None, None, None, None

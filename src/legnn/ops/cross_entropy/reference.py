@@ -32,3 +32,9 @@ def mean_cross_entropy(
     right = logits.detach().argmax(-1) == y
     sums = torch.stack([each.detach().double().sum(), right.double().sum()])
     return CrossEntropy(each.sum() / divisor, sums, right.float().mean())
+
+
+def weighted_cross_entropy(logits: Tensor, y: Tensor, rows: Tensor | None, weight: Tensor) -> Tensor:
+    """See `legnn.ops.cross_entropy`."""
+    logits = logits if rows is None else logits.index_select(0, rows)
+    return (weight * F.cross_entropy(logits, y, reduction="none")).sum()

@@ -17,12 +17,11 @@ PROGRAMS = 1024
 
 
 @triton.jit
-def read_rows(logits, y, nodes, place, inside, classes, stride, NODES: tl.constexpr, BLOCK: tl.constexpr):
-    """Returns rows, their classes, their logits relative to the largest of a row, and their most probable classes."""
+def read_rows(logits, nodes, place, inside, classes, stride, NODES: tl.constexpr, BLOCK: tl.constexpr):
+    """Returns rows, their logits relative to the largest of a row, and their most probable classes."""
     row = place.to(tl.int64)
     if NODES:
         row = tl.load(nodes + place, mask=inside, other=0).to(tl.int64)
-    truth = tl.load(y + row, mask=inside, other=0).to(tl.int32)
     column = tl.arange(0, BLOCK)
     there = (column < classes)[None, :]
     x = tl.load(logits + row[:, None] * stride + column[None, :], mask=inside[:, None] & there, other=0.0)
@@ -31,7 +30,13 @@ def read_rows(logits, y, nodes, place, inside, classes, stride, NODES: tl.conste
     rank = tl.where(x != x, float("inf"), x)
     largest = tl.max(rank, 1)
     predicted = tl.min(tl.where(rank == largest[:, None], column[None, :], BLOCK), 1)
-    return row, truth, x - largest[:, None], predicted
+    return row, x - largest[:, None], predicted
+
+
+@triton.jit
+def read_classes(y, place, inside):
+    """Returns the classes in some places."""
+    return tl.load(y + place, mask=inside, other=0).to(tl.int32)
 
 
 @triton.jit
@@ -42,17 +47,22 @@ def row_losses(away, truth, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def _class_weight(weight, truth, inside, WEIGHT: tl.constexpr):
+def _classes_and_weights(y, weight, row, place, inside, WEIGHT: tl.constexpr, BY_PLACE: tl.constexpr):
     gain = tl.where(inside, 1.0, 0.0)
-    if WEIGHT:
-        gain = tl.load(weight + truth, mask=inside, other=0.0).to(tl.float32)
-    return gain
+    if BY_PLACE:
+        truth = read_classes(y, place, inside)
+        gain = tl.load(weight + place, mask=inside, other=0.0).to(tl.float32)
+    else:
+        truth = read_classes(y, row, inside)
+        if WEIGHT:
+            gain = tl.load(weight + truth, mask=inside, other=0.0).to(tl.float32)
+    return truth, gain
 
 
 @triton.jit(do_not_specialize=["number", "classes", "stride", "tiles"])
 def _sum_rows(
     logits, y, nodes, weight, partial, number, classes, stride, tiles,
-    NODES: tl.constexpr, WEIGHT: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    NODES: tl.constexpr, WEIGHT: tl.constexpr, BY_PLACE: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     losses = tl.zeros([ROWS], dtype=tl.float64)
     right = tl.zeros([ROWS], dtype=tl.float64)
@@ -60,9 +70,9 @@ def _sum_rows(
     for tile in range(tiles):
         place = begin + tile * ROWS + tl.arange(0, ROWS)
         inside = place < number
-        _, truth, away, predicted = read_rows(logits, y, nodes, place, inside, classes, stride, NODES, BLOCK)
-        loss = row_losses(away, truth, BLOCK) * _class_weight(weight, truth, inside, WEIGHT)
-        losses += tl.where(inside, loss, 0.0).to(tl.float64)
+        row, away, predicted = read_rows(logits, nodes, place, inside, classes, stride, NODES, BLOCK)
+        truth, gain = _classes_and_weights(y, weight, row, place, inside, WEIGHT, BY_PLACE)
+        losses += tl.where(inside, gain * row_losses(away, truth, BLOCK), 0.0).to(tl.float64)
         right += (inside & (predicted == truth)).to(tl.float64)
     to = partial + tl.program_id(0) * 2
     tl.store(to, tl.sum(losses, 0))
@@ -84,12 +94,13 @@ def _add_up(partial, loss, numbers, programs, number, divisor, PROGRAMS: tl.cons
 @triton.jit(do_not_specialize=["number", "classes", "stride"])
 def _gradient(
     up, logits, y, nodes, weight, into, number, classes, stride, divisor,
-    NODES: tl.constexpr, WEIGHT: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    NODES: tl.constexpr, WEIGHT: tl.constexpr, BY_PLACE: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     place = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     inside = place < number
-    row, truth, away, _ = read_rows(logits, y, nodes, place, inside, classes, stride, NODES, BLOCK)
-    factor = _class_weight(weight, truth, inside, WEIGHT) * (tl.load(up).to(tl.float32) / divisor)
+    row, away, _ = read_rows(logits, nodes, place, inside, classes, stride, NODES, BLOCK)
+    truth, gain = _classes_and_weights(y, weight, row, place, inside, WEIGHT, BY_PLACE)
+    factor = gain * (tl.load(up).to(tl.float32) / divisor)
     column = tl.arange(0, BLOCK)[None, :]
     shares = tl.exp(away)
     change = shares / tl.sum(shares, 1)[:, None] - tl.where(column == truth[:, None], 1.0, 0.0)
@@ -116,7 +127,7 @@ def with_rows(logits: Tensor) -> Tensor:
 
 
 def loss_and_numbers(
-    logits: Tensor, y: Tensor, nodes: Tensor | None, divisor: float, class_weight: Tensor | None
+    logits: Tensor, y: Tensor, nodes: Tensor | None, divisor: float, weight: Tensor | None, *, by_place: bool
 ) -> tuple[Tensor, Tensor]:
     """Returns the loss and `[3]` its sum, the number of right predictions and their share."""
     logits, tile = with_rows(logits), tile_of(logits.size(1))
@@ -126,23 +137,24 @@ def loss_and_numbers(
     loss = torch.empty((), dtype=torch.float32, device=logits.device)
     numbers = torch.empty(3, dtype=torch.double, device=logits.device)
     _sum_rows[(programs,)](
-        logits, y, nodes, class_weight, partial, number, logits.size(1), logits.stride(0), tiles,
-        NODES=nodes is not None, WEIGHT=class_weight is not None, **tile, num_warps=4,
+        logits, y, nodes, weight, partial, number, logits.size(1), logits.stride(0), tiles,
+        NODES=nodes is not None, WEIGHT=weight is not None, BY_PLACE=by_place, **tile, num_warps=4,
     )  # fmt: skip
     _add_up[(1,)](partial, loss, numbers, programs, number, divisor, PROGRAMS=PROGRAMS, num_warps=4)
     return loss, numbers
 
 
 def gradient(
-    up: Tensor, logits: Tensor, y: Tensor, nodes: Tensor | None, divisor: float, class_weight: Tensor | None
-) -> Tensor:
+    up: Tensor, logits: Tensor, y: Tensor, nodes: Tensor | None, divisor: float, weight: Tensor | None, *,
+    by_place: bool,
+) -> Tensor:  # fmt: skip
     """Returns the gradient of the logits, `up` being that of the loss."""
     values, tile = with_rows(logits), tile_of(logits.size(1))
     shape, number = logits.shape, logits.size(0) if nodes is None else nodes.numel()
     into = logits.new_empty(shape) if nodes is None else logits.new_zeros(shape)
     if number:
         _gradient[(triton.cdiv(number, tile["ROWS"]),)](
-            up, values, y, nodes, class_weight, into, number, shape[1], values.stride(0), divisor,
-            NODES=nodes is not None, WEIGHT=class_weight is not None, **tile, num_warps=4,
+            up, values, y, nodes, weight, into, number, shape[1], values.stride(0), divisor,
+            NODES=nodes is not None, WEIGHT=weight is not None, BY_PLACE=by_place, **tile, num_warps=4,
         )  # fmt: skip
     return into

@@ -10,6 +10,7 @@ from torch import Tensor
 from legnn.ops.cross_entropy.triton_kernels import (
     PROGRAMS,
     programs_over,
+    read_classes,
     read_rows,
     row_losses,
     tile_of,
@@ -30,7 +31,8 @@ def _count_rows(
     for tile in range(tiles):
         place = (program * tiles + tile) * ROWS + tl.arange(0, ROWS)
         inside = place < number
-        _, truth, away, predicted = read_rows(logits, y, nodes, place, inside, classes, stride, NODES, BLOCK)
+        row, away, predicted = read_rows(logits, nodes, place, inside, classes, stride, NODES, BLOCK)
+        truth = read_classes(y, row, inside)
         total += tl.where(inside, row_losses(away, truth, BLOCK), 0.0).to(tl.float64)
         is_true = inside[:, None] & (column[None, :] == truth[:, None])
         is_predicted = inside[:, None] & (column[None, :] == predicted[:, None])
