@@ -188,3 +188,13 @@ def test_the_weighted_sum_and_its_gradient_are_those_of_pytorch(form, rows, clas
     (2 * found).backward()
     (2 * expected).backward()
     torch.testing.assert_close(fast.grad.double().cpu(), slow.grad, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("form", KERNELS)
+def test_classes_and_weights_may_be_columns(form):
+    logits, pairs, weight = torch.randn(9, 4), torch.randint(4, (9, 2)), torch.rand(9, 2)
+    y, some = pairs[:, 1], torch.arange(9)
+    assert_same(launch(logits, y, some, 9.0), plain(logits, y, some, 9.0))
+    with using(TRITON):
+        found = weighted_cross_entropy(*(one.to(DEVICE) for one in (logits, y, some, weight[:, 0])))
+    torch.testing.assert_close(found.cpu(), reference.weighted_cross_entropy(logits, y, some, weight[:, 0]))

@@ -12,6 +12,7 @@
 | `mean_cross_entropy` | `1/d Σ_i w_{y_i} CE(y_i, softmax(x_i))` and how many are predicted right | `cross_entropy` |
 | `weighted_cross_entropy` | `Σ_i w_i CE(y_i, softmax(x_i))` | `cross_entropy` |
 | `most_probable` | `max softmax(x_i)` and its class | `confidence` |
+| `count_known_and_right` | how many pseudo labels are right | `pseudo_labels` |
 | `validation_metrics` | accuracy, macro-F1 and cross-entropy | `validation` |
 | `stack_scalars` | numbers as one vector | `stack` |
 | `RowWriter` | rows of matrices, written in turn | `ring` |

@@ -194,7 +194,7 @@ class FullBatch(Batching):
         supervised, no_labels = losses.supervised.detach(), math.nan if self.objective.rule is None else 0.0
         if losses.labels is None or losses.pseudo is None:
             return [supervised, 0.0, accuracy, no_labels, math.nan]
-        known, right = losses.labels.known_and_right(self.task.y.index_select(0, losses.labels.nodes))
+        known, right = losses.labels.known_and_right(self.task.y, rows=losses.labels.nodes)
         return [supervised, losses.pseudo.detach(), accuracy, losses.labels.number, right / known]
 
     @torch.no_grad()

@@ -17,6 +17,7 @@ from legnn.config import SelfTrainingSettings
 from legnn.graph import TrainingNodeSelection, select_training_nodes
 from legnn.graph.selection import predicted_count
 from legnn.ops import CrossEntropy, mean_cross_entropy, most_probable, weighted_cross_entropy
+from legnn.ops.pseudo_labels import count_known_and_right
 from legnn.training.protocols import SelfTrainingRule
 from legnn.training.ranks import SINGLE_PROCESS, Ranks
 
@@ -38,10 +39,12 @@ class PseudoLabels(NamedTuple):
         """`|U'|`, a scalar on the device."""
         return self.chosen.sum()
 
-    def known_and_right(self, truth: Tensor) -> tuple[Tensor, Tensor]:
-        """How many have a known `truth` `[U]` (not -1), and how many of those are right; scalars on the device."""
-        known = self.chosen & (truth >= 0)
-        return known.sum(), (known & (self.y == truth)).sum()
+    def known_and_right(self, truth: Tensor, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """How many have a known `truth` `[U]` (not -1), and how many of those are right; scalars on the device.
+
+        With `rows` `[U]`, those are the candidates in a longer `truth`.
+        """
+        return count_known_and_right(self.y, self.chosen, truth, rows)
 
     def take(self, index: Tensor) -> PseudoLabels:
         """Some of the rows."""

@@ -23,7 +23,9 @@ def mean_cross_entropy(
     """
     # four launches in the place of some twenty, forward and backward
     if _has_kernels(logits):
-        loss, numbers = apply_function(CrossEntropyFunction, logits, y, nodes, divisor, class_weight, False)
+        loss, numbers = apply_function(
+            CrossEntropyFunction, logits, y.contiguous(), nodes, divisor, class_weight, False
+        )
         return CrossEntropy(loss, numbers[:2], numbers[2])
     return reference.mean_cross_entropy(logits, y, nodes, divisor, class_weight)
 
@@ -34,6 +36,7 @@ def weighted_cross_entropy(logits: Tensor, y: Tensor, rows: Tensor | None, weigh
     Shapes: `y` and `weight` `[n]`, of which no gradient is taken.
     """
     if _has_kernels(logits):
+        y, weight = y.contiguous(), weight.contiguous()
         return apply_function(CrossEntropyFunction, logits, y, rows, 1.0, weight, True)[0]
     return reference.weighted_cross_entropy(logits, y, rows, weight)
 

@@ -21,5 +21,5 @@ def validation_metrics(logits: Tensor, y: Tensor, nodes: Tensor | None = None) -
         # Triton takes a moment to import
         from legnn.ops.validation.triton_kernels import launch
 
-        return launch(logits, y, nodes)
+        return launch(logits, y.contiguous(), nodes)
     return reference.validation_metrics(logits, y, nodes)
