@@ -58,6 +58,8 @@ class FullBatch(Batching):
         self.device = self.task.x.device
         self.inputs = kept_by_group("inputs", lambda: self.model.inputs(self.task.x, self.dtype, self.task.node_type))
         self._confidence = torch.ones((), device=self.device)
+        self._one = torch.ones((), device=self.device)
+        """The gradient of the loss, which PyTorch would fill in every step."""
         self._may_choose = False
         """Whether a candidate can get a pseudo label in this epoch."""
         self._same: tuple[TrainingNodeSelection, LabelGraph] | None = None
@@ -155,7 +157,7 @@ class FullBatch(Batching):
             weight, logits = second
             loss = loss + weight * self.objective.supervised(logits, self.task.y, predicted).loss
         if loss.requires_grad:
-            loss.backward()
+            loss.backward(self._one)
             self.optimizer.step()
         else:
             # without parameters, it learns everything at once or nothing
