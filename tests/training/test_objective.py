@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.utils.class_weight import compute_class_weight
 from tests.graphs import small_data
+from tests.ops.forms import FORMS, using
 
 import legnn
 from legnn.config import SelfTrainingSettings
@@ -346,3 +347,36 @@ def test_runs_train_with_balanced_classes(batch):
     balanced, plain = (legnn.train(data, class_weights=weights, **options) for weights in ("balanced", "none"))
     assert balanced.result.epochs == 3
     assert not balanced.predict_proba().equals(plain.predict_proba())
+
+
+# --- where losses are computed ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("rule", [None, as_train(threshold=0.3), as_train(threshold=0.3, use_ec=False)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_losses_of_some_nodes_are_those_of_their_rows_by_every_kernel(form, rule, weighted):
+    kernels, device = form
+    y, weight = torch.randint(3, (50,)), torch.rand(3) if weighted else None
+    predicted, others = torch.randperm(50).split([20, 30])
+    all_logits = torch.randn(50, 3)
+
+    def step(logits, nodes, theirs, device):
+        objective = Objective(rule=rule, class_weight=None if weight is None else weight.to(device))
+        candidates = CandidateLogits(others.to(device), *theirs)
+        losses = objective.losses(*logits, None if rule is None else candidates, 0.8, nodes=nodes)
+        losses.total.backward()
+        return losses
+
+    plain = all_logits.double().requires_grad_()
+    expected = step((plain[predicted], y[predicted]), None, (plain[others],), "cpu")
+    fast = all_logits.to(device).requires_grad_()
+    with using(kernels):
+        found = step((fast, y.to(device)), predicted.to(device), (fast, others.to(device)), device)
+    near = {"rtol": 1e-5, "atol": 1e-6, "check_dtype": False}
+    torch.testing.assert_close(fast.grad.cpu(), plain.grad, **near)
+    for name in ("supervised", "sums", "accuracy") + ("pseudo",) * (rule is not None):
+        torch.testing.assert_close(getattr(found, name).cpu(), getattr(expected, name), **near)
+    assert (found.labels is None) == (rule is None)
+    if rule is not None:
+        assert torch.equal(found.labels.chosen.cpu(), expected.labels.chosen)

@@ -28,8 +28,8 @@ class EpochSums:
 
     def add(self, losses: StepLosses, candidate_y: Tensor) -> None:
         """Add a step of this process; `candidate_y` `[u]` are the true classes of its candidates."""
-        self._predicted += torch.stack([losses.each.double().sum(), losses.right.double().sum()])
-        if losses.labels is not None:
+        self._predicted += losses.sums
+        if losses.labels is not None and losses.pseudo is not None:
             self.add_pseudo_loss(losses.pseudo)
             self.add_pseudo_labels(losses.labels, candidate_y)
 

@@ -14,11 +14,12 @@ from torch import Tensor
 from legnn.graph import LabelBlock, LabelGraph, TrainingNodeSelection
 from legnn.graph.sampling import with_labels_of
 from legnn.ops.select import TRITON, kernels_for_device
+from legnn.ops.stack import stack_scalars
 from legnn.ops.step_inputs import StepInputs
+from legnn.ops.validation import validation_metrics
 from legnn.training.cuda_graph import CudaGraphs, Replay
 from legnn.training.in_flight import EpochRing
 from legnn.training.last_stage import last_block
-from legnn.training.metrics import validation_metrics
 from legnn.training.objective import CandidateLogits, StepLosses
 from legnn.training.optimizer import reads_lr_from_device
 from legnn.training.protocols import Batching, Reduce, TrainMetrics, ValMetrics, require_staged
@@ -63,6 +64,8 @@ class FullBatch(Batching):
         self._step_inputs = self._make_step_inputs()
         self._lr: float | None = None
         """Of the next step; None for what the optimizer has."""
+        self._one = torch.ones((), device=self.device)
+        """The gradient of the loss, which PyTorch would fill in every step."""
         self._may_choose = False
         """Whether a candidate can get a pseudo label in this epoch."""
         self._same: tuple[TrainingNodeSelection, LabelGraph] | None = None
@@ -72,7 +75,7 @@ class FullBatch(Batching):
     def train_epoch(self, epoch: int) -> TrainMetrics:
         """Select training nodes and take one step."""
         self._prepare(epoch)
-        return TrainMetrics(*self._training.run(self._step).unbind())
+        return TrainMetrics(*self._training.run(lambda: stack_scalars(self._step(), self.device)).unbind())
 
     def run_epoch(self, epoch: int, shown: Tensor | None) -> Tensor:
         """`train_epoch`, and `validate` with `shown`; both are one launch when they are captured."""
@@ -81,9 +84,10 @@ class FullBatch(Batching):
         graph = None if shown is None else self._keep(shown).graph
 
         def step() -> Tensor:
-            metrics = self._step()
+            values = self._step()
             if graph is not None:
-                metrics = torch.cat([metrics, self._measure(graph)])
+                values += self._measure(graph).unbind()
+            metrics = stack_scalars(values, self.device)
             if epochs.ring is not None:
                 epochs.ring.write(metrics)
             return metrics
@@ -172,12 +176,12 @@ class FullBatch(Batching):
         assert self._step_inputs is not None
         self._step_inputs.load(state)
 
-    def _step(self) -> Tensor:
-        """One step; returns its `TrainMetrics` as one tensor."""
+    def _step(self) -> list[Tensor | float]:
+        """One step; returns its `TrainMetrics`, numbers of the device or of the host."""
         with nullcontext() if self._step_inputs is None else self._step_inputs.step():
             return self._take_step()
 
-    def _take_step(self) -> Tensor:
+    def _take_step(self) -> list[Tensor | float]:
         self.model.train()
         # none at the start, so that a captured step has gradients of its own
         self.optimizer.zero_grad(set_to_none=True)
@@ -189,20 +193,19 @@ class FullBatch(Batching):
             logits = self._training_logits(graph)
             predicted = graph.selection.predicted
         losses = self._losses(logits, predicted)
-        loss = losses.supervised + losses.pseudo
+        loss = losses.total
         second = self.model.auxiliary(self.inputs, graph)
         if second is not None:
             weight, logits = second
-            mine, truth = logits.index_select(0, predicted), self.task.y.index_select(0, predicted)
-            loss = loss + weight * self.objective.supervised_losses(mine, truth).mean()
+            loss = loss + weight * self.objective.supervised(logits, self.task.y, predicted).loss
         if loss.requires_grad:
-            loss.backward()
+            loss.backward(self._one)
             self.optimizer.step()
         else:
             # without parameters, it learns everything at once or nothing
             train = self.task.train
             self.model.fit_labels(self.inputs, self.task.show(train), train, self.task.y.index_select(0, train))
-        return torch.stack([value.detach().double() for value in self._metrics(losses)])
+        return self._metrics(losses)
 
     def _training_logits(self, graph: LabelGraph) -> Tensor:
         """`[M, C]`, or those of the training nodes alone where no candidate is read."""
@@ -213,13 +216,13 @@ class FullBatch(Batching):
 
     def _losses(self, logits: Tensor, predicted: Tensor) -> StepLosses:
         """Both terms of the loss for `_training_logits`."""
-        truth, candidates = self.task.y.index_select(0, predicted), None
+        y, candidates = self.task.y, None
         if not self._may_choose and self._training_block is not None:
-            predicted = torch.searchsorted(self.task.train, predicted)
+            y, predicted = y.index_select(0, self.task.train), torch.searchsorted(self.task.train, predicted)
         elif self.objective.rule is not None:
             nodes = self.task.candidates
-            candidates = CandidateLogits(nodes, logits.index_select(0, nodes))
-        return self.objective.losses(logits.index_select(0, predicted), truth, candidates, self._confidence)
+            candidates = CandidateLogits(nodes, logits, rows=nodes)
+        return self.objective.losses(logits, y, candidates, self._confidence, nodes=predicted)
 
     @cached_property
     def _training_block(self) -> LabelBlock | None:
@@ -230,17 +233,13 @@ class FullBatch(Batching):
 
         return kept_by_group("training block", make)
 
-    def _metrics(self, losses: StepLosses) -> TrainMetrics:
-        nan = torch.full_like(losses.supervised, math.nan)
-        accuracy = nan if self.objective.shows_predicted else losses.right.float().mean()
-        number = pseudo_accuracy = nan
-        if self.objective.rule is not None:
-            number = torch.zeros_like(nan)
-        if losses.labels is not None:
-            number = losses.labels.number
-            known, right = losses.labels.known_and_right(self.task.y.index_select(0, losses.labels.nodes))
-            pseudo_accuracy = right / known
-        return TrainMetrics(losses.supervised, losses.pseudo, accuracy, number, pseudo_accuracy)
+    def _metrics(self, losses: StepLosses) -> list[Tensor | float]:
+        accuracy = math.nan if self.objective.shows_predicted else losses.accuracy
+        supervised, no_labels = losses.supervised.detach(), math.nan if self.objective.rule is None else 0.0
+        if losses.labels is None or losses.pseudo is None:
+            return [supervised, 0.0, accuracy, no_labels, math.nan]
+        known, right = losses.labels.known_and_right(self.task.y, rows=losses.labels.nodes)
+        return [supervised, losses.pseudo.detach(), accuracy, losses.labels.number, right / known]
 
     @torch.no_grad()
     def _logits(self, graph: LabelGraph) -> Tensor:
@@ -254,9 +253,8 @@ class FullBatch(Batching):
 
         block = graph.cached("validation block", make)
         if block is None:
-            logits = self._logits(graph).index_select(0, self.task.val)
-        else:
-            logits = require_staged(self.model.eval()).target_logits(self.inputs, graph, block)
+            return validation_metrics(self._logits(graph), self.task.y, self.task.val)
+        logits = require_staged(self.model.eval()).target_logits(self.inputs, graph, block)
         return validation_metrics(logits, self.task.val_y)
 
     def _show(self, shown: Tensor) -> LabelGraph:

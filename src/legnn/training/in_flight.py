@@ -16,6 +16,8 @@ import torch
 from torch import Tensor
 
 from legnn.nn import Model
+from legnn.ops.ring import RowWriter
+from legnn.ops.ring.reference import RowCopy
 
 ROWS = 32
 """Epochs that a ring holds."""
@@ -46,7 +48,6 @@ class EpochRing:
         """Row of the latest epoch."""
         self._weights = {name: value.detach() for name, value in model.state_dict().items()}
         device = next(iter(self._weights.values())).device
-        self._next = torch.zeros(1, dtype=torch.long, device=device)
         self._metrics = torch.zeros(rows, num_metrics, dtype=torch.double, device=device)
         self._on_host = _pinned_like(self._metrics)
         """What a later burst copies there as well, it does not change before it is read."""
@@ -57,6 +58,10 @@ class EpochRing:
             dtype: torch.zeros(rows, sum(self._weights[name].numel() for name in names), dtype=dtype, device=device)
             for dtype, names in self._names.items()
         }
+        copies = [
+            RowCopy([self._weights[name] for name in self._names[dtype]], self._flat[dtype]) for dtype in self._flat
+        ]
+        self._writer = RowWriter(copies, self._metrics, torch.zeros(1, dtype=torch.long, device=device))
 
     @classmethod
     def of(cls, model: Model, num_metrics: int) -> EpochRing | None:
@@ -71,11 +76,7 @@ class EpochRing:
 
     def write(self, metrics: Tensor) -> None:
         """Write the metrics `[n]` of an epoch and the weights after it to the next row."""
-        self._metrics.index_copy_(0, self._next, metrics[None])
-        for dtype, names in self._names.items():
-            row = torch.cat([self._weights[name].reshape(-1) for name in names])
-            self._flat[dtype].index_copy_(0, self._next, row[None])
-        self._next.add_(1).remainder_(self.rows)
+        self._writer.write(metrics)
 
     def metrics(self) -> ToHost:
         """All metrics, `[rows, n]`, as they are after what was launched so far."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
-import torch.nn.functional as F
 from torch import Tensor
+
+from legnn.ops.validation.reference import accuracy_and_macro_f1
 
 
 @dataclass(frozen=True)
@@ -15,29 +15,6 @@ class Scores:
 
     accuracy: float
     macro_f1: float
-
-
-def accuracy_and_macro_f1(predicted: Tensor, y: Tensor, num_classes: int) -> Tensor:
-    """`[2]`: accuracy, and the mean F1 of the classes that occur in `y` or `predicted`, both `[n]`; NaN for `n = 0`.
-
-    `F1_c = 2 TP_c / (2 TP_c + FP_c + FN_c)`. Equal to scikit-learn's, in double precision, without synchronization.
-    """
-
-    def count(classes: Tensor, counted: Tensor) -> Tensor:
-        # integer counting is exact and does not depend on order, so it is deterministic on every device
-        return torch.zeros(num_classes, dtype=torch.long, device=y.device).index_add(0, classes, counted)
-
-    hit, each = (predicted == y).long(), torch.ones_like(y)
-    right, either = count(y, hit), count(y, each) + count(predicted, each)
-    # a class that does not occur adds 0 / 1 and is not counted
-    f1 = (2 * right).double() / either.clamp(min=1)
-    return torch.stack([hit.sum().double() / y.numel(), f1.sum() / (either > 0).sum()])
-
-
-def validation_metrics(logits: Tensor, y: Tensor) -> Tensor:
-    """`[3]`: accuracy, macro-F1 and cross-entropy of `logits` `[n, C]` for the classes `y` `[n]`, without gradient."""
-    scores = accuracy_and_macro_f1(logits.argmax(-1), y, logits.size(1))
-    return torch.cat([scores, F.cross_entropy(logits.float(), y).double()[None]])
 
 
 def score(predicted: Tensor, y: Tensor, num_classes: int) -> Scores | None:

@@ -14,11 +14,11 @@ from legnn.graph import LabelGraph, SampledLabelGraph, TrainingNodeSelection, sa
 from legnn.graph.sampling import Fanout
 from legnn.ops.runtime.generators import seed_generators
 from legnn.ops.select import kernels_for_device
+from legnn.ops.validation import validation_metrics
 from legnn.training.batches import Batch, BatchSampler, draw_nodes
 from legnn.training.epoch_sums import EpochSums
 from legnn.training.inference import to_class_and_confidence
 from legnn.training.layer_wise import LayerWise
-from legnn.training.metrics import validation_metrics
 from legnn.training.objective import CandidateLogits
 from legnn.training.optimizer import reads_lr_from_device
 from legnn.training.padded_batches import PROBES, CapturedSteps, Padding, Planned
@@ -181,7 +181,7 @@ class MiniBatch(Batching):
             num_predicted=batch.num_predicted,
             ranks=self.ranks,
         )
-        loss = losses.supervised + losses.pseudo
+        loss = losses.total
         self._step(loss)
         self._sums.add(losses, candidate_y)
         return loss.detach()

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Generator, Tensor
 
 from legnn.config import SelfTrainingSettings
 from legnn.graph import TrainingNodeSelection, select_training_nodes
 from legnn.graph.selection import predicted_count
-from legnn.training.inference import to_probabilities
+from legnn.ops import CrossEntropy, mean_cross_entropy, most_probable, weighted_cross_entropy
+from legnn.ops.pseudo_labels import count_known_and_right
 from legnn.training.protocols import SelfTrainingRule
 from legnn.training.ranks import SINGLE_PROCESS, Ranks
 
@@ -39,10 +39,12 @@ class PseudoLabels(NamedTuple):
         """`|U'|`, a scalar on the device."""
         return self.chosen.sum()
 
-    def known_and_right(self, truth: Tensor) -> tuple[Tensor, Tensor]:
-        """How many have a known `truth` `[U]` (not -1), and how many of those are right; scalars on the device."""
-        known = self.chosen & (truth >= 0)
-        return known.sum(), (known & (self.y == truth)).sum()
+    def known_and_right(self, truth: Tensor, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """How many have a known `truth` `[U]` (not -1), and how many of those are right; scalars on the device.
+
+        With `rows` `[U]`, those are the candidates in a longer `truth`.
+        """
+        return count_known_and_right(self.y, self.chosen, truth, rows)
 
     def take(self, index: Tensor) -> PseudoLabels:
         """Some of the rows."""
@@ -55,7 +57,9 @@ class CandidateLogits(NamedTuple):
     nodes: Tensor
     """`[U]`."""
     logits: Tensor
-    """`[U, C]`."""
+    """`[U, C]`, or of more nodes."""
+    rows: Tensor | None = None
+    """`[U]` where the candidates are in logits of more nodes."""
 
 
 class StepLosses(NamedTuple):
@@ -63,14 +67,19 @@ class StepLosses(NamedTuple):
 
     supervised: Tensor
     """The mean over the predicted nodes."""
-    pseudo: Tensor
-    """`λ TC` times the mean of `EC_i CE_i` over the pseudo labels; zero where there are none."""
-    each: Tensor
-    """`[n]` the cross-entropy of each predicted node, without gradient."""
-    right: Tensor
-    """`[n]` bool: whether its most probable class is its label."""
+    pseudo: Tensor | None
+    """`λ TC` times the mean of `EC_i CE_i` over the pseudo labels; None where the step has no candidates."""
+    sums: Tensor
+    """`[2]` the sum of the losses of predicted nodes, and how many are predicted right; in double precision."""
+    accuracy: Tensor
+    """Of the predicted nodes."""
     labels: PseudoLabels | None
     """Of the candidates of the step; None where it has none."""
+
+    @property
+    def total(self) -> Tensor:
+        """The sum of both terms."""
+        return self.supervised if self.pseudo is None else self.supervised + self.pseudo
 
 
 def balanced_class_weight(y: Tensor, num_classes: int) -> Tensor:
@@ -156,14 +165,18 @@ class Objective:
         """The training confidence in `epoch`; None without pseudo labels."""
         return None if self.rule is None else self.rule.confidence(epoch)
 
-    def node_losses(self, logits: Tensor, y: Tensor) -> Tensor:
-        """`[n]` the cross-entropy of each of `n` nodes."""
-        return F.cross_entropy(logits, y, reduction="none")
-
-    def supervised_losses(self, logits: Tensor, y: Tensor) -> Tensor:
-        """`[n]` the cross-entropy of each of `n` training nodes times the weight of its class."""
-        losses = self.node_losses(logits, y)
-        return losses if self.class_weight is None else losses * self.class_weight.index_select(0, y)
+    def supervised(
+        self,
+        logits: Tensor,
+        y: Tensor,
+        nodes: Tensor | None,
+        *,
+        num_predicted: int | None = None,
+        ranks: Ranks = SINGLE_PROCESS,
+    ) -> CrossEntropy:
+        """`1/|L̃| Σ_{i ∈ L̃} CE(y_i, ŷ_i)`, each times the weight of its class; arguments as in `losses`."""
+        number = (y if nodes is None else nodes).numel() if num_predicted is None else num_predicted
+        return mean_cross_entropy(logits, y, nodes, ranks.divisor_of_mean(number), self.class_weight)
 
     def losses(
         self,
@@ -172,35 +185,40 @@ class Objective:
         candidates: CandidateLogits | None,
         confidence: float | Tensor,
         *,
+        nodes: Tensor | None = None,
         num_predicted: int | None = None,
         ranks: Ranks = SINGLE_PROCESS,
     ) -> StepLosses:
         """Both terms of the loss of a step, without synchronization with the device.
 
         Args:
-            logits: `[n, C]` of the predicted nodes.
-            y: `[n]` their labels.
+            logits: `[n, C]` of the predicted nodes, or `[M, C]` of these and others.
+            y: `[n]` or `[M]` their labels.
             candidates: of the same forward pass; None for no pseudo labels.
             confidence: `TC`.
+            nodes: `[n]` the predicted ones of `M` nodes.
             num_predicted: predicted nodes of the step over all processes, `n` if not given.
             ranks: the processes that share the step; each gets its `Ranks.share_of_mean`.
         """
-        losses = self.supervised_losses(logits, y)
-        supervised = ranks.share_of_mean(losses.sum(), y.numel() if num_predicted is None else num_predicted)
-        each, right = losses.detach(), logits.detach().argmax(-1) == y
+        supervised, sums, accuracy = self.supervised(logits, y, nodes, num_predicted=num_predicted, ranks=ranks)
         if self.rule is None or candidates is None:
-            return StepLosses(supervised, torch.zeros_like(supervised), each, right, None)
-        p, classes = to_probabilities(candidates.logits.detach()).max(-1)
+            return StepLosses(supervised, None, sums, accuracy, None)
+        p, classes = most_probable(candidates.logits.detach(), candidates.rows)
         pseudo = self.rule.choose(candidates.nodes, classes, p, confidence)
-        pseudo_loss = self.pseudo_loss(candidates.logits, pseudo, confidence, ranks)
-        return StepLosses(supervised, pseudo_loss, each, right, pseudo)
+        pseudo_loss = self.pseudo_loss(candidates.logits, pseudo, confidence, ranks, candidates.rows)
+        return StepLosses(supervised, pseudo_loss, sums, accuracy, pseudo)
 
     def pseudo_loss(
-        self, logits: Tensor, pseudo: PseudoLabels, confidence: float | Tensor, ranks: Ranks = SINGLE_PROCESS
+        self,
+        logits: Tensor,
+        pseudo: PseudoLabels,
+        confidence: float | Tensor,
+        ranks: Ranks = SINGLE_PROCESS,
+        rows: Tensor | None = None,
     ) -> Tensor:
-        """`λ TC / |U'| Σ_{i ∈ U'} EC_i CE(ỹ_i, ŷ_i)` for the `logits` `[U, C]` of the candidates in `pseudo`."""
+        """`λ TC / |U'| Σ_{i ∈ U'} EC_i CE(ỹ_i, ŷ_i)` for the candidates in `pseudo`: `rows` of `logits`, or all."""
         assert self.rule is not None
         # a predicted class has at least the probability 1 / C: no cross-entropy here is infinite, and 0 times it is 0
-        total = (pseudo.evaluating_confidence * self.node_losses(logits, pseudo.y)).sum()
+        total = weighted_cross_entropy(logits, pseudo.y, rows, pseudo.evaluating_confidence)
         number = ranks.all_reduce(pseudo.number).clamp(min=1)
         return ranks.share_of_mean(self.rule.loss_weight(confidence) * total, number)

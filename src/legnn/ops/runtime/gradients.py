@@ -17,6 +17,9 @@ class _NoContext:
     def mark_dirty(self, *tensors: Tensor) -> None:
         pass
 
+    def mark_non_differentiable(self, *tensors: Tensor) -> None:
+        pass
+
     def set_materialize_grads(self, value: bool) -> None:
         pass
 
