@@ -1,10 +1,14 @@
-"""Kernels compile everywhere: also where nothing can be written to disk, or what was written is damaged."""
+"""Kernels compile everywhere: also where nothing can be written to disk, or what was written is damaged.
+
+And those that other kernels call compute what they say.
+"""
 
 import subprocess
 import sys
 from pathlib import Path
 from runpy import run_path
 
+import numpy as np
 import pytest
 
 from legnn.ops.runtime import jit
@@ -66,3 +70,16 @@ def test_code_that_was_damaged_on_disk_is_compiled_anew_and_never_run(module):
         (file,) = (module.parent / "__pycache__").glob(f"*.{ending}")
         damage(file)
         assert run(module) == (6, 0)
+
+
+def test_exponentials_are_right_to_two_units_in_the_last_place():
+    x = np.linspace(-87, 88, 100_001, dtype=np.float32)[None]
+    found = x.copy()
+    jit.exponentiate(found, 1)
+    np.testing.assert_allclose(found, np.exp(x.astype(np.float64)), rtol=3 * 2.0**-23)
+
+
+def test_exponentials_are_taken_of_the_first_rows_and_leave_nan():
+    x = np.array([[0, np.nan], [-200, -np.inf], [1, 2]], np.float32)
+    jit.exponentiate(x, 2)
+    np.testing.assert_allclose(x, [[1, np.nan], [0, 0], [1, 2]], atol=1e-37)

@@ -12,12 +12,16 @@ from torch import Tensor
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.propagate.numba_kernels import add_scaled, edge_arrays, sum_edges, term_arrays, write_row
 from legnn.ops.runtime.arrays import NO_MATRIX, as_array, empty_padded, row_cuts
-from legnn.ops.runtime.jit import kernel
+from legnn.ops.runtime.jit import exponentiate, kernel
 from legnn.ops.runtime.padding import padded_width
 from legnn.ops.runtime.threads import run_parallel
 from legnn.ops.types import AttentionGradient, AttentionInputs, RowTerms
 
 READS_OUTPUT = True
+
+
+EDGES = 64
+"""Edges of a row whose exponentials are computed together: alone, each would take as long as twenty products."""
 
 
 @kernel
@@ -27,22 +31,33 @@ def _leaky(score, slope):
 
 @kernel
 def _log_denominator(begin, end, rowptr, col, weight, source, target, slope, out):
+    heads = source.shape[1]
+    largest = np.empty(heads, np.float32)
+    total = np.empty(heads, np.float32)
+    exponent = np.empty((EDGES, heads), np.float32)
     for i in range(begin, end):
-        for h in range(source.shape[1]):
-            target_score = target[i, h] if target.size else np.float32(0)
-            largest = np.float32(-np.inf)
-            for k in range(rowptr[i], rowptr[i + 1]):
-                score = _leaky(source[col[k], h] + target_score, slope)
+        largest[:] = -np.inf
+        total[:] = 0
+        for k in range(rowptr[i], rowptr[i + 1]):
+            for h in range(heads):
+                score = _leaky(source[col[k], h] + (target[i, h] if target.size else np.float32(0)), slope)
                 if weight.size:
                     score += np.log(weight[k])
-                largest = max(largest, score)
-            total = np.float32(0)
-            for k in range(rowptr[i], rowptr[i + 1]):
-                score = _leaky(source[col[k], h] + target_score, slope)
-                if weight.size:
-                    score += np.log(weight[k])
-                total += np.exp(score - largest)
-            out[i, h] = np.log(total) + largest if total > 0 else -np.inf
+                largest[h] = score if score > largest[h] else largest[h]
+        for first in range(rowptr[i], rowptr[i + 1], EDGES):
+            last = first + EDGES if first + EDGES < rowptr[i + 1] else rowptr[i + 1]
+            for k in range(first, last):
+                for h in range(heads):
+                    score = _leaky(source[col[k], h] + (target[i, h] if target.size else np.float32(0)), slope)
+                    if weight.size:
+                        score += np.log(weight[k])
+                    exponent[k - first, h] = score - largest[h]
+            exponentiate(exponent, last - first)
+            for k in range(last - first):
+                for h in range(heads):
+                    total[h] += exponent[k, h]
+        for h in range(heads):
+            out[i, h] = np.log(total[h]) + largest[h] if total[h] > 0 else -np.inf
 
 
 @kernel
@@ -61,18 +76,31 @@ def _attention_sum(
     heads = source.shape[1]
     width = channels // heads
     total = np.empty(channels, np.float32)
+    share = np.empty((EDGES + 1, heads), np.float32)
     for i in range(begin, end):
         total[:] = 0
-        for k in range(rowptr[i], rowptr[i + 1]):
-            j = col[k]
-            for h in range(heads):
-                target_score = target[i, h] if target.size else np.float32(0)
-                share = np.exp(_leaky(source[j, h] + target_score, slope) - log_denominator[i, h])
-                if weight.size:
-                    share *= weight[k]
-                if source_scale.size:
-                    share *= source_scale[j]
-                add_scaled(total[h * width : (h + 1) * width], share, values[j, h * width : (h + 1) * width])
+        for first in range(rowptr[i], rowptr[i + 1], EDGES):
+            last = first + EDGES if first + EDGES < rowptr[i + 1] else rowptr[i + 1]
+            for k in range(first, last):
+                for h in range(heads):
+                    score = source[col[k], h] + (target[i, h] if target.size else np.float32(0))
+                    share[k - first, h] = _leaky(score, slope) - log_denominator[i, h]
+            exponentiate(share, last - first)
+            for k in range(first, last):
+                for h in range(heads):
+                    if weight.size:
+                        share[k - first, h] *= weight[k]
+                    if source_scale.size:
+                        share[k - first, h] *= source_scale[col[k]]
+            share[last - first] = 0
+            for k in range(first, last, 2):
+                # two rows at once: each alone would load and store all of `total`
+                row, other = values[col[k]], values[col[k + 1 if k + 1 < last else k]]
+                for h in range(heads):
+                    low = np.uint64(h * width)
+                    one, two = share[k - first, h], share[k - first + 1, h]
+                    for c in range(np.uint64(width)):
+                        total[low + c] += one * row[low + c] + two * other[low + c]
         write_row(i, total, target_scale, label_of, label_rows, label_scale, add, out)
 
 
@@ -101,35 +129,58 @@ def _attention_gradient(
     width = channels // heads
     total = np.empty(channels, np.float32)
     scores = np.empty(heads, np.float32)
+    share = np.empty((EDGES + 1, heads), np.float32)
+    arrives = np.empty((EDGES + 1, heads), np.float32)
+    product = np.empty((EDGES + 1, heads), np.float32)
     for j in range(begin, end):
         if add and rowptr[j] == rowptr[j + 1]:
             continue
         total[:] = 0
         scores[:] = 0
         sends = source_scale[j] if source_scale.size else np.float32(1)
-        for k in range(rowptr[j], rowptr[j + 1]):
-            i = col[k]
-            for h in range(heads):
-                score = source[j, h]
-                if target.size:
-                    score += target[i, h]
-                share = np.exp(_leaky(score, slope) - log_denominator[i, h])
-                if weight.size:
-                    share *= weight[k]
-                arrives = share * target_scale[i] if target_scale.size else share
-                up = gradient[i, h * width : (h + 1) * width]
-                add_scaled(total[h * width : (h + 1) * width], arrives, up)
-                product = _dot(up, values[j, h * width : (h + 1) * width])
-                change = arrives * sends * product - share * dot[i, h]
-                if score <= 0:
-                    change *= slope
-                scores[h] += change
-                if target.size:
-                    edge_gradient[k, h] = change
+        value = values[j]
+        for first in range(rowptr[j], rowptr[j + 1], EDGES):
+            last = first + EDGES if first + EDGES < rowptr[j + 1] else rowptr[j + 1]
+            for k in range(first, last):
+                for h in range(heads):
+                    score = source[j, h] + (target[col[k], h] if target.size else np.float32(0))
+                    share[k - first, h] = _leaky(score, slope) - log_denominator[col[k], h]
+            exponentiate(share, last - first)
+            for k in range(first, last):
+                for h in range(heads):
+                    if weight.size:
+                        share[k - first, h] *= weight[k]
+                    scale = target_scale[col[k]] if target_scale.size else np.float32(1)
+                    arrives[k - first, h] = share[k - first, h] * scale
+            arrives[last - first] = 0
+            for k in range(first, last, 2):
+                up, other = gradient[col[k]], gradient[col[k + 1 if k + 1 < last else k]]
+                for h in range(heads):
+                    low = np.uint64(h * width)
+                    one, two = arrives[k - first, h], arrives[k - first + 1, h]
+                    dot_one = dot_two = np.float32(0)
+                    for c in range(np.uint64(width)):
+                        total[low + c] += one * up[low + c] + two * other[low + c]
+                    for c in range(np.uint64(width)):
+                        dot_one += up[low + c] * value[low + c]
+                        dot_two += other[low + c] * value[low + c]
+                    product[k - first, h], product[k - first + 1, h] = dot_one, dot_two
+            for k in range(first, last):
+                for h in range(heads):
+                    e = k - first
+                    change = arrives[e, h] * sends * product[e, h] - share[e, h] * dot[col[k], h]
+                    if source[j, h] + (target[col[k], h] if target.size else np.float32(0)) <= 0:
+                        change *= slope
+                    scores[h] += change
+                    if target.size:
+                        edge_gradient[k, h] = change
+        row = into[j]
         if not add:
-            into[j, : channels + heads] = 0
-        add_scaled(into[j, :channels], sends, total)
-        add_scaled(into[j, channels : channels + heads], np.float32(1), scores)
+            row[: channels + heads] = 0
+        for c in range(np.uint64(channels)):
+            row[c] += sends * total[c]
+        for h in range(heads):
+            row[channels + h] += scores[h]
 
 
 def _attention(attention: AttentionInputs) -> tuple[object, ...]:
