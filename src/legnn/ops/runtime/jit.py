@@ -44,15 +44,14 @@ def mix(word: Any) -> Any:
 
 
 @kernel
-def exponentiate(x: Any, rows: Any) -> None:
-    """Replaces the first `rows` of `x` by their exponentials, to 2 units in the last place, 16 of them at once.
+def exponentiate(x: Any, begin: Any, end: Any) -> None:
+    """Replaces `x[begin:end]` by their exponentials, to 2 units in the last place, 16 of them at once.
 
     `np.exp` would be a call for each. `e^x = 2^n e^r` with `|r| ≤ log(2) / 2`, where a polynomial is as good.
     """
-    flat = x.reshape(-1)
-    for k in range(rows * x.shape[1]):
+    for k in range(np.uint64(begin), np.uint64(end)):
         # NaN stays NaN
-        value = np.float32(-87) if flat[k] < np.float32(-87) else flat[k]
+        value = np.float32(-87) if x[k] < np.float32(-87) else x[k]
         value = np.float32(88) if value > np.float32(88) else value
         n = np.floor(value * np.float32(1.44269504) + np.float32(0.5))
         r = value - n * np.float32(0.69314718)
@@ -63,7 +62,7 @@ def exponentiate(x: Any, rows: Any) -> None:
         p = p * r + np.float32(1.6666665459e-1)
         p = p * r + np.float32(5.0000001201e-1)
         power = np.int32(np.int32(np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32)
-        flat[k] = (p * r * r + r + np.float32(1)) * power
+        x[k] = (p * r * r + r + np.float32(1)) * power
 
 
 @intrinsic
