@@ -50,6 +50,15 @@ def test_losses_gradients_and_validation_are_those_of_all_nodes(always, options)
     torch.testing.assert_close(alone, of_all, equal_nan=True, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("options", MODELS[:3], ids=lambda options: "-".join(map(str, options.values())))
+def test_predictions_of_some_nodes_are_those_of_all_nodes(always, options):
+    model, task = make(nodes=60, **options)
+    batching, nodes = full_batch(model, task), torch.tensor([7, 3, 50, 3])
+    alone = batching.logits(task.train, nodes, lambda logits: logits)
+    assert always == [nodes.numel()]
+    torch.testing.assert_close(alone, batching.all_logits(task.train)[nodes], rtol=1e-4, atol=1e-5)
+
+
 def test_without_candidates_that_can_be_chosen_there_are_no_pseudo_labels_and_then_all_nodes_are_computed(always):
     rule = ASTrain(SelfTrainingSettings(as_train=True, threshold=0.3, delta=10.0))
     model, task = make(nodes=60, dropout=0.0)

@@ -33,8 +33,13 @@ class AttentionKernels(Protocol):
     READS_OUTPUT: bool
     """Whether the gradient reads the sum, and what `terms` added to it."""
 
-    def log_denominator(self, adjacency: Adjacency, source: Tensor, target: Tensor | None, slope: float) -> Tensor:
-        """Returns `log Σ_j A_ij exp LeakyReLU(source_j + target_i)` `[rows, heads]`."""
+    def softmax(
+        self, adjacency: Adjacency, source: Tensor, target: Tensor | None, slope: float
+    ) -> tuple[Tensor, Tensor | None]:
+        """Returns `log Σ_j A_ij exp LeakyReLU(source_j + target_i)` `[rows, heads]`, and `α_ij` `[edges, heads]`.
+
+        The latter is None where the sum and the gradient compute it again.
+        """
 
     def attention_sum(self, adjacency: Adjacency, attention: AttentionInputs, terms: RowTerms = RowTerms()) -> Tensor:
         """Returns `Σ_j α_ij values_j` `[rows, padded_width(channels)]`, scaled and added to as `terms` say."""

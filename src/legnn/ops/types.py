@@ -111,6 +111,8 @@ class AttentionInputs(NamedTuple):
     """`[rows, heads]`, or None for scores that do not depend on the target."""
     log_denominator: Tensor
     """`[rows, heads]`."""
+    share: Tensor | None
+    """`[edges, heads]` `α_ij`, if the kernels keep it."""
 
 
 class AttentionGradient(NamedTuple):

@@ -9,7 +9,7 @@ from legnn.runs.folder import RunFolder
 from legnn.training import EpochLog, Trainer
 from legnn.training.sharing import idle_seconds
 
-FIRST_SECONDS = 2.0
+FIRST_SECONDS = 4.0
 """A run that is younger has no checkpoint: it takes no longer to begin anew."""
 LOG_SECONDS = 0.25
 """Least seconds between two writes of lines: many epochs of a small run take less."""

@@ -145,7 +145,11 @@ class FullBatch(Batching):
 
     def logits(self, shown: Tensor, nodes: Tensor, reduce: Reduce) -> Tensor:
         """`reduce` of the logits of `nodes` `[n]`, with the labels of exactly the nodes `shown` in the graph."""
-        return reduce(self.all_logits(shown).index_select(0, nodes))
+        graph = self._keep(shown).graph
+        block = last_block(self.model, graph, nodes, training=False)
+        if block is None:
+            return reduce(self.all_logits(shown).index_select(0, nodes))
+        return reduce(self._target_logits(graph, block))
 
     def reset(self) -> None:
         """Free the captured steps and their memory; they are captured again when needed."""
@@ -254,8 +258,13 @@ class FullBatch(Batching):
         block = graph.cached("validation block", make)
         if block is None:
             return validation_metrics(self._logits(graph), self.task.y, self.task.val)
-        logits = require_staged(self.model.eval()).target_logits(self.inputs, graph, block)
+        logits = self._target_logits(graph, block)
         return validation_metrics(logits, self.task.val_y)
+
+    @torch.no_grad()
+    def _target_logits(self, graph: LabelGraph, block: LabelBlock) -> Tensor:
+        """`[n, C]` in evaluation mode of the targets of `block`, the last stage of `graph`."""
+        return require_staged(self.model.eval()).target_logits(self.inputs, graph, block)
 
     def _show(self, shown: Tensor) -> LabelGraph:
         """The graph that shows the labels of `shown`; for all runs of a group the same where they share these."""

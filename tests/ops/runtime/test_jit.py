@@ -1,10 +1,14 @@
-"""Kernels compile everywhere: also where nothing can be written to disk, or what was written is damaged."""
+"""Kernels compile everywhere: also where nothing can be written to disk, or what was written is damaged.
+
+And those that other kernels call compute what they say.
+"""
 
 import subprocess
 import sys
 from pathlib import Path
 from runpy import run_path
 
+import numpy as np
 import pytest
 
 from legnn.ops.runtime import jit
@@ -66,3 +70,28 @@ def test_code_that_was_damaged_on_disk_is_compiled_anew_and_never_run(module):
         (file,) = (module.parent / "__pycache__").glob(f"*.{ending}")
         damage(file)
         assert run(module) == (6, 0)
+
+
+def test_loading_a_kernel_imports_none_of_what_compiled_it(tmp_path):
+    place = tmp_path / "module.py"
+    place.write_text(
+        f"import sys\nsys.path[:0] = {sys.path!r}\n"
+        "import numpy as np\nfrom legnn.ops.runtime.jit import kernel\n\n"
+        "@kernel\ndef zeros(n):\n    x = np.empty(n)\n    x[:] = 0\n    return x\n\n"
+        "print(zeros(3).sum(), 'numba.np.arrayobj' in sys.modules)\n"
+    )
+    runs = [subprocess.run([sys.executable, place], stdout=subprocess.PIPE, text=True, check=True) for _ in range(2)]
+    assert [run.stdout for run in runs] == ["0.0 True\n", "0.0 False\n"]
+
+
+def test_exponentials_are_right_to_two_units_in_the_last_place():
+    x = np.linspace(-87, 88, 100_001, dtype=np.float32)
+    found = x.copy()
+    jit.exponentiate(found, 0, found.size)
+    np.testing.assert_allclose(found, np.exp(x.astype(np.float64)), rtol=3 * 2.0**-23)
+
+
+def test_exponentials_are_taken_of_a_part_and_leave_nan():
+    x = np.array([3, 0, np.nan, -200, -np.inf, 2], np.float32)
+    jit.exponentiate(x, 1, 5)
+    np.testing.assert_allclose(x, [3, 1, np.nan, 0, 0, 2], atol=1e-37)

@@ -36,32 +36,34 @@ class Attend(torch.autograd.Function):
         assert source is not None
         source, label_source = scale_scores(source, scales)
         ops, slope = kernels.attention, config.negative_slope
-        log = ops.log_denominator(graph.adjacency, source, target, slope)
-        attention = AttentionInputs(values_and_scores, config, source, target, log)
+        log, share = ops.softmax(graph.adjacency, source, target, slope)
+        attention = AttentionInputs(values_and_scores, config, source, target, log, share)
         terms = node_terms(graph, labels, add, scales)
         new_labels: Tensor | None = None
         label_log: Tensor | None = None
+        label_share: Tensor | None = None
         ctx.labels_attend = update_labels and not graph.to_labels.is_empty
         if ctx.labels_attend:
             classes = graph.to_labels.classes
             label_target = _single(label_target)
 
-            def attend_at_labels() -> tuple[Tensor, Tensor]:
-                label_log = ops.log_denominator(classes, label_source, label_target, slope)
-                inputs = AttentionInputs(values_and_scores, config, label_source, label_target, label_log)
-                return ops.attention_sum(classes, inputs, RowTerms(scales.to_label)), label_log
+            def attend_at_labels() -> tuple[Tensor, Tensor, Tensor | None]:
+                log_and_share = ops.softmax(classes, label_source, label_target, slope)
+                inputs = AttentionInputs(values_and_scores, config, label_source, label_target, *log_and_share)
+                return ops.attention_sum(classes, inputs, RowTerms(scales.to_label)), *log_and_share
 
             nodes, at_labels = run_beside(
                 values_and_scores, lambda: ops.attention_sum(graph.adjacency, attention, terms), attend_at_labels
             )
-            new_labels, label_log = at_labels
+            new_labels, label_log, label_share = at_labels
         else:
             nodes = ops.attention_sum(graph.adjacency, attention, terms)
         if update_labels and not ctx.labels_attend:
             new_labels = nodes.new_zeros(graph.to_labels.num_classes, nodes.size(1))
             label_log = log.new_full((graph.to_labels.num_classes, config.heads), -torch.inf)
         output = (labels, add, nodes, new_labels) if ops.READS_OUTPUT else (None,) * 4
-        ctx.save_for_backward(values_and_scores, source, target, label_source, label_target, log, label_log, *output)
+        scores = source, target, label_source, label_target
+        ctx.save_for_backward(values_and_scores, *scores, log, label_log, share, label_share, *output)
         ctx.labels_shape = None if labels is None else labels.shape
         ctx.rest = graph, scales, config, kernels
         return nodes, log, new_labels, label_log
@@ -69,8 +71,8 @@ class Attend(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """Returns the gradients of `values_and_scores`, `labels`, `label_target` and `add`."""
-        values_and_scores, source, target, label_source, label_target, log, label_log, *output = ctx.saved_tensors
-        labels, add, nodes, new_labels = output
+        values_and_scores, source, target, label_source, label_target, log, label_log, *rest = ctx.saved_tensors
+        share, label_share, labels, add, nodes, new_labels = rest
         graph, scales, config, kernels = ctx.rest
         channels, heads = config.channels, config.heads
         ops = kernels.attention
@@ -78,12 +80,12 @@ class Attend(torch.autograd.Function):
         d_values_and_scores = torch.empty_like(values_and_scores)
         d_source = d_values_and_scores[:, channels : channels + heads]
         of_nodes = AttentionGradient(
-            graph.adjacency, AttentionInputs(values_and_scores, config, source, target, log),
+            graph.adjacency, AttentionInputs(values_and_scores, config, source, target, log, share),
             node_terms(graph, labels, add, scales), nodes, gradient, gradients[1],
         )  # fmt: skip
         of_labels: AttentionGradient | None = None
         if ctx.labels_attend:
-            inputs = AttentionInputs(values_and_scores, config, label_source, label_target, label_log)
+            inputs = AttentionInputs(values_and_scores, config, label_source, label_target, label_log, label_share)
             of_labels = AttentionGradient(
                 graph.to_labels.classes, inputs, RowTerms(scales.to_label), new_labels, gradients[2].contiguous(),
                 gradients[3],

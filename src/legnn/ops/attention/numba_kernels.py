@@ -12,7 +12,7 @@ from torch import Tensor
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.propagate.numba_kernels import add_scaled, edge_arrays, sum_edges, term_arrays, write_row
 from legnn.ops.runtime.arrays import NO_MATRIX, as_array, empty_padded, row_cuts
-from legnn.ops.runtime.jit import kernel
+from legnn.ops.runtime.jit import exponentiate, kernel
 from legnn.ops.runtime.padding import padded_width
 from legnn.ops.runtime.threads import run_parallel
 from legnn.ops.types import AttentionGradient, AttentionInputs, RowTerms
@@ -21,66 +21,65 @@ READS_OUTPUT = True
 
 
 @kernel
-def _leaky(score, slope):
-    return score if score > 0 else score * slope
-
-
-@kernel
-def _log_denominator(begin, end, rowptr, col, weight, source, target, slope, out):
+def _softmax(begin, end, rowptr, col, weight, source, target, slope, log_denominator, share):
+    heads = source.shape[1]
     for i in range(begin, end):
-        for h in range(source.shape[1]):
+        for h in range(heads):
             target_score = target[i, h] if target.size else np.float32(0)
             largest = np.float32(-np.inf)
             for k in range(rowptr[i], rowptr[i + 1]):
-                score = _leaky(source[col[k], h] + target_score, slope)
+                score = source[col[k], h] + target_score
+                score = score if score > 0 else score * slope
                 if weight.size:
                     score += np.log(weight[k])
-                largest = max(largest, score)
+                share[k, h] = score
+                largest = score if score > largest else largest
+            for k in range(rowptr[i], rowptr[i + 1]):
+                share[k, h] -= largest
+            log_denominator[i, h] = largest
+    # of all rows at once: one alone would be a call of the C library, or most of a short vector
+    exponentiate(share.reshape(-1), rowptr[begin] * heads, rowptr[end] * heads)
+    for i in range(begin, end):
+        for h in range(heads):
             total = np.float32(0)
             for k in range(rowptr[i], rowptr[i + 1]):
-                score = _leaky(source[col[k], h] + target_score, slope)
-                if weight.size:
-                    score += np.log(weight[k])
-                total += np.exp(score - largest)
-            out[i, h] = np.log(total) + largest if total > 0 else -np.inf
-
-
-@kernel
-def _dot(a, b):
-    total = np.float32(0)
-    for c in range(a.size):
-        total += a[c] * b[c]
-    return total
+                total += share[k, h]
+            for k in range(rowptr[i], rowptr[i + 1]):
+                share[k, h] /= total
+            log_denominator[i, h] += np.log(total)
 
 
 @kernel
 def _attention_sum(
-    begin, end, rowptr, col, weight, values, channels, source, target, log_denominator, slope,
+    begin, end, rowptr, col, share, values, channels,
     source_scale, target_scale, label_of, label_rows, label_scale, add, out,
 ):  # fmt: skip
-    heads = source.shape[1]
-    width = channels // heads
+    heads = share.shape[1]
+    width = np.uint64(channels // heads)
     total = np.empty(channels, np.float32)
     for i in range(begin, end):
         total[:] = 0
-        for k in range(rowptr[i], rowptr[i + 1]):
-            j = col[k]
+        for first in range(rowptr[i], rowptr[i + 1], 2):
+            # two edges at once: each alone would load and store all of `total`
+            second = first + 1 if first + 1 < rowptr[i + 1] else first
+            a, b = values[col[first]], values[col[second]]
             for h in range(heads):
-                target_score = target[i, h] if target.size else np.float32(0)
-                share = np.exp(_leaky(source[j, h] + target_score, slope) - log_denominator[i, h])
-                if weight.size:
-                    share *= weight[k]
+                one, two = share[first, h], share[second, h] if second > first else np.float32(0)
                 if source_scale.size:
-                    share *= source_scale[j]
-                add_scaled(total[h * width : (h + 1) * width], share, values[j, h * width : (h + 1) * width])
+                    one, two = one * source_scale[col[first]], two * source_scale[col[second]]
+                # unsigned, no index can be negative: only then does the compiler vectorize the loop
+                low = np.uint64(h) * width
+                for c in range(low, low + width):
+                    total[c] += one * a[c] + two * b[c]
         write_row(i, total, target_scale, label_of, label_rows, label_scale, add, out)
 
 
 @kernel
 def _attention_dot(begin, end, gradient, nodes, channels, label_of, label_rows, label_scale, add, out):
-    width = channels // out.shape[1]
+    width = np.uint64(channels // out.shape[1])
     value = np.empty(channels, np.float32)
     for i in range(begin, end):
+        up = gradient[i]
         for c in range(channels):
             value[c] = nodes[i, c]
         y = label_of[i] if label_of.size else -1
@@ -89,16 +88,20 @@ def _attention_dot(begin, end, gradient, nodes, channels, label_of, label_rows, 
         if add.size:
             add_scaled(value, np.float32(-1), add[i])
         for h in range(out.shape[1]):
-            out[i, h] = _dot(gradient[i, h * width : (h + 1) * width], value[h * width : (h + 1) * width])
+            total = np.float32(0)
+            low = np.uint64(h) * width
+            for c in range(low, low + width):
+                total += up[c] * value[c]
+            out[i, h] = total
 
 
 @kernel
 def _attention_gradient(
-    begin, end, rowptr, col, weight, values, channels, source, target, log_denominator, slope, gradient, dot,
+    begin, end, rowptr, col, origin, share, values, channels, source, target, slope, gradient, dot,
     source_scale, target_scale, into, edge_gradient, add,
 ):  # fmt: skip
-    heads = source.shape[1]
-    width = channels // heads
+    heads = share.shape[1]
+    width = np.uint64(channels // heads)
     total = np.empty(channels, np.float32)
     scores = np.empty(heads, np.float32)
     for j in range(begin, end):
@@ -107,47 +110,49 @@ def _attention_gradient(
         total[:] = 0
         scores[:] = 0
         sends = source_scale[j] if source_scale.size else np.float32(1)
+        value, row = values[j], into[j]
+        for first in range(rowptr[j], rowptr[j + 1], 2):
+            second = first + 1 if first + 1 < rowptr[j + 1] else first
+            a, b = gradient[col[first]], gradient[col[second]]
+            for h in range(heads):
+                one = share[origin[first], h]
+                two = share[origin[second], h] if second > first else np.float32(0)
+                if target_scale.size:
+                    one, two = one * target_scale[col[first]], two * target_scale[col[second]]
+                low = np.uint64(h) * width
+                for c in range(low, low + width):
+                    total[c] += one * a[c] + two * b[c]
+                product_a = product_b = np.float32(0)
+                for c in range(low, low + width):
+                    product_a += a[c] * value[c]
+                    product_b += b[c] * value[c]
+                edge_gradient[first, h], edge_gradient[second, h] = product_a, product_b
         for k in range(rowptr[j], rowptr[j + 1]):
             i = col[k]
+            sent = sends * target_scale[i] if target_scale.size else sends
             for h in range(heads):
-                score = source[j, h]
-                if target.size:
-                    score += target[i, h]
-                share = np.exp(_leaky(score, slope) - log_denominator[i, h])
-                if weight.size:
-                    share *= weight[k]
-                arrives = share * target_scale[i] if target_scale.size else share
-                up = gradient[i, h * width : (h + 1) * width]
-                add_scaled(total[h * width : (h + 1) * width], arrives, up)
-                product = _dot(up, values[j, h * width : (h + 1) * width])
-                change = arrives * sends * product - share * dot[i, h]
-                if score <= 0:
+                change = share[origin[k], h] * (sent * edge_gradient[k, h] - dot[i, h])
+                if source[j, h] + (target[i, h] if target.size else np.float32(0)) <= 0:
                     change *= slope
                 scores[h] += change
-                if target.size:
-                    edge_gradient[k, h] = change
+                edge_gradient[k, h] = change
         if not add:
-            into[j, : channels + heads] = 0
-        add_scaled(into[j, :channels], sends, total)
-        add_scaled(into[j, channels : channels + heads], np.float32(1), scores)
+            row[: channels + heads] = 0
+        for c in range(channels):
+            row[c] += sends * total[c]
+        for h in range(heads):
+            row[channels + h] += scores[h]
 
 
-def _attention(attention: AttentionInputs) -> tuple[object, ...]:
-    scores = as_array(attention.source), as_array(attention.target, NO_MATRIX), as_array(attention.log_denominator)
-    slope = np.float32(attention.config.negative_slope)
-    return as_array(attention.values_and_scores), attention.config.channels, *scores, slope
-
-
-def log_denominator(adjacency: Adjacency, source: Tensor, target: Tensor | None, slope: float) -> Tensor:
+def softmax(adjacency: Adjacency, source: Tensor, target: Tensor | None, slope: float) -> tuple[Tensor, Tensor]:
     """See `AttentionKernels`."""
-    out = torch.empty(adjacency.num_rows, source.size(1))
-    # an exponential is about as much work as ten products
-    work = 10 * adjacency.num_edges * source.size(1)
+    log_denominator = torch.empty(adjacency.num_rows, source.size(1))
+    share = torch.empty(adjacency.num_edges, source.size(1))
     run_parallel(
-        _log_denominator, adjacency.cuts, work, *edge_arrays(adjacency), as_array(source), as_array(target, NO_MATRIX),
-        np.float32(slope), out.numpy(),
+        _softmax, adjacency.cuts, 4 * share.numel(), *edge_arrays(adjacency), as_array(source),
+        as_array(target, NO_MATRIX), np.float32(slope), log_denominator.numpy(), share.numpy(),
     )  # fmt: skip
-    return out
+    return log_denominator, share
 
 
 def attention_sum(adjacency: Adjacency, attention: AttentionInputs, terms: RowTerms = RowTerms()) -> Tensor:
@@ -155,8 +160,8 @@ def attention_sum(adjacency: Adjacency, attention: AttentionInputs, terms: RowTe
     x, channels = attention.values_and_scores, attention.config.channels
     out = empty_padded(adjacency.num_rows, padded_width(channels, x), channels)
     run_parallel(
-        _attention_sum, adjacency.cuts, adjacency.num_edges * channels, *edge_arrays(adjacency), *_attention(attention),
-        *term_arrays(terms), out.numpy(),
+        _attention_sum, adjacency.cuts, adjacency.num_edges * channels, *edge_arrays(adjacency)[:2],
+        as_array(attention.share), as_array(x), channels, *term_arrays(terms), out.numpy(),
     )  # fmt: skip
     return out.to(x.dtype)
 
@@ -187,14 +192,17 @@ def _relation_gradient(relation: AttentionGradient, into: Tensor, *, add: bool) 
     channels, heads, _, _ = attention.config
     # Σ_k α_ik (t_i s_k gradient_i · values_k), which softmax subtracts from the gradient of every score
     dot = _dot_with_output(gradient, output, channels, heads, terms) - d_log
-    transposed = adjacency.transposition.adjacency
-    edge_gradient = None if attention.target is None else torch.empty(transposed.num_edges, heads)
+    transposition = adjacency.transposition
+    transposed = transposition.adjacency
+    edge_gradient = torch.empty(transposed.num_edges, heads)
     wide = into.float()
     run_parallel(
-        _attention_gradient, transposed.cuts, transposed.num_edges * channels, *edge_arrays(transposed),
-        *_attention(attention), as_array(gradient), as_array(dot), as_array(terms.source_scale),
-        as_array(terms.target_scale), wide.numpy(), as_array(edge_gradient, NO_MATRIX), add,
+        _attention_gradient, transposed.cuts, transposed.num_edges * channels, *edge_arrays(transposed)[:2],
+        transposition.origin.numpy(), as_array(attention.share), as_array(attention.values_and_scores), channels,
+        as_array(attention.source), as_array(attention.target, NO_MATRIX),
+        np.float32(attention.config.negative_slope), as_array(gradient), as_array(dot),
+        as_array(terms.source_scale), as_array(terms.target_scale), wide.numpy(), edge_gradient.numpy(), add,
     )  # fmt: skip
     if wide is not into:
         into.copy_(wide)
-    return None if edge_gradient is None else sum_edges(adjacency, edge_gradient, adjacency.transposition.place)
+    return None if attention.target is None else sum_edges(adjacency, edge_gradient, transposition.place)

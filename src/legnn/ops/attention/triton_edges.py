@@ -179,7 +179,7 @@ def _grid(rows: RowSpans, tile: dict[str, int | bool]) -> tuple[int]:
     return (triton.cdiv(rows.size, int(tile["ROWS"])),)
 
 
-def log_denominator(adjacency: Adjacency, source: Tensor, target: Tensor | None, slope: float) -> Tensor:
+def softmax(adjacency: Adjacency, source: Tensor, target: Tensor | None, slope: float) -> tuple[Tensor, None]:
     """See `AttentionKernels`."""
     heads = source.size(1)
     out = source.new_empty(adjacency.num_rows, heads)
@@ -197,7 +197,7 @@ def log_denominator(adjacency: Adjacency, source: Tensor, target: Tensor | None,
         launch(RowSpans(*adjacency.chunked_rows, chunks.rows, chunks.rows.numel()), LONG_EDGES)
 
     run_by_length(adjacency, source, lambda rows: launch(rows, EDGES), launch_long)
-    return out
+    return out, None
 
 
 def edge_weights(
@@ -254,10 +254,10 @@ def score_gradient(
     def launch(rows: RowSpans, to: Tensor, *, partial: bool) -> None:
         tile = _tile(rows, attention.config.heads)
         _score_gradient[_grid(rows, tile)](
-            rows.first, rows.last, rows.owner, transposed.col, transposed.weight, *attention[2:], dot, product,
-            edge_gradient, to, rows.size, rows.limit, attention.config.negative_slope, to.stride(0), PARTIAL=partial,
-            ADD=add, WEIGHT=transposed.weight is not None, TARGET_SCORE=attention.target is not None, **tile,
-            num_warps=4,
+            rows.first, rows.last, rows.owner, transposed.col, transposed.weight, attention.source, attention.target,
+            attention.log_denominator, dot, product, edge_gradient, to, rows.size, rows.limit,
+            attention.config.negative_slope, to.stride(0), PARTIAL=partial, ADD=add,
+            WEIGHT=transposed.weight is not None, TARGET_SCORE=attention.target is not None, **tile, num_warps=4,
         )  # fmt: skip
 
     def launch_long(chunks: RowChunks) -> None:

@@ -10,7 +10,7 @@ import triton.language as tl
 from torch import Tensor
 
 from legnn.ops.attention.triton_edges import edge_weights, score_gradient, sum_edges
-from legnn.ops.attention.triton_edges import log_denominator as log_denominator
+from legnn.ops.attention.triton_edges import softmax as softmax
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.csr.row_chunks import RowChunks
 from legnn.ops.propagate.triton_kernels import (

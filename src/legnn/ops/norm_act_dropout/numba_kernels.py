@@ -48,13 +48,6 @@ def _scale_act_dropout(begin, end, x, scale, shift, low, high, least, factor, re
 
 
 @kernel
-def _act_dropout_gradient(begin, end, gradient, out, factor, into):
-    for i in range(begin, end):
-        for c in range(gradient.shape[1]):
-            into[i, c] = gradient[i, c] * factor if out[i, c] > 0 else np.float32(0)
-
-
-@kernel
 def _statistics(begin, end, x, shift, partial, rows):
     for part in range(begin, end):
         sums, squares = partial[part, 0], partial[part, 1]
@@ -131,12 +124,8 @@ def scale_act_dropout(
 
 def act_dropout_gradient(gradient: Tensor, out: Tensor, factor: float) -> Tensor:
     """See `NormActDropoutKernels`."""
-    into = torch.empty(gradient.shape)
-    run_parallel(
-        _act_dropout_gradient, row_cuts(out.size(0)), out.numel(), as_array(gradient), as_array(out),
-        np.float32(factor), into.numpy(),
-    )  # fmt: skip
-    return into.to(gradient.dtype)
+    # no kernel of ours: PyTorch's is as fast, and is compiled already
+    return torch.ops.aten.threshold_backward(gradient, out, 0).mul_(factor)
 
 
 def norm_act_dropout_gradient(
