@@ -27,6 +27,8 @@ class CrossEntropyFunction(torch.autograd.Function):
         ctx.rest = divisor, by_place
         loss, numbers = loss_and_numbers(logits, y, nodes, divisor, weight, by_place=by_place)
         ctx.mark_non_differentiable(numbers)
+        # else a gradient of zeros is made for the numbers
+        ctx.set_materialize_grads(False)
         return loss, numbers
 
     @staticmethod

@@ -60,7 +60,7 @@ def _classes_and_weights(y, weight, row, place, inside, WEIGHT: tl.constexpr, BY
 
 
 @triton.jit(do_not_specialize=["number", "classes", "stride", "tiles"])
-def _sum_rows(
+def _sum_losses(
     logits, y, nodes, weight, partial, number, classes, stride, tiles,
     NODES: tl.constexpr, WEIGHT: tl.constexpr, BY_PLACE: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
@@ -136,7 +136,7 @@ def loss_and_numbers(
     partial = torch.empty(programs, 2, dtype=torch.double, device=logits.device)
     loss = torch.empty((), dtype=torch.float32, device=logits.device)
     numbers = torch.empty(3, dtype=torch.double, device=logits.device)
-    _sum_rows[(programs,)](
+    _sum_losses[(programs,)](
         logits, y, nodes, weight, partial, number, logits.size(1), logits.stride(0), tiles,
         NODES=nodes is not None, WEIGHT=weight is not None, BY_PLACE=by_place, **tile, num_warps=4,
     )  # fmt: skip
