@@ -137,6 +137,6 @@ class AttentionOutput(NamedTuple):
     """`[M, heads]` of each node's softmax over its neighbors, by which one more edge can join it; `-inf` for a node
     without neighbors."""
     labels: Tensor | None
-    """`[C, D]`, if labels are updated."""
+    """`[C, D]`, if labels are updated; both may have padding columns."""
     label_log_denominator: Tensor | None
     """`[C, heads]` of each label's softmax over the nodes that show it."""

@@ -45,6 +45,4 @@ def attend(
         values_and_scores.contiguous(), contiguous(labels), label_target, contiguous(add),
         graph, scales, config, update_labels, kernels,
     )  # fmt: skip
-    if new_labels is not None:
-        new_labels = new_labels[:, : config.channels]
     return AttentionOutput(nodes, log_denominator, new_labels, label_log_denominator)
