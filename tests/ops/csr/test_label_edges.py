@@ -46,6 +46,18 @@ def test_an_edge_is_found_again_in_the_transpose(graph):
             assert torch.equal(transposition.adjacency.weight[there], adjacency.weight)
 
 
+@pytest.mark.parametrize(("nodes", "count"), [(1, 1), (5, 0), (300, 270)])
+def test_a_gpu_reads_the_classes_of_the_nodes_that_show_them(nodes, count):
+    from legnn.ops.csr.triton_kernels import show_labels
+
+    shown, classes = torch.randperm(nodes, device=DEVICE)[:count], torch.randint(7, (nodes,), device=DEVICE)
+    edges = LabelEdges.from_classes(shown.cpu(), classes.cpu(), 7)
+    assert torch.equal(edges.y, classes[shown].cpu())
+    y, label_of = show_labels(shown, classes)
+    assert torch.equal(y.cpu(), edges.y)
+    assert torch.equal(label_of.cpu(), edges.label_of)
+
+
 @pytest.mark.parametrize(("nodes", "classes", "count"), [(1, 1, 1), (5, 3, 0), (40, 100, 30), (300, 7, 150)])
 def test_counting_on_a_gpu_gives_the_order_of_sorting(nodes, classes, count):
     from legnn.ops.csr.triton_kernels import order_by_class, write_labels
@@ -57,6 +69,6 @@ def test_counting_on_a_gpu_gives_the_order_of_sorting(nodes, classes, count):
     sorted_, chunks = edges.classes, edges.classes.row_chunks
     rows, place = sorted_.transposition.adjacency, sorted_.transposition.place
     expected = [rows.rowptr, rows.col, rows.nonempty_rows, sorted_.rowptr, sorted_.col, place]
-    expected += [chunks.pointer, chunks.owner, chunks.first, chunks.last]
+    expected += [chunks.rows, chunks.pointer, chunks.owner, chunks.first, chunks.last]
     found = order_by_class(label_of, count, classes, class_chunk(count), chunks.owner.numel())
     assert all(torch.equal(ours.cpu(), plain.int()) for ours, plain in zip(found, expected, strict=True))

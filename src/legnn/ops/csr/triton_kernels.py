@@ -30,8 +30,10 @@ class ClassOrder(NamedTuple):
     """`[S]` the nodes by class, ascending within one."""
     order: Tensor
     """`[S]` the position in `shown` of each of `col`."""
+    chunk_rows: Tensor
+    """`[C]` all classes, as the next four a field of `RowChunks`."""
     chunk_pointer: Tensor
-    """`[C + 1]`, as the next three a field of `RowChunks`."""
+    """`[C + 1]`."""
     chunk_owner: Tensor
     chunk_first: Tensor
     chunk_last: Tensor
@@ -43,6 +45,16 @@ def _write_labels(shown, y, label_of, count, BLOCK: tl.constexpr):
     inside = place < count
     node = tl.load(shown + place, mask=inside, other=0)
     tl.store(label_of + node, tl.load(y + place, mask=inside, other=0).to(tl.int32), mask=inside)
+
+
+@triton.jit
+def _show_labels(shown, classes, y, label_of, count, BLOCK: tl.constexpr):
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = place < count
+    node = tl.load(shown + place, mask=inside, other=0)
+    label = tl.load(classes + node, mask=inside, other=0)
+    tl.store(y + place, label, mask=inside)
+    tl.store(label_of + node, label.to(tl.int32), mask=inside)
 
 
 @triton.jit
@@ -69,8 +81,8 @@ def _add_up_counts(count, total, programs, CLASSES: tl.constexpr, CLASSES_BLOCK:
 
 @triton.jit
 def _order_by_class(
-    label_of, earlier, totals, node_rowptr, node_y, shown, class_rowptr, col, order, chunk_pointer, chunk_owner,
-    chunk_first, chunk_last, num_nodes, programs, chunks,
+    label_of, earlier, totals, node_rowptr, node_y, shown, class_rowptr, col, order, chunk_rows, chunk_pointer,
+    chunk_owner, chunk_first, chunk_last, num_nodes, programs, chunks,
     CLASSES: tl.constexpr, CLASSES_BLOCK: tl.constexpr, NODES: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
     program = tl.program_id(0)
@@ -97,6 +109,7 @@ def _order_by_class(
         tl.store(node_rowptr, 0)
         tl.store(class_rowptr, 0)
         tl.store(class_rowptr + c + 1, begin + total, mask=real)
+        tl.store(chunk_rows + c, c, mask=real)
         tl.store(chunk_pointer, 0)
         tl.store(chunk_pointer + c + 1, chunk_end, mask=real)
     for start in range(program * NODES, chunks, programs * NODES):
@@ -114,10 +127,24 @@ def _order_by_class(
 
 def write_labels(shown: Tensor, y: Tensor, num_nodes: int) -> Tensor:
     """`[n]` int32: the class `y[s]` at node `shown[s]`, -1 at all others."""
-    label_of = torch.full((num_nodes,), -1, dtype=torch.int32, device=y.device)
+    label_of = _no_labels(num_nodes, y.device)
     if shown.numel():
         _write_labels[(triton.cdiv(shown.numel(), 256),)](shown, y, label_of, shown.numel(), BLOCK=256, num_warps=4)
     return label_of
+
+
+def show_labels(shown: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
+    """`y = classes[shown]` `[S]` for `classes` `[n]`, and what `write_labels` returns of it."""
+    y, label_of = classes.new_empty(shown.numel()), _no_labels(classes.numel(), classes.device)
+    if shown.numel():
+        _show_labels[(triton.cdiv(shown.numel(), 256),)](
+            shown, classes, y, label_of, shown.numel(), BLOCK=256, num_warps=4
+        )
+    return y, label_of
+
+
+def _no_labels(num_nodes: int, device: torch.device) -> Tensor:
+    return torch.full((num_nodes,), -1, dtype=torch.int32, device=device)
 
 
 def order_by_class(label_of: Tensor, num_shown: int, num_classes: int, chunk: int, chunks: int) -> ClassOrder | None:
@@ -136,7 +163,8 @@ def order_by_class(label_of: Tensor, num_shown: int, num_classes: int, chunk: in
     def numbers(size: int) -> Tensor:
         return torch.empty(size, dtype=torch.int32, device=device)
 
-    sizes = (nodes + 1, num_shown, num_shown, num_classes + 1, num_shown, num_shown, num_classes + 1, *[chunks] * 3)
+    of_nodes, of_classes = (nodes + 1, num_shown, num_shown), (num_classes + 1, num_shown, num_shown)
+    sizes = (*of_nodes, *of_classes, num_classes, num_classes + 1, *[chunks] * 3)
     found = ClassOrder(*(numbers(size) for size in sizes))
     count, total = numbers(programs * num_classes), numbers(num_classes)
     cut = {"CLASSES": num_classes, "CLASSES_BLOCK": classes_block, "NODES": block}
