@@ -68,7 +68,9 @@ def test_counting_on_a_gpu_gives_the_order_of_sorting(nodes, classes, count):
     assert torch.equal(label_of.cpu(), edges.label_of)
     sorted_, chunks = edges.classes, edges.classes.row_chunks
     rows, place = sorted_.transposition.adjacency, sorted_.transposition.place
-    expected = [rows.rowptr, rows.col, rows.nonempty_rows, sorted_.rowptr, sorted_.col, place]
+    bounds = torch.arange(count + 1)
+    assert torch.equal(torch.stack(rows.nonempty_spans), torch.stack([bounds[:-1], bounds[1:]]))
+    expected = [rows.rowptr, rows.col, rows.nonempty_rows, bounds, sorted_.rowptr, sorted_.col, place]
     expected += [chunks.rows, chunks.pointer, chunks.owner, chunks.first, chunks.last]
     found = order_by_class(label_of, count, classes, class_chunk(count), chunks.owner.numel())
     assert all(torch.equal(ours.cpu(), plain.int()) for ours, plain in zip(found, expected, strict=True))

@@ -85,7 +85,7 @@ class LabelEdges:
         if found is None:
             return None
         rows = NodeRows(found.node_rowptr, found.node_y, None, self.num_classes)
-        rows.__dict__["nonempty_rows"] = found.shown
+        rows.__dict__.update(nonempty_rows=found.shown, nonempty_spans=(found.bounds[:-1], found.bounds[1:]))
         classes = ClassRows(found.class_rowptr, found.col, None, self.num_nodes)
         chunks = RowChunks(*found[-5:], chunk)
         classes.__dict__.update(row_chunks=chunks, transposition=Transposition(rows, found.order))

@@ -24,6 +24,8 @@ class ClassOrder(NamedTuple):
     """`[S]` the classes shown, in the order of the nodes."""
     shown: Tensor
     """`[S]` the nodes that show them."""
+    bounds: Tensor
+    """`[S + 1]` the numbers up to `S`: the first edge of each of `shown`, which has one, and one past the last."""
     class_rowptr: Tensor
     """`[C + 1]` the position of each class's first node in `col`."""
     col: Tensor
@@ -81,7 +83,7 @@ def _add_up_counts(count, total, programs, CLASSES: tl.constexpr, CLASSES_BLOCK:
 
 @triton.jit
 def _order_by_class(
-    label_of, earlier, totals, node_rowptr, node_y, shown, class_rowptr, col, order, chunk_rows, chunk_pointer,
+    label_of, earlier, totals, node_rowptr, node_y, shown, bounds, class_rowptr, col, order, chunk_rows, chunk_pointer,
     chunk_owner, chunk_first, chunk_last, num_nodes, programs, chunks,
     CLASSES: tl.constexpr, CLASSES_BLOCK: tl.constexpr, NODES: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
@@ -101,12 +103,14 @@ def _order_by_class(
     tl.store(node_rowptr + node + 1, up_to, mask=node < num_nodes)
     tl.store(node_y + up_to - 1, label, mask=shows)
     tl.store(shown + up_to - 1, node, mask=shows)
+    tl.store(bounds + up_to, up_to, mask=shows)
     tl.store(col + position, node, mask=shows)
     tl.store(order + position, up_to - 1, mask=shows)
     pieces = (total + CHUNK - 1) // CHUNK
     chunk_end = tl.cumsum(pieces, 0)
     if program == 0:
         tl.store(node_rowptr, 0)
+        tl.store(bounds, 0)
         tl.store(class_rowptr, 0)
         tl.store(class_rowptr + c + 1, begin + total, mask=real)
         tl.store(chunk_rows + c, c, mask=real)
@@ -163,9 +167,9 @@ def order_by_class(label_of: Tensor, num_shown: int, num_classes: int, chunk: in
     def numbers(size: int) -> Tensor:
         return torch.empty(size, dtype=torch.int32, device=device)
 
-    of_nodes, of_classes = (nodes + 1, num_shown, num_shown), (num_classes + 1, num_shown, num_shown)
-    sizes = (*of_nodes, *of_classes, num_classes, num_classes + 1, *[chunks] * 3)
-    found = ClassOrder(*(numbers(size) for size in sizes))
+    of_nodes, of_classes = (nodes + 1, *[num_shown] * 2, num_shown + 1), (num_classes + 1, *[num_shown] * 2)
+    of_chunks = num_classes, num_classes + 1, *[chunks] * 3
+    found = ClassOrder(*(numbers(size) for size in (*of_nodes, *of_classes, *of_chunks)))
     count, total = numbers(programs * num_classes), numbers(num_classes)
     cut = {"CLASSES": num_classes, "CLASSES_BLOCK": classes_block, "NODES": block}
     _count_classes[(programs,)](label_of, count, nodes, **cut, num_warps=8)
