@@ -124,8 +124,8 @@ class AttentionGradient(NamedTuple):
     """Its sum, if the kernels read it."""
     d_output: Tensor
     """`[rows, D]`, the gradient of the sum."""
-    d_log: Tensor
-    """`[rows, heads]`, that of the log-denominator."""
+    d_log: Tensor | None
+    """`[rows, heads]`, that of the log-denominator; None where nothing reads it."""
 
 
 class AttentionOutput(NamedTuple):

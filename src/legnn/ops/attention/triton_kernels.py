@@ -213,7 +213,8 @@ def _tile(relation: AttentionGradient) -> dict[str, int]:
 
 def _softmax_terms(relation: AttentionGradient, product: Tensor) -> Tensor:
     """`Σ_k α_ik (t_i s_k gradient_i · values_k)` `[rows, heads]`, that softmax subtracts from a score's gradient."""
-    return sum_edges(relation.adjacency, product, relation.adjacency.transposition.place) - relation.d_log
+    dot = sum_edges(relation.adjacency, product, relation.adjacency.transposition.place)
+    return dot if relation.d_log is None else dot - relation.d_log
 
 
 def _score_gradients(relation: AttentionGradient, product: Tensor, dot: Tensor, into: Tensor, *, add: bool) -> Tensor:
