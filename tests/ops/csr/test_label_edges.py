@@ -3,12 +3,13 @@
 import pytest
 import torch
 from hypothesis import given, settings
+from tests.ops.forms import GPU
 from tests.strategies import label_graphs
 
 from legnn.graph import Adjacency, LabelGraph
 from legnn.ops.csr.label_edges import LabelEdges, class_chunk
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+DEVICE = "cuda" if GPU else "cpu"
 
 
 def dense(adjacency: Adjacency) -> torch.Tensor:
@@ -58,7 +59,13 @@ def test_a_gpu_reads_the_classes_of_the_nodes_that_show_them(nodes, count):
     assert torch.equal(label_of.cpu(), edges.label_of)
 
 
-@pytest.mark.parametrize(("nodes", "classes", "count"), [(1, 1, 1), (5, 3, 0), (40, 100, 30), (300, 7, 150)])
+# thousands of programs would take the interpreter minutes
+LARGE = [pytest.param(170_000, 40, 45_000, marks=pytest.mark.gpu), pytest.param(300_000, 7, 99, marks=pytest.mark.gpu)]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "classes", "count"), [(1, 1, 1), (5, 3, 0), (40, 100, 30), (300, 7, 150), *(LARGE if GPU else [])]
+)
 def test_counting_on_a_gpu_gives_the_order_of_sorting(nodes, classes, count):
     from legnn.ops.csr.triton_kernels import order_by_class, write_labels
 

@@ -9,9 +9,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-CELLS = 2**14
-"""Nodes times classes that a program compares: all of it is in registers."""
-MOST_PROGRAMS = 1024
+CELLS, MOST_CELLS = 2**12, 2**14
+"""Nodes times classes that a program compares, all of it in registers: with few, more programs run at the same time."""
+MOST_PROGRAMS = 4096
 """What as many programs counted is added up in registers; with more of them, sorting is faster."""
 
 
@@ -86,6 +86,7 @@ def _order_by_class(
     label_of, earlier, totals, node_rowptr, node_y, shown, bounds, class_rowptr, col, order, chunk_rows, chunk_pointer,
     chunk_owner, chunk_first, chunk_last, num_nodes, programs, chunks,
     CLASSES: tl.constexpr, CLASSES_BLOCK: tl.constexpr, NODES: tl.constexpr, CHUNK: tl.constexpr,
+    CHUNKS: tl.constexpr,
 ):  # fmt: skip
     program = tl.program_id(0)
     c = tl.arange(0, CLASSES_BLOCK)
@@ -116,8 +117,8 @@ def _order_by_class(
         tl.store(chunk_rows + c, c, mask=real)
         tl.store(chunk_pointer, 0)
         tl.store(chunk_pointer + c + 1, chunk_end, mask=real)
-    for start in range(program * NODES, chunks, programs * NODES):
-        chunk = start + tl.arange(0, NODES)
+    for start in range(program * CHUNKS, chunks, programs * CHUNKS):
+        chunk = start + tl.arange(0, CHUNKS)
         # chunks past the last one are empty chunks of the last class
         of = tl.minimum(tl.sum((chunk_end[None, :] <= chunk[:, None]).to(tl.int32) * real[None, :], 1), CLASSES - 1)
         is_of = (of[:, None] == c[None, :]).to(tl.int32)
@@ -161,7 +162,7 @@ def order_by_class(label_of: Tensor, num_shown: int, num_classes: int, chunk: in
     # small programs, or on a small graph they would be too few
     block = min(max(CELLS // classes_block, 16), 256)
     programs = triton.cdiv(nodes, block)
-    if classes_block * block > CELLS or not 0 < programs <= MOST_PROGRAMS:
+    if classes_block * block > MOST_CELLS or not 0 < programs <= MOST_PROGRAMS:
         return None
 
     def numbers(size: int) -> Tensor:
@@ -173,10 +174,14 @@ def order_by_class(label_of: Tensor, num_shown: int, num_classes: int, chunk: in
     count, total = numbers(programs * num_classes), numbers(num_classes)
     cut = {"CLASSES": num_classes, "CLASSES_BLOCK": classes_block, "NODES": block}
     _count_classes[(programs,)](label_of, count, nodes, **cut, num_warps=8)
-    _add_up_counts[(triton.cdiv(num_classes, 8),)](
-        count, total, programs, CLASSES=num_classes, CLASSES_BLOCK=8, PROGRAMS=triton.next_power_of_2(programs)
-    )
+    # as many numbers as fit registers: eight classes of few programs, one of many
+    counted = triton.next_power_of_2(programs)
+    together = min(max(1024 // counted, 1), 8)
+    _add_up_counts[(triton.cdiv(num_classes, together),)](
+        count, total, programs, CLASSES=num_classes, CLASSES_BLOCK=together, PROGRAMS=counted,
+        num_warps=4 if counted <= 1024 else 8,
+    )  # fmt: skip
     _order_by_class[(programs,)](
-        label_of, count, total, *found, nodes, programs, chunks, **cut, CHUNK=chunk, num_warps=8
+        label_of, count, total, *found, nodes, programs, chunks, **cut, CHUNK=chunk, CHUNKS=16, num_warps=8
     )
     return found
