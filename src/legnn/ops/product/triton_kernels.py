@@ -11,6 +11,8 @@ COLUMNS, INNER, WARPS, STAGES = 16, 128, 4, 3
 """Of a tile, and of the program that computes it."""
 GRADIENT_ROWS, GRADIENT_COLUMNS, AT_ONCE = 32, 128, 8
 """Of a tile of a weight's gradient, and how many rows of labels it reads at once."""
+FEWEST_ROWS = 16
+"""Up to so many rows are summed without tensor cores."""
 
 
 @triton.jit
@@ -81,8 +83,10 @@ def multiply(a: Tensor, b: Tensor, like: Tensor, columns: int) -> Tensor:
 
 def weight_gradient(a: Tensor, b: Tensor, like: Tensor) -> Tensor:
     """See `ops.product.weight_gradient`."""
-    out = torch.empty_like(like, memory_format=torch.contiguous_format)
     rows, columns = like.shape
+    if a.size(0) > FEWEST_ROWS:
+        return multiply(a[:, :rows].T, b[:, :columns], like, columns)
+    out = torch.empty_like(like, memory_format=torch.contiguous_format)
     _weight_gradient[(triton.cdiv(rows, GRADIENT_ROWS), triton.cdiv(columns, GRADIENT_COLUMNS))](
         a, b, out, COUNT=a.size(0), ROWS=rows, COLUMNS=columns,
         A_INNER=a.stride(0), A_ROW=a.stride(1), B_INNER=b.stride(0), B_COLUMN=b.stride(1),
