@@ -110,7 +110,10 @@ def check_attention(
             pad_columns(fast_add, wide) if added else None, fast_scales, config, update_labels=update_labels,
         )  # fmt: skip
     assert not fast.nodes[:, channels:].any()
-    fast = fast._replace(nodes=fast.nodes[:, :channels])
+    assert fast.labels is None or not fast.labels[:, channels:].any()
+    fast = fast._replace(
+        nodes=fast.nodes[:, :channels], labels=None if fast.labels is None else fast.labels[:, :channels]
+    )
     assert_equal(fast, plain, dtype)
     reached = graph.adjacency.degree > 0
     shown = graph.label_count > 0

@@ -22,3 +22,22 @@ def test_a_product_of_few_rows_is_padded_with_zeros(rows, inner, columns, dtype,
     torch.testing.assert_close(found[:, :columns].double(), expected, **tolerance)
     assert not found[:, columns:].any()
     assert found.dtype == dtype
+
+
+@pytest.mark.parametrize(("count", "rows", "columns"), [(1, 1, 1), (7, 70, 20), (40, 33, 150), (64, 64, 64)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_gradient_of_a_weight_is_a_sum_over_few_rows(count, rows, columns, dtype, turned):
+    from legnn.ops.product.triton_kernels import weight_gradient
+
+    # both may have padding columns, which are not read
+    a = torch.randn(count, rows + 3, device=DEVICE).to(dtype)
+    b = (
+        torch.randn(columns + 4, count, device=DEVICE).to(dtype).T
+        if turned
+        else torch.randn(count, columns, device=DEVICE).to(dtype)
+    )
+    found = weight_gradient(a, b, torch.empty(rows, columns, device=DEVICE))
+    expected = a[:, :rows].T.double() @ b[:, :columns].double()
+    torch.testing.assert_close(found.double(), expected, rtol=1e-4, atol=1e-4)
+    assert found.dtype == torch.float32

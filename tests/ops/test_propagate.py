@@ -155,6 +155,24 @@ def test_one_node_with_very_many_neighbors_and_a_class_with_very_many_nodes(form
 
 
 @pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("columns", [1, 5, 7])
+def test_messages_of_labels_may_be_narrower_than_what_they_are_added_to(form, columns):
+    kernels, device = form
+    graph = with_labels(random_graph(60, 10, torch.float32, weighted=False))
+    x, fast_x = pair(60, 7, dtype=torch.float32, device=device)
+    rows, fast_rows = pair(5, columns, dtype=torch.float32, device=device)
+    with using(kernels):
+        messages = ops.label_messages(to(graph, device).to_nodes, fast_rows, 7)
+        fast = ops.add_messages_(fast_x.clone(), messages)
+        with torch.no_grad():
+            alone = ops.add_labels_(to(graph, device).to_nodes, fast_x.clone(), fast_rows)
+    plain = reference.add_labels_(graph.to_nodes, x.clone(), rows)
+    assert torch.equal(alone, fast)
+    assert_equal([fast], [plain], torch.float32)
+    assert_equal(gradients([fast], [fast_x, fast_rows]), gradients([plain], [x, rows]), torch.float32)
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_sums_and_gathers_of_labels(form):
     kernels, device = form
     graph = with_labels(random_graph(60, 10, torch.float32, weighted=False))

@@ -220,7 +220,12 @@ class SelectedLabelGraph(LabelGraph):
     @cached_property
     def y(self) -> Tensor:
         """`[S]` the class that each of them shows."""
-        return self._classes[self.shown]
+        return self.to_nodes.y
+
+    @cached_property
+    def to_nodes(self) -> LabelEdges:
+        """`Y`: edges from labels to nodes."""
+        return LabelEdges.from_classes(self.shown, self._classes, self.num_classes)
 
     def show(self, shown: Tensor, y: Tensor) -> LabelGraph:
         """Returns the graph in which the nodes `shown` show the classes `y`, and no other node shows its label."""

@@ -59,10 +59,12 @@ class Block(nn.Module):
     def _update_labels(self, new_labels: Tensor, labels: Tensor) -> Tensor:
         """`H_L'` `[C, D]` from what the layer gives, `new_labels`, and what it read."""
         residual = None if self.label_residual is None else self.label_residual(labels)
+        channels = labels.size(1)
         if getattr(self.layer, "activates", True):
-            return update_labels(new_labels, residual, self.label_norm, self.dropout, training=self.training)
+            return update_labels(new_labels, residual, self.label_norm, self.dropout, channels, training=self.training)
+        new_labels = new_labels[:, :channels]
         if residual is not None:
-            new_labels = new_labels + residual[:, : new_labels.size(1)]
+            new_labels = new_labels + residual[:, :channels]
         return self._norm_act_dropout(new_labels, self.label_norm)
 
     def _norm_act_dropout(

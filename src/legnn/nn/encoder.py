@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+from typing import NamedTuple
 
 from torch import Tensor, nn
 
@@ -13,12 +12,10 @@ from legnn.graph import LabelGraph, SampledLabelGraph
 from legnn.nn.features import Features, project
 from legnn.nn.layer import column, glorot, typed_linear
 from legnn.nn.products import ProjectedNodes
-from legnn.ops import add_labels_, class_sum, drop
+from legnn.ops import LabelMessages, add_messages_, class_sum, drop, label_messages
 from legnn.ops.product import FEW_ROWS
-from legnn.ops.runtime.padding import pad_columns, padded_width
-from legnn.ops.runtime.streams import run_beside
-
-T = TypeVar("T")
+from legnn.ops.runtime.padding import padded_width
+from legnn.ops.runtime.streams import merge_beside
 
 
 def class_mean(graph: LabelGraph, x: Tensor) -> Tensor:
@@ -76,6 +73,20 @@ class LabelEmbedding(nn.Module):
         return drop(features, self.dropout, training=self.training)
 
 
+class _Labels(NamedTuple):
+    """What a model begins with of the labels."""
+
+    features: Tensor | None
+    """`H_L⁰` `[C, D]`."""
+    at_input: LabelMessages | None
+    """What nodes that show a label have added."""
+
+
+def _merge(nodes: Tensor, labels: _Labels) -> tuple[Tensor, Tensor | None]:
+    """`H_N⁰` and `H_L⁰` from the projected features and the labels."""
+    return nodes if labels.at_input is None else add_messages_(nodes, labels.at_input), labels.features
+
+
 class Encoder(nn.Module):
     """`H_N⁰ = Augment(X, Y) P_N` and, label-enhanced, `H_L⁰ = E P_L`.
 
@@ -109,36 +120,27 @@ class Encoder(nn.Module):
 
     def forward(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> tuple[Tensor, Tensor | None]:
         """`H_N⁰` `[M, D]` and, label-enhanced, `H_L⁰` `[C, D]`, for `x` `[M, F]`."""
-        nodes, (labels, at_input) = self._beside(
-            graph,
-            lambda: project(x, self.project, self.input_dropout, training=self.training),
-            lambda: self._labels(x, graph),
-        )
-        return nodes if at_input is None else add_labels_(graph.at_input, nodes, at_input), labels
 
-    def _labels(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> tuple[Tensor | None, Tensor | None]:
-        """`H_L⁰` `[C, D]`, and what nodes that show a label have added, with padding columns; None for nothing."""
+        def nodes() -> Tensor:
+            return project(x, self.project, self.input_dropout, training=self.training)
+
+        def labels() -> _Labels:
+            return self._labels(x, graph)
+
+        if not self.training or self.labels == "vanilla" or not isinstance(graph, LabelGraph):
+            return _merge(nodes(), labels())
+        if graph.num_shown == 0 or graph.num_classes > FEW_ROWS:
+            return _merge(nodes(), labels())
+        # the order of the classes, which every step of a whole graph reads later, and the input does not
+        return merge_beside(graph.adjacency.col, nodes, labels, _merge, lambda: graph.to_nodes.classes)
+
+    def _labels(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> _Labels:
         labels = self.label_embedding(x, graph)[:, : self.channels].to(x.dtype) if self.labels == "enhanced" else None
         at_input = self._at_input(labels)
         if at_input is None:
-            return labels, None
+            return _Labels(labels, None)
         at_input = at_input.to(x.dtype)
-        return labels, pad_columns(at_input, padded_width(self.channels, at_input))
-
-    def _beside(
-        self, graph: LabelGraph | SampledLabelGraph, nodes: Callable[[], Tensor], labels: Callable[[], T]
-    ) -> tuple[Tensor, T]:
-        """What nodes and labels begin with; beside the former, what every step of a whole graph reads of its labels."""
-        if not self.training or self.labels == "vanilla" or not isinstance(graph, LabelGraph):
-            return nodes(), labels()
-        if graph.num_shown == 0 or graph.num_classes > FEW_ROWS:
-            return nodes(), labels()
-
-        def edges_and_labels() -> T:
-            _ = graph.to_nodes.classes
-            return labels()
-
-        return run_beside(graph.adjacency.col, nodes, edges_and_labels)
+        return _Labels(labels, label_messages(graph.at_input, at_input, padded_width(self.channels, at_input)))
 
     def factor(self, x: Tensor, graph: LabelGraph) -> tuple[ProjectedNodes, Tensor | None]:
         """`forward` with `H_N⁰` as its factors, for dense features."""

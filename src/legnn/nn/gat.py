@@ -15,6 +15,7 @@ from legnn.nn.normalization import AbsentLabel, Normalization, Normalize
 from legnn.nn.products import product
 from legnn.nn.sum_first import attend_then_multiply, is_worth_summing_first
 from legnn.ops import AttentionConfig, drop
+from legnn.ops.product import run_labels_beside
 from legnn.ops.runtime.padding import pad_columns, padded_width
 
 
@@ -124,8 +125,12 @@ class GAT(nn.Module):
             graph, values_and_scores, label_attention, add, self.normalization, self.attention,
             update_labels=self.update_labels,
         )  # fmt: skip
-        nodes = add_bias(nodes, self.bias)
-        return nodes, None if new_labels is None else add_bias(new_labels, self.label_bias)
+        if new_labels is None:
+            return add_bias(nodes, self.bias), None
+        # beside each other, so that the gradient of a row is summed beside large launches, too
+        return run_labels_beside(
+            new_labels, lambda: add_bias(nodes, self.bias), lambda: add_bias(new_labels, self.label_bias)
+        )
 
     def target_vectors(self) -> tuple[Tensor | None, Tensor | None]:
         """`t_N` and `t_L`, None where there is no score of a target."""

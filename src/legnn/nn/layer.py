@@ -19,7 +19,8 @@ In training, `dropout` is applied to what a layer reads of the senders of messag
 scores of targets are computed from; `add` and root weights are left alone.
 
 Matrices are used in the precision of `x`. On a GPU nodes have padding columns (`ops.runtime.padding`), which are zero;
-labels have none.
+labels have none where a layer reads them, and may have some where it returns them: to trim them in between takes a
+gradient two launches.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def pass_linear_messages(
 
     Shapes: `x` `[N, in]`, `weight` `[out, in]`, `from_labels` `H_L` `[C, in]` and `V` `[out, in]`, or None for messages
     along `A` alone, `add` `[M, out]` or longer or None, `add_to_labels` `[C, out]` or longer, a row `[out]`, or None;
-    returns `[M, out]`, `[C, out]`.
+    returns `[M, out]`, `[C, out]`, both with padding columns.
     """
     labels = None if from_labels is None else from_labels[0]
 
@@ -125,7 +125,7 @@ def pass_linear_messages(
             nodes = add_label_messages(graph, nodes, scale_rows(label_values, label_scales.to_nodes), scales)
         sums = None if sums is None else product(sums, weight)
         new_labels = _new_labels(graph, sums, label_values, label_scales, added)
-    return nodes, None if new_labels is None else new_labels[:, : weight.size(0)]
+    return nodes, new_labels
 
 
 def add_label_messages(graph: LabelGraph, nodes: Tensor, message: Tensor, scales: Scales) -> Tensor:
@@ -171,7 +171,8 @@ def pass_attention_messages(
 ) -> tuple[Tensor, Tensor | None]:
     """`Â`, `Ŷ` and `Ŝ` by attention: one softmax within each relation, or one over all edges of `A'` (joint).
 
-    Shapes: `values_and_scores` as in `ops.attend`, `add` `[M, out]` or longer or None; returns `[M, out]`, `[C, out]`.
+    Shapes: `values_and_scores` as in `ops.attend`, `add` `[M, out]` or longer or None; returns `[M, out]`, `[C, out]`,
+    both with padding columns.
     """
     scales, label_scales = normalization.scales(graph, values_and_scores, enhanced=labels is not None)
     add = None if add is None else targets_of(add, graph)
@@ -200,9 +201,11 @@ def pass_attention_messages(
     if graph.label_adjacency is None:
         return nodes, aggregate_at_labels(output.labels, None, label_scales)
     from_labels, log_denominator = _attend_labels(graph.label_adjacency, labels, label_scales, config)
+    output = output._replace(labels=output.labels[:, : config.channels])
     if joint:
         merged = _merge_softmaxes(graph, output, from_labels, log_denominator)
         return nodes, aggregate_at_labels(merged, None, label_scales)
+    assert output.labels is not None
     return nodes, aggregate_at_labels(output.labels, from_labels.flatten(1), label_scales)
 
 

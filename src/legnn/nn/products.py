@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from legnn.ops import add_labels_
-from legnn.ops.product import multiply, takes_few_rows
+from legnn.ops.product import multiply, takes_few_rows, weight_gradient
 from legnn.ops.runtime.gradients import apply_function
 from legnn.ops.runtime.padding import padded_width
 
@@ -102,9 +102,11 @@ class _Product(torch.autograd.Function):
             return passed, None, None, None
         d_x = d_weight = None
         if ctx.few_rows:
-            d_x = multiply(out, weight, x, x.size(1))
-            d_x = d_x if passed is None else d_x + passed
-            d_weight = multiply(out[:, : ctx.shape[0]].T, x[:, : ctx.shape[1]], weight, ctx.shape[1])
+            if ctx.needs_input_grad[0]:
+                d_x = multiply(out, weight, x, x.size(1))
+                d_x = d_x if passed is None else d_x + passed
+            if ctx.needs_input_grad[1]:
+                d_weight = weight_gradient(out, x, weight)
             return d_x, d_weight, None, None
         if ctx.needs_input_grad[0]:
             if x.is_cuda and x.dtype == torch.float32:

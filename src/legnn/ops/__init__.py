@@ -4,7 +4,8 @@
 |---|---|---|
 | `propagate_messages` | `t ∘ A (s ∘ x) + l ∘ Y labels + add` and `Yᵀ (c ∘ x) + add_to_labels` | `propagate` |
 | `class_sum` | `Yᵀ x` | `propagate` |
-| `label_gather`, `add_labels_` | the rows of `Y labels` that are not zero; `x + Y labels` | `propagate` |
+| `label_gather` | the rows of `Y labels` that are not zero | `propagate` |
+| `add_labels_`, or `label_messages` and `add_messages_` | `x + Y labels` | `propagate` |
 | `project_entries` | `X P` for mostly-zero `X` | `propagate` |
 | `attend` | as `propagate_messages`, with attention in place of `A` | `attention` |
 | `update_labels` | `dropout(relu(norm(x + residual)))` of labels | `label_update` |
@@ -29,7 +30,16 @@ from legnn.ops.cross_entropy.reference import CrossEntropy
 from legnn.ops.gather import HotRows, gather_rows
 from legnn.ops.label_update import update_labels
 from legnn.ops.norm_act_dropout import apply_norm_act_dropout, drop
-from legnn.ops.propagate import add_labels_, class_sum, label_gather, project_entries, propagate_messages
+from legnn.ops.propagate import (
+    LabelMessages,
+    add_labels_,
+    add_messages_,
+    class_sum,
+    label_gather,
+    label_messages,
+    project_entries,
+    propagate_messages,
+)
 from legnn.ops.types import AttentionConfig, AttentionOutput, LabelGraphLike, Scales
 
 __all__ = [
@@ -38,14 +48,17 @@ __all__ = [
     "CrossEntropy",
     "HotRows",
     "LabelGraphLike",
+    "LabelMessages",
     "Scales",
     "add_labels_",
+    "add_messages_",
     "apply_norm_act_dropout",
     "attend",
     "class_sum",
     "drop",
     "gather_rows",
     "label_gather",
+    "label_messages",
     "mean_cross_entropy",
     "most_probable",
     "project_entries",

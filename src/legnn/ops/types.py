@@ -126,8 +126,8 @@ class AttentionGradient(NamedTuple):
     """Its sum, if the kernels read it."""
     d_output: Tensor
     """`[rows, D]`, the gradient of the sum."""
-    d_log: Tensor
-    """`[rows, heads]`, that of the log-denominator."""
+    d_log: Tensor | None
+    """`[rows, heads]`, that of the log-denominator; None where nothing reads it."""
 
 
 class AttentionOutput(NamedTuple):
@@ -139,6 +139,6 @@ class AttentionOutput(NamedTuple):
     """`[M, heads]` of each node's softmax over its neighbors, by which one more edge can join it; `-inf` for a node
     without neighbors."""
     labels: Tensor | None
-    """`[C, D]`, if labels are updated."""
+    """`[C, D]`, if labels are updated; both may have padding columns."""
     label_log_denominator: Tensor | None
     """`[C, heads]` of each label's softmax over the nodes that show it."""

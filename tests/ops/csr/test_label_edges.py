@@ -3,12 +3,13 @@
 import pytest
 import torch
 from hypothesis import given, settings
+from tests.ops.forms import GPU
 from tests.strategies import label_graphs
 
 from legnn.graph import Adjacency, LabelGraph
 from legnn.ops.csr.label_edges import LabelEdges, class_chunk
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+DEVICE = "cuda" if GPU else "cpu"
 
 
 def dense(adjacency: Adjacency) -> torch.Tensor:
@@ -46,7 +47,25 @@ def test_an_edge_is_found_again_in_the_transpose(graph):
             assert torch.equal(transposition.adjacency.weight[there], adjacency.weight)
 
 
-@pytest.mark.parametrize(("nodes", "classes", "count"), [(1, 1, 1), (5, 3, 0), (40, 100, 30), (300, 7, 150)])
+@pytest.mark.parametrize(("nodes", "count"), [(1, 1), (5, 0), (300, 270)])
+def test_a_gpu_reads_the_classes_of_the_nodes_that_show_them(nodes, count):
+    from legnn.ops.csr.triton_kernels import show_labels
+
+    shown, classes = torch.randperm(nodes, device=DEVICE)[:count], torch.randint(7, (nodes,), device=DEVICE)
+    edges = LabelEdges.from_classes(shown.cpu(), classes.cpu(), 7)
+    assert torch.equal(edges.y, classes[shown].cpu())
+    y, label_of = show_labels(shown, classes)
+    assert torch.equal(y.cpu(), edges.y)
+    assert torch.equal(label_of.cpu(), edges.label_of)
+
+
+# thousands of programs would take the interpreter minutes
+LARGE = [pytest.param(170_000, 40, 45_000, marks=pytest.mark.gpu), pytest.param(300_000, 7, 99, marks=pytest.mark.gpu)]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "classes", "count"), [(1, 1, 1), (5, 3, 0), (40, 100, 30), (300, 7, 150), *(LARGE if GPU else [])]
+)
 def test_counting_on_a_gpu_gives_the_order_of_sorting(nodes, classes, count):
     from legnn.ops.csr.triton_kernels import order_by_class, write_labels
 
@@ -56,7 +75,9 @@ def test_counting_on_a_gpu_gives_the_order_of_sorting(nodes, classes, count):
     assert torch.equal(label_of.cpu(), edges.label_of)
     sorted_, chunks = edges.classes, edges.classes.row_chunks
     rows, place = sorted_.transposition.adjacency, sorted_.transposition.place
-    expected = [rows.rowptr, rows.col, rows.nonempty_rows, sorted_.rowptr, sorted_.col, place]
-    expected += [chunks.pointer, chunks.owner, chunks.first, chunks.last]
+    bounds = torch.arange(count + 1)
+    assert torch.equal(torch.stack(rows.nonempty_spans), torch.stack([bounds[:-1], bounds[1:]]))
+    expected = [rows.rowptr, rows.col, rows.nonempty_rows, bounds, sorted_.rowptr, sorted_.col, place]
+    expected += [chunks.rows, chunks.pointer, chunks.owner, chunks.first, chunks.last]
     found = order_by_class(label_of, count, classes, class_chunk(count), chunks.owner.numel())
     assert all(torch.equal(ours.cpu(), plain.int()) for ours, plain in zip(found, expected, strict=True))

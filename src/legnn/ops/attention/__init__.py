@@ -41,10 +41,10 @@ def attend(
         return reference.attend(
             graph, values_and_scores, labels, label_target, add, scales, config, update_labels=update_labels
         )
+    if labels is not None and (kernels is not select.TRITON or labels.stride(1) != 1):
+        labels = labels.contiguous()
     nodes, log_denominator, new_labels, label_log_denominator = autograd.Attend.apply(
-        values_and_scores.contiguous(), contiguous(labels), label_target, contiguous(add),
+        values_and_scores.contiguous(), labels, label_target, contiguous(add),
         graph, scales, config, update_labels, kernels,
     )  # fmt: skip
-    if new_labels is not None:
-        new_labels = new_labels[:, : config.channels]
     return AttentionOutput(nodes, log_denominator, new_labels, label_log_denominator)

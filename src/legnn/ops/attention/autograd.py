@@ -66,17 +66,20 @@ class Attend(torch.autograd.Function):
         ctx.save_for_backward(values_and_scores, *scores, log, label_log, share, label_share, *output)
         ctx.labels_shape = None if labels is None else labels.shape
         ctx.rest = graph, scales, config, kernels
+        ctx.shapes = nodes.shape, None if new_labels is None else new_labels.shape
+        # only what joins a softmax reads its log-denominator: zeros would be a launch, and to subtract them another
+        ctx.set_materialize_grads(False)
         return nodes, log, new_labels, label_log
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
         """Returns the gradients of `values_and_scores`, `labels`, `label_target` and `add`."""
         values_and_scores, source, target, label_source, label_target, log, label_log, *rest = ctx.saved_tensors
         share, label_share, labels, add, nodes, new_labels = rest
         graph, scales, config, kernels = ctx.rest
         channels, heads = config.channels, config.heads
         ops = kernels.attention
-        gradient = gradients[0].contiguous()
+        gradient = _dense(gradients[0], ctx.shapes[0], values_and_scores)
         d_values_and_scores = torch.empty_like(values_and_scores)
         d_source = d_values_and_scores[:, channels : channels + heads]
         of_nodes = AttentionGradient(
@@ -87,8 +90,8 @@ class Attend(torch.autograd.Function):
         if ctx.labels_attend:
             inputs = AttentionInputs(values_and_scores, config, label_source, label_target, label_log, label_share)
             of_labels = AttentionGradient(
-                graph.to_labels.classes, inputs, RowTerms(scales.to_label), new_labels, gradients[2].contiguous(),
-                gradients[3],
+                graph.to_labels.classes, inputs, RowTerms(scales.to_label), new_labels,
+                _dense(gradients[2], ctx.shapes[1], values_and_scores), gradients[3],
             )  # fmt: skip
 
         def scale_scores_of_nodes() -> None:
@@ -120,6 +123,11 @@ class Attend(torch.autograd.Function):
             d_source.mul_(scales.score[:, None])
         d_add = gradient if ctx.needs_input_grad[3] else None
         return d_values_and_scores, d_labels, d_label_target, d_add, *[None] * 5
+
+
+def _dense(gradient: Tensor | None, shape: tuple[int, ...], like: Tensor) -> Tensor:
+    """The gradient of a result of `shape`, zeros for None."""
+    return like.new_zeros(shape) if gradient is None else gradient.contiguous()
 
 
 def _single(x: Tensor | None) -> Tensor | None:

@@ -191,7 +191,8 @@ def _relation_gradient(relation: AttentionGradient, into: Tensor, *, add: bool) 
     assert output is not None
     channels, heads, _, _ = attention.config
     # Σ_k α_ik (t_i s_k gradient_i · values_k), which softmax subtracts from the gradient of every score
-    dot = _dot_with_output(gradient, output, channels, heads, terms) - d_log
+    dot = _dot_with_output(gradient, output, channels, heads, terms)
+    dot = dot if d_log is None else dot - d_log
     transposition = adjacency.transposition
     transposed = transposition.adjacency
     edge_gradient = torch.empty(transposed.num_edges, heads)

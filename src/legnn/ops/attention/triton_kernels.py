@@ -136,21 +136,26 @@ def attention_gradient(
 ) -> tuple[Tensor | None, Tensor | None]:
     """See `AttentionKernels`."""
     product = _value_gradients(nodes, into)
+
+    def of_nodes() -> Tensor:
+        return _score_gradients(nodes, product, _softmax_terms(nodes, product), into, add=False)
+
     if labels is None:
-        edge_gradient = _score_gradients(nodes, product, into, add=False)
+        edge_gradient = of_nodes()
         between()
         return _target_gradients(nodes, edge_gradient), None
+
+    def of_labels() -> tuple[Tensor, Tensor]:
+        label_product = _add_value_gradients(labels, into)
+        return label_product, _softmax_terms(labels, label_product)
+
     # scores are a number for each edge: beside them there is room for the few rows of labels
-    edge_gradient, label_product = run_beside(
-        into,
-        lambda: _score_gradients(nodes, product, into, add=False),
-        lambda: _add_value_gradients(labels, into),
-    )
+    edge_gradient, label_terms = run_beside(into, of_nodes, of_labels)
     between()
     return run_beside(
         into,
         lambda: _target_gradients(nodes, edge_gradient),
-        lambda: _target_gradients(labels, _score_gradients(labels, label_product, into, add=True)),
+        lambda: _target_gradients(labels, _score_gradients(labels, *label_terms, into, add=True)),
     )
 
 
@@ -206,13 +211,17 @@ def _tile(relation: AttentionGradient) -> dict[str, int]:
     }  # fmt: skip
 
 
-def _score_gradients(relation: AttentionGradient, product: Tensor, into: Tensor, *, add: bool) -> Tensor:
+def _softmax_terms(relation: AttentionGradient, product: Tensor) -> Tensor:
+    """`Σ_k α_ik (t_i s_k gradient_i · values_k)` `[rows, heads]`, that softmax subtracts from a score's gradient."""
+    dot = sum_edges(relation.adjacency, product, relation.adjacency.transposition.place)
+    return dot if relation.d_log is None else dot - relation.d_log
+
+
+def _score_gradients(relation: AttentionGradient, product: Tensor, dot: Tensor, into: Tensor, *, add: bool) -> Tensor:
     """Writes the gradients of the source scores into `into`; returns those of the edges' scores `[edges, heads]`."""
-    adjacency, (channels, heads, _, _) = relation.adjacency, relation.inputs.config
-    # Σ_k α_ik (t_i s_k gradient_i · values_k), which softmax subtracts from the gradient of every score
-    dot = sum_edges(adjacency, product, adjacency.transposition.place) - relation.d_log
+    channels, heads, _, _ = relation.inputs.config
     scores = into[:, channels : channels + heads]
-    return score_gradient(adjacency.transpose, relation.inputs, dot, product, scores, add=add)
+    return score_gradient(relation.adjacency.transpose, relation.inputs, dot, product, scores, add=add)
 
 
 def _target_gradients(relation: AttentionGradient, edge_gradient: Tensor) -> Tensor | None:

@@ -41,6 +41,18 @@ class LabelEdges:
         shown = (label_of >= 0).nonzero().flatten()
         return cls(shown, label_of[shown].long(), label_of.numel(), num_classes)
 
+    @classmethod
+    def from_classes(cls, shown: Tensor, classes: Tensor, num_classes: int) -> LabelEdges:
+        """From the nodes that show their label, `[S]`, and the class of each of `n` nodes, `[n]`."""
+        if not has_kernels(classes.device):
+            return cls(shown, classes[shown], classes.numel(), num_classes)
+        from legnn.ops.csr.triton_kernels import show_labels
+
+        y, label_of = show_labels(shown, classes)
+        edges = cls(shown, y, classes.numel(), num_classes)
+        edges.__dict__["label_of"] = label_of
+        return edges
+
     @property
     def is_empty(self) -> bool:
         """Whether no node shows its label."""
@@ -73,10 +85,9 @@ class LabelEdges:
         if found is None:
             return None
         rows = NodeRows(found.node_rowptr, found.node_y, None, self.num_classes)
-        rows.__dict__["nonempty_rows"] = found.shown
+        rows.__dict__.update(nonempty_rows=found.shown, nonempty_spans=(found.bounds[:-1], found.bounds[1:]))
         classes = ClassRows(found.class_rowptr, found.col, None, self.num_nodes)
-        owners = torch.arange(self.num_classes, dtype=torch.int32, device=self.y.device)
-        chunks = RowChunks(owners, *found[-4:], chunk)
+        chunks = RowChunks(*found[-5:], chunk)
         classes.__dict__.update(row_chunks=chunks, transposition=Transposition(rows, found.order))
         return classes
 

@@ -9,9 +9,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-CELLS = 2**14
-"""Nodes times classes that a program compares: all of it is in registers."""
-MOST_PROGRAMS = 1024
+CELLS, MOST_CELLS = 2**12, 2**14
+"""Nodes times classes that a program compares, all of it in registers: with few, more programs run at the same time."""
+MOST_PROGRAMS = 4096
 """What as many programs counted is added up in registers; with more of them, sorting is faster."""
 
 
@@ -24,14 +24,18 @@ class ClassOrder(NamedTuple):
     """`[S]` the classes shown, in the order of the nodes."""
     shown: Tensor
     """`[S]` the nodes that show them."""
+    bounds: Tensor
+    """`[S + 1]` the numbers up to `S`: the first edge of each of `shown`, which has one, and one past the last."""
     class_rowptr: Tensor
     """`[C + 1]` the position of each class's first node in `col`."""
     col: Tensor
     """`[S]` the nodes by class, ascending within one."""
     order: Tensor
     """`[S]` the position in `shown` of each of `col`."""
+    chunk_rows: Tensor
+    """`[C]` all classes, as the next four a field of `RowChunks`."""
     chunk_pointer: Tensor
-    """`[C + 1]`, as the next three a field of `RowChunks`."""
+    """`[C + 1]`."""
     chunk_owner: Tensor
     chunk_first: Tensor
     chunk_last: Tensor
@@ -43,6 +47,16 @@ def _write_labels(shown, y, label_of, count, BLOCK: tl.constexpr):
     inside = place < count
     node = tl.load(shown + place, mask=inside, other=0)
     tl.store(label_of + node, tl.load(y + place, mask=inside, other=0).to(tl.int32), mask=inside)
+
+
+@triton.jit
+def _show_labels(shown, classes, y, label_of, count, BLOCK: tl.constexpr):
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = place < count
+    node = tl.load(shown + place, mask=inside, other=0)
+    label = tl.load(classes + node, mask=inside, other=0)
+    tl.store(y + place, label, mask=inside)
+    tl.store(label_of + node, label.to(tl.int32), mask=inside)
 
 
 @triton.jit
@@ -69,9 +83,10 @@ def _add_up_counts(count, total, programs, CLASSES: tl.constexpr, CLASSES_BLOCK:
 
 @triton.jit
 def _order_by_class(
-    label_of, earlier, totals, node_rowptr, node_y, shown, class_rowptr, col, order, chunk_pointer, chunk_owner,
-    chunk_first, chunk_last, num_nodes, programs, chunks,
+    label_of, earlier, totals, node_rowptr, node_y, shown, bounds, class_rowptr, col, order, chunk_rows, chunk_pointer,
+    chunk_owner, chunk_first, chunk_last, num_nodes, programs, chunks,
     CLASSES: tl.constexpr, CLASSES_BLOCK: tl.constexpr, NODES: tl.constexpr, CHUNK: tl.constexpr,
+    CHUNKS: tl.constexpr,
 ):  # fmt: skip
     program = tl.program_id(0)
     c = tl.arange(0, CLASSES_BLOCK)
@@ -89,18 +104,21 @@ def _order_by_class(
     tl.store(node_rowptr + node + 1, up_to, mask=node < num_nodes)
     tl.store(node_y + up_to - 1, label, mask=shows)
     tl.store(shown + up_to - 1, node, mask=shows)
+    tl.store(bounds + up_to, up_to, mask=shows)
     tl.store(col + position, node, mask=shows)
     tl.store(order + position, up_to - 1, mask=shows)
     pieces = (total + CHUNK - 1) // CHUNK
     chunk_end = tl.cumsum(pieces, 0)
     if program == 0:
         tl.store(node_rowptr, 0)
+        tl.store(bounds, 0)
         tl.store(class_rowptr, 0)
         tl.store(class_rowptr + c + 1, begin + total, mask=real)
+        tl.store(chunk_rows + c, c, mask=real)
         tl.store(chunk_pointer, 0)
         tl.store(chunk_pointer + c + 1, chunk_end, mask=real)
-    for start in range(program * NODES, chunks, programs * NODES):
-        chunk = start + tl.arange(0, NODES)
+    for start in range(program * CHUNKS, chunks, programs * CHUNKS):
+        chunk = start + tl.arange(0, CHUNKS)
         # chunks past the last one are empty chunks of the last class
         of = tl.minimum(tl.sum((chunk_end[None, :] <= chunk[:, None]).to(tl.int32) * real[None, :], 1), CLASSES - 1)
         is_of = (of[:, None] == c[None, :]).to(tl.int32)
@@ -114,10 +132,24 @@ def _order_by_class(
 
 def write_labels(shown: Tensor, y: Tensor, num_nodes: int) -> Tensor:
     """`[n]` int32: the class `y[s]` at node `shown[s]`, -1 at all others."""
-    label_of = torch.full((num_nodes,), -1, dtype=torch.int32, device=y.device)
+    label_of = _no_labels(num_nodes, y.device)
     if shown.numel():
         _write_labels[(triton.cdiv(shown.numel(), 256),)](shown, y, label_of, shown.numel(), BLOCK=256, num_warps=4)
     return label_of
+
+
+def show_labels(shown: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
+    """`y = classes[shown]` `[S]` for `classes` `[n]`, and what `write_labels` returns of it."""
+    y, label_of = classes.new_empty(shown.numel()), _no_labels(classes.numel(), classes.device)
+    if shown.numel():
+        _show_labels[(triton.cdiv(shown.numel(), 256),)](
+            shown, classes, y, label_of, shown.numel(), BLOCK=256, num_warps=4
+        )
+    return y, label_of
+
+
+def _no_labels(num_nodes: int, device: torch.device) -> Tensor:
+    return torch.full((num_nodes,), -1, dtype=torch.int32, device=device)
 
 
 def order_by_class(label_of: Tensor, num_shown: int, num_classes: int, chunk: int, chunks: int) -> ClassOrder | None:
@@ -130,21 +162,26 @@ def order_by_class(label_of: Tensor, num_shown: int, num_classes: int, chunk: in
     # small programs, or on a small graph they would be too few
     block = min(max(CELLS // classes_block, 16), 256)
     programs = triton.cdiv(nodes, block)
-    if classes_block * block > CELLS or not 0 < programs <= MOST_PROGRAMS:
+    if classes_block * block > MOST_CELLS or not 0 < programs <= MOST_PROGRAMS:
         return None
 
     def numbers(size: int) -> Tensor:
         return torch.empty(size, dtype=torch.int32, device=device)
 
-    sizes = (nodes + 1, num_shown, num_shown, num_classes + 1, num_shown, num_shown, num_classes + 1, *[chunks] * 3)
-    found = ClassOrder(*(numbers(size) for size in sizes))
+    of_nodes, of_classes = (nodes + 1, *[num_shown] * 2, num_shown + 1), (num_classes + 1, *[num_shown] * 2)
+    of_chunks = num_classes, num_classes + 1, *[chunks] * 3
+    found = ClassOrder(*(numbers(size) for size in (*of_nodes, *of_classes, *of_chunks)))
     count, total = numbers(programs * num_classes), numbers(num_classes)
     cut = {"CLASSES": num_classes, "CLASSES_BLOCK": classes_block, "NODES": block}
     _count_classes[(programs,)](label_of, count, nodes, **cut, num_warps=8)
-    _add_up_counts[(triton.cdiv(num_classes, 8),)](
-        count, total, programs, CLASSES=num_classes, CLASSES_BLOCK=8, PROGRAMS=triton.next_power_of_2(programs)
-    )
+    # as many numbers as fit registers: eight classes of few programs, one of many
+    counted = triton.next_power_of_2(programs)
+    together = min(max(1024 // counted, 1), 8)
+    _add_up_counts[(triton.cdiv(num_classes, together),)](
+        count, total, programs, CLASSES=num_classes, CLASSES_BLOCK=together, PROGRAMS=counted,
+        num_warps=4 if counted <= 1024 else 8,
+    )  # fmt: skip
     _order_by_class[(programs,)](
-        label_of, count, total, *found, nodes, programs, chunks, **cut, CHUNK=chunk, num_warps=8
+        label_of, count, total, *found, nodes, programs, chunks, **cut, CHUNK=chunk, CHUNKS=16, num_warps=8
     )
     return found

@@ -39,3 +39,13 @@ def multiply(a: Tensor, b: Tensor, like: Tensor, columns: int) -> Tensor:
     from legnn.ops.product.triton_kernels import multiply as launch
 
     return launch(a, b, like, columns)
+
+
+def weight_gradient(a: Tensor, b: Tensor, like: Tensor) -> Tensor:
+    """`aᵀ b` in the shape `[m, n]` and dtype of `like`, a sum over few rows.
+
+    Shapes: `a` `[k, m]` or wider, `b` `[k, n]` or wider.
+    """
+    from legnn.ops.product.triton_kernels import weight_gradient as launch
+
+    return launch(a, b, like)

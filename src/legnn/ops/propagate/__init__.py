@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+import torch
 from torch import Tensor
 
 from legnn.ops import select
@@ -70,12 +71,42 @@ def label_gather(edges: LabelEdges, labels: Tensor) -> Tensor:
     return autograd.LabelGather.apply(labels, edges, kernels)
 
 
-def add_labels_(edges: LabelEdges, x: Tensor, labels: Tensor) -> Tensor:
-    """`x + Y labels` for `x` `[M, D]` and `labels` `[C, D]`, in place."""
+class LabelMessages(NamedTuple):
+    """`Y labels` `[M, D]`, which is not computed."""
+
+    edges: LabelEdges
+    """`Y`."""
+    labels: Tensor
+    """`[C, D]` or narrower."""
+    product: Tensor | None
+    """Stands for `Y labels` in the graph of autograd; None where the gradient is not written out, or not needed."""
+
+
+def label_messages(edges: LabelEdges, labels: Tensor, columns: int) -> LabelMessages:
+    """`Y labels` `[M, columns]` for `labels` `[C, columns]` or narrower.
+
+    The gradient of the labels is computed on the stream on which this is called, beside what follows the sum.
+    """
+    kernels = select.kernels_for(labels)
+    if kernels is None or not torch.is_grad_enabled():
+        return LabelMessages(edges, labels, None)
+    labels = labels.contiguous()
+    product = autograd.LabelMessages.apply(labels, edges, columns, kernels)
+    return LabelMessages(edges, labels.detach(), product)
+
+
+def add_messages_(x: Tensor, messages: LabelMessages) -> Tensor:
+    """`x + Y labels` for `x` `[M, D]`, in place."""
+    edges, labels, product = messages
     kernels = select.kernels_for(x)
     if kernels is None:
         return reference.add_labels_(edges, x, labels)
-    return apply_function(autograd.AddLabels, x, labels.contiguous(), edges, kernels)
+    return apply_function(autograd.AddLabels, x, product, labels.contiguous(), edges, kernels)
+
+
+def add_labels_(edges: LabelEdges, x: Tensor, labels: Tensor) -> Tensor:
+    """`x + Y labels` for `x` `[M, D]` and `labels` `[C, D]` or narrower, in place."""
+    return add_messages_(x, label_messages(edges, labels, x.size(1)))
 
 
 def project_entries(rows: Adjacency, values: Tensor, weight: Tensor) -> Tensor:

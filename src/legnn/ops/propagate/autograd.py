@@ -113,22 +113,38 @@ class LabelGather(torch.autograd.Function):
         return kernels.propagate.sum_rows(edges.classes, nodes), None, None
 
 
-class AddLabels(torch.autograd.Function):
-    """`reference.add_labels_`."""
+class LabelMessages(torch.autograd.Function):
+    """`Y labels` without a value, for the gradient alone."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, labels: Tensor, edges: LabelEdges, kernels: Kernels) -> Tensor:
+    def forward(ctx: Any, labels: Tensor, edges: LabelEdges, columns: int, kernels: Kernels) -> Tensor:
+        """Returns one number, not written, that stands for all of `[n, columns]`."""
+        ctx.rest = edges, labels.size(1), kernels
+        return labels.new_empty(()).expand(edges.num_nodes, columns)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
+        """Returns the gradient of `labels`."""
+        edges, columns, kernels = ctx.rest
+        return kernels.propagate.sum_rows(edges.classes, gradients[0].contiguous())[:, :columns], None, None, None
+
+
+class AddLabels(torch.autograd.Function):
+    """`reference.add_labels_`, the gradient of the labels by way of `messages`, which stands for `Y labels`."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, messages: Tensor | None, labels: Tensor, edges: LabelEdges, kernels: Kernels
+    ) -> Tensor:
         """Returns `x`, changed in place."""
-        ctx.rest = edges, kernels
         ctx.mark_dirty(x)
         kernels.propagate.add_label_rows(x, edges.shown, edges.y, labels)
         return x
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:
-        """Returns the gradients of `x` and `labels`."""
-        edges, kernels = ctx.rest
-        return gradients[0], kernels.propagate.sum_rows(edges.classes, gradients[0].contiguous()), None, None
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Returns the gradients of `x` and `messages`."""
+        return gradients[0], gradients[0], None, None, None
 
 
 class ProjectEntries(torch.autograd.Function):

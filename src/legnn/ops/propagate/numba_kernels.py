@@ -80,7 +80,7 @@ def add_scaled(total, share, values):
 @kernel
 def _add_label_rows(begin, end, x, shown, y, rows):
     for s in range(begin, end):
-        add_scaled(x[shown[s]], np.float32(1), rows[y[s]])
+        add_scaled(x[shown[s], : rows.shape[1]], np.float32(1), rows[y[s]])
 
 
 def sum_rows(adjacency: Adjacency, x: Tensor, terms: RowTerms = RowTerms()) -> Tensor:
@@ -107,7 +107,7 @@ def add_label_rows(x: Tensor, shown: Tensor, y: Tensor, rows: Tensor) -> None:
     """See `PropagateKernels`."""
     work = shown.numel() * x.size(1)
     if work < FEW_NUMBERS and x.dtype == torch.float32:
-        x.numpy()[shown.numpy()] += as_array(rows)[y.numpy()]
+        x.numpy()[shown.numpy(), : rows.size(1)] += as_array(rows)[y.numpy()]
         return
     wide = x.float()
     run_parallel(_add_label_rows, row_cuts(shown.numel()), work, wide.numpy(), shown.numpy(), y.numpy(), as_array(rows))

@@ -68,7 +68,7 @@ def label_gather(edges: LabelEdges, labels: Tensor) -> Tensor:
 
 def add_labels_(edges: LabelEdges, x: Tensor, labels: Tensor) -> Tensor:
     """`x + Y labels`, in place."""
-    return x.index_add_(0, edges.shown, label_gather(edges, labels))
+    return x.index_add_(0, edges.shown, pad_columns(label_gather(edges, labels), x.size(1)))
 
 
 def project_entries(rows: Adjacency, values: Tensor, weight: Tensor) -> Tensor:

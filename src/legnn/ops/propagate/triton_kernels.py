@@ -23,6 +23,8 @@ from legnn.ops.types import RowTerms
 EDGES, EDGES_IN_BF16, EDGES_OF_HEAD = 2, 4, 8
 """Edges in flight at once in a program: as many as registers allow, in bf16 more, of one head, fewer columns, more."""
 WARPS = 1
+REGISTERS = 64
+"""Of a lane, with which a multiprocessor runs as many programs of one warp as it can, 32."""
 BLOCK = 256
 """Columns of one program: each lane of a warp reads four numbers at once, twice."""
 MANY_LONG_ROWS = 1024
@@ -216,6 +218,8 @@ def _launch(
     vector = head_vector(x, channels, heads)
     if vector:
         block, tail = triton.next_power_of_2(width + vector), 0
+    # two too many for it, as the label of a node would take, and an eighth fewer programs run at the same time
+    most = {"maxnreg": REGISTERS} if edges == EDGES_OF_HEAD and heads > 1 and block + tail <= BLOCK else {}
     _sum_rows[(rows.size, heads * blocks)](
         rows.first, rows.last, rows.owner, col, weight, x, *terms, out, rows.limit,
         HEADS=heads, CHANNELS=channels // heads, BLOCKS=blocks, WIDTH=width, X_STRIDE=x.stride(0),
@@ -226,7 +230,7 @@ def _launch(
         LABEL=terms.label_of is not None, LABEL_SCALE=terms.label_scale is not None,
         # of float32, and beside many edges of a head, its registers would be missed
         EARLY_LABEL=terms.label_of is not None and x.dtype == torch.bfloat16 and heads == 1,
-        VECTOR=vector, BLOCK=block, TAIL=tail, EDGES=edges, num_warps=WARPS,
+        VECTOR=vector, BLOCK=block, TAIL=tail, EDGES=edges, num_warps=WARPS, **most,
     )  # fmt: skip
 
 
@@ -287,14 +291,16 @@ def sum_chunks(chunks: RowChunks, partial: Tensor, into: Tensor, terms: RowTerms
 
 
 @triton.jit
-def _add_label_rows(x, shown, y, rows, count, COLUMNS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+def _add_label_rows(
+    x, shown, y, rows, count, STRIDE: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr
+):
     place = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     inside = place < count
     row = tl.load(shown + place, mask=inside, other=0).to(tl.int64)
     label = tl.load(y + place, mask=inside, other=0).to(tl.int64)
     column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     mask = inside[:, None] & (column < COLUMNS)[None, :]
-    to = x + row[:, None] * COLUMNS + column[None, :]
+    to = x + row[:, None] * STRIDE + column[None, :]
     value = tl.load(to, mask=mask, other=0.0).to(tl.float32)
     value += tl.load(rows + label[:, None] * COLUMNS + column[None, :], mask=mask, other=0.0).to(tl.float32)
     tl.store(to, value.to(x.dtype.element_ty), mask=mask)
@@ -303,6 +309,6 @@ def _add_label_rows(x, shown, y, rows, count, COLUMNS: tl.constexpr, ROWS: tl.co
 def add_label_rows(x: Tensor, shown: Tensor, y: Tensor, rows: Tensor) -> None:
     """See `PropagateKernels`."""
     if shown.numel():
-        _add_label_rows[(triton.cdiv(shown.numel(), 4), triton.cdiv(x.size(1), 256))](
-            x, shown, y, rows, shown.numel(), COLUMNS=x.size(1), ROWS=4, BLOCK=256, num_warps=4
+        _add_label_rows[(triton.cdiv(shown.numel(), 4), triton.cdiv(rows.size(1), 256))](
+            x, shown, y, rows, shown.numel(), STRIDE=x.size(1), COLUMNS=rows.size(1), ROWS=4, BLOCK=256, num_warps=4
         )
