@@ -8,6 +8,7 @@ resumed run pads as the first one did.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from threading import Lock
 from typing import NamedTuple
 
 import torch
@@ -41,6 +42,7 @@ class Padding:
 
     def __init__(self, probe: Probe, planned: Planned) -> None:
         self._probe, self._planned = probe, planned
+        self._lock = Lock()
 
     def pad(self, sample: SampledLabelGraph, num_predicted: int, num_candidates: int) -> SampledLabelGraph:
         """Returns the sample padded to the first planned sizes that hold it, or as it is."""
@@ -52,10 +54,12 @@ class Padding:
 
     def _plan(self, num_predicted: int, num_candidates: int) -> list[SampleSizes]:
         key = _rounded(num_predicted), _rounded(num_candidates)
-        if key not in self._planned:
-            seen = [SampleSizes.of(sample) for sample in self._probe(*key)]
-            self._planned[key] = [SampleSizes.above(seen, factor) for factor in ROOM]
-        return self._planned[key]
+        # threads pad batches of the same epoch, and one of them plans
+        with self._lock:
+            if key not in self._planned:
+                seen = [SampleSizes.of(sample) for sample in self._probe(*key)]
+                self._planned[key] = [SampleSizes.above(seen, factor) for factor in ROOM]
+            return self._planned[key]
 
 
 def _rounded(count: int) -> int:

@@ -4,6 +4,9 @@ A row has at most `fanout` edges, so that memory is allocated before their numbe
 once, to read all of its sizes. New nodes are marked in an array over all nodes and numbered by a cumulative sum over
 it, in the order of their ids: that takes less time than sorting the edges, and is deterministic, which an atomic
 counter is not.
+
+Threads sample batches of one epoch at the same time, and Triton does not expect two of them to launch a kernel for the
+first time: no kernel is compiled anew for a number that differs between these batches (`do_not_specialize`).
 """
 
 # Kernels take many arguments, and Triton reads annotations at run time.
@@ -24,7 +27,7 @@ TILE = 1024
 """Entries of a program that draws: rows times edges of a row."""
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["count"])
 def _number_seeds(nodes, number, count, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = i < count
@@ -232,7 +235,8 @@ class TritonSampler:
         source = self._empty(most, rows.col.dtype)
         edge = self._empty(most if edges else 0, torch.int64)
         common = (rows.col, rows.class_col, rows.gaps, self._number, source, edge)
-        gap_steps = rows.gaps.numel().bit_length()
+        # one number for batches of a power of two of seeds, and of one less, which are in the same epoch
+        gap_steps = (rows.gaps.numel() - 1).bit_length() + 1
         if fanout is None and most:
             owner = torch.repeat_interleave(count, output_size=most)
             _copy[_grid(most)](
