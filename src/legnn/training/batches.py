@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -12,7 +12,6 @@ from torch import Generator, Tensor
 from legnn.graph import LabelGraph, SampledLabelGraph, sample_label_graph
 from legnn.graph.padding import PaddedBlock
 from legnn.graph.sampling import Fanout
-from legnn.ops.csr.adjacency import map_tensors
 from legnn.training.layer_wise import LayerWise
 from legnn.training.prefetch import prefetch
 from legnn.training.ranks import Ranks
@@ -87,15 +86,15 @@ class Batch(NamedTuple):
 
 
 def tensors_of(item: object) -> list[Tensor]:
-    """All tensors of a batch or another object of dataclasses and tuples, in a fixed order."""
-    found: list[Tensor] = []
-
-    def note(tensor: Tensor) -> Tensor:
-        found.append(tensor)
-        return tensor
-
-    map_tensors(item, note)
-    return found
+    """All tensors of a batch or another object of dataclasses and tuples, in the order of `map_tensors`."""
+    # nothing is built anew: this is done in every step
+    if isinstance(item, Tensor):
+        return [item]
+    if is_dataclass(item):
+        return [tensor for part in fields(item) for tensor in tensors_of(getattr(item, part.name))]
+    if isinstance(item, tuple | list):
+        return [tensor for part in item for tensor in tensors_of(part)]
+    return []
 
 
 @dataclass(frozen=True, eq=False)

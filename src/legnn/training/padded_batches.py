@@ -70,6 +70,8 @@ class _Captured(NamedTuple):
     """A step that reads its batch from tensors that keep their addresses."""
 
     batch: Batch
+    tensors: list[Tensor]
+    """Those of the batch."""
     replay: Replay
 
 
@@ -84,13 +86,15 @@ class CapturedSteps:
     def run(self, batch: Batch, step: Callable[[Batch], Tensor]) -> Tensor:
         """Returns `step(batch)`, a tensor that the next step overwrites; `step` must not keep its batch."""
         # read outside of a capture, in the order in which a batch is built
-        key = (batch.num_predicted, *(tensor.shape for tensor in tensors_of(batch)))
+        tensors = tensors_of(batch)
+        key = (batch.num_predicted, *(tensor.shape for tensor in tensors))
         if not self.graphs.enabled or (key not in self._captured and len(self._captured) == MOST):
             return step(batch)
         if key not in self._captured:
-            self._captured[key] = _Captured(map_tensors(batch, torch.clone), Replay(self.graphs))
-        own, replay = self._captured[key]
-        copy_tensors(tensors_of(own), tensors_of(batch))
+            own = map_tensors(batch, torch.clone)
+            self._captured[key] = _Captured(own, tensors_of(own), Replay(self.graphs))
+        own, into, replay = self._captured[key]
+        copy_tensors(into, tensors)
         # without what a step before cached of its graph
         return replay.run(lambda: step(map_tensors(own, _same)))
 
