@@ -148,9 +148,11 @@ class BatchSampler:
         sampled = sample_label_graph(graph, computed, self.fanouts, (low, high))
         if self.padding is not None:
             sampled = self.padding.pad(sampled, computed.numel() - rows.numel(), rows.numel())
+        sampled = sampled.with_class_mean(mean)
         return Batch(
             self.inference.inputs(sampled.nodes),
-            sampled.with_class_mean(mean).to(device),
+            # not by comparing devices: `cuda` and `cuda:0` differ
+            sampled if sampled.nodes.device.type == device.type else sampled.to(device),
             self.inference.task.y[seeds].to(device, non_blocking=True),
             rows.to(device, non_blocking=True),
             nodes.numel(),
