@@ -107,7 +107,8 @@ def _empty(size: int, like: Tensor) -> Tensor:
 
 
 def _empty_label_edges(edges: LabelEdges, num_nodes: int, size: int) -> PaddedLabelEdges:
-    shown, y, key = (_empty(size, edges.y) for _ in range(3))
+    # one piece of memory: what training reads on another stream, the allocator watches piece by piece
+    shown, y, key = torch.empty(3, size, dtype=edges.y.dtype, device=edges.y.device).unbind()
     return PaddedLabelEdges(shown, y, num_nodes, edges.num_classes, key)
 
 
