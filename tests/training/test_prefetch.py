@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from legnn.training import prefetch as module
-from legnn.training.prefetch import AHEAD, map_ahead, prefetch
+from legnn.training.prefetch import AHEAD, QUEUED, map_ahead, prefetch
 
 SKIP = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 ON_GPU = [pytest.mark.gpu, SKIP]
@@ -73,6 +73,19 @@ def test_on_a_gpu_every_thread_has_a_stream_of_its_own_the_same_in_every_epoch(m
         epochs.append(set(used.values()))
         assert len(epochs[-1]) == 4
     assert epochs[0] == epochs[1]
+
+
+@pytest.mark.gpu
+@SKIP
+def test_the_device_is_never_far_behind_or_batches_would_fill_its_memory():
+    steps = []
+    for batch in ready(30, "cuda"):
+        torch.cuda._sleep(10_000_000)
+        batch.sum()
+        steps.append(torch.cuda.current_stream().record_event())
+        # the steps that were launched before, and this one
+        assert sum(not step.query() for step in steps) <= QUEUED + 1
+    assert len(steps) == 30
 
 
 @pytest.mark.parametrize("threads", [1, 3])

@@ -20,6 +20,8 @@ THREADS = 2
 """Threads that prepare batches: while one waits for the sizes of its sample, another one launches."""
 AHEAD = 2
 """Batches that are ready, beside the one that is trained on and those that are prepared."""
+QUEUED = 2
+"""Steps that the host may have launched and the device not finished: each holds the memory of its batch."""
 
 
 def map_ahead(
@@ -54,8 +56,9 @@ def prefetch(
 ) -> Iterator[T]:
     """Yields `prepare(item)` of each item in order, prepared in threads on CUDA streams of their own.
 
-    Their errors are raised here. The first item is prepared in the calling thread: what is computed or compiled once
-    and read by all others is then made by one thread, before any other stream reads it.
+    Their errors are raised here, and the device is never more than a few items behind. The first item is prepared in
+    the calling thread: what is computed or compiled once and read by all others is then made by one thread, before any
+    other stream reads it.
 
     On a CPU they are prepared one by one as they are consumed: there are no other cores to prepare them on. `tensors`
     gives those of an item that the device reads.
@@ -79,6 +82,7 @@ def prefetch(
     tasks = chain([first.pop] * len(first), (partial(prepare_ahead, item) for item in remaining))
     # a thread begins with a stream, which it keeps
     prepared = map_ahead(_call, tasks, THREADS, ahead=AHEAD, begin=lambda: torch.cuda.set_stream(unused.pop()))
+    launched: deque[torch.cuda.Event] = deque()
     try:
         with closing(prepared):
             for item, done in prepared:
@@ -88,6 +92,11 @@ def prefetch(
                     # or the allocator would give its memory to the next batch while this one is still read
                     tensor.record_stream(current)
                 yield item
+                # it does not wait in a loop, which would take the time of a core
+                launched.append(torch.cuda.Event(blocking=True))
+                launched[-1].record(torch.cuda.current_stream(device))
+                if len(launched) > QUEUED:
+                    launched.popleft().synchronize()
     finally:
         for stream in streams:
             # what the threads read is freed on this one, also where some items were prepared for nobody
