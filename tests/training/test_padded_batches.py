@@ -192,12 +192,11 @@ def test_captured_steps_give_the_same_run_to_the_bit(kind):
     assert [name for name, value in state.items() if not torch.equal(value, other_state[name])] == []
 
 
+THREADED = [{}, {"selection": False}, {"rule": AS_TRAIN}, {"label_features": "class-mean", "selection": False}]
+
+
 @on_a_gpu
-@pytest.mark.parametrize(
-    "kind",
-    [{}, {"selection": False}, {"rule": AS_TRAIN}, {"label_features": "class-mean", "selection": False}],
-    ids=str,
-)
+@pytest.mark.parametrize("kind", THREADED, ids=lambda kind: "-".join(kind) or "plain")
 def test_several_threads_give_the_same_run_to_the_bit(kind, monkeypatch):
     found = []
     for threads in (1, 2, 4):
