@@ -23,6 +23,7 @@ from benchmarks.speed import Case
 from benchmarks.synthetic import SIZES
 from legnn.graph.selection import predicted_count
 from legnn.training import matrix_products, training_precision
+from legnn.training.prefetch import THREADS
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,9 @@ def draw(panels: dict[str, list[Kernel]], milliseconds: float, place: Path) -> N
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(len(panels), 1, figsize=(9, 1.5 * len(panels)), constrained_layout=True, sharex=True)
+    figure, axes = plt.subplots(
+        len(panels), 1, figsize=(9, (1 + 0.4 * THREADS) * len(panels)), constrained_layout=True, sharex=True
+    )
     for axis, (title, kernels) in zip(axes, panels.items(), strict=True):
         last = kernels[-1].start
         begin = 0.6 * last
@@ -78,12 +81,12 @@ def draw(panels: dict[str, list[Kernel]], milliseconds: float, place: Path) -> N
         weight: dict[int, float] = {}
         for one in shown:
             weight[one.stream] = weight.get(one.stream, 0.0) + one.length
-        rows = sorted(weight, key=lambda stream: -weight[stream])[:2]
+        rows = sorted(weight, key=lambda stream: -weight[stream])[: 1 + THREADS]
         for row, stream in enumerate(rows):
             bars = [(one.start - begin, max(one.length, 0.01)) for one in shown if one.stream == stream]
-            axis.broken_barh(bars, (-row - 0.4, 0.8), facecolors=("#2f6fae", "#c8792b")[row], linewidth=0)
-        axis.set_yticks([0, -1][: len(rows)], ["training", "sampling"][: len(rows)])
-        axis.set(title=title, xlim=(0, milliseconds), ylim=(-1.6, 0.6))
+            axis.broken_barh(bars, (-row - 0.4, 0.8), facecolors="#c8792b" if row else "#2f6fae", linewidth=0)
+        axis.set_yticks([-row for row in range(len(rows))], ["training", *["sampling"] * THREADS][: len(rows)])
+        axis.set(title=title, xlim=(0, milliseconds), ylim=(-THREADS - 0.6, 0.6))
     axes[-1].set_xlabel("ms")
     figure.savefig(place, dpi=120)
 

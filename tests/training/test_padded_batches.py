@@ -12,8 +12,11 @@ from legnn.config import SelfTrainingSettings
 from legnn.datasets import load
 from legnn.graph.padding import SampleSizes
 from legnn.training import ASTrain, Task, Trainer, make_adam, pin_in_place
+from legnn.training import batches as batches_module
+from legnn.training import prefetch as prefetch_module
 from legnn.training.batches import tensors_of
 from legnn.training.padded_batches import ROOM, Padding
+from legnn.training.prefetch import map_ahead
 
 GPU = torch.device("cuda")
 
@@ -88,6 +91,38 @@ def test_the_shapes_of_an_epoch_are_few():
     assert len(shapes) == 2
 
 
+@pytest.mark.parametrize(
+    "options", [{}, {"shows_predicted": True}, {"label_features": "class-mean"}, {"pad": False}], ids=str
+)
+def test_batches_that_several_threads_sample_are_the_same_to_the_bit(options, monkeypatch):
+    """The threads of a GPU, without their streams: batches read nothing that another one writes."""
+    given = dict(options)
+    pad, shows_predicted = given.pop("pad", True), given.pop("shows_predicted", False)
+
+    def epoch() -> list[list[torch.Tensor]]:
+        model, task = make("enhanced", nodes=400, **given)
+        parts = mini_batch(model, task, 8, [4, 3], pad=pad)
+        if shows_predicted:
+            parts.objective = type(parts.objective)(alpha=0.5, uses_labels=True, selection=False)
+            assert parts.objective.shows_predicted
+        shown = task.train if shows_predicted else task.train[100:]
+        # of two sizes, which are planned apart
+        found = parts._batches(task.show(shown), task.train[:98], task.candidates[:33], 3)
+        return [tensors_of(batch) for batch in found]
+
+    alone = epoch()
+
+    def in_threads(prepare, items, device, tensors):
+        return map_ahead(prepare, items, 3)
+
+    monkeypatch.setattr(batches_module, "prefetch", in_threads)
+    together = epoch()
+    assert len(alone) == len(together) == 3
+    for one, other in zip(alone, together, strict=True):
+        assert all(map(torch.equal, one, other))
+        assert len(one) == len(other)
+
+
 def test_padded_mini_batches_are_freed_as_soon_as_nobody_holds_them():
     model, task = make("enhanced", nodes=60)
     parts = mini_batch(model, task, 8, [3, 2], pad=True)
@@ -155,6 +190,22 @@ def test_captured_steps_give_the_same_run_to_the_bit(kind):
     other_logs, other_state = course(plain)
     assert logs == other_logs
     assert [name for name, value in state.items() if not torch.equal(value, other_state[name])] == []
+
+
+THREADED = [{}, {"selection": False}, {"rule": AS_TRAIN}, {"label_features": "class-mean", "selection": False}]
+
+
+@on_a_gpu
+@pytest.mark.parametrize("kind", THREADED, ids=lambda kind: "-".join(kind) or "plain")
+def test_several_threads_give_the_same_run_to_the_bit(kind, monkeypatch):
+    found = []
+    for threads in (1, 2, 4):
+        monkeypatch.setattr(prefetch_module, "THREADS", threads)
+        found.append(course(trainer(True, **kind)))
+    (logs, state), *others = found
+    for other_logs, other_state in others:
+        assert logs == other_logs
+        assert [name for name, value in state.items() if not torch.equal(value, other_state[name])] == []
 
 
 @on_a_gpu

@@ -4,7 +4,6 @@ import gc
 import os
 import subprocess
 import sys
-import threading
 from collections import namedtuple
 
 import pytest
@@ -15,7 +14,7 @@ from legnn.errors import OutOfMemory
 from legnn.training import LayerWise, matrix_products, states
 from legnn.training.chunks import nodes_of, split_by_work
 from legnn.training.inference import to_class_and_confidence
-from legnn.training.states import States, choose_place, make_states, map_ahead, state_folder
+from legnn.training.states import States, choose_place, make_states, state_folder
 
 GPU = torch.device("cuda")
 
@@ -190,24 +189,6 @@ def test_what_does_not_fit_the_memory_is_predicted_from_disk(monkeypatch):
 
 
 # -- chunks ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("threads", [1, 3])
-def test_what_threads_make_comes_in_order_and_errors_arrive(threads):
-    assert list(map_ahead(lambda k: 10 // k, range(1, 9), threads)) == [10 // k for k in range(1, 9)]
-    assert list(map_ahead(lambda k: k, [], threads)) == []
-    found = map_ahead(lambda k: 10 // k, [1, 2, 0, 3], threads)
-    assert [next(found), next(found)] == [10, 5]
-    with pytest.raises(ZeroDivisionError):
-        next(found)
-
-
-def test_who_stops_early_leaves_no_thread_behind():
-    before = threading.active_count()
-    found = map_ahead(lambda k: k, range(100), 3)
-    assert next(found) == 0
-    found.close()
-    assert threading.active_count() == before
 
 
 @pytest.mark.parametrize("place", ["host", "disk"])

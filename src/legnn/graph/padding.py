@@ -13,13 +13,14 @@ from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
 from legnn.graph.blocks import LabelBlock, SampledLabelGraph
 from legnn.ops.csr.adjacency import SampledAdjacency
 from legnn.ops.csr.label_edges import LabelEdges
-from legnn.ops.csr.padded import PaddedAdjacency, PaddedLabelEdges
+from legnn.ops.csr.padded import PaddedLabelEdges
+from legnn.ops.pad import NodeGroup, NodeValues, RowSizes, SampledRows, padding_for
+from legnn.ops.pad.types import PaddingKernels
 
 MULTIPLE = 128
 """Sizes are rounded up to multiples of this, which suits products of matrices."""
@@ -106,93 +107,49 @@ class SampleSizes(NamedTuple):
         return list(accumulate((block.added for block in self.blocks[::-1]), initial=seeds))[:0:-1]
 
 
-def pad_sample(sample: SampledLabelGraph, sizes: SampleSizes) -> SampledLabelGraph:
-    """Returns the sample padded to `sizes`, which must hold it. Does not synchronize."""
-    seeds = sample.blocks[-1].num_nodes
+def pad_sample(
+    sample: SampledLabelGraph, sizes: SampleSizes, kernels: PaddingKernels | None = None
+) -> SampledLabelGraph:
+    """Returns the sample padded to `sizes`, which must hold it, by the fastest `kernels` for the device if not given.
+
+    Does not synchronize.
+    """
+    kernels = kernels or padding_for(sample.nodes.device)
+    seeds, first = sample.blocks[-1].num_nodes, sample.blocks[0]
     sources = sizes.sources(seeds)
-    places = _Places.of(sample, seeds, sources)
-    first = sample.blocks[0]
-    # padding is a copy of the first seed, which shows no label
-    nodes, degree, label = (
-        values.index_select(0, places.old) for values in (sample.nodes, first.source_degrees, first.source_labels)
-    )
-    node_type = None if first.node_type is None else first.node_type.index_select(0, places.old)
+    real = [block.adjacency.num_cols for block in sample.blocks]
+    # from the seeds on, every layer adds nodes
+    groups = [NodeGroup(seeds, seeds), *map(NodeGroup, real[::-1], sources[::-1])]
+    values = NodeValues(sample.nodes, first.source_degrees, first.source_labels, first.node_type)
+    padded = kernels.pad_nodes(values, groups)
+    nodes, degree, label, node_type = padded.values
     blocks: list[LabelBlock] = []
     targets = [*sources[1:], seeds]
     for block, size, num_sources, num_targets in zip(sample.blocks, sizes.blocks, sources, targets, strict=True):
-        old, is_real = places.old[:num_targets], places.is_real[:num_targets]
-        count = block.adjacency.rowptr.diff().index_select(0, old) * is_real
-        rowptr = torch.zeros(num_targets + 1, dtype=count.dtype, device=count.device)
-        torch.cumsum(count, 0, dtype=count.dtype, out=rowptr[1:])
-        col = _pad(places.new[block.adjacency.col], size.edges, num_sources).to(block.adjacency.col.dtype)
-        weight = None if block.adjacency.weight is None else _pad(block.adjacency.weight, size.edges, 0)
-        shown = LabelEdges(block.shown, block.y, num_targets, block.num_classes)
-        shown = _pad_label_edges(shown, places.new, num_targets, size.shown)
+        assert isinstance(block.adjacency, SampledAdjacency)
+        shown = LabelEdges(block.shown, block.y, block.num_nodes, block.num_classes)
+        rows = kernels.pad_rows(
+            SampledRows(block.adjacency, block.edge_count, shown, block.senders),
+            padded,
+            RowSizes(num_targets, num_sources, size.edges, size.shown, size.senders),
+        )
         blocks.append(
             PaddedBlock(
-                adjacency=PaddedAdjacency(rowptr, col, weight, num_sources, _fanout(block)),
-                shown=shown.shown,
-                y=shown.y,
-                shown_key=shown.key,
+                adjacency=rows.adjacency,
+                shown=rows.shown.shown,
+                y=rows.shown.y,
+                shown_key=rows.shown.key,
                 num_classes=block.num_classes,
                 label_adjacency=block.label_adjacency,
                 node_type=None if node_type is None else node_type[:num_sources],
                 nodes=nodes[:num_sources],
-                senders=_pad_label_edges(block.senders, places.new, num_sources, size.senders),
+                senders=rows.senders,
                 source_degrees=degree[:num_sources],
                 source_labels=label[:num_sources],
-                edge_count=None if block.edge_count is None else block.edge_count.index_select(0, old),
+                edge_count=rows.edge_count,
                 shown_count=block.shown_count,
-                is_real=is_real,
+                is_real=padded.is_real[:num_targets],
             )
         )
-    at_input = _pad_label_edges(sample.at_input, places.new, sources[0], sizes.shown)
+    at_input = kernels.pad_label_edges(sample.at_input, padded, sources[0], sizes.shown)
     return SampledLabelGraph(nodes, blocks, at_input, sample.class_mean)
-
-
-class _Places(NamedTuple):
-    """Where the nodes of a sample are when it is padded."""
-
-    new: Tensor
-    """`[N]` the position of each node."""
-    old: Tensor
-    """`[padded]` the node at each position; the first one for padding."""
-    is_real: Tensor
-    """`[padded]` bool."""
-
-    @classmethod
-    def of(cls, sample: SampledLabelGraph, seeds: int, sources: list[int]) -> _Places:
-        """From the seeds on, every layer adds nodes, and padding after them, up to the sizes `sources`."""
-        device = sample.nodes.device
-        new = torch.empty(sample.nodes.numel(), dtype=torch.long, device=device)
-        old = torch.zeros(sources[0], dtype=torch.long, device=device)
-        is_real = torch.zeros(old.numel(), dtype=torch.bool, device=device)
-        begin = padded = 0
-        real = [block.adjacency.num_cols for block in sample.blocks]
-        for end, padded_end in [(seeds, seeds), *zip(real[::-1], sources[::-1], strict=True)]:
-            there = slice(padded, padded + end - begin)
-            torch.arange(padded, there.stop, out=new[begin:end])
-            torch.arange(begin, end, out=old[there])
-            is_real[there] = True
-            begin, padded = end, padded_end
-        return cls(new, old, is_real)
-
-
-def _fanout(block: LabelBlock) -> int | None:
-    assert isinstance(block.adjacency, SampledAdjacency)
-    return block.adjacency.fanout
-
-
-def _pad(values: Tensor, size: int, by: float) -> Tensor:
-    """`values` `[n]` and then the number `by`, `[size]`."""
-    padded = torch.full((size,), by, dtype=values.dtype, device=values.device)
-    padded[: values.numel()] = values
-    return padded
-
-
-def _pad_label_edges(edges: LabelEdges, new: Tensor, num_nodes: int, size: int) -> PaddedLabelEdges:
-    """Label edges of padded nodes; padding edges are from the last node, which is padding."""
-    shown = _pad(new[edges.shown], size, num_nodes - 1)
-    return PaddedLabelEdges(
-        shown, _pad(edges.y, size, 0), num_nodes, edges.num_classes, _pad(edges.y, size, edges.num_classes)
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -12,7 +12,6 @@ from torch import Generator, Tensor
 from legnn.graph import LabelGraph, SampledLabelGraph, sample_label_graph
 from legnn.graph.padding import PaddedBlock
 from legnn.graph.sampling import Fanout
-from legnn.ops.csr.adjacency import map_tensors
 from legnn.training.layer_wise import LayerWise
 from legnn.training.prefetch import prefetch
 from legnn.training.ranks import Ranks
@@ -87,15 +86,15 @@ class Batch(NamedTuple):
 
 
 def tensors_of(item: object) -> list[Tensor]:
-    """All tensors of a batch or another object of dataclasses and tuples, in a fixed order."""
-    found: list[Tensor] = []
-
-    def note(tensor: Tensor) -> Tensor:
-        found.append(tensor)
-        return tensor
-
-    map_tensors(item, note)
-    return found
+    """All tensors of a batch or another object of dataclasses and tuples, in the order of `map_tensors`."""
+    # nothing is built anew: this is done in every step
+    if isinstance(item, Tensor):
+        return [item]
+    if is_dataclass(item):
+        return [tensor for part in fields(item) for tensor in tensors_of(getattr(item, part.name))]
+    if isinstance(item, tuple | list):
+        return [tensor for part in item for tensor in tensors_of(part)]
+    return []
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,32 +119,41 @@ class BatchSampler:
 
         Candidates must show no labels in `graph`.
         """
-        device = self.inference.device
-        return prefetch(self._sample(graph, predicted, candidates, steps), device, tensors_of)
-
-    def _sample(self, graph: LabelGraph, predicted: Tensor, candidates: Tensor, steps: int) -> Iterator[Batch]:
-        device, y = self.inference.device, self.inference.task.y
         keys = torch.randint(2**32, (steps, 2), generator=self.generator).tolist()
-        mean = self.inference.class_mean(graph)
+        hides = self.hides_predicted and predicted.numel() > 0
+        mean = None if hides else self.inference.class_mean(graph)
         positions = torch.arange(candidates.numel(), device=candidates.device)
-        here, mine = graph, slice(self.ranks.rank, None, self.ranks.world_size)
         parts = zip(predicted.tensor_split(steps), positions.tensor_split(steps), keys, strict=True)
-        for nodes, every, key in parts:
-            if self.hides_predicted and nodes.numel():
-                # the nodes of a batch show labels too: to all the others, not in their own batch
-                here = graph.hide(nodes)
-                mean = self.inference.class_mean(here)
-            rows = every[mine]
-            seeds = torch.cat([nodes[mine], candidates[rows]])
-            # a process without a share computes a seed of another, so that it takes part in the step
-            computed = seeds if seeds.numel() else torch.cat([nodes, candidates[every]])[:1]
-            sampled = sample_label_graph(here, computed, self.fanouts, tuple(key))
-            if self.padding is not None:
-                sampled = self.padding.pad(sampled, computed.numel() - rows.numel(), rows.numel())
-            yield Batch(
-                self.inference.inputs(sampled.nodes),
-                sampled.with_class_mean(mean).to(device),
-                y[seeds].to(device, non_blocking=True),
-                rows.to(device, non_blocking=True),
-                nodes.numel(),
-            )
+
+        def sample(part: tuple[Tensor, Tensor, list[int]]) -> Batch:
+            nodes, every, key = part
+            if not hides:
+                return self._sample(graph, mean, nodes, candidates, every, key)
+            # the nodes of a batch show labels too: to all the others, not in their own batch
+            here = graph.hide(nodes)
+            return self._sample(here, self.inference.class_mean(here), nodes, candidates, every, key)
+
+        return prefetch(sample, parts, self.inference.device, tensors_of)
+
+    def _sample(
+        self, graph: LabelGraph, mean: Tensor | None, nodes: Tensor, candidates: Tensor, every: Tensor, key: list[int]
+    ) -> Batch:
+        """The batch of the predicted `nodes` and the candidates at the positions `every`; several threads call this."""
+        device, mine = self.inference.device, slice(self.ranks.rank, None, self.ranks.world_size)
+        rows = every[mine]
+        seeds = torch.cat([nodes[mine], candidates[rows]])
+        # a process without a share computes a seed of another, so that it takes part in the step
+        computed = seeds if seeds.numel() else torch.cat([nodes, candidates[every]])[:1]
+        low, high = key
+        sampled = sample_label_graph(graph, computed, self.fanouts, (low, high))
+        if self.padding is not None:
+            sampled = self.padding.pad(sampled, computed.numel() - rows.numel(), rows.numel())
+        sampled = sampled.with_class_mean(mean)
+        return Batch(
+            self.inference.inputs(sampled.nodes),
+            # not by comparing devices: `cuda` and `cuda:0` differ
+            sampled if sampled.nodes.device.type == device.type else sampled.to(device),
+            self.inference.task.y[seeds].to(device, non_blocking=True),
+            rows.to(device, non_blocking=True),
+            nodes.numel(),
+        )

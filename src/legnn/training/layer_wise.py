@@ -31,9 +31,10 @@ from legnn.training.memory import (
     total_bytes,
 )
 from legnn.training.precision import products_are_bf16
+from legnn.training.prefetch import map_ahead
 from legnn.training.protocols import Reduce, require_staged
 from legnn.training.ranks import SINGLE_PROCESS, Ranks
-from legnn.training.states import Place, States, make_states, map_ahead
+from legnn.training.states import Place, States, make_states
 from legnn.training.task import Task
 
 AT_ONCE_SHARE = 0.25

@@ -8,6 +8,7 @@ resumed run pads as the first one did.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from threading import Lock
 from typing import NamedTuple
 
 import torch
@@ -41,6 +42,7 @@ class Padding:
 
     def __init__(self, probe: Probe, planned: Planned) -> None:
         self._probe, self._planned = probe, planned
+        self._lock = Lock()
 
     def pad(self, sample: SampledLabelGraph, num_predicted: int, num_candidates: int) -> SampledLabelGraph:
         """Returns the sample padded to the first planned sizes that hold it, or as it is."""
@@ -52,10 +54,12 @@ class Padding:
 
     def _plan(self, num_predicted: int, num_candidates: int) -> list[SampleSizes]:
         key = _rounded(num_predicted), _rounded(num_candidates)
-        if key not in self._planned:
-            seen = [SampleSizes.of(sample) for sample in self._probe(*key)]
-            self._planned[key] = [SampleSizes.above(seen, factor) for factor in ROOM]
-        return self._planned[key]
+        # threads pad batches of the same epoch, and one of them plans
+        with self._lock:
+            if key not in self._planned:
+                seen = [SampleSizes.of(sample) for sample in self._probe(*key)]
+                self._planned[key] = [SampleSizes.above(seen, factor) for factor in ROOM]
+            return self._planned[key]
 
 
 def _rounded(count: int) -> int:
@@ -66,6 +70,8 @@ class _Captured(NamedTuple):
     """A step that reads its batch from tensors that keep their addresses."""
 
     batch: Batch
+    tensors: list[Tensor]
+    """Those of the batch."""
     replay: Replay
 
 
@@ -80,13 +86,15 @@ class CapturedSteps:
     def run(self, batch: Batch, step: Callable[[Batch], Tensor]) -> Tensor:
         """Returns `step(batch)`, a tensor that the next step overwrites; `step` must not keep its batch."""
         # read outside of a capture, in the order in which a batch is built
-        key = (batch.num_predicted, *(tensor.shape for tensor in tensors_of(batch)))
+        tensors = tensors_of(batch)
+        key = (batch.num_predicted, *(tensor.shape for tensor in tensors))
         if not self.graphs.enabled or (key not in self._captured and len(self._captured) == MOST):
             return step(batch)
         if key not in self._captured:
-            self._captured[key] = _Captured(map_tensors(batch, torch.clone), Replay(self.graphs))
-        own, replay = self._captured[key]
-        copy_tensors(tensors_of(own), tensors_of(batch))
+            own = map_tensors(batch, torch.clone)
+            self._captured[key] = _Captured(own, tensors_of(own), Replay(self.graphs))
+        own, into, replay = self._captured[key]
+        copy_tensors(into, tensors)
         # without what a step before cached of its graph
         return replay.run(lambda: step(map_tensors(own, _same)))
 

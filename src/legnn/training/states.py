@@ -10,13 +10,11 @@ import mmap
 import os
 import shutil
 import tempfile
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal
 
 import numpy as np
 import torch
@@ -24,9 +22,6 @@ from torch import Tensor
 
 from legnn.errors import OutOfMemory
 from legnn.training.memory import free_bytes, in_gib
-
-S = TypeVar("S")
-T = TypeVar("T")
 
 HOST_SHARE = 0.5
 """The part of the host's free memory that states may take: the mapped pages of the graph are in the rest."""
@@ -165,21 +160,6 @@ def _allocate(shape: torch.Size, dtype: torch.dtype, place: Place, device: torch
         # neighbors lie anywhere: reading ahead would read what nobody asked for
         mapped.madvise(mmap.MADV_RANDOM)
     return torch.frombuffer(mapped, dtype=dtype).view(shape)
-
-
-def map_ahead(function: Callable[[S], T], items: Iterable[S], threads: int) -> Iterator[T]:
-    """Yields `function` of each item in order, the next ones computed in threads; their errors are raised here."""
-    pool = ThreadPoolExecutor(threads, "legnn-ahead")
-    waiting: deque[Future[T]] = deque()
-    try:
-        for item in items:
-            waiting.append(pool.submit(function, item))
-            if len(waiting) > threads:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 @lru_cache(1)

@@ -41,7 +41,8 @@ class ClassOrder(NamedTuple):
     chunk_last: Tensor
 
 
-@triton.jit
+# threads call these for batches of one epoch, which show different numbers of labels: none is to compile them anew
+@triton.jit(do_not_specialize=["count"])
 def _write_labels(shown, y, label_of, count, BLOCK: tl.constexpr):
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = place < count
@@ -81,7 +82,7 @@ def _add_up_counts(count, total, programs, CLASSES: tl.constexpr, CLASSES_BLOCK:
     tl.store(total + c, tl.sum(number, 0), mask=c < CLASSES)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["chunks"])
 def _order_by_class(
     label_of, earlier, totals, node_rowptr, node_y, shown, bounds, class_rowptr, col, order, chunk_rows, chunk_pointer,
     chunk_owner, chunk_first, chunk_last, num_nodes, programs, chunks,

@@ -19,7 +19,8 @@ BLOCK = 128
 """Numbers of a row that a program reads at once."""
 
 
-@triton.jit
+# threads read the rows of batches of different sizes at the same time: none is to compile it anew
+@triton.jit(do_not_specialize=["count"])
 def _gather(
     values, hot, place, rows, out, count,
     COLUMNS: tl.constexpr, HOT: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,

@@ -4,6 +4,9 @@ A row has at most `fanout` edges, so that memory is allocated before their numbe
 once, to read all of its sizes. New nodes are marked in an array over all nodes and numbered by a cumulative sum over
 it, in the order of their ids: that takes less time than sorting the edges, and is deterministic, which an atomic
 counter is not.
+
+Threads sample batches of one epoch at the same time, and Triton does not expect two of them to launch a kernel for the
+first time: no kernel is compiled anew for a number that differs between these batches (`do_not_specialize`).
 """
 
 # Kernels take many arguments, and Triton reads annotations at run time.
@@ -24,7 +27,7 @@ TILE = 1024
 """Entries of a program that draws: rows times edges of a row."""
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["count"])
 def _number_seeds(nodes, number, count, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = i < count
@@ -192,8 +195,8 @@ def _signed(word: int) -> int:
 
 
 def _grid(count: int) -> tuple[int]:
-    # at least one: in some kernels the first program does more than its share
-    return (max(triton.cdiv(count, BLOCK), 1),)
+    # at least one: in some kernels the first program does more than its share; `triton.cdiv` takes the host 3 µs
+    return (max(-(-count // BLOCK), 1),)
 
 
 class TritonSampler:
@@ -232,7 +235,8 @@ class TritonSampler:
         source = self._empty(most, rows.col.dtype)
         edge = self._empty(most if edges else 0, torch.int64)
         common = (rows.col, rows.class_col, rows.gaps, self._number, source, edge)
-        gap_steps = rows.gaps.numel().bit_length()
+        # one number for batches of a power of two of seeds, and of one less, which are in the same epoch
+        gap_steps = (rows.gaps.numel() - 1).bit_length() + 1
         if fanout is None and most:
             owner = torch.repeat_interleave(count, output_size=most)
             _copy[_grid(most)](
@@ -243,7 +247,7 @@ class TritonSampler:
             width = triton.next_power_of_2(fanout)
             many = max(TILE // width, 1)
             low, high = key
-            _draw[(triton.cdiv(total, many),)](
+            _draw[(-(-total // many),)](
                 self._nodes, first, edge_count, pointer, *common, targets, total, rows.gaps.numel(),
                 _signed(low), _signed(low ^ LABELS), _signed(high),
                 FANOUT=fanout, WIDTH=width, ROWS=many, GAP_STEPS=gap_steps, EDGE=edges,
