@@ -41,7 +41,7 @@ def _adam(
     program = tl.program_id(0)
     slot = tl.full((), 0, tl.int32)
     parameter, gradient, exp_avg, exp_avg_sq = parameters[0], gradients[0], exp_avgs[0], exp_avg_sqs[0]
-    step, decay, size, start = steps[0], decays[0], sizes[0], starts[0]
+    step, decay, size, start = steps[0], decays[0], sizes[0].to(tl.int64), starts[0]
     # without the branch, compiled code compares again for each number that it selects, and is half as long again
     if 2 * program + 3 >= starts[1]:
         for i in tl.static_range(1, SLOTS):
@@ -53,7 +53,7 @@ def _adam(
             exp_avg_sq = tl.where(started, exp_avg_sqs[i], exp_avg_sq)
             step = tl.where(started, steps[i], step)
             decay = tl.where(started, decays[i], decay)
-            size = tl.where(started, sizes[i], size)
+            size = tl.where(started, sizes[i].to(tl.int64), size)
             start = tl.where(started, starts[i], start)
     size = _from_odd(size)
     place = (program - _from_odd(start)).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -93,6 +93,8 @@ def _adam(
 
 def launch(tensors: Sequence[AdamTensors], lr: Tensor, betas: tuple[float, float], eps: float, readers: Tensor) -> None:
     """See `ops.adam.adam_step`."""
+    # one without numbers has no address, and nothing to update
+    tensors = [one for one in tensors if one.parameter.numel()]
     for first in range(0, len(tensors), SLOTS):
         some = tensors[first : first + SLOTS]
         free = SLOTS - len(some)
