@@ -86,10 +86,12 @@ class _Product(torch.autograd.Function):
             # the gradient reads it on this stream, and another that made it must not use its memory before that
             x.record_stream(torch.cuda.current_stream(x.device))
             return multiply(x, weight.T, x, wide[0]), x.view_as(x)
-        if weight.dtype != x.dtype or weight.shape != wide:
+        if weight.shape != wide:
             padded = x.new_zeros(wide)
             padded[: weight.size(0), : weight.size(1)] = weight
             weight = padded
+        # a no-op for what was padded
+        weight = weight.to(x.dtype)
         factor = x if rows is None else x[:rows]
         ctx.save_for_backward(factor, weight)
         return factor @ weight.T if add is None else torch.addmm(add, factor, weight.T), x.view_as(x)

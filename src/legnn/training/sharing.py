@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
@@ -20,6 +20,9 @@ from typing import Any, Generic, TypeVar
 import torch
 
 T = TypeVar("T")
+
+TURN_SECONDS = 5e-4
+"""What a run waits in its turn for something that is done in a thread."""
 
 Steps = Generator[None, None, T]
 """A run that pauses after launches of epochs, and returns what it came to."""
@@ -143,10 +146,13 @@ def in_thread(work: Callable[[], T]) -> Steps[T]:
     """`work()`, in a thread while other runs have their turns: for what waits for a disk and uses no device."""
     if not takes_turns():
         return work()
-    # its end waits for the thread, also where the run is closed at the pause
+    # its end waits for the thread, also where the run is closed at a pause
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(work)
         yield
+        # a moment, in which no other run has its turn: the last one left would take the processor from the thread
+        while not wait([future], timeout=TURN_SECONDS).done:
+            yield
     return future.result()
 
 

@@ -45,7 +45,8 @@ def merge_beside(
         if rest is not None:
             rest()
         return merged
-    current, depth = torch.cuda.current_stream(x.device), getattr(_nested, "depth", 0)
+    # the index of the device: to find it takes PyTorch longer than to find the stream
+    current, depth = torch.cuda.current_stream(x.device.index), getattr(_nested, "depth", 0)
     side = _side_stream(current, depth)
     before = current.record_event()
     _nested.depth = depth + 1
