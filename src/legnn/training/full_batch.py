@@ -64,8 +64,6 @@ class FullBatch(Batching):
         self._step_inputs = self._make_step_inputs()
         self._lr: float | None = None
         """Of the next step; None for what the optimizer has."""
-        self._one = torch.ones((), device=self.device)
-        """The gradient of the loss, which PyTorch would fill in every step."""
         self._may_choose = False
         """Whether a candidate can get a pseudo label in this epoch."""
         self._same: tuple[TrainingNodeSelection, LabelGraph] | None = None
@@ -203,7 +201,7 @@ class FullBatch(Batching):
             weight, logits = second
             loss = loss + weight * self.objective.supervised(logits, self.task.y, predicted).loss
         if loss.requires_grad:
-            loss.backward(self._one)
+            loss.backward()
             self.optimizer.step()
         else:
             # without parameters, it learns everything at once or nothing
