@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection
 from typing import Generic, NamedTuple, TypeVar
 
 from legnn.runs.task_server import STOPPING, Begin, Ended, Fatal, Function, Pause, Report, serve
@@ -53,6 +54,15 @@ def _blocked_signals() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def _serve_and_exit(connection: Connection, function: Function, threads: int, turns: int) -> None:
+    """Carries out tasks, and ends this process."""
+    serve(connection, function, threads, turns)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # every task has written what it writes: Python would take half a second to end, for which the caller waits
+    os._exit(0)
+
+
 class BegunTask(Generic[Task]):
     """A task that was begun."""
 
@@ -91,7 +101,7 @@ class Worker(Generic[Task]):
         # a process that is forked cannot use a GPU
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
-        self._process = context.Process(target=serve, args=(theirs, function, threads, turns), daemon=True)
+        self._process = context.Process(target=_serve_and_exit, args=(theirs, function, threads, turns), daemon=True)
         with _hidden_main(), _blocked_signals():
             self._process.start()
         theirs.close()
