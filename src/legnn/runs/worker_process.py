@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import signal
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from typing import Generic, NamedTuple, TypeVar
 
+from legnn.lazy import call_pickled
 from legnn.runs.task_server import STOPPING, Begin, Ended, Fatal, Function, Pause, Report, serve
 
 Task = TypeVar("Task")
@@ -101,7 +104,9 @@ class Worker(Generic[Task]):
         # a process that is forked cannot use a GPU
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
-        self._process = context.Process(target=_serve_and_exit, args=(theirs, function, threads, turns), daemon=True)
+        # pickled here, or the process would import all that the function needs before any of our code runs there
+        begin = pickle.dumps(partial(_serve_and_exit, function=function, threads=threads, turns=turns))
+        self._process = context.Process(target=call_pickled, args=(begin, theirs), daemon=True)
         with _hidden_main(), _blocked_signals():
             self._process.start()
         theirs.close()
