@@ -1,5 +1,6 @@
 """The public names, and that asking for help costs no PyTorch."""
 
+import os
 import subprocess
 import sys
 import tomllib
@@ -59,3 +60,13 @@ def test_neither_the_package_nor_its_settings_nor_its_help_imports_pytorch():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("given", "expected"), [(None, "32"), ("1", "1")])
+def test_streams_have_queues_of_their_own_to_a_gpu_unless_the_user_says_otherwise(given, expected):
+    environment = {name: value for name, value in os.environ.items() if name != "CUDA_DEVICE_MAX_CONNECTIONS"}
+    if given is not None:
+        environment["CUDA_DEVICE_MAX_CONNECTIONS"] = given
+    code = "import os, legnn; print(os.environ['CUDA_DEVICE_MAX_CONNECTIONS'])"
+    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == expected

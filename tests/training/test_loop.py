@@ -12,7 +12,7 @@ from tests.graphs import small_data
 import legnn
 from legnn.errors import InputError
 from legnn.training import Task, score
-from legnn.training.loop import EarlyStopping
+from legnn.training.early_stopping import EarlyStopping
 
 
 def test_of_equally_accurate_epochs_the_one_with_the_smaller_loss_is_kept():

@@ -36,6 +36,25 @@ def test_work_in_a_thread_goes_on_while_others_have_their_turns():
     assert told[0] not in (False, threading.get_ident())
 
 
+def test_others_have_many_turns_while_a_thread_works():
+    turns_of_others, done = [], threading.Event()
+
+    def trains():
+        while not done.is_set():
+            turns_of_others.append(1)
+            if len(turns_of_others) == 10:
+                done.set()
+            yield
+
+    turns = Turns(CPU, 2)
+    turns.begin("writes", in_thread(lambda: done.wait(10)))
+    turns.begin("trains", trains())
+    ended = {}
+    while turns:
+        ended |= {key: value for key, value, _ in turns.take()}
+    assert ended["writes"] is True, "the thread was not waited for in one turn"
+
+
 def test_an_error_in_a_thread_is_one_of_its_run():
     def fail():
         raise OSError("the disk is full")

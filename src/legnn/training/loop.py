@@ -12,13 +12,11 @@ from torch import Tensor
 
 from legnn.errors import InputError
 from legnn.ops.runtime.generators import random_states, set_random_states
+from legnn.training.early_stopping import EarlyStopping, Ties
 from legnn.training.in_flight import Burst, InFlight, Launched, ToHost, Weights
 from legnn.training.protocols import Batching, TrainMetrics, ValMetrics
 from legnn.training.schedule import CosineSchedule
 from legnn.training.sharing import Steps, finish, takes_turns
-
-Ties = Literal["loss", "latest"]
-"""Which of equally good epochs is the best: the one with the smaller loss, or the latest."""
 
 METRICS = (*TrainMetrics._fields, *(f"val_{name}" for name in ValMetrics._fields))
 """What an epoch is logged with, in the order of `Batching.run_epoch`."""
@@ -54,33 +52,6 @@ class EpochLog:
         if by == "loss":
             return None if self.val_loss is None else -self.val_loss
         return self.val_macro_f1 if by == "macro_f1" else self.val_accuracy
-
-
-@dataclass
-class EarlyStopping:
-    """Keeps the best epoch by a score of validation, such as its accuracy; without validation, the latest."""
-
-    patience: int
-    ties: Ties = "loss"
-    best_epoch: int = 0
-    best_score: float = -math.inf
-    best_loss: float = math.inf
-
-    def improves(self, epoch: int, score: float | None, loss: float | None) -> bool:
-        """Record an epoch; returns whether it is the best so far."""
-        if score is None or loss is None:
-            self.best_epoch = epoch
-            return True
-        better = score > self.best_score
-        if score == self.best_score:
-            better = self.ties == "latest" or loss < self.best_loss
-        if better:
-            self.best_epoch, self.best_score, self.best_loss = epoch, score, loss
-        return better
-
-    def is_over(self, epoch: int) -> bool:
-        """Whether no epoch was better for `patience` epochs."""
-        return epoch - self.best_epoch >= self.patience
 
 
 class Trainer:

@@ -154,8 +154,8 @@ class Batching(ABC):
         return None
 
     def load_draws(self, state: Tensor) -> None:
-        """Goes on from an earlier state of `draws`, if there is one."""
-        assert self.draws is None
+        """Goes on from an earlier state of `draws`; only asked of a batching that has one."""
+        raise NotImplementedError
 
     def reset(self) -> None:
         """Free what is kept between epochs: training is over, or another state was loaded."""

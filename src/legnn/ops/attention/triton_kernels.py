@@ -13,16 +13,14 @@ from legnn.ops.attention.triton_edges import edge_weights, score_gradient, sum_e
 from legnn.ops.attention.triton_edges import softmax as softmax
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.csr.row_chunks import RowChunks
+from legnn.ops.propagate.triton_columns import columns_of_head, head_vector, vectors_end
 from legnn.ops.propagate.triton_kernels import (
     RowSpans,
     chunk_spans,
-    columns_of_head,
-    head_vector,
     run_by_length,
     sum_chunks,
     sum_long_rows,
     sum_whole_rows,
-    vectors_end,
     whole_rows,
 )
 from legnn.ops.runtime.padding import padded_width

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from legnn.ops import select
 from legnn.ops.confidence import reference
-from legnn.ops.cross_entropy import MOST_CLASSES
+from legnn.ops.cross_entropy import has_kernels
 
 
 def most_probable(logits: Tensor, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """Returns the largest probability of each of the `rows` `[n]` of `logits` `[M, C]`, or of all, and its class."""
     # one launch in the place of four
-    if select.kernels_for(logits) is select.TRITON and logits.size(1) <= MOST_CLASSES:
+    if has_kernels(logits):
         # Triton takes a moment to import
         from legnn.ops.confidence.triton_kernels import launch
 

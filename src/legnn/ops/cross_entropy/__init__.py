@@ -22,7 +22,7 @@ def mean_cross_entropy(
     Shapes: `logits` `[M, C]`, `y` `[M]`, `class_weight` `[C]`, of ones if not given.
     """
     # four launches in the place of some twenty, forward and backward
-    if _has_kernels(logits):
+    if has_kernels(logits):
         loss, numbers = apply_function(
             CrossEntropyFunction, logits, y.contiguous(), nodes, divisor, class_weight, False
         )
@@ -35,11 +35,12 @@ def weighted_cross_entropy(logits: Tensor, y: Tensor, rows: Tensor | None, weigh
 
     Shapes: `y` and `weight` `[n]`, of which no gradient is taken.
     """
-    if _has_kernels(logits):
+    if has_kernels(logits):
         y, weight = y.contiguous(), weight.contiguous()
         return apply_function(CrossEntropyFunction, logits, y, rows, 1.0, weight, True)[0]
     return reference.weighted_cross_entropy(logits, y, rows, weight)
 
 
-def _has_kernels(logits: Tensor) -> bool:
+def has_kernels(logits: Tensor) -> bool:
+    """Whether kernels of ours read these logits `[M, C]`: those of a GPU, with few enough classes."""
     return select.kernels_for(logits) is select.TRITON and logits.size(1) <= MOST_CLASSES

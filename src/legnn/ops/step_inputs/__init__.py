@@ -57,7 +57,7 @@ class StepInputs:
             if self._half is not None:
                 # whoever reads these rows was launched before it
                 self._half.synchronize()
-            self._half = torch.cuda.current_stream().record_event() if self.state.is_cuda else None
+            self._half = _event(self.state.device)
         self._written[self._launched % ROWS] = numbers
         self._launched += 1
 
@@ -97,6 +97,10 @@ class StepInputs:
             begin_step(self.state, self._keys, self._rows, self._numbers)
         else:
             draw_keys(self.state, self._keys, first)
+
+
+def _event(device: torch.device) -> torch.cuda.Event | None:
+    return torch.cuda.current_stream(device).record_event() if device.type == "cuda" else None
 
 
 _current: ContextVar[StepInputs | None] = ContextVar("inputs of a step", default=None)
