@@ -62,11 +62,18 @@ def test_neither_the_package_nor_its_settings_nor_its_help_imports_pytorch():
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize(("given", "expected"), [(None, "32"), ("1", "1")])
-def test_streams_have_queues_of_their_own_to_a_gpu_unless_the_user_says_otherwise(given, expected):
+@pytest.mark.parametrize(
+    ("given", "has_mps", "expected"), [(None, False, "32"), ("1", False, "1"), (None, True, "None")]
+)
+def test_streams_have_queues_of_their_own_to_a_gpu_unless_the_user_or_other_processes_want_them(
+    given, has_mps, expected, tmp_path
+):
     environment = {name: value for name, value in os.environ.items() if name != "CUDA_DEVICE_MAX_CONNECTIONS"}
+    environment["CUDA_MPS_PIPE_DIRECTORY"] = str(tmp_path)
     if given is not None:
         environment["CUDA_DEVICE_MAX_CONNECTIONS"] = given
-    code = "import os, legnn; print(os.environ['CUDA_DEVICE_MAX_CONNECTIONS'])"
+    if has_mps:
+        (tmp_path / "control").touch()
+    code = "import os, legnn; print(os.environ.get('CUDA_DEVICE_MAX_CONNECTIONS'))"
     run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert run.stdout.strip() == expected
