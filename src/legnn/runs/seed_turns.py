@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import torch
 
-from legnn.ops.runtime.garbage import collecting_new_objects
+from legnn.ops.runtime.garbage import rare_full_collections
 from legnn.runs.in_order import InOrder
 from legnn.runs.progress import Callbacks
 from legnn.runs.result import Result
@@ -29,7 +29,7 @@ def train_in_turns(start: Start, runs: InOrder, at_once: int, *, device: torch.d
         device: where they are trained.
     """
     group = _SeedTurns(start, runs, device, at_once)
-    with collecting_new_objects():
+    with rare_full_collections():
         try:
             while group.take_turns():
                 runs.pass_on()

@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar
 
 import torch
 
-from legnn.ops.runtime.garbage import collecting_new_objects
+from legnn.ops.runtime.garbage import rare_full_collections
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ Steps = Generator[None, None, T]
 
 def finish(steps: Steps[T]) -> T:
     """Returns what `steps` come to, without a pause: for a run that has the process alone."""
-    with collecting_new_objects():
+    with rare_full_collections():
         while True:
             try:
                 next(steps)

@@ -1,58 +1,45 @@
-"""While a run trains, garbage is collected among new objects alone, and everything is as before when it has ended."""
+"""While a run trains, a collection of everything is rare, and everything is as before when it has ended."""
 
 import gc
-import weakref
 from collections.abc import Iterator
 
 import pytest
 
-from legnn.ops.runtime.garbage import collecting_new_objects
+from legnn.ops.runtime.garbage import FACTOR, rare_full_collections
 
-
-class Cycle:
-    def __init__(self):
-        self.itself = self
+THRESHOLDS = 500, 9, 8
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_frozen() -> Iterator[None]:
-    """The tests before and after this one freeze what was imported."""
-    gc.unfreeze()
+def _own_thresholds() -> Iterator[None]:
+    before = gc.get_threshold()
+    gc.set_threshold(*THRESHOLDS)
     yield
-    gc.freeze()
+    gc.set_threshold(*before)
 
 
-def test_new_garbage_is_collected_and_old_garbage_afterwards():
-    gc.disable()
-    try:
-        old = weakref.ref(Cycle())
-        with collecting_new_objects():
-            new = weakref.ref(Cycle())
-            gc.collect()
-            assert new() is None
-            assert old() is not None
-        gc.collect()
-        assert old() is None
-    finally:
-        gc.enable()
+def test_only_collections_of_everything_are_rare():
+    with rare_full_collections():
+        assert gc.isenabled()
+        assert gc.get_threshold() == (500, 9, 8 * FACTOR)
+    assert gc.get_threshold() == THRESHOLDS
 
 
-def test_nothing_is_frozen_afterwards_also_after_an_error():
-    with pytest.raises(ZeroDivisionError), collecting_new_objects():
-        _ = 1 / (gc.get_freeze_count() == 0)
-    assert gc.get_freeze_count() == 0
+def test_all_is_as_before_after_an_error():
+    with pytest.raises(ZeroDivisionError), rare_full_collections():
+        _ = 1 / 0
+    assert gc.get_threshold() == THRESHOLDS
 
 
-def test_the_last_of_several_runs_lets_go():
-    with collecting_new_objects():
-        with collecting_new_objects():
+def test_the_last_of_several_runs_ends_it():
+    with rare_full_collections():
+        with rare_full_collections():
             pass
-        assert gc.get_freeze_count()
-    assert gc.get_freeze_count() == 0
+        assert gc.get_threshold() != THRESHOLDS
+    assert gc.get_threshold() == THRESHOLDS
 
 
-def test_what_a_caller_has_frozen_stays_so():
-    gc.freeze()
-    with collecting_new_objects():
-        pass
-    assert gc.get_freeze_count()
+def test_what_a_caller_sets_meanwhile_stays_so():
+    with rare_full_collections():
+        gc.set_threshold(100, 5, 5)
+    assert gc.get_threshold() == (100, 5, 5)
