@@ -57,6 +57,26 @@ def test_what_is_written_is_read_back(tmp_path, values, more):
     assert Settings.from_yaml(path).resolve(FACTS) == before, "nothing is left for the preset to choose"
 
 
+@pytest.mark.parametrize("first", [{}, {"as_train": True, "threshold": 0.9, "delta": 3.0}])
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"seed": 3},
+        {"epochs": 7, "hidden": 9, "self_loops": False},
+        {"as_train": False},
+        {"as_train": True, "threshold": 0.4, "seed": 2},
+    ],
+)
+def test_resolved_settings_that_are_overridden_are_those_that_would_be_resolved(first, values):
+    resolved = Settings().override(**first).resolve(FACTS)
+    now = {one.name: getattr(getattr(resolved, one.section), one.name) for one in SETTINGS.values()}
+    is_on = values.get("as_train", resolved.self_training.as_train)
+    kept = [name for name, one in SETTINGS.items() if one.section != "self_training" or is_on]
+    expected = Settings().override(**{name: now[name] for name in kept} | {"as_train": is_on} | values)
+    assert resolved.override(**values) == expected.resolve(FACTS)
+
+
 def test_an_empty_file_means_the_defaults(tmp_path):
     assert Settings.from_yaml(written(tmp_path, "")) == Settings()
     assert Settings.from_yaml(written(tmp_path, "model:\n  backbone: gat\ntrain:\n")).given == {"backbone": "gat"}

@@ -207,3 +207,14 @@ def test_a_model_may_set_the_mode_of_its_parts_in_a_way_of_its_own():
     model = Frozen(IN, 3, ModelSettings(hidden=HIDDEN, layers=2))
     assert model.train() is model
     assert (model.training, model.layers[0].training, model.layers[1].training) == (True, False, True)
+
+
+@pytest.mark.parametrize("norm", ["batch", "layer"])
+def test_copied_weights_are_those_that_would_be_loaded(norm):
+    model, other = make(3, norm=norm), make(3, norm=norm)
+    for value in other.state_dict().values():
+        value.add_(1)
+    model.copy_weights(other.state_dict())
+    assert all(torch.equal(value, other.state_dict()[name]) for name, value in model.state_dict().items())
+    with pytest.raises(KeyError):
+        model.copy_weights({})

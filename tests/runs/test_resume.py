@@ -103,8 +103,9 @@ def test_lines_that_could_not_be_written_are_not_written_once_more():
             raise OSError("no space left")
 
     checkpointer = Checkpointer(None, Full(), 5.0, is_writer=True)
+    checkpointer.add("a line")
     with pytest.raises(OSError, match="no space left"):
-        checkpointer.add("a line")
+        checkpointer.write_logs()
     checkpointer.write_logs()
     assert tried == [["a line"]]
 

@@ -1,5 +1,8 @@
 """A run is an object: it predicts and evaluates alike in memory and from its folder."""
 
+import json
+from dataclasses import asdict
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,7 +11,8 @@ from tests.graphs import small_data
 
 import legnn
 from legnn.errors import InputError
-from legnn.runs import Run
+from legnn.runs import Run, RunFolder
+from legnn.training import EpochLog
 
 QUICK = {"epochs": 4, "hidden": 8, "layers": 2, "folds": 3}
 KINDS = [
@@ -131,3 +135,14 @@ def test_a_run_is_shown_as_one_short_paragraph(runs):
         assert "best epoch" in repr(run)
     assert repr(opened).endswith(f"kept in {opened.folder}.")
     assert repr(legnn.train(small_data(), **QUICK)).endswith("; in memory.")
+
+
+def test_lines_of_epochs_are_the_same_however_many_are_written_at_once(tmp_path):
+    logs: list[EpochLog] = []
+    legnn.train(small_data(), **QUICK, as_train=True, on_epoch=logs.append)
+    folder = RunFolder(tmp_path)
+    folder.append(logs[:1])
+    folder.append([])
+    folder.append(logs[1:])
+    lines = "".join(json.dumps(asdict(log)) + "\n" for log in logs)
+    assert (tmp_path / "metrics.jsonl").read_text() == lines

@@ -10,7 +10,18 @@ from tests.training.test_cuda_graph import CPU, Pretended, make
 
 from legnn.training import full_batch, loop
 from legnn.training.cuda_graph import WARM_UP
-from legnn.training.in_flight import BURSTS, FIRST, ROWS, Burst, EpochRing, InFlight, Launched, ToHost
+from legnn.training.in_flight import (
+    BURSTS,
+    FIRST,
+    ROWS,
+    ROWS_IN_TURNS,
+    Burst,
+    EpochRing,
+    InFlight,
+    Launched,
+    ToHost,
+)
+from legnn.training.sharing import Member
 
 
 @settings(max_examples=30, deadline=None)
@@ -30,6 +41,18 @@ def test_a_ring_holds_the_metrics_and_weights_of_the_last_epochs(rows, epochs):
         held = ring.weights(row)()
         assert held.keys() == seen[epoch].keys()
         assert all(torch.equal(held[name], value) for name, value in seen[epoch].items())
+
+
+def test_a_run_that_takes_turns_has_more_epochs_in_flight():
+    rows = []
+
+    def steps():
+        rows.append(EpochRing.of(torch.nn.Linear(3, 2), 2).rows)
+        yield
+
+    next(steps())
+    Member(CPU, 1, steps()).advance()
+    assert rows == [ROWS, ROWS_IN_TURNS]
 
 
 def test_weights_that_are_too_large_to_be_copied_in_every_epoch_have_no_ring(monkeypatch):

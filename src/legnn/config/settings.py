@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -98,8 +98,14 @@ class ResolvedSettings:
     def override(self, **values: Any) -> ResolvedSettings:
         """Returns the settings with some replaced: `override(seed=3)`."""
         _check_names(values, list(SETTINGS), values.get("as_train", self.self_training.as_train))
-        now = {one.name: getattr(getattr(self, one.section), one.name) for one in SETTINGS.values()}
-        return ResolvedSettings(preset=self.preset, **_sections({**now, **values}))
+        # settings of AS-Train are dropped where it is switched off
+        drops = "as_train" in values and not values["as_train"]
+        changed: dict[str, Any] = {}
+        for section in {SETTINGS[name].section for name in values}:
+            given = {name: value for name, value in values.items() if SETTINGS[name].section == section}
+            is_dropped = drops and section == SelfTrainingSettings.name
+            changed[section] = SelfTrainingSettings(**given) if is_dropped else replace(getattr(self, section), **given)
+        return replace(self, **changed)
 
     def to_yaml(self) -> str:
         """Returns the text of `settings.yaml`. Of AS-Train, only that it is off is written if it is off."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
 
 import torch
@@ -56,6 +57,13 @@ class Model(nn.Module, ABC):
             else:
                 module.train(mode)
         return self
+
+    @torch.no_grad()
+    def copy_weights(self, weights: Mapping[str, Tensor]) -> None:
+        """Takes weights by their names in `state_dict`, which loads the same in ten times the time."""
+        own = self.state_dict()
+        if own:
+            torch._foreach_copy_([*own.values()], [weights[name] for name in own])
 
     @property
     def first(self) -> nn.Module | None:

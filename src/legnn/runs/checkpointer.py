@@ -11,8 +11,8 @@ from legnn.training.sharing import idle_seconds
 
 FIRST_SECONDS = 4.0
 """A run that is younger has no checkpoint: it takes no longer to begin anew."""
-LOG_SECONDS = 0.25
-"""Least seconds between two writes of lines: many epochs of a small run take less."""
+LOG_SECONDS = 0.5
+"""Seconds between two writes of lines: a small run takes less, and writes them all when it has ended."""
 
 
 class Checkpointer:
@@ -26,7 +26,7 @@ class Checkpointer:
         self._start, self._idle = time.perf_counter(), idle_seconds()
         self._next = min(every, FIRST_SECONDS)
         self._logs: list[EpochLog] = []
-        self._written = -float("inf")
+        self._written = 0.0
 
     @property
     def seconds(self) -> float:

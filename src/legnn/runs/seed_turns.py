@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import torch
 
+from legnn.ops.runtime.garbage import rare_full_collections
 from legnn.runs.in_order import InOrder
 from legnn.runs.progress import Callbacks
 from legnn.runs.result import Result
@@ -28,18 +29,19 @@ def train_in_turns(start: Start, runs: InOrder, at_once: int, *, device: torch.d
         device: where they are trained.
     """
     group = _SeedTurns(start, runs, device, at_once)
-    try:
-        while group.take_turns():
+    with rare_full_collections():
+        try:
+            while group.take_turns():
+                runs.pass_on()
+                runs.should_stop()
             runs.pass_on()
-            runs.should_stop()
-        runs.pass_on()
-    finally:
-        # after an exception of a callback: each run writes its checkpoint
-        runs.stop()
-        while group.take_turns():
-            pass
-        group.close()
-        release_memory(device)
+        finally:
+            # after an exception of a callback: each run writes its checkpoint
+            runs.stop()
+            while group.take_turns():
+                pass
+            group.close()
+            release_memory(device)
 
 
 class _SeedTurns:

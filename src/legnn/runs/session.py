@@ -17,6 +17,7 @@ from legnn.data import GraphData
 from legnn.data.summary import missing_class_notes
 from legnn.datasets import Source
 from legnn.errors import InputError, Interrupted
+from legnn.io import PredictionTable
 from legnn.locks import hold_folder
 from legnn.runs.build import check_settings, make_inference, new_trainer
 from legnn.runs.checkpointer import Checkpointer
@@ -189,16 +190,32 @@ def _execute(
         every = settings.train.checkpoint_seconds
         checkpointer = Checkpointer(trainer, folder, every, is_writer=ranks.is_rank_zero)
         checkpointer.restore()
-        yield from _fit(trainer, checkpointer, callbacks, ranks)
-        callbacks.on_stage("predicting")
-        predicted = yield from _predict(batching, graph, settings)
+        try:
+            yield from _fit(trainer, checkpointer, callbacks, ranks)
+            callbacks.on_stage("predicting")
+            predicted = yield from _predict(batching, graph, settings)
+        except BaseException:
+            # what was trained is written down
+            checkpointer.write_logs()
+            raise
     result = _result(graph, card, settings, trainer, predicted, checkpointer.seconds)
     predictions = predictions_table(graph, predicted)
     if folder is not None and ranks.is_rank_zero:
         weights = {name: value.cpu() for name, value in trainer.best.items()}
-        yield from in_thread(lambda: folder.finish(weights, predictions, result))
+        yield from in_thread(lambda: _write(folder, checkpointer, weights, predictions, result))
     ranks.barrier()
     return Run(model.eval(), settings, card, predictions, result, None if folder is None else folder.path, graph)
+
+
+def _write(
+    folder: RunFolder,
+    checkpointer: Checkpointer,
+    weights: dict[str, Tensor],
+    predictions: PredictionTable,
+    result: Result,
+) -> None:
+    checkpointer.write_logs()
+    folder.finish(weights, predictions, result)
 
 
 def _fit(trainer: Trainer, checkpointer: Checkpointer, callbacks: Callbacks, ranks: Ranks) -> Steps[None]:
@@ -224,14 +241,10 @@ def _fit(trainer: Trainer, checkpointer: Checkpointer, callbacks: Callbacks, ran
         checkpointer.record(now=stopped)
         return stopped
 
-    try:
-        yield from trainer.steps(after_epoch, wants_rest=lambda: checkpointer.is_due or is_asked, at_rest=at_rest)
-    finally:
-        # also after an error: what was trained is written down
-        checkpointer.write_logs()
+    yield from trainer.steps(after_epoch, wants_rest=lambda: checkpointer.is_due or is_asked, at_rest=at_rest)
     if stopped:
         raise Interrupted(trainer.epoch, None if checkpointer.folder is None else checkpointer.folder.path)
-    trainer.model.load_state_dict(trainer.best)
+    trainer.model.copy_weights(trainer.best)
 
 
 def _predict(batching: Batching, graph: GraphData, settings: ResolvedSettings) -> Steps[Tensor]:

@@ -164,6 +164,13 @@ class Replay:
         """Whether the next step is a replay."""
         return self._graph is not None
 
+    def again(self) -> Tensor | None:
+        """Replay the step if it is captured; returns None if not."""
+        if self._graph is None or not self._graphs.enabled:
+            return None
+        self._graph.replay()
+        return self._out
+
     def run(self, step: RunStep) -> Tensor:
         """Run `step`, which must be the same in every call; the next call overwrites the result."""
         # the step is not kept: a method of the object that owns this one would make a cycle, which is freed late

@@ -79,6 +79,11 @@ class FullBatch(Batching):
         """`train_epoch`, and `validate` with `shown`; both are one launch when they are captured."""
         self._prepare(epoch)
         epochs = self._keep_epochs(shown)
+        if epochs.ring is not None:
+            epochs.ring.count()
+        replayed = epochs.replay.again()
+        if replayed is not None:
+            return replayed
         graph = None if shown is None else self._keep(shown).graph
 
         def step() -> Tensor:
@@ -90,8 +95,6 @@ class FullBatch(Batching):
                 epochs.ring.write(metrics)
             return metrics
 
-        if epochs.ring is not None:
-            epochs.ring.count()
         return epochs.replay.run(step)
 
     @property

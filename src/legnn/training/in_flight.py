@@ -18,9 +18,10 @@ from torch import Tensor
 from legnn.nn import Model
 from legnn.ops.ring import RowWriter
 from legnn.ops.ring.reference import RowCopy
+from legnn.training.sharing import takes_turns
 
-ROWS = 32
-"""Epochs that a ring holds."""
+ROWS, ROWS_IN_TURNS = 32, 64
+"""Epochs that a ring holds; where runs take turns the host is away for longer, and the GPU would run out of epochs."""
 BURSTS = 2
 """Bursts in flight that share them."""
 FIRST = 4
@@ -67,7 +68,7 @@ class EpochRing:
     def of(cls, model: Model, num_metrics: int) -> EpochRing | None:
         """Returns a ring for a model; None where weights are too large to be copied in every epoch."""
         size = sum(value.nbytes for value in model.state_dict().values())
-        rows = min(ROWS, RING_BYTES // max(size, 1))
+        rows = min(ROWS_IN_TURNS if takes_turns() else ROWS, RING_BYTES // max(size, 1))
         return cls(model, rows, num_metrics) if rows >= 2 and size else None
 
     def count(self) -> None:

@@ -141,7 +141,8 @@ _PARENT = os.getppid()
 
 def agent_died() -> bool:
     """Whether `torchrun` started this process and was killed: nobody would restart, or end, what goes on alone."""
-    return under_torchrun() and os.getppid() != _PARENT
+    # in this order: it is asked after every epoch, and the environment takes longer to read
+    return os.getppid() != _PARENT and under_torchrun()
 
 
 @contextmanager

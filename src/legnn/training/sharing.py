@@ -19,6 +19,8 @@ from typing import Any, Generic, TypeVar
 
 import torch
 
+from legnn.ops.runtime.garbage import rare_full_collections
+
 T = TypeVar("T")
 
 TURN_SECONDS = 5e-4
@@ -30,11 +32,12 @@ Steps = Generator[None, None, T]
 
 def finish(steps: Steps[T]) -> T:
     """Returns what `steps` come to, without a pause: for a run that has the process alone."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value
+    with rare_full_collections():
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                return end.value
 
 
 @dataclass(eq=False)

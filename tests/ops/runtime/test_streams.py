@@ -79,5 +79,6 @@ def test_what_runs_beside_a_part_has_another_stream_than_what_runs_beside_all():
 def test_a_run_is_to_the_bit_what_it_is_on_one_stream(backbone, cuda_graphs, monkeypatch):
     options = {"backbone": backbone, "labels": "enhanced", "cuda_graphs": cuda_graphs}
     beside = begin(make(CUDA, **options))
+    monkeypatch.setattr(streams, "_nested", streams._OfThread())
     monkeypatch.setattr(streams, "_side_stream", lambda stream, depth: stream)
     assert_same_end(beside, begin(make(CUDA, **options)))

@@ -14,6 +14,7 @@ from torch import Tensor
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.csr.row_chunks import RowChunks
 from legnn.ops.propagate.triton_kernels import RowSpans, chunk_spans, run_by_length, sum_chunks
+from legnn.ops.runtime.launch import launched
 from legnn.ops.types import AttentionInputs
 
 ROWS, EDGES = 8, 16
@@ -41,6 +42,7 @@ def _spans(first, last, owner, size, limit, OWNED: tl.constexpr, ROWS: tl.conste
     return span, here, row, begin, tl.where(here, end, begin)
 
 
+@launched
 @triton.jit
 def _log_denominator(
     first, last, owner, col, weight, source, target, out, size, limit, slope,
@@ -74,6 +76,7 @@ def _log_denominator(
     tl.store(out + row[:, None] * HEADS + head[None, :], result, mask=mine)
 
 
+@launched
 @triton.jit
 def _edge_weights(
     first, last, owner, col, weight, of_row, of_col, log_denominator, scale, out, size, limit, slope,
@@ -109,6 +112,7 @@ def _edge_weights(
         tl.store(out + k[:, :, None] * HEADS + head[None, None, :], share, mask=both)
 
 
+@launched
 @triton.jit
 def _sum_edges(
     first, last, owner, place, x, out, size, limit,
@@ -130,6 +134,7 @@ def _sum_edges(
     tl.store(out + to[:, None] * HEADS + head[None, :], total, mask=here[:, None] & (head < HEADS)[None, :])
 
 
+@launched
 @triton.jit
 def _score_gradient(
     first, last, owner, col, weight, source, target, log_denominator, dot, product, edge_gradient, out, size, limit,

@@ -23,6 +23,7 @@ from legnn.ops.propagate.triton_kernels import (
     sum_whole_rows,
     whole_rows,
 )
+from legnn.ops.runtime.launch import launched
 from legnn.ops.runtime.padding import padded_width
 from legnn.ops.runtime.streams import run_beside
 from legnn.ops.types import AttentionGradient, AttentionInputs, RowTerms
@@ -35,6 +36,7 @@ ROWS = 8
 """Sources of a program where each has one edge."""
 
 
+@launched
 @triton.jit
 def _value_gradient(
     first, last, owner, col, weight, values, gradient, source_scale, product, out, limit,
@@ -77,6 +79,7 @@ def _value_gradient(
         tl.store(to_row + column, (sends * total).to(out.dtype.element_ty), mask=there)
 
 
+@launched
 @triton.jit
 def _add_single_edges(
     first, last, owner, col, weight, values, gradient, source_scale, product, into, size,

@@ -8,8 +8,10 @@ import triton.language as tl
 from torch import Tensor
 
 from legnn.ops.cross_entropy.triton_kernels import read_rows, tile_of, with_rows
+from legnn.ops.runtime.launch import launched
 
 
+@launched
 @triton.jit(do_not_specialize=["number", "classes", "stride"])
 def _most_probable(
     logits, rows, p, y, number, classes, stride, SELECTED: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr

@@ -10,6 +10,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from legnn.ops.runtime.launch import launched
+
 TILE = 1024
 """Numbers that a program reads at once, or one row."""
 PROGRAMS = 1024
@@ -59,6 +61,7 @@ def _classes_and_weights(y, weight, row, place, inside, WEIGHT: tl.constexpr, BY
     return truth, gain
 
 
+@launched
 @triton.jit(do_not_specialize=["number", "classes", "stride", "tiles"])
 def _sum_losses(
     logits, y, nodes, weight, partial, number, classes, stride, tiles,
@@ -79,6 +82,7 @@ def _sum_losses(
     tl.store(to + 1, tl.sum(right, 0))
 
 
+@launched
 @triton.jit(do_not_specialize=["programs", "number"])
 def _add_up(partial, loss, numbers, programs, number, divisor, PROGRAMS: tl.constexpr):
     part = tl.arange(0, PROGRAMS)
@@ -91,6 +95,7 @@ def _add_up(partial, loss, numbers, programs, number, divisor, PROGRAMS: tl.cons
     tl.store(numbers + 2, right / number)
 
 
+@launched
 @triton.jit(do_not_specialize=["number", "classes", "stride"])
 def _gradient(
     up, logits, y, nodes, weight, into, number, classes, stride, divisor,

@@ -9,6 +9,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from legnn.ops.runtime.launch import launched
+
 CELLS, MOST_CELLS = 2**12, 2**14
 """Nodes times classes that a program compares, all of it in registers: with few, more programs run at the same time."""
 MOST_PROGRAMS = 4096
@@ -42,6 +44,7 @@ class ClassOrder(NamedTuple):
 
 
 # threads call these for batches of one epoch, which show different numbers of labels: none is to compile them anew
+@launched
 @triton.jit(do_not_specialize=["count"])
 def _write_labels(shown, y, label_of, count, BLOCK: tl.constexpr):
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -50,6 +53,7 @@ def _write_labels(shown, y, label_of, count, BLOCK: tl.constexpr):
     tl.store(label_of + node, tl.load(y + place, mask=inside, other=0).to(tl.int32), mask=inside)
 
 
+@launched
 @triton.jit
 def _show_labels(shown, classes, y, label_of, count, BLOCK: tl.constexpr):
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -60,6 +64,7 @@ def _show_labels(shown, classes, y, label_of, count, BLOCK: tl.constexpr):
     tl.store(label_of + node, label.to(tl.int32), mask=inside)
 
 
+@launched
 @triton.jit
 def _count_classes(label_of, count, num_nodes, CLASSES: tl.constexpr, CLASSES_BLOCK: tl.constexpr, NODES: tl.constexpr):
     program = tl.program_id(0)
@@ -70,6 +75,7 @@ def _count_classes(label_of, count, num_nodes, CLASSES: tl.constexpr, CLASSES_BL
     tl.store(count + program * CLASSES + c, number, mask=c < CLASSES)
 
 
+@launched
 @triton.jit
 def _add_up_counts(count, total, programs, CLASSES: tl.constexpr, CLASSES_BLOCK: tl.constexpr, PROGRAMS: tl.constexpr):
     """Turns what each program counted into the sum of what those before it did."""
@@ -82,6 +88,7 @@ def _add_up_counts(count, total, programs, CLASSES: tl.constexpr, CLASSES_BLOCK:
     tl.store(total + c, tl.sum(number, 0), mask=c < CLASSES)
 
 
+@launched
 @triton.jit(do_not_specialize=["chunks"])
 def _order_by_class(
     label_of, earlier, totals, node_rowptr, node_y, shown, bounds, class_rowptr, col, order, chunk_rows, chunk_pointer,

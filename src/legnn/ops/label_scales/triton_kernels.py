@@ -7,6 +7,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from legnn.ops.runtime.launch import launched
+
 BLOCK = 256
 
 
@@ -23,6 +25,7 @@ def _power(number, EXPONENT: tl.constexpr):
     return number
 
 
+@launched
 @triton.jit
 def _label_factors(
     label_of, rowptr, hidden_first, hidden_second, shown_first, shown_second, first, second, from_label, to_label,

@@ -9,8 +9,10 @@ from torch import Tensor
 
 from legnn.ops.norm_act_dropout.reference import drop_threshold
 from legnn.ops.norm_act_dropout.triton_kernels import _kept
+from legnn.ops.runtime.launch import launched
 
 
+@launched
 @triton.jit
 def _update(
     x, residual, weight, bias, seed, out, normed, inverse, eps, least, factor, x_stride, residual_stride,
@@ -33,6 +35,7 @@ def _update(
     tl.store(out + row * COLUMNS + column, value.to(out.dtype.element_ty), mask=there)
 
 
+@launched
 @triton.jit
 def _gradient(
     gradient, out, normed, inverse, weight, d_x, d_residual, factor, x_columns, residual_columns,
@@ -55,6 +58,7 @@ def _gradient(
         tl.store(to, change.to(d_residual.dtype.element_ty), mask=column < residual_columns)
 
 
+@launched
 @triton.jit
 def _norm_gradient(
     gradient, out, normed, d_weight, d_bias, rows, factor,

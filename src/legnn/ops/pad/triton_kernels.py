@@ -15,11 +15,13 @@ from legnn.ops.csr.label_edges import LabelEdges
 from legnn.ops.csr.padded import PaddedAdjacency, PaddedLabelEdges
 from legnn.ops.pad.reference import pad_values
 from legnn.ops.pad.types import NodeGroup, NodeValues, PaddedNodes, PaddedRows, RowSizes, SampledRows
+from legnn.ops.runtime.launch import launched
 
 BLOCK = 1024
 """Entries of a program."""
 
 
+@launched
 @triton.jit(do_not_specialize=["begin", "end", "padded_begin", "padded_end"])
 def _pad_nodes(
     nodes, degree, label_of, node_type, padded_nodes, padded_degree, padded_label, padded_type, is_real, before, new,
@@ -58,6 +60,7 @@ def _write_label_edges(
         tl.store(key + i, tl.where(there, label, CLASSES), mask=inside)
 
 
+@launched
 @triton.jit(do_not_specialize=["count", "size", "last"])
 def _pad_label_edges(
     shown, y, new, padded_shown, padded_y, key, count, size, last, CLASSES: tl.constexpr, BLOCK: tl.constexpr
@@ -66,6 +69,7 @@ def _pad_label_edges(
     _write_label_edges(start, shown, y, new, padded_shown, padded_y, key, count, size, last, CLASSES, BLOCK)
 
 
+@launched
 @triton.jit(
     do_not_specialize=[
         "edges", "num_shown", "num_senders", "targets", "sources", "padded_edges", "size_shown", "size_senders",

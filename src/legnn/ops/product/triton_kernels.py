@@ -7,6 +7,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from legnn.ops.runtime.launch import launched
+
 COLUMNS, INNER, WARPS, STAGES = 16, 128, 4, 3
 """Of a tile, and of the program that computes it."""
 GRADIENT_ROWS, GRADIENT_COLUMNS, AT_ONCE = 32, 128, 8
@@ -15,6 +17,7 @@ FEWEST_ROWS = 16
 """Up to so many rows are summed without tensor cores."""
 
 
+@launched
 @triton.jit
 def _multiply(
     a, b, out,
@@ -41,6 +44,7 @@ def _multiply(
     tl.store(out + row[:, None] * WIDE + column[None, :], total.to(out.dtype.element_ty), mask=mask)
 
 
+@launched
 @triton.jit
 def _weight_gradient(
     a, b, out,

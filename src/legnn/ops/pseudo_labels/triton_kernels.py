@@ -7,9 +7,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from legnn.ops.runtime.launch import launched
+
 BLOCK = 1024
 
 
+@launched
 @triton.jit(do_not_specialize=["number"])
 def _count(y, chosen, truth, rows, known, right, number, SELECTED: tl.constexpr, BLOCK: tl.constexpr):
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)

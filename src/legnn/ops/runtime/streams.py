@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from threading import local
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -15,8 +15,27 @@ A = TypeVar("A")
 B = TypeVar("B")
 T = TypeVar("T")
 
-_nested = local()
-"""`depth`: how many calls of `run_beside` this thread is in, by what is large."""
+
+class _Beside(NamedTuple):
+    """A stream, the one beside it, and events that both wait for: to make one takes longer than to record it."""
+
+    current: torch.cuda.Stream
+    side: torch.cuda.Stream
+    before: torch.cuda.Event
+    ready: torch.cuda.Event
+
+
+class _OfThread(local):
+    """What calls of `run_beside` in one thread share."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        """How many of them the thread is in, by what is large."""
+        self.known: dict[tuple[int, int, int], _Beside] = {}
+        """By device, stream and depth."""
+
+
+_nested = _OfThread()
 
 
 def run_beside(x: Tensor, large: Callable[[], A], small: Callable[[], B]) -> tuple[A, B]:
@@ -45,24 +64,27 @@ def merge_beside(
         if rest is not None:
             rest()
         return merged
-    # the index of the device: to find it takes PyTorch longer than to find the stream
-    current, depth = torch.cuda.current_stream(x.device.index), getattr(_nested, "depth", 0)
-    side = _side_stream(current, depth)
-    before = current.record_event()
-    _nested.depth = depth + 1
+    current, side, before, ready = _beside(x.device.index)
+    before.record(current)
+    _nested.depth += 1
     try:
         # first, so that both draw in the order of a device without streams
         first = large()
     finally:
-        _nested.depth = depth
+        _nested.depth -= 1
     # memory that one stream frees, the other may use: all sections of the side begin and end with this order
     side.wait_event(before)
-    with torch.cuda.stream(side), _kept_for(side):
-        second = small()
-        ready = side.record_event()
-        if rest is not None:
-            # launched before what merges: what the latter reads is not freed, so that this cannot use its memory
-            rest()
+    # not in PyTorch's context, which asks for the streams of all devices concerned
+    torch.cuda.set_stream(side)
+    try:
+        with _kept_for(side):
+            second = small()
+            ready.record(side)
+            if rest is not None:
+                # launched before what merges: what the latter reads is not freed, so that this cannot use its memory
+                rest()
+    finally:
+        torch.cuda.set_stream(current)
     current.wait_event(ready)
     # also without gradients: in a backward pass autograd uses the side stream without this order
     _keep_for(current, second)
@@ -70,6 +92,19 @@ def merge_beside(
     if rest is not None:
         current.wait_stream(side)
     return merged
+
+
+def _beside(device: int) -> _Beside:
+    """The current stream of a device and what belongs to it, for this depth."""
+    # its handle: PyTorch takes longer to make an object of it
+    handle = torch._C._cuda_getCurrentRawStream(device)
+    found = _nested.known.get((device, handle, _nested.depth))
+    if found is None:
+        current = torch.cuda.current_stream(device)
+        side = _side_stream(current, _nested.depth)
+        found = _Beside(current, side, torch.cuda.Event(), torch.cuda.Event())
+        _nested.known[device, handle, _nested.depth] = found
+    return found
 
 
 def _kept_for(side: torch.cuda.Stream) -> AbstractContextManager[object]:

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from legnn.ops.runtime.hashing import LABELS
 from legnn.ops.runtime.hashing_triton import mix
+from legnn.ops.runtime.launch import launched
 from legnn.ops.sample.types import DrawnLayer, Fanout, SampledNodes, SamplingRows
 
 NOT_READ = 2**30
@@ -27,6 +28,7 @@ TILE = 1024
 """Entries of a program that draws: rows times edges of a row."""
 
 
+@launched
 @triton.jit(do_not_specialize=["count"])
 def _number_seeds(nodes, number, count, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -34,6 +36,7 @@ def _number_seeds(nodes, number, count, BLOCK: tl.constexpr):
     tl.store(number + tl.load(nodes + i, mask=inside, other=0), i + 1, mask=inside)
 
 
+@launched
 @triton.jit(do_not_specialize=["num_targets", "total", "seeds", "step", "fanout"])
 def _count(
     rowptr, targets, class_rowptr, label_of, read, first, edge_count, count, num_targets, total, seeds, step, fanout,
@@ -92,6 +95,7 @@ def _take(
     tl.store(number + node, tl.full(node.shape, -1, tl.int32), mask=new)
 
 
+@launched
 @triton.jit(do_not_specialize=["num_targets", "total", "num_gaps", "low", "label_low", "high"])
 def _draw(
     targets, first, edge_count, pointer, col, class_col, gaps, number, source, edge, num_targets, total, num_gaps,
@@ -126,6 +130,7 @@ def _draw(
     )
 
 
+@launched
 @triton.jit(do_not_specialize=["num_targets", "drawn", "num_gaps"])
 def _copy(
     owner, first, pointer, col, class_col, gaps, number, source, edge, num_targets, drawn, num_gaps,
@@ -139,6 +144,7 @@ def _copy(
     _take(at, to, there, r < num_targets, labels, col, class_col, gaps, num_gaps, number, source, edge, GAP_STEPS, EDGE)
 
 
+@launched
 @triton.jit
 def _pack(number, label_of, packed, size, BLOCK: tl.constexpr):
     """Write 1 for a new node, and 2³² more if it shows a label: one cumulative sum numbers both."""
@@ -149,6 +155,7 @@ def _pack(number, label_of, packed, size, BLOCK: tl.constexpr):
     tl.store(packed + node, is_new.to(tl.int64) + (shows.to(tl.int64) << 32), mask=inside)
 
 
+@launched
 @triton.jit(do_not_specialize=["known", "num_targets", "total"])
 def _assign(
     number, label_of, running, pointer, sizes, nodes, shown, y, known, num_targets, total, size, BLOCK: tl.constexpr
@@ -170,6 +177,7 @@ def _assign(
         tl.store(sizes + 2, tl.load(pointer + total).to(tl.int64))
 
 
+@launched
 @triton.jit(do_not_specialize=["count"])
 def _look_up_numbers(source, number, col, count, BLOCK: tl.constexpr):
     e = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -178,6 +186,7 @@ def _look_up_numbers(source, number, col, count, BLOCK: tl.constexpr):
     tl.store(col + e, tl.load(number + node, mask=inside, other=1) - 1, mask=inside)
 
 
+@launched
 @triton.jit(do_not_specialize=["seeds", "count"])
 def _look_up(nodes, label_of, degree, node_labels, node_degrees, number, seeds, count, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
