@@ -13,7 +13,6 @@ from torch import Tensor
 
 A = TypeVar("A")
 B = TypeVar("B")
-T = TypeVar("T")
 
 _nested = local()
 """`depth`: how many calls of `run_beside` this thread is in, by what is large."""
@@ -25,26 +24,8 @@ def run_beside(x: Tensor, large: Callable[[], A], small: Callable[[], B]) -> tup
     Both have ended for whatever is launched afterwards. In a CUDA graph they are two branches. What autograd records in
     `small` it differentiates on the same side stream, beside what it differentiates of `large`.
     """
-    return merge_beside(x, large, small, lambda first, second: (first, second))
-
-
-def merge_beside(
-    x: Tensor,
-    large: Callable[[], A],
-    small: Callable[[], B],
-    merge: Callable[[A, B], T],
-    rest: Callable[[], object] | None = None,
-) -> T:
-    """Returns `merge(large(), small())`; on the GPU of `x`, `small()` and then `rest()` run beside `large()`.
-
-    `merge` waits for `small` and not for `rest`, which runs beside it, too. As of `run_beside`, all of it has ended for
-    whatever is launched afterwards.
-    """
     if not x.is_cuda:
-        merged = merge(large(), small())
-        if rest is not None:
-            rest()
-        return merged
+        return large(), small()
     # the index of the device: to find it takes PyTorch longer than to find the stream
     current, depth = torch.cuda.current_stream(x.device.index), getattr(_nested, "depth", 0)
     side = _side_stream(current, depth)
@@ -59,17 +40,10 @@ def merge_beside(
     side.wait_event(before)
     with torch.cuda.stream(side), _kept_for(side):
         second = small()
-        ready = side.record_event()
-        if rest is not None:
-            # launched before what merges: what the latter reads is not freed, so that this cannot use its memory
-            rest()
-    current.wait_event(ready)
+    current.wait_stream(side)
     # also without gradients: in a backward pass autograd uses the side stream without this order
     _keep_for(current, second)
-    merged = merge(first, second)
-    if rest is not None:
-        current.wait_stream(side)
-    return merged
+    return first, second
 
 
 def _kept_for(side: torch.cuda.Stream) -> AbstractContextManager[object]:
