@@ -10,12 +10,13 @@ from legnn.config.model import LabelFeatures, ModelSettings
 from legnn.errors import InputError
 from legnn.graph import LabelGraph, SampledLabelGraph
 from legnn.nn.features import Features, project
-from legnn.nn.layer import column, glorot, typed_linear
-from legnn.nn.products import ProjectedNodes
+from legnn.nn.layer import column, glorot, trim, typed_linear
+from legnn.nn.products import ProjectedNodes, product
 from legnn.ops import LabelMessages, add_messages_, class_sum, drop, label_messages
+from legnn.ops.augment import augmented_like, augmented_weight, takes_columns, write_features, write_labels
 from legnn.ops.product import FEW_ROWS
 from legnn.ops.runtime.padding import padded_width
-from legnn.ops.runtime.streams import merge_beside
+from legnn.ops.runtime.streams import run_beside
 
 
 def class_mean(graph: LabelGraph, x: Tensor) -> Tensor:
@@ -131,8 +132,22 @@ class Encoder(nn.Module):
             return _merge(nodes(), labels())
         if graph.num_shown == 0 or graph.num_classes > FEW_ROWS:
             return _merge(nodes(), labels())
-        # the order of the classes, which every step of a whole graph reads later, and the input does not
-        return merge_beside(graph.adjacency.col, nodes, labels, _merge, lambda: graph.to_nodes.classes)
+        if isinstance(x, Tensor) and self._adds_labels and takes_columns(x, self.input_dropout, training=True):
+            return self._project_columns(x, graph)
+        return _merge(*run_beside(graph.adjacency.col, nodes, labels))
+
+    def _project_columns(self, x: Tensor, graph: LabelGraph) -> tuple[Tensor, Tensor | None]:
+        """`forward` with `Y` as columns beside the features: `H_N⁰ = [dropout(X) ‖ Y] [P ‖ L]ᵀ`, one product."""
+        columns, features = augmented_like(x, graph.num_classes), x.size(1)
+
+        def labels() -> tuple[Tensor | None, Tensor | None]:
+            write_labels(columns, graph.at_input, features)
+            rows = self.label_embedding(x, graph)[:, : self.channels] if self.labels == "enhanced" else None
+            return None if rows is None else rows.to(x.dtype), self._at_input(rows)
+
+        _, (rows, at_input) = run_beside(columns, lambda: write_features(columns, x, self.input_dropout), labels)
+        assert at_input is not None
+        return product(columns, augmented_weight(self.project.weight, trim(at_input, self.channels), features)), rows
 
     def _labels(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> _Labels:
         labels = self.label_embedding(x, graph)[:, : self.channels].to(x.dtype) if self.labels == "enhanced" else None
@@ -150,6 +165,11 @@ class Encoder(nn.Module):
         return ProjectedNodes(
             dropped, self.project.weight, None if at_input is None else at_input.to(x.dtype), graph.at_input
         ), labels
+
+    @property
+    def _adds_labels(self) -> bool:
+        """Whether nodes that show a label have something added."""
+        return self.labels in ("concat", "addition") or (self.labels == "enhanced" and self.label_at_input)
 
     def _at_input(self, labels: Tensor | None) -> Tensor | None:
         """What nodes that show a label have added, `[C, D]`; None for nothing."""

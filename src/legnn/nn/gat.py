@@ -15,7 +15,6 @@ from legnn.nn.normalization import AbsentLabel, Normalization, Normalize
 from legnn.nn.products import product
 from legnn.nn.sum_first import attend_then_multiply, is_worth_summing_first
 from legnn.ops import AttentionConfig, drop
-from legnn.ops.product import run_labels_beside
 from legnn.ops.runtime.padding import pad_columns, padded_width
 
 
@@ -125,12 +124,7 @@ class GAT(nn.Module):
             graph, values_and_scores, label_attention, add, self.normalization, self.attention,
             update_labels=self.update_labels,
         )  # fmt: skip
-        if new_labels is None:
-            return add_bias(nodes, self.bias), None
-        # beside each other, so that the gradient of a row is summed beside large launches, too
-        return run_labels_beside(
-            new_labels, lambda: add_bias(nodes, self.bias), lambda: add_bias(new_labels, self.label_bias)
-        )
+        return add_bias(nodes, self.bias), new_labels
 
     def target_vectors(self) -> tuple[Tensor | None, Tensor | None]:
         """`t_N` and `t_L`, None where there is no score of a target."""
@@ -162,7 +156,7 @@ class GAT(nn.Module):
         return rows
 
     def _label_attention(self, labels: Tensor | None) -> LabelAttention | None:
-        """`H_L W_L`, `s_L · H_L W_L` and `t_L · H_L W_L` (or `t_L · H_L B_L`)."""
+        """`H_L W_L`, `s_L · H_L W_L` and `t_L · H_L W_L` (or `t_L · H_L B_L`), and `b_L`."""
         if labels is None or self.label is None:
             return None
         dropped = self._drop(labels)
@@ -173,7 +167,8 @@ class GAT(nn.Module):
             target_map = self.label if self.label_target_map is None else self.label_target_map
             of_targets = self._split_heads(target_map(self._drop(labels))[:, : self.attention.channels], 1)
         target, source = _scores(of_targets, target_vectors), _scores(by_head, self.label_source)
-        return LabelAttention(values, source, target)
+        bias = None if self.label_bias is None else self.label_bias.expand(values.size(0), -1)
+        return LabelAttention(values, source, target, bias)
 
     def _split_heads(self, values: Tensor, axis: int) -> Tensor:
         return values.unflatten(axis, (self.attention.heads, -1))

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from legnn.graph import LabelGraph
-from legnn.nn.layer import targets_of
+from legnn.nn.layer import add_bias, targets_of
 from legnn.nn.normalization import LabelScales, Normalization
 from legnn.nn.products import product
 from legnn.ops import AttentionConfig, AttentionOutput, Scales, attend, label_gather, propagate_messages
@@ -157,6 +157,8 @@ class LabelAttention(NamedTuple):
     """`[C, heads]` scores of the labels as sources; None where no softmax compares them."""
     target: Tensor | None
     """`[C, heads]` scores of the labels as targets."""
+    bias: Tensor | None = None
+    """`b_L` `[C, D]`, which is added to the new labels."""
 
 
 def pass_attention_messages(
@@ -183,30 +185,49 @@ def pass_attention_messages(
     if normalization.scaled_scores and labels.source is not None:
         labels = labels._replace(source=scale_rows(labels.source, label_scales.to_labels))
     message = scale_rows(labels.values, label_scales.to_nodes)
+    # added in the sum itself, where nothing comes between
+    is_sum = graph.label_adjacency is None and label_scales.from_nodes is None
+    bias_in_sum = labels.bias if is_sum else None
     if joint:
         # the label edge joins the softmax of the neighbors before anything is scaled or added
         unscaled = scales._replace(target=None, from_label=None)
         output = attend(
-            graph, values_and_scores, None, labels.target, None, unscaled, config, update_labels=update_labels
-        )
+            graph, values_and_scores, None, labels.target, None, unscaled, config, update_labels=update_labels,
+            add_to_labels=bias_in_sum,
+        )  # fmt: skip
         nodes = scale_rows(_join_label_edges(graph, output, values_and_scores, message, labels, config), scales.target)
         nodes = nodes if add is None else nodes + add
     else:
         output = attend(
-            graph, values_and_scores, message, labels.target, add, scales, config, update_labels=update_labels
-        )
+            graph, values_and_scores, message, labels.target, add, scales, config, update_labels=update_labels,
+            add_to_labels=bias_in_sum,
+        )  # fmt: skip
         nodes = output.nodes
     if output.labels is None:
         return nodes, None
+    new_labels = _attended_labels(graph, output, labels, label_scales, config, joint=joint)
+    return nodes, new_labels if is_sum else add_bias(new_labels, labels.bias)
+
+
+def _attended_labels(
+    graph: LabelGraph,
+    output: AttentionOutput,
+    labels: LabelAttention,
+    scales: LabelScales,
+    config: AttentionConfig,
+    *,
+    joint: bool,
+) -> Tensor:
+    """`H_L'` `[C, D]` from attention over the nodes of each class, `output`, and along label–label edges."""
+    assert output.labels is not None
     if graph.label_adjacency is None:
-        return nodes, aggregate_at_labels(output.labels, None, label_scales)
-    from_labels, log_denominator = _attend_labels(graph.label_adjacency, labels, label_scales, config)
+        return aggregate_at_labels(output.labels, None, scales)
+    from_labels, log_denominator = _attend_labels(graph.label_adjacency, labels, scales, config)
     output = output._replace(labels=output.labels[:, : config.channels])
     if joint:
-        merged = _merge_softmaxes(graph, output, from_labels, log_denominator)
-        return nodes, aggregate_at_labels(merged, None, label_scales)
+        return aggregate_at_labels(_merge_softmaxes(graph, output, from_labels, log_denominator), None, scales)
     assert output.labels is not None
-    return nodes, aggregate_at_labels(output.labels, from_labels.flatten(1), label_scales)
+    return aggregate_at_labels(output.labels, from_labels.flatten(1), scales)
 
 
 def _join_label_edges(

@@ -130,11 +130,11 @@ class Normalization(NamedTuple):
         if not enhanced:
             return Scales(source, target, score=self._score(source)), LabelScales()
         mean, node_mean = graph.by_shown((self, dtype, "means"), lambda shows: self._means(graph, target, shows, dtype))
-        # a node has one label edge: in Y only the labels have a degree to divide by
-        count = graph.label_count
-        label_source = label_target = power(count, self.target)
+        # a node has one label edge: in Y only the labels have a degree to divide by; without exponents none is counted
+        label_target = power(graph.label_count, self.target) if self.target else None
+        label_source = label_target
         if self.source != self.target:
-            label_source = power(count, self.source)
+            label_source = power(graph.label_count, self.source)
         labels = LabelScales(label_source, _times(label_target, label_multiplicity))
         if graph.label_adjacency is not None:
             # without label–label edges all of them are of one kind

@@ -5,7 +5,6 @@ Nothing here is differentiable. Sums are taken in single precision or better.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from torch import Tensor, nn
@@ -32,25 +31,24 @@ class AttentionKernels(Protocol):
 
     READS_OUTPUT: bool
     """Whether the gradient reads the sum, and what `terms` added to it."""
+    READS_SHARE: bool
+    """Whether the gradient reads `α_ij`, or computes it again."""
 
     def softmax(
         self, adjacency: Adjacency, source: Tensor, target: Tensor | None, slope: float
-    ) -> tuple[Tensor, Tensor | None]:
-        """Returns `log Σ_j A_ij exp LeakyReLU(source_j + target_i)` `[rows, heads]`, and `α_ij` `[edges, heads]`.
-
-        The latter is None where the sum and the gradient compute it again.
-        """
+    ) -> tuple[Tensor, Tensor]:
+        """Returns `log Σ_j A_ij exp LeakyReLU(source_j + target_i)` `[rows, heads]`, and `α_ij` `[edges, heads]`."""
 
     def attention_sum(self, adjacency: Adjacency, attention: AttentionInputs, terms: RowTerms = RowTerms()) -> Tensor:
         """Returns `Σ_j α_ij values_j` `[rows, padded_width(channels)]`, scaled and added to as `terms` say."""
 
     def attention_gradient(
-        self, nodes: AttentionGradient, labels: AttentionGradient | None, into: Tensor, between: Callable[[], None]
-    ) -> tuple[Tensor | None, Tensor | None]:
-        """Writes the gradient of the values and of the source scores, of both relations, into the rows of `into`.
+        self, nodes: AttentionGradient, labels: AttentionGradient | None, into: Tensor, score_scale: Tensor | None
+    ) -> Tensor | None:
+        """Writes the gradient of `values_and_scores`, of both relations, into `into`, padding columns included.
 
-        Calls `between` when the gradient of the source scores is that of the nodes, without that of the labels. Returns
-        the gradients of the scores of the targets `[rows, heads]`, None where scores do not depend on them.
+        The gradient that the source scores have from the nodes alone is multiplied by `score_scale` `[cols]`. Returns
+        the gradient of the target scores of the labels `[C, heads]`, None where there is none.
         """
 
 

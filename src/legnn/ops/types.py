@@ -128,6 +128,8 @@ class AttentionGradient(NamedTuple):
     """`[rows, D]`, the gradient of the sum."""
     d_log: Tensor | None
     """`[rows, heads]`, that of the log-denominator; None where nothing reads it."""
+    one_target: Tensor | None = None
+    """`[cols]` where every column has one edge at most: its row, -1 for none."""
 
 
 class AttentionOutput(NamedTuple):

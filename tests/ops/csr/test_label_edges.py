@@ -48,15 +48,18 @@ def test_an_edge_is_found_again_in_the_transpose(graph):
 
 
 @pytest.mark.parametrize(("nodes", "count"), [(1, 1), (5, 0), (300, 270)])
-def test_a_gpu_reads_the_classes_of_the_nodes_that_show_them(nodes, count):
+@pytest.mark.parametrize("num_classes", [7, 8, 1025])
+def test_a_gpu_reads_and_counts_the_classes_of_the_nodes_that_show_them(nodes, count, num_classes):
     from legnn.ops.csr.triton_kernels import show_labels
 
-    shown, classes = torch.randperm(nodes, device=DEVICE)[:count], torch.randint(7, (nodes,), device=DEVICE)
-    edges = LabelEdges.from_classes(shown.cpu(), classes.cpu(), 7)
+    shown, classes = torch.randperm(nodes, device=DEVICE)[:count], torch.randint(num_classes, (nodes,), device=DEVICE)
+    edges = LabelEdges.from_classes(shown.cpu(), classes.cpu(), num_classes)
     assert torch.equal(edges.y, classes[shown].cpu())
-    y, label_of = show_labels(shown, classes)
+    y, label_of, others = show_labels(shown, classes, num_classes)
     assert torch.equal(y.cpu(), edges.y)
     assert torch.equal(label_of.cpu(), edges.label_of)
+    assert torch.equal(edges.others, edges.count.int() - 1)
+    assert others is None if num_classes > 1024 else torch.equal(others.cpu(), edges.others)
 
 
 # thousands of programs would take the interpreter minutes

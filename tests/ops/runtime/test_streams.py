@@ -8,7 +8,7 @@ import torch
 from tests.training.test_cuda_graph import CUDA, assert_same_end, begin, gpu, make
 
 from legnn.ops.runtime import streams
-from legnn.ops.runtime.streams import merge_beside, run_beside
+from legnn.ops.runtime.streams import run_beside
 
 
 def test_the_large_part_is_called_first_so_that_draws_keep_their_order():
@@ -16,13 +16,6 @@ def test_the_large_part_is_called_first_so_that_draws_keep_their_order():
     found = run_beside(torch.zeros(1), lambda: called.append("large") or 1, lambda: called.append("small") or 2)
     assert found == (1, 2)
     assert called == ["large", "small"]
-
-
-def test_what_merges_both_parts_gets_them():
-    called = []
-    found = merge_beside(torch.zeros(1), lambda: 1, lambda: 2, lambda *both: both, lambda: called.append("rest"))
-    assert found == (1, 2)
-    assert called == ["rest"]
 
 
 def test_what_autograd_saves_beside_is_freed_without_a_gradient():
@@ -47,17 +40,6 @@ def test_both_parts_have_ended_for_what_follows():
         )
         assert torch.equal(large + small, 2 * expected[0])
         assert torch.equal(inner, expected[1])
-
-
-@gpu
-def test_the_rest_has_ended_for_what_follows_the_merge():
-    x = torch.randn(2048, 2048, device=CUDA, dtype=torch.float64)
-    expected = x @ x
-    rest = []
-    for _ in range(10):
-        merged = merge_beside(x, lambda: x.sum(0), lambda: expected[0] + 1, torch.add, lambda: rest.append(x @ x))
-        assert torch.equal(merged, x.sum(0) + (expected[0] + 1))
-        assert torch.equal(rest.pop(), expected)
 
 
 @gpu

@@ -7,6 +7,7 @@ from torch import Tensor
 from legnn.ops import select
 from legnn.ops.attention import autograd, reference
 from legnn.ops.propagate.autograd import contiguous
+from legnn.ops.runtime.padding import pad_columns, padded_width
 from legnn.ops.types import AttentionConfig, AttentionOutput, LabelGraphLike, Scales
 
 
@@ -20,13 +21,15 @@ def attend(
     config: AttentionConfig,
     *,
     update_labels: bool,
+    add_to_labels: Tensor | None = None,
 ) -> AttentionOutput:
     """Attention over a label graph, one softmax within each relation.
 
     `β_ij = LeakyReLU(source_j + target_i)`, `α_ij = A_ij exp β_ij / Σ_k A_ik exp β_ik`,
     `nodes_i = t_i Σ_j α_ij s_j values_j + l_i labels_{y_i} + add_i`. With `update_labels`, each label attends over the
-    nodes that show it in the same way, with target scores `label_target` and `scales.to_label` in place of `s`. The
-    scores of sources are multiplied by `scales.score`, for labels only with `scales.scales_label_scores`.
+    nodes that show it in the same way, with target scores `label_target` and `scales.to_label` in place of `s`, and
+    `add_to_labels` is added. The scores of sources are multiplied by `scales.score`, for labels only with
+    `scales.scales_label_scores`.
 
     Args:
         values_and_scores: `[N, W]`, the result of one product. Its columns are the values of all heads
@@ -35,16 +38,20 @@ def attend(
         labels: `[C, D]` the messages of the labels, or None.
         label_target: `[C, heads]` the scores of the labels as targets, or None.
         add: `[M, D]`, or None.
+        add_to_labels: `[C, D]` or narrower, or None.
     """
     kernels = select.kernels_for(values_and_scores)
     if kernels is None:
         return reference.attend(
-            graph, values_and_scores, labels, label_target, add, scales, config, update_labels=update_labels
-        )
+            graph, values_and_scores, labels, label_target, add, scales, config, update_labels=update_labels,
+            add_to_labels=add_to_labels,
+        )  # fmt: skip
     if labels is not None and (kernels is not select.TRITON or labels.stride(1) != 1):
         labels = labels.contiguous()
+    if add_to_labels is not None and kernels is not select.TRITON:
+        add_to_labels = pad_columns(add_to_labels, padded_width(config.channels, values_and_scores)).contiguous()
     nodes, log_denominator, new_labels, label_log_denominator = autograd.Attend.apply(
-        values_and_scores.contiguous(), labels, label_target, contiguous(add),
+        values_and_scores.contiguous(), labels, label_target, contiguous(add), add_to_labels,
         graph, scales, config, update_labels, kernels,
     )  # fmt: skip
     return AttentionOutput(nodes, log_denominator, new_labels, label_log_denominator)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from legnn.ops.attention.reference import scale_scores, split_scores
@@ -28,12 +27,12 @@ class Attend(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, values_and_scores: Tensor, labels: Tensor | None, label_target: Tensor | None, add: Tensor | None,
-        graph: LabelGraphLike, scales: Scales, config: AttentionConfig, update_labels: bool, kernels: Kernels,
+        add_to_labels: Tensor | None, graph: LabelGraphLike, scales: Scales, config: AttentionConfig,
+        update_labels: bool, kernels: Kernels,
     ) -> tuple[Tensor | None, ...]:  # fmt: skip
         """Returns the fields of `AttentionOutput`."""
         # every edge reads the scores: in a matrix of their own they are small enough to stay in the cache
-        source, target = (_single(score) for score in split_scores(values_and_scores, config))
-        assert source is not None
+        source, target = _split_scores(values_and_scores, config)
         source, label_source = scale_scores(source, scales)
         ops, slope = kernels.attention, config.negative_slope
         log, share = ops.softmax(graph.adjacency, source, target, slope)
@@ -44,13 +43,15 @@ class Attend(torch.autograd.Function):
         label_share: Tensor | None = None
         ctx.labels_attend = update_labels and not graph.to_labels.is_empty
         if ctx.labels_attend:
-            classes = graph.to_labels.classes
             label_target = _single(label_target)
 
-            def attend_at_labels() -> tuple[Tensor, Tensor, Tensor | None]:
+            def attend_at_labels() -> tuple[Tensor, Tensor, Tensor]:
+                # the order of the classes is made here, if it is a new one: nothing has to wait for it
+                classes = graph.to_labels.classes
                 log_and_share = ops.softmax(classes, label_source, label_target, slope)
                 inputs = AttentionInputs(values_and_scores, config, label_source, label_target, *log_and_share)
-                return ops.attention_sum(classes, inputs, RowTerms(scales.to_label)), *log_and_share
+                terms = RowTerms(scales.to_label, add=add_to_labels)
+                return ops.attention_sum(classes, inputs, terms), *log_and_share
 
             nodes, at_labels = run_beside(
                 values_and_scores, lambda: ops.attention_sum(graph.adjacency, attention, terms), attend_at_labels
@@ -60,11 +61,15 @@ class Attend(torch.autograd.Function):
             nodes = ops.attention_sum(graph.adjacency, attention, terms)
         if update_labels and not ctx.labels_attend:
             new_labels = nodes.new_zeros(graph.to_labels.num_classes, nodes.size(1))
+            if add_to_labels is not None:
+                new_labels[:, : add_to_labels.size(1)] += add_to_labels
             label_log = log.new_full((graph.to_labels.num_classes, config.heads), -torch.inf)
-        output = (labels, add, nodes, new_labels) if ops.READS_OUTPUT else (None,) * 4
+        output = (labels, add, add_to_labels, nodes, new_labels) if ops.READS_OUTPUT else (None,) * 5
         scores = source, target, label_source, label_target
-        ctx.save_for_backward(values_and_scores, *scores, log, label_log, share, label_share, *output)
+        shares = (share, label_share) if ops.READS_SHARE else (None, None)
+        ctx.save_for_backward(values_and_scores, *scores, log, label_log, *shares, *output)
         ctx.labels_shape = None if labels is None else labels.shape
+        ctx.added_columns = None if add_to_labels is None else add_to_labels.size(1)
         ctx.rest = graph, scales, config, kernels
         ctx.shapes = nodes.shape, None if new_labels is None else new_labels.shape
         # only what joins a softmax reads its log-denominator: zeros would be a launch, and to subtract them another
@@ -73,15 +78,14 @@ class Attend(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
-        """Returns the gradients of `values_and_scores`, `labels`, `label_target` and `add`."""
+        """Returns the gradients of `values_and_scores`, `labels`, `label_target`, `add` and `add_to_labels`."""
         values_and_scores, source, target, label_source, label_target, log, label_log, *rest = ctx.saved_tensors
-        share, label_share, labels, add, nodes, new_labels = rest
+        share, label_share, labels, add, add_to_labels, nodes, new_labels = rest
         graph, scales, config, kernels = ctx.rest
         channels, heads = config.channels, config.heads
         ops = kernels.attention
         gradient = _dense(gradients[0], ctx.shapes[0], values_and_scores)
         d_values_and_scores = torch.empty_like(values_and_scores)
-        d_source = d_values_and_scores[:, channels : channels + heads]
         of_nodes = AttentionGradient(
             graph.adjacency, AttentionInputs(values_and_scores, config, source, target, log, share),
             node_terms(graph, labels, add, scales), nodes, gradient, gradients[1],
@@ -90,44 +94,51 @@ class Attend(torch.autograd.Function):
         if ctx.labels_attend:
             inputs = AttentionInputs(values_and_scores, config, label_source, label_target, label_log, label_share)
             of_labels = AttentionGradient(
-                graph.to_labels.classes, inputs, RowTerms(scales.to_label), new_labels,
-                _dense(gradients[2], ctx.shapes[1], values_and_scores), gradients[3],
+                graph.to_labels.classes, inputs, RowTerms(scales.to_label, add=add_to_labels), new_labels,
+                _dense(gradients[2], ctx.shapes[1], values_and_scores), gradients[3], graph.to_labels.label_of,
             )  # fmt: skip
 
-        def scale_scores_of_nodes() -> None:
-            if scales.score is not None and not scales.scales_label_scores:
-                # the gradient by way of the labels is added below, unscaled
-                d_source.mul_(scales.score[:, None])
+        # that of the labels is not scaled, or all of it is, below
+        score_scale = None if scales.scales_label_scores else scales.score
 
-        def attend() -> tuple[Tensor | None, Tensor | None]:
-            return ops.attention_gradient(of_nodes, of_labels, d_values_and_scores, scale_scores_of_nodes)
+        def attend() -> Tensor | None:
+            return ops.attention_gradient(of_nodes, of_labels, d_values_and_scores, score_scale)
 
         if ctx.labels_shape is None:
-            (d_target, d_label_target), d_labels = attend(), None
+            d_label_target, d_labels = attend(), None
         else:
-            (d_target, d_label_target), d_labels = run_beside(
+            d_label_target, d_labels = run_beside(
                 gradient, attend, lambda: label_gradient(kernels, graph, gradient, scales, ctx.labels_shape)
             )
-        rest = d_values_and_scores[:, channels + heads :]
-        if d_target is None:
-            rest.zero_()
-        else:
-            # in a sampled block the target nodes are the first of the source nodes
-            rest.copy_(F.pad(d_target, (0, rest.size(1) - heads, 0, rest.size(0) - d_target.size(0))))
         if d_label_target is not None:
             d_label_target = d_label_target.to(values_and_scores.dtype)
         elif not ctx.labels_attend and label_log is not None and label_target is not None:
             # zeros, not None: distributed training waits for a gradient of every parameter
             d_label_target = torch.zeros_like(label_target)
         if scales.score is not None and scales.scales_label_scores:
-            d_source.mul_(scales.score[:, None])
+            d_values_and_scores[:, channels : channels + heads].mul_(scales.score[:, None])
         d_add = gradient if ctx.needs_input_grad[3] else None
-        return d_values_and_scores, d_labels, d_label_target, d_add, *[None] * 5
+        d_added = None
+        if gradients[2] is not None and ctx.needs_input_grad[4]:
+            d_added = gradients[2][:, : ctx.added_columns]
+        return d_values_and_scores, d_labels, d_label_target, d_add, d_added, *[None] * 5
 
 
 def _dense(gradient: Tensor | None, shape: tuple[int, ...], like: Tensor) -> Tensor:
     """The gradient of a result of `shape`, zeros for None."""
     return like.new_zeros(shape) if gradient is None else gradient.contiguous()
+
+
+def _split_scores(values_and_scores: Tensor, config: AttentionConfig) -> tuple[Tensor, Tensor | None]:
+    """`reference.split_scores` in single precision, each a matrix of its own."""
+    source, target = split_scores(values_and_scores, config)
+    if target is None:
+        return source.float().contiguous(), None
+    both = torch.empty(2, *source.shape, dtype=torch.float32, device=source.device)
+    # one pass over the columns of both
+    first, heads = config.channels, config.heads
+    both.copy_(values_and_scores[:, first : first + 2 * heads].unflatten(1, (2, heads)).transpose(0, 1))
+    return both[0], both[1]
 
 
 def _single(x: Tensor | None) -> Tensor | None:

@@ -3,10 +3,9 @@
 # mypy: disable-error-code="no-untyped-def"
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from legnn.ops.csr.adjacency import Adjacency
@@ -17,7 +16,7 @@ from legnn.ops.runtime.padding import padded_width
 from legnn.ops.runtime.threads import run_parallel
 from legnn.ops.types import AttentionGradient, AttentionInputs, RowTerms
 
-READS_OUTPUT = True
+READS_OUTPUT = READS_SHARE = True
 
 
 @kernel
@@ -177,17 +176,24 @@ def _dot_with_output(gradient: Tensor, nodes: Tensor, channels: int, heads: int,
 
 
 def attention_gradient(
-    nodes: AttentionGradient, labels: AttentionGradient | None, into: Tensor, between: Callable[[], None]
-) -> tuple[Tensor | None, Tensor | None]:
+    nodes: AttentionGradient, labels: AttentionGradient | None, into: Tensor, score_scale: Tensor | None
+) -> Tensor | None:
     """See `AttentionKernels`."""
-    d_target = _relation_gradient(nodes, into, add=False)
-    between()
-    return d_target, None if labels is None else _relation_gradient(labels, into, add=True)
+    channels, heads, _, _ = nodes.inputs.config
+    d_target, rest = _relation_gradient(nodes, into, add=False), into[:, channels + heads :]
+    if d_target is None:
+        rest.zero_()
+    else:
+        # in a sampled block the target nodes are the first of the source nodes
+        rest.copy_(F.pad(d_target, (0, rest.size(1) - heads, 0, rest.size(0) - d_target.size(0))))
+    if score_scale is not None:
+        into[:, channels : channels + heads].mul_(score_scale[:, None])
+    return None if labels is None else _relation_gradient(labels, into, add=True)
 
 
 def _relation_gradient(relation: AttentionGradient, into: Tensor, *, add: bool) -> Tensor | None:
     """Writes the gradient into the rows of `into`, or adds it to them; returns that of the scores of the targets."""
-    adjacency, attention, terms, output, gradient, d_log = relation
+    adjacency, attention, terms, output, gradient, d_log, _ = relation
     assert output is not None
     channels, heads, _, _ = attention.config
     # Σ_k α_ik (t_i s_k gradient_i · values_k), which softmax subtracts from the gradient of every score

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 def attend(
     graph: LabelGraphLike, values_and_scores: Tensor, labels: Tensor | None, label_target: Tensor | None,
     add: Tensor | None, scales: Scales, config: AttentionConfig, *, update_labels: bool,
+    add_to_labels: Tensor | None = None,
 ) -> AttentionOutput:  # fmt: skip
-    """`nodes_i = t_i Σ_j α_ij s_j values_j + l_i labels_{y_i} + add_i`, and the same for labels."""
+    """`nodes_i = t_i Σ_j α_ij s_j values_j + l_i labels_{y_i} + add_i`, and the same for labels and what they add."""
     values = values_and_scores[:, : config.channels].unflatten(1, (config.heads, -1))
     source, target = split_scores(values_and_scores, config)
     source, label_source = scale_scores(source, scales)
@@ -36,7 +37,10 @@ def attend(
     new_labels, label_log_denominator = neighbor_attention(
         graph.to_labels.classes, scale_rows(values, scales.to_label), label_source, label_target, slope
     )
-    return AttentionOutput(nodes, log_denominator, new_labels.flatten(1), label_log_denominator)
+    new_labels = new_labels.flatten(1)
+    if add_to_labels is not None:
+        new_labels = new_labels + add_to_labels.to(new_labels.dtype)
+    return AttentionOutput(nodes, log_denominator, new_labels, label_log_denominator)
 
 
 def split_scores(values_and_scores: Tensor, config: AttentionConfig) -> tuple[Tensor, Tensor | None]:

@@ -2,178 +2,196 @@
 
 # Kernels take many arguments, and Triton reads annotations at run time.
 # mypy: disable-error-code="no-untyped-def"
-from collections.abc import Callable
-
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from legnn.ops.attention.triton_edges import edge_weights, score_gradient, sum_edges
+from legnn.ops.attention.triton_edges import leaky
 from legnn.ops.attention.triton_edges import softmax as softmax
+from legnn.ops.attention.triton_scores import OneEdge, score_gradient, target_sums, write_target_gradients
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.csr.row_chunks import RowChunks
-from legnn.ops.propagate.triton_columns import columns_of_head, head_vector, vectors_end
+from legnn.ops.propagate.triton_columns import BLOCK, columns_of_head, head_vector, vectors_end
 from legnn.ops.propagate.triton_kernels import (
+    REGISTERS,
     RowSpans,
     chunk_spans,
+    of_label,
     run_by_length,
     sum_chunks,
     sum_long_rows,
     sum_whole_rows,
-    whole_rows,
 )
 from legnn.ops.runtime.launch import launched
 from legnn.ops.runtime.padding import padded_width
 from legnn.ops.runtime.streams import run_beside
 from legnn.ops.types import AttentionGradient, AttentionInputs, RowTerms
 
-READS_OUTPUT = False
+READS_OUTPUT = READS_SHARE = False
 EDGES, EDGES_IN_BF16 = 2, 4
 """Edges in flight at once in a program of the gradient, which holds whole heads in registers."""
 WARPS = 1
-ROWS = 8
-"""Sources of a program where each has one edge."""
 
 
 @launched
 @triton.jit
 def _value_gradient(
-    first, last, owner, col, weight, values, gradient, source_scale, product, out, limit,
+    first, last, owner, rowptr, col, weight, values, source, target, log_denominator, source_scale, target_scale,
+    gradient, product, out,
+    label_of, label_source, label_target, label_log, label_scale, label_gradient, label_product, limit, slope,
     HEADS: tl.constexpr, CHANNELS: tl.constexpr, VALUES_STRIDE: tl.constexpr, UP_STRIDE: tl.constexpr,
-    OUT_STRIDE: tl.constexpr, OWNED: tl.constexpr, PARTIAL: tl.constexpr, SOURCE: tl.constexpr,
-    VECTOR: tl.constexpr, BLOCK: tl.constexpr, EDGES: tl.constexpr,
+    OUT_STRIDE: tl.constexpr, OWNED: tl.constexpr, PARTIAL: tl.constexpr, WEIGHT: tl.constexpr,
+    TARGET_SCORE: tl.constexpr, SOURCE: tl.constexpr, TARGET: tl.constexpr, LABEL: tl.constexpr,
+    LABEL_TARGET: tl.constexpr, LABEL_SCALE: tl.constexpr, VECTOR: tl.constexpr, BLOCK: tl.constexpr,
+    EDGES: tl.constexpr,
 ):  # fmt: skip
     # a program has a whole head of one source, since the gradient of a score is a product over all of it
     program = tl.program_id(0).to(tl.int64)
     head = tl.program_id(1)
     begin = tl.load(first + program)
     end = tl.load(last + program)
+    row = program
+    if OWNED:
+        row = tl.load(owner + program).to(tl.int64)
+    own = tl.load(source + row * HEADS + head)
+    sends = 1.0
+    if SOURCE:
+        sends = tl.load(source_scale + row).to(tl.float32)
+    if LABEL:
+        y = tl.load(label_of + row)
+        if PARTIAL:
+            # of a row in chunks, the first one has its label
+            y = tl.where(tl.load(rowptr + row) == begin, y, -1)
     if end - begin <= limit:
-        row = program
-        if OWNED:
-            row = tl.load(owner + program).to(tl.int64)
-        sends = 1.0
-        if SOURCE:
-            sends = tl.load(source_scale + row).to(tl.float32)
         column, there = columns_of_head(head, 0, CHANNELS, VECTOR, BLOCK)
         read = there
         if VECTOR:
             read = column < vectors_end(head, CHANNELS, VECTOR)
-        mine = sends * tl.load(values + row * VALUES_STRIDE + column, mask=there, other=0.0).to(tl.float32)
+        mine = tl.load(values + row * VALUES_STRIDE + column, mask=there, other=0.0)
         total = tl.zeros([BLOCK], dtype=tl.float32)
         for edge in range(begin, end, EDGES):
             k = (edge + tl.arange(0, EDGES)).to(tl.int64)
             inside = k < end
             i = tl.load(col + k, mask=inside, other=0).to(tl.int64)
-            arrives = tl.load(weight + k * HEADS + head, mask=inside, other=0.0)
+            # every lane computes the number of an edge: it is read with the row, and is no pass of its own
+            score = tl.zeros([EDGES], dtype=tl.float32) + own
+            if TARGET_SCORE:
+                score += tl.load(target + i * HEADS + head, mask=inside, other=0.0)
+            arrives = tl.load(log_denominator + i * HEADS + head, mask=inside, other=float("inf"))
+            arrives = sends * tl.exp(leaky(score, slope) - arrives)
+            if WEIGHT:
+                arrives *= tl.load(weight + k, mask=inside, other=0.0).to(tl.float32)
+            if TARGET:
+                arrives *= tl.load(target_scale + i, mask=inside, other=0.0).to(tl.float32)
             up = tl.load(
                 gradient + i[:, None] * UP_STRIDE + column[None, :], mask=inside[:, None] & read[None, :], other=0.0
             ).to(tl.float32)
             total += tl.sum(arrives[:, None] * up, 0)
-            tl.store(product + k * HEADS + head, arrives * tl.sum(up * mine[None, :], 1), mask=inside)
+            change = arrives * tl.sum(up * mine.to(tl.float32)[None, :], 1)
+            tl.store(product + k * HEADS + head, change, mask=inside)
+        # one condition is known when it is compiled, the other is not
+        if LABEL:  # noqa: SIM102
+            if y >= 0:
+                up = of_label(label_gradient + y * UP_STRIDE, y, column, there).to(tl.float32)
+                score = tl.load(label_source + row * HEADS + head)
+                if LABEL_TARGET:
+                    score += tl.load(label_target + y * HEADS + head)
+                arrives = tl.exp(leaky(score, slope) - tl.load(label_log + y * HEADS + head))
+                if LABEL_SCALE:
+                    arrives *= tl.load(label_scale + row).to(tl.float32)
+                total += arrives * up
+                tl.store(label_product + row * HEADS + head, arrives * tl.sum(up * mine.to(tl.float32), 0))
         to = row
         if PARTIAL:
             to = program
-        to_row = out + to * OUT_STRIDE
-        tl.store(to_row + column, (sends * total).to(out.dtype.element_ty), mask=there)
-
-
-@launched
-@triton.jit
-def _add_single_edges(
-    first, last, owner, col, weight, values, gradient, source_scale, product, into, size,
-    HEADS: tl.constexpr, CHANNELS: tl.constexpr, VALUES_STRIDE: tl.constexpr, UP_STRIDE: tl.constexpr,
-    OWNED: tl.constexpr, SOURCE: tl.constexpr, VECTOR: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
-):  # fmt: skip
-    """`_value_gradient` of sources that have one edge at most, as nodes have to labels: several to a program."""
-    head = tl.program_id(1)
-    span = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    edge = tl.load(first + span, mask=span < size, other=0).to(tl.int64)
-    here = tl.load(last + span, mask=span < size, other=0) > edge
-    row = span.to(tl.int64)
-    if OWNED:
-        row = tl.load(owner + span, mask=here, other=0).to(tl.int64)
-    target = tl.load(col + edge, mask=here, other=0).to(tl.int64)
-    arrives = tl.load(weight + edge * HEADS + head, mask=here, other=0.0)
-    sends = here.to(tl.float32)
-    if SOURCE:
-        sends = tl.load(source_scale + row, mask=here, other=0.0).to(tl.float32)
-    column, there = columns_of_head(head, 0, CHANNELS, VECTOR, BLOCK)
-    mask = here[:, None] & there[None, :]
-    up = tl.load(gradient + target[:, None] * UP_STRIDE + column[None, :], mask=mask, other=0.0).to(tl.float32)
-    at_row = row[:, None] * VALUES_STRIDE + column[None, :]
-    mine = tl.load(values + at_row, mask=mask, other=0.0).to(tl.float32)
-    tl.store(product + edge * HEADS + head, arrives * tl.sum(up * (sends[:, None] * mine), 1), mask=here)
-    change = (sends * arrives)[:, None] * up
-    change += tl.load(into + at_row, mask=mask, other=0.0).to(tl.float32)
-    tl.store(into + at_row, change.to(into.dtype.element_ty), mask=mask)
+        tl.store(out + to * OUT_STRIDE + column, total.to(out.dtype.element_ty), mask=there)
 
 
 def attention_sum(adjacency: Adjacency, attention: AttentionInputs, terms: RowTerms = RowTerms()) -> Tensor:
     """See `AttentionKernels`."""
-    x, (channels, heads, _, _) = attention.values_and_scores, attention.config
+    x, (channels, heads, _, _), share = attention.values_and_scores, attention.config, attention.share
     out = x.new_empty(adjacency.num_rows, padded_width(channels, x))
-    weight = _of_edges(adjacency, attention)
-    rest = terms._replace(source_scale=None)
-
-    def weigh(rows: RowSpans) -> None:
-        edge_weights(adjacency, rows, attention, terms.source_scale, weight, transposed=False)
-
-    def whole(rows: RowSpans) -> None:
-        weigh(rows)
-        sum_whole_rows(adjacency, rows, x, channels, out, rest, weight, heads)
-
-    def long(chunks: RowChunks) -> None:
-        weigh(chunk_spans(chunks))
-        sum_long_rows(adjacency, chunks, x, channels, out, rest, weight, heads)
-
-    run_beside(x, lambda: run_by_length(adjacency, x, whole, long), out[:, channels:].zero_)
+    how = x, channels, out, terms, share, heads
+    run_beside(
+        x,
+        lambda: run_by_length(
+            adjacency, x, lambda rows: sum_whole_rows(adjacency, rows, *how),
+            lambda chunks: sum_long_rows(adjacency, chunks, *how),
+        ),
+        out[:, channels:].zero_,
+    )  # fmt: skip
     return out
 
 
 def attention_gradient(
-    nodes: AttentionGradient, labels: AttentionGradient | None, into: Tensor, between: Callable[[], None]
-) -> tuple[Tensor | None, Tensor | None]:
+    nodes: AttentionGradient, labels: AttentionGradient | None, into: Tensor, score_scale: Tensor | None
+) -> Tensor | None:
     """See `AttentionKernels`."""
-    product = _value_gradients(nodes, into)
+    (channels, heads, _, _), transposed = nodes.inputs.config, nodes.adjacency.transpose
+    source_scores, rest = into[:, channels : channels + heads], into[:, channels + heads :]
+    product, label_product = _value_gradients(nodes, labels, into)
+    of_labels: OneEdge | None = None
+    if labels is None or labels.one_target is None or label_product is None:
+        sums = _target_sums(nodes, product)
+    else:
+        # scores are a number for each edge: beside them there is room for those of labels
+        sums, label_sums = run_beside(
+            into, lambda: _target_sums(nodes, product), lambda: _target_sums(labels, label_product)
+        )
+        of_labels = OneEdge(labels.one_target, labels.inputs, label_product, label_sums)
 
-    def of_nodes() -> Tensor:
-        return _score_gradients(nodes, product, _softmax_terms(nodes, product), into, add=False)
+    def write_targets() -> Tensor | None:
+        write_target_gradients(sums, rest)
+        if of_labels is None or of_labels.attention.target is None:
+            return None
+        d_label_target = into.new_empty(of_labels.sums.size(0), heads)
+        write_target_gradients(of_labels.sums, d_label_target)
+        return d_label_target
 
-    if labels is None:
-        edge_gradient = of_nodes()
-        between()
-        return _target_gradients(nodes, edge_gradient), None
-
-    def of_labels() -> tuple[Tensor, Tensor]:
-        label_product = _add_value_gradients(labels, into)
-        return label_product, _softmax_terms(labels, label_product)
-
-    # scores are a number for each edge: beside them there is room for the few rows of labels
-    edge_gradient, label_terms = run_beside(into, of_nodes, of_labels)
-    between()
     return run_beside(
         into,
-        lambda: _target_gradients(nodes, edge_gradient),
-        lambda: _target_gradients(labels, _score_gradients(labels, *label_terms, into, add=True)),
-    )
+        lambda: score_gradient(transposed, nodes.inputs, sums, product, score_scale, of_labels, source_scores),
+        write_targets,
+    )[1]
 
 
-def _value_gradients(relation: AttentionGradient, into: Tensor) -> Tensor:
-    """Writes the gradients of the values into `into`; returns `α_ij` times its gradient `[edges, heads]`."""
-    channels, transposed = relation.inputs.config.channels, relation.adjacency.transpose
-    # not in place, see `score_gradient`
-    weight, product = (_of_edges(transposed, relation.inputs) for _ in range(2))
+def _value_gradients(
+    nodes: AttentionGradient, labels: AttentionGradient | None, into: Tensor
+) -> tuple[Tensor, Tensor | None]:
+    """Writes the gradients of the values into `into`; returns `α_ij` times its gradient.
+
+    That is `[edges, heads]` of the nodes, in the order of the transpose, and `[sources, heads]` of the labels.
+    """
+    (channels, heads, _, slope), transposed = nodes.inputs.config, nodes.adjacency.transpose
+    width, vector = channels // heads, head_vector(nodes.d_output, channels, heads)
+    block = triton.next_power_of_2(width + vector)
+    # more registers, and fewer programs would run at the same time
+    size = {"num_warps": WARPS, "maxnreg": REGISTERS} if block <= BLOCK else {"num_warps": 4}
+    scores = nodes.inputs
+    # a number for each edge and head; a row that is not long may be among the long ones, and is computed twice
+    product = scores.source.new_empty(transposed.num_edges, heads)
+    values, gradient, terms = scores.values_and_scores, nodes.d_output, nodes.terms
+    label_product: Tensor | None = None
+    of_labels: tuple[Tensor | None, ...] = (None,) * 7
+    if labels is not None:
+        of, label_product = labels.inputs, torch.empty_like(labels.inputs.source)
+        of_labels = (
+            labels.one_target, of.source, of.target, of.log_denominator, labels.terms.source_scale, labels.d_output,
+            label_product,
+        )  # fmt: skip
 
     def launch(rows: RowSpans, out: Tensor, *, partial: bool) -> None:
-        edge_weights(transposed, rows, relation.inputs, relation.terms.target_scale, weight, transposed=True)
-        tile = _tile(relation)
-        _value_gradient[(rows.size, tile["HEADS"])](
-            rows.first, rows.last, rows.owner, transposed.col, weight, *_operands(relation), product, out, rows.limit,
-            **tile, OUT_STRIDE=out.stride(0), OWNED=rows.owner is not None, PARTIAL=partial,
-            EDGES=EDGES_IN_BF16 if into.dtype == torch.bfloat16 else EDGES,
-            num_warps=WARPS if tile["BLOCK"] <= 256 else 4,
+        _value_gradient[(rows.size, heads)](
+            rows.first, rows.last, rows.owner, transposed.rowptr, transposed.col, transposed.weight, values,
+            scores.source, scores.target, scores.log_denominator, terms.source_scale, terms.target_scale, gradient,
+            product, out, *of_labels, rows.limit, slope,
+            HEADS=heads, CHANNELS=width, VALUES_STRIDE=values.stride(0), UP_STRIDE=gradient.stride(0),
+            OUT_STRIDE=out.stride(0), OWNED=rows.owner is not None, PARTIAL=partial,
+            WEIGHT=transposed.weight is not None, TARGET_SCORE=scores.target is not None,
+            SOURCE=terms.source_scale is not None, TARGET=terms.target_scale is not None, LABEL=labels is not None,
+            LABEL_TARGET=of_labels[2] is not None, LABEL_SCALE=of_labels[4] is not None, VECTOR=vector, BLOCK=block,
+            EDGES=EDGES_IN_BF16 if into.dtype == torch.bfloat16 else EDGES, **size,
         )  # fmt: skip
 
     def long(chunks: RowChunks) -> None:
@@ -182,56 +200,14 @@ def _value_gradients(relation: AttentionGradient, into: Tensor) -> Tensor:
         sum_chunks(chunks, partial, into)
 
     run_by_length(transposed, into, lambda rows: launch(rows, into, partial=False), long)
-    return product
+    return product, label_product
 
 
-def _add_value_gradients(relation: AttentionGradient, into: Tensor) -> Tensor:
-    """The same of sources that have one edge at most, added to what is in `into`."""
-    transposed, tile = relation.adjacency.transpose, _tile(relation)
-    weight, product = (_of_edges(transposed, relation.inputs) for _ in range(2))
-    for rows in whole_rows(transposed, occupied=True):
-        edge_weights(transposed, rows, relation.inputs, relation.terms.target_scale, weight, transposed=True)
-        _add_single_edges[(triton.cdiv(rows.size, ROWS), tile["HEADS"])](
-            rows.first, rows.last, rows.owner, transposed.col, weight, *_operands(relation), product, into, rows.size,
-            **tile, OWNED=rows.owner is not None, ROWS=ROWS, num_warps=4,
-        )  # fmt: skip
-    return product
-
-
-def _operands(relation: AttentionGradient) -> tuple[Tensor, Tensor, Tensor | None]:
-    return relation.inputs.values_and_scores, relation.d_output, relation.terms.source_scale
-
-
-def _tile(relation: AttentionGradient) -> dict[str, int]:
-    """What both kernels of the values' gradient are launched with: a whole head to a program."""
-    (channels, heads, _, _), (values, gradient, source_scale) = relation.inputs.config, _operands(relation)
-    width, vector = channels // heads, head_vector(gradient, channels, heads)
-    return {
-        "HEADS": heads, "CHANNELS": width, "VALUES_STRIDE": values.stride(0), "UP_STRIDE": gradient.stride(0),
-        "SOURCE": source_scale is not None, "VECTOR": vector, "BLOCK": triton.next_power_of_2(width + vector),
-    }  # fmt: skip
-
-
-def _softmax_terms(relation: AttentionGradient, product: Tensor) -> Tensor:
-    """`Σ_k α_ik (t_i s_k gradient_i · values_k)` `[rows, heads]`, that softmax subtracts from a score's gradient."""
-    dot = sum_edges(relation.adjacency, product, relation.adjacency.transposition.place)
-    return dot if relation.d_log is None else dot - relation.d_log
-
-
-def _score_gradients(relation: AttentionGradient, product: Tensor, dot: Tensor, into: Tensor, *, add: bool) -> Tensor:
-    """Writes the gradients of the source scores into `into`; returns those of the edges' scores `[edges, heads]`."""
-    channels, heads, _, _ = relation.inputs.config
-    scores = into[:, channels : channels + heads]
-    return score_gradient(relation.adjacency.transpose, relation.inputs, dot, product, scores, add=add)
-
-
-def _target_gradients(relation: AttentionGradient, edge_gradient: Tensor) -> Tensor | None:
-    """The gradients of the target scores, from those of the edges' scores; None if scores do not depend on targets."""
-    if relation.inputs.target is None:
-        return None
-    return sum_edges(relation.adjacency, edge_gradient, relation.adjacency.transposition.place)
-
-
-def _of_edges(adjacency: Adjacency, attention: AttentionInputs) -> Tensor:
-    """A number for each edge and head, `[edges, heads]`, not yet written."""
-    return attention.source.new_empty(adjacency.num_edges, attention.config.heads)
+def _target_sums(relation: AttentionGradient, product: Tensor) -> Tensor:
+    """`target_sums`, the first of them less the gradient of the log-denominator: what softmax subtracts."""
+    adjacency = relation.adjacency
+    place = adjacency.transposition.place if relation.one_target is None else adjacency.col
+    sums = target_sums(adjacency, relation.inputs, product, place)
+    if relation.d_log is not None:
+        sums[:, 0] -= relation.d_log
+    return sums

@@ -36,7 +36,8 @@ class RowChunks:
         """Splits `rows` into chunks of `length` edges, `max_chunks` at most. Does not synchronize."""
         begin, end = rowptr[rows], rowptr[rows + 1]
         pointer = torch.zeros(rows.numel() + 1, dtype=rowptr.dtype, device=rowptr.device)
-        torch.cumsum((end - begin + length - 1) // length, 0, dtype=rowptr.dtype, out=pointer[1:])
+        # a row without edges has a chunk, too: what a row has besides its edges is computed with its first chunk
+        torch.cumsum(((end - begin + length - 1) // length).clamp(min=1), 0, dtype=rowptr.dtype, out=pointer[1:])
         chunk = torch.arange(max_chunks, dtype=rowptr.dtype, device=rowptr.device)
         of = (torch.searchsorted(pointer, chunk, right=True) - 1).clamp(max=rows.numel() - 1)
         first = torch.minimum(begin[of] + (chunk - pointer[of]) * length, end[of])

@@ -13,6 +13,8 @@ from legnn.ops.runtime.launch import launched
 
 CELLS, MOST_CELLS = 2**12, 2**14
 """Nodes times classes that a program compares, all of it in registers: with few, more programs run at the same time."""
+MOST_COUNTED = 1024
+"""Classes up to which nodes are counted where their labels are read."""
 MOST_PROGRAMS = 4096
 """What as many programs counted is added up in registers; with more of them, sorting is faster."""
 
@@ -55,13 +57,21 @@ def _write_labels(shown, y, label_of, count, BLOCK: tl.constexpr):
 
 @launched
 @triton.jit
-def _show_labels(shown, classes, y, label_of, count, BLOCK: tl.constexpr):
+def _show_labels(
+    shown, classes, y, label_of, others, count,
+    COUNT: tl.constexpr, CLASSES: tl.constexpr, CLASSES_BLOCK: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = place < count
     node = tl.load(shown + place, mask=inside, other=0)
     label = tl.load(classes + node, mask=inside, other=0)
     tl.store(y + place, label, mask=inside)
     tl.store(label_of + node, label.to(tl.int32), mask=inside)
+    if COUNT:
+        c = tl.arange(0, CLASSES_BLOCK)
+        number = tl.histogram(tl.where(inside, label, CLASSES).to(tl.int32), CLASSES_BLOCK)
+        # of integers, a sum is the same in any order
+        tl.atomic_add(others + c, number, mask=(c < CLASSES) & (number > 0), sem="relaxed")
 
 
 @launched
@@ -115,7 +125,7 @@ def _order_by_class(
     tl.store(bounds + up_to, up_to, mask=shows)
     tl.store(col + position, node, mask=shows)
     tl.store(order + position, up_to - 1, mask=shows)
-    pieces = (total + CHUNK - 1) // CHUNK
+    pieces = tl.where(real, tl.maximum((total + CHUNK - 1) // CHUNK, 1), 0)
     chunk_end = tl.cumsum(pieces, 0)
     if program == 0:
         tl.store(node_rowptr, 0)
@@ -146,14 +156,20 @@ def write_labels(shown: Tensor, y: Tensor, num_nodes: int) -> Tensor:
     return label_of
 
 
-def show_labels(shown: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
-    """`y = classes[shown]` `[S]` for `classes` `[n]`, and what `write_labels` returns of it."""
-    y, label_of = classes.new_empty(shown.numel()), _no_labels(classes.numel(), classes.device)
+def show_labels(shown: Tensor, classes: Tensor, num_classes: int) -> tuple[Tensor, Tensor, Tensor | None]:
+    """`y = classes[shown]` `[S]` for `classes` `[n]`, and what `write_labels` returns of it.
+
+    With them, how many nodes show each class besides the first, `[C]` int32, or None for very many classes: -1 for no
+    node, as for a node without a label, so that both are filled in one launch.
+    """
+    y, nodes = classes.new_empty(shown.numel()), classes.numel()
+    label_of, others = _no_labels(nodes + num_classes, classes.device).split([nodes, num_classes])
     if shown.numel():
         _show_labels[(triton.cdiv(shown.numel(), 256),)](
-            shown, classes, y, label_of, shown.numel(), BLOCK=256, num_warps=4
-        )
-    return y, label_of
+            shown, classes, y, label_of, others, shown.numel(), COUNT=num_classes <= MOST_COUNTED, CLASSES=num_classes,
+            CLASSES_BLOCK=triton.next_power_of_2(num_classes + 1), BLOCK=256, num_warps=4,
+        )  # fmt: skip
+    return y, label_of, others if num_classes <= MOST_COUNTED else None
 
 
 def _no_labels(num_nodes: int, device: torch.device) -> Tensor:

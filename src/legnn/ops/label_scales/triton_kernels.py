@@ -28,18 +28,17 @@ def _power(number, EXPONENT: tl.constexpr):
 @launched
 @triton.jit
 def _label_factors(
-    label_of, rowptr, hidden_first, hidden_second, shown_first, shown_second, first, second, from_label, to_label,
+    label_of, others, hidden_first, hidden_second, shown_first, shown_second, first, second, from_label, to_label,
     num_nodes, SOURCE: tl.constexpr, TARGET: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     node = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = node < num_nodes
     y = tl.load(label_of + node, mask=inside, other=-1)
     shows = y >= 0
-    begin = tl.load(rowptr + y, mask=shows, other=0)
-    end = tl.load(rowptr + y + 1, mask=shows, other=1)
+    count = tl.load(others + y, mask=shows, other=0) + 1
     one = tl.where(shows, tl.load(shown_first + node, mask=inside), tl.load(hidden_first + node, mask=inside))
     other = tl.where(shows, tl.load(shown_second + node, mask=inside), tl.load(hidden_second + node, mask=inside))
-    count = (end - begin).to(one.dtype)
+    count = count.to(one.dtype)
     tl.store(first + node, one, mask=inside)
     tl.store(second + node, other, mask=inside)
     tl.store(from_label + node, one * _power(count, SOURCE), mask=inside)
@@ -47,7 +46,7 @@ def _label_factors(
 
 
 def launch(
-    label_of: Tensor, rowptr: Tensor, hidden_first: Tensor, hidden_second: Tensor, shown_first: Tensor,
+    label_of: Tensor, others: Tensor, hidden_first: Tensor, hidden_second: Tensor, shown_first: Tensor,
     shown_second: Tensor, source: float, target: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """Returns the two numbers of each node, and its factors of messages from and to its label, `[n]` each."""
@@ -55,7 +54,7 @@ def launch(
     out = torch.empty(4, number, dtype=hidden_first.dtype, device=label_of.device)
     first, second, from_label, to_label = out.unbind()
     _label_factors[(triton.cdiv(number, BLOCK),)](
-        label_of, rowptr, hidden_first, hidden_second, shown_first, shown_second, first, second, from_label, to_label,
+        label_of, others, hidden_first, hidden_second, shown_first, shown_second, first, second, from_label, to_label,
         number, SOURCE=source, TARGET=target, BLOCK=BLOCK, num_warps=4,
     )  # fmt: skip
     return first, second, from_label, to_label

@@ -40,15 +40,14 @@ def _kept(seed, row, column, least):
 @triton.jit
 def _scale_act_dropout(
     x, scale, shift, seed, out, num_rows, least, factor,
-    COLUMNS: tl.constexpr, NORM: tl.constexpr, AFFINE: tl.constexpr, RELU: tl.constexpr, DROP: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    COLUMNS: tl.constexpr, OUT_STRIDE: tl.constexpr, NORM: tl.constexpr, AFFINE: tl.constexpr, RELU: tl.constexpr,
+    DROP: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     # here and below, NORM is how many columns the norm has, and COLUMNS how many the matrix, the last of them zero
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     mask = (row < num_rows)[:, None] & (column < COLUMNS)[None, :]
-    place = row[:, None] * COLUMNS + column[None, :]
-    value = tl.load(x + place, mask=mask, other=0.0).to(tl.float32)
+    value = tl.load(x + row[:, None] * COLUMNS + column[None, :], mask=mask, other=0.0).to(tl.float32)
     if AFFINE:
         there = column < NORM
         value = value * tl.load(scale + column, mask=there, other=0.0)[None, :]
@@ -57,7 +56,7 @@ def _scale_act_dropout(
         value = tl.maximum(value, 0.0)
     if DROP:
         value = tl.where(_kept(seed, row[:, None], column[None, :], least), value * factor, 0.0)
-    tl.store(out + place, value.to(out.dtype.element_ty), mask=mask)
+    tl.store(out + row[:, None] * OUT_STRIDE + column[None, :], value.to(out.dtype.element_ty), mask=mask)
 
 
 @launched
@@ -246,15 +245,16 @@ def batch_norm_statistics(x: Tensor, norm: nn.BatchNorm1d, rows: RealRows | None
 
 
 def scale_act_dropout(
-    x: Tensor, scale: Tensor | None, shift: Tensor | None, dropout: float, seed: Tensor | None, *, relu: bool
-) -> Tensor:
-    """See `NormActDropoutKernels`."""
-    out = torch.empty_like(x)
+    x: Tensor, scale: Tensor | None, shift: Tensor | None, dropout: float, seed: Tensor | None, *, relu: bool,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """See `NormActDropoutKernels`; with `out`, which may be wider, it is written into its first columns."""
+    out = torch.empty_like(x) if out is None else out
     if x.numel():
         _scale_act_dropout[_tiles(x)](
             x, scale, shift, seed, out, x.size(0), drop_threshold(dropout), 1 / (1 - dropout),
-            COLUMNS=x.size(1), NORM=0 if scale is None else scale.numel(), AFFINE=scale is not None, RELU=relu,
-            DROP=seed is not None, ROWS=TILE, BLOCK=BLOCK, num_warps=4,
+            COLUMNS=x.size(1), OUT_STRIDE=out.stride(0), NORM=0 if scale is None else scale.numel(),
+            AFFINE=scale is not None, RELU=relu, DROP=seed is not None, ROWS=TILE, BLOCK=BLOCK, num_warps=4,
         )  # fmt: skip
     return out
 

@@ -41,11 +41,11 @@ class PropagateMessages(torch.autograd.Function):
             if add_to_labels is not None:
                 sums[:, : add_to_labels.size(1)] += add_to_labels
             return sum_rows(graph.adjacency, x, terms), sums
-        classes = graph.to_labels.classes
+        # the order of the classes is made beside the large sum, too, if it is a new one: nothing has to wait for it
         return run_beside(
             x,
             lambda: sum_rows(graph.adjacency, x, terms),
-            lambda: sum_rows(classes, x, RowTerms(scales.to_label, add=add_to_labels)),
+            lambda: sum_rows(graph.to_labels.classes, x, RowTerms(scales.to_label, add=add_to_labels)),
         )
 
     @staticmethod

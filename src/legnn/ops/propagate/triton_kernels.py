@@ -32,9 +32,10 @@ NO_LIMIT = 2**31 - 1
 
 
 @triton.jit
-def _of_label(row, y, column, there):
+def of_label(row, y, column, there):
     """The columns of the row of label `y`; zeros for -1, no label."""
-    return tl.load(row + column, mask=tl.where(y >= 0, there, False), other=0.0)
+    # kept near: the rows of neighbors, which are read in between, are not read again there
+    return tl.load(row + column, mask=tl.where(y >= 0, there, False), other=0.0, eviction_policy="evict_last")
 
 
 @launched
@@ -79,9 +80,9 @@ def _sum_rows(
         result = tl.zeros([BLOCK], dtype=tl.float32)
         # read before the edges, other terms arrive while these are summed, as far as there are registers for them
         if EARLY_LABEL:
-            label_value = _of_label(label_rows + y * LABEL_STRIDE, y, column, there)
+            label_value = of_label(label_rows + y * LABEL_STRIDE, y, column, there)
             if TAIL:
-                tail_label_value = _of_label(label_rows + y * LABEL_STRIDE, y, tail_column, tail_there)
+                tail_label_value = of_label(label_rows + y * LABEL_STRIDE, y, tail_column, tail_there)
         if ADD:
             from_added = add + row * ADD_STRIDE
             added = tl.load(from_added + column, mask=there & (column < ADD_COLUMNS), other=0.0)
@@ -113,9 +114,9 @@ def _sum_rows(
             if TAIL:
                 tail_result *= scale
         if LABEL and not EARLY_LABEL:
-            label_value = _of_label(label_rows + y * LABEL_STRIDE, y, column, there)
+            label_value = of_label(label_rows + y * LABEL_STRIDE, y, column, there)
             if TAIL:
-                tail_label_value = _of_label(label_rows + y * LABEL_STRIDE, y, tail_column, tail_there)
+                tail_label_value = of_label(label_rows + y * LABEL_STRIDE, y, tail_column, tail_there)
         if LABEL:
             result += label_factor * label_value.to(tl.float32)
             if TAIL:

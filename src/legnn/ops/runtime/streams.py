@@ -13,7 +13,6 @@ from torch import Tensor
 
 A = TypeVar("A")
 B = TypeVar("B")
-T = TypeVar("T")
 
 
 class _Beside(NamedTuple):
@@ -44,26 +43,8 @@ def run_beside(x: Tensor, large: Callable[[], A], small: Callable[[], B]) -> tup
     Both have ended for whatever is launched afterwards. In a CUDA graph they are two branches. What autograd records in
     `small` it differentiates on the same side stream, beside what it differentiates of `large`.
     """
-    return merge_beside(x, large, small, lambda first, second: (first, second))
-
-
-def merge_beside(
-    x: Tensor,
-    large: Callable[[], A],
-    small: Callable[[], B],
-    merge: Callable[[A, B], T],
-    rest: Callable[[], object] | None = None,
-) -> T:
-    """Returns `merge(large(), small())`; on the GPU of `x`, `small()` and then `rest()` run beside `large()`.
-
-    `merge` waits for `small` and not for `rest`, which runs beside it, too. As of `run_beside`, all of it has ended for
-    whatever is launched afterwards.
-    """
     if not x.is_cuda:
-        merged = merge(large(), small())
-        if rest is not None:
-            rest()
-        return merged
+        return large(), small()
     current, side, before, ready = _beside(x.device.index)
     before.record(current)
     _nested.depth += 1
@@ -80,18 +61,12 @@ def merge_beside(
         with _kept_for(side):
             second = small()
             ready.record(side)
-            if rest is not None:
-                # launched before what merges: what the latter reads is not freed, so that this cannot use its memory
-                rest()
     finally:
         torch.cuda.set_stream(current)
     current.wait_event(ready)
     # also without gradients: in a backward pass autograd uses the side stream without this order
     _keep_for(current, second)
-    merged = merge(first, second)
-    if rest is not None:
-        current.wait_stream(side)
-    return merged
+    return first, second
 
 
 def _beside(device: int) -> _Beside:
