@@ -20,15 +20,17 @@ from torch import Tensor
 from legnn.graph import LabelGraph
 from legnn.graph.padded_sampling import draw_padded_sample, has_room
 from legnn.graph.padding import SampleSizes
-from legnn.graph.sampling import rows_of
+from legnn.graph.sampling import Fanout, rows_of
 from legnn.ops.csr.adjacency import map_tensors
 from legnn.ops.sample.types import SamplingRows
-from legnn.training.batches import Batch, Part, copy_tensors
+from legnn.training.batches import Batch, Part, copy_tensors, same
 from legnn.training.cuda_graph import CudaGraphs
 from legnn.training.layer_wise import LayerWise
 
 SLOTS = 3
 """Batches of each size that have memory: one is trained on while the next ones are sampled."""
+MOST = 8
+"""Numbers of predicted nodes and candidates for which sampling is captured."""
 
 _LABELS = "label_of", "class_rowptr", "class_col"
 """What of `SamplingRows` changes from epoch to epoch."""
@@ -52,7 +54,8 @@ class _Slot:
 class _Launched(NamedTuple):
     part: Part
     slot: _Slot | None
-    sizes: SampleSizes | None
+    """None where it is sampled otherwise."""
+    sizes: SampleSizes
 
 
 class CapturedSampling:
@@ -61,115 +64,118 @@ class CapturedSampling:
     Its memory outlasts an epoch: labels and class means of each are copied to where captured kernels read them.
     """
 
-    def __init__(self, inference: LayerWise, fanouts: Sequence[int | None], *, enabled: bool) -> None:
-        device = inference.device
-        bounded = [fanout for fanout in fanouts if fanout is not None]
-        task = inference.task
-        # other memory of the host is gathered by the host
-        near = task.x.device.type == "cuda" or (device.type == "cuda" and task.x.is_contiguous() and task.x.is_pinned())
-        can = near and task.y.device.type == "cuda" and len(bounded) == len(fanouts)
-        self._inference, self._fanouts = inference, bounded
-        self._stream = _sampling_stream(torch.cuda.current_stream(device)) if enabled and can else None
-        self._graphs = CudaGraphs(device, enabled=enabled and can, watch=False, stream=self._stream)
+    def __init__(self, inference: LayerWise, fanouts: Sequence[Fanout], *, enabled: bool) -> None:
+        device, self._inference = inference.device, inference
+        self._fanouts = [fanout for fanout in fanouts if fanout is not None]
+        # none where it is not enabled: a group of runs would take that for a capture that failed
+        self._graphs: CudaGraphs | None = None
+        if enabled and device.type == "cuda" and len(self._fanouts) == len(fanouts):
+            stream = _sampling_stream(torch.cuda.current_stream(device))
+            self._graphs = CudaGraphs(device, watch=False, stream=stream)
         self._slots: dict[object, deque[_Slot]] = {}
+        self._kinds: set[tuple[int, int]] = set()
         self._labels: tuple[SamplingRows, Tensor | None] | None = None
         self._scratch: Tensor | None = None
 
-    @property
-    def enabled(self) -> bool:
-        """Whether batches are sampled here."""
-        return self._graphs.enabled
+    def takes(self, parts: Iterable[Part]) -> bool:
+        """Whether these batches are sampled here: edges, labels and features are where a GPU reads them."""
+        task = self._inference.task
+        if self._graphs is None or not self._graphs.enabled or not task.y.is_cuda:
+            return False
+        if not task.x.is_cuda and not (task.x.is_contiguous() and task.x.is_pinned()):
+            # it is gathered by the host
+            return False
+        kinds = self._kinds | {(part.nodes.numel(), part.candidates.numel()) for part in parts}
+        if len(kinds) > MOST:
+            return False
+        self._kinds = kinds
+        return True
 
     def batches(
         self,
         graph: LabelGraph,
         class_mean: Tensor | None,
-        parts: Iterable[Part],
-        sizes: Callable[[Part], SampleSizes],
+        parts: Iterable[tuple[Part, Tensor]],
+        plan: Callable[[Part], list[SampleSizes]],
         sample_again: Callable[[Part], Batch],
     ) -> Iterator[Batch]:
         """Yields the batch of each part, which the ones after the next overwrite.
 
         Args:
-            graph: no seed of a part shows a label in it.
-            sizes: those that the sample of a part is padded to if it fits them.
-            sample_again: makes the batch of a part that does not fit.
+            graph: seeds show no label in it.
+            parts: each with its key on the device.
+            plan: sizes for the sample of a part, the smallest of which are used.
+            sample_again: makes the batch of a part that does not fit these.
         """
-        assert self._stream is not None
-        current = torch.cuda.current_stream(self._stream.device)
-        current.wait_stream(self._stream)
+        assert self._graphs is not None
+        stream = self._graphs.stream
+        current = torch.cuda.current_stream(stream.device)
+        current.wait_stream(stream)
         self._set_labels(graph, class_mean)
-        self._stream.wait_stream(current)
+        stream.wait_stream(current)
         launched: deque[_Launched] = deque()
         try:
-            for part in parts:
-                launched.append(self._launch(part, sizes(part)))
+            for part, key in parts:
+                sizes = plan(part)[0]
+                with torch.cuda.stream(stream):
+                    launched.append(_Launched(part, self._launch(part, key, sizes, self._graphs), sizes))
                 if len(launched) == SLOTS:
                     yield from self._take(launched.popleft(), sample_again)
             while launched:
                 yield from self._take(launched.popleft(), sample_again)
         finally:
             # what it read is freed on this one
-            current.wait_stream(self._stream)
+            current.wait_stream(stream)
 
     def _take(self, launched: _Launched, sample_again: Callable[[Part], Batch]) -> Iterator[Batch]:
         part, slot, sizes = launched
-        if slot is None or sizes is None or slot.batch is None:
-            yield sample_again(part)
-            return
-        slot.sampled.synchronize()
-        if not has_room(sizes, slot.counts.tolist()):
+        if slot is not None:
+            slot.sampled.synchronize()
+        if slot is None or slot.batch is None or not has_room(sizes, slot.counts.tolist()):
             yield sample_again(part)
             return
         try:
-            # without what a step before cached of its graph
-            yield map_tensors(slot.batch, _same)
+            # the slot does not hold itself: a cycle is freed late
+            yield map_tensors(slot.batch, same)._replace(place=slot)
         finally:
             slot.trained.record(torch.cuda.current_stream(slot.seeds.device))
 
-    def _launch(self, part: Part, sizes: SampleSizes) -> _Launched:
-        if not part.has_share or not self.enabled:
-            return _Launched(part, None, None)
-        key = part.num_predicted, part.own.numel(), part.rows.numel(), sizes
-        if key not in self._slots:
-            self._slots[key] = deque(
-                _Slot(self._inference.device, part.own.numel(), part.rows.numel(), len(self._fanouts))
-                for _ in range(SLOTS)
-            )
-        slots = self._slots[key]
-        slot = slots[0]
-        slots.rotate(-1)
-        assert self._stream is not None
-        with torch.cuda.stream(self._stream):
-            self._stream.wait_event(slot.trained)
-            copy_tensors(slot.inputs, part.inputs)
-            if slot.graph is None and not self._capture(slot, part.num_predicted, sizes):
-                return _Launched(part, None, None)
-            assert slot.graph is not None
-            slot.graph.replay()
-            slot.sampled.record(self._stream)
-        return _Launched(part, slot, sizes)
-
-    def _capture(self, slot: _Slot, num_predicted: int, sizes: SampleSizes) -> bool:
-        # kernels are compiled, and what is created once is created
-        self._sample(slot, num_predicted, sizes)
-        found: list[Batch] = []
-        slot.graph = self._graphs.capture(lambda: found.append(self._sample(slot, num_predicted, sizes)))
-        slot.batch = found[0] if slot.graph is not None else None
-        return slot.graph is not None
+    def _launch(self, part: Part, key: Tensor, sizes: SampleSizes, graphs: CudaGraphs) -> _Slot | None:
+        """Launches sampling on the current stream, that of sampling."""
+        if not part.has_share or not graphs.enabled:
+            return None
+        own, others, num_predicted = part.own.numel(), part.rows.numel(), part.nodes.numel()
+        kind = num_predicted, own, others, sizes
+        if kind not in self._slots:
+            layers, device = len(self._fanouts), self._inference.device
+            self._slots[kind] = deque(_Slot(device, own, others, layers) for _ in range(SLOTS))
+        slot = self._slots[kind][0]
+        self._slots[kind].rotate(-1)
+        graphs.stream.wait_event(slot.trained)
+        copy_tensors(slot.inputs, [part.own, part.own_candidates, part.rows, key])
+        if slot.graph is None:
+            # kernels are compiled, and what is created once is created
+            self._sample(slot, num_predicted, sizes)
+            found: list[Batch] = []
+            slot.graph = graphs.capture(lambda: found.append(self._sample(slot, num_predicted, sizes)))
+            if slot.graph is None:
+                return None
+            slot.batch = found[0]
+        slot.graph.replay()
+        slot.sampled.record(graphs.stream)
+        return slot
 
     def _sample(self, slot: _Slot, num_predicted: int, sizes: SampleSizes) -> Batch:
         inference = self._inference
-        assert self._labels is not None and self._scratch is not None
+        assert self._labels is not None
+        assert self._scratch is not None
         rows, mean = self._labels
         graph, counts = draw_padded_sample(
             inference.task.graph, rows, slot.seeds, self._fanouts, slot.key, sizes, self._scratch
         )
         slot.counts.copy_(counts, non_blocking=True)
         truth = inference.task.y.index_select(0, slot.seeds)
-        return Batch(
-            inference.inputs(graph.nodes), graph.with_class_mean(mean), truth, slot.rows, num_predicted, place=slot
-        )
+        return Batch(inference.inputs(graph.nodes), graph.with_class_mean(mean), truth, slot.rows, num_predicted)
 
     def _set_labels(self, graph: LabelGraph, class_mean: Tensor | None) -> None:
         """Copies what an epoch shows to where captured kernels read it."""
@@ -187,10 +193,6 @@ class CapturedSampling:
         self._labels = kept, None if class_mean is None else class_mean.clone()
         if self._scratch is None:
             self._scratch = torch.zeros(graph.num_nodes, dtype=torch.int32, device=self._inference.device)
-
-
-def _same(tensor: Tensor) -> Tensor:
-    return tensor
 
 
 @lru_cache(None)

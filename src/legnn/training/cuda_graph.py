@@ -46,6 +46,8 @@ class CudaGraphs:
     The pool is shared because the steps of a run never overlap: with a pool each, the tensors of training and those of
     evaluation would take memory at the same time.
 
+    They run on `stream`, if given.
+
     With `watch`, steps that synchronize are found before they are captured. PyTorch reports synchronizations of all
     threads: it is for runs that have one.
     """
@@ -57,6 +59,7 @@ class CudaGraphs:
         enabled: bool = True,
         watch: bool = True,
         generators: Sequence[torch.Generator] = (),
+        stream: torch.cuda.Stream | None = None,
     ) -> None:
         self._group, self._generators, self.watch = current_group(), generators, watch
         self.enabled = enabled and device.type == "cuda" and not (self._group is not None and self._group.gave_up)
@@ -68,7 +71,8 @@ class CudaGraphs:
         """Whether steps draw from the generator of the run: one that is registered takes two launches in a replay."""
         if self.enabled:
             # that of a run that shares the process, which is its own, or one for all that have it alone
-            self.stream = run_stream(device) if self._group is None else torch.cuda.current_stream(device)
+            own = run_stream(device) if self._group is None else torch.cuda.current_stream(device)
+            self.stream = stream or own
             self.pool = torch.cuda.graph_pool_handle()
 
     @property
