@@ -155,7 +155,7 @@ class BatchSampler:
     def batches(self, graph: LabelGraph, predicted: Tensor, candidates: Tensor, steps: int) -> Iterator[Batch]:
         """Yields `steps` batches that share out `predicted` `[P]` and `candidates` `[U]` in parts of nearly equal size.
 
-        Candidates must show no labels in `graph`. A batch is read before the next but one is asked for.
+        Candidates must show no labels in `graph`. What reads a batch is launched before the next one is asked for.
         """
         keys = torch.randint(2**32, (steps, 2), generator=self.generator)
         hides = self.hides_predicted and predicted.numel() > 0

@@ -99,7 +99,7 @@ class CapturedSampling:
         plan: Callable[[Part], list[SampleSizes]],
         sample_again: Callable[[Part], Batch],
     ) -> Iterator[Batch]:
-        """Yields the batch of each part, which the ones after the next overwrite.
+        """Yields the batch of each part; what reads it must be launched before the next one is asked for.
 
         Args:
             graph: seeds show no label in it.
@@ -157,7 +157,7 @@ class CapturedSampling:
             # kernels are compiled, and what is created once is created
             self._sample(slot, num_predicted, sizes)
             found: list[Batch] = []
-            slot.graph = graphs.capture(lambda: found.append(self._sample(slot, num_predicted, sizes)))
+            slot.graph = graphs.capture(lambda: found.append(self._sample(slot, num_predicted, sizes)), keeps=True)
             if slot.graph is None:
                 return None
             slot.batch = found[0]

@@ -96,8 +96,12 @@ class CudaGraphs:
             self.give_up("it synchronizes with the GPU")
         return out
 
-    def capture(self, step: Callable[[], object]) -> torch.cuda.CUDAGraph | None:
-        """Record the launches of `step`, none of which is executed; returns None if that fails."""
+    def capture(self, step: Callable[[], object], *, keeps: bool = False) -> torch.cuda.CUDAGraph | None:
+        """Record the launches of `step`, none of which is executed; returns None if that fails.
+
+        A step that `keeps` what it makes has a pool of its own: others would overwrite it.
+        """
+        pool = torch.cuda.graph_pool_handle() if keeps else self.pool
         current = torch.cuda.current_stream(self.stream.device)
         if self.steps_before_capture == 0:
             prepare_products(self.stream)
@@ -108,11 +112,11 @@ class CudaGraphs:
         for generator in generators:
             graph.register_generator_state(generator)
         try:
-            with self._capturing(graph):
+            with self._capturing(graph, pool):
                 step()
         except RuntimeError as error:
             torch.cuda.set_stream(current)
-            recover_from_failed_capture(graph, self.pool, self.stream.device.index, generators)
+            recover_from_failed_capture(graph, pool, self.stream.device.index, generators)
             # the error in the step says more than the one of ending the capture after it
             self.give_up(first_line(error.__context__ or error))
             return None
@@ -124,12 +128,12 @@ class CudaGraphs:
             self._group.draws |= self._draws
         return graph
 
-    def _capturing(self, graph: torch.cuda.CUDAGraph) -> AbstractContextManager[None]:
+    def _capturing(self, graph: torch.cuda.CUDAGraph, pool: tuple[int, int]) -> AbstractContextManager[None]:
         # "thread_local": what other threads do on the GPU meanwhile does not break the capture
         mode = "thread_local"
         if self._group is None:
-            return torch.cuda.graph(graph, pool=self.pool, stream=self.stream, capture_error_mode=mode)
-        return capturing_beside_others(graph, self.pool, self.stream, mode)
+            return torch.cuda.graph(graph, pool=pool, stream=self.stream, capture_error_mode=mode)
+        return capturing_beside_others(graph, pool, self.stream, mode)
 
     def end(self) -> None:
         """Leaves the captured steps, which are not replayed any more, to the group, if there is one."""
