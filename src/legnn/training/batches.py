@@ -211,8 +211,3 @@ def copy_tensors(into: list[Tensor], values: list[Tensor]) -> None:
             theirs.append(value)
     for mine, theirs in by_dtype.values():
         torch._foreach_copy_(mine, theirs)
-
-
-def same(tensor: Tensor) -> Tensor:
-    """`tensor`: with `map_tensors`, a batch anew, without what was cached of its graph."""
-    return tensor

@@ -18,12 +18,12 @@ import torch
 from torch import Tensor
 
 from legnn.graph import LabelGraph
+from legnn.graph.derived import copy_with_cache, derive_as
 from legnn.graph.padded_sampling import draw_padded_sample, has_room
 from legnn.graph.padding import SampleSizes
 from legnn.graph.sampling import Fanout, rows_of
-from legnn.ops.csr.adjacency import map_tensors
 from legnn.ops.sample.types import SamplingRows
-from legnn.training.batches import Batch, Part, copy_tensors, same
+from legnn.training.batches import Batch, Part, copy_tensors
 from legnn.training.cuda_graph import CudaGraphs
 from legnn.training.layer_wise import LayerWise
 
@@ -135,8 +135,10 @@ class CapturedSampling:
             yield sample_again(part)
             return
         try:
+            # a step caches what it derives: of the first batch that is to be known, of others it would be out of date
+            graph = slot.batch.graph if slot.graph is None else copy_with_cache(slot.batch.graph)
             # the slot does not hold itself: a cycle is freed late
-            yield map_tensors(slot.batch, same)._replace(place=slot)
+            yield slot.batch._replace(graph=graph, place=slot)
         finally:
             slot.trained.record(torch.cuda.current_stream(slot.seeds.device))
 
@@ -153,17 +155,29 @@ class CapturedSampling:
         self._slots[kind].rotate(-1)
         graphs.stream.wait_event(slot.trained)
         copy_tensors(slot.inputs, [part.own, part.own_candidates, part.rows, key])
-        if slot.graph is None:
-            # kernels are compiled, and what is created once is created
-            self._sample(slot, num_predicted, sizes)
-            found: list[Batch] = []
-            slot.graph = graphs.capture(lambda: found.append(self._sample(slot, num_predicted, sizes)), keeps=True)
+        if slot.batch is None:
+            # the first one launch by launch: what is compiled or created once is, and its step tells what it derives
+            slot.batch = self._sample(slot, num_predicted, sizes)
+        else:
+            if slot.graph is None:
+                self._capture(slot, sizes, graphs)
             if slot.graph is None:
                 return None
-            slot.batch = found[0]
-        slot.graph.replay()
+            slot.graph.replay()
         slot.sampled.record(graphs.stream)
         return slot
+
+    def _capture(self, slot: _Slot, sizes: SampleSizes, graphs: CudaGraphs) -> None:
+        first, found = slot.batch, list[Batch]()
+        assert first is not None
+
+        def sample() -> None:
+            found.append(self._sample(slot, first.num_predicted, sizes))
+            # beside training, and not in the step
+            derive_as(first.graph, found[0].graph)
+
+        slot.graph = graphs.capture(sample, keeps=True)
+        slot.batch = None if slot.graph is None else found[0]
 
     def _sample(self, slot: _Slot, num_predicted: int, sizes: SampleSizes) -> Batch:
         inference = self._inference

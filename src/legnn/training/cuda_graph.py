@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from typing import Any
 from weakref import WeakSet
 
 import torch
@@ -128,7 +129,7 @@ class CudaGraphs:
             self._group.draws |= self._draws
         return graph
 
-    def _capturing(self, graph: torch.cuda.CUDAGraph, pool: tuple[int, int]) -> AbstractContextManager[None]:
+    def _capturing(self, graph: torch.cuda.CUDAGraph, pool: Any) -> AbstractContextManager[None]:
         # "thread_local": what other threads do on the GPU meanwhile does not break the capture
         mode = "thread_local"
         if self._group is None:

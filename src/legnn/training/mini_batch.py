@@ -45,8 +45,8 @@ class MiniBatch(Batching):
     With several processes, each takes its share of every batch, and the loss of a step is the mean over the whole
     batch: gradients are those of one process that takes all of it.
 
-    On a GPU batches are padded to a few fixed sizes, and sampling and steps captured as CUDA graphs, if the model allows
-    it. Without `cuda_graphs` the same batches and steps run launch by launch: results are the same to the bit.
+    On a GPU batches are padded to a few fixed sizes, and sampling and steps captured as CUDA graphs, if the model
+    allows it. Without `cuda_graphs` the same batches and steps run launch by launch: results are the same to the bit.
     """
 
     _: KW_ONLY
