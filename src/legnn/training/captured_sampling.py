@@ -44,7 +44,7 @@ class _Slot:
         self.rows = torch.zeros(candidates, dtype=torch.long, device=device)
         self.key = torch.zeros(2, dtype=torch.long, device=device)
         self.inputs = [*self.seeds.split([own, candidates]), self.rows, self.key]
-        self.counts = torch.zeros(layers + 1, 4, dtype=torch.long, pin_memory=True)
+        self.counts = torch.zeros(layers + 1, 4, dtype=torch.long, pin_memory=device.type == "cuda")
         # they do not wait in a loop, which would take the time of a core
         self.sampled, self.trained = torch.cuda.Event(blocking=True), torch.cuda.Event()
         self.batch: Batch | None = None
