@@ -138,21 +138,6 @@ def test_where_a_capture_fails_batches_are_the_same(as_on_a_gpu):
     assert_same(found, batches_of(None)[0])
 
 
-def test_a_batch_is_not_drawn_over_while_it_may_be_read(as_on_a_gpu):
-    model, task = make(nodes=120)
-    parts = mini_batch(model, task, 16, [3, 2], pad=True)
-    parts._sampling._graphs = Graphs()
-    for _ in range(3):
-        batches = parts._batches(task.show(task.train[20:]), task.train[:20], task.train[:0], 10)
-        for batch in batches:
-            seeds = batch.graph.nodes[:2].clone()
-            read = [tensor.clone() for tensor in tensors_of(batch)]
-            # sampled are the next ones, but not this one
-            assert torch.equal(batch.graph.nodes[:2], seeds)
-            assert all(map(torch.equal, read, tensors_of(batch)))
-            assert torch.equal(batch.truth, task.y[seeds])
-
-
 def test_labels_of_another_number_are_read_elsewhere(as_on_a_gpu):
     model, task = make(nodes=120)
     parts = mini_batch(model, task, 16, [3, 2], pad=True)
