@@ -6,7 +6,7 @@
 
 An epoch is what `legnn train --batch N` does in one: training nodes selected, half of them predicted in batches, each
 sampled, gathered, trained on. With `--exchange`, one process of `torchrun` exchanges the gradients of each step over
-NCCL as several do. `sampling` is the same batches sampled with nothing else done, one after the other;
+NCCL as several do. `sampling` is the same batches sampled and gathered as training does it, with nothing else done;
 `validation` is inference over all neighbors of the validation nodes, at once where that fits. A graph scaled by 0.5
 has half of the nodes, edges and training nodes.
 """
@@ -106,8 +106,15 @@ def seconds(run: Callable[[], object], device: torch.device) -> float:
     return time.perf_counter() - begin
 
 
-def sample_epoch(parts: MiniBatch) -> int:
-    """Sample the batches of an epoch and do nothing with them; returns the number of edges drawn."""
+def make_batches(parts: MiniBatch) -> None:
+    """Make the batches of an epoch as training does, and do nothing with them."""
+    predicted, shown = parts._select(parts.generator)
+    for _ in parts._batches(parts.task.show(shown), predicted, predicted[:0], -(-predicted.numel() // parts.batch)):
+        pass
+
+
+def count_drawn_edges(parts: MiniBatch) -> int:
+    """How many edges the batches of an epoch have, labels' included."""
     predicted, shown = parts._select(parts.generator)
     graph = parts.task.show(shown)
     drawn = 0
@@ -150,13 +157,12 @@ def measured(work: Workload, case: Case, options: argparse.Namespace) -> Row:
         few = parts.task.train[: 8 * parts.batch]
         task, parts.task = parts.task, replace(parts.task, train=few)
         parts.train_epoch(1)
-        sample_epoch(parts)
+        make_batches(parts)
         parts.task = task
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats()
-        edges: list[int] = []
-        row["sampling_s"] = seconds(lambda: edges.append(sample_epoch(parts)), device)
-        row["drawn_edges"] = edges[0]
+        row["sampling_s"] = seconds(lambda: make_batches(parts), device)
+        row["drawn_edges"] = count_drawn_edges(parts)
         row["epoch_s"] = seconds(lambda: parts.train_epoch(2), device)
         parts.validate(parts.task.train)
         row["validation_s"] = seconds(lambda: parts.validate(parts.task.train), device)

@@ -4,7 +4,8 @@
     python -m benchmarks.sampling --sizes small arxiv mag --device cuda --json sampling.json
 
 A batch is sampled whole: edges and labels drawn, nodes numbered, the blocks built. Half of the training nodes show
-their labels, batches are taken from the other half. Edges are those of all layers, label edges included.
+their labels, batches are taken from the other half. Edges are those of all layers, label edges included. On a GPU each
+batch is also drawn into fixed sizes by a CUDA graph, as training does it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ from benchmarks.synthetic import SIZES, TRAINED, Size, skewed_graph
 from legnn.config.training import parse_fanout
 from legnn.errors import InputError
 from legnn.graph import Adjacency, LabelGraph, SampledLabelGraph, sample_label_graph
-from legnn.graph.sampling import Fanout
+from legnn.graph.padded_sampling import draw_padded_sample
+from legnn.graph.padding import SampleSizes
+from legnn.graph.sampling import Fanout, rows_of
+from legnn.training.padded_batches import ROOM
 
 SHARE = 0.54
 """Of the nodes are for training where `TRAINED` has no number."""
@@ -78,20 +82,57 @@ def measure_sampling(
     return measure(run, device, repeats, warmup=3), last[0]
 
 
-def rows_of(
+def measure_captured(
+    work: Workload, sample: SampledLabelGraph, fanouts: Sequence[int], device: torch.device, repeats: int
+) -> Measured:
+    """The same of batches as large as that of `sample`, drawn into fixed sizes by a CUDA graph."""
+    batch = sample.blocks[-1].num_nodes
+    batches = work.seeds[: work.seeds.numel() // batch * batch].split(batch)
+    sizes = SampleSizes.above([SampleSizes.of(sample)], ROOM[0])
+    rows, seeds, key = rows_of(work.graph), batches[0].clone(), torch.zeros(2, dtype=torch.long, device=device)
+    scratch = torch.zeros(work.graph.num_nodes, dtype=torch.int32, device=device)
+
+    def draw() -> object:
+        return draw_padded_sample(work.graph, rows, seeds, fanouts, key, sizes, scratch)
+
+    draw()
+    number, graph = count(), torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        kept = draw()
+
+    def run() -> None:
+        k = next(number)
+        seeds.copy_(batches[k % len(batches)])
+        key.fill_(k)
+        graph.replay()
+
+    release(device)
+    found = measure(run, device, repeats, warmup=3)
+    del kept
+    return found
+
+
+def rows_for(
     work: Workload, batches: Sequence[int], fanouts: Sequence[Fanout], device: torch.device, repeats: int
 ) -> list[Row]:
-    """A row for each size of batch."""
+    """A row for each size of batch, on a GPU another one where it is captured."""
     rows: list[Row] = []
+    found: list[tuple[str, Measured, SampledLabelGraph]] = []
     for batch in batches:
-        measured, sample = measure_sampling(work, batch, fanouts, device, repeats)
+        plain, sample = measure_sampling(work, batch, fanouts, device, repeats)
+        found.append(("by launches", plain, sample))
+        bounded = [fanout for fanout in fanouts if fanout is not None]
+        if device.type == "cuda" and len(bounded) == len(fanouts):
+            found.append(("captured", measure_captured(work, sample, bounded, device, repeats), sample))
+    for form, measured, sample in found:
         seconds = (measured.milliseconds or float("nan")) / 1e3
         rows.append(
             {
                 "size": work.name,
                 "nodes": work.graph.num_nodes,
                 "edges": work.graph.adjacency.num_edges,
-                "batch": min(batch, work.seeds.numel()),
+                "batch": sample.blocks[-1].num_nodes,
+                "form": form,
                 "fanout": list(fanouts),
                 "drawn_edges": sample.num_edges,
                 "drawn_nodes": sample.nodes.numel(),
@@ -114,6 +155,7 @@ def print_sampling(rows: Sequence[Row]) -> None:
         "graph",
         "edges",
         "batch",
+        "form",
         "drawn edges",
         "input nodes",
         "ms",
@@ -127,7 +169,8 @@ def print_sampling(rows: Sequence[Row]) -> None:
     for row in rows:
         time, memory = row["milliseconds"], row["peak_gib"]
         figures = (
-            f"{row['edges']:,}", f"{row['batch']:,}", f"{row['drawn_edges']:,}", f"{row['drawn_nodes']:,}",
+            f"{row['edges']:,}", f"{row['batch']:,}", row["form"], f"{row['drawn_edges']:,}",
+            f"{row['drawn_nodes']:,}",
             row["note"] if time is None else f"{time:.2f}",
             f"{row['edges_per_second'] / 1e6:.1f}", f"{row['nodes_per_second'] / 1e6:.1f}",
             f"{1e9 / row['edges_per_second']:.0f}", "" if memory is None else f"{memory * 1024:.0f}",
@@ -174,7 +217,7 @@ def main(arguments: list[str] | None = None) -> list[Row]:
     rows: list[Row] = []
     for name in options.sizes or [options.size]:
         print(f"making {name}", file=sys.stderr, flush=True)
-        rows += rows_of(workload(name, device), batches, options.fanout, device, options.repeats)
+        rows += rows_for(workload(name, device), batches, options.fanout, device, options.repeats)
         if options.json:
             # a run cut short keeps what it has
             options.json.write_text(json.dumps(rows, indent=1) + "\n")

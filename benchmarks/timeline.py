@@ -23,7 +23,6 @@ from benchmarks.speed import Case
 from benchmarks.synthetic import SIZES
 from legnn.graph.selection import predicted_count
 from legnn.training import matrix_products, training_precision
-from legnn.training.prefetch import THREADS
 
 
 @dataclass(frozen=True)
@@ -64,30 +63,31 @@ def busy_ms(kernels: list[Kernel]) -> float:
 
 
 def draw(panels: dict[str, list[Kernel]], milliseconds: float, place: Path) -> None:
-    """The last `milliseconds` but a few steps of each, a row for each stream."""
+    """The last `milliseconds` but a few steps of each, a row for each stream that does more than a hundredth of it."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(
-        len(panels), 1, figsize=(9, (1 + 0.4 * THREADS) * len(panels)), constrained_layout=True, sharex=True
+        len(panels), 1, figsize=(9, 2 * len(panels)), constrained_layout=True, sharex=True, squeeze=False
     )
-    for axis, (title, kernels) in zip(axes, panels.items(), strict=True):
-        last = kernels[-1].start
-        begin = 0.6 * last
-        shown = [one for one in kernels if begin <= one.start < begin + milliseconds]
-        # the stream with the most work is the one that trains
-        weight: dict[int, float] = {}
-        for one in shown:
-            weight[one.stream] = weight.get(one.stream, 0.0) + one.length
-        rows = sorted(weight, key=lambda stream: -weight[stream])[: 1 + THREADS]
-        for row, stream in enumerate(rows):
-            bars = [(one.start - begin, max(one.length, 0.01)) for one in shown if one.stream == stream]
-            axis.broken_barh(bars, (-row - 0.4, 0.8), facecolors="#c8792b" if row else "#2f6fae", linewidth=0)
-        axis.set_yticks([-row for row in range(len(rows))], ["training", *["sampling"] * THREADS][: len(rows)])
-        axis.set(title=title, xlim=(0, milliseconds), ylim=(-THREADS - 0.6, 0.6))
-    axes[-1].set_xlabel("ms")
+    for axis, (title, kernels) in zip(axes[:, 0], panels.items(), strict=True):
+        begin = 0.6 * kernels[-1].start
+        streams: dict[int, list[Kernel]] = {}
+        for one in kernels:
+            if begin <= one.start < begin + milliseconds:
+                streams.setdefault(one.stream, []).append(one)
+        busy = {stream: sum(one.length for one in mine) for stream, mine in streams.items()}
+        rows = [stream for stream in sorted(busy, key=lambda one: -busy[one]) if busy[stream] > 0.01 * milliseconds]
+        names = ["sampling" if any(one.name == "_draw" for one in streams[stream]) else "training" for stream in rows]
+        for row, (stream, name) in enumerate(zip(rows, names, strict=True)):
+            bars = [(one.start - begin, max(one.length, 0.01)) for one in streams[stream]]
+            color = "#c8792b" if name == "sampling" else "#2f6fae"
+            axis.broken_barh(bars, (-row - 0.4, 0.8), facecolors=color, linewidth=0)
+        axis.set_yticks([-row for row in range(len(rows))], names)
+        axis.set(title=title, xlim=(0, milliseconds), ylim=(-len(rows) + 0.4, 0.6))
+    axes[-1, 0].set_xlabel("ms")
     figure.savefig(place, dpi=120)
 
 

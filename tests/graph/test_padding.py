@@ -12,11 +12,7 @@ from tests.training.mini_batches import make
 from legnn.graph import SampledLabelGraph, sample_label_graph
 from legnn.graph.padding import MULTIPLE, SampleSizes, pad_sample
 from legnn.nn import LEGNN
-from legnn.ops.pad import reference
 from legnn.training import Task
-from legnn.training.batches import tensors_of
-
-GPU = torch.cuda.is_available()
 
 BACKBONES = ["gcn", "sage", "gat", "gcnii"]
 USAGES = ["vanilla", "concat", "addition", "enhanced"]
@@ -116,35 +112,6 @@ def test_what_stands_in_padding_nodes_reaches_nothing():
     model(x, padded).square().sum().backward()
     assert not x.grad[~is_real].any()
     assert x.grad[is_real].any()
-
-
-@pytest.mark.parametrize("device", [pytest.param("cuda" if GPU else "cpu", marks=[pytest.mark.gpu] * GPU)])
-@settings(max_examples=25, deadline=None)
-@given(
-    seed=st.integers(0, 1000),
-    nodes=st.integers(40, 90),
-    fanouts=st.lists(st.integers(1, 6), min_size=1, max_size=4),
-    factor=st.floats(1.0, 3.0),
-    count=st.integers(1, 20),
-    shows=st.booleans(),
-    extras=st.booleans(),
-)
-def test_kernels_pad_as_the_reference_does_to_the_bit(device, seed, nodes, fanouts, factor, count, shows, extras):
-    from legnn.ops.pad import triton_kernels
-
-    _, task = make("enhanced", nodes=nodes)
-    graph, seeds = task.show(task.train[count:] if shows else task.train[:0]), task.train[:count]
-    if extras:
-        weight = 0.5 + torch.rand(graph.adjacency.num_edges)
-        node_type = torch.arange(nodes) % 3
-        graph = replace(graph, adjacency=replace(graph.adjacency, weight=weight), node_type=node_type)
-    sample = sample_label_graph(graph, seeds, fanouts, (seed, 1)).to(torch.device(device))
-    sizes = SampleSizes.above([SampleSizes.of(sample)], factor)
-    expected, found = (tensors_of(pad_sample(sample, sizes, kernels)) for kernels in (reference, triton_kernels))
-    assert len(expected) == len(found)
-    for one, other in zip(expected, found, strict=True):
-        assert one.dtype == other.dtype
-        assert torch.equal(one, other)
 
 
 def test_a_sample_that_is_too_large_does_not_fit():

@@ -13,8 +13,10 @@ from legnn.datasets import load
 from legnn.graph.padding import SampleSizes
 from legnn.training import ASTrain, Task, Trainer, make_adam, pin_in_place
 from legnn.training import batches as batches_module
+from legnn.training import padded_batches as padded_module
 from legnn.training import prefetch as prefetch_module
-from legnn.training.batches import tensors_of
+from legnn.training.batches import Part, tensors_of
+from legnn.training.captured_sampling import MOST, SLOTS
 from legnn.training.padded_batches import ROOM, Padding
 from legnn.training.prefetch import map_ahead
 
@@ -58,8 +60,8 @@ def test_sizes_do_not_depend_on_what_was_drawn_before():
         for epoch in range(epochs):
             parts.train_epoch(epoch + 1)
         planned = {}
-        padding = Padding(parts._probe, planned)
-        padding._plan(16, 0)
+        nodes, nobody = task.train[:16], task.train[:0]
+        Padding(parts._probe, planned).plan(Part(nodes, nobody, nodes, nobody, nobody, (0, 0)))
         plans.append(planned)
         drawn = next(iter(parts._batches(task.show(task.train[20:]), *seeds(task), 1)))
         assert drawn.is_padded
@@ -192,7 +194,8 @@ def test_captured_steps_give_the_same_run_to_the_bit(kind):
     assert [name for name, value in state.items() if not torch.equal(value, other_state[name])] == []
 
 
-THREADED = [{}, {"selection": False}, {"rule": AS_TRAIN}, {"label_features": "class-mean", "selection": False}]
+THREADED = [{"selection": False}, {"label_features": "class-mean", "selection": False}]
+"""Predicted nodes show labels: such batches are sampled in threads."""
 
 
 @on_a_gpu
@@ -209,16 +212,102 @@ def test_several_threads_give_the_same_run_to_the_bit(kind, monkeypatch):
 
 
 @on_a_gpu
-def test_steps_are_captured_once_for_each_size():
+def test_sampling_and_steps_are_captured_once_for_each_size_and_slot():
     run = trainer(True)
-    for _ in range(3):
+    for _ in range(13):
         run.train_epoch()
-    steps = run.batching._steps
-    assert 1 <= len(steps._captured) <= 4
-    assert all(one.replay._graph is not None for one in steps._captured.values())
-    before = set(steps._captured)
+    steps, sampling = run.batching._steps, run.batching._sampling
+    slots = [slot for kind in sampling._slots.values() for slot in kind]
+    assert 1 <= len(sampling._slots) <= 4
+    assert len(slots) == SLOTS * len(sampling._slots)
+    assert all(steps._at[slot].is_captured for slot in slots)
+    before = {id(one) for slot in slots for one in (slot.graph, slot.batch)}
     run.train_epoch()
-    assert set(steps._captured) == before
+    slots = [slot for kind in sampling._slots.values() for slot in kind]
+    assert {id(one) for slot in slots for one in (slot.graph, slot.batch)} == before
+
+
+def drawn(run: Trainer, candidates: int = 0, steps: int = 7) -> tuple[list[list[torch.Tensor]], list[bool]]:
+    """The tensors of some batches, and whether each was sampled by a CUDA graph."""
+    parts, found, places = run.batching, [], []
+    parts.generator.manual_seed(5)
+    task = parts.task
+    for batch in parts._batches(task.show(task.train[100:]), task.train[:100], task.candidates[:candidates], steps):
+        assert batch.is_padded
+        # read on the stream that trains, as a step does
+        found.append([tensor.clone() for tensor in tensors_of(batch)])
+        places.append(batch.place is not None)
+    return found, places
+
+
+@on_a_gpu
+@pytest.mark.parametrize("candidates", [0, 33])
+@pytest.mark.parametrize("options", [{}, {"labels": "vanilla"}, {"label_features": "class-mean"}], ids=str)
+def test_batches_sampled_by_cuda_graphs_are_those_sampled_launch_by_launch(candidates, options):
+    captured, plain = trainer(True, nodes=600, **options), trainer(False, nodes=600, **options)
+    for _ in range(3):
+        found, by_graph = drawn(captured, candidates)
+        expected, by_launches = drawn(plain, candidates)
+        assert all(by_graph)
+        assert not any(by_launches)
+        for one, other in zip(found, expected, strict=True):
+            assert [(a.dtype, a.shape) for a in one] == [(b.dtype, b.shape) for b in other]
+            assert all(map(torch.equal, one, other))
+
+
+@on_a_gpu
+def test_batches_that_do_not_fit_are_sampled_again_and_give_the_same_run_to_the_bit(monkeypatch):
+    # sizes are rounded up to multiples, of which a small graph has few
+    monkeypatch.setattr("legnn.graph.padding.MULTIPLE", 1)
+    monkeypatch.setattr(padded_module, "SEED_MULTIPLE", 1)
+    monkeypatch.setattr(padded_module, "ROOM", (0.99, 1.2, 2.0))
+    captured, plain = trainer(True, nodes=600), trainer(False, nodes=600)
+    _, places = drawn(captured, steps=20)
+    assert 0 < sum(places) < 20
+    logs, state = course(captured)
+    other_logs, other_state = course(plain)
+    assert logs == other_logs
+    assert [name for name, value in state.items() if not torch.equal(value, other_state[name])] == []
+
+
+@on_a_gpu
+def test_whoever_stops_in_the_middle_of_an_epoch_changes_nothing_of_the_next():
+    run, whole = trainer(True, nodes=600), trainer(True, nodes=600)
+    for batches in (1, 2, 3):
+        parts = run.batching
+        some = iter(
+            parts._batches(parts.task.show(parts.task.train[100:]), parts.task.train[:100], parts.task.train[:0], 7)
+        )
+        for _ in range(batches):
+            next(some)
+        some.close()
+    for one, other in zip(drawn(run)[0], drawn(whole)[0], strict=True):
+        assert all(map(torch.equal, one, other))
+
+
+@on_a_gpu
+def test_of_many_sizes_only_some_are_captured():
+    run = trainer(True, nodes=600)
+    parts, task = run.batching, run.batching.task
+    places = []
+    for count in range(40, 40 + 2 * MOST):
+        batches = parts._batches(task.show(task.train[100:]), task.train[:count], task.train[:0], 1)
+        places += [batch.place is not None for batch in batches]
+    assert places == [True] * MOST + [False] * MOST
+
+
+@on_a_gpu
+def test_the_memory_of_batches_is_freed_with_the_run():
+    run = trainer(True, nodes=600)
+    run.train_epoch()
+    slot = weakref.ref(next(iter(run.batching._sampling._slots.values()))[0])
+    gc.collect()
+    gc.disable()
+    try:
+        run.batching.reset()
+        assert slot() is None
+    finally:
+        gc.enable()
 
 
 @on_a_gpu
@@ -258,6 +347,7 @@ def test_features_in_the_hosts_memory_give_the_same_run_to_the_bit():
             # not a number where there are no pseudo labels
             logs.append([f"{float(value)!r}" for value in run.train_epoch()])
         found.append(logs)
+        assert bool(run.batching._sampling._slots) == (place != "host")
     assert found[0] == found[1] == found[2] == found[3]
 
 

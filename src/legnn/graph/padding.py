@@ -13,14 +13,14 @@ from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from legnn.graph.blocks import LabelBlock, SampledLabelGraph
 from legnn.ops.csr.adjacency import SampledAdjacency
 from legnn.ops.csr.label_edges import LabelEdges
-from legnn.ops.csr.padded import PaddedLabelEdges
-from legnn.ops.pad import NodeGroup, NodeValues, RowSizes, SampledRows, padding_for
-from legnn.ops.pad.types import PaddingKernels
+from legnn.ops.csr.padded import PaddedAdjacency, PaddedLabelEdges
+from legnn.ops.sample.types import BlockSizes, PaddedNodes, PaddedRows
 
 MULTIPLE = 128
 """Sizes are rounded up to multiples of this, which suits products of matrices."""
@@ -46,17 +46,6 @@ class PaddedBlock(LabelBlock):
         edges = PaddedLabelEdges(self.shown, self.y, self.num_nodes, self.num_classes, self.shown_key)
         edges.__dict__["label_of"] = self.source_labels[: self.num_nodes]
         return edges
-
-
-class BlockSizes(NamedTuple):
-    """Sizes of one block."""
-
-    added: int
-    """Source nodes that are no targets."""
-    edges: int
-    senders: int
-    shown: int
-    """Targets that show a label."""
 
 
 class SampleSizes(NamedTuple):
@@ -107,49 +96,107 @@ class SampleSizes(NamedTuple):
         return list(accumulate((block.added for block in self.blocks[::-1]), initial=seeds))[:0:-1]
 
 
-def pad_sample(
-    sample: SampledLabelGraph, sizes: SampleSizes, kernels: PaddingKernels | None = None
-) -> SampledLabelGraph:
-    """Returns the sample padded to `sizes`, which must hold it, by the fastest `kernels` for the device if not given.
+def padded_blocks(
+    nodes: PaddedNodes, rows: Sequence[PaddedRows], shown_count: Tensor, labels: Tensor | None
+) -> list[LabelBlock]:
+    """The blocks of a padded sample, from the input on; `labels` `[C, C]` are weights of label–label edges."""
+    blocks: list[LabelBlock] = []
+    for adjacency, edge_count, shown, senders in rows:
+        num_targets, num_sources = adjacency.num_rows, adjacency.num_cols
+        blocks.append(
+            PaddedBlock(
+                adjacency=adjacency,
+                shown=shown.shown,
+                y=shown.y,
+                shown_key=shown.key,
+                num_classes=shown.num_classes,
+                label_adjacency=labels,
+                node_type=None if nodes.node_type is None else nodes.node_type[:num_sources],
+                nodes=nodes.nodes[:num_sources],
+                senders=senders,
+                source_degrees=nodes.degree[:num_sources],
+                source_labels=nodes.label_of[:num_sources],
+                edge_count=edge_count,
+                shown_count=shown_count,
+                is_real=nodes.is_real[:num_targets],
+            )
+        )
+    return blocks
 
-    Does not synchronize.
-    """
-    kernels = kernels or padding_for(sample.nodes.device)
-    seeds, first = sample.blocks[-1].num_nodes, sample.blocks[0]
+
+def pad_sample(sample: SampledLabelGraph, sizes: SampleSizes) -> SampledLabelGraph:
+    """Returns the sample padded to `sizes`, which must hold it. Does not synchronize."""
+    first, seeds = sample.blocks[0], sample.blocks[-1].num_nodes
     sources = sizes.sources(seeds)
     real = [block.adjacency.num_cols for block in sample.blocks]
     # from the seeds on, every layer adds nodes
-    groups = [NodeGroup(seeds, seeds), *map(NodeGroup, real[::-1], sources[::-1])]
-    values = NodeValues(sample.nodes, first.source_degrees, first.source_labels, first.node_type)
-    padded = kernels.pad_nodes(values, groups)
-    nodes, degree, label, node_type = padded.values
-    blocks: list[LabelBlock] = []
-    targets = [*sources[1:], seeds]
-    for block, size, num_sources, num_targets in zip(sample.blocks, sizes.blocks, sources, targets, strict=True):
-        assert isinstance(block.adjacency, SampledAdjacency)
+    places = _Places.of([seeds, *real[::-1]], [seeds, *sources[::-1]], sample.nodes.device)
+    rows = []
+    for block, size, num_sources, num_targets in zip(
+        sample.blocks, sizes.blocks, sources, [*sources[1:], seeds], strict=True
+    ):
+        adjacency, edge_count = block.adjacency, block.edge_count
+        assert isinstance(adjacency, SampledAdjacency)
+        col = _pad_values(places.new[adjacency.col].to(adjacency.col.dtype), size.edges, num_sources)
+        weight = None if adjacency.weight is None else _pad_values(adjacency.weight, size.edges, 0)
+        # padding nodes have no edges: their rows begin where the next one does
+        rowptr = adjacency.rowptr.index_select(0, places.before[: num_targets + 1])
         shown = LabelEdges(block.shown, block.y, block.num_nodes, block.num_classes)
-        rows = kernels.pad_rows(
-            SampledRows(block.adjacency, block.edge_count, shown, block.senders),
-            padded,
-            RowSizes(num_targets, num_sources, size.edges, size.shown, size.senders),
-        )
-        blocks.append(
-            PaddedBlock(
-                adjacency=rows.adjacency,
-                shown=rows.shown.shown,
-                y=rows.shown.y,
-                shown_key=rows.shown.key,
-                num_classes=block.num_classes,
-                label_adjacency=block.label_adjacency,
-                node_type=None if node_type is None else node_type[:num_sources],
-                nodes=nodes[:num_sources],
-                senders=rows.senders,
-                source_degrees=degree[:num_sources],
-                source_labels=label[:num_sources],
-                edge_count=rows.edge_count,
-                shown_count=block.shown_count,
-                is_real=padded.is_real[:num_targets],
+        rows.append(
+            PaddedRows(
+                PaddedAdjacency(rowptr, col, weight, num_sources, adjacency.fanout),
+                None if edge_count is None else edge_count.index_select(0, places.old[:num_targets]),
+                _pad_label_edges(shown, places, num_targets, size.shown),
+                _pad_label_edges(block.senders, places, num_sources, size.senders),
             )
         )
-    at_input = kernels.pad_label_edges(sample.at_input, padded, sources[0], sizes.shown)
-    return SampledLabelGraph(nodes, blocks, at_input, sample.class_mean)
+    nodes, degree, label_of = (
+        values.index_select(0, places.old) for values in (sample.nodes, first.source_degrees, first.source_labels)
+    )
+    node_type = None if first.node_type is None else first.node_type.index_select(0, places.old)
+    padded = PaddedNodes(nodes, degree, label_of, node_type, places.is_real)
+    blocks = padded_blocks(padded, rows, first.shown_count, first.label_adjacency)
+    at_input = _pad_label_edges(sample.at_input, places, sources[0], sizes.shown)
+    return SampledLabelGraph(padded.nodes, blocks, at_input, sample.class_mean)
+
+
+class _Places(NamedTuple):
+    """Where the `N` nodes of a sample are among the `P` of the padded one."""
+
+    new: Tensor
+    """`[N]` the position of each node."""
+    before: Tensor
+    """`[P]` how many nodes that are no padding come before each position."""
+    is_real: Tensor
+    """`[P]` bool."""
+    old: Tensor
+    """`[P]` the node at each position; for padding the first node, a seed, which shows no label."""
+
+    @classmethod
+    def of(cls, ends: Sequence[int], padded_ends: Sequence[int], device: torch.device) -> _Places:
+        """For groups of nodes that end at `ends`, and at `padded_ends` with the padding after them."""
+        new, before = (torch.empty(size, dtype=torch.long, device=device) for size in (ends[-1], padded_ends[-1]))
+        is_real = torch.zeros(padded_ends[-1], dtype=torch.bool, device=device)
+        begin = padded_begin = 0
+        for end, padded_end in zip(ends, padded_ends, strict=True):
+            there = slice(padded_begin, padded_begin + end - begin)
+            torch.arange(there.start, there.stop, out=new[begin:end])
+            torch.arange(begin, end, out=before[there])
+            before[there.stop : padded_end] = end
+            is_real[there] = True
+            begin, padded_begin = end, padded_end
+        return cls(new, before, is_real, before * is_real)
+
+
+def _pad_label_edges(edges: LabelEdges, places: _Places, num_nodes: int, size: int) -> PaddedLabelEdges:
+    # padding edges are from the last node, which is padding
+    shown = _pad_values(places.new[edges.shown], size, num_nodes - 1)
+    y, key = _pad_values(edges.y, size, 0), _pad_values(edges.y, size, edges.num_classes)
+    return PaddedLabelEdges(shown, y, num_nodes, edges.num_classes, key)
+
+
+def _pad_values(values: Tensor, size: int, by: float) -> Tensor:
+    """`values` `[n]` and then the number `by`, `[size]`."""
+    padded = torch.full((size,), by, dtype=values.dtype, device=values.device)
+    padded[: values.numel()] = values
+    return padded

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -19,7 +20,7 @@ from legnn.ops.sample.reference import draw_edges
 from legnn.ops.sample.scratch import borrow_zeros
 from legnn.ops.sample.types import SamplingRows
 
-__all__ = ["Fanout", "all_neighbors", "all_senders", "neighbors_of", "sample_label_graph", "with_labels_of"]
+__all__ = ["Fanout", "all_neighbors", "all_senders", "neighbors_of", "rows_of", "sample_label_graph", "with_labels_of"]
 
 
 def sample_label_graph(
@@ -116,29 +117,35 @@ def neighbors_of(adjacency: Adjacency, rows: Tensor) -> Tensor:
     return adjacency.col[draw_edges(adjacency.rowptr, rows, None, (0, 0))[1]].long()
 
 
-def _rows_without(graph: LabelGraph, seeds: Tensor) -> SamplingRows:
-    """The rows of `graph` when `seeds` show no label."""
+def rows_of(graph: LabelGraph) -> SamplingRows:
+    """The rows of `graph`, for seeds that show no label."""
     adjacency, labels = graph.adjacency, graph.to_labels
     classes = labels.classes
-    rowptr, gaps = classes.rowptr, classes.rowptr[:0]
-    if graph.shown.numel():
-        hidden = labels.position_in_classes[seeds]
-        if hidden.device.type == "cpu":
-            # selecting them on a GPU would synchronize; positions past the end do no harm
-            hidden = hidden[hidden < graph.shown.numel()]
-        hidden = hidden.sort().values
-        gaps = hidden - torch.arange(hidden.numel(), dtype=hidden.dtype, device=hidden.device)
-        rowptr = rowptr - torch.searchsorted(hidden, rowptr, out_int32=True)
     return SamplingRows(
         rowptr=adjacency.rowptr,
         col=adjacency.col,
         degree=graph.degree,
         label_of=labels.label_of,
-        class_rowptr=rowptr,
+        class_rowptr=classes.rowptr,
         class_col=classes.col,
-        gaps=gaps,
+        gaps=classes.rowptr[:0],
         reads_all_labels=graph.label_adjacency is not None,
     )
+
+
+def _rows_without(graph: LabelGraph, seeds: Tensor) -> SamplingRows:
+    """The rows of `graph` when `seeds` show no label."""
+    rows = rows_of(graph)
+    if graph.shown.numel() == 0:
+        return rows
+    hidden = graph.to_labels.position_in_classes[seeds]
+    if hidden.device.type == "cpu":
+        # selecting them on a GPU would synchronize; positions past the end do no harm
+        hidden = hidden[hidden < graph.shown.numel()]
+    hidden = hidden.sort().values
+    gaps = hidden - torch.arange(hidden.numel(), dtype=hidden.dtype, device=hidden.device)
+    rowptr = rows.class_rowptr - torch.searchsorted(hidden, rows.class_rowptr, out_int32=True)
+    return replace(rows, class_rowptr=rowptr, gaps=gaps)
 
 
 def _full_block(graph: LabelGraph, adjacency: Adjacency, nodes: Tensor, senders: LabelEdges) -> LabelBlock:

@@ -17,6 +17,7 @@ from legnn.training.prefetch import prefetch
 from legnn.training.ranks import Ranks
 
 if TYPE_CHECKING:
+    from legnn.training.captured_sampling import CapturedSampling
     from legnn.training.padded_batches import Padding
 
 
@@ -59,6 +60,8 @@ class Batch(NamedTuple):
     """`[u]` positions of the candidates among those of the epoch."""
     num_predicted: int
     """Predicted nodes of the step over all processes."""
+    place: object | None = None
+    """What has the memory of its tensors, which later batches overwrite; None where it has its own."""
 
     @property
     def num_candidates(self) -> int:
@@ -83,6 +86,39 @@ class Batch(NamedTuple):
     def is_padded(self) -> bool:
         """Whether its sizes are among a few fixed ones."""
         return any(isinstance(block, PaddedBlock) for block in self.graph.blocks)
+
+
+class Part(NamedTuple):
+    """What the batch of a process is sampled for."""
+
+    nodes: Tensor
+    """Predicted nodes of the step over all processes."""
+    candidates: Tensor
+    """The candidates likewise."""
+    own: Tensor
+    """`[n]` predicted nodes of this process."""
+    own_candidates: Tensor
+    """`[u]`."""
+    rows: Tensor
+    """`[u]`, as in `Batch`."""
+    key: tuple[int, int]
+    """Two 32-bit words."""
+
+    @property
+    def seeds(self) -> Tensor:
+        """Nodes that are computed: a process without a share takes one of another's, so that it is part of the step."""
+        own = torch.cat([self.own, self.own_candidates])
+        return own if own.numel() else torch.cat([self.nodes, self.candidates])[:1]
+
+    @property
+    def has_share(self) -> bool:
+        """Whether anything is to be computed for this process."""
+        return self.own.numel() + self.own_candidates.numel() > 0
+
+    @property
+    def num_planned(self) -> tuple[int, int]:
+        """Seeds that are predicted, and those that are candidates: sizes are planned by these."""
+        return self.own.numel() + (not self.has_share), self.own_candidates.numel()
 
 
 def tensors_of(item: object) -> list[Tensor]:
@@ -112,48 +148,66 @@ class BatchSampler:
     hides_predicted: bool
     """Whether the predicted nodes show labels, which their own batch must not see."""
     padding: Padding | None = None
-    """Pads samples to fixed sizes; None to leave them as they are."""
+    """Plans fixed sizes of samples; None to leave them as they are."""
+    captured: CapturedSampling | None = None
+    """Samples batches of these sizes by CUDA graphs, where it can."""
 
     def batches(self, graph: LabelGraph, predicted: Tensor, candidates: Tensor, steps: int) -> Iterator[Batch]:
         """Yields `steps` batches that share out `predicted` `[P]` and `candidates` `[U]` in parts of nearly equal size.
 
-        Candidates must show no labels in `graph`.
+        Candidates must show no labels in `graph`. What reads a batch is launched before the next one is asked for.
         """
-        keys = torch.randint(2**32, (steps, 2), generator=self.generator).tolist()
+        keys = torch.randint(2**32, (steps, 2), generator=self.generator)
         hides = self.hides_predicted and predicted.numel() > 0
         mean = None if hides else self.inference.class_mean(graph)
-        positions = torch.arange(candidates.numel(), device=candidates.device)
-        parts = zip(predicted.tensor_split(steps), positions.tensor_split(steps), keys, strict=True)
+        parts = self._parts(predicted, candidates, keys.tolist())
 
-        def sample(part: tuple[Tensor, Tensor, list[int]]) -> Batch:
-            nodes, every, key = part
+        def sample(part: Part) -> Batch:
             if not hides:
-                return self._sample(graph, mean, nodes, candidates, every, key)
+                return self._sample(graph, mean, part)
             # the nodes of a batch show labels too: to all the others, not in their own batch
-            here = graph.hide(nodes)
-            return self._sample(here, self.inference.class_mean(here), nodes, candidates, every, key)
+            here = graph.hide(part.nodes)
+            return self._sample(here, self.inference.class_mean(here), part)
 
-        return prefetch(sample, parts, self.inference.device, tensors_of)
+        captured, padding = self.captured, self.padding
+        if captured is None or padding is None or hides or not captured.takes(parts):
+            return prefetch(sample, parts, self.inference.device, tensors_of)
+        return captured.batches(graph, mean, zip(parts, keys.to(predicted.device), strict=True), padding.plan, sample)
 
-    def _sample(
-        self, graph: LabelGraph, mean: Tensor | None, nodes: Tensor, candidates: Tensor, every: Tensor, key: list[int]
-    ) -> Batch:
-        """The batch of the predicted `nodes` and the candidates at the positions `every`; several threads call this."""
-        device, mine = self.inference.device, slice(self.ranks.rank, None, self.ranks.world_size)
-        rows = every[mine]
-        seeds = torch.cat([nodes[mine], candidates[rows]])
-        # a process without a share computes a seed of another, so that it takes part in the step
-        computed = seeds if seeds.numel() else torch.cat([nodes, candidates[every]])[:1]
-        low, high = key
-        sampled = sample_label_graph(graph, computed, self.fanouts, (low, high))
-        if self.padding is not None:
-            sampled = self.padding.pad(sampled, computed.numel() - rows.numel(), rows.numel())
+    def _parts(self, predicted: Tensor, candidates: Tensor, keys: list[list[int]]) -> list[Part]:
+        mine, steps = slice(self.ranks.rank, None, self.ranks.world_size), len(keys)
+        positions = torch.arange(candidates.numel(), device=candidates.device)
+        every = (values.tensor_split(steps) for values in (predicted, candidates, positions))
+        return [
+            Part(nodes, others, nodes[mine], others[mine], rows[mine], (low, high))
+            for nodes, others, rows, (low, high) in zip(*every, keys, strict=True)
+        ]
+
+    def _sample(self, graph: LabelGraph, mean: Tensor | None, part: Part) -> Batch:
+        """The batch of a part; several threads call this."""
+        device, seeds = self.inference.device, part.seeds
+        if self.padding is None:
+            sampled = sample_label_graph(graph, seeds, self.fanouts, part.key)
+        else:
+            sampled = self.padding.sample(graph, seeds, self.fanouts, part)
         sampled = sampled.with_class_mean(mean)
         return Batch(
             self.inference.inputs(sampled.nodes),
             # not by comparing devices: `cuda` and `cuda:0` differ
             sampled if sampled.nodes.device.type == device.type else sampled.to(device),
-            self.inference.task.y[seeds].to(device, non_blocking=True),
-            rows.to(device, non_blocking=True),
-            nodes.numel(),
+            self.inference.task.y[seeds if part.has_share else seeds[:0]].to(device, non_blocking=True),
+            part.rows.to(device, non_blocking=True),
+            part.nodes.numel(),
         )
+
+
+def copy_tensors(into: list[Tensor], values: list[Tensor]) -> None:
+    """Copies tensors of the same shapes, with one launch for each dtype."""
+    by_dtype: dict[torch.dtype, tuple[list[Tensor], list[Tensor]]] = {}
+    for to, value in zip(into, values, strict=True):
+        if to.numel():
+            mine, theirs = by_dtype.setdefault(to.dtype, ([], []))
+            mine.append(to)
+            theirs.append(value)
+    for mine, theirs in by_dtype.values():
+        torch._foreach_copy_(mine, theirs)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from typing import Any
 from weakref import WeakSet
 
 import torch
@@ -46,6 +47,8 @@ class CudaGraphs:
     The pool is shared because the steps of a run never overlap: with a pool each, the tensors of training and those of
     evaluation would take memory at the same time.
 
+    They run on `stream`, if given.
+
     With `watch`, steps that synchronize are found before they are captured. PyTorch reports synchronizations of all
     threads: it is for runs that have one.
     """
@@ -57,6 +60,7 @@ class CudaGraphs:
         enabled: bool = True,
         watch: bool = True,
         generators: Sequence[torch.Generator] = (),
+        stream: torch.cuda.Stream | None = None,
     ) -> None:
         self._group, self._generators, self.watch = current_group(), generators, watch
         self.enabled = enabled and device.type == "cuda" and not (self._group is not None and self._group.gave_up)
@@ -68,7 +72,8 @@ class CudaGraphs:
         """Whether steps draw from the generator of the run: one that is registered takes two launches in a replay."""
         if self.enabled:
             # that of a run that shares the process, which is its own, or one for all that have it alone
-            self.stream = run_stream(device) if self._group is None else torch.cuda.current_stream(device)
+            own = run_stream(device) if self._group is None else torch.cuda.current_stream(device)
+            self.stream = stream or own
             self.pool = torch.cuda.graph_pool_handle()
 
     @property
@@ -92,8 +97,12 @@ class CudaGraphs:
             self.give_up("it synchronizes with the GPU")
         return out
 
-    def capture(self, step: Callable[[], object]) -> torch.cuda.CUDAGraph | None:
-        """Record the launches of `step`, none of which is executed; returns None if that fails."""
+    def capture(self, step: Callable[[], object], *, keeps: bool = False) -> torch.cuda.CUDAGraph | None:
+        """Record the launches of `step`, none of which is executed; returns None if that fails.
+
+        A step that `keeps` what it makes has a pool of its own: others would overwrite it.
+        """
+        pool = torch.cuda.graph_pool_handle() if keeps else self.pool
         current = torch.cuda.current_stream(self.stream.device)
         if self.steps_before_capture == 0:
             prepare_products(self.stream)
@@ -104,11 +113,11 @@ class CudaGraphs:
         for generator in generators:
             graph.register_generator_state(generator)
         try:
-            with self._capturing(graph):
+            with self._capturing(graph, pool):
                 step()
         except RuntimeError as error:
             torch.cuda.set_stream(current)
-            recover_from_failed_capture(graph, self.pool, self.stream.device.index, generators)
+            recover_from_failed_capture(graph, pool, self.stream.device.index, generators)
             # the error in the step says more than the one of ending the capture after it
             self.give_up(first_line(error.__context__ or error))
             return None
@@ -120,12 +129,12 @@ class CudaGraphs:
             self._group.draws |= self._draws
         return graph
 
-    def _capturing(self, graph: torch.cuda.CUDAGraph) -> AbstractContextManager[None]:
+    def _capturing(self, graph: torch.cuda.CUDAGraph, pool: Any) -> AbstractContextManager[None]:
         # "thread_local": what other threads do on the GPU meanwhile does not break the capture
         mode = "thread_local"
         if self._group is None:
-            return torch.cuda.graph(graph, pool=self.pool, stream=self.stream, capture_error_mode=mode)
-        return capturing_beside_others(graph, self.pool, self.stream, mode)
+            return torch.cuda.graph(graph, pool=pool, stream=self.stream, capture_error_mode=mode)
+        return capturing_beside_others(graph, pool, self.stream, mode)
 
     def end(self) -> None:
         """Leaves the captured steps, which are not replayed any more, to the group, if there is one."""

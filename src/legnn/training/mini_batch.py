@@ -16,6 +16,7 @@ from legnn.ops.runtime.generators import seed_generators
 from legnn.ops.select import kernels_for_device
 from legnn.ops.validation import validation_metrics
 from legnn.training.batches import Batch, BatchSampler, draw_nodes
+from legnn.training.captured_sampling import CapturedSampling
 from legnn.training.epoch_sums import EpochSums
 from legnn.training.inference import to_class_and_confidence
 from legnn.training.layer_wise import LayerWise
@@ -44,8 +45,8 @@ class MiniBatch(Batching):
     With several processes, each takes its share of every batch, and the loss of a step is the mean over the whole
     batch: gradients are those of one process that takes all of it.
 
-    On a GPU batches are padded to a few fixed sizes, and steps captured as CUDA graphs, if the model allows it. Without
-    `cuda_graphs` the same padded steps run launch by launch: results are the same to the bit.
+    On a GPU batches are padded to a few fixed sizes, and sampling and steps captured as CUDA graphs, if the model
+    allows it. Without `cuda_graphs` the same batches and steps run launch by launch: results are the same to the bit.
     """
 
     _: KW_ONLY
@@ -108,6 +109,7 @@ class MiniBatch(Batching):
         """Free the captured steps and their memory; they are captured again when needed."""
         super().reset()
         self._steps = CapturedSteps(self.device, enabled=self.cuda_graphs and reads_lr_from_device(self.optimizer))
+        self._sampling = CapturedSampling(self.inference, self.fanouts, enabled=self.cuda_graphs and self._pads)
 
     def _set_confidence(self, confidence: float) -> None:
         if not self._pads:
@@ -151,7 +153,7 @@ class MiniBatch(Batching):
         hides = self.objective.shows_predicted
         # not kept: it refers to this object, and a cycle is freed late
         padding = Padding(self._probe, self._planned) if self._pads else None
-        sampler = BatchSampler(self.inference, self.fanouts, self.generator, self.ranks, hides, padding)
+        sampler = BatchSampler(self.inference, self.fanouts, self.generator, self.ranks, hides, padding, self._sampling)
         return sampler.batches(graph, predicted, candidates, steps)
 
     def _train(self, graph: LabelGraph, predicted: Tensor, steps: int, candidates: Tensor | None = None) -> None:

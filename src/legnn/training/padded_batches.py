@@ -7,17 +7,21 @@ resumed run pads as the first one did.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from threading import Lock
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
 
-from legnn.graph import SampledLabelGraph
+from legnn.graph import LabelGraph, SampledLabelGraph, sample_label_graph
+from legnn.graph.padded_sampling import sample_padded
 from legnn.graph.padding import SampleSizes, pad_sample
+from legnn.graph.sampling import Fanout
 from legnn.ops.csr.adjacency import map_tensors
-from legnn.training.batches import Batch, tensors_of
+from legnn.ops.select import TRITON, kernels_for_device
+from legnn.training.batches import Batch, Part, copy_tensors, tensors_of
 from legnn.training.cuda_graph import CudaGraphs, Replay
 
 PROBES = 8
@@ -38,21 +42,15 @@ Planned = dict[tuple[int, int], list[SampleSizes]]
 
 
 class Padding:
-    """Pads the samples of a run to `planned` sizes, to which it adds as they are needed."""
+    """Plans the sizes of the samples of a run, which it adds to `planned` as they are needed."""
 
     def __init__(self, probe: Probe, planned: Planned) -> None:
         self._probe, self._planned = probe, planned
         self._lock = Lock()
 
-    def pad(self, sample: SampledLabelGraph, num_predicted: int, num_candidates: int) -> SampledLabelGraph:
-        """Returns the sample padded to the first planned sizes that hold it, or as it is."""
-        size = SampleSizes.of(sample)
-        for planned in self._plan(num_predicted, num_candidates):
-            if planned.hold(size):
-                return pad_sample(sample, planned)
-        return sample
-
-    def _plan(self, num_predicted: int, num_candidates: int) -> list[SampleSizes]:
+    def plan(self, part: Part) -> list[SampleSizes]:
+        """Sizes for the sample of a part, from the smallest."""
+        num_predicted, num_candidates = part.num_planned
         key = _rounded(num_predicted), _rounded(num_candidates)
         # threads pad batches of the same epoch, and one of them plans
         with self._lock:
@@ -60,6 +58,21 @@ class Padding:
                 seen = [SampleSizes.of(sample) for sample in self._probe(*key)]
                 self._planned[key] = [SampleSizes.above(seen, factor) for factor in ROOM]
             return self._planned[key]
+
+    def sample(self, graph: LabelGraph, seeds: Tensor, fanouts: Sequence[Fanout], part: Part) -> SampledLabelGraph:
+        """Returns the sample of `seeds` padded to the first planned sizes that hold it, or as it is."""
+        planned = self.plan(part)
+        bounded = [fanout for fanout in fanouts if fanout is not None]
+        if kernels_for_device(seeds.device) is TRITON and len(bounded) == len(fanouts):
+            padded = sample_padded(graph, seeds, bounded, part.key, planned)
+            if padded is not None:
+                return padded
+        sample = sample_label_graph(graph, seeds, fanouts, part.key)
+        size = SampleSizes.of(sample)
+        for sizes in planned:
+            if sizes.hold(size):
+                return pad_sample(sample, sizes)
+        return sample
 
 
 def _rounded(count: int) -> int:
@@ -76,19 +89,27 @@ class _Captured(NamedTuple):
 
 
 class CapturedSteps:
-    """Takes steps on padded batches: one captured step for each size of batch."""
+    """Takes steps on padded batches: one captured step for each size of batch, and for each place of batches."""
 
     def __init__(self, device: torch.device, *, enabled: bool) -> None:
-        # the thread that samples the next batches synchronizes all the time: watching would take that for the step's
+        # threads that sample the next batches may synchronize: watching would take that for the step's
         self.graphs = CudaGraphs(device, enabled=enabled, watch=False)
         self._captured: dict[object, _Captured] = {}
+        self._at: WeakKeyDictionary[object, Replay] = WeakKeyDictionary()
 
     def run(self, batch: Batch, step: Callable[[Batch], Tensor]) -> Tensor:
         """Returns `step(batch)`, a tensor that the next step overwrites; `step` must not keep its batch."""
+        if not self.graphs.enabled:
+            return step(batch)
+        if batch.place is not None:
+            # where it always is: nothing is copied
+            if batch.place not in self._at:
+                self._at[batch.place] = Replay(self.graphs)
+            return self._at[batch.place].run(lambda: step(batch))
         # read outside of a capture, in the order in which a batch is built
         tensors = tensors_of(batch)
         key = (batch.num_predicted, *(tensor.shape for tensor in tensors))
-        if not self.graphs.enabled or (key not in self._captured and len(self._captured) == MOST):
+        if key not in self._captured and len(self._captured) == MOST:
             return step(batch)
         if key not in self._captured:
             own = map_tensors(batch, torch.clone)
@@ -97,18 +118,6 @@ class CapturedSteps:
         copy_tensors(into, tensors)
         # without what a step before cached of its graph
         return replay.run(lambda: step(map_tensors(own, _same)))
-
-
-def copy_tensors(into: list[Tensor], values: list[Tensor]) -> None:
-    """Copies tensors of the same shapes, with one launch for each dtype."""
-    by_dtype: dict[torch.dtype, tuple[list[Tensor], list[Tensor]]] = {}
-    for to, value in zip(into, values, strict=True):
-        if to.numel():
-            mine, theirs = by_dtype.setdefault(to.dtype, ([], []))
-            mine.append(to)
-            theirs.append(value)
-    for mine, theirs in by_dtype.values():
-        torch._foreach_copy_(mine, theirs)
 
 
 def _same(tensor: Tensor) -> Tensor:

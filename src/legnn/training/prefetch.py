@@ -17,7 +17,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 THREADS = 2
-"""Threads that prepare batches: while one waits for the sizes of its sample, another one launches."""
+"""Threads that prepare batches, where no CUDA graph does: while one waits for its sizes, another one launches."""
 AHEAD = 2
 """Batches that are ready, beside the one that is trained on and those that are prepared."""
 QUEUED = 2

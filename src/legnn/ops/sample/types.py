@@ -7,6 +7,8 @@ from typing import NamedTuple, Protocol
 
 from torch import Tensor
 
+from legnn.ops.csr.padded import PaddedAdjacency, PaddedLabelEdges
+
 Fanout = int | None
 """How many neighbors a node draws; None for all of them."""
 
@@ -70,6 +72,53 @@ class SampledNodes(NamedTuple):
     """`[S]` the class that each of them shows."""
     shown_by_targets: list[int]
     """For each layer in the order drawn, how many of its targets show a label: the first of `shown`."""
+
+
+class BlockSizes(NamedTuple):
+    """Sizes of one block of a sample."""
+
+    added: int
+    """Source nodes that are no targets."""
+    edges: int
+    senders: int
+    shown: int
+    """Targets that show a label."""
+
+
+class PaddedNodes(NamedTuple):
+    """The nodes of a padded sample, `[P]`: those that each layer adds, and padding after them."""
+
+    nodes: Tensor
+    degree: Tensor
+    label_of: Tensor
+    """The class that each of them shows, -1 for none."""
+    node_type: Tensor | None
+    is_real: Tensor
+    """Bool; the values of padding are those of the first node, a seed, which shows no label."""
+
+
+class PaddedRows(NamedTuple):
+    """The edges of one block: padding nodes have none, and padding edges come after the last row."""
+
+    adjacency: PaddedAdjacency
+    edge_count: Tensor | None
+    """`[M]`, as the next two a field of `graph.blocks.LabelBlock`."""
+    shown: PaddedLabelEdges
+    senders: PaddedLabelEdges
+
+
+class PaddedSample(NamedTuple):
+    """A sample drawn into memory of fixed sizes, which may not have held it."""
+
+    nodes: PaddedNodes
+    rows: list[PaddedRows]
+    """Of each block, from the input on."""
+    at_input: PaddedLabelEdges
+    shown_count: Tensor
+    """`[C]` how many nodes show each class."""
+    counts: Tensor
+    """`[K + 1, 4]` the `BlockSizes` of what was drawn, from the last block to the input. In the last row, whether a
+    seed shows a label, in which case the sample is wrong, and at the end how many input nodes show one."""
 
 
 class Sampler(Protocol):
