@@ -124,7 +124,7 @@ def train(task: Recording, signals: Signals) -> Steps[list[Row]]:
         "seed": task.seed,
     }
     settings = Settings(preset="simple", given={**given, "batch": "full"}).resolve(graph.facts())
-    settings, _ = choose_precision(settings.override(source="memory"), select_device("auto"))
+    settings, _ = choose_precision(settings.override(source="memory"), graph, select_device("auto"))
     return train_beside_others(graph, settings, lambda: record(graph, settings, task), signals.should_stop)
 
 
