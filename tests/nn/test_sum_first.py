@@ -48,3 +48,17 @@ def test_a_small_layer_multiplies_first():
     block = all_neighbors(task.graph, task.train[:9])
     layer, x = GAT(IN, OUT), torch.zeros(block.nodes.numel(), IN)
     assert not sum_first.is_worth_summing_first(block, x, layer.attention, layer.normalization)
+
+
+def test_products_in_bf16_are_worth_half(monkeypatch):
+    task = Task.from_graph(load(small_data(60)), torch.device("cpu"))
+    block = all_neighbors(task.graph, task.train[:9])
+    layer, x = GAT(IN, OUT), torch.zeros(block.nodes.numel(), IN)
+    saved = IN * OUT * (x.size(0) - 9)
+    monkeypatch.setattr(sum_first, "GATHER", 0)
+    for rounded, worth in ((False, saved), (True, saved // 2)):
+        monkeypatch.setattr(sum_first, "is_rounded", lambda *_, rounded=rounded: rounded)
+        for least in (worth, worth + 1):
+            monkeypatch.setattr(sum_first, "WORTH_SUMS", least)
+            found = sum_first.is_worth_summing_first(block, x, layer.attention, layer.normalization)
+            assert found == (least == worth)

@@ -70,26 +70,39 @@ def ampere(monkeypatch):
 @pytest.mark.parametrize("labels", ["vanilla", "concat", "addition", "enhanced"])
 @pytest.mark.parametrize("backbone", ["gcn", "gat"])
 def test_auto_is_bf16_on_a_gpu_and_says_so(ampere, backbone, labels, as_train):
-    settings, note = choose_precision(resolved(backbone=backbone, labels=labels, as_train=as_train)[0], ampere)
+    settings, note = choose_precision(*resolved(backbone=backbone, labels=labels, as_train=as_train), ampere)
     assert settings.train.precision == "bf16"
     assert note.startswith("precision bf16 (auto)")
 
 
 def test_auto_stays_where_bf16_is_slow_or_not_known_to_be_as_accurate(ampere, monkeypatch):
-    auto = resolved(backbone="gcn")[0]
-    assert choose_precision(auto, CPU) == (auto, None)
+    auto, data = resolved(backbone="gcn")
     other = resolved(backbone="sage")[0]
-    assert choose_precision(other, ampere) == (other, None)
+    assert choose_precision(other, data, ampere) == (other, None)
     model = resolved(architecture="jknet")[0]
-    assert choose_precision(model, ampere) == (model, None)
+    assert choose_precision(model, data, ampere) == (model, None)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (7, 5))
-    assert choose_precision(auto, ampere) == (auto, None)
+    assert choose_precision(auto, data, ampere) == (auto, None)
+
+
+def test_auto_is_bf16_on_a_cpu_that_has_it_for_wide_models(monkeypatch):
+    monkeypatch.setattr(resources, "cpu_multiplies_bf16", lambda: True)
+    narrow, data = resolved(backbone="gat")
+    wide = resolved(backbone="gat", hidden=4 * 10**4)[0]
+    assert choose_precision(narrow, data, CPU) == (narrow, None)
+    settings, note = choose_precision(wide, data, CPU)
+    assert settings.train.precision == "bf16"
+    assert note.startswith("precision bf16 (auto); `precision=fp32`")
+    other = wide.override(backbone="sage")
+    assert choose_precision(other, data, CPU) == (other, None)
+    monkeypatch.setattr(resources, "cpu_multiplies_bf16", lambda: False)
+    assert choose_precision(wide, data, CPU) == (wide, None)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "tf32", "bf16"])
 def test_a_precision_that_is_given_is_not_chosen_again(ampere, precision):
-    settings = resolved(precision=precision)[0]
-    assert choose_precision(settings, ampere) == (settings, None)
+    settings, data = resolved(precision=precision)
+    assert choose_precision(settings, data, ampere) == (settings, None)
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ def test_a_run_trained_in_tf32_predicts_on_the_cpu(tmp_path):
 
 
 def test_what_auto_chose_is_kept_with_the_run_and_what_an_earlier_run_says_is_not_chosen_again(tmp_path, monkeypatch):
-    as_chosen = lambda settings, device: (settings.override(precision="bf16"), "precision bf16 (auto)")  # noqa: E731
+    as_chosen = lambda settings, *_: (settings.override(precision="bf16"), "precision bf16 (auto)")  # noqa: E731
     stop = {"on_epoch": lambda log: None, "should_stop": lambda: True}
     with pytest.raises(Interrupted):
         legnn.train(small_data(), out=tmp_path / "earlier", **stop, **QUICK)

@@ -79,7 +79,8 @@ class TrainSettings(Section):
         "auto", "Threads of the CPU; auto: one where an epoch is too little work to share", least=1
     )
     precision: Literal["auto", "fp32", "tf32", "bf16"] = setting(
-        "auto", "Of features and products; auto: fp32 on the CPU; on a GPU bf16 with gcn and gat, else tf32"
+        "auto",
+        "Of features and products; auto: bf16 with gcn and gat where that is faster, else tf32 on a GPU, or fp32",
     )
     batch: int | Literal["auto", "full"] = setting(
         "auto", "Nodes predicted in a step, or the full batch; auto: full where it fits the memory", least=1

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from legnn.ops import add_labels_
 from legnn.ops.product import multiply, takes_few_rows, weight_gradient
+from legnn.ops.runtime.bf16 import is_rounded
 from legnn.ops.runtime.gradients import apply_function
 from legnn.ops.runtime.padding import padded_width
 
@@ -93,8 +94,13 @@ class _Product(torch.autograd.Function):
         # a no-op for what was padded
         weight = weight.to(x.dtype)
         factor = x if rows is None else x[:rows]
+        if is_rounded(factor, weight.size(0)):
+            factor, weight = factor.bfloat16(), weight.bfloat16()
         ctx.save_for_backward(factor, weight)
-        return factor @ weight.T if add is None else torch.addmm(add, factor, weight.T), x.view_as(x)
+        if add is not None and add.dtype == factor.dtype:
+            return torch.addmm(add, factor, weight.T), x.view_as(x)
+        out = (factor @ weight.T).to(x.dtype)
+        return out if add is None else out.add_(add), x.view_as(x)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
@@ -103,6 +109,7 @@ class _Product(torch.autograd.Function):
         if out is None:
             return passed, None, None, None
         d_x = d_weight = None
+        d_add = out if ctx.needs_input_grad[2] else None
         if ctx.few_rows:
             if ctx.needs_input_grad[0]:
                 d_x = multiply(out, weight, x, x.size(1))
@@ -110,18 +117,21 @@ class _Product(torch.autograd.Function):
             if ctx.needs_input_grad[1]:
                 d_weight = weight_gradient(out, x, weight)
             return d_x, d_weight, None, None
+        dtype, out = out.dtype, out.to(x.dtype)
         if ctx.needs_input_grad[0]:
             if x.is_cuda and x.dtype == torch.float32:
                 # in TF32 the GPU reads both matrices along the rows that are summed over: else it takes twice as long
                 weight = weight.T.contiguous().T
             if passed is None and x.size(0) == ctx.rows:
-                d_x = out @ weight
+                d_x = (out @ weight).to(dtype)
             else:
-                d_x = x.new_zeros(ctx.rows, x.size(1)) if passed is None else passed
-                d_x[: x.size(0)].addmm_(out, weight)
+                d_x = x.new_zeros(ctx.rows, x.size(1), dtype=dtype) if passed is None else passed
+                rows = d_x[: x.size(0)]
+                # rounded factors have another dtype than what they are added to
+                rows.addmm_(out, weight) if rows.dtype == x.dtype else rows.add_(out @ weight)
         if ctx.needs_input_grad[1]:
             d_weight = _weight_gradient(out, x)[: ctx.shape[0], : ctx.shape[1]].to(ctx.dtype)
-        return d_x, d_weight, out if ctx.needs_input_grad[2] else None, None
+        return d_x, d_weight, d_add, None
 
 
 def _weight_gradient(out: Tensor, x: Tensor) -> Tensor:

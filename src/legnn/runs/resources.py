@@ -14,6 +14,7 @@ from legnn.config import ResolvedSettings, fanouts_for
 from legnn.data import GraphData
 from legnn.errors import InputError, OutOfMemory
 from legnn.nn.backbones import REGISTERED
+from legnn.ops.runtime.bf16 import cpu_multiplies_bf16
 from legnn.training.memory import SINGLE, USABLE, Size, free_bytes, in_gib, total_bytes
 from legnn.training.ranks import under_torchrun
 
@@ -48,6 +49,10 @@ BF16_BACKBONES = ("gcn", "gat")
 
 BF16_CAPABILITY = (8, 0)
 """The compute capability from which a GPU multiplies in bf16."""
+
+BF16_ON_CPU = 10**8
+"""Multiplications of one product of all nodes from which `precision = auto` may be bf16 on a CPU: where products take
+most of the time."""
 
 
 def select_device(name: str) -> torch.device:
@@ -113,17 +118,25 @@ def choose_batch(
     return settings.override(batch=batch), note
 
 
-def choose_precision(settings: ResolvedSettings, device: torch.device) -> tuple[ResolvedSettings, str | None]:
-    """Returns settings in which `precision = auto` is decided on a GPU, and a note where bf16 was chosen.
+def choose_precision(
+    settings: ResolvedSettings, graph: GraphData, device: torch.device
+) -> tuple[ResolvedSettings, str | None]:
+    """Returns settings in which `precision = auto` is bf16 where that is faster and as accurate, and a note if it is.
 
     It is decided before a run starts and kept with it, so that the run is continued, and predicts, in the same one.
     """
     model = settings.model
-    is_open = settings.train.precision == "auto" and device.type == "cuda"
     is_compared = model.architecture == "legnn" and model.backbone in BF16_BACKBONES
-    if not is_open or not is_compared or torch.cuda.get_device_capability(device) < BF16_CAPABILITY:
+    if settings.train.precision != "auto" or not is_compared:
         return settings, None
-    return settings.override(precision="bf16"), "precision bf16 (auto); `precision=tf32` is slower and a little finer."
+    if device.type == "cuda":
+        is_faster, finer = torch.cuda.get_device_capability(device) >= BF16_CAPABILITY, "tf32"
+    else:
+        is_faster, finer = graph.num_nodes * model.hidden**2 >= BF16_ON_CPU and cpu_multiplies_bf16(), "fp32"
+    if not is_faster:
+        return settings, None
+    note = f"precision bf16 (auto); `precision={finer}` is slower and a little finer."
+    return settings.override(precision="bf16"), note
 
 
 class Storage(NamedTuple):

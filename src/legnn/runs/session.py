@@ -110,7 +110,7 @@ def _start_steps(
     graph: GraphData, settings: ResolvedSettings, out: Path | None, callbacks: Callbacks, *, is_held: bool
 ) -> Steps[Run]:
     device = select_device(settings.train.device)
-    settings, precision_note = choose_precision(settings, device)
+    settings, precision_note = choose_precision(settings, graph, device)
     settings, batch_note = choose_batch(settings, graph, device)
     chosen = [note for note in (batch_note, precision_note, storage_note(settings, graph, device)) if note is not None]
     if chosen:

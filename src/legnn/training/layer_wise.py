@@ -20,6 +20,7 @@ from legnn.nn import LEGNN, Model, StagedModel
 from legnn.nn.base import Nodes
 from legnn.nn.model import Representations
 from legnn.ops import class_sum, gather_rows
+from legnn.ops.runtime.bf16 import products_are_bf16
 from legnn.training.chunks import count_edges, needed_masks, nodes_of, split_by_work
 from legnn.training.memory import (
     CHUNK_BYTES,
@@ -30,7 +31,6 @@ from legnn.training.memory import (
     Size,
     total_bytes,
 )
-from legnn.training.precision import products_are_bf16
 from legnn.training.prefetch import map_ahead
 from legnn.training.protocols import Reduce, require_staged
 from legnn.training.ranks import SINGLE_PROCESS, Ranks

@@ -7,12 +7,12 @@
 | `bf16` | bfloat16 on a GPU, float32 on the CPU | bfloat16: 7 bits of mantissa in, float32 sums |
 | `auto` | float32 | TF32 on a GPU, float32 on the CPU |
 
-On a GPU with bf16, `auto` becomes `bf16` before a run starts, where that was compared (`runs.resources`); its row is
-what it means elsewhere, and in a run that was started with it.
+On a GPU with bf16, and for wide models on a CPU with instructions for it, `auto` becomes `bf16` before a run starts,
+where that was compared (`runs.resources`); its row is what it means elsewhere, and in a run that was started with it.
 
 Weights, their gradients and the loss are float32 everywhere. On the CPU the products are most of the time, and what
-happens along edges is computed in float32 anyway, so only the products are in bf16 there; on a CPU without instructions
-for them PyTorch computes them in float32.
+happens along edges is computed in float32 anyway, so only the products are in bf16 there, and of these the ones that
+take time (`ops.runtime.bf16`); on a CPU without instructions for them they are in float32.
 """
 
 from __future__ import annotations
@@ -51,15 +51,6 @@ def training_precision(name: str, device: torch.device) -> Precision:
 def prediction_precision(name: str, device: torch.device) -> Precision:
     """The precision in which a run trained with `name` predicts on `device`: in float32 for TF32 on a CPU."""
     return training_precision("auto" if name == "tf32" else name, device)
-
-
-def products_are_bf16() -> bool:
-    """Whether products of float32 matrices are in bf16 at the moment, which rounds their factors."""
-    try:
-        return torch.get_float32_matmul_precision() == "medium"
-    except RuntimeError:
-        # set by the names that PyTorch has since 2.9, which `matrix_products` does not use
-        return False
 
 
 @contextmanager
