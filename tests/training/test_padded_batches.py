@@ -232,7 +232,8 @@ def drawn(run: Trainer, candidates: int = 0, steps: int = 7) -> tuple[list[list[
     parts, found, places = run.batching, [], []
     parts.generator.manual_seed(5)
     task = parts.task
-    for batch in parts._batches(task.show(task.train[100:]), task.train[:100], task.candidates[:candidates], steps):
+    shown = task.train[100:] if run.model.uses_labels else task.train[:0]
+    for batch in parts._batches(task.show(shown), task.train[:100], task.candidates[:candidates], steps):
         assert batch.is_padded
         # read on the stream that trains, as a step does
         found.append([tensor.clone() for tensor in tensors_of(batch)])
@@ -264,6 +265,8 @@ def test_batches_that_do_not_fit_are_sampled_again_and_give_the_same_run_to_the_
     captured, plain = trainer(True, nodes=600), trainer(False, nodes=600)
     _, places = drawn(captured, steps=20)
     assert 0 < sum(places) < 20
+    # it draws from the generator of the run
+    drawn(plain, steps=20)
     logs, state = course(captured)
     other_logs, other_state = course(plain)
     assert logs == other_logs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Literal
@@ -12,7 +13,7 @@ from torch import Generator, Tensor
 
 from legnn.graph import LabelGraph, SampledLabelGraph, TrainingNodeSelection, sample_label_graph
 from legnn.graph.sampling import Fanout
-from legnn.ops.runtime.generators import seed_generators
+from legnn.ops.runtime.generators import copy_generators, drawing_from, generator_for, seed_generators
 from legnn.ops.select import kernels_for_device
 from legnn.ops.validation import validation_metrics
 from legnn.training.batches import Batch, BatchSampler, draw_nodes
@@ -77,9 +78,17 @@ class MiniBatch(Batching):
         self.reset()
         # every epoch has a seed of its own: a resumed run needs no other state of the dropout
         self._seed = self.generator.initial_seed()
+        # not PyTorch's: each replay of captured sampling writes the state of that one to where a captured step beside
+        # it reads it
+        is_shared = self._pads and self.device.type == "cuda" and generator_for(self.device) is None
+        self._generators = copy_generators(self.device) if is_shared else None
 
     def train_epoch(self, epoch: int) -> TrainMetrics:
         """Select training nodes, and train on the predicted ones and on pseudo labels."""
+        with nullcontext() if self._generators is None else drawing_from(self._generators):
+            return self._train_epoch(epoch)
+
+    def _train_epoch(self, epoch: int) -> TrainMetrics:
         seed_generators((self._seed * EPOCH_SEEDS + epoch) * self.ranks.world_size + self.ranks.rank)
         predicted, shown = self._select(self.generator)
         graph, steps = self.task.show(shown), self._num_steps(predicted)
