@@ -331,6 +331,15 @@ def test_a_resumed_run_is_padded_and_goes_on_as_the_first_did():
 
 
 @on_a_gpu
+def test_captured_steps_leave_pytorchs_generator_alone_whose_state_replays_of_sampling_write():
+    run = trainer(True, labels="enhanced")
+    before = torch.cuda.get_rng_state(GPU)
+    for _ in range(3):
+        run.train_epoch()
+    assert torch.equal(before, torch.cuda.get_rng_state(GPU))
+
+
+@on_a_gpu
 def test_features_in_the_hosts_memory_give_the_same_run_to_the_bit():
     found = []
     for place in ("device", "pinned", "hot", "host"):
