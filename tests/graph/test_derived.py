@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from tests.training.mini_batches import make
 
 from legnn.graph import SampledLabelGraph, sample_label_graph
-from legnn.graph.derived import copy_with_cache, derive_as
+from legnn.graph.derived import copy_with_cache, fill_cache_like
 from legnn.graph.padding import SampleSizes, pad_sample
 from legnn.ops.csr.adjacency import map_tensors
 from legnn.training.batches import tensors_of
@@ -45,7 +45,7 @@ def test_all_that_a_step_caches_is_computed_of_the_next_sample(backbone):
     bare = names(second)
     step(first)
     assert names(first) > bare, "a step derives something"
-    derive_as(first, second)
+    fill_cache_like(first, second)
     assert names(second) == names(first)
 
 
@@ -54,7 +54,7 @@ def test_a_step_is_the_same_to_the_bit_whether_it_derives_or_finds_what_was_deri
     step, (first, second) = prepared(backbone)
     expected = step(map_tensors(second, torch.clone))
     step(first)
-    derive_as(first, second)
+    fill_cache_like(first, second)
     for _ in range(2):
         assert all(map(torch.equal, step(copy_with_cache(second)), expected))
 
@@ -66,7 +66,7 @@ def test_what_is_cached_of_a_copy_is_not_in_the_original():
     assert all(one is other for one, other in zip(tensors_of(first), tensors_of(copied), strict=True))
     step(copied)
     assert names(first) == before
-    derive_as(copied, second)
+    fill_cache_like(copied, second)
     derived = names(second)
     copied = copy_with_cache(second)
     assert names(copied) == derived

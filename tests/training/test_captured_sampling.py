@@ -97,7 +97,7 @@ def batches_of(graphs: Graphs | None, options=(), epochs: int = 2, steps: int = 
         predicted = task.train[~torch.isin(task.train, shown)][:12]
         for batch in parts._batches(task.show(shown), predicted, task.candidates[:7], steps):
             found.append([tensor.clone() for tensor in tensors_of(batch)])
-            places.append(batch.place)
+            places.append(batch.slot)
             # what a step would cache of it
             cached = batch.graph.blocks[0].adjacency.transposition.adjacency.rowptr, batch.graph.blocks[0].senders.count
             found[-1] += [tensor.clone() for tensor in cached]

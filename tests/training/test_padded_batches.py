@@ -220,7 +220,7 @@ def test_sampling_and_steps_are_captured_once_for_each_size_and_slot():
     slots = [slot for kind in sampling._slots.values() for slot in kind]
     assert 1 <= len(sampling._slots) <= 4
     assert len(slots) == SLOTS * len(sampling._slots)
-    assert all(steps._at[slot].is_captured for slot in slots)
+    assert all(steps._by_slot[slot].is_captured for slot in slots)
     before = {id(one) for slot in slots for one in (slot.graph, slot.batch)}
     run.train_epoch()
     slots = [slot for kind in sampling._slots.values() for slot in kind]
@@ -237,7 +237,7 @@ def drawn(run: Trainer, candidates: int = 0, steps: int = 7) -> tuple[list[list[
         assert batch.is_padded
         # read on the stream that trains, as a step does
         found.append([tensor.clone() for tensor in tensors_of(batch)])
-        places.append(batch.place is not None)
+        places.append(batch.slot is not None)
     return found, places
 
 
@@ -295,7 +295,7 @@ def test_of_many_sizes_only_some_are_captured():
     places = []
     for count in range(40, 40 + 2 * MOST):
         batches = parts._batches(task.show(task.train[100:]), task.train[:count], task.train[:0], 1)
-        places += [batch.place is not None for batch in batches]
+        places += [batch.slot is not None for batch in batches]
     assert places == [True] * MOST + [False] * MOST
 
 

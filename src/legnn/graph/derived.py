@@ -10,18 +10,18 @@ from legnn.ops.csr.transposition import Transposition
 T = TypeVar("T")
 
 
-def derive_as(done: object, anew: object) -> None:
+def fill_cache_like(done: object, anew: object) -> None:
     """Computes of `anew` what is cached of `done`, which is alike: its cached properties, and those of what they hold.
 
     What is cached by keys (`LabelGraph.cached`) is left to the layers.
     """
     if isinstance(done, list | tuple) and isinstance(anew, list | tuple):
         for one, other in zip(done, anew, strict=True):
-            derive_as(one, other)
+            fill_cache_like(one, other)
     elif _has_cache(done):
         for name, value in list(vars(done).items()):
             # a field, or a property that is computed and cached here
-            derive_as(value, getattr(anew, name, None))
+            fill_cache_like(value, getattr(anew, name, None))
 
 
 def copy_with_cache(item: T) -> T:

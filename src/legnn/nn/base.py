@@ -60,7 +60,7 @@ class Model(nn.Module, ABC):
 
     @torch.no_grad()
     def copy_weights(self, weights: Mapping[str, Tensor]) -> None:
-        """Takes weights by their names in `state_dict`, which loads the same in ten times the time."""
+        """Copies weights by their names in `state_dict`; `load_state_dict` does the same and takes much longer."""
         own = self.state_dict()
         if own:
             torch._foreach_copy_([*own.values()], [weights[name] for name in own])

@@ -132,7 +132,7 @@ class Encoder(nn.Module):
             return _merge(nodes(), labels())
         if graph.num_shown == 0 or graph.num_classes > FEW_ROWS:
             return _merge(nodes(), labels())
-        if isinstance(x, Tensor) and self._adds_labels and takes_columns(x, self.input_dropout, training=True):
+        if isinstance(x, Tensor) and self._adds_labels and takes_columns(x, self.input_dropout):
             return self._project_columns(x, graph)
         return _merge(*run_beside(graph.adjacency.col, nodes, labels))
 

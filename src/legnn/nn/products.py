@@ -127,8 +127,11 @@ class _Product(torch.autograd.Function):
             else:
                 d_x = x.new_zeros(ctx.rows, x.size(1), dtype=dtype) if passed is None else passed
                 rows = d_x[: x.size(0)]
-                # rounded factors have another dtype than what they are added to
-                rows.addmm_(out, weight) if rows.dtype == x.dtype else rows.add_(out @ weight)
+                if rows.dtype == x.dtype:
+                    rows.addmm_(out, weight)
+                else:
+                    # rounded factors: PyTorch adds no product of bf16 to float32
+                    rows.add_(out @ weight)
         if ctx.needs_input_grad[1]:
             d_weight = _weight_gradient(out, x)[: ctx.shape[0], : ctx.shape[1]].to(ctx.dtype)
         return d_x, d_weight, d_add, None

@@ -60,8 +60,8 @@ class Batch(NamedTuple):
     """`[u]` positions of the candidates among those of the epoch."""
     num_predicted: int
     """Predicted nodes of the step over all processes."""
-    place: object | None = None
-    """What has the memory of its tensors, which later batches overwrite; None where it has its own."""
+    slot: object | None = None
+    """Owns the memory of its tensors, which a later batch overwrites; None where the batch has its own."""
 
     @property
     def num_candidates(self) -> int:
@@ -89,7 +89,7 @@ class Batch(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What the batch of a process is sampled for."""
+    """The nodes of one step: of all processes, and those of this one, for which it samples its batch."""
 
     nodes: Tensor
     """Predicted nodes of the step over all processes."""

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from legnn.graph import LabelGraph
-from legnn.graph.derived import copy_with_cache, derive_as
+from legnn.graph.derived import copy_with_cache, fill_cache_like
 from legnn.graph.padded_sampling import draw_padded_sample, has_room
 from legnn.graph.padding import SampleSizes
 from legnn.graph.sampling import Fanout, rows_of
@@ -138,7 +138,7 @@ class CapturedSampling:
             # a step caches what it derives: of the first batch that is to be known, of others it would be out of date
             graph = slot.batch.graph if slot.graph is None else copy_with_cache(slot.batch.graph)
             # the slot does not hold itself: a cycle is freed late
-            yield slot.batch._replace(graph=graph, place=slot)
+            yield slot.batch._replace(graph=graph, slot=slot)
         finally:
             slot.trained.record(torch.cuda.current_stream(slot.seeds.device))
 
@@ -174,7 +174,7 @@ class CapturedSampling:
         def sample() -> None:
             found.append(self._sample(slot, first.num_predicted, sizes))
             # beside training, and not in the step
-            derive_as(first.graph, found[0].graph)
+            fill_cache_like(first.graph, found[0].graph)
 
         slot.graph = graphs.capture(sample, keeps=True)
         slot.batch = None if slot.graph is None else found[0]

@@ -18,8 +18,8 @@ from legnn.training.protocols import Batching, TrainMetrics, ValMetrics
 from legnn.training.schedule import CosineSchedule
 from legnn.training.sharing import Steps, finish, takes_turns
 
-NUM_METRICS = len(TrainMetrics._fields) + len(ValMetrics._fields)
-"""Of an epoch with validation."""
+METRICS = (*TrainMetrics._fields, *(f"val_{name}" for name in ValMetrics._fields))
+"""What an epoch is logged with, in the order of `Batching.run_epoch`."""
 
 ChooseBy = Literal["accuracy", "macro_f1", "loss"]
 """The metric of validation by which an epoch is the best."""
@@ -207,33 +207,26 @@ class Trainer:
             self._best = ring.weights(launched.row)
 
     def _log(self, launched: Launched, numbers: list[float]) -> EpochLog:
-        # NaN is not equal to itself
-        found: list[Any] = [value if value == value else None for value in numbers]
+        found: dict[str, Any] = {name: None if math.isnan(v) else v for name, v in zip(METRICS, numbers, strict=False)}
         # no validation nodes, no numbers of them
-        found += [None] * (NUM_METRICS - len(found))
-        supervised, pseudo, train_accuracy, labels, label_accuracy, val_accuracy, val_macro_f1, val_loss = found
-        losses = [supervised, pseudo]
+        found |= dict.fromkeys(METRICS[len(found) :])
+        losses = [found["supervised_loss"], found["pseudo_loss"]]
         if self.batching.task.val.numel():
-            losses.append(val_loss)
+            losses.append(found["val_loss"])
         if None in losses or math.isinf(sum(losses)):
             raise InputError(
                 f"the loss is no longer a number in epoch {launched.epoch}; a smaller `lr` (now {self.schedule.lr:g}) "
                 "or `norm=layer` usually helps"
             )
+        if found["pseudo_labels"] is not None:
+            found["pseudo_labels"] = int(found["pseudo_labels"])
         return EpochLog(
             epoch=launched.epoch,
             epochs=self.epochs,
             lr=launched.lr,
-            loss=supervised + pseudo,
-            supervised_loss=supervised,
-            pseudo_loss=pseudo,
-            train_accuracy=train_accuracy,
-            val_accuracy=val_accuracy,
-            val_macro_f1=val_macro_f1,
-            val_loss=val_loss,
+            loss=losses[0] + losses[1],
             training_confidence=self.batching.objective.confidence(launched.epoch),
-            pseudo_labels=None if labels is None else int(labels),
-            pseudo_label_accuracy=label_accuracy,
+            **found,
         )
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -78,8 +78,8 @@ class MiniBatch(Batching):
         self.reset()
         # every epoch has a seed of its own: a resumed run needs no other state of the dropout
         self._seed = self.generator.initial_seed()
-        # not PyTorch's: each replay of captured sampling writes the state of that one to where a captured step beside
-        # it reads it
+        # not PyTorch's: up to version 2.11 each replay of a graph, also of captured sampling, writes the state of that
+        # one to where a captured step beside it reads it
         is_shared = self._pads and self.device.type == "cuda" and generator_for(self.device) is None
         self._generators = copy_generators(self.device) if is_shared else None
 

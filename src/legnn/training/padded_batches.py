@@ -89,23 +89,23 @@ class _Captured(NamedTuple):
 
 
 class CapturedSteps:
-    """Takes steps on padded batches: one captured step for each size of batch, and for each place of batches."""
+    """Takes steps on padded batches: one captured step for each size of batch, or for each slot."""
 
     def __init__(self, device: torch.device, *, enabled: bool) -> None:
         # threads that sample the next batches may synchronize: watching would take that for the step's
         self.graphs = CudaGraphs(device, enabled=enabled, watch=False)
         self._captured: dict[object, _Captured] = {}
-        self._at: WeakKeyDictionary[object, Replay] = WeakKeyDictionary()
+        self._by_slot: WeakKeyDictionary[object, Replay] = WeakKeyDictionary()
 
     def run(self, batch: Batch, step: Callable[[Batch], Tensor]) -> Tensor:
         """Returns `step(batch)`, a tensor that the next step overwrites; `step` must not keep its batch."""
         if not self.graphs.enabled:
             return step(batch)
-        if batch.place is not None:
-            # where it always is: nothing is copied
-            if batch.place not in self._at:
-                self._at[batch.place] = Replay(self.graphs)
-            return self._at[batch.place].run(lambda: step(batch))
+        if batch.slot is not None:
+            # its tensors keep their addresses: nothing is copied
+            if batch.slot not in self._by_slot:
+                self._by_slot[batch.slot] = Replay(self.graphs)
+            return self._by_slot[batch.slot].run(lambda: step(batch))
         # read outside of a capture, in the order in which a batch is built
         tensors = tensors_of(batch)
         key = (batch.num_predicted, *(tensor.shape for tensor in tensors))

@@ -55,11 +55,11 @@ def test_a_gpu_reads_and_counts_the_classes_of_the_nodes_that_show_them(nodes, c
     shown, classes = torch.randperm(nodes, device=DEVICE)[:count], torch.randint(num_classes, (nodes,), device=DEVICE)
     edges = LabelEdges.from_classes(shown.cpu(), classes.cpu(), num_classes)
     assert torch.equal(edges.y, classes[shown].cpu())
-    y, label_of, others = show_labels(shown, classes, num_classes)
+    y, label_of, count_minus_one = show_labels(shown, classes, num_classes)
     assert torch.equal(y.cpu(), edges.y)
     assert torch.equal(label_of.cpu(), edges.label_of)
-    assert torch.equal(edges.others, edges.count.int() - 1)
-    assert others is None if num_classes > 1024 else torch.equal(others.cpu(), edges.others)
+    assert torch.equal(edges.count_minus_one, edges.count.int() - 1)
+    assert count_minus_one is None if num_classes > 1024 else torch.equal(count_minus_one.cpu(), edges.count_minus_one)
 
 
 # thousands of programs would take the interpreter minutes

@@ -10,7 +10,7 @@ from tests.training.test_cuda_graph import CUDA, gpu
 from torch import nn
 from triton.runtime.jit import JITFunction
 
-from legnn.ops.runtime.launch import Launcher, launched, specialization
+from legnn.ops.runtime.launch import Launcher, fast_launch, specialization
 
 ALIGNED, SHIFTED = torch.zeros(32), torch.zeros(33)[1:]
 ARGUMENTS = [
@@ -70,7 +70,7 @@ def test_a_kernel_has_its_constants_after_its_arguments():
 
 @gpu
 def test_a_launch_is_that_of_the_kernel_that_triton_would_choose():
-    kernel = launched(triton.jit(scale))
+    kernel = fast_launch(triton.jit(scale))
     base = torch.arange(70, dtype=torch.float32, device=CUDA)
     cases = itertools.product(
         (base[:64], base[1:65], base[:64].double()), (None, 1, 3, 16, 0.5), (64, 16, 1, 5), (0, 1, 2.5), (32, 64)
@@ -87,7 +87,7 @@ def test_a_launch_is_that_of_the_kernel_that_triton_would_choose():
 
 @gpu
 def test_a_launch_is_captured_on_the_current_stream():
-    kernel = launched(triton.jit(scale))
+    kernel = fast_launch(triton.jit(scale))
     x, out = torch.arange(64.0, device=CUDA), torch.zeros(64, device=CUDA)
     kernel[(1,)](x, out, 2.0, 64, BLOCK=64, SHIFT=0.0)
     graph = torch.cuda.CUDAGraph()

@@ -14,7 +14,7 @@ import triton.language as tl
 from torch import Tensor
 
 from legnn.ops.adam import SLOTS, AdamTensors
-from legnn.ops.runtime.launch import launched
+from legnn.ops.runtime.launch import fast_launch
 
 BLOCK = 1024
 """Numbers that a program updates."""
@@ -32,7 +32,7 @@ def _pointer(address):
     return (_from_odd(address) * 4).to(tl.pointer_type(tl.float32))
 
 
-@launched
+@fast_launch
 @triton.jit
 def _adam(
     parameters, gradients, exp_avgs, exp_avg_sqs, steps, decays, sizes, starts, readers, lr,

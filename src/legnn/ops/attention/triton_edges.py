@@ -13,7 +13,7 @@ from torch import Tensor
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.csr.row_chunks import RowChunks
 from legnn.ops.propagate.triton_kernels import RowSpans, run_by_length
-from legnn.ops.runtime.launch import launched
+from legnn.ops.runtime.launch import fast_launch
 
 ROWS, EDGES = 8, 16
 """Rows of a program, and edges of each that it reads at once."""
@@ -59,7 +59,7 @@ def _edge_scores(
     return tl.where(inside[:, :, None], score, float("-inf")), k.to(tl.int64)[:, :, None] * HEADS + head, both
 
 
-@launched
+@fast_launch
 @triton.jit
 def _softmax(
     first, last, owner, col, weight, source, target, log_denominator, share, size, limit, slope,

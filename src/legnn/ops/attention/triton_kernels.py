@@ -23,7 +23,7 @@ from legnn.ops.propagate.triton_kernels import (
     sum_long_rows,
     sum_whole_rows,
 )
-from legnn.ops.runtime.launch import launched
+from legnn.ops.runtime.launch import fast_launch
 from legnn.ops.runtime.padding import padded_width
 from legnn.ops.runtime.streams import run_beside
 from legnn.ops.types import AttentionGradient, AttentionInputs, RowTerms
@@ -34,7 +34,7 @@ EDGES, EDGES_IN_BF16 = 2, 4
 WARPS = 1
 
 
-@launched
+@fast_launch
 @triton.jit
 def _value_gradient(
     first, last, owner, rowptr, col, weight, values, source, target, log_denominator, source_scale, target_scale,

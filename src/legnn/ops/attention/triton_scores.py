@@ -12,14 +12,14 @@ from legnn.ops.attention.triton_edges import grid_of, leaky, spans_of, tile_of
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.csr.row_chunks import RowChunks
 from legnn.ops.propagate.triton_kernels import RowSpans, chunk_spans, run_by_length, sum_chunks
-from legnn.ops.runtime.launch import launched
+from legnn.ops.runtime.launch import fast_launch
 from legnn.ops.types import AttentionInputs
 
 TARGETS = 128
 """Targets of a program that writes the gradients of their scores."""
 
 
-@launched
+@fast_launch
 @triton.jit
 def _target_sums(
     first, last, owner, place, col, weight, source, target, log_denominator, product, out, size, limit, slope,
@@ -64,7 +64,7 @@ def _target_sums(
         tl.store(to_row + 2 * HEADS, slopes_and_shares, mask=mine)
 
 
-@launched
+@fast_launch
 @triton.jit
 def _target_gradients(
     sums, out, num_targets, size, stride,
@@ -84,7 +84,7 @@ def _target_gradients(
     tl.store(out + row[:, None] * stride + column[None, :], change.to(out.dtype.element_ty), mask=mask)
 
 
-@launched
+@fast_launch
 @triton.jit
 def _score_gradient(
     first, last, owner, rowptr, col, weight, source, target, log_denominator, dot, product, score_scale, out,

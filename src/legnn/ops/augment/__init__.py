@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from legnn.ops.csr.label_edges import LabelEdges
 
 
-def takes_columns(x: Tensor, dropout: float, *, training: bool) -> bool:
-    """Whether labels should be columns beside `dropout(x)`, which is a copy of the features in training on a GPU."""
+def takes_columns(x: Tensor, dropout: float) -> bool:
+    """Whether labels should be columns beside `dropout(x)` in training: on a GPU, where that is a copy of `x`."""
     # a gradient of the features would be one of the columns, too
-    return training and dropout > 0 and x.is_cuda and not x.requires_grad and select.kernels_for(x) is select.TRITON
+    return dropout > 0 and x.is_cuda and not x.requires_grad and select.kernels_for(x) is select.TRITON
 
 
 def augmented_like(x: Tensor, num_classes: int) -> Tensor:

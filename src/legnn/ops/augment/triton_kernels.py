@@ -6,13 +6,13 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from legnn.ops.runtime.launch import launched
+from legnn.ops.runtime.launch import fast_launch
 
 ROWS = 64
 """Nodes of a program."""
 
 
-@launched
+@fast_launch
 @triton.jit
 def _write_one_hot(
     label_of, out, num_rows, FIRST: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr

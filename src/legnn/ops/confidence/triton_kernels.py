@@ -8,10 +8,10 @@ import triton.language as tl
 from torch import Tensor
 
 from legnn.ops.cross_entropy.triton_kernels import read_rows, tile_of, with_rows
-from legnn.ops.runtime.launch import launched
+from legnn.ops.runtime.launch import fast_launch
 
 
-@launched
+@fast_launch
 @triton.jit(do_not_specialize=["number", "classes", "stride"])
 def _most_probable(
     logits, rows, p, y, number, classes, stride, SELECTED: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr

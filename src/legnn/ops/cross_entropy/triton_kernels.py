@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from legnn.ops.runtime.launch import launched
+from legnn.ops.runtime.launch import fast_launch
 
 TILE = 1024
 """Numbers that a program reads at once, or one row."""
@@ -61,7 +61,7 @@ def _classes_and_weights(y, weight, row, place, inside, WEIGHT: tl.constexpr, BY
     return truth, gain
 
 
-@launched
+@fast_launch
 @triton.jit(do_not_specialize=["number", "classes", "stride", "tiles"])
 def _sum_losses(
     logits, y, nodes, weight, partial, number, classes, stride, tiles,
@@ -82,7 +82,7 @@ def _sum_losses(
     tl.store(to + 1, tl.sum(right, 0))
 
 
-@launched
+@fast_launch
 @triton.jit(do_not_specialize=["programs", "number"])
 def _add_up(partial, loss, numbers, programs, number, divisor, PROGRAMS: tl.constexpr):
     part = tl.arange(0, PROGRAMS)
@@ -95,7 +95,7 @@ def _add_up(partial, loss, numbers, programs, number, divisor, PROGRAMS: tl.cons
     tl.store(numbers + 2, right / number)
 
 
-@launched
+@fast_launch
 @triton.jit(do_not_specialize=["number", "classes", "stride"])
 def _gradient(
     up, logits, y, nodes, weight, into, number, classes, stride, divisor,

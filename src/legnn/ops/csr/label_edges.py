@@ -48,11 +48,11 @@ class LabelEdges:
             return cls(shown, classes[shown], classes.numel(), num_classes)
         from legnn.ops.csr.triton_kernels import show_labels
 
-        y, label_of, others = show_labels(shown, classes, num_classes)
+        y, label_of, count_minus_one = show_labels(shown, classes, num_classes)
         edges = cls(shown, y, classes.numel(), num_classes)
         edges.__dict__["label_of"] = label_of
-        if others is not None:
-            edges.__dict__["others"] = others
+        if count_minus_one is not None:
+            edges.__dict__["count_minus_one"] = count_minus_one
         return edges
 
     @property
@@ -120,15 +120,15 @@ class LabelEdges:
         return position.index_copy(0, shown.long(), transposition.origin)
 
     @cached_property
-    def others(self) -> Tensor:
-        """`[C]` int32: how many nodes show each class besides the first, -1 for none."""
+    def count_minus_one(self) -> Tensor:
+        """`[C]` int32: how many nodes show each class, minus one."""
         return self.classes.rowptr.diff().int() - 1
 
     @cached_property
     def count(self) -> Tensor:
         """`[C]` how many nodes show each class, the row sums of `Yᵀ`."""
         if has_kernels(self.y.device):
-            return self.others.long() + 1
+            return self.count_minus_one.long() + 1
         # sums of integers are exact in any order, so that this is deterministic on every device
         counts = torch.zeros(self.num_classes, dtype=torch.long, device=self.y.device)
         return counts.index_add(0, self.y, torch.ones_like(self.y))

@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from legnn.ops.runtime.launch import launched
+from legnn.ops.runtime.launch import fast_launch
 
 CELLS, MOST_CELLS = 2**12, 2**14
 """Nodes times classes that a program compares, all of it in registers: with few, more programs run at the same time."""
@@ -46,7 +46,7 @@ class ClassOrder(NamedTuple):
 
 
 # threads call these for batches of one epoch, which show different numbers of labels: none is to compile them anew
-@launched
+@fast_launch
 @triton.jit(do_not_specialize=["count"])
 def _write_labels(shown, y, label_of, count, BLOCK: tl.constexpr):
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -55,10 +55,10 @@ def _write_labels(shown, y, label_of, count, BLOCK: tl.constexpr):
     tl.store(label_of + node, tl.load(y + place, mask=inside, other=0).to(tl.int32), mask=inside)
 
 
-@launched
+@fast_launch
 @triton.jit
 def _show_labels(
-    shown, classes, y, label_of, others, count,
+    shown, classes, y, label_of, count_minus_one, count,
     COUNT: tl.constexpr, CLASSES: tl.constexpr, CLASSES_BLOCK: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -71,10 +71,10 @@ def _show_labels(
         c = tl.arange(0, CLASSES_BLOCK)
         number = tl.histogram(tl.where(inside, label, CLASSES).to(tl.int32), CLASSES_BLOCK)
         # of integers, a sum is the same in any order
-        tl.atomic_add(others + c, number, mask=(c < CLASSES) & (number > 0), sem="relaxed")
+        tl.atomic_add(count_minus_one + c, number, mask=(c < CLASSES) & (number > 0), sem="relaxed")
 
 
-@launched
+@fast_launch
 @triton.jit
 def _count_classes(label_of, count, num_nodes, CLASSES: tl.constexpr, CLASSES_BLOCK: tl.constexpr, NODES: tl.constexpr):
     program = tl.program_id(0)
@@ -85,7 +85,7 @@ def _count_classes(label_of, count, num_nodes, CLASSES: tl.constexpr, CLASSES_BL
     tl.store(count + program * CLASSES + c, number, mask=c < CLASSES)
 
 
-@launched
+@fast_launch
 @triton.jit
 def _add_up_counts(count, total, programs, CLASSES: tl.constexpr, CLASSES_BLOCK: tl.constexpr, PROGRAMS: tl.constexpr):
     """Turns what each program counted into the sum of what those before it did."""
@@ -98,7 +98,7 @@ def _add_up_counts(count, total, programs, CLASSES: tl.constexpr, CLASSES_BLOCK:
     tl.store(total + c, tl.sum(number, 0), mask=c < CLASSES)
 
 
-@launched
+@fast_launch
 @triton.jit(do_not_specialize=["chunks"])
 def _order_by_class(
     label_of, earlier, totals, node_rowptr, node_y, shown, bounds, class_rowptr, col, order, chunk_rows, chunk_pointer,
@@ -159,17 +159,17 @@ def write_labels(shown: Tensor, y: Tensor, num_nodes: int) -> Tensor:
 def show_labels(shown: Tensor, classes: Tensor, num_classes: int) -> tuple[Tensor, Tensor, Tensor | None]:
     """`y = classes[shown]` `[S]` for `classes` `[n]`, and what `write_labels` returns of it.
 
-    With them, how many nodes show each class besides the first, `[C]` int32, or None for very many classes: -1 for no
-    node, as for a node without a label, so that both are filled in one launch.
+    With them, how many nodes show each class, minus one, `[C]` int32, or None for very many classes. Counting from -1,
+    what a node without a label has, takes no other launch to fill it.
     """
     y, nodes = classes.new_empty(shown.numel()), classes.numel()
-    label_of, others = _no_labels(nodes + num_classes, classes.device).split([nodes, num_classes])
+    label_of, count_minus_one = _no_labels(nodes + num_classes, classes.device).split([nodes, num_classes])
     if shown.numel():
         _show_labels[(triton.cdiv(shown.numel(), 256),)](
-            shown, classes, y, label_of, others, shown.numel(), COUNT=num_classes <= MOST_COUNTED, CLASSES=num_classes,
-            CLASSES_BLOCK=triton.next_power_of_2(num_classes + 1), BLOCK=256, num_warps=4,
+            shown, classes, y, label_of, count_minus_one, shown.numel(), COUNT=num_classes <= MOST_COUNTED,
+            CLASSES=num_classes, CLASSES_BLOCK=triton.next_power_of_2(num_classes + 1), BLOCK=256, num_warps=4,
         )  # fmt: skip
-    return y, label_of, others if num_classes <= MOST_COUNTED else None
+    return y, label_of, count_minus_one if num_classes <= MOST_COUNTED else None
 
 
 def _no_labels(num_nodes: int, device: torch.device) -> Tensor:

@@ -12,7 +12,7 @@ import triton.language as tl
 from torch import Tensor
 
 from legnn.ops.gather import HotRows
-from legnn.ops.runtime.launch import launched
+from legnn.ops.runtime.launch import fast_launch
 
 ROWS = 8
 """Rows of a program."""
@@ -21,7 +21,7 @@ BLOCK = 128
 
 
 # threads read the rows of batches of different sizes at the same time: none is to compile it anew
-@launched
+@fast_launch
 @triton.jit(do_not_specialize=["count"])
 def _gather(
     values, hot, place, rows, out, count,

@@ -44,5 +44,5 @@ def label_factors(
     # Triton takes a moment to import
     from legnn.ops.label_scales.triton_kernels import launch
 
-    found = launch(edges.label_of, edges.others, *hidden, *shown, source, target)
+    found = launch(edges.label_of, edges.count_minus_one, *hidden, *shown, source, target)
     return LabelFactors(found[:2], *found[2:])

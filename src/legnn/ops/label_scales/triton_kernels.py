@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from legnn.ops.runtime.launch import launched
+from legnn.ops.runtime.launch import fast_launch
 
 BLOCK = 256
 
@@ -25,17 +25,17 @@ def _power(number, EXPONENT: tl.constexpr):
     return number
 
 
-@launched
+@fast_launch
 @triton.jit
 def _label_factors(
-    label_of, others, hidden_first, hidden_second, shown_first, shown_second, first, second, from_label, to_label,
-    num_nodes, SOURCE: tl.constexpr, TARGET: tl.constexpr, BLOCK: tl.constexpr,
+    label_of, count_minus_one, hidden_first, hidden_second, shown_first, shown_second, first, second, from_label,
+    to_label, num_nodes, SOURCE: tl.constexpr, TARGET: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     node = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = node < num_nodes
     y = tl.load(label_of + node, mask=inside, other=-1)
     shows = y >= 0
-    count = tl.load(others + y, mask=shows, other=0) + 1
+    count = tl.load(count_minus_one + y, mask=shows, other=0) + 1
     one = tl.where(shows, tl.load(shown_first + node, mask=inside), tl.load(hidden_first + node, mask=inside))
     other = tl.where(shows, tl.load(shown_second + node, mask=inside), tl.load(hidden_second + node, mask=inside))
     count = count.to(one.dtype)
@@ -46,7 +46,7 @@ def _label_factors(
 
 
 def launch(
-    label_of: Tensor, others: Tensor, hidden_first: Tensor, hidden_second: Tensor, shown_first: Tensor,
+    label_of: Tensor, count_minus_one: Tensor, hidden_first: Tensor, hidden_second: Tensor, shown_first: Tensor,
     shown_second: Tensor, source: float, target: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """Returns the two numbers of each node, and its factors of messages from and to its label, `[n]` each."""
@@ -54,7 +54,7 @@ def launch(
     out = torch.empty(4, number, dtype=hidden_first.dtype, device=label_of.device)
     first, second, from_label, to_label = out.unbind()
     _label_factors[(triton.cdiv(number, BLOCK),)](
-        label_of, others, hidden_first, hidden_second, shown_first, shown_second, first, second, from_label, to_label,
-        number, SOURCE=source, TARGET=target, BLOCK=BLOCK, num_warps=4,
+        label_of, count_minus_one, hidden_first, hidden_second, shown_first, shown_second, first, second, from_label,
+        to_label, number, SOURCE=source, TARGET=target, BLOCK=BLOCK, num_warps=4,
     )  # fmt: skip
     return first, second, from_label, to_label

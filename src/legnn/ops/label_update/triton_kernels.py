@@ -9,10 +9,10 @@ from torch import Tensor
 
 from legnn.ops.norm_act_dropout.reference import drop_threshold
 from legnn.ops.norm_act_dropout.triton_kernels import _kept
-from legnn.ops.runtime.launch import launched
+from legnn.ops.runtime.launch import fast_launch
 
 
-@launched
+@fast_launch
 @triton.jit
 def _update(
     x, residual, weight, bias, seed, out, normed, inverse, eps, least, factor, x_stride, residual_stride,
@@ -35,7 +35,7 @@ def _update(
     tl.store(out + row * COLUMNS + column, value.to(out.dtype.element_ty), mask=there)
 
 
-@launched
+@fast_launch
 @triton.jit
 def _gradient(
     gradient, out, normed, inverse, weight, d_x, d_residual, factor, x_columns, residual_columns,
@@ -58,7 +58,7 @@ def _gradient(
         tl.store(to, change.to(d_residual.dtype.element_ty), mask=column < residual_columns)
 
 
-@launched
+@fast_launch
 @triton.jit
 def _norm_gradient(
     gradient, out, normed, d_weight, d_bias, rows, factor,

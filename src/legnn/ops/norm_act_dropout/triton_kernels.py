@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from legnn.ops.norm_act_dropout.reference import drop_threshold, running_statistics
 from legnn.ops.runtime.hashing_triton import mix
-from legnn.ops.runtime.launch import launched
+from legnn.ops.runtime.launch import fast_launch
 from legnn.ops.types import NormInputs, RealRows
 
 READS_OUTPUT = False
@@ -36,7 +36,7 @@ def _kept(seed, row, column, least):
     return mix(key + column.to(tl.uint32) * 0x9E3779B9) >= least.to(tl.uint32)
 
 
-@launched
+@fast_launch
 @triton.jit
 def _scale_act_dropout(
     x, scale, shift, seed, out, num_rows, least, factor,
@@ -59,7 +59,7 @@ def _scale_act_dropout(
     tl.store(out + row[:, None] * OUT_STRIDE + column[None, :], value.to(out.dtype.element_ty), mask=mask)
 
 
-@launched
+@fast_launch
 @triton.jit
 def _act_dropout_gradient(
     gradient, out, into, num_rows, factor, COLUMNS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr
@@ -73,7 +73,7 @@ def _act_dropout_gradient(
     tl.store(into + place, tl.where(passes, up * factor, 0.0).to(into.dtype.element_ty), mask=mask)
 
 
-@launched
+@fast_launch
 @triton.jit
 def _statistics(
     x, shift, partial, real, num_rows, rows_of_program,
@@ -114,7 +114,7 @@ def _gather_partials(partial, programs, column, NORM: tl.constexpr, ROWS: tl.con
     return tl.sum(first, 0), tl.sum(second, 0)
 
 
-@launched
+@fast_launch
 @triton.jit
 def _merge_statistics(
     partial, running_mean, running_var, weight, bias, mean, inverse, scale, shift, count, programs, num_rows, momentum,
@@ -151,7 +151,7 @@ def _passing(up, value, row, column, there, scale, shift, seed, least, factor, D
     return tl.where(passes, up * factor, 0.0)
 
 
-@launched
+@fast_launch
 @triton.jit
 def _norm_gradient_sums(
     gradient, x, mean, inverse, scale, shift, seed, partial, num_rows, rows_of_program, least, factor,
@@ -178,7 +178,7 @@ def _norm_gradient_sums(
     tl.store(to + NORM, tl.sum(products, 0), mask=there)
 
 
-@launched
+@fast_launch
 @triton.jit
 def _merge_sums(partial, first, second, programs, NORM: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     column = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -188,7 +188,7 @@ def _merge_sums(partial, first, second, programs, NORM: tl.constexpr, ROWS: tl.c
     tl.store(second + column, two, mask=there)
 
 
-@launched
+@fast_launch
 @triton.jit
 def _norm_gradient(
     gradient, x, mean, inverse, scale, shift, seed, sums, products, into, real, count, num_rows, least, factor,

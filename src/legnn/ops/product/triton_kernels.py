@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from legnn.ops.runtime.launch import launched
+from legnn.ops.runtime.launch import fast_launch
 
 COLUMNS, INNER, WARPS, STAGES = 16, 128, 4, 3
 """Of a tile, and of the program that computes it."""
@@ -17,7 +17,7 @@ FEWEST_ROWS = 16
 """Up to so many rows are summed without tensor cores."""
 
 
-@launched
+@fast_launch
 @triton.jit
 def _multiply(
     a, b, out,
@@ -44,7 +44,7 @@ def _multiply(
     tl.store(out + row[:, None] * WIDE + column[None, :], total.to(out.dtype.element_ty), mask=mask)
 
 
-@launched
+@fast_launch
 @triton.jit
 def _weight_gradient(
     a, b, out,

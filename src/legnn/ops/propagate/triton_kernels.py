@@ -18,7 +18,7 @@ from torch import Tensor
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.csr.row_chunks import RowChunks
 from legnn.ops.propagate.triton_columns import BLOCK, columns_of_head, cut_columns, head_vector, vectors_end
-from legnn.ops.runtime.launch import launched
+from legnn.ops.runtime.launch import fast_launch
 from legnn.ops.runtime.streams import run_beside
 from legnn.ops.types import RowTerms
 
@@ -38,7 +38,7 @@ def of_label(row, y, column, there):
     return tl.load(row + column, mask=tl.where(y >= 0, there, False), other=0.0, eviction_policy="evict_last")
 
 
-@launched
+@fast_launch
 @triton.jit
 def _sum_rows(
     first, last, owner, col, weight, x, source_scale, target_scale, label_of, label_rows, label_scale, add, out, limit,
@@ -249,7 +249,7 @@ def sum_chunks(chunks: RowChunks, partial: Tensor, into: Tensor, terms: RowTerms
     _launch(rows, None, None, partial, partial.size(1), into, terms, edges=edges)
 
 
-@launched
+@fast_launch
 @triton.jit
 def _add_label_rows(
     x, shown, y, rows, count, STRIDE: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr

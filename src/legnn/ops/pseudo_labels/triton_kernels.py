@@ -7,12 +7,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from legnn.ops.runtime.launch import launched
+from legnn.ops.runtime.launch import fast_launch
 
 BLOCK = 1024
 
 
-@launched
+@fast_launch
 @triton.jit(do_not_specialize=["number"])
 def _count(y, chosen, truth, rows, known, right, number, SELECTED: tl.constexpr, BLOCK: tl.constexpr):
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)

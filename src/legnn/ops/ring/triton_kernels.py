@@ -11,13 +11,13 @@ from torch import Tensor
 
 from legnn.ops.ring import WORD
 from legnn.ops.ring.reference import RowCopy
-from legnn.ops.runtime.launch import launched
+from legnn.ops.runtime.launch import fast_launch
 
 BLOCK = 2048
 """Words that a program copies."""
 
 
-@launched
+@fast_launch
 @triton.jit
 def _copy(table, row, BLOCK: tl.constexpr):
     entry = table + tl.program_id(0) * 4
@@ -29,7 +29,7 @@ def _copy(table, row, BLOCK: tl.constexpr):
     tl.store(into + tl.load(row) * stride + word, tl.load(source + word, mask=inside), mask=inside)
 
 
-@launched
+@fast_launch
 @triton.jit(do_not_specialize=["rows", "columns"])
 def _write_and_advance(values, into, row, rows, columns, BLOCK: tl.constexpr):
     column = tl.arange(0, BLOCK)

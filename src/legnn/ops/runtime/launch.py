@@ -1,7 +1,7 @@
 """Launches of Triton kernels, with less work on the host than Triton's own way takes to find the compiled kernel.
 
 `kernel[grid](...)` takes Triton some 30 µs: it reads its environment, and makes texts of the types of all arguments.
-Most launches of a small step take the GPU less. A kernel that is `launched` is compiled and first launched by Triton,
+Most launches of a small step take the GPU less. A kernel with `@fast_launch` is compiled and first launched by Triton,
 and then found by the same facts that Triton compiles it for: types, whether an integer is 1 or divisible by 16, whether
 an address is divisible by 16, constants and options, and the device. Triton's hooks for profilers see the first launch
 alone.
@@ -67,8 +67,8 @@ class Launcher:
         self._compiled[key] = _Compiled(compiled.run, compiled.function, compiled.packed_metadata, constants)
 
 
-def launched(kernel: Any) -> Any:
-    """Decorator of a kernel that the host launches: `@launched` above `@triton.jit`."""
+def fast_launch(kernel: Any) -> Any:
+    """Decorator of a kernel that the host launches: `@fast_launch` above `@triton.jit`."""
     # in the interpreter there is nothing to find; AMD's compiler asks more of an address
     return Launcher(kernel) if isinstance(kernel, JITFunction) and torch.version.hip is None else kernel
 

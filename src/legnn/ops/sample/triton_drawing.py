@@ -18,7 +18,7 @@ from torch import Tensor
 
 from legnn.ops.runtime import hashing
 from legnn.ops.runtime.hashing_triton import mix
-from legnn.ops.runtime.launch import launched
+from legnn.ops.runtime.launch import fast_launch
 from legnn.ops.sample.types import SamplingRows
 
 LABELS, GOLDEN = tl.constexpr(hashing.LABELS), tl.constexpr(hashing.GOLDEN)
@@ -32,7 +32,7 @@ ADDED, EDGES, SENDERS, SHOWN = (tl.constexpr(place) for place in range(4))
 COUNTS = 4
 
 
-@launched
+@fast_launch
 @triton.jit(do_not_specialize=["num_targets", "total", "seeds", "step", "fanout"])
 def count_edges(
     rowptr, targets, is_real, class_rowptr, label_of, read, first, edge_count, count, pointer, hides,
@@ -104,7 +104,7 @@ def _take(
     tl.store(number + node, tl.full(node.shape, -1, tl.int32), mask=new)
 
 
-@launched
+@fast_launch
 @triton.jit(do_not_specialize=["num_targets", "total", "num_gaps", "capacity", "low", "high"])
 def _draw(
     targets, is_real, first, edge_count, pointer, col, class_col, gaps, number, source, edge, key,
@@ -143,7 +143,7 @@ def _draw(
     )
 
 
-@launched
+@fast_launch
 @triton.jit(do_not_specialize=["num_targets", "drawn", "num_gaps"])
 def _copy(
     owner, first, pointer, col, class_col, gaps, number, source, edge, num_targets, drawn, num_gaps,
@@ -165,7 +165,7 @@ def _new_nodes(number, label_of, node, size):
     return is_new, label, is_new.to(tl.int64) + ((label >= 0).to(tl.int64) << 32)
 
 
-@launched
+@fast_launch
 @triton.jit
 def _count_new(number, label_of, counted, size, BLOCK: tl.constexpr):
     program = tl.program_id(0)
@@ -176,7 +176,7 @@ def _count_new(number, label_of, counted, size, BLOCK: tl.constexpr):
         tl.store(counted, 0)
 
 
-@launched
+@fast_launch
 @triton.jit(do_not_specialize=["begin", "capacity", "offset", "shown_capacity", "step", "num_targets", "total"])
 def _assign(
     number, label_of, before, pointer, counts, nodes, shown, y,

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from legnn.ops.runtime.launch import launched
+from legnn.ops.runtime.launch import fast_launch
 from legnn.ops.sample.triton_drawing import (
     BLOCK,
     COUNTS,
@@ -24,7 +24,7 @@ from legnn.ops.sample.triton_drawing import (
 from legnn.ops.sample.types import DrawnLayer, Fanout, SampledNodes, SamplingRows
 
 
-@launched
+@fast_launch
 @triton.jit(do_not_specialize=["count"])
 def _number_seeds(nodes, number, count, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -32,7 +32,7 @@ def _number_seeds(nodes, number, count, BLOCK: tl.constexpr):
     tl.store(number + tl.load(nodes + i, mask=inside, other=0), i + 1, mask=inside)
 
 
-@launched
+@fast_launch
 @triton.jit(do_not_specialize=["count"])
 def _look_up_numbers(source, number, col, count, BLOCK: tl.constexpr):
     e = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -41,7 +41,7 @@ def _look_up_numbers(source, number, col, count, BLOCK: tl.constexpr):
     tl.store(col + e, tl.load(number + node, mask=inside, other=1) - 1, mask=inside)
 
 
-@launched
+@fast_launch
 @triton.jit(do_not_specialize=["seeds", "count"])
 def _look_up(nodes, label_of, degree, node_labels, node_degrees, number, seeds, count, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)

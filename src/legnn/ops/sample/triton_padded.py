@@ -15,7 +15,7 @@ import triton.language as tl
 from torch import Tensor
 
 from legnn.ops.csr.padded import PaddedAdjacency, PaddedLabelEdges
-from legnn.ops.runtime.launch import launched
+from legnn.ops.runtime.launch import fast_launch
 from legnn.ops.sample.triton_drawing import (
     ADDED,
     BLOCK,
@@ -45,7 +45,7 @@ def _write_node(
     tl.store(is_real + place, real.to(tl.uint8), mask=inside)
 
 
-@launched
+@fast_launch
 @triton.jit(do_not_specialize=["count", "num_classes", "num_counts"])
 def _begin(
     seeds, class_rowptr, number, read, shown_count, counts,
@@ -78,7 +78,7 @@ def _write_label_edges(i, there, node, label, shown, y, key, size, last, num_cla
     tl.store(key + i, tl.where(there, label, num_classes).to(tl.int64), mask=inside)
 
 
-@launched
+@fast_launch
 @triton.jit(
     do_not_specialize=["step", "targets", "added", "edges", "senders", "showing", "num_classes"],
 )
@@ -126,7 +126,7 @@ def _finish_layer(
         _write_label_edges(i, there, place, label, shown, shown_y, shown_key, showing, targets - 1, num_classes)
 
 
-@launched
+@fast_launch
 @triton.jit(do_not_specialize=["step", "size", "showing", "num_classes"])
 def _end(
     nodes, number, counts, shown, y, key, step, size, showing, num_classes, COUNTS: tl.constexpr, BLOCK: tl.constexpr

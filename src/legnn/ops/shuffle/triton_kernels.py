@@ -9,7 +9,7 @@ from torch import Tensor
 
 from legnn.ops.runtime import hashing
 from legnn.ops.runtime.hashing_triton import mix
-from legnn.ops.runtime.launch import launched
+from legnn.ops.runtime.launch import fast_launch
 from legnn.ops.shuffle import reference
 
 GOLDEN = tl.constexpr(hashing.GOLDEN)
@@ -29,7 +29,7 @@ def _permute(x, seed, UPPER: tl.constexpr, LOWER: tl.constexpr):
     return (left << LOWER) | right
 
 
-@launched
+@fast_launch
 @triton.jit
 def _shuffle(values, seed, out, number, UPPER: tl.constexpr, LOWER: tl.constexpr, BLOCK: tl.constexpr):
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -42,7 +42,7 @@ def _shuffle(values, seed, out, number, UPPER: tl.constexpr, LOWER: tl.constexpr
     tl.store(out + place, tl.load(values + x.to(tl.int64), mask=inside, other=0), mask=inside)
 
 
-@launched
+@fast_launch
 @triton.jit
 def _sort_few(values, seed, out, number, BLOCK: tl.constexpr):
     """Puts each value where as many words are smaller than its own."""

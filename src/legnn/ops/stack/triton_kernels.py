@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from legnn.ops.runtime.launch import launched
+from legnn.ops.runtime.launch import fast_launch
 from legnn.ops.stack import MOST
 
 
@@ -21,7 +21,7 @@ def _put(out, place, value, number, length):
     tl.store(out + place, number, mask=place < length)
 
 
-@launched
+@fast_launch
 @triton.jit(do_not_specialize=["length"])
 def _stack(out, a, b, c, d, e, f, g, h, a0, b0, c0, d0, e0, f0, g0, h0, length):
     _put(out, 0, a, a0, length)

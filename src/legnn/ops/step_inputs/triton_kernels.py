@@ -10,7 +10,7 @@ from torch import Tensor
 
 from legnn.ops.runtime import hashing
 from legnn.ops.runtime.hashing_triton import mix
-from legnn.ops.runtime.launch import launched
+from legnn.ops.runtime.launch import fast_launch
 
 GOLDEN = tl.constexpr(hashing.GOLDEN)
 
@@ -25,7 +25,7 @@ def _write_keys(low, high, step, keys, first, WORDS: tl.constexpr):
     tl.store(keys + place, mix(word + column * GOLDEN).to(tl.int64))
 
 
-@launched
+@fast_launch
 @triton.jit
 def _begin_step(state, keys, rows, first_number, second_number, WORDS: tl.constexpr, ROWS: tl.constexpr):
     step = tl.load(state + 2)
@@ -37,7 +37,7 @@ def _begin_step(state, keys, rows, first_number, second_number, WORDS: tl.conste
     tl.store(state + 2, step + 1)
 
 
-@launched
+@fast_launch
 @triton.jit
 def _draw_keys(state, keys, first, WORDS: tl.constexpr):
     # of the step that has begun

@@ -16,10 +16,10 @@ from legnn.ops.cross_entropy.triton_kernels import (
     tile_of,
     with_rows,
 )
-from legnn.ops.runtime.launch import launched
+from legnn.ops.runtime.launch import fast_launch
 
 
-@launched
+@fast_launch
 @triton.jit(do_not_specialize=["number", "classes", "stride", "tiles"])
 def _count_rows(
     logits, y, nodes, losses, counts, number, classes, stride, tiles,
@@ -46,7 +46,7 @@ def _count_rows(
     tl.store(to + classes, either, mask=column < classes)
 
 
-@launched
+@fast_launch
 @triton.jit(do_not_specialize=["programs", "number", "classes"])
 def _score(
     losses, counts, out, programs, number, classes,
