@@ -104,10 +104,13 @@ def test_a_search_that_was_killed_goes_on(tmp_path):
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     assert metrics.is_file()
-    # as if the journal's last line had been cut short, and its lock held
-    with open(tmp_path / "cut" / "study.log", "a") as file:
+    # as if the process had been killed while it wrote to the journal: its last line cut short, its lock held
+    journal, lock = (tmp_path / "cut" / name for name in ("study.log", "study.log.lock"))
+    with open(journal, "a") as file:
         file.write('{"op_code": 5, "wor')
-    (tmp_path / "cut" / "study.log.lock").symlink_to(tmp_path / "cut" / "study.log")
+    # now and then it really was
+    if not lock.is_symlink():
+        lock.symlink_to(journal)
     seen = []
     limited = {**QUICK, "epochs": 100_000, "checkpoint_seconds": 0}
     with pytest.raises(Interrupted):
