@@ -1,6 +1,6 @@
 """Settings: their names, their file, and the two types."""
 
-from dataclasses import fields
+from dataclasses import asdict, fields
 
 import numpy as np
 import pytest
@@ -55,6 +55,19 @@ def test_what_is_written_is_read_back(tmp_path, values, more):
     path = written(tmp_path, before.to_yaml())
     assert ResolvedSettings.from_yaml(path) == before
     assert Settings.from_yaml(path).resolve(FACTS) == before, "nothing is left for the preset to choose"
+
+
+@pytest.mark.parametrize(
+    "source", ["yes", "1e3", "0", "#", "a: b", "- a", "é 'x' \"y\"", " two\nlines ", "words " * 40, "'\n\n" * 40]
+)
+def test_texts_of_any_kind_are_read_back(tmp_path, source):
+    before = Settings().override(source=source, seed=1).resolve(FACTS)
+    assert ResolvedSettings.from_yaml(written(tmp_path, before.to_yaml())) == before
+
+
+def test_settings_are_written_as_yaml_writes_them():
+    before = Settings().override(seed=1, dropout=0.0, lr=1.0, as_train=True).resolve(FACTS)
+    assert before.to_yaml() == yaml.dump(asdict(before), sort_keys=False, allow_unicode=True)
 
 
 @pytest.mark.parametrize("first", [{}, {"as_train": True, "threshold": 0.9, "delta": 3.0}])

@@ -11,6 +11,12 @@ from tests.graphs import small_data
 import legnn
 from legnn.errors import InputError, Interrupted
 from legnn.runs import RunFolder, resume_seeds, seeds
+from legnn.runs.in_order import InOrder
+from legnn.runs.progress import Callbacks
+from legnn.runs.seed_turns import train_in_turns
+from legnn.training.sharing import current_group, kept_by_group, note_begun, note_left, others_begin
+
+CPU = torch.device("cpu")
 
 EVERYTHING = {"epochs": 8, "hidden": 8, "dropout": 0.5, "input_dropout": 0.2, "as_train": True, "batch": "full"}
 """Settings of a run that draws all the numbers that a run draws."""
@@ -48,6 +54,62 @@ def test_every_seed_is_to_the_bit_what_it_is_alone(tmp_path, at_once, given):
     for seed in range(5):
         legnn.train(small_data(), seed=seed, out=tmp_path / f"alone-{seed}", **given)
         assert_same_run(tmp_path / "all" / f"seed-{seed}", tmp_path / f"alone-{seed}")
+
+
+@pytest.mark.parametrize("at_once", [2, 9])
+def test_others_are_told_as_long_as_a_seed_with_a_place_has_no_epoch_in_flight(at_once):
+    told = {seed: [] for seed in range(4)}
+    runs = InOrder([*told], Callbacks(lambda log: None, lambda: False), lambda seed: None)
+
+    def start(seed, callbacks):
+        yield  # its folder is made
+        current_group().is_captured = True
+        note_begun()
+        for _ in range(9):
+            told[seed].append(others_begin())
+            yield
+
+    train_in_turns(start, runs, at_once, device=CPU)
+    assert told[0][:4] == [False, True, True, at_once > 2]
+    assert not any(told[0][7:])
+    assert told[3][1:] == [False] * 8
+
+
+def test_what_runs_share_is_forgotten_while_the_last_ones_write():
+    kept = []
+    runs = InOrder(range(3), Callbacks(lambda log: None, lambda: False), lambda seed: None)
+
+    def start(seed, callbacks):
+        group = current_group()
+        kept_by_group("task", object)
+        group.is_captured = True
+        note_begun()
+        for _ in range(4):
+            yield
+        kept.append(bool(group.kept))
+        note_left()
+        for _ in range(2):
+            yield
+        kept.append(bool(group.kept))
+
+    train_in_turns(start, runs, 3, device=CPU)
+    assert kept == [True, True, True, True, False, False], "the first ends before the last leaves the device"
+
+
+@pytest.mark.parametrize(("at_once", "freed"), [(1, [False, True, True]), (3, [False, False, False])])
+def test_captured_steps_are_freed_for_who_takes_the_place_of_another(at_once, freed):
+    seen = []
+    runs = InOrder(range(3), Callbacks(lambda log: None, lambda: False), lambda seed: None)
+
+    def start(seed, callbacks):
+        group = current_group()
+        seen.append(seed > 0 and not group.ended)
+        group.is_captured = True
+        group.ended.append(seed)
+        yield from [None] * 5
+
+    train_in_turns(start, runs, at_once, device=CPU)
+    assert seen == freed
 
 
 def test_callbacks_come_as_if_one_seed_followed_the_other(at_once):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.training.test_cuda_graph import CPU, Pretended, make
 
-from legnn.training import full_batch, loop
+from legnn.training import full_batch
 from legnn.training.cuda_graph import WARM_UP
 from legnn.training.in_flight import (
     BURSTS,
@@ -21,7 +21,7 @@ from legnn.training.in_flight import (
     Launched,
     ToHost,
 )
-from legnn.training.sharing import Member
+from legnn.training.sharing import Group, Member, joined
 
 
 @settings(max_examples=30, deadline=None)
@@ -109,11 +109,10 @@ def test_a_run_that_is_told_to_end_does_so_with_that_epoch_whatever_is_in_flight
 
 
 @pytest.mark.parametrize("patience", [1, 3, 100])
-def test_a_run_that_takes_turns_launches_a_burst_in_each_and_comes_to_the_same(monkeypatch, patience):
+def test_a_run_whose_bursts_are_there_some_turns_later_comes_to_the_same(monkeypatch, patience):
     plain = make(CPU, epochs=60)
     plain.stopper.patience = patience
     expected, _ = train(plain)
-    monkeypatch.setattr(loop, "takes_turns", lambda: True)
     # an epoch of a millisecond, a burst of which is there two turns later
     monkeypatch.setattr(ToHost, "seconds_since", lambda metrics, begin: 1e-3)
     asked = Counter()
@@ -140,7 +139,7 @@ def test_a_ring_is_never_written_where_an_epoch_in_flight_is_yet_to_be_read():
                 launched += number
             assert 0 < launched <= rows
             flight.clear()
-            flight._epoch_seconds = flight._epoch_seconds + 1e-3
+            flight._pace.seconds += 1e-3
 
 
 def test_after_an_error_nothing_is_in_flight_any_more(monkeypatch):
@@ -185,6 +184,39 @@ def test_epochs_that_took_long_once_are_measured_again():
         flight.add(Burst(None, [Launched(1, 0.1, 0)] * number, Measured(seconds)))
         assert len([*flight.finished()]) == 1
         assert flight.room(ring) == expected
+
+
+def test_a_run_that_follows_another_of_its_group_launches_as_many_as_that_does():
+    class Measured(ToHost):
+        def seconds_since(self, begin):
+            return 4e-3
+
+    def told(flight, number):
+        flight.add(Burst(None, [Launched(1, 0.1, 0)] * number, Measured(torch.zeros(1))))
+        return [*flight.finished()]
+
+    ring = EpochRing(torch.nn.Linear(2, 2), ROWS, 2)
+    with joined(Group(CPU)):
+        first, second = InFlight(CPU), InFlight(CPU)
+        assert told(first, 1)
+        assert second.room(ring) == FIRST, "the epoch that was captured tells nothing"
+        assert told(first, 4)
+        assert second.room(ring) == ROWS // BURSTS
+        assert told(second, 1)
+        assert second.room(ring) == ROWS // BURSTS, "neither does that of another run"
+    assert InFlight(CPU).room(ring) == FIRST, "nor does another group"
+
+
+@pytest.mark.parametrize("begins", [True, False])
+def test_nothing_is_waited_for_while_other_runs_are_yet_to_begin(monkeypatch, begins):
+    group, waited, turns = Group(CPU, begins=begins), [], 0
+    monkeypatch.setattr(ToHost, "is_there", property(lambda metrics: turns > 20))
+    wait = ToHost.wait
+    monkeypatch.setattr(ToHost, "wait", lambda metrics: waited.append(turns) or wait(metrics))
+    with joined(group):
+        for _ in pretended(monkeypatch, epochs=9).steps(lambda log: None):
+            turns += 1
+    assert (min(waited) > 20) == begins
 
 
 def test_without_a_ring_epochs_follow_one_another():

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 from legnn.config.data import DataSettings
@@ -109,14 +111,12 @@ class ResolvedSettings:
 
     def to_yaml(self) -> str:
         """Returns the text of `settings.yaml`. Of AS-Train, only that it is off is written if it is off."""
-        import yaml
-
-        content = asdict(self)
-        if not self.self_training.as_train:
-            content["self_training"] = {"as_train": False}
-        # written in C, where PyYAML has it: a short run takes no longer than the other form
-        dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-        return str(yaml.dump(content, Dumper=dumper, sort_keys=False, allow_unicode=True))
+        lines = [_yaml_line("preset", self.preset)]
+        for name in SECTIONS:
+            is_off = name == SelfTrainingSettings.name and not self.self_training.as_train
+            values = {"as_train": False} if is_off else vars(getattr(self, name))
+            lines += [f"{name}:\n", *(indent(_yaml_line(*one), "  ") for one in values.items())]
+        return "".join(lines)
 
     @classmethod
     def from_yaml(cls, path: Path) -> ResolvedSettings:
@@ -144,6 +144,16 @@ def _values(one: Setting) -> str:
     number = "" if one.number is None else f"number {one.bounds}".rstrip()
     words = ", ".join(f"`{word}`" for word in one.choices)
     return ", ".join(filter(None, (number, words))) or "text"
+
+
+@lru_cache(1024, typed=True)
+def _yaml_line(name: str, value: object) -> str:
+    """A setting in YAML, kept: PyYAML takes two milliseconds for all of them, and other runs have most in common."""
+    import yaml
+
+    # written in C, where PyYAML has it
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    return str(yaml.dump({name: value}, Dumper=dumper, allow_unicode=True))
 
 
 def _sections(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,10 +23,26 @@ NUMBERS = (np.dtype(np.int64), np.dtype(np.float32), np.dtype(np.float64))
 
 
 @dataclass(frozen=True, eq=False)
+class Named:
+    """A column of few different values, such as classes: as many Python objects as rows take longer to write."""
+
+    names: Sequence[Any]
+    which: np.ndarray
+    """`[n]` int64: the place of each row's value in `names`."""
+
+    def values(self) -> list[Any]:
+        """The value of each row."""
+        return [self.names[k] for k in self.which.tolist()]
+
+
+Column = Sequence[Any] | np.ndarray | Named
+
+
+@dataclass(frozen=True, eq=False)
 class PredictionTable:
     """Columns of one length by name, without pandas, which takes a third of a second to import."""
 
-    columns: Mapping[str, Sequence[Any] | np.ndarray]
+    columns: Mapping[str, Column]
     notes: tuple[str, ...] = ()
     """What a reader should know of the graph."""
 
@@ -40,7 +56,8 @@ class PredictionTable:
     @cached_property
     def frame(self) -> pd.DataFrame:
         """The same as a frame, with the notes as `attrs["notes"]`."""
-        frame = pd.DataFrame(dict(self.columns))
+        columns = {name: one.values() if isinstance(one, Named) else one for name, one in self.columns.items()}
+        frame = pd.DataFrame(columns)
         frame.attrs["notes"] = list(self.notes)
         return frame
 
@@ -56,7 +73,7 @@ def write_predictions(path: str | Path, table: PredictionTable | pd.DataFrame) -
         table = PredictionTable.from_frame(table)
     with atomic_write(path) as file:
         if path.suffix == ".parquet":
-            arrays = {name: _array(values) for name, values in table.columns.items()}
+            arrays = {name: _column(values) for name, values in table.columns.items()}
             pq.write_table(pa.table(arrays), file, write_page_checksum=True)
         else:
             table.frame.to_csv(file, index=False)
@@ -83,6 +100,12 @@ def _table_path(path: str | Path) -> Path:
     if path.suffix not in (".parquet", ".csv"):
         raise InputError(f"predictions go to a .parquet or a .csv file, not to {path}")
     return path
+
+
+def _column(values: Column) -> pa.Array:
+    if not isinstance(values, Named):
+        return _array(values)
+    return pa.DictionaryArray.from_arrays(_array(values.which), _array(values.names)).dictionary_decode()
 
 
 def _array(values: Sequence[Any] | np.ndarray) -> pa.Array:

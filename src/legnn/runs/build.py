@@ -15,7 +15,7 @@ from legnn.errors import InputError, OutOfMemory, first_line
 from legnn.graph.selection import check_selection
 from legnn.nn import DataShape, Lift, Model
 from legnn.nn.lifting import check_liftable
-from legnn.ops.runtime.generators import copy_generators, drawing_from
+from legnn.ops.runtime.generators import copy_generators, drawing_from, seed_generators
 from legnn.ops.runtime.threads import limit_threads
 from legnn.runs.data_card import DataCard
 from legnn.runs.folder import RunFolder
@@ -225,7 +225,7 @@ def new_trainer(
 def _seeded(seed: int, device: torch.device) -> Iterator[None]:
     """Within it PyTorch draws from the run's seed; the caller's random state is left as it was."""
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(seed)
+        seed_generators(seed)
         yield
 
 

@@ -16,7 +16,7 @@ from legnn.config import DataSettings, ResolvedSettings
 from legnn.data import GraphData
 from legnn.datasets import Source
 from legnn.errors import InputError, plural
-from legnn.io import PredictionTable, TableFeatures
+from legnn.io import Named, PredictionTable, TableFeatures
 from legnn.lazy import pandas as pd
 from legnn.nn import Model
 from legnn.ops.runtime.threads import limit_threads
@@ -144,7 +144,7 @@ class Run:
         rows = _target_rows(graph)
         with self.inference(graph, device=device) as (layer_wise, inference):
             found = compute_representations(layer_wise, inference)
-        y, split = graph.y.numpy()[rows], _split_names(graph)[rows]
+        y, split = graph.y.numpy()[rows], np.array(_split_of_nodes(graph, rows).values(), dtype=object)
         return NodeRepresentations(**found, y=y, split=split, node_id=graph.node_id[rows])
 
     @contextmanager
@@ -225,13 +225,11 @@ def describe(what: str, card: DataCard, result: Result | None, folder: Path | No
 def predictions_table(graph: GraphData, predicted: Tensor) -> PredictionTable:
     """Returns id, prediction, confidence, split of nodes of the labeled type, from class and confidence `[M, 2]`."""
     rows = _target_rows(graph)
-    names = np.empty(graph.num_classes, dtype=object)
-    names[:] = graph.class_names
     columns = {
         "id": graph.node_id[rows],
-        "prediction": names[predicted[:, 0].long().numpy()[rows]].tolist(),
+        "prediction": Named(graph.class_names, predicted[:, 0].long().numpy()[rows]),
         "confidence": predicted[:, 1].float().numpy()[rows],
-        "split": _split_names(graph)[rows],
+        "split": _split_of_nodes(graph, rows),
     }
     return PredictionTable(columns, tuple(graph.notes))
 
@@ -255,11 +253,11 @@ def probabilities_table(graph: GraphData, probabilities: Tensor) -> pd.DataFrame
     return pd.DataFrame(probabilities[rows].float().numpy(), index=index, columns=graph.class_names)
 
 
-def _split_names(graph: GraphData) -> np.ndarray:
-    split = np.full(graph.num_nodes, "", dtype=object)
-    for name in SPLITS:
-        split[getattr(graph, f"{name}_mask").numpy()] = name
-    return split
+def _split_of_nodes(graph: GraphData, rows: Any) -> Named:
+    split = np.zeros(graph.num_nodes, dtype=np.int64)
+    for k, name in enumerate(SPLITS, 1):
+        split[getattr(graph, f"{name}_mask").numpy()] = k
+    return Named(("", *SPLITS), split[rows])
 
 
 def score_splits(graph: GraphData, predicted: Tensor) -> dict[str, Scores | None]:

@@ -41,7 +41,6 @@ def train_in_turns(start: Start, runs: InOrder, at_once: int, *, device: torch.d
             while group.take_turns():
                 pass
             group.close()
-            release_memory(device)
 
 
 class _SeedTurns:
@@ -51,26 +50,38 @@ class _SeedTurns:
         self._start, self._runs, self._group = start, runs, Group(device)
         self._waiting = deque(runs.seeds)
         self._turns: Turns[int, Result] = Turns(device, at_once)
+        self._has_ended = False
+        """Whether a run has."""
 
     def take_turns(self) -> bool:
         """Lets each run launch an epoch; returns whether there is any."""
         self._begin()
         for seed, result, error in self._turns.take():
+            self._has_ended = True
             if error is not None:
                 self._runs.fail(seed, error)
             elif result is not None:
                 self._runs.end(seed, result)
+        if not self._waiting and self._turns.all_left and self._group.kept:
+            # while the last ones write their files
+            self.close()
         return bool(self._turns or (self._waiting and not self._runs.is_stopping))
 
     def close(self) -> None:
-        """Forgets what the runs shared."""
+        """Forgets what the runs shared, and gives back their memory."""
         self._group.close()
+        release_memory(self._group.device)
 
     def _begin(self) -> None:
-        is_first = not self._group.is_captured and not self._group.gave_up
-        is_free = self._turns.has_place and not (is_first and self._turns)
+        group, turns = self._group, self._turns
+        is_first = not group.is_captured and not group.gave_up
+        is_free = turns.has_place and not (is_first and turns)
         if is_free and self._waiting and not self._runs.is_stopping:
-            self._group.free_ended()
+            if self._has_ended:
+                # this one has the place of another
+                group.free_ended()
             # one in a round: the GPU works on the epochs of the others while this one is built
             seed = self._waiting.popleft()
-            self._turns.begin(seed, self._start(seed, self._runs.callbacks(seed)), self._group)
+            turns.begin(seed, self._start(seed, self._runs.callbacks(seed)), group)
+        is_next = bool(self._waiting) and turns.has_place
+        group.begins = group.is_captured and not self._runs.is_stopping and (is_next or turns.some_begin)

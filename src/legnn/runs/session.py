@@ -31,7 +31,16 @@ from legnn.runs.run import Run, predictions_table, score_splits
 from legnn.training import Batching, EpochLog, FullBatch, Ranks, Trainer, agent_died, join_ranks, restart_count
 from legnn.training.group_predictions import GroupPredictions
 from legnn.training.inference import split_folds
-from legnn.training.sharing import Steps, current_group, finish, in_thread, kept_by_group
+from legnn.training.sharing import (
+    Steps,
+    current_group,
+    finish,
+    in_thread,
+    kept_by_group,
+    note_begun,
+    note_left,
+    others_begin,
+)
 
 
 @lists_settings()
@@ -168,10 +177,10 @@ def run_steps(graph: GraphData, settings: ResolvedSettings, out: Path | None, ca
 @contextmanager
 def _writing(folder: Path | None, ranks: Ranks, is_held: bool) -> Iterator[None]:
     """Within it the process that writes for all is the only writer to the folder."""
-    if folder is None or not ranks.is_rank_zero:
+    if folder is None or is_held or not ranks.is_rank_zero:
         yield
         return
-    with hold_folder(folder, again=is_held):
+    with hold_folder(folder):
         yield
 
 
@@ -190,6 +199,7 @@ def _execute(
         every = settings.train.checkpoint_seconds
         checkpointer = Checkpointer(trainer, folder, every, is_writer=ranks.is_rank_zero)
         checkpointer.restore()
+        note_begun()
         try:
             yield from _fit(trainer, checkpointer, callbacks, ranks)
             callbacks.on_stage("predicting")
@@ -202,6 +212,7 @@ def _execute(
     predictions = predictions_table(graph, predicted)
     if folder is not None and ranks.is_rank_zero:
         weights = {name: value.cpu() for name, value in trainer.best.items()}
+        note_left()
         yield from in_thread(lambda: _write(folder, checkpointer, weights, predictions, result))
     ranks.barrier()
     return Run(model.eval(), settings, card, predictions, result, None if folder is None else folder.path, graph)
@@ -260,6 +271,8 @@ def _predict(batching: Batching, graph: GraphData, settings: ResolvedSettings) -
         folds = split_folds(inference.shown, inference.fold)
         return GroupPredictions(batching.model, batching.inputs, batching.task, inference.shown, folds)
 
+    while others_begin():
+        yield
     found = kept_by_group("predictions", share).predict(batching.model)
     yield
     return found.wait()

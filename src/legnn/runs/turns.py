@@ -44,6 +44,16 @@ class Turns(Generic[Key, T]):
         """Whether another run can begin."""
         return bool(self._places)
 
+    @property
+    def some_begin(self) -> bool:
+        """Whether a run has not come to its epochs yet."""
+        return not all(member.has_begun for member in self._members.values())
+
+    @property
+    def all_left(self) -> bool:
+        """Whether no run needs the device any more."""
+        return all(member.has_left for member in self._members.values())
+
     def begin(self, key: Key, steps: Steps[T], group: Group | None = None) -> Member[T]:
         """Begins a run with the next turns."""
         member = self._members[key] = Member(self._device, self._places.pop(), steps, group)

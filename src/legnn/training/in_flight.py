@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -18,9 +19,9 @@ from torch import Tensor
 from legnn.nn import Model
 from legnn.ops.ring import RowWriter
 from legnn.ops.ring.reference import RowCopy
-from legnn.training.sharing import takes_turns
+from legnn.training.sharing import kept_by_group, takes_turns
 
-ROWS, ROWS_IN_TURNS = 32, 64
+ROWS, ROWS_IN_TURNS = 32, 128
 """Epochs that a ring holds; where runs take turns the host is away for longer, and the GPU would run out of epochs."""
 BURSTS = 2
 """Bursts in flight that share them."""
@@ -108,7 +109,8 @@ def _event(device: torch.device) -> torch.cuda.Event | None:
     if device.type != "cuda":
         return None
     event = torch.cuda.Event(enable_timing=True)
-    event.record()
+    # by number: PyTorch takes longer to find the current device
+    event.record(torch.cuda.current_stream(device.index))
     return event
 
 
@@ -163,29 +165,40 @@ class Burst(NamedTuple):
             yield one, rows[one.row or 0]
 
 
+@dataclass
+class Pace:
+    """How long an epoch takes; the runs of a group share it, so that those that follow the first need not find out."""
+
+    seconds: float = 0.0
+    """Of the latest captured epochs, on the GPU; 0 before there is one."""
+
+
 class InFlight:
     """The bursts in flight, the oldest first: `BURSTS` of them where an epoch takes little time."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
         self._bursts: deque[Burst] = deque()
-        self._epoch_seconds = 0.0
-        """Of the latest captured epochs, on the GPU; 0 before there is one."""
+        self._pace = kept_by_group("pace", Pace)
+        self._is_captured = False
+        """Whether a captured epoch has ended."""
 
     def __bool__(self) -> bool:
         return bool(self._bursts)
 
     def room(self, ring: EpochRing | None) -> int:
         """How many epochs may be launched now; where there is no ring, one after the other."""
-        if ring is None or self._epoch_seconds > SECONDS / 4:
+        if ring is None or self._pace.seconds > SECONDS / 4:
             return 0 if self._bursts else 1
-        if not self._epoch_seconds:
+        if not self._pace.seconds:
             number = min(ring.rows // 2, FIRST)
             most = 2 * number
         else:
-            most = min(ring.rows, int(SECONDS / self._epoch_seconds))
+            most = min(ring.rows, int(SECONDS / self._pace.seconds))
             number = max(most // BURSTS, 1)
-        return number if sum(len(burst.epochs) for burst in self._bursts) + number <= most else 0
+        left = most - sum(len(burst.epochs) for burst in self._bursts)
+        # the last may be shorter, but not by far: each burst takes the host a while
+        return min(number, left) if 2 * left >= number else 0
 
     def begin(self) -> torch.cuda.Event | None:
         """The beginning of the next burst."""
@@ -200,9 +213,12 @@ class InFlight:
         while self._bursts and (wait or self._bursts[0].metrics.is_there):
             burst, wait = self._bursts.popleft(), False
             yield burst
-            # not of the epoch that was captured, alone in the first burst: the host took most of its time
-            if burst.epochs[-1].row is not None and (len(burst.epochs) > 1 or self._epoch_seconds):
-                self._epoch_seconds = (burst.metrics.seconds_since(burst.begin) or 0.0) / len(burst.epochs)
+            if burst.epochs[-1].row is None:
+                continue
+            if self._is_captured:
+                self._pace.seconds = (burst.metrics.seconds_since(burst.begin) or 0.0) / len(burst.epochs)
+            # the epoch that is captured comes first, alone: the host took most of its time
+            self._is_captured = True
 
     def clear(self) -> None:
         """Waits for all of them, and forgets them; what they read may be freed then."""

@@ -16,7 +16,7 @@ from legnn.training.early_stopping import EarlyStopping, Ties
 from legnn.training.in_flight import Burst, InFlight, Launched, ToHost, Weights
 from legnn.training.protocols import Batching, TrainMetrics, ValMetrics
 from legnn.training.schedule import CosineSchedule
-from legnn.training.sharing import Steps, finish, takes_turns
+from legnn.training.sharing import Steps, finish, others_begin
 
 METRICS = (*TrainMetrics._fields, *(f"val_{name}" for name in ValMetrics._fields))
 """What an epoch is logged with, in the order of `Batching.run_epoch`."""
@@ -116,24 +116,19 @@ class Trainer:
             wants_rest: True keeps further epochs from being launched until none is in flight.
             at_rest: called whenever none is and none was dropped: `state` is that of the last log. True ends training.
         """
-        in_turns = takes_turns()
         flight = InFlight(self.device)
         last = self.epoch if self.stopper.is_over(self.epoch) else None
         try:
             while True:
-                has_room = True
-                while has_room:
-                    number = self._room(flight, wants_rest) if last is None else 0
-                    has_room = number > 0
-                    if has_room:
-                        flight.add(self._launch(number, flight.begin()))
-                    if in_turns:
-                        break
+                has_launched = False
+                while last is None and (number := self._room(flight, wants_rest)):
+                    flight.add(self._launch(number, flight.begin()))
+                    has_launched = True
                 if not flight:
                     break
                 yield
-                # others have launched something meanwhile: nothing waits that could launch more
-                for burst in flight.finished(wait=not has_room):
+                # who could launch something does not wait, nor does anyone while other runs are yet to begin
+                for burst in flight.finished(wait=not has_launched and not others_begin()):
                     last = self._read(burst, after_epoch)
                     if last is not None:
                         flight.clear()

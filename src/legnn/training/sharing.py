@@ -8,6 +8,7 @@ is used by two at a time.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -25,6 +26,9 @@ T = TypeVar("T")
 
 TURN_SECONDS = 5e-4
 """What a run waits in its turn for something that is done in a thread."""
+
+THREADS = 2
+"""In which runs write: one waits for a disk while the other works, and both take the interpreter from the launches."""
 
 Steps = Generator[None, None, T]
 """A run that pauses after launches of epochs, and returns what it came to."""
@@ -51,6 +55,8 @@ class Group:
     """Whether these draw from the generator of the run."""
     gave_up: bool = False
     """Whether its steps are not captured."""
+    begins: bool = False
+    """Whether some of its runs have no epoch in flight yet, and the first has captured its steps."""
     kept: dict[str, Any] = field(default_factory=dict)
     ended: list[Any] = field(default_factory=list)
     """Captured steps of runs that have ended, freed together: to free one took longer, the more was in flight."""
@@ -71,6 +77,12 @@ _group: ContextVar[Group | None] = ContextVar("group", default=None)
 def current_group() -> Group | None:
     """Returns the group of the run that has its turn; None for a run that shares nothing."""
     return _group.get()
+
+
+def others_begin() -> bool:
+    """Whether runs of the group are yet to begin: the last one ends so much later as another waits or predicts now."""
+    group = _group.get()
+    return group is not None and group.begins
 
 
 @contextmanager
@@ -104,6 +116,8 @@ class Member(Generic[T]):
         self._context.run(_member.set, self)
         self._context.run(_group.set, group)
         self._turn = ExitStack()
+        self.has_begun = self.has_left = False
+        """Whether it has come to its epochs, and whether it needs its device no more."""
         self.idle_seconds = 0.0
         """Those between its turns."""
         self._paused = time.perf_counter()
@@ -139,6 +153,20 @@ def takes_turns() -> bool:
     return _member.get() is not None
 
 
+def note_begun() -> None:
+    """Notes that the epochs of this run follow."""
+    member = _member.get()
+    if member is not None:
+        member.has_begun = True
+
+
+def note_left() -> None:
+    """Notes that this run needs its device no more."""
+    member = _member.get()
+    if member is not None:
+        member.has_left = True
+
+
 def idle_seconds() -> float:
     """Returns the seconds in which this run has waited for its turn."""
     member = _member.get()
@@ -149,14 +177,22 @@ def in_thread(work: Callable[[], T]) -> Steps[T]:
     """`work()`, in a thread while other runs have their turns: for what waits for a disk and uses no device."""
     if not takes_turns():
         return work()
-    # its end waits for the thread, also where the run is closed at a pause
-    with ThreadPoolExecutor(1) as pool:
-        future = pool.submit(work)
+    future = _threads(os.getpid()).submit(work)
+    try:
         yield
         # a moment, in which no other run has its turn: the last one left would take the processor from the thread
         while not wait([future], timeout=TURN_SECONDS).done:
             yield
+    finally:
+        # also where the run is closed at a pause
+        wait([future])
     return future.result()
+
+
+@lru_cache(1)
+def _threads(process: int) -> ThreadPoolExecutor:
+    # one for each process: a forked process does not inherit them; kept, for to start and end one takes a while
+    return ThreadPoolExecutor(THREADS, "legnn-files")
 
 
 @contextmanager
