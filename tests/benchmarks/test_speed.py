@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 from benchmarks.floors import PARTS, Ceilings, Shape, count, floor_gib, floor_ms
-from benchmarks.measure import measure
+from benchmarks.measure import measure, times_in_turns
 from benchmarks.peers import HeteroLEGNN, VanillaPyG, build_peer, relations
 from benchmarks.speed import BACKBONES, Case, main, settings_for
 from benchmarks.speed_report import ratios
@@ -68,6 +68,13 @@ def test_any_other_name_is_a_data_set():
     work = workload("data:digits")
     assert work.channels == 540
     assert work.classes == 10
+
+
+def test_what_is_compared_is_timed_in_turns():
+    called = []
+    times = times_in_turns([lambda: called.append("a"), lambda: called.append("b")], CPU, repeats=2, warmup=1)
+    assert "".join(called) == "ab" + "abab"
+    assert [len(one) for one in times] == [2, 2]
 
 
 @pytest.mark.parametrize("autocast", [False, True])

@@ -63,7 +63,9 @@ def test_label_at_input_gives_a_node_its_own_labels_embedding(label_at_input, gr
 @pytest.mark.parametrize("form", FORMS[1:])
 @pytest.mark.parametrize("labels", ["concat", "addition", "enhanced"])
 @pytest.mark.parametrize("label_features", ["one-hot", "class-mean"])
-def test_labels_as_columns_beside_the_features_give_the_same(form, labels, label_features, monkeypatch):
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_labels_as_columns_beside_the_features_give_the_same(form, labels, label_features, in_parts, monkeypatch):
+    monkeypatch.setattr("legnn.nn.label_columns.sums_in_parts", lambda x: in_parts)
     graph = with_labels(random_graph(40, 80, torch.float32, weighted=False))
     kernels, device = form
     options = {"label_features": label_features, "label_at_input": True, "input_dropout": 0.5}

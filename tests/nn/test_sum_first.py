@@ -56,9 +56,8 @@ def test_products_in_bf16_are_worth_half(monkeypatch):
     layer, x = GAT(IN, OUT), torch.zeros(block.nodes.numel(), IN)
     saved = IN * OUT * (x.size(0) - 9)
     monkeypatch.setattr(sum_first, "GATHER", 0)
-    for rounded, worth in ((False, saved), (True, saved // 2)):
-        monkeypatch.setattr(sum_first, "is_rounded", lambda *_, rounded=rounded: rounded)
+    for dtype, worth in ((torch.float32, saved), (torch.bfloat16, saved // 2)):
         for least in (worth, worth + 1):
             monkeypatch.setattr(sum_first, "WORTH_SUMS", least)
-            found = sum_first.is_worth_summing_first(block, x, layer.attention, layer.normalization)
+            found = sum_first.is_worth_summing_first(block, x.to(dtype), layer.attention, layer.normalization)
             assert found == (least == worth)

@@ -7,7 +7,7 @@ TRAINS_FIRST = """
 import legnn
 from legnn.ops.ahead import KERNELS
 
-legnn.train("digits", hidden=16, epochs=2, device="cpu")
+legnn.train("digits", hidden=16, epochs=2, device="cpu", precision="bf16")
 for kernel, types in KERNELS:
     assert kernel.signatures == [types], (kernel, kernel.signatures, types)
 """

@@ -26,16 +26,18 @@ def test_features_and_labels_are_written_side_by_side(
     edges = to(with_labels(random_graph(nodes, 0, torch.float32, weighted=False), classes, share), device).at_input
     x = torch.randn(nodes, features, device=device).to(dtype)
     with using(kernels):
-        found = augment.augmented_like(x, classes)
-        augment.write_labels(found, edges, features)
-        augment.write_features(found, x, 0.5)
+        found = augment.augment(x, edges, 0.5)
     expected = reference.augment(x.float(), edges, 0.5, seed).to(dtype)
     assert torch.equal(found.cpu(), expected.cpu())
 
 
-def test_the_weight_of_features_and_labels_has_zeros_where_features_are_padded():
+@pytest.mark.parametrize("multiple", [1, 8])
+def test_the_weight_of_features_and_labels_has_zeros_where_these_are_padded(multiple, monkeypatch):
+    monkeypatch.setitem(padding.COLUMN_MULTIPLE, "cpu", multiple)
     weight, labels = torch.randn(4, 3), torch.randn(2, 4, dtype=torch.bfloat16)
     x, one_hot = torch.randn(6, 3), torch.eye(2)[torch.tensor([0, 1, 1, 0, 1, 0])]
-    columns = torch.cat([x, torch.randn(6, 5), one_hot], 1)
-    found = columns @ augment.augmented_weight(weight, labels, 8).T
-    torch.testing.assert_close(found, x @ weight.T + one_hot @ labels.float())
+    padded = torch.cat([x, torch.randn(6, 5)], 1)
+    found = augment.augmented_weight(weight, labels, padded)
+    found = torch.cat([padded, one_hot, torch.randn(6, found.size(1) - 10)], 1) @ found.T
+    expected = x @ weight.T + one_hot @ labels.float()
+    torch.testing.assert_close(found, padding.pad_columns(expected, max(4, multiple)))

@@ -2,6 +2,7 @@
 
 import copy
 
+import numpy as np
 import pytest
 import torch
 from tests.ops.forms import FORMS, TOLERANCE, assert_equal, pair
@@ -9,6 +10,7 @@ from tests.ops.graphs import gradients
 
 from legnn.ops.norm_act_dropout import autograd, reference
 from legnn.ops.runtime.padding import pad_columns
+from legnn.ops.select import NUMBA
 
 NORMS = {"none": lambda channels: None, "batch": torch.nn.BatchNorm1d, "layer": torch.nn.LayerNorm}
 
@@ -135,3 +137,20 @@ def test_padding_rows_count_in_no_statistics_and_get_no_gradient(form, dtype, dr
     assert not found[0][~real.to(device)].any()
     for name in ("running_mean", "running_var"):
         torch.testing.assert_close(getattr(fast_norm, name).cpu().double(), getattr(norm, name), **TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("channels", [8, 16, 24])
+def test_a_layer_norm_does_not_depend_on_where_memory_lies(channels):
+    # one loop that sums and writes gave other bits in one of a hundred runs: it is compiled with and without vectors
+    generator, seen = np.random.default_rng(0), set()
+    norm, seed = torch.nn.LayerNorm(channels), torch.tensor([3, 5])
+    torch.nn.init.uniform_(norm.weight)
+    x, up = torch.randn(2, 7, channels)
+    for _ in range(1500):
+        between = [np.empty(size, np.float32) for size in generator.integers(1, 200, size=generator.integers(12))]
+        here = x.clone().requires_grad_()
+        out = autograd.apply_norm_act_dropout(NUMBA, here, norm, 0.3, seed)
+        found = [out.detach(), *gradients([out * up.clone()], [here, norm.weight, norm.bias])]
+        seen.add(b"".join(one.numpy().tobytes() for one in found))
+        del between
+    assert len(seen) == 1

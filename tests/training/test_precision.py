@@ -6,12 +6,14 @@ import pandas as pd
 import pytest
 import torch
 from tests.graphs import small_data
+from torch.nn.modules.module import register_module_forward_pre_hook
 
 import legnn
 from legnn.errors import InputError, Interrupted
+from legnn.nn.block import Block
 from legnn.runs import RunFolder, session
 from legnn.runs.digests import write_digests
-from legnn.training import matrix_products, prediction_precision, training_precision
+from legnn.training import matrix_products, precision, prediction_precision, training_precision
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 FP32, BF16 = torch.float32, torch.bfloat16
@@ -24,15 +26,21 @@ QUICK = {"epochs": 4, "hidden": 8, "device": "cpu"}
         ("fp32", CPU, FP32, "highest"),
         ("fp32", CUDA, FP32, "highest"),
         ("tf32", CUDA, FP32, "high"),
-        ("bf16", CPU, FP32, "medium"),
+        ("bf16", CPU, BF16, "highest"),
         ("bf16", CUDA, BF16, "high"),
         ("auto", CPU, FP32, "highest"),
         ("auto", CUDA, FP32, "high"),
     ],
 )
-def test_what_a_name_means_on_a_device(name, device, dtype, products):
+def test_what_a_name_means_on_a_device(name, device, dtype, products, monkeypatch):
+    monkeypatch.setattr(precision, "cpu_multiplies_bf16", lambda: True)
     assert training_precision(name, device) == (dtype, products)
     assert prediction_precision(name, device) == (dtype, products)
+
+
+def test_bf16_is_fp32_on_a_cpu_that_does_not_multiply_in_it(monkeypatch):
+    monkeypatch.setattr(precision, "cpu_multiplies_bf16", lambda: False)
+    assert training_precision("bf16", CPU) == training_precision("fp32", CPU)
 
 
 def test_tf32_needs_a_gpu_to_train_but_not_to_predict():
@@ -136,15 +144,19 @@ def test_what_auto_chose_is_kept_with_the_run_and_what_an_earlier_run_says_is_no
 
 
 @pytest.mark.parametrize("backbone", ["gcn", "sage", "gat"])
-def test_bf16_trains_and_predicts_close_to_fp32(tmp_path, backbone):
+def test_bf16_trains_and_predicts_close_to_fp32(tmp_path, backbone, monkeypatch):
+    monkeypatch.setattr(precision, "cpu_multiplies_bf16", lambda: True)
     options = {"epochs": 60, "hidden": 16, "lr": 0.02, "device": "cpu", "backbone": backbone}
     data = small_data(nodes=120)
     seen = set()
-    run = legnn.train(
-        data, out=tmp_path / "run", precision="bf16",
-        on_epoch=lambda log: seen.add(torch.get_float32_matmul_precision()), **options,
-    )  # fmt: skip
-    assert seen == {"medium"}
+    hook = register_module_forward_pre_hook(
+        lambda module, inputs: seen.add(inputs[0].dtype) if isinstance(module, Block) else None
+    )
+    try:
+        run = legnn.train(data, out=tmp_path / "run", precision="bf16", **options)
+    finally:
+        hook.remove()
+    assert seen == {BF16}
     plain = legnn.train(data, precision="fp32", **options)
     assert {value.dtype for value in run.model.parameters()} == {FP32}
     assert abs(run.result.test.accuracy - plain.result.test.accuracy) < 0.1

@@ -11,7 +11,7 @@ import torch
 from tests.training.mini_batches import CPU, make
 
 from legnn.errors import OutOfMemory
-from legnn.training import LayerWise, matrix_products, states
+from legnn.training import LayerWise, states
 from legnn.training.chunks import nodes_of, split_by_work
 from legnn.training.inference import to_class_and_confidence
 from legnn.training.states import States, choose_place, make_states, state_folder
@@ -28,7 +28,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def new_states(place, rows=9, dtype=torch.float32, **options) -> States:
-    given = {"copies": 2, "working_bytes": 0, "rounds": False, "zeros": False}
+    given = {"copies": 2, "working_bytes": 0, "zeros": False}
     return make_states(torch.zeros(1, 3, dtype=dtype), rows, place=place, **{**given, **options})
 
 
@@ -101,7 +101,7 @@ def test_a_file_of_states_has_no_name_and_its_space_comes_back(folder):
 def test_nothing_is_left_of_a_process_that_was_killed(folder):
     code = (
         "import os, signal, torch\nfrom legnn.training.states import make_states\n"
-        "states = make_states(torch.zeros(1, 4), 1000, 2, working_bytes=0, place='disk', rounds=False, zeros=False)\n"
+        "states = make_states(torch.zeros(1, 4), 1000, 2, working_bytes=0, place='disk', zeros=False)\n"
         "states.put(torch.arange(1000), torch.ones(1000, 4))\nos.kill(os.getpid(), signal.SIGKILL)"
     )
     done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "TMPDIR": str(folder)}, check=False)
@@ -121,7 +121,7 @@ def test_nothing_is_left_after_an_error(folder):
 def test_a_disk_that_is_too_small_is_named_before_anything_is_computed(folder, monkeypatch):
     usage = namedtuple("usage", "total used free")(10, 5, 5)
     monkeypatch.setattr(states.shutil, "disk_usage", lambda path: usage)
-    with pytest.raises(OutOfMemory, match=rf"on disk they take .* {folder} has 0.0 GiB: set TMPDIR to a folder"):
+    with pytest.raises(OutOfMemory, match=rf"layers take .*, and 0.0 GiB in {folder}: set TMPDIR to a folder"):
         new_states("disk")
 
 
@@ -135,25 +135,18 @@ def test_states_lie_in_the_systems_folder_for_large_files_unless_another_is_give
 # -- bf16 ------------------------------------------------------------------------------------------------------------
 
 
-def test_states_on_disk_are_rounded_only_where_products_are():
-    assert new_states("disk", rounds=True).values.dtype == torch.bfloat16
-    assert new_states("disk", rounds=True).take(torch.arange(2), CPU).dtype == torch.float32
-    assert new_states("disk").values.dtype == torch.float32
-    assert new_states("host", rounds=True).values.dtype == torch.float32
-
-
-def test_bf16_on_disk_costs_less_than_products_in_bf16_do():
+def test_states_have_the_precision_in_which_they_are_computed():
     model, task = make(nodes=300, layers=3, hidden=32)
     nodes = torch.arange(300)
 
-    def confidences(place: str, products: str) -> torch.Tensor:
-        with matrix_products(products):
-            inference = LayerWise(model, task, CPU, torch.float32, chunk_size=500, place=place)
-            return inference.logits(task.train, nodes, to_class_and_confidence)[:, 1]
+    def confidences(place: str, dtype: torch.dtype) -> torch.Tensor:
+        inference = LayerWise(model, task, CPU, dtype, chunk_size=500, place=place)
+        return inference.logits(task.train, nodes, to_class_and_confidence)[:, 1]
 
-    exact = confidences("host", "highest")
-    assert torch.equal(confidences("disk", "highest"), exact)
-    assert 0 < (confidences("disk", "medium") - exact).abs().max() < 0.02
+    exact, rounded = confidences("host", torch.float32), confidences("host", torch.bfloat16)
+    assert torch.equal(confidences("disk", torch.float32), exact)
+    assert torch.equal(confidences("disk", torch.bfloat16), rounded)
+    assert 0 < (rounded - exact).abs().max() < 0.02
 
 
 # -- which place -----------------------------------------------------------------------------------------------------

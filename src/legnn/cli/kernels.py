@@ -8,7 +8,7 @@ from pathlib import Path
 
 PROGRAM = "from legnn.ops.ahead import compile_kernels; compile_kernels()"
 FOLDER = Path(__file__).parents[1] / "ops" / "attention"
-COMPILED = "numba_kernels._attention_gradient-*.nbi"
+COMPILED = "numba_kernels._value_gradient-*.nbi"
 """A file of numba's cache that is there after the first time."""
 
 

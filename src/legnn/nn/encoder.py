@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from legnn.config.model import LabelFeatures, ModelSettings
 from legnn.errors import InputError
 from legnn.graph import LabelGraph, SampledLabelGraph
 from legnn.nn.features import Features, project
+from legnn.nn.label_columns import project_columns
 from legnn.nn.layer import column, glorot, trim, typed_linear
-from legnn.nn.products import ProjectedNodes, product
+from legnn.nn.products import ProjectedNodes
 from legnn.ops import LabelMessages, add_messages_, class_sum, drop, label_messages
-from legnn.ops.augment import augmented_like, augmented_weight, takes_columns, write_features, write_labels
+from legnn.ops.augment import augment, augmented_weight, takes_columns
+from legnn.ops.augment.reference import one_hot_labels
 from legnn.ops.product import FEW_ROWS
 from legnn.ops.runtime.padding import padded_width
 from legnn.ops.runtime.streams import run_beside
@@ -132,22 +135,28 @@ class Encoder(nn.Module):
             return _merge(nodes(), labels())
         if graph.num_shown == 0 or graph.num_classes > FEW_ROWS:
             return _merge(nodes(), labels())
-        if isinstance(x, Tensor) and self._adds_labels and takes_columns(x, self.input_dropout):
+        if isinstance(x, Tensor) and self.adds_labels and takes_columns(x, self.input_dropout):
             return self._project_columns(x, graph)
         return _merge(*run_beside(graph.adjacency.col, nodes, labels))
 
     def _project_columns(self, x: Tensor, graph: LabelGraph) -> tuple[Tensor, Tensor | None]:
         """`forward` with `Y` as columns beside the features: `H_N⁰ = [dropout(X) ‖ Y] [P ‖ L]ᵀ`, one product."""
-        columns, features = augmented_like(x, graph.num_classes), x.size(1)
+        weight = self.project.weight
 
-        def labels() -> tuple[Tensor | None, Tensor | None]:
-            write_labels(columns, graph.at_input, features)
-            rows = self.label_embedding(x, graph)[:, : self.channels] if self.labels == "enhanced" else None
-            return None if rows is None else rows.to(x.dtype), self._at_input(rows)
+        def labels() -> tuple[Tensor | None, Tensor, Tensor]:
+            rows = trim(self.label_embedding(x, graph), self.channels) if self.labels == "enhanced" else None
+            at_input = self._at_input(rows)
+            assert at_input is not None
+            at_input = trim(at_input, self.channels)
+            with torch.no_grad():
+                factor = augmented_weight(weight, at_input, x)
+            return None if rows is None else rows.to(x.dtype), at_input, factor
 
-        _, (rows, at_input) = run_beside(columns, lambda: write_features(columns, x, self.input_dropout), labels)
-        assert at_input is not None
-        return product(columns, augmented_weight(self.project.weight, trim(at_input, self.channels), features)), rows
+        # the small launches that find the labels come first: beside the pass over the features each would wait for it
+        columns, (rows, at_input, factor) = run_beside(
+            x, lambda: augment(x, graph.at_input, self.input_dropout), labels
+        )
+        return project_columns(columns, factor, weight, at_input, graph.at_input, x.size(1)), rows
 
     def _labels(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> _Labels:
         labels = self.label_embedding(x, graph)[:, : self.channels].to(x.dtype) if self.labels == "enhanced" else None
@@ -158,16 +167,17 @@ class Encoder(nn.Module):
         return _Labels(labels, label_messages(graph.at_input, at_input, padded_width(self.channels, at_input)))
 
     def factor(self, x: Tensor, graph: LabelGraph) -> tuple[ProjectedNodes, Tensor | None]:
-        """`forward` with `H_N⁰` as its factors, for dense features."""
-        dropped = drop(x, self.input_dropout, training=self.training)
-        labels = self.label_embedding(x, graph).to(x.dtype) if self.labels == "enhanced" else None
-        at_input = self._at_input(labels)
-        return ProjectedNodes(
-            dropped, self.project.weight, None if at_input is None else at_input.to(x.dtype), graph.at_input
-        ), labels
+        """`forward` with `H_N⁰` as its factors, for dense features: `[dropout(X) ‖ Y]` and `[P ‖ L]`."""
+        columns, weight = drop(x, self.input_dropout, training=self.training), self.project.weight
+        rows = self.label_embedding(x, graph) if self.labels == "enhanced" else None
+        at_input = self._at_input(rows)
+        if at_input is not None:
+            columns = torch.cat([columns, one_hot_labels(graph.at_input, x.dtype)], 1)
+            weight = torch.cat([weight, at_input.T], 1)
+        return ProjectedNodes(columns, weight), None if rows is None else rows.to(x.dtype)
 
     @property
-    def _adds_labels(self) -> bool:
+    def adds_labels(self) -> bool:
         """Whether nodes that show a label have something added."""
         return self.labels in ("concat", "addition") or (self.labels == "enhanced" and self.label_at_input)
 

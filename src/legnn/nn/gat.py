@@ -77,9 +77,10 @@ class GAT(nn.Module):
         compares_labels = normalize == "joint" or (label_edges and self.update_labels)
         # a softmax over one relation would cancel t_L · W_L h_i, were it not inside LeakyReLU
         scores_labels = self.update_labels and target_attention
+        width = channels_per_head(out_channels, heads)
 
         def vectors(needed: bool) -> nn.Parameter | None:
-            return glorot(heads, channels_per_head(out_channels, heads)) if needed else None
+            return glorot(heads, width) if needed else None
 
         def matrix(needed: bool) -> Linear | None:
             return typed_linear(in_channels, out_channels) if needed else None
@@ -89,7 +90,7 @@ class GAT(nn.Module):
 
         self.node = typed_linear(in_channels, out_channels)  # W_N
         self.bias = zeros(bias)  # b_N
-        self.source = vectors(True)  # s_N, or a_N
+        self.source = glorot(heads, width)  # s_N, or a_N
         self.target = vectors(target_attention and not self.is_shared)  # t_N
         self.label = matrix(self.enhanced)  # W_L
         self.label_source = vectors(
@@ -148,12 +149,13 @@ class GAT(nn.Module):
     def _score_rows(self) -> list[Tensor]:
         """`s_N W_N` and `t_N W_N` (or `t_N B_N`) `[heads, in]`, the latter where there is a score of a target."""
         by_head = self._split_heads(self.node.weight, 0)
-        rows, target_vectors = [_score_rows(self.source, by_head)], self.target_vectors()[0]
-        if target_vectors is not None:
-            if self.target_map is not None:
-                by_head = self._split_heads(self.target_map.weight, 0)
-            rows.append(_score_rows(target_vectors, by_head))
-        return rows
+        target_vectors = self.target_vectors()[0]
+        if target_vectors is None:
+            return _score_rows([self.source], by_head)
+        if self.target_map is None:
+            return _score_rows([self.source, target_vectors], by_head)
+        of_targets = self._split_heads(self.target_map.weight, 0)
+        return _score_rows([self.source], by_head) + _score_rows([target_vectors], of_targets)
 
     def _label_attention(self, labels: Tensor | None) -> LabelAttention | None:
         """`H_L W_L`, `s_L · H_L W_L` and `t_L · H_L W_L` (or `t_L · H_L B_L`), and `b_L`."""
@@ -177,10 +179,9 @@ class GAT(nn.Module):
         return drop(x, self.dropout, training=self.training)
 
 
-def _score_rows(vectors: Tensor | None, by_head: Tensor) -> Tensor:
-    """`a W` `[heads, in]` for `W` `[heads, D, in]`, since `a · W h` is `(a W) h`."""
-    assert vectors is not None
-    return torch.einsum("hd,hdi->hi", vectors, by_head)
+def _score_rows(vectors: list[Tensor], by_head: Tensor) -> list[Tensor]:
+    """`a W` `[heads, in]` of each `a` `[heads, D]` for `W` `[heads, D, in]`, since `a · W h` is `(a W) h`."""
+    return list((torch.stack(vectors, 1) @ by_head).unbind(1))
 
 
 def _scores(by_head: Tensor, vectors: Tensor | None) -> Tensor | None:

@@ -111,8 +111,9 @@ class LEGNN(FeatureModel):
         """`encode`; where the first layer has less work with its factors, they stand for `H_N⁰`."""
         if not isinstance(x, Tensor) or x.is_cuda or not isinstance(graph, LabelGraph) or not self.takes_factors:
             return self.encode(x, graph)
-        # a step from F to D channels and one from D to D, or one from F to D
-        saved = x.size(0) * self.channels * (self.channels - x.size(1)) - self.channels**2 * x.size(1)
+        # a step from F to D channels and one from D to D, or one from F to D, where labels are columns, too
+        columns = x.size(1) + (self.classifier.out_features if self.encoder.adds_labels else 0)
+        saved = x.size(0) * self.channels * (self.channels - columns) - self.channels**2 * columns
         if saved < WORTH_FACTORS:
             return self.encode(x, graph)
         nodes, labels = self.encoder.factor(x, graph)

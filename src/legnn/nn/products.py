@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from legnn.ops import add_labels_
-from legnn.ops.product import multiply, takes_few_rows, weight_gradient
-from legnn.ops.runtime.bf16 import is_rounded
+from legnn.ops.product import multiply, takes_few_rows
+from legnn.ops.product import weight_gradient as few_rows_gradient
 from legnn.ops.runtime.gradients import apply_function
 from legnn.ops.runtime.padding import padded_width
-
-if TYPE_CHECKING:
-    from legnn.ops.csr.label_edges import LabelEdges
 
 PARTS, MANY_ROWS = 64, 512
 """In TF32 a GPU sums over very many rows faster in parts: 64 of them, if each has so many rows."""
 
 
 class ProjectedNodes(NamedTuple):
-    """`H = X Pᵀ + Y L` `[M, D]`, which is not computed: `H Wᵀ = X (W P)ᵀ + Y (L Wᵀ)`.
+    """`H = X Pᵀ` `[M, D]`, which is not computed: `H Wᵀ = X (W P)ᵀ`.
 
     With fewer features than channels that is less work, forward and backward. Only products read it.
     """
@@ -30,10 +26,6 @@ class ProjectedNodes(NamedTuple):
     """`X` `[M, F]`."""
     weight: Tensor
     """`P` `[D, F]`."""
-    labels: Tensor | None = None
-    """`L` `[C, D]`."""
-    edges: LabelEdges | None = None
-    """`Y`."""
 
     def size(self, axis: int) -> int:
         """`M` or `D`."""
@@ -41,10 +33,8 @@ class ProjectedNodes(NamedTuple):
 
     def multiply(self, weight: Tensor, add: Tensor | None) -> Tensor:
         """`H Wᵀ`, or `add + H Wᵀ`, `[M, out]`."""
-        out = product(self.x, weight @ self.weight, add)
-        if self.labels is None or self.edges is None:
-            return out
-        return add_labels_(self.edges, out, product(self.labels, weight))
+        dtype = self.x.dtype
+        return product(self.x, weight.to(dtype) @ self.weight.to(dtype), add)
 
 
 def product(x: Tensor | ProjectedNodes, weight: Tensor, add: Tensor | None = None) -> Tensor:
@@ -94,13 +84,9 @@ class _Product(torch.autograd.Function):
         # a no-op for what was padded
         weight = weight.to(x.dtype)
         factor = x if rows is None else x[:rows]
-        if is_rounded(factor, weight.size(0)):
-            factor, weight = factor.bfloat16(), weight.bfloat16()
         ctx.save_for_backward(factor, weight)
-        if add is not None and add.dtype == factor.dtype:
-            return torch.addmm(add, factor, weight.T), x.view_as(x)
-        out = (factor @ weight.T).to(x.dtype)
-        return out if add is None else out.add_(add), x.view_as(x)
+        out = factor @ weight.T if add is None else torch.addmm(add, factor, weight.T)
+        return out, x.view_as(x)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
@@ -115,33 +101,32 @@ class _Product(torch.autograd.Function):
                 d_x = multiply(out, weight, x, x.size(1))
                 d_x = d_x if passed is None else d_x + passed
             if ctx.needs_input_grad[1]:
-                d_weight = weight_gradient(out, x, weight)
+                d_weight = few_rows_gradient(out, x, weight)
             return d_x, d_weight, None, None
-        dtype, out = out.dtype, out.to(x.dtype)
         if ctx.needs_input_grad[0]:
             if x.is_cuda and x.dtype == torch.float32:
                 # in TF32 the GPU reads both matrices along the rows that are summed over: else it takes twice as long
                 weight = weight.T.contiguous().T
             if passed is None and x.size(0) == ctx.rows:
-                d_x = (out @ weight).to(dtype)
+                d_x = out @ weight
             else:
-                d_x = x.new_zeros(ctx.rows, x.size(1), dtype=dtype) if passed is None else passed
-                rows = d_x[: x.size(0)]
-                if rows.dtype == x.dtype:
-                    rows.addmm_(out, weight)
-                else:
-                    # rounded factors: PyTorch adds no product of bf16 to float32
-                    rows.add_(out @ weight)
+                d_x = x.new_zeros(ctx.rows, x.size(1)) if passed is None else passed
+                d_x[: x.size(0)].addmm_(out, weight)
         if ctx.needs_input_grad[1]:
-            d_weight = _weight_gradient(out, x)[: ctx.shape[0], : ctx.shape[1]].to(ctx.dtype)
+            d_weight = weight_gradient(out, x)[: ctx.shape[0], : ctx.shape[1]].to(ctx.dtype)
         return d_x, d_weight, d_add, None
 
 
-def _weight_gradient(out: Tensor, x: Tensor) -> Tensor:
+def sums_in_parts(x: Tensor) -> bool:
+    """Whether a sum over the rows of `x` is computed in parts."""
+    return x.is_cuda and x.dtype == torch.float32 and x.size(0) // PARTS >= MANY_ROWS
+
+
+def weight_gradient(out: Tensor, x: Tensor) -> Tensor:
     """`outᵀ x` `[out, in]`, a sum over all rows."""
-    length = x.size(0) // PARTS
-    if not x.is_cuda or x.dtype != torch.float32 or length < MANY_ROWS:
+    if not sums_in_parts(x):
         return out.T @ x
+    length = x.size(0) // PARTS
     split = PARTS * length
     parts = [one[:split].reshape(PARTS, length, -1) for one in (out, x)]
     total = torch.bmm(parts[0].transpose(1, 2), parts[1]).sum(0)

@@ -13,7 +13,6 @@ from legnn.nn.products import product
 from legnn.ops import AttentionConfig, attend
 from legnn.ops.attention.reference import split_scores
 from legnn.ops.propagate.reference import scale_rows
-from legnn.ops.runtime.bf16 import is_rounded
 
 WORTH_SUMS = 10**8
 """Multiplications that attention saves by summing first; with fewer, products are not what takes time."""
@@ -28,8 +27,8 @@ def is_worth_summing_first(graph: LabelGraph, x: Tensor, config: AttentionConfig
         return False
     gathered = config.heads * columns * (graph.adjacency.num_edges + sources)
     saved = columns * config.channels * (sources - graph.num_nodes)
-    # in bf16 a product takes half of the time, what goes along edges as long as ever
-    saved //= 2 if is_rounded(x, config.channels) else 1
+    # in bf16 a product takes half of the time, what goes along edges more than that
+    saved //= 2 if x.dtype == torch.bfloat16 else 1
     return saved - GATHER * gathered >= WORTH_SUMS
 
 

@@ -6,7 +6,7 @@
 | `class_sum` | `Yᵀ x` | `propagate` |
 | `label_gather` | the rows of `Y labels` that are not zero | `propagate` |
 | `add_labels_`, or `label_messages` and `add_messages_` | `x + Y labels` | `propagate` |
-| `augmented_like`, `write_features`, `write_labels` | `dropout(X) ‖ Y` | `augment` |
+| `augment` | `dropout(X) ‖ Y` | `augment` |
 | `project_entries` | `X P` for mostly-zero `X` | `propagate` |
 | `attend` | as `propagate_messages`, with attention in place of `A` | `attention` |
 | `update_labels` | `dropout(relu(norm(x + residual)))` of labels | `label_update` |

@@ -10,27 +10,39 @@ from __future__ import annotations
 
 from numba import types
 
-from legnn.ops.attention.numba_kernels import _attention_dot, _attention_gradient
-from legnn.ops.norm_act_dropout.numba_kernels import _scale_act_dropout
+from legnn.ops.attention.numba_kernels import _score_gradient, _sum_edges, _value_gradient
+from legnn.ops.norm_act_dropout.numba_layer_norm import _layer_norm_act_dropout, _layer_norm_gradient
 from legnn.ops.propagate.numba_kernels import _sum_rows
+from legnn.ops.runtime.bf16 import cpu_multiplies_bf16
 
 _rows = types.int64, types.int64
-_number, _word, _flag = types.float32, types.uint32, types.boolean
+_number, _word, _flag, _size = types.float32, types.uint32, types.boolean, types.int64
 _nodes, _vector, _matrix = types.int32[::1], types.float32[::1], types.float32[:, ::1]
-_label_terms = _nodes, _matrix, _vector, _matrix
-_terms = _vector, _vector, *_label_terms
+_states = types.uint16[:, ::1] if cpu_multiplies_bf16() else _matrix
+"""A matrix in the precision of the default settings: the bits of bf16, or float32."""
+_terms = _vector, _vector, _nodes, _states, _vector, _states
 
 KERNELS = [
     (
-        _attention_gradient,
+        _layer_norm_act_dropout,
+        (*_rows, _states, _vector, _vector, _number, _word, _word, _word, _number, _flag, _matrix, _states),
+    ),
+    (
+        _value_gradient,
         (
-            *_rows, _nodes, _nodes, _nodes, _matrix, _matrix, types.int64, _matrix, _matrix, _number, _matrix, _matrix,
-            _vector, _vector, _matrix, _matrix, _flag,
+            *_rows, _nodes, _nodes, _nodes, _matrix, _states, _size, _states, _vector, _vector, _states, _matrix, _flag,
         ),
     ),
-    (_attention_dot, (*_rows, _matrix, _matrix, types.int64, *_label_terms, _matrix)),
-    (_scale_act_dropout, (*_rows, _matrix, _vector, _vector, _word, _word, _word, _number, _flag, _flag, _matrix)),
-    (_sum_rows, (*_rows, _nodes, _nodes, _vector, _matrix, *_terms, _matrix)),
+    (
+        _layer_norm_gradient,
+        (*_rows, _states, _states, _states, _vector, _matrix, _number, _states, types.float32[:, :, ::1], _size),
+    ),
+    (
+        _score_gradient,
+        (*_rows, _nodes, _nodes, _matrix, _matrix, _matrix, _number, _matrix, _vector, _vector, _matrix, _matrix),
+    ),
+    (_sum_edges, (*_rows, _nodes, _nodes, _matrix, _matrix)),
+    (_sum_rows, (*_rows, _nodes, _nodes, _vector, _states, *_terms, _states)),
 ]  # fmt: skip
 """Kernels and the types that training calls them with. The forward pass of attention, which is needed first and takes
 as long to compile, is left to the process that trains."""

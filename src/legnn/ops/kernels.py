@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from torch import Tensor, nn
 
-from legnn.ops.types import AttentionGradient, AttentionInputs, NormInputs, RealRows, RowTerms
+from legnn.ops.types import AttentionGradient, AttentionInputs, NormInputs, RealRows, RowTerms, Softmax
 
 if TYPE_CHECKING:
     from legnn.ops.csr.adjacency import Adjacency
@@ -29,15 +29,13 @@ class PropagateKernels(Protocol):
 class AttentionKernels(Protocol):
     """Softmax over the edges of each row, its weighted sum, and the gradient of both."""
 
-    READS_OUTPUT: bool
-    """Whether the gradient reads the sum, and what `terms` added to it."""
     READS_SHARE: bool
     """Whether the gradient reads `α_ij`, or computes it again."""
 
     def softmax(
-        self, adjacency: Adjacency, source: Tensor, target: Tensor | None, slope: float
-    ) -> tuple[Tensor, Tensor]:
-        """Returns `log Σ_j A_ij exp LeakyReLU(source_j + target_i)` `[rows, heads]`, and `α_ij` `[edges, heads]`."""
+        self, adjacency: Adjacency, source: Tensor, target: Tensor | None, slope: float, target_scale: Tensor | None
+    ) -> Softmax:
+        """Returns the softmax over the edges of each row, whose sum is multiplied by `target_scale` `[rows]`."""
 
     def attention_sum(self, adjacency: Adjacency, attention: AttentionInputs, terms: RowTerms = RowTerms()) -> Tensor:
         """Returns `Σ_j α_ij values_j` `[rows, padded_width(channels)]`, scaled and added to as `terms` say."""

@@ -99,6 +99,17 @@ class AttentionConfig(NamedTuple):
     """Slope of the LeakyReLU below zero."""
 
 
+class Softmax(NamedTuple):
+    """A softmax over the edges of each row."""
+
+    log_denominator: Tensor
+    """`[rows, heads]` `log Σ_j A_ij exp LeakyReLU(source_j + target_i)`."""
+    share: Tensor
+    """`[edges, heads]` `α_ij`."""
+    scaled_log: Tensor | None
+    """`[rows, heads]` `log_denominator - log t_i`, with which `t_i α_ij` is one exponential, if the kernels read it."""
+
+
 class AttentionInputs(NamedTuple):
     """All that determines `α_ij = A_ij exp(LeakyReLU(source_j + target_i) - log_denominator_i)` and the values."""
 
@@ -113,6 +124,8 @@ class AttentionInputs(NamedTuple):
     """`[rows, heads]`."""
     share: Tensor | None
     """`[edges, heads]` `α_ij`, if the kernels keep it."""
+    scaled_log: Tensor | None
+    """See `Softmax`."""
 
 
 class AttentionGradient(NamedTuple):
@@ -122,8 +135,6 @@ class AttentionGradient(NamedTuple):
     inputs: AttentionInputs
     terms: RowTerms
     """Those of its sum."""
-    output: Tensor | None
-    """Its sum, if the kernels read it."""
     d_output: Tensor
     """`[rows, D]`, the gradient of the sum."""
     d_log: Tensor | None

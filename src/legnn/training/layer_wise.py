@@ -20,7 +20,6 @@ from legnn.nn import LEGNN, Model, StagedModel
 from legnn.nn.base import Nodes
 from legnn.nn.model import Representations
 from legnn.ops import class_sum, gather_rows
-from legnn.ops.runtime.bf16 import products_are_bf16
 from legnn.training.chunks import count_edges, needed_masks, nodes_of, split_by_work
 from legnn.training.memory import (
     CHUNK_BYTES,
@@ -209,7 +208,6 @@ class LayerWise:
             copies=1 + (stages > 1) + (self._staged.reads_first and stages > 2),
             working_bytes=MATRICES_OF_A_CHUNK * self._chunk_bytes,
             place=self.place,
-            rounds=products_are_bf16(),
             zeros=self.ranks.world_size > 1,
         )
 
@@ -234,7 +232,7 @@ class LayerWise:
         first: _First,
         read: Tensor | None = None,
     ) -> Nodes:
-        x = state.take(chunk.nodes, self.device) if read is None else state.move(read, self.device)
+        x = state.take(chunk.nodes, self.device) if read is None else read.to(self.device, non_blocking=True)
         own: Nodes | None = None
         if first is not None:
             own = first[0].take(chunk.nodes[: chunk.num_nodes], self.device), first[1]

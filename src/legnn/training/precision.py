@@ -4,15 +4,14 @@
 |---|---|---|
 | `fp32` | float32 | float32 |
 | `tf32` | float32 | TF32 on a GPU: 10 bits of mantissa in, float32 sums |
-| `bf16` | bfloat16 on a GPU, float32 on the CPU | bfloat16: 7 bits of mantissa in, float32 sums |
+| `bf16` | bfloat16 | bfloat16: 7 bits of mantissa in, float32 sums |
 | `auto` | float32 | TF32 on a GPU, float32 on the CPU |
 
 On a GPU with bf16, and for wide models on a CPU with instructions for it, `auto` becomes `bf16` before a run starts,
 where that was compared (`runs.resources`); its row is what it means elsewhere, and in a run that was started with it.
 
-Weights, their gradients and the loss are float32 everywhere. On the CPU the products are most of the time, and what
-happens along edges is computed in float32 anyway, so only the products are in bf16 there, and of these the ones that
-take time (`ops.runtime.bf16`); on a CPU without instructions for them they are in float32.
+Weights, their gradients and the loss are float32 everywhere, and so are sums along edges and statistics before they are
+rounded. On a CPU without instructions for bf16, which would take longer than float32 there, `bf16` is `fp32`.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 
 from legnn.errors import InputError
+from legnn.ops.runtime.bf16 import cpu_multiplies_bf16
 
 
 class Precision(NamedTuple):
@@ -45,7 +45,7 @@ def training_precision(name: str, device: torch.device) -> Precision:
         )
     if device.type == "cuda":
         return Precision(torch.bfloat16 if name == "bf16" else torch.float32, "highest" if name == "fp32" else "high")
-    return Precision(torch.float32, "medium" if name == "bf16" else "highest")
+    return Precision(torch.bfloat16 if name == "bf16" and cpu_multiplies_bf16() else torch.float32, "highest")
 
 
 def prediction_precision(name: str, device: torch.device) -> Precision:

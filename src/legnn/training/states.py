@@ -1,7 +1,7 @@
 """Where the states between the stages of layer-wise inference lie: on the device, in the host's memory, or on disk.
 
 They are `[M, D]`, two or three times, and by far the largest need of memory on a graph of a hundred million nodes. What
-is computed from them is the same wherever they lie, but for their rounding to bf16, see `States`.
+is computed from them is the same wherever they lie.
 """
 
 from __future__ import annotations
@@ -37,26 +37,16 @@ Place = Literal["device", "host", "disk"]
 
 @dataclass(frozen=True, eq=False)
 class States:
-    """`[M, D]` the states of nodes, of which some rows are written and read. Rows that were not written are undefined.
-
-    In memory they have the type in which they are computed. On disk they have bf16 where products are in bf16, which
-    rounds their factors anyway: half as much is written and read.
-    """
+    """`[M, D]` the states of nodes, of which some rows are written and read; rows that were not are undefined."""
 
     values: Tensor
-    dtype: torch.dtype
-    """Of rows as they are computed."""
     place: Place
 
     def take(self, nodes: Tensor, device: torch.device) -> Tensor:
         """The rows of `nodes` `[n]` on `device`, where they are computed with."""
         if self.place == "device":
             return self.values.index_select(0, nodes.to(self.values.device))
-        return self.move(self.read(nodes, device), device)
-
-    def move(self, rows: Tensor, device: torch.device) -> Tensor:
-        """What `read` returned on `device`, in the type in which it is computed."""
-        return rows.to(device, non_blocking=True).to(self.dtype)
+        return self.read(nodes, device).to(device, non_blocking=True)
 
     def read(self, nodes: Tensor, device: torch.device) -> Tensor:
         """The rows of `nodes` `[n]` in the host's memory, from where they will be copied to `device`."""
@@ -88,11 +78,11 @@ class States:
         """New states of the same shape in the same place."""
         values = _allocate(self.values.shape, self.values.dtype, self.place, self.values.device)
         # a new file holds zeros
-        return States(values.zero_() if zeros and self.place != "disk" else values, self.dtype, self.place)
+        return States(values.zero_() if zeros and self.place != "disk" else values, self.place)
 
 
 def make_states(
-    rows: Tensor, num_nodes: int, copies: int, *, working_bytes: int, place: Place | None, rounds: bool, zeros: bool
+    rows: Tensor, num_nodes: int, copies: int, *, working_bytes: int, place: Place | None, zeros: bool
 ) -> States:
     """New states of `num_nodes` nodes.
 
@@ -101,17 +91,15 @@ def make_states(
         copies: how many such states there will be at once.
         working_bytes: what computing a chunk takes on a GPU.
         place: None for the first where all copies fit.
-        rounds: whether products round to bf16.
         zeros: whether rows that are not written are zeros.
     """
     shape, device = torch.Size([num_nodes, rows.size(1)]), rows.device
     size = copies * shape.numel() * rows.element_size()
     place = place or choose_place(size, device, working_bytes)
-    dtype = torch.bfloat16 if place == "disk" and rounds else rows.dtype
     if place == "disk":
-        _check_disk(copies * shape.numel() * dtype.itemsize, size)
-    values = _allocate(shape, dtype, place, device)
-    return States(values.zero_() if zeros and place != "disk" else values, rows.dtype, place)
+        _check_disk(size)
+    values = _allocate(shape, rows.dtype, place, device)
+    return States(values.zero_() if zeros and place != "disk" else values, place)
 
 
 def choose_place(size: int, device: torch.device, working_bytes: int = 0) -> Place:
@@ -132,15 +120,14 @@ def state_folder() -> Path:
     return Path(tempfile.gettempdir())
 
 
-def _check_disk(size: int, in_memory: int) -> None:
+def _check_disk(size: int) -> None:
     folder = state_folder()
     free = shutil.disk_usage(folder).free
     if size > free:
         there = in_gib(free_bytes(torch.device("cpu")))
         raise OutOfMemory(
-            f"the states between layers take {in_gib(in_memory)}, and {there} of memory are free; on disk they take "
-            f"{in_gib(size)}, and {folder} has {in_gib(free)}: set TMPDIR to a folder with more, or give "
-            "`precision=bf16` or a smaller `hidden`"
+            f"the states between layers take {in_gib(size)}; {there} of memory are free, and {in_gib(free)} in "
+            f"{folder}: set TMPDIR to a folder with more, or give `precision=bf16` or a smaller `hidden`"
         )
 
 

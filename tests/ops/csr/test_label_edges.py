@@ -67,7 +67,8 @@ LARGE = [pytest.param(170_000, 40, 45_000, marks=pytest.mark.gpu), pytest.param(
 
 
 @pytest.mark.parametrize(
-    ("nodes", "classes", "count"), [(1, 1, 1), (5, 3, 0), (40, 100, 30), (300, 7, 150), *(LARGE if GPU else [])]
+    ("nodes", "classes", "count"),
+    [(1, 1, 1), (5, 3, 0), (40, 100, 30), (300, 7, 150), (300, 1, 300), (300, 600, 290), *(LARGE if GPU else [])],
 )
 def test_counting_on_a_gpu_gives_the_order_of_sorting(nodes, classes, count):
     from legnn.ops.csr.triton_kernels import order_by_class, write_labels
@@ -84,3 +85,12 @@ def test_counting_on_a_gpu_gives_the_order_of_sorting(nodes, classes, count):
     expected += [chunks.rows, chunks.pointer, chunks.owner, chunks.first, chunks.last]
     found = order_by_class(label_of, count, classes, class_chunk(count), chunks.owner.numel())
     assert all(torch.equal(ours.cpu(), plain.int()) for ours, plain in zip(found, expected, strict=True))
+
+
+def test_a_program_counts_as_many_nodes_of_the_last_class_as_it_has():
+    from legnn.ops.csr.triton_kernels import order_by_class
+
+    # of eight classes the last is counted in the byte that has the sign
+    label_of = torch.full((300,), 7, dtype=torch.int32, device=DEVICE)
+    found = order_by_class(label_of, 300, 8, 64, 13)
+    assert found.col.tolist() == list(range(300))

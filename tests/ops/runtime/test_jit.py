@@ -10,6 +10,7 @@ from runpy import run_path
 
 import numpy as np
 import pytest
+import torch
 
 from legnn.ops.runtime import jit
 
@@ -95,3 +96,40 @@ def test_exponentials_are_taken_of_a_part_and_leave_nan():
     x = np.array([3, 0, np.nan, -200, -np.inf, 2], np.float32)
     jit.exponentiate(x, 1, 5)
     np.testing.assert_allclose(x, [3, 1, np.nan, 0, 0, 2], atol=1e-37)
+
+
+@jit.kernel
+def convert(x, out):
+    for k in range(x.size):
+        out[k] = jit.narrow(jit.widen(x[k]), out)
+
+
+def test_every_number_in_bf16_is_read_and_written_as_it_is():
+    bits = np.arange(2**16, dtype=np.uint16)
+    numbers = torch.from_numpy(bits.view(np.int16)).view(torch.bfloat16)
+    wide, again = np.empty(bits.size, np.float32), np.empty_like(bits)
+    convert(bits, wide)
+    np.testing.assert_array_equal(wide, numbers.float().numpy())
+    convert(wide, again)
+    is_number = ~np.isnan(wide)
+    np.testing.assert_array_equal(again[is_number], bits[is_number])
+    assert torch.from_numpy(again[~is_number].view(np.int16)).view(torch.bfloat16).isnan().all()
+
+
+def test_numbers_between_are_rounded_as_pytorch_rounds_them():
+    generator = np.random.default_rng(0)
+    words = generator.integers(2**32, size=10**6, dtype=np.uint32)
+    # halfway between two, where the last bit decides
+    words[::3] = words[::3] & np.uint32(0xFFFF0000) | np.uint32(0x8000)
+    x = words.view(np.float32)
+    x = x[~np.isnan(x)]
+    found = np.empty(x.size, np.uint16)
+    convert(x, found)
+    expected = torch.from_numpy(x).bfloat16().view(torch.int16).numpy().view(np.uint16)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_what_is_float32_stays_float32():
+    x, out = np.array([1.1, -0.0, np.inf], np.float32), np.empty(3, np.float32)
+    convert(x, out)
+    np.testing.assert_array_equal(out, x)

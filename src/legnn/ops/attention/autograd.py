@@ -35,8 +35,9 @@ class Attend(torch.autograd.Function):
         source, target = _split_scores(values_and_scores, config)
         source, label_source = scale_scores(source, scales)
         ops, slope = kernels.attention, config.negative_slope
-        log, share = ops.softmax(graph.adjacency, source, target, slope)
-        attention = AttentionInputs(values_and_scores, config, source, target, log, share)
+        softmax = ops.softmax(graph.adjacency, source, target, slope, scales.target)
+        attention = AttentionInputs(values_and_scores, config, source, target, *softmax)
+        log, share, scaled_log = softmax
         terms = node_terms(graph, labels, add, scales)
         new_labels: Tensor | None = None
         label_log: Tensor | None = None
@@ -48,10 +49,10 @@ class Attend(torch.autograd.Function):
             def attend_at_labels() -> tuple[Tensor, Tensor, Tensor]:
                 # the order of the classes is made here, if it is a new one: nothing has to wait for it
                 classes = graph.to_labels.classes
-                log_and_share = ops.softmax(classes, label_source, label_target, slope)
-                inputs = AttentionInputs(values_and_scores, config, label_source, label_target, *log_and_share)
+                found = ops.softmax(classes, label_source, label_target, slope, None)
+                inputs = AttentionInputs(values_and_scores, config, label_source, label_target, *found)
                 terms = RowTerms(scales.to_label, add=add_to_labels)
-                return ops.attention_sum(classes, inputs, terms), *log_and_share
+                return ops.attention_sum(classes, inputs, terms), found.log_denominator, found.share
 
             nodes, at_labels = run_beside(
                 values_and_scores, lambda: ops.attention_sum(graph.adjacency, attention, terms), attend_at_labels
@@ -64,10 +65,9 @@ class Attend(torch.autograd.Function):
             if add_to_labels is not None:
                 new_labels[:, : add_to_labels.size(1)] += add_to_labels
             label_log = log.new_full((graph.to_labels.num_classes, config.heads), -torch.inf)
-        output = (labels, add, add_to_labels, nodes, new_labels) if ops.READS_OUTPUT else (None,) * 5
         scores = source, target, label_source, label_target
         shares = (share, label_share) if ops.READS_SHARE else (None, None)
-        ctx.save_for_backward(values_and_scores, *scores, log, label_log, *shares, *output)
+        ctx.save_for_backward(values_and_scores, *scores, log, scaled_log, label_log, *shares)
         ctx.labels_shape = None if labels is None else labels.shape
         ctx.added_columns = None if add_to_labels is None else add_to_labels.size(1)
         ctx.rest = graph, scales, config, kernels
@@ -79,22 +79,23 @@ class Attend(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
         """Returns the gradients of `values_and_scores`, `labels`, `label_target`, `add` and `add_to_labels`."""
-        values_and_scores, source, target, label_source, label_target, log, label_log, *rest = ctx.saved_tensors
-        share, label_share, labels, add, add_to_labels, nodes, new_labels = rest
+        values_and_scores, source, target, label_source, label_target, *rest = ctx.saved_tensors
+        log, scaled_log, label_log, share, label_share = rest
         graph, scales, config, kernels = ctx.rest
         channels, heads = config.channels, config.heads
         ops = kernels.attention
         gradient = _dense(gradients[0], ctx.shapes[0], values_and_scores)
         d_values_and_scores = torch.empty_like(values_and_scores)
         of_nodes = AttentionGradient(
-            graph.adjacency, AttentionInputs(values_and_scores, config, source, target, log, share),
-            node_terms(graph, labels, add, scales), nodes, gradient, gradients[1],
+            graph.adjacency, AttentionInputs(values_and_scores, config, source, target, log, share, scaled_log),
+            RowTerms(scales.source, scales.target), gradient, gradients[1],
         )  # fmt: skip
         of_labels: AttentionGradient | None = None
         if ctx.labels_attend:
-            inputs = AttentionInputs(values_and_scores, config, label_source, label_target, label_log, label_share)
+            softmax = label_log, label_share, None
+            inputs = AttentionInputs(values_and_scores, config, label_source, label_target, *softmax)
             of_labels = AttentionGradient(
-                graph.to_labels.classes, inputs, RowTerms(scales.to_label, add=add_to_labels), new_labels,
+                graph.to_labels.classes, inputs, RowTerms(scales.to_label),
                 _dense(gradients[2], ctx.shapes[1], values_and_scores), gradients[3], graph.to_labels.label_of,
             )  # fmt: skip
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from legnn.ops.csr.adjacency import Adjacency
-from legnn.ops.propagate.numba_kernels import add_scaled, edge_arrays, sum_edges, term_arrays, write_row
-from legnn.ops.runtime.arrays import NO_MATRIX, as_array, empty_padded, row_cuts
-from legnn.ops.runtime.jit import exponentiate, kernel
+from legnn.ops.propagate.numba_kernels import edge_arrays, term_arrays, write_row
+from legnn.ops.runtime.arrays import NO_MATRIX, as_array, as_matrix, as_output, empty_padded
+from legnn.ops.runtime.jit import exponentiate, kernel, narrow, widen
 from legnn.ops.runtime.padding import padded_width
 from legnn.ops.runtime.threads import run_parallel
-from legnn.ops.types import AttentionGradient, AttentionInputs, RowTerms
+from legnn.ops.types import AttentionGradient, AttentionInputs, RowTerms, Softmax
 
-READS_OUTPUT = READS_SHARE = True
+READS_SHARE = True
 
 
 @kernel
@@ -69,47 +68,24 @@ def _attention_sum(
                 # unsigned, no index can be negative: only then does the compiler vectorize the loop
                 low = np.uint64(h) * width
                 for c in range(low, low + width):
-                    total[c] += one * a[c] + two * b[c]
+                    total[c] += one * widen(a[c]) + two * widen(b[c])
         write_row(i, total, target_scale, label_of, label_rows, label_scale, add, out)
 
 
 @kernel
-def _attention_dot(begin, end, gradient, nodes, channels, label_of, label_rows, label_scale, add, out):
-    width = np.uint64(channels // out.shape[1])
-    value = np.empty(channels, np.float32)
-    for i in range(begin, end):
-        up = gradient[i]
-        for c in range(channels):
-            value[c] = nodes[i, c]
-        y = label_of[i] if label_of.size else -1
-        if y >= 0:
-            add_scaled(value, -label_scale[i] if label_scale.size else np.float32(-1), label_rows[y])
-        if add.size:
-            add_scaled(value, np.float32(-1), add[i])
-        for h in range(out.shape[1]):
-            total = np.float32(0)
-            low = np.uint64(h) * width
-            for c in range(low, low + width):
-                total += up[c] * value[c]
-            out[i, h] = total
-
-
-@kernel
-def _attention_gradient(
-    begin, end, rowptr, col, origin, share, values, channels, source, target, slope, gradient, dot,
-    source_scale, target_scale, into, edge_gradient, add,
+def _value_gradient(
+    begin, end, rowptr, col, origin, share, values, channels, gradient, source_scale, target_scale, into, product, add,
 ):  # fmt: skip
     heads = share.shape[1]
     width = np.uint64(channels // heads)
     total = np.empty(channels, np.float32)
-    scores = np.empty(heads, np.float32)
+    value = np.empty(channels, np.float32)
     for j in range(begin, end):
         if add and rowptr[j] == rowptr[j + 1]:
             continue
         total[:] = 0
-        scores[:] = 0
-        sends = source_scale[j] if source_scale.size else np.float32(1)
-        value, row = values[j], into[j]
+        for c in range(channels):
+            value[c] = widen(values[j, c])
         for first in range(rowptr[j], rowptr[j + 1], 2):
             second = first + 1 if first + 1 < rowptr[j + 1] else first
             a, b = gradient[col[first]], gradient[col[second]]
@@ -120,30 +96,61 @@ def _attention_gradient(
                     one, two = one * target_scale[col[first]], two * target_scale[col[second]]
                 low = np.uint64(h) * width
                 for c in range(low, low + width):
-                    total[c] += one * a[c] + two * b[c]
+                    total[c] += one * widen(a[c]) + two * widen(b[c])
+                # a loop of its own, which writes nothing: see `numba_layer_norm`
                 product_a = product_b = np.float32(0)
                 for c in range(low, low + width):
-                    product_a += a[c] * value[c]
-                    product_b += b[c] * value[c]
-                edge_gradient[first, h], edge_gradient[second, h] = product_a, product_b
-        for k in range(rowptr[j], rowptr[j + 1]):
-            i = col[k]
-            sent = sends * target_scale[i] if target_scale.size else sends
-            for h in range(heads):
-                change = share[origin[k], h] * (sent * edge_gradient[k, h] - dot[i, h])
-                if source[j, h] + (target[i, h] if target.size else np.float32(0)) <= 0:
-                    change *= slope
-                scores[h] += change
-                edge_gradient[k, h] = change
-        if not add:
-            row[: channels + heads] = 0
+                    product_a += widen(a[c]) * value[c]
+                    product_b += widen(b[c]) * value[c]
+                product[origin[first], h], product[origin[second], h] = product_a, product_b
+        row = into[j]
+        sends = source_scale[j] if source_scale.size else np.float32(1)
         for c in range(channels):
-            row[c] += sends * total[c]
+            before = widen(row[c]) if add else np.float32(0)
+            row[c] = narrow(before + sends * total[c], into)
+
+
+@kernel
+def _score_gradient(
+    begin, end, rowptr, col, share, source, target, slope, d_log, source_scale, target_scale, product, d_target
+):
+    heads = share.shape[1]
+    for i in range(begin, end):
+        receives = target_scale[i] if target_scale.size else np.float32(1)
         for h in range(heads):
-            row[channels + h] += scores[h]
+            for k in range(rowptr[i], rowptr[i + 1]):
+                product[k, h] *= receives * source_scale[col[k]] if source_scale.size else receives
+            # what the softmax subtracts from the gradient of every score
+            mean = np.float32(0)
+            for k in range(rowptr[i], rowptr[i + 1]):
+                mean += share[k, h] * product[k, h]
+            if d_log.size:
+                mean -= d_log[i, h]
+            target_score = target[i, h] if target.size else np.float32(0)
+            for k in range(rowptr[i], rowptr[i + 1]):
+                change = share[k, h] * (product[k, h] - mean)
+                if source[col[k], h] + target_score <= 0:
+                    change *= slope
+                product[k, h] = change
+            total = np.float32(0)
+            for k in range(rowptr[i], rowptr[i + 1]):
+                total += product[k, h]
+            d_target[i, h] = total
 
 
-def softmax(adjacency: Adjacency, source: Tensor, target: Tensor | None, slope: float) -> tuple[Tensor, Tensor]:
+@kernel
+def _sum_edges(begin, end, rowptr, place, x, out):
+    for i in range(begin, end):
+        for h in range(x.shape[1]):
+            total = np.float32(0)
+            for k in range(rowptr[i], rowptr[i + 1]):
+                total += x[place[k], h]
+            out[i, h] = total
+
+
+def softmax(
+    adjacency: Adjacency, source: Tensor, target: Tensor | None, slope: float, target_scale: Tensor | None
+) -> Softmax:
     """See `AttentionKernels`."""
     log_denominator = torch.empty(adjacency.num_rows, source.size(1))
     share = torch.empty(adjacency.num_edges, source.size(1))
@@ -151,26 +158,17 @@ def softmax(adjacency: Adjacency, source: Tensor, target: Tensor | None, slope: 
         _softmax, adjacency.cuts, 4 * share.numel(), *edge_arrays(adjacency), as_array(source),
         as_array(target, NO_MATRIX), np.float32(slope), log_denominator.numpy(), share.numpy(),
     )  # fmt: skip
-    return log_denominator, share
+    return Softmax(log_denominator, share, None)
 
 
 def attention_sum(adjacency: Adjacency, attention: AttentionInputs, terms: RowTerms = RowTerms()) -> Tensor:
     """See `AttentionKernels`."""
     x, channels = attention.values_and_scores, attention.config.channels
-    out = empty_padded(adjacency.num_rows, padded_width(channels, x), channels)
+    out = empty_padded(adjacency.num_rows, padded_width(channels, x), channels, x.dtype)
     run_parallel(
         _attention_sum, adjacency.cuts, adjacency.num_edges * channels, *edge_arrays(adjacency)[:2],
-        as_array(attention.share), as_array(x), channels, *term_arrays(terms), out.numpy(),
-    )  # fmt: skip
-    return out.to(x.dtype)
-
-
-def _dot_with_output(gradient: Tensor, nodes: Tensor, channels: int, heads: int, terms: RowTerms) -> Tensor:
-    """`gradient · (nodes - l label_rows - add)` within each head, `[rows, heads]`."""
-    out = torch.empty(gradient.size(0), heads)
-    run_parallel(
-        _attention_dot, row_cuts(gradient.size(0)), gradient.numel(), as_array(gradient), as_array(nodes), channels,
-        *term_arrays(terms)[2:], out.numpy(),
+        as_array(attention.share), as_matrix(x, x.dtype), channels, *term_arrays(terms, x.dtype),
+        as_output(out),
     )  # fmt: skip
     return out
 
@@ -180,36 +178,48 @@ def attention_gradient(
 ) -> Tensor | None:
     """See `AttentionKernels`."""
     channels, heads, _, _ = nodes.inputs.config
-    d_target, rest = _relation_gradient(nodes, into, add=False), into[:, channels + heads :]
-    if d_target is None:
-        rest.zero_()
-    else:
-        # in a sampled block the target nodes are the first of the source nodes
-        rest.copy_(F.pad(d_target, (0, rest.size(1) - heads, 0, rest.size(0) - d_target.size(0))))
+    d_source, d_target = _relation_gradient(nodes, into, add=False)
     if score_scale is not None:
-        into[:, channels : channels + heads].mul_(score_scale[:, None])
-    return None if labels is None else _relation_gradient(labels, into, add=True)
+        d_source *= score_scale[:, None]
+    d_label_target = None
+    if labels is not None:
+        from_labels, d_label_target = _relation_gradient(labels, into, add=True)
+        d_source += from_labels
+    scores = into[:, channels:]
+    scores[:, :heads] = d_source
+    if scores.size(1) > heads:
+        scores[:, heads:] = 0
+        if nodes.inputs.target is not None:
+            # in a sampled block the target nodes are the first of the source nodes
+            scores[: d_target.size(0), heads : 2 * heads] = d_target
+    return None if labels is None or labels.inputs.target is None else d_label_target
 
 
-def _relation_gradient(relation: AttentionGradient, into: Tensor, *, add: bool) -> Tensor | None:
-    """Writes the gradient into the rows of `into`, or adds it to them; returns that of the scores of the targets."""
-    adjacency, attention, terms, output, gradient, d_log, _ = relation
-    assert output is not None
-    channels, heads, _, _ = attention.config
-    # Σ_k α_ik (t_i s_k gradient_i · values_k), which softmax subtracts from the gradient of every score
-    dot = _dot_with_output(gradient, output, channels, heads, terms)
-    dot = dot if d_log is None else dot - d_log
-    transposition = adjacency.transposition
-    transposed = transposition.adjacency
-    edge_gradient = torch.empty(transposed.num_edges, heads)
-    wide = into.float()
+def _relation_gradient(relation: AttentionGradient, into: Tensor, *, add: bool) -> tuple[Tensor, Tensor]:
+    """Writes the gradient of the values into the rows of `into`, or adds it to them; returns those of the scores.
+
+    They are of sources `[cols, heads]` and targets `[rows, heads]`.
+    """
+    adjacency, attention, terms, gradient, d_log, _ = relation
+    channels, heads, _, slope = attention.config
+    transposition, dtype, share = adjacency.transposition, into.dtype, as_array(attention.share)
+    transposed, scales = transposition.adjacency, (as_array(terms.source_scale), as_array(terms.target_scale))
+    # `gradient_i · values_j` within each head, of every edge; then the gradient of its score
+    product = torch.empty(adjacency.num_edges, heads)
     run_parallel(
-        _attention_gradient, transposed.cuts, transposed.num_edges * channels, *edge_arrays(transposed)[:2],
-        transposition.origin.numpy(), as_array(attention.share), as_array(attention.values_and_scores), channels,
-        as_array(attention.source), as_array(attention.target, NO_MATRIX),
-        np.float32(attention.config.negative_slope), as_array(gradient), as_array(dot),
-        as_array(terms.source_scale), as_array(terms.target_scale), wide.numpy(), edge_gradient.numpy(), add,
+        _value_gradient, transposed.cuts, transposed.num_edges * channels, *edge_arrays(transposed)[:2],
+        transposition.origin.numpy(), share, as_matrix(attention.values_and_scores, dtype), channels,
+        as_matrix(gradient, dtype), *scales, as_output(into), product.numpy(), add,
     )  # fmt: skip
-    if wide is not into:
-        into.copy_(wide)
-    return None if attention.target is None else sum_edges(adjacency, edge_gradient, transposition.place)
+    d_target = torch.empty(adjacency.num_rows, heads)
+    run_parallel(
+        _score_gradient, adjacency.cuts, 4 * product.numel(), *edge_arrays(adjacency)[:2], share,
+        as_array(attention.source), as_array(attention.target, NO_MATRIX), np.float32(slope),
+        as_array(d_log, NO_MATRIX), *scales, product.numpy(), d_target.numpy(),
+    )  # fmt: skip
+    d_source = torch.empty(transposed.num_rows, heads)
+    run_parallel(
+        _sum_edges, transposed.cuts, product.numel(), transposed.rowptr.numpy(), transposition.origin.numpy(),
+        product.numpy(), d_source.numpy(),
+    )  # fmt: skip
+    return d_source, d_target

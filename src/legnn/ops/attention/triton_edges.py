@@ -6,6 +6,7 @@ The lanes of a program are edges and heads here, those of several rows. What rea
 
 # Kernels take many arguments, and Triton reads annotations at run time.
 # mypy: disable-error-code="no-untyped-def"
+import torch
 import triton
 import triton.language as tl
 from torch import Tensor
@@ -14,6 +15,7 @@ from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.csr.row_chunks import RowChunks
 from legnn.ops.propagate.triton_kernels import RowSpans, run_by_length
 from legnn.ops.runtime.launch import fast_launch
+from legnn.ops.types import Softmax
 
 ROWS, EDGES = 8, 16
 """Rows of a program, and edges of each that it reads at once."""
@@ -62,8 +64,9 @@ def _edge_scores(
 @fast_launch
 @triton.jit
 def _softmax(
-    first, last, owner, col, weight, source, target, log_denominator, share, size, limit, slope,
-    HEADS: tl.constexpr, OWNED: tl.constexpr, WEIGHT: tl.constexpr, TARGET_SCORE: tl.constexpr,
+    first, last, owner, col, weight, source, target, target_scale, log_denominator, share, scaled_log, size, limit,
+    slope,
+    HEADS: tl.constexpr, OWNED: tl.constexpr, WEIGHT: tl.constexpr, TARGET_SCORE: tl.constexpr, SCALED: tl.constexpr,
     HEADS_BLOCK: tl.constexpr, ROWS: tl.constexpr, EDGES: tl.constexpr,
 ):  # fmt: skip
     _, here, row, begin, end = spans_of(first, last, owner, size, limit, OWNED, ROWS)
@@ -91,6 +94,9 @@ def _softmax(
         largest = top
     log = tl.where(total > 0, largest + tl.log(total), float("-inf"))
     tl.store(log_denominator + at_row, log, mask=mine)
+    if SCALED:
+        scale = tl.load(target_scale + row, mask=here, other=1.0).to(tl.float32)
+        tl.store(scaled_log + at_row, log - tl.log(scale)[:, None], mask=mine)
     log = tl.where(total > 0, log, 0.0)
     tl.store(share + first_place, tl.exp(score - log[:, None, :]), mask=first_both)
     for start in range(EDGES, longest, EDGES):
@@ -112,16 +118,20 @@ def grid_of(rows: RowSpans, tile: dict[str, int | bool]) -> tuple[int]:
     return (triton.cdiv(rows.size, int(tile["ROWS"])),)
 
 
-def softmax(adjacency: Adjacency, source: Tensor, target: Tensor | None, slope: float) -> tuple[Tensor, Tensor]:
+def softmax(
+    adjacency: Adjacency, source: Tensor, target: Tensor | None, slope: float, target_scale: Tensor | None
+) -> Softmax:
     """See `AttentionKernels`."""
     heads = source.size(1)
     log_denominator, share = (source.new_empty(size, heads) for size in (adjacency.num_rows, adjacency.num_edges))
+    scaled_log = None if target_scale is None else torch.empty_like(log_denominator)
 
     def launch(rows: RowSpans, edges: int) -> None:
         tile = tile_of(rows, heads, edges=edges)
         _softmax[grid_of(rows, tile)](
-            rows.first, rows.last, rows.owner, adjacency.col, adjacency.weight, source, target, log_denominator, share,
-            rows.size, rows.limit, slope, WEIGHT=adjacency.weight is not None, TARGET_SCORE=target is not None, **tile,
+            rows.first, rows.last, rows.owner, adjacency.col, adjacency.weight, source, target, target_scale,
+            log_denominator, share, scaled_log, rows.size, rows.limit, slope, WEIGHT=adjacency.weight is not None,
+            TARGET_SCORE=target is not None, SCALED=target_scale is not None, **tile,
             num_warps=4 if edges == EDGES else 8,
         )  # fmt: skip
 
@@ -130,4 +140,4 @@ def softmax(adjacency: Adjacency, source: Tensor, target: Tensor | None, slope: 
         launch(RowSpans(*adjacency.chunked_rows, chunks.rows, chunks.rows.numel()), LONG_EDGES)
 
     run_by_length(adjacency, source, lambda rows: launch(rows, EDGES), launch_long)
-    return log_denominator, share
+    return Softmax(log_denominator, share, log_denominator if scaled_log is None else scaled_log)

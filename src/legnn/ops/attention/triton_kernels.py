@@ -28,7 +28,7 @@ from legnn.ops.runtime.padding import padded_width
 from legnn.ops.runtime.streams import run_beside
 from legnn.ops.types import AttentionGradient, AttentionInputs, RowTerms
 
-READS_OUTPUT = READS_SHARE = False
+READS_SHARE = False
 EDGES, EDGES_IN_BF16 = 2, 4
 """Edges in flight at once in a program of the gradient, which holds whole heads in registers."""
 WARPS = 1
@@ -37,14 +37,12 @@ WARPS = 1
 @fast_launch
 @triton.jit
 def _value_gradient(
-    first, last, owner, rowptr, col, weight, values, source, target, log_denominator, source_scale, target_scale,
-    gradient, product, out,
+    first, last, owner, rowptr, col, weight, values, source, target, scaled_log, source_scale, gradient, product, out,
     label_of, label_source, label_target, label_log, label_scale, label_gradient, label_product, limit, slope,
     HEADS: tl.constexpr, CHANNELS: tl.constexpr, VALUES_STRIDE: tl.constexpr, UP_STRIDE: tl.constexpr,
     OUT_STRIDE: tl.constexpr, OWNED: tl.constexpr, PARTIAL: tl.constexpr, WEIGHT: tl.constexpr,
-    TARGET_SCORE: tl.constexpr, SOURCE: tl.constexpr, TARGET: tl.constexpr, LABEL: tl.constexpr,
-    LABEL_TARGET: tl.constexpr, LABEL_SCALE: tl.constexpr, VECTOR: tl.constexpr, BLOCK: tl.constexpr,
-    EDGES: tl.constexpr,
+    TARGET_SCORE: tl.constexpr, SOURCE: tl.constexpr, LABEL: tl.constexpr, LABEL_TARGET: tl.constexpr,
+    LABEL_SCALE: tl.constexpr, VECTOR: tl.constexpr, BLOCK: tl.constexpr, EDGES: tl.constexpr,
 ):  # fmt: skip
     # a program has a whole head of one source, since the gradient of a score is a product over all of it
     program = tl.program_id(0).to(tl.int64)
@@ -70,20 +68,23 @@ def _value_gradient(
             read = column < vectors_end(head, CHANNELS, VECTOR)
         mine = tl.load(values + row * VALUES_STRIDE + column, mask=there, other=0.0)
         total = tl.zeros([BLOCK], dtype=tl.float32)
+        # the ends of the next edges are read while the rows of these are on their way
+        following = (begin + tl.arange(0, EDGES)).to(tl.int64)
+        next_i = tl.load(col + following, mask=following < end, other=0)
         for edge in range(begin, end, EDGES):
             k = (edge + tl.arange(0, EDGES)).to(tl.int64)
             inside = k < end
-            i = tl.load(col + k, mask=inside, other=0).to(tl.int64)
+            i = next_i.to(tl.int64)
+            following = k + EDGES
+            next_i = tl.load(col + following, mask=following < end, other=0)
             # every lane computes the number of an edge: it is read with the row, and is no pass of its own
             score = tl.zeros([EDGES], dtype=tl.float32) + own
             if TARGET_SCORE:
                 score += tl.load(target + i * HEADS + head, mask=inside, other=0.0)
-            arrives = tl.load(log_denominator + i * HEADS + head, mask=inside, other=float("inf"))
+            arrives = tl.load(scaled_log + i * HEADS + head, mask=inside, other=float("inf"))
             arrives = sends * tl.exp(leaky(score, slope) - arrives)
             if WEIGHT:
                 arrives *= tl.load(weight + k, mask=inside, other=0.0).to(tl.float32)
-            if TARGET:
-                arrives *= tl.load(target_scale + i, mask=inside, other=0.0).to(tl.float32)
             up = tl.load(
                 gradient + i[:, None] * UP_STRIDE + column[None, :], mask=inside[:, None] & read[None, :], other=0.0
             ).to(tl.float32)
@@ -184,12 +185,12 @@ def _value_gradients(
     def launch(rows: RowSpans, out: Tensor, *, partial: bool) -> None:
         _value_gradient[(rows.size, heads)](
             rows.first, rows.last, rows.owner, transposed.rowptr, transposed.col, transposed.weight, values,
-            scores.source, scores.target, scores.log_denominator, terms.source_scale, terms.target_scale, gradient,
-            product, out, *of_labels, rows.limit, slope,
+            scores.source, scores.target, scores.scaled_log, terms.source_scale, gradient, product, out,
+            *of_labels, rows.limit, slope,
             HEADS=heads, CHANNELS=width, VALUES_STRIDE=values.stride(0), UP_STRIDE=gradient.stride(0),
             OUT_STRIDE=out.stride(0), OWNED=rows.owner is not None, PARTIAL=partial,
             WEIGHT=transposed.weight is not None, TARGET_SCORE=scores.target is not None,
-            SOURCE=terms.source_scale is not None, TARGET=terms.target_scale is not None, LABEL=labels is not None,
+            SOURCE=terms.source_scale is not None, LABEL=labels is not None,
             LABEL_TARGET=of_labels[2] is not None, LABEL_SCALE=of_labels[4] is not None, VECTOR=vector, BLOCK=block,
             EDGES=EDGES_IN_BF16 if into.dtype == torch.bfloat16 else EDGES, **size,
         )  # fmt: skip

@@ -100,6 +100,13 @@ def _score_gradient(
     mine = here[:, None] & real[None, :]
     at_row = row[:, None] * HEADS + head[None, :]
     own = tl.load(source + at_row, mask=mine, other=0.0)
+    if LABEL:
+        # with the row: after the edges it would be waited for once more
+        y = tl.load(label_of + row, mask=here, other=-1)
+        shows = y >= 0
+        if PARTIAL:
+            # of a row in chunks, the first one has its label
+            shows = shows & (tl.load(rowptr + row, mask=here, other=0) == begin)
     total = tl.zeros([ROWS, HEADS_BLOCK], dtype=tl.float32)
     for start in range(0, tl.max(end - begin, 0), EDGES):
         k = (begin[:, None] + start + tl.arange(0, EDGES)[None, :]).to(tl.int64)
@@ -120,11 +127,6 @@ def _score_gradient(
     if SCALE:
         total *= tl.load(score_scale + row, mask=here, other=0.0).to(tl.float32)[:, None]
     if LABEL:
-        y = tl.load(label_of + row, mask=here, other=-1)
-        shows = y >= 0
-        if PARTIAL:
-            # of a row in chunks, the first one has its label
-            shows = shows & (tl.load(rowptr + row, mask=here, other=0) == begin)
         shown = shows[:, None] & real[None, :]
         at_label = y[:, None] * HEADS + head[None, :]
         score = tl.load(label_source + at_row, mask=shown, other=0.0)

@@ -6,31 +6,44 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from legnn.ops.norm_act_dropout.reference import drop_threshold
+from legnn.ops.norm_act_dropout.triton_kernels import _kept
 from legnn.ops.runtime.launch import fast_launch
 
-ROWS = 64
-"""Nodes of a program."""
+ROWS, BLOCK = 8, 128
+"""Nodes and features of a program."""
 
 
 @fast_launch
 @triton.jit
-def _write_one_hot(
-    label_of, out, num_rows, FIRST: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr
-):
+def _augment(
+    x, label_of, seed, out, num_rows, least, factor,
+    FEATURES: tl.constexpr, COLUMNS: tl.constexpr, STRIDE: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    LABELS_BLOCK: tl.constexpr,
+):  # fmt: skip
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     inside = row < num_rows
-    label = tl.load(label_of + row, mask=inside, other=-1)
-    c = tl.arange(0, BLOCK)
-    value = (label[:, None] == c[None, :]).to(tl.float32).to(out.dtype.element_ty)
-    mask = inside[:, None] & (c < COLUMNS - FIRST)[None, :]
-    tl.store(out + row[:, None] * COLUMNS + FIRST + c[None, :], value, mask=mask)
+    to_row = out + row[:, None] * STRIDE
+    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    mask = inside[:, None] & (column < FEATURES)[None, :]
+    value = tl.load(x + row[:, None] * FEATURES + column[None, :], mask=mask, other=0.0).to(tl.float32)
+    value = tl.where(_kept(seed, row[:, None], column[None, :], least), value * factor, 0.0)
+    tl.store(to_row + column[None, :], value.to(out.dtype.element_ty), mask=mask)
+    # by the same programs: written apart from the features, rows would be written twice
+    if tl.program_id(1) == 0:
+        c = tl.arange(0, LABELS_BLOCK)
+        label = tl.load(label_of + row, mask=inside, other=-1)
+        one_hot = (label[:, None] == c[None, :]).to(tl.float32)
+        there = inside[:, None] & (c < COLUMNS - FEATURES)[None, :]
+        tl.store(to_row + FEATURES + c[None, :], one_hot.to(out.dtype.element_ty), mask=there)
 
 
-def write_one_hot(label_of: Tensor, out: Tensor, first: int) -> None:
-    """Writes a one in column `first + label_of[i]` of row `i`, and zeros in the other columns from `first` on."""
-    rows, columns = out.shape
+def write_augmented(x: Tensor, label_of: Tensor, dropout: float, seed: Tensor, out: Tensor) -> None:
+    """Writes `dropout(x)` `[n, F]` to `out`, and beside it ones in columns `F + label_of[i]` of row `i`, else zeros."""
+    (rows, features), columns = x.shape, out.size(1)
     if rows:
-        _write_one_hot[(triton.cdiv(rows, ROWS),)](
-            label_of, out, rows, FIRST=first, COLUMNS=columns, ROWS=ROWS, BLOCK=triton.next_power_of_2(columns - first),
-            num_warps=4,
+        _augment[(triton.cdiv(rows, ROWS), max(triton.cdiv(features, BLOCK), 1))](
+            x, label_of, seed, out, rows, drop_threshold(dropout), 1 / (1 - dropout), FEATURES=features,
+            COLUMNS=columns, STRIDE=out.stride(0), ROWS=ROWS, BLOCK=BLOCK,
+            LABELS_BLOCK=triton.next_power_of_2(columns - features), num_warps=4,
         )  # fmt: skip

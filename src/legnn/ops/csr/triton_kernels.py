@@ -11,8 +11,8 @@ from torch import Tensor
 
 from legnn.ops.runtime.launch import fast_launch
 
-CELLS, MOST_CELLS = 2**12, 2**14
-"""Nodes times classes that a program compares, all of it in registers: with few, more programs run at the same time."""
+NODES, FEWEST_NODES, CELLS = 128, 16, 2**14
+"""Nodes of a program, no more than a byte can count; fewer with many classes, with which all of them are compared."""
 MOST_COUNTED = 1024
 """Classes up to which nodes are counted where their labels are read."""
 MOST_PROGRAMS = 4096
@@ -103,7 +103,7 @@ def _add_up_counts(count, total, programs, CLASSES: tl.constexpr, CLASSES_BLOCK:
 def _order_by_class(
     label_of, earlier, totals, node_rowptr, node_y, shown, bounds, class_rowptr, col, order, chunk_rows, chunk_pointer,
     chunk_owner, chunk_first, chunk_last, num_nodes, programs, chunks,
-    CLASSES: tl.constexpr, CLASSES_BLOCK: tl.constexpr, NODES: tl.constexpr, CHUNK: tl.constexpr,
+    CLASSES: tl.constexpr, CLASSES_BLOCK: tl.constexpr, WORDS: tl.constexpr, NODES: tl.constexpr, CHUNK: tl.constexpr,
     CHUNKS: tl.constexpr,
 ):  # fmt: skip
     program = tl.program_id(0)
@@ -115,10 +115,14 @@ def _order_by_class(
     node = program * NODES + tl.arange(0, NODES)
     label = tl.load(label_of + node, mask=node < num_nodes, other=-1)
     shows = label >= 0
-    mine = (label[:, None] == c[None, :]).to(tl.int32)
-    # the position among the nodes that show a label, and among those of the same class
+    # the position among the nodes that show a label
     up_to = tl.sum(before, 0) + tl.cumsum(shows.to(tl.int32), 0)
-    position = tl.sum(mine * (tl.cumsum(mine, 0) + (begin + before)[None, :]), 1) - 1
+    # and among those of the same class: the nodes of eight classes are counted in the bytes of one number
+    byte = 8 * (label & 7).to(tl.int64)
+    word = (label >> 3)[:, None] == tl.arange(0, WORDS)[None, :]
+    mine = tl.where(word & shows[:, None], (tl.full([NODES], 1, tl.int64) << byte)[:, None], 0)
+    counted = tl.sum(tl.where(word, tl.cumsum(mine, 0), 0), 1) >> byte
+    position = tl.gather(begin + before, tl.maximum(label, 0), 0) + (counted & 255).to(tl.int32) - 1
     tl.store(node_rowptr + node + 1, up_to, mask=node < num_nodes)
     tl.store(node_y + up_to - 1, label, mask=shows)
     tl.store(shown + up_to - 1, node, mask=shows)
@@ -183,10 +187,9 @@ def order_by_class(label_of: Tensor, num_shown: int, num_classes: int, chunk: in
     """
     nodes, device = label_of.numel(), label_of.device
     classes_block = triton.next_power_of_2(num_classes)
-    # small programs, or on a small graph they would be too few
-    block = min(max(CELLS // classes_block, 16), 256)
+    block = min(max(CELLS // classes_block, FEWEST_NODES), NODES)
     programs = triton.cdiv(nodes, block)
-    if classes_block * block > MOST_CELLS or not 0 < programs <= MOST_PROGRAMS:
+    if classes_block * block > CELLS or not 0 < programs <= MOST_PROGRAMS:
         return None
 
     def numbers(size: int) -> Tensor:
@@ -197,7 +200,7 @@ def order_by_class(label_of: Tensor, num_shown: int, num_classes: int, chunk: in
     found = ClassOrder(*(numbers(size) for size in (*of_nodes, *of_classes, *of_chunks)))
     count, total = numbers(programs * num_classes), numbers(num_classes)
     cut = {"CLASSES": num_classes, "CLASSES_BLOCK": classes_block, "NODES": block}
-    _count_classes[(programs,)](label_of, count, nodes, **cut, num_warps=8)
+    _count_classes[(programs,)](label_of, count, nodes, **cut, num_warps=4)
     # as many numbers as fit registers: eight classes of few programs, one of many
     counted = triton.next_power_of_2(programs)
     together = min(max(1024 // counted, 1), 8)
@@ -206,6 +209,7 @@ def order_by_class(label_of: Tensor, num_shown: int, num_classes: int, chunk: in
         num_warps=4 if counted <= 1024 else 8,
     )  # fmt: skip
     _order_by_class[(programs,)](
-        label_of, count, total, *found, nodes, programs, chunks, **cut, CHUNK=chunk, CHUNKS=16, num_warps=8
-    )
+        label_of, count, total, *found, nodes, programs, chunks, **cut, WORDS=triton.cdiv(classes_block, 8),
+        CHUNK=chunk, CHUNKS=16, num_warps=4,
+    )  # fmt: skip
     return found

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from legnn.ops.norm_act_dropout.reference import Norm, apply_norm, running_statistics
 from legnn.ops.runtime.gradients import apply_function
-from legnn.ops.select import Kernels
+from legnn.ops.select import NUMBA, Kernels
 from legnn.ops.types import NormInputs, RealRows
 
 
@@ -27,8 +27,12 @@ def apply_norm_act_dropout(
             return kernels.norm_act_dropout.scale_act_dropout(
                 x, scale, norm.bias - mean * scale, dropout, seed, relu=True
             )
+    if isinstance(norm, torch.nn.LayerNorm) and kernels is NUMBA:
+        from legnn.ops.norm_act_dropout.numba_layer_norm import LayerNormActDropout
+
+        return apply_function(LayerNormActDropout, x, norm.weight, norm.bias, norm, dropout, seed)
     if norm is not None:
-        # PyTorch's layer norm is one good kernel already
+        # on a GPU PyTorch's layer norm is one good kernel already
         x = apply_norm(norm, x)
     return apply_function(ActDropout, x, dropout, seed, kernels)
 

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from legnn.ops.norm_act_dropout.reference import drop_threshold, running_statistics
-from legnn.ops.runtime.arrays import ROWS_PER_PART, as_array, empty_padded, row_cuts
+from legnn.ops.runtime.arrays import ROWS_PER_PART, as_array, as_matrix, as_output, empty_padded, row_cuts
 from legnn.ops.runtime.hashing import GOLDEN
-from legnn.ops.runtime.jit import kernel, mix
+from legnn.ops.runtime.jit import kernel, mix, narrow, widen
 from legnn.ops.runtime.padding import pad_columns
 from legnn.ops.runtime.threads import run_parallel
 from legnn.ops.types import NormInputs, RealRows
@@ -25,26 +25,33 @@ READS_OUTPUT = True
 
 
 @kernel
+def write_dropped(i, line, low, high, least, factor, drops, out):
+    """Writes `line` to row `i` of `out`, with dropout if it `drops`."""
+    columns = line.size
+    if drops:
+        golden = np.uint32(GOLDEN)
+        key = np.uint32(mix(np.uint32(np.uint32(i) ^ low)) ^ high)
+        for c in range(columns):
+            word = mix(np.uint32(key + np.uint32(np.uint32(c) * golden)))
+            line[c] = line[c] * factor if word >= least else np.float32(0)
+    for c in range(columns):
+        out[i, c] = narrow(line[c], out)
+
+
+@kernel
 def _scale_act_dropout(begin, end, x, scale, shift, low, high, least, factor, relu, drops, out):
     columns = x.shape[1]
-    golden = np.uint32(GOLDEN)
     line = np.empty(columns, np.float32)
     for i in range(begin, end):
         for c in range(columns):
-            line[c] = x[i, c]
+            line[c] = widen(x[i, c])
         if scale.size:
             for c in range(columns):
                 line[c] = line[c] * scale[c] + shift[c]
         if relu:
             for c in range(columns):
                 line[c] = line[c] if line[c] > 0 else np.float32(0)
-        if drops:
-            key = np.uint32(mix(np.uint32(np.uint32(i) ^ low)) ^ high)
-            for c in range(columns):
-                word = mix(np.uint32(key + np.uint32(np.uint32(c) * golden)))
-                line[c] = line[c] * factor if word >= least else np.float32(0)
-        for c in range(columns):
-            out[i, c] = line[c]
+        write_dropped(i, line, low, high, least, factor, drops, out)
 
 
 @kernel
@@ -56,7 +63,7 @@ def _statistics(begin, end, x, shift, partial, rows):
         for i in range(part * rows, min((part + 1) * rows, x.shape[0])):
             for c in range(shift.size):
                 # squares are taken around the running mean, not around zero, where they would lose digits
-                away = x[i, c] - shift[c]
+                away = widen(x[i, c]) - shift[c]
                 sums[c] += away
                 squares[c] += away * away
 
@@ -69,18 +76,18 @@ def _norm_gradient_sums(begin, end, gradient, out, x, mean, inverse, factor, par
         products[:] = 0
         for i in range(part * rows, min((part + 1) * rows, x.shape[0])):
             for c in range(mean.size):
-                up = gradient[i, c] * factor if out[i, c] > 0 else np.float32(0)
+                up = widen(gradient[i, c]) * factor if widen(out[i, c]) > 0 else np.float32(0)
                 sums[c] += up
-                products[c] += up * ((x[i, c] - mean[c]) * inverse[c])
+                products[c] += up * ((widen(x[i, c]) - mean[c]) * inverse[c])
 
 
 @kernel
 def _norm_gradient(begin, end, gradient, out, x, mean, inverse, gain, mean_up, mean_product, factor, into):
     for i in range(begin, end):
         for c in range(mean.size):
-            up = gradient[i, c] * factor if out[i, c] > 0 else np.float32(0)
-            value = (x[i, c] - mean[c]) * inverse[c]
-            into[i, c] = gain[c] * (up - mean_up[c] - value * mean_product[c])
+            up = widen(gradient[i, c]) * factor if widen(out[i, c]) > 0 else np.float32(0)
+            value = (widen(x[i, c]) - mean[c]) * inverse[c]
+            into[i, c] = narrow(gain[c] * (up - mean_up[c] - value * mean_product[c]), into)
 
 
 def _column_sums(sum_parts: Callable[..., None], x: Tensor, columns: int, *arguments: Any) -> Tensor:
@@ -96,7 +103,9 @@ def batch_norm_statistics(x: Tensor, norm: nn.BatchNorm1d, rows: RealRows | None
     assert rows is None
     running_mean, running_var, momentum = running_statistics(norm)
     size = x.size(0)
-    away, squares = _column_sums(_statistics, x, running_mean.numel(), as_array(x), as_array(running_mean)) / size
+    away, squares = (
+        _column_sums(_statistics, x, running_mean.numel(), as_matrix(x, x.dtype), as_array(running_mean)) / size
+    )
     variance = (squares - away.square()).clamp(min=0)
     mean = running_mean + away.float()
     inverse = torch.rsqrt(variance + norm.eps).float()
@@ -112,14 +121,14 @@ def scale_act_dropout(
     """See `NormActDropoutKernels`."""
     if scale is not None and shift is not None:
         scale, shift = pad_columns(scale, x.size(1)), pad_columns(shift, x.size(1))
-    out = torch.empty(x.shape)
+    out = torch.empty(x.shape, dtype=x.dtype)
     low, high = (0, 0) if seed is None else seed.tolist()
     run_parallel(
-        _scale_act_dropout, row_cuts(x.size(0)), x.numel(), as_array(x), as_array(scale), as_array(shift),
+        _scale_act_dropout, row_cuts(x.size(0)), x.numel(), as_matrix(x, x.dtype), as_array(scale), as_array(shift),
         np.uint32(low), np.uint32(high), np.uint32(drop_threshold(dropout)), np.float32(1 / (1 - dropout)), relu,
-        seed is not None, out.numpy(),
+        seed is not None, as_output(out),
     )  # fmt: skip
-    return out.to(x.dtype)
+    return out
 
 
 def act_dropout_gradient(gradient: Tensor, out: Tensor, factor: float) -> Tensor:
@@ -136,11 +145,11 @@ def norm_act_dropout_gradient(
     assert rows is None
     size, columns = x.size(0), norm.mean.numel()
     factor = np.float32(1.0 if seed is None else 1 / (1 - dropout))
-    matrices = as_array(gradient), as_array(out), as_array(x), as_array(norm.mean), as_array(norm.inverse)
+    matrices = *(as_matrix(one, x.dtype) for one in (gradient, out, x)), as_array(norm.mean), as_array(norm.inverse)
     d_bias, d_weight = _column_sums(_norm_gradient_sums, x, columns, *matrices, factor).float()
-    into = empty_padded(size, x.size(1), columns)
+    into = empty_padded(size, x.size(1), columns, x.dtype)
     run_parallel(
         _norm_gradient, row_cuts(size), x.numel(), *matrices, as_array(norm.scale), as_array(d_bias / size),
-        as_array(d_weight / size), factor, into.numpy(),
+        as_array(d_weight / size), factor, as_output(into),
     )  # fmt: skip
-    return into.to(gradient.dtype), d_weight, d_bias
+    return into, d_weight, d_bias

@@ -40,7 +40,7 @@ def _kept(seed, row, column, least):
 @triton.jit
 def _scale_act_dropout(
     x, scale, shift, seed, out, num_rows, least, factor,
-    COLUMNS: tl.constexpr, OUT_STRIDE: tl.constexpr, NORM: tl.constexpr, AFFINE: tl.constexpr, RELU: tl.constexpr,
+    COLUMNS: tl.constexpr, NORM: tl.constexpr, AFFINE: tl.constexpr, RELU: tl.constexpr,
     DROP: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     # here and below, NORM is how many columns the norm has, and COLUMNS how many the matrix, the last of them zero
@@ -56,7 +56,7 @@ def _scale_act_dropout(
         value = tl.maximum(value, 0.0)
     if DROP:
         value = tl.where(_kept(seed, row[:, None], column[None, :], least), value * factor, 0.0)
-    tl.store(out + row[:, None] * OUT_STRIDE + column[None, :], value.to(out.dtype.element_ty), mask=mask)
+    tl.store(out + row[:, None] * COLUMNS + column[None, :], value.to(out.dtype.element_ty), mask=mask)
 
 
 @fast_launch
@@ -245,15 +245,14 @@ def batch_norm_statistics(x: Tensor, norm: nn.BatchNorm1d, rows: RealRows | None
 
 
 def scale_act_dropout(
-    x: Tensor, scale: Tensor | None, shift: Tensor | None, dropout: float, seed: Tensor | None, *, relu: bool,
-    out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """See `NormActDropoutKernels`; with `out`, which may be wider, it is written into its first columns."""
-    out = torch.empty_like(x) if out is None else out
+    x: Tensor, scale: Tensor | None, shift: Tensor | None, dropout: float, seed: Tensor | None, *, relu: bool
+) -> Tensor:
+    """See `NormActDropoutKernels`."""
+    out = torch.empty_like(x)
     if x.numel():
         _scale_act_dropout[_tiles(x)](
             x, scale, shift, seed, out, x.size(0), drop_threshold(dropout), 1 / (1 - dropout),
-            COLUMNS=x.size(1), OUT_STRIDE=out.stride(0), NORM=0 if scale is None else scale.numel(),
+            COLUMNS=x.size(1), NORM=0 if scale is None else scale.numel(),
             AFFINE=scale is not None, RELU=relu, DROP=seed is not None, ROWS=TILE, BLOCK=BLOCK, num_warps=4,
         )  # fmt: skip
     return out

@@ -1,7 +1,7 @@
 """Sums over the edges of each row on a CPU, in numba.
 
 PyTorch's own sparse product is as fast, but does nothing else; these kernels scale and add the label messages in the
-same pass. bf16 is widened to float32 on the way in and rounded on the way out.
+same pass. Matrices are in float32 or bf16, sums in float32.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -12,14 +12,14 @@ import torch
 from torch import Tensor
 
 from legnn.ops.csr.adjacency import Adjacency
-from legnn.ops.runtime.arrays import NO_MATRIX, NO_VECTOR, as_array, row_cuts
-from legnn.ops.runtime.jit import kernel
+from legnn.ops.runtime.arrays import as_array, as_matrix, as_output, row_cuts
+from legnn.ops.runtime.jit import kernel, narrow, widen
 from legnn.ops.runtime.threads import run_parallel
 from legnn.ops.types import RowTerms
 
 NO_CLASSES = np.empty(0, np.int32)
 FEW_NUMBERS = 60_000
-"""Fewer numbers than this NumPy adds to rows, in 40 µs at most, where compiling the kernel takes 0.2 s."""
+"""Fewer numbers than this PyTorch adds to rows, in 40 µs at most, where compiling the kernel takes 0.2 s."""
 
 
 def edge_arrays(adjacency: Adjacency) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -27,11 +27,11 @@ def edge_arrays(adjacency: Adjacency) -> tuple[np.ndarray, np.ndarray, np.ndarra
     return adjacency.rowptr.numpy(), adjacency.col.numpy(), as_array(adjacency.weight)
 
 
-def term_arrays(terms: RowTerms) -> tuple[np.ndarray, ...]:
-    """The fields of `terms`; empty arrays for None."""
+def term_arrays(terms: RowTerms, dtype: torch.dtype) -> tuple[np.ndarray, ...]:
+    """The fields of `terms`, matrices in `dtype`; empty arrays for None."""
     label_of = NO_CLASSES if terms.label_of is None else terms.label_of.numpy()
-    label = label_of, as_array(terms.label_rows, NO_MATRIX), as_array(terms.label_scale)
-    return as_array(terms.source_scale), as_array(terms.target_scale), *label, as_array(terms.add, NO_MATRIX)
+    label = label_of, as_matrix(terms.label_rows, dtype), as_array(terms.label_scale)
+    return as_array(terms.source_scale), as_array(terms.target_scale), *label, as_matrix(terms.add, dtype)
 
 
 @kernel
@@ -50,7 +50,7 @@ def _sum_rows(
             if source_scale.size:
                 share *= source_scale[j]
             for c in range(columns):
-                total[c] += share * x[j, c]
+                total[c] += share * widen(x[j, c])
         write_row(i, total, target_scale, label_of, label_rows, label_scale, add, out)
 
 
@@ -66,39 +66,31 @@ def write_row(i, total, target_scale, label_of, label_rows, label_scale, add, ou
     if add.size:
         add_scaled(total, np.float32(1), add[i])
     for c in range(total.size):
-        out[i, c] = total[c]
+        out[i, c] = narrow(total[c], out)
 
 
 @kernel
 def add_scaled(total, share, values):
-    """`total += share · values`."""
+    """`total += share · values`, of `total` in float32."""
     # callers pass slices, whose indices begin at zero: only then does the compiler vectorize the loop
     for c in range(total.size):
-        total[c] += share * values[c]
+        total[c] += share * widen(values[c])
 
 
 @kernel
 def _add_label_rows(begin, end, x, shown, y, rows):
     for s in range(begin, end):
-        add_scaled(x[shown[s], : rows.shape[1]], np.float32(1), rows[y[s]])
+        into, row = x[shown[s]], rows[y[s]]
+        for c in range(row.size):
+            into[c] = narrow(widen(into[c]) + widen(row[c]), x)
 
 
 def sum_rows(adjacency: Adjacency, x: Tensor, terms: RowTerms = RowTerms()) -> Tensor:
     """See `PropagateKernels`."""
-    out = torch.empty(adjacency.num_rows, x.size(1))
+    out = torch.empty(adjacency.num_rows, x.size(1), dtype=x.dtype)
     run_parallel(
-        _sum_rows, adjacency.cuts, adjacency.num_edges * x.size(1), *edge_arrays(adjacency), as_array(x),
-        *term_arrays(terms), out.numpy(),
-    )  # fmt: skip
-    return out.to(x.dtype)
-
-
-def sum_edges(adjacency: Adjacency, x: Tensor, place: Tensor) -> Tensor:
-    """See `PropagateKernels`."""
-    out = torch.empty(adjacency.num_rows, x.size(1))
-    run_parallel(
-        _sum_rows, adjacency.cuts, x.numel(), adjacency.rowptr.numpy(), place.numpy(), NO_VECTOR, as_array(x),
-        *term_arrays(RowTerms()), out.numpy(),
+        _sum_rows, adjacency.cuts, adjacency.num_edges * x.size(1), *edge_arrays(adjacency), as_matrix(x, x.dtype),
+        *term_arrays(terms, x.dtype), as_output(out),
     )  # fmt: skip
     return out
 
@@ -106,10 +98,11 @@ def sum_edges(adjacency: Adjacency, x: Tensor, place: Tensor) -> Tensor:
 def add_label_rows(x: Tensor, shown: Tensor, y: Tensor, rows: Tensor) -> None:
     """See `PropagateKernels`."""
     work = shown.numel() * x.size(1)
-    if work < FEW_NUMBERS and x.dtype == torch.float32:
-        x.numpy()[shown.numpy(), : rows.size(1)] += as_array(rows)[y.numpy()]
+    if work < FEW_NUMBERS:
+        columns = x[:, : rows.size(1)]
+        columns[shown] = columns[shown] + rows[y].to(x.dtype)
         return
-    wide = x.float()
-    run_parallel(_add_label_rows, row_cuts(shown.numel()), work, wide.numpy(), shown.numpy(), y.numpy(), as_array(rows))
-    if wide is not x:
-        x.copy_(wide)
+    run_parallel(
+        _add_label_rows, row_cuts(shown.numel()), work, as_output(x), shown.numpy(), y.numpy(),
+        as_matrix(rows, x.dtype),
+    )  # fmt: skip

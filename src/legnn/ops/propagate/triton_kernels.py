@@ -17,16 +17,16 @@ from torch import Tensor
 
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.csr.row_chunks import RowChunks
-from legnn.ops.propagate.triton_columns import BLOCK, columns_of_head, cut_columns, head_vector, vectors_end
+from legnn.ops.propagate.triton_columns import columns_of_head, cut_columns, head_vector, vectors_end
 from legnn.ops.runtime.launch import fast_launch
 from legnn.ops.runtime.streams import run_beside
 from legnn.ops.types import RowTerms
 
-EDGES, EDGES_IN_BF16, EDGES_OF_HEAD = 2, 4, 8
-"""Edges in flight at once in a program: as many as registers allow, in bf16 more, of one head, fewer columns, more."""
+EDGES, EDGES_IN_BF16 = 2, 4
+"""Edges in flight at once in a program: as many as registers allow, in bf16 more."""
 WARPS = 1
-REGISTERS = 64
-"""Of a lane, with which a multiprocessor runs as many programs of one warp as it can, 32."""
+REGISTERS, MOST_COLUMNS = 64, 288
+"""Of a lane, with which a multiprocessor runs as many programs of one warp as it can, 32; and for how many columns."""
 MANY_LONG_ROWS = 1024
 NO_LIMIT = 2**31 - 1
 
@@ -47,7 +47,7 @@ def _sum_rows(
     ADD_COLUMNS: tl.constexpr, OWNED: tl.constexpr, PARTIAL: tl.constexpr,
     INDIRECT: tl.constexpr, WEIGHT: tl.constexpr, SOURCE: tl.constexpr, TARGET: tl.constexpr, LABEL: tl.constexpr,
     LABEL_SCALE: tl.constexpr, EARLY_LABEL: tl.constexpr, VECTOR: tl.constexpr, BLOCK: tl.constexpr, TAIL: tl.constexpr,
-    EDGES: tl.constexpr,
+    EDGES: tl.constexpr, AHEAD: tl.constexpr,
 ):  # fmt: skip
     # CHANNELS and BLOCKS are those of one head; a program has WIDTH columns: BLOCK of them, and a TAIL
     program = tl.program_id(0).to(tl.int64)
@@ -88,15 +88,29 @@ def _sum_rows(
             added = tl.load(from_added + column, mask=there & (column < ADD_COLUMNS), other=0.0)
             if TAIL:
                 tail_added = tl.load(from_added + tail_column, mask=tail_there & (tail_column < ADD_COLUMNS), other=0.0)
+        if AHEAD:
+            # numbers of the next edges are read while the rows of these are on their way
+            following = (begin + tl.arange(0, EDGES)).to(tl.int64)
+            next_j = tl.load(col + following, mask=following < end, other=0)
+            if WEIGHT:
+                next_share = tl.load(weight + following * HEADS + head, mask=following < end, other=0.0)
         for edge in range(begin, end, EDGES):
             k = (edge + tl.arange(0, EDGES)).to(tl.int64)
             inside = k < end
             j = k
-            if INDIRECT:
-                j = tl.load(col + k, mask=inside, other=0).to(tl.int64)
             share = inside.to(tl.float32)
-            if WEIGHT:
-                share = tl.load(weight + k * HEADS + head, mask=inside, other=0.0).to(tl.float32)
+            if AHEAD:
+                j = next_j.to(tl.int64)
+                following = k + EDGES
+                next_j = tl.load(col + following, mask=following < end, other=0)
+                if WEIGHT:
+                    share = next_share.to(tl.float32)
+                    next_share = tl.load(weight + following * HEADS + head, mask=following < end, other=0.0)
+            else:
+                if INDIRECT:
+                    j = tl.load(col + k, mask=inside, other=0).to(tl.int64)
+                if WEIGHT:
+                    share = tl.load(weight + k * HEADS + head, mask=inside, other=0.0).to(tl.float32)
             if SOURCE:
                 share *= tl.load(source_scale + j, mask=inside, other=0.0).to(tl.float32)
             from_row = x + j[:, None] * X_STRIDE
@@ -172,13 +186,15 @@ def _launch(
     *, heads: int = 1, partial: bool = False, edges: int | None = None,
 ) -> None:  # fmt: skip
     if edges is None:
-        edges = EDGES if x.dtype != torch.bfloat16 else EDGES_OF_HEAD if heads > 1 else EDGES_IN_BF16
+        edges = EDGES_IN_BF16 if x.dtype == torch.bfloat16 else EDGES
     blocks, width, block, tail = cut_columns(channels // heads)
     vector = head_vector(x, channels, heads)
     if vector:
         block, tail = triton.next_power_of_2(width + vector), 0
-    # two too many for it, as the label of a node would take, and an eighth fewer programs run at the same time
-    most = {"maxnreg": REGISTERS} if edges == EDGES_OF_HEAD and heads > 1 and block + tail <= BLOCK else {}
+    # of bf16 without heads, its registers would be missed
+    ahead = col is not None and (heads > 1 or x.dtype != torch.bfloat16)
+    # told how many there are, the compiler has more rows in flight beside what is read ahead
+    most = {"maxnreg": REGISTERS} if ahead and not partial and block + tail <= MOST_COLUMNS else {}
     _sum_rows[(rows.size, heads * blocks)](
         rows.first, rows.last, rows.owner, col, weight, x, *terms, out, rows.limit,
         HEADS=heads, CHANNELS=channels // heads, BLOCKS=blocks, WIDTH=width, X_STRIDE=x.stride(0),
@@ -187,9 +203,9 @@ def _launch(
         OWNED=rows.owner is not None, PARTIAL=partial, INDIRECT=col is not None, WEIGHT=weight is not None,
         SOURCE=terms.source_scale is not None, TARGET=terms.target_scale is not None,
         LABEL=terms.label_of is not None, LABEL_SCALE=terms.label_scale is not None,
-        # of float32, and beside many edges of a head, its registers would be missed
+        # of float32, and beside what is read ahead, its registers would be missed
         EARLY_LABEL=terms.label_of is not None and x.dtype == torch.bfloat16 and heads == 1,
-        VECTOR=vector, BLOCK=block, TAIL=tail, EDGES=edges, num_warps=WARPS, **most,
+        VECTOR=vector, BLOCK=block, TAIL=tail, EDGES=edges, AHEAD=ahead, num_warps=WARPS, **most,
     )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ ROWS_PER_PART = 256
 
 NO_VECTOR = np.empty(0, np.float32)
 NO_MATRIX = np.empty((0, 0), np.float32)
+NO_BITS = np.empty((0, 0), np.uint16)
 """Arguments for None: numba wants one type for each argument."""
 
 
@@ -23,9 +24,32 @@ def as_array(x: Tensor | None, missing: np.ndarray = NO_VECTOR) -> np.ndarray:
     return x.detach().numpy() if is_plain else x.detach().float().contiguous().numpy()
 
 
-def empty_padded(rows: int, width: int, columns: int) -> Tensor:
-    """`[rows, width]` float32; the first `columns` are not initialized, the others are zero."""
-    return torch.empty(rows, width) if width == columns else torch.zeros(rows, width)
+def as_matrix(x: Tensor | None, dtype: torch.dtype) -> np.ndarray:
+    """`x` `[n, D]` in `dtype`, float32 or bf16, as a contiguous array of numbers or their bits; an empty one for None.
+
+    Kernels read bits by `jit.widen` and write them by `jit.narrow`: half of the memory, and no pass to convert it.
+    """
+    is_bf16 = dtype is torch.bfloat16
+    if x is None:
+        return NO_BITS if is_bf16 else NO_MATRIX
+    x = x.detach()
+    if x.dtype is not dtype:
+        x = x.to(dtype)
+    if not x.is_contiguous():
+        x = x.contiguous()
+    return x.view(torch.int16).numpy().view(np.uint16) if is_bf16 else x.numpy()
+
+
+def as_output(x: Tensor) -> np.ndarray:
+    """`x` `[n, D]`, float32 or bf16, as `as_matrix` gives it, to be written to: so `x` must be contiguous."""
+    assert x.is_contiguous(), "a copy would be written to"
+    return as_matrix(x, x.dtype)
+
+
+def empty_padded(rows: int, width: int, columns: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    """`[rows, width]`; the first `columns` are not initialized, the others are zero."""
+    make = torch.empty if width == columns else torch.zeros
+    return make(rows, width, dtype=dtype)
 
 
 def row_cuts(rows: int) -> list[int]:

@@ -38,10 +38,14 @@ def generator_for(device: torch.device) -> Generator | None:
 
 
 def seed_generators(seed: int) -> None:
-    """Seeds the generators of the run in this thread, on all devices."""
+    """Seeds the generators of the run in this thread, on the host and on GPUs.
+
+    `torch.manual_seed` also seeds kinds of devices that are not there, for which it notes the lines of all callers.
+    """
     own = _own.get()
     if own is None:
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)
+        torch.cuda.manual_seed_all(seed)
         return
     for generator in own.values():
         generator.manual_seed(seed)

@@ -1,4 +1,4 @@
-"""Functions compiled by numba, cached on disk where that is possible, and two that kernels call."""
+"""Functions compiled by numba, cached on disk where that is possible, and those that kernels call."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -8,7 +8,7 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.extending import intrinsic
+from numba.extending import intrinsic, overload
 
 from legnn.ops.runtime.jit_cache import CheckedCache
 
@@ -64,6 +64,38 @@ def exponentiate(x: Any, begin: Any, end: Any) -> None:
         p = p * r + np.float32(5.0000001201e-1)
         power = np.int32(np.int32(np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32)
         x[k] = (p * r * r + r + np.float32(1)) * power
+
+
+def widen(value: Any) -> Any:
+    """Returns a number as float32: of a matrix in bf16, kernels read the 16 bits."""
+    raise NotImplementedError("only compiled code calls it")
+
+
+@overload(widen, strict=False)
+def _widen(value: Any) -> Callable[..., Any]:
+    if value == types.uint16:
+        return lambda value: np.uint32(np.uint32(value) << np.uint32(16)).view(np.float32)
+    return lambda value: value
+
+
+def narrow(value: Any, into: Any) -> Any:
+    """Returns a float32 as what the array `into` holds: itself, or the 16 bits of the nearest number in bf16."""
+    raise NotImplementedError("only compiled code calls it")
+
+
+@overload(narrow, strict=False)
+def _narrow(value: Any, into: Any) -> Callable[..., Any]:
+    if into.dtype != types.uint16:
+        return lambda value, into: value
+
+    def round_to_bits(value: Any, into: Any) -> Any:
+        bits = np.float32(value).view(np.uint32)
+        # half a unit of the last bit that stays, or just below where that bit is even: ties go to the even number
+        half = np.uint32(np.uint32(0x7FFF) + np.uint32(np.uint32(bits >> np.uint32(16)) & np.uint32(1)))
+        # NaN must not be rounded: its bits may become those of infinity
+        return np.uint16(np.uint32(bits + half) >> np.uint32(16)) if value == value else np.uint16(0x7FC0)
+
+    return round_to_bits
 
 
 @intrinsic
