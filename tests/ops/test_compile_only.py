@@ -1,0 +1,54 @@
+"""Every Triton kernel is code that its compiler takes, also where there is no GPU to run it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+ROOT = Path(__file__).parents[2]
+FILES = [
+    "tests/ops",
+    "tests/graph/test_sampling.py",
+    "tests/nn/test_encoder.py",
+    "tests/training/test_captured_sampling.py",
+]
+CALLING = (
+    "triton or label_edges or test_product or test_step_inputs or test_shuffle or captured_sampling or test_gather"
+)
+NOT_REACHED = {"_copy", "_draw_keys", "_shuffle"}
+"""Kernels that are launched after a result was compared by the test itself, and so not where nothing is computed."""
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="with a GPU kernels are compiled in all tests")
+def test_every_kernel_is_translated_for_a_gpu(tmp_path):
+    place = tmp_path / "found.json"
+    environment = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
+    words = [
+        "-m",
+        "pytest",
+        "-p",
+        "tests.ops.compile_only",
+        "-p",
+        "no:cacheprovider",
+        "-n0",
+        "-q",
+        "-k",
+        CALLING,
+        *FILES,
+    ]
+    done = subprocess.run(
+        [sys.executable, *words],
+        cwd=ROOT,
+        env={**environment, "COMPILE_ONLY": str(place)},
+        capture_output=True,
+        text=True,
+    )
+    assert place.exists(), done.stderr
+    found = json.loads(place.read_text())
+    assert found["errors"] == {}
+    assert {name.rpartition(".")[2] for name in set(found["kernels"]) - set(found["compiled"])} <= NOT_REACHED
+    assert len(found["compiled"]) > 40
