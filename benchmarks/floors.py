@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import torch
 
 from benchmarks.measure import GIB, median_ms
-from legnn.ops.runtime.bf16 import is_rounded
 
 INDEX = 4
 """Bytes of an index: int32 is enough for every graph here."""
@@ -48,9 +47,6 @@ def _copied_per_second(device: torch.device, size: int, repeats: int) -> float:
 
 def _flops_per_second(device: torch.device, dtype: torch.dtype, side: int, repeats: int) -> float:
     left, right = (torch.randn(side, side, device=device).to(dtype) for _ in range(2))
-    if is_rounded(left, side):
-        # a CPU: the layers round their factors by themselves
-        left, right = left.bfloat16(), right.bfloat16()
     return 2 * side**3 / (median_ms(lambda: left @ right, device, repeats, 2) / 1e3)
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -104,12 +103,22 @@ def anonymous_bytes() -> int:
     raise OSError("this system does not tell the anonymous memory of a process")
 
 
+def nameless_bytes(folder: Path) -> int:
+    """What this process maps of files in `folder` without a name; the disk itself is used by others, too."""
+    total = 0
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        span, *_, name = line.split(maxsplit=5)
+        if name.startswith(f"{folder}/") and name.endswith("(deleted)"):
+            begin, end = (int(number, 16) for number in span.split("-"))
+            total += end - begin
+    return total
+
+
 class Peaks:
-    """Context that looks again and again at the anonymous memory of this process, and at what a disk holds."""
+    """Context that looks again and again at the anonymous memory of this process, and at its states on disk."""
 
     def __init__(self) -> None:
         self._folder, self._over = state_folder(), threading.Event()
-        self._before = shutil.disk_usage(self._folder).used
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self.memory = self.disk = 0
 
@@ -124,7 +133,7 @@ class Peaks:
     def _watch(self) -> None:
         while True:
             self.memory = max(self.memory, anonymous_bytes())
-            self.disk = max(self.disk, shutil.disk_usage(self._folder).used - self._before)
+            self.disk = max(self.disk, nameless_bytes(self._folder))
             if self._over.wait(0.005):
                 return
 

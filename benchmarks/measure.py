@@ -7,7 +7,7 @@ import gc
 import re
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +36,17 @@ class Measured:
 def median_ms(run: Callable[[], object], device: torch.device, repeats: int, warmup: int) -> float:
     """The median time of one call."""
     return statistics.median(_times(run, device, repeats, warmup))
+
+
+def times_in_turns(
+    runs: Sequence[Callable[[], object]], device: torch.device, repeats: int, warmup: int
+) -> list[list[float]]:
+    """The times of each, one call of one after one of the other: a clock that drifts changes all of them alike."""
+    for run in runs:
+        for _ in range(warmup):
+            run()
+    turns = [[_time_ms(run, device) for run in runs] for _ in range(repeats)]
+    return [list(times) for times in zip(*turns, strict=True)]
 
 
 def measure(run: Callable[[], object], device: torch.device, repeats: int, warmup: int) -> Measured:

@@ -13,7 +13,8 @@
 
 A training step is: training nodes selected, label edges made, forward, loss over the predicted nodes, backward, Adam.
 Inference is a forward pass in evaluation mode with every training label shown. All models have three layers and the
-library's defaults for graphs with many labels around them.
+library's defaults for graphs with many labels around them. Ours, vanilla and enhanced, are timed in turns; memory is
+that of each alone.
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import torch
 
 from benchmarks.floors import GRADIENT, Shape, floor_gib, floor_ms, measure_ceilings
-from benchmarks.measure import Measured, is_out_of_memory, measure, release
+from benchmarks.measure import Measured, is_out_of_memory, measure, release, times_in_turns
 from benchmarks.peers import HETERO, Runner, build_peer
 from benchmarks.speed_report import Counted, Row, machine, plot, print_machine, print_size, versions
 from benchmarks.synthetic import SIZES, Workload, workload
@@ -45,6 +47,8 @@ BACKBONES = ("gcn", "sage", "gat")
 PRECISIONS = ("fp32", "tf32", "bf16")
 PHASES = ("train", "inference")
 LAYERS, DROPOUT = 3, 0.5
+WARMUP = {"cuda": 5, "cpu": 1}
+"""The first few calls: code is compiled, and on a GPU perhaps a CUDA graph captured."""
 
 
 @dataclass(frozen=True)
@@ -94,13 +98,13 @@ def settings_for(case: Case, work: Workload) -> ResolvedSettings:
     return chosen.resolve(facts)
 
 
-def cases(backbones: list[str], peers: bool) -> list[Case]:
-    """Ours and its peers, backbone by backbone; one `HeteroConv` of `SAGEConv` serves GCN and GraphSAGE."""
-    wanted = []
+def cases(backbones: list[str], peers: bool) -> list[tuple[Case, ...]]:
+    """Ours together and each of its peers, backbone by backbone; one `HeteroConv` of `SAGEConv` serves two of them."""
+    wanted: list[tuple[Case, ...]] = []
     for backbone in backbones:
-        wanted += [Case("legnn", backbone, "vanilla"), Case("legnn", backbone, "enhanced")]
+        wanted.append((Case("legnn", backbone, "vanilla"), Case("legnn", backbone, "enhanced")))
         if peers:
-            wanted += [Case("pyg", backbone, "vanilla"), Case("pyg-hetero", HETERO[backbone], "enhanced")]
+            wanted += [(Case("pyg", backbone, "vanilla"),), (Case("pyg-hetero", HETERO[backbone], "enhanced"),)]
     return list(dict.fromkeys(wanted))
 
 
@@ -113,6 +117,35 @@ def build(case: Case, work: Workload, device: torch.device, precision: str) -> R
     return build_peer(work.data, settings, device, autocast=precision == "bf16" and device.type == "cuda")
 
 
+def measure_together(
+    makes: list[Callable[[], Runner]], device: torch.device, repeats: int
+) -> list[dict[str, Measured]]:
+    """Both phases of implementations that are compared: the memory of each alone, and then the times in turns."""
+    if len(makes) == 1:
+        return [measure_case(makes[0], device, repeats)]
+    alone = [measure_case(make, device, 1) for make in makes]
+    release(device)
+    try:
+        for phase, times in _time_together(makes, device, repeats).items():
+            for found, own in zip(alone, times, strict=True):
+                found[phase] = replace(found[phase], milliseconds=median(own), fastest_ms=min(own))
+        return alone
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+    # no room for all of them at once
+    return [measure_case(make, device, repeats) for make in makes]
+
+
+def _time_together(
+    makes: list[Callable[[], Runner]], device: torch.device, repeats: int
+) -> dict[str, list[list[float]]]:
+    """The times of each phase, of each implementation."""
+    runners, warmup = [make() for make in makes], WARMUP[device.type]
+    steps = {"train": [one.train_step for one in runners], "inference": [one.inference for one in runners]}
+    return {phase: times_in_turns(steps[phase], device, repeats, warmup) for phase in PHASES}
+
+
 def measure_case(make: Callable[[], Runner], device: torch.device, repeats: int) -> dict[str, Measured]:
     """Both phases of one implementation, which is alone on the device meanwhile."""
     release(device)
@@ -122,10 +155,8 @@ def measure_case(make: Callable[[], Runner], device: torch.device, repeats: int)
         if not is_out_of_memory(error):
             raise
         return dict.fromkeys(PHASES, Measured(note="out of memory"))
-    # code is compiled, and on a GPU perhaps a CUDA graph captured, in the first few calls
-    warmup = 5 if device.type == "cuda" else 1
     steps = {"train": runner.train_step, "inference": runner.inference}
-    return {phase: measure(steps[phase], device, repeats, warmup) for phase in PHASES}
+    return {phase: measure(steps[phase], device, repeats, WARMUP[device.type]) for phase in PHASES}
 
 
 def shape_of(case: Case, work: Workload, precision: str, device: torch.device) -> Shape:
@@ -161,10 +192,11 @@ def run_size(
         # of everything that is done in single precision, the peers' as well as ours
         torch.set_float32_matmul_precision(training_precision(precision, device).products)
         ceilings = measure_ceilings(device, training_precision(precision, device).dtype)
-        for case in cases(backbones, peers):
-            found = measure_case(partial(build, case, work, device, precision), device, repeats)
-            for phase, measured in found.items():
-                yield {**asdict(case), "phase": phase, **asdict(measured), "precision": precision, **common}
+        for together in cases(backbones, peers):
+            makes = [partial(build, case, work, device, precision) for case in together]
+            for case, found in zip(together, measure_together(makes, device, repeats), strict=True):
+                for phase, measured in found.items():
+                    yield {**asdict(case), "phase": phase, **asdict(measured), "precision": precision, **common}
         for case in (Case("floor", backbone, labels) for backbone in backbones for labels in ("vanilla", "enhanced")):
             shape = shape_of(case, work, precision, device)
             yield Counted(precision, shape, ceilings)
