@@ -2,6 +2,7 @@
 
 import gc
 import pickle
+import subprocess
 import sys
 from fractions import Fraction
 from functools import partial
@@ -53,3 +54,9 @@ def test_garbage_is_collected_again_after_imports_and_not_during_them(monkeypatc
 def test_a_pickled_function_is_called_with_what_is_given(monkeypatch):
     monkeypatch.setattr("legnn.lazy.gc.freeze", lambda: None)
     assert call_pickled(pickle.dumps(partial(divmod, 7)), 2) == (3, 1)
+
+
+def test_a_process_that_imports_triton_ends_without_a_word():
+    code = "from legnn.lazy import importing\nwith importing():\n    import torch, triton, torch_geometric.nn\n"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -49,9 +49,17 @@ def importing() -> Iterator[None]:
         yield
     finally:
         gc.freeze()
-        atexit.register(gc.freeze)
+        atexit.register(_end_collection)
         if collects:
             gc.enable()
+
+
+def _end_collection() -> None:
+    """Leaves the objects of this process to the system; those of Triton have to be freed, or it prints their names."""
+    if "triton._C.libtriton" in sys.modules:
+        gc.unfreeze()
+    else:
+        gc.freeze()
 
 
 def call_pickled(function: bytes, *arguments: Any) -> Any:
