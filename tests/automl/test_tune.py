@@ -108,7 +108,7 @@ def test_a_search_that_was_killed_goes_on(tmp_path):
     journal, lock = (tmp_path / "cut" / name for name in ("study.log", "study.log.lock"))
     with open(journal, "a") as file:
         file.write('{"op_code": 5, "wor')
-    # now and then it really was
+    # now and then it really was, and has left one
     if not lock.is_symlink():
         lock.symlink_to(journal)
     seen = []

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from legnn.errors import InputError
-from legnn.io import Named, PredictionTable, read_predictions, write_predictions
+from legnn.io import CategoricalColumn, PredictionTable, read_predictions, write_predictions
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv"])
@@ -88,7 +88,7 @@ def test_columns_that_are_put_together_without_pandas_are_those_of_arrow(values,
 @pytest.mark.parametrize("names", [["a", "ü", ""], [7, 8, 9], [0.5, 1.5, 2.5], [True, False, True]], ids=str)
 @pytest.mark.parametrize("which", [[2, 0, 0, 1], []], ids=str)
 def test_a_column_of_few_values_is_that_of_its_rows(names, which, tmp_path):
-    rows, column = [names[k] for k in which], Named(names, np.array(which, dtype=np.int64))
+    rows, column = [names[k] for k in which], CategoricalColumn(names, np.array(which, dtype=np.int64))
     write_predictions(tmp_path / "p.parquet", PredictionTable({"id": column}))
     found = pq.read_table(tmp_path / "p.parquet")["id"].combine_chunks()
     assert found.equals(pa.array(rows, pa.array(names).type))

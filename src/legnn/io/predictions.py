@@ -23,19 +23,19 @@ NUMBERS = (np.dtype(np.int64), np.dtype(np.float32), np.dtype(np.float64))
 
 
 @dataclass(frozen=True, eq=False)
-class Named:
+class CategoricalColumn:
     """A column of few different values, such as classes: as many Python objects as rows take longer to write."""
 
-    names: Sequence[Any]
-    which: np.ndarray
-    """`[n]` int64: the place of each row's value in `names`."""
+    categories: Sequence[Any]
+    codes: np.ndarray
+    """`[n]` int64: the place of each row's value in `categories`."""
 
     def values(self) -> list[Any]:
         """The value of each row."""
-        return [self.names[k] for k in self.which.tolist()]
+        return [self.categories[k] for k in self.codes.tolist()]
 
 
-Column = Sequence[Any] | np.ndarray | Named
+Column = Sequence[Any] | np.ndarray | CategoricalColumn
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,9 @@ class PredictionTable:
     @cached_property
     def frame(self) -> pd.DataFrame:
         """The same as a frame, with the notes as `attrs["notes"]`."""
-        columns = {name: one.values() if isinstance(one, Named) else one for name, one in self.columns.items()}
+        columns = {
+            name: one.values() if isinstance(one, CategoricalColumn) else one for name, one in self.columns.items()
+        }
         frame = pd.DataFrame(columns)
         frame.attrs["notes"] = list(self.notes)
         return frame
@@ -103,9 +105,9 @@ def _table_path(path: str | Path) -> Path:
 
 
 def _column(values: Column) -> pa.Array:
-    if not isinstance(values, Named):
+    if not isinstance(values, CategoricalColumn):
         return _array(values)
-    return pa.DictionaryArray.from_arrays(_array(values.which), _array(values.names)).dictionary_decode()
+    return pa.DictionaryArray.from_arrays(_array(values.codes), _array(values.categories)).dictionary_decode()
 
 
 def _array(values: Sequence[Any] | np.ndarray) -> pa.Array:

@@ -16,7 +16,7 @@ from legnn.config import DataSettings, ResolvedSettings
 from legnn.data import GraphData
 from legnn.datasets import Source
 from legnn.errors import InputError, plural
-from legnn.io import Named, PredictionTable, TableFeatures
+from legnn.io import CategoricalColumn, PredictionTable, TableFeatures
 from legnn.lazy import pandas as pd
 from legnn.nn import Model
 from legnn.ops.runtime.threads import limit_threads
@@ -227,7 +227,7 @@ def predictions_table(graph: GraphData, predicted: Tensor) -> PredictionTable:
     rows = _target_rows(graph)
     columns = {
         "id": graph.node_id[rows],
-        "prediction": Named(graph.class_names, predicted[:, 0].long().numpy()[rows]),
+        "prediction": CategoricalColumn(graph.class_names, predicted[:, 0].long().numpy()[rows]),
         "confidence": predicted[:, 1].float().numpy()[rows],
         "split": _split_of_nodes(graph, rows),
     }
@@ -253,11 +253,11 @@ def probabilities_table(graph: GraphData, probabilities: Tensor) -> pd.DataFrame
     return pd.DataFrame(probabilities[rows].float().numpy(), index=index, columns=graph.class_names)
 
 
-def _split_of_nodes(graph: GraphData, rows: Any) -> Named:
+def _split_of_nodes(graph: GraphData, rows: Any) -> CategoricalColumn:
     split = np.zeros(graph.num_nodes, dtype=np.int64)
     for k, name in enumerate(SPLITS, 1):
         split[getattr(graph, f"{name}_mask").numpy()] = k
-    return Named(("", *SPLITS), split[rows])
+    return CategoricalColumn(("", *SPLITS), split[rows])
 
 
 def score_splits(graph: GraphData, predicted: Tensor) -> dict[str, Scores | None]:

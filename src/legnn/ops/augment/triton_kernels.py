@@ -7,7 +7,7 @@ import triton.language as tl
 from torch import Tensor
 
 from legnn.ops.norm_act_dropout.reference import drop_threshold
-from legnn.ops.norm_act_dropout.triton_kernels import _kept
+from legnn.ops.norm_act_dropout.triton_kernels import is_kept
 from legnn.ops.runtime.launch import fast_launch
 
 ROWS, BLOCK = 8, 128
@@ -27,7 +27,7 @@ def _augment(
     column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     mask = inside[:, None] & (column < FEATURES)[None, :]
     value = tl.load(x + row[:, None] * FEATURES + column[None, :], mask=mask, other=0.0).to(tl.float32)
-    value = tl.where(_kept(seed, row[:, None], column[None, :], least), value * factor, 0.0)
+    value = tl.where(is_kept(seed, row[:, None], column[None, :], least), value * factor, 0.0)
     tl.store(to_row + column[None, :], value.to(out.dtype.element_ty), mask=mask)
     # by the same programs: written apart from the features, rows would be written twice
     if tl.program_id(1) == 0:

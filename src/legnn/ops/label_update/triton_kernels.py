@@ -8,7 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 from legnn.ops.norm_act_dropout.reference import drop_threshold
-from legnn.ops.norm_act_dropout.triton_kernels import _kept
+from legnn.ops.norm_act_dropout.triton_kernels import is_kept
 from legnn.ops.runtime.launch import fast_launch
 
 
@@ -31,7 +31,7 @@ def _update(
     gain = tl.load(weight + column, mask=there, other=0.0).to(tl.float32)
     value = tl.maximum(away * spread * gain + tl.load(bias + column, mask=there, other=0.0).to(tl.float32), 0.0)
     if DROP:
-        value = tl.where(_kept(seed, row, column, least), value * factor, 0.0)
+        value = tl.where(is_kept(seed, row, column, least), value * factor, 0.0)
     tl.store(out + row * COLUMNS + column, value.to(out.dtype.element_ty), mask=there)
 
 

@@ -29,7 +29,8 @@ def _rows_of_program(size: int) -> int:
 
 
 @triton.jit
-def _kept(seed, row, column, least):
+def is_kept(seed, row, column, least):
+    """Whether dropout keeps the number at `row` and `column`: a hash of both and the seed is `least` or more."""
     low = tl.load(seed).to(tl.uint32)
     high = tl.load(seed + 1).to(tl.uint32)
     key = mix(row.to(tl.uint32) ^ low) ^ high
@@ -55,7 +56,7 @@ def _scale_act_dropout(
     if RELU:
         value = tl.maximum(value, 0.0)
     if DROP:
-        value = tl.where(_kept(seed, row[:, None], column[None, :], least), value * factor, 0.0)
+        value = tl.where(is_kept(seed, row[:, None], column[None, :], least), value * factor, 0.0)
     tl.store(out + row[:, None] * COLUMNS + column[None, :], value.to(out.dtype.element_ty), mask=mask)
 
 
@@ -147,7 +148,7 @@ def _passing(up, value, row, column, there, scale, shift, seed, least, factor, D
     gain = tl.load(scale + column, mask=there, other=0.0)
     passes = value * gain[None, :] + tl.load(shift + column, mask=there, other=0.0)[None, :] > 0
     if DROP:
-        passes = passes & _kept(seed, row[:, None], column[None, :], least)
+        passes = passes & is_kept(seed, row[:, None], column[None, :], least)
     return tl.where(passes, up * factor, 0.0)
 
 
