@@ -5,6 +5,7 @@
 
 Every run writes its folder. Runs in this process come after a first one that compiles what is compiled once; `--cold`
 times whole commands, which start Python and read the data, as well. A run stops after exactly `--epochs` epochs.
+What is compared is timed in turns, `--repeats` times, and medians count: the speed of machines changes.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import torch
@@ -33,7 +35,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=300)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--preset", default="simple")
-    parser.add_argument("--repeats", type=int, default=1, help="the fastest of them counts")
+    parser.add_argument("--repeats", type=int, default=1, help="the median of them counts")
     parser.add_argument("--cold", action="store_true", help="time whole commands, too")
     parser.add_argument("--memory", type=int, default=30, help="runs after which memory is looked at")
     options = parser.parse_args()
@@ -61,14 +63,17 @@ def _time_runs(graph: GraphData, options: argparse.Namespace, given: dict[str, A
     def together(name: str) -> None:
         legnn.train_seeds(graph, settings, seeds=options.seeds, out=folder / name, **given)
 
-    one = _fastest(options.repeats, lambda k: alone(f"one-{k}", 1))
-    _print_row("one run", one, one)
-    each = _fastest(options.repeats, lambda k: alone(f"each-{k}", options.seeds))
-    _print_row("one after the other", each, one)
-    both = _fastest(options.repeats, lambda k: together(f"together-{k}"))
+    one, each, both = _medians_in_turns(
+        options.repeats,
+        lambda k: alone(f"one-{k}", 1),
+        lambda k: alone(f"each-{k}", options.seeds),
+        lambda k: together(f"together-{k}"),
+    )
     same = [
         same_run(folder / "each-0" / f"seed-{s}", folder / "together-0" / f"seed-{s}") for s in range(options.seeds)
     ]
+    _print_row("one run", one, one)
+    _print_row("one after the other", each, one)
     _print_row("at once", both, one, f"{sum(same)} of {len(same)}")
 
 
@@ -78,22 +83,24 @@ def _time_commands(options: argparse.Namespace, given: dict[str, Any], folder: P
         words = [sys.executable, "-m", "legnn", "train", options.data, "--preset", options.preset, *settings, *more]
         subprocess.run([*words, "--out", str(folder / name)], check=True, capture_output=True)
 
-    one = _fastest(options.repeats, lambda k: command(f"one-{k}"))
-    _print_row("command with one seed", one, one)
-    _print_row(
-        f"command with --seeds {options.seeds}",
-        _fastest(options.repeats, lambda k: command(f"seeds-{k}", "--seeds", str(options.seeds))),
-        one,
+    one, several = _medians_in_turns(
+        options.repeats,
+        lambda k: command(f"one-{k}"),
+        lambda k: command(f"seeds-{k}", "--seeds", str(options.seeds)),
     )
+    _print_row("command with one seed", one, one)
+    _print_row(f"command with --seeds {options.seeds}", several, one)
 
 
-def _fastest(repeats: int, run: Callable[[int], object]) -> float:
-    seconds = []
+def _medians_in_turns(repeats: int, *runs: Callable[[int], object]) -> list[float]:
+    """The median seconds of each of `runs`, which take turns."""
+    seconds: list[list[float]] = [[] for _ in runs]
     for k in range(repeats):
-        begin = time.perf_counter()
-        run(k)
-        seconds.append(time.perf_counter() - begin)
-    return min(seconds)
+        for own, run in zip(seconds, runs, strict=True):
+            begin = time.perf_counter()
+            run(k)
+            own.append(time.perf_counter() - begin)
+    return [median(own) for own in seconds]
 
 
 def _print_row(name: str, seconds: float, one: float, same: str = "") -> None:
