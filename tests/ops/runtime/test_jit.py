@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 import torch
 
-from legnn.ops.runtime import jit
+from legnn.ops.runtime import jit, jit_cache
+
+SOURCES = jit_cache.shared_sources()
 
 KERNEL = """
 import sys
@@ -71,6 +73,15 @@ def test_code_that_was_damaged_on_disk_is_compiled_anew_and_never_run(module):
         (file,) = (module.parent / "__pycache__").glob(f"*.{ending}")
         damage(file)
         assert run(module) == (6, 0)
+
+
+def test_a_kernel_is_compiled_anew_when_a_file_has_changed_whose_functions_it_may_have_in_it(module, monkeypatch):
+    assert run(module) == (6, 0)
+    assert run(module) == (6, 1)
+    monkeypatch.setattr(jit_cache, "shared_sources", lambda: (("jit.py", 0.0, 1),))
+    assert run(module) == (6, 0)
+    names = [name for name, _, _ in SOURCES]
+    assert {"jit.py", "fork_join.py", "hashing.py", "numba_kernels.py", "numba_layer_norm.py"} <= {*names}
 
 
 def test_loading_a_kernel_imports_none_of_what_compiled_it(tmp_path):

@@ -10,6 +10,7 @@ from torch import Tensor
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.propagate.numba_kernels import edge_arrays, term_arrays, write_row
 from legnn.ops.runtime.arrays import NO_MATRIX, as_array, as_matrix, as_output, empty_padded
+from legnn.ops.runtime.fork_join import fork_join
 from legnn.ops.runtime.jit import exponentiate, kernel, narrow, widen
 from legnn.ops.runtime.padding import padded_width
 from legnn.ops.runtime.threads import run_parallel
@@ -20,6 +21,8 @@ READS_SHARE = True
 
 @kernel
 def _softmax(begin, end, rowptr, col, weight, source, target, slope, log_denominator, share):
+    if fork_join(begin, end):
+        return
     heads = source.shape[1]
     for i in range(begin, end):
         for h in range(heads):
@@ -52,6 +55,8 @@ def _attention_sum(
     begin, end, rowptr, col, share, values, channels,
     source_scale, target_scale, label_of, label_rows, label_scale, add, out,
 ):  # fmt: skip
+    if fork_join(begin, end):
+        return
     heads = share.shape[1]
     width = np.uint64(channels // heads)
     total = np.empty(channels, np.float32)
@@ -76,6 +81,8 @@ def _attention_sum(
 def _value_gradient(
     begin, end, rowptr, col, origin, share, values, channels, gradient, source_scale, target_scale, into, product, add,
 ):  # fmt: skip
+    if fork_join(begin, end):
+        return
     heads = share.shape[1]
     width = np.uint64(channels // heads)
     total = np.empty(channels, np.float32)
@@ -114,6 +121,8 @@ def _value_gradient(
 def _score_gradient(
     begin, end, rowptr, col, share, source, target, slope, d_log, source_scale, target_scale, product, d_target
 ):
+    if fork_join(begin, end):
+        return
     heads = share.shape[1]
     for i in range(begin, end):
         receives = target_scale[i] if target_scale.size else np.float32(1)
@@ -140,6 +149,8 @@ def _score_gradient(
 
 @kernel
 def _sum_edges(begin, end, rowptr, place, x, out):
+    if fork_join(begin, end):
+        return
     for i in range(begin, end):
         for h in range(x.shape[1]):
             total = np.float32(0)

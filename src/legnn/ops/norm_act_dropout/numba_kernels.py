@@ -15,8 +15,9 @@ from torch import Tensor, nn
 
 from legnn.ops.norm_act_dropout.reference import drop_threshold, running_statistics
 from legnn.ops.runtime.arrays import ROWS_PER_PART, as_array, as_matrix, as_output, empty_padded, row_cuts
+from legnn.ops.runtime.fork_join import fork_join
 from legnn.ops.runtime.hashing import GOLDEN
-from legnn.ops.runtime.jit import kernel, mix, narrow, widen
+from legnn.ops.runtime.jit import inlined, kernel, mix, narrow, widen
 from legnn.ops.runtime.padding import pad_columns
 from legnn.ops.runtime.threads import run_parallel
 from legnn.ops.types import NormInputs, RealRows
@@ -24,7 +25,7 @@ from legnn.ops.types import NormInputs, RealRows
 READS_OUTPUT = True
 
 
-@kernel
+@inlined
 def write_dropped(i, line, low, high, least, factor, drops, out):
     """Writes `line` to row `i` of `out`, with dropout if it `drops`."""
     columns = line.size
@@ -40,6 +41,8 @@ def write_dropped(i, line, low, high, least, factor, drops, out):
 
 @kernel
 def _scale_act_dropout(begin, end, x, scale, shift, low, high, least, factor, relu, drops, out):
+    if fork_join(begin, end):
+        return
     columns = x.shape[1]
     line = np.empty(columns, np.float32)
     for i in range(begin, end):
@@ -56,6 +59,8 @@ def _scale_act_dropout(begin, end, x, scale, shift, low, high, least, factor, re
 
 @kernel
 def _statistics(begin, end, x, shift, partial, rows):
+    if fork_join(begin, end):
+        return
     for part in range(begin, end):
         sums, squares = partial[part, 0], partial[part, 1]
         sums[:] = 0
@@ -70,6 +75,8 @@ def _statistics(begin, end, x, shift, partial, rows):
 
 @kernel
 def _norm_gradient_sums(begin, end, gradient, out, x, mean, inverse, factor, partial, rows):
+    if fork_join(begin, end):
+        return
     for part in range(begin, end):
         sums, products = partial[part, 0], partial[part, 1]
         sums[:] = 0
@@ -83,6 +90,8 @@ def _norm_gradient_sums(begin, end, gradient, out, x, mean, inverse, factor, par
 
 @kernel
 def _norm_gradient(begin, end, gradient, out, x, mean, inverse, gain, mean_up, mean_product, factor, into):
+    if fork_join(begin, end):
+        return
     for i in range(begin, end):
         for c in range(mean.size):
             up = widen(gradient[i, c]) * factor if widen(out[i, c]) > 0 else np.float32(0)

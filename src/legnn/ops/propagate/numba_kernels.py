@@ -13,7 +13,8 @@ from torch import Tensor
 
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.runtime.arrays import as_array, as_matrix, as_output, row_cuts
-from legnn.ops.runtime.jit import kernel, narrow, widen
+from legnn.ops.runtime.fork_join import fork_join
+from legnn.ops.runtime.jit import inlined, kernel, narrow, widen
 from legnn.ops.runtime.threads import run_parallel
 from legnn.ops.types import RowTerms
 
@@ -38,6 +39,8 @@ def term_arrays(terms: RowTerms, dtype: torch.dtype) -> tuple[np.ndarray, ...]:
 def _sum_rows(
     begin, end, rowptr, col, weight, x, source_scale, target_scale, label_of, label_rows, label_scale, add, out
 ):
+    if fork_join(begin, end):
+        return
     columns = x.shape[1]
     total = np.empty(columns, np.float32)
     for i in range(begin, end):
@@ -54,7 +57,7 @@ def _sum_rows(
         write_row(i, total, target_scale, label_of, label_rows, label_scale, add, out)
 
 
-@kernel
+@inlined
 def write_row(i, total, target_scale, label_of, label_rows, label_scale, add, out):
     """Scales `total`, adds the label message and `add` of row `i`, and writes it to `out`."""
     if target_scale.size:
@@ -69,7 +72,7 @@ def write_row(i, total, target_scale, label_of, label_rows, label_scale, add, ou
         out[i, c] = narrow(total[c], out)
 
 
-@kernel
+@inlined
 def add_scaled(total, share, values):
     """`total += share · values`, of `total` in float32."""
     # callers pass slices, whose indices begin at zero: only then does the compiler vectorize the loop
@@ -79,6 +82,8 @@ def add_scaled(total, share, values):
 
 @kernel
 def _add_label_rows(begin, end, x, shown, y, rows):
+    if fork_join(begin, end):
+        return
     for s in range(begin, end):
         into, row = x[shown[s]], rows[y[s]]
         for c in range(row.size):

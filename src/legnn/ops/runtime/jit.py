@@ -34,6 +34,11 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     return compiled(function, fastmath={"contract", "reassoc", "nsz", "arcp"}, error_model="numpy")
 
 
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns `function` as a part of each kernel that calls it: a call for every row counts references to its arrays."""
+    return cast(Callable[..., Any], numba.njit(inline="always")(function))
+
+
 @kernel
 def mix(word: Any) -> Any:
     """Returns `hashing.mix` of a 32-bit word."""

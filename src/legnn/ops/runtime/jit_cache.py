@@ -7,6 +7,7 @@ import pickle
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -73,7 +74,8 @@ class CheckedCache(FunctionCache):
         super().__init__(function)
         plain: IndexDataCacheFile = self._cache_file  # type: ignore[has-type]
         base = plain._index_name.removesuffix(".nbi")
-        self._cache_file = CheckedCacheFile(self._cache_path, f"{base}.checked", plain._source_stamp)
+        stamp = plain._source_stamp, shared_sources()
+        self._cache_file = CheckedCacheFile(self._cache_path, f"{base}.checked", stamp)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Returns a compiled function, or None if it is not kept.
@@ -87,6 +89,14 @@ class CheckedCache(FunctionCache):
         """Keeps a compiled function; where that is not possible, as on a full disk, it is compiled again next time."""
         with suppress(OSError):
             super().save_overload(sig, data)
+
+
+@lru_cache(1)
+def shared_sources() -> tuple[tuple[str, float, int], ...]:
+    """When the files were changed, and how large they are, whose functions are compiled into kernels of other files."""
+    ops = Path(__file__).parents[1]
+    files = sorted([*ops.glob("runtime/*.py"), *ops.glob("*/numba_*.py")])
+    return tuple((file.name, file.stat().st_mtime, file.stat().st_size) for file in files)
 
 
 def _read_checked(path: Path) -> bytes:

@@ -6,9 +6,7 @@ times faster without it, and two threads of one program must not use it at the s
 
 from __future__ import annotations
 
-import itertools
 import os
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -17,13 +15,11 @@ from typing import Any
 
 import torch
 
-from legnn.ops.runtime.openmp import openmp_parallel
+from legnn.ops.runtime.fork_join import FORK, Job
+from legnn.ops.runtime.openmp import gomp_parallel_address
 
-SMALL = 200_000
+SMALL = 50_000
 """With fewer numbers than this to process, waking another thread takes longer than the work."""
-
-CALLS = 4
-"""Calls of the kernel for each thread: enough that no thread is idle near the end, and few enough to be cheap."""
 
 
 @contextmanager
@@ -37,50 +33,33 @@ def limit_threads(threads: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def run_parallel(function: Callable[..., None], cuts: Sequence[int], work: int, *arguments: Any) -> None:
-    """Calls `function(begin, end, *arguments)` for ranges between `cuts`, on `torch.get_num_threads()` threads.
+def run_parallel(kernel: Callable[..., None], cuts: Sequence[int], work: int, *arguments: Any) -> None:
+    """Calls `kernel(begin, end, *arguments)` for ranges between `cuts`, on `torch.get_num_threads()` threads.
 
     A call must write to the rows from `begin` to `end` only. The result then does not depend on the number of threads.
 
     Args:
-        function: a kernel, or any function that releases the GIL.
+        kernel: begins with `fork_join`.
         cuts: ascending rows; no range crosses one of them without containing it.
         work: about how many numbers are processed in total.
         *arguments: passed on.
     """
     threads = min(torch.get_num_threads(), len(cuts) - 1)
     if threads < 2 or work < SMALL:
-        function(cuts[0], cuts[-1], *arguments)
-        return
-    step = max((len(cuts) - 1) // (CALLS * threads), 1)
-    ranges = itertools.pairwise([*cuts[:-1:step], cuts[-1]])
-    lock = threading.Lock()
-    errors: list[BaseException] = []
-
-    def call_until_done(_: object) -> None:
-        try:
-            while True:
-                with lock:
-                    rows = next(ranges, None)
-                if rows is None or errors:
-                    return
-                if rows[0] < rows[1]:
-                    function(*rows, *arguments)
-        except BaseException as error:
-            errors.append(error)
-
-    parallel = openmp_parallel() or _pool_parallel
-    parallel(call_until_done, threads)
-    if errors:
-        raise errors[0]
-
-
-def _pool_parallel(function: Callable[[object], None], threads: int) -> None:
-    """Calls `function` once on each of `threads` threads, the calling thread included."""
-    others = [_pool(os.getpid(), threads).submit(function, None) for _ in range(threads - 1)]
-    function(None)
-    for other in others:
-        other.result()
+        threads, cuts = 1, (cuts[0], cuts[-1])
+    gomp_parallel = gomp_parallel_address() if threads > 1 else 0
+    # also for one thread, which then counts no references, either
+    job = Job(gomp_parallel, threads, len(cuts) - 1).with_cuts(cuts)
+    address = job.buffer_info()[0]
+    others = range(0 if gomp_parallel else threads - 1)
+    running = [_pool(os.getpid(), threads).submit(kernel, address, FORK, *arguments) for _ in others]
+    kernel(address, FORK, *arguments)
+    for one in running:
+        one.result()
+    done = Job(*job[: len(Job._fields)])
+    if done.failed:
+        raise MemoryError("a kernel found no memory")
+    assert done.next >= done.ranges, f"{kernel.__name__} does not begin with `fork_join`"
 
 
 @lru_cache(1)
