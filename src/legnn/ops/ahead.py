@@ -20,6 +20,8 @@ _number, _word, _flag, _size = types.float32, types.uint32, types.boolean, types
 _nodes, _vector, _matrix = types.int32[::1], types.float32[::1], types.float32[:, ::1]
 _states = types.uint16[:, ::1] if cpu_multiplies_bf16() else _matrix
 """A matrix in the precision of the default settings: the bits of bf16, or float32."""
+_heads = types.UniTuple(types.int64, 4)
+"""As many as attention has in the default settings."""
 _terms = _vector, _vector, _nodes, _states, _vector, _states
 
 KERNELS = [
@@ -39,9 +41,12 @@ KERNELS = [
     ),
     (
         _score_gradient,
-        (*_rows, _nodes, _nodes, _matrix, _matrix, _matrix, _number, _matrix, _vector, _vector, _matrix, _matrix),
+        (
+            *_rows, _heads, _nodes, _nodes, _matrix, _matrix, _matrix, _number, _matrix, _vector, _vector, _matrix,
+            _matrix,
+        ),
     ),
-    (_sum_edges, (*_rows, _nodes, _nodes, _matrix, _matrix)),
+    (_sum_edges, (*_rows, _heads, _nodes, _nodes, _matrix, _matrix)),
     (_sum_rows, (*_rows, _nodes, _nodes, _vector, _states, *_terms, _states)),
 ]  # fmt: skip
 """Kernels and the types that training calls them with. The forward pass of attention, which is needed first and takes

@@ -20,34 +20,41 @@ READS_SHARE = True
 
 
 @kernel
-def _softmax(begin, end, rowptr, col, weight, source, target, slope, log_denominator, share):
+def _softmax(begin, end, heads, rowptr, col, weight, source, target, slope, log_denominator, total, share):
     if fork_join(begin, end):
         return
-    heads = source.shape[1]
-    for i in range(begin, end):
-        for h in range(heads):
-            target_score = target[i, h] if target.size else np.float32(0)
-            largest = np.float32(-np.inf)
-            for k in range(rowptr[i], rowptr[i + 1]):
-                score = source[col[k], h] + target_score
-                score = score if score > 0 else score * slope
-                if weight.size:
-                    score += np.log(weight[k])
-                share[k, h] = score
-                largest = score if score > largest else largest
-            for k in range(rowptr[i], rowptr[i + 1]):
-                share[k, h] -= largest
-            log_denominator[i, h] = largest
+    # rows of a few heads lie behind one another: how many there are is known here, so that they are computed together
+    width = np.uint64(len(heads))
+    has_target = target.size > 0
+    source, target, share = source.reshape(-1), target.reshape(-1), share.reshape(-1)
+    largest, total = log_denominator.reshape(-1), total.reshape(-1)
+    for i in range(np.uint64(begin), np.uint64(end)):
+        row, first, last = i * width, np.uint64(rowptr[i]), np.uint64(rowptr[i + 1])
+        for h in range(width):
+            largest[row + h], total[row + h] = -np.inf, 0
+        for k in range(first, last):
+            edge, sender = k * width, np.uint64(col[k]) * width
+            log_weight = np.log(weight[k]) if weight.size else np.float32(0)
+            for h in range(width):
+                score = source[sender + h] + (target[row + h] if has_target else np.float32(0))
+                score = (score if score > 0 else score * slope) + log_weight
+                share[edge + h] = score
+                largest[row + h] = score if score > largest[row + h] else largest[row + h]
+        for k in range(first, last):
+            for h in range(width):
+                share[k * width + h] -= largest[row + h]
     # of all rows at once: one alone would be a call of the C library, or most of a short vector
-    exponentiate(share.reshape(-1), rowptr[begin] * heads, rowptr[end] * heads)
-    for i in range(begin, end):
-        for h in range(heads):
-            total = np.float32(0)
-            for k in range(rowptr[i], rowptr[i + 1]):
-                total += share[k, h]
-            for k in range(rowptr[i], rowptr[i + 1]):
-                share[k, h] /= total
-            log_denominator[i, h] += np.log(total)
+    exponentiate(share, rowptr[begin] * width, rowptr[end] * width)
+    for i in range(np.uint64(begin), np.uint64(end)):
+        row, first, last = i * width, np.uint64(rowptr[i]), np.uint64(rowptr[i + 1])
+        for k in range(first, last):
+            for h in range(width):
+                total[row + h] += share[k * width + h]
+        for k in range(first, last):
+            for h in range(width):
+                share[k * width + h] /= total[row + h]
+        for h in range(width):
+            log_denominator[i, h] += np.log(total[row + h])
 
 
 @kernel
@@ -119,55 +126,68 @@ def _value_gradient(
 
 @kernel
 def _score_gradient(
-    begin, end, rowptr, col, share, source, target, slope, d_log, source_scale, target_scale, product, d_target
-):
+    begin, end, heads, rowptr, col, share, source, target, slope, d_log, source_scale, target_scale, product, d_target
+):  # fmt: skip
     if fork_join(begin, end):
         return
-    heads = share.shape[1]
-    for i in range(begin, end):
+    width = np.uint64(len(heads))
+    has_target, has_d_log = target.size > 0, d_log.size > 0
+    source, target, share, d_log = source.reshape(-1), target.reshape(-1), share.reshape(-1), d_log.reshape(-1)
+    product, d_target = product.reshape(-1), d_target.reshape(-1)
+    for i in range(np.uint64(begin), np.uint64(end)):
+        row, first, last = i * width, np.uint64(rowptr[i]), np.uint64(rowptr[i + 1])
         receives = target_scale[i] if target_scale.size else np.float32(1)
-        for h in range(heads):
-            for k in range(rowptr[i], rowptr[i + 1]):
-                product[k, h] *= receives * source_scale[col[k]] if source_scale.size else receives
-            # what the softmax subtracts from the gradient of every score
-            mean = np.float32(0)
-            for k in range(rowptr[i], rowptr[i + 1]):
-                mean += share[k, h] * product[k, h]
-            if d_log.size:
-                mean -= d_log[i, h]
-            target_score = target[i, h] if target.size else np.float32(0)
-            for k in range(rowptr[i], rowptr[i + 1]):
-                change = share[k, h] * (product[k, h] - mean)
-                if source[col[k], h] + target_score <= 0:
-                    change *= slope
-                product[k, h] = change
-            total = np.float32(0)
-            for k in range(rowptr[i], rowptr[i + 1]):
-                total += product[k, h]
-            d_target[i, h] = total
+        # at first what the softmax subtracts from the gradient of every score
+        for h in range(width):
+            d_target[row + h] = -d_log[row + h] if has_d_log else np.float32(0)
+        for k in range(first, last):
+            scale = receives * source_scale[col[k]] if source_scale.size else receives
+            for h in range(width):
+                product[k * width + h] *= scale
+                d_target[row + h] += share[k * width + h] * product[k * width + h]
+        for k in range(first, last):
+            edge, sender = k * width, np.uint64(col[k]) * width
+            for h in range(width):
+                change = share[edge + h] * (product[edge + h] - d_target[row + h])
+                score = source[sender + h] + (target[row + h] if has_target else np.float32(0))
+                product[edge + h] = change if score > 0 else change * slope
+        for h in range(width):
+            d_target[row + h] = 0
+        for k in range(first, last):
+            for h in range(width):
+                d_target[row + h] += product[k * width + h]
 
 
 @kernel
-def _sum_edges(begin, end, rowptr, place, x, out):
+def _sum_edges(begin, end, heads, rowptr, place, x, out):
     if fork_join(begin, end):
         return
-    for i in range(begin, end):
-        for h in range(x.shape[1]):
-            total = np.float32(0)
-            for k in range(rowptr[i], rowptr[i + 1]):
-                total += x[place[k], h]
-            out[i, h] = total
+    width = np.uint64(len(heads))
+    x, out = x.reshape(-1), out.reshape(-1)
+    for i in range(np.uint64(begin), np.uint64(end)):
+        for h in range(width):
+            out[i * width + h] = 0
+        for k in range(np.uint64(rowptr[i]), np.uint64(rowptr[i + 1])):
+            edge = np.uint64(place[k]) * width
+            for h in range(width):
+                out[i * width + h] += x[edge + h]
+
+
+def _one_each(heads: int) -> tuple[int, ...]:
+    """A tuple of length `heads`: numba compiles a kernel for each length, as it does for each type."""
+    return (0,) * heads
 
 
 def softmax(
     adjacency: Adjacency, source: Tensor, target: Tensor | None, slope: float, target_scale: Tensor | None
 ) -> Softmax:
     """See `AttentionKernels`."""
-    log_denominator = torch.empty(adjacency.num_rows, source.size(1))
-    share = torch.empty(adjacency.num_edges, source.size(1))
+    heads = source.size(1)
+    log_denominator, total = torch.empty(2, adjacency.num_rows, heads)
+    share = torch.empty(adjacency.num_edges, heads)
     run_parallel(
-        _softmax, adjacency.cuts, 4 * share.numel(), *edge_arrays(adjacency), as_array(source),
-        as_array(target, NO_MATRIX), np.float32(slope), log_denominator.numpy(), share.numpy(),
+        _softmax, adjacency.cuts, 4 * share.numel(), _one_each(heads), *edge_arrays(adjacency), as_array(source),
+        as_array(target, NO_MATRIX), np.float32(slope), log_denominator.numpy(), total.numpy(), share.numpy(),
     )  # fmt: skip
     return Softmax(log_denominator, share, None)
 
@@ -224,13 +244,13 @@ def _relation_gradient(relation: AttentionGradient, into: Tensor, *, add: bool) 
     )  # fmt: skip
     d_target = torch.empty(adjacency.num_rows, heads)
     run_parallel(
-        _score_gradient, adjacency.cuts, 4 * product.numel(), *edge_arrays(adjacency)[:2], share,
+        _score_gradient, adjacency.cuts, 4 * product.numel(), _one_each(heads), *edge_arrays(adjacency)[:2], share,
         as_array(attention.source), as_array(attention.target, NO_MATRIX), np.float32(slope),
         as_array(d_log, NO_MATRIX), *scales, product.numpy(), d_target.numpy(),
     )  # fmt: skip
     d_source = torch.empty(transposed.num_rows, heads)
     run_parallel(
-        _sum_edges, transposed.cuts, product.numel(), transposed.rowptr.numpy(), transposition.origin.numpy(),
-        product.numpy(), d_source.numpy(),
+        _sum_edges, transposed.cuts, product.numel(), _one_each(heads), transposed.rowptr.numpy(),
+        transposition.origin.numpy(), product.numpy(), d_source.numpy(),
     )  # fmt: skip
     return d_source, d_target

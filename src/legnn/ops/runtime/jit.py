@@ -35,7 +35,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns `function` as a part of each kernel that calls it: a call for every row counts references to its arrays."""
+    """Returns `function` as a part of each kernel that calls it: calls row by row count references to arrays."""
     return cast(Callable[..., Any], numba.njit(inline="always")(function))
 
 

@@ -5,7 +5,8 @@ threads competes with them for the cores. `GOMP_parallel`, the function that com
 on the threads that are spinning already.
 
 Gain: a sum over 200,000 edges of 64 channels right after a matrix product, on 2 threads of 2 cores, takes 1.3 ms, on a
-pool of threads 1.2 ms at one time and 2.3 ms at another (medians of 200); with other programs on the same cores, nothing.
+pool of threads 1.2 ms at one time and 2.3 ms at another (medians of 200); with other programs on the same cores,
+nothing.
 
 Fragile ground: PyTorch does not export the function, so it is looked up in the OpenMP library that the memory map of
 the process (`/proc/self/maps`) lists. Where it is not found, `threads` uses a pool of its own, with the same results.
