@@ -41,12 +41,9 @@ KERNELS = [
     ),
     (
         _score_gradient,
-        (
-            *_rows, _heads, _nodes, _nodes, _matrix, _matrix, _matrix, _number, _matrix, _vector, _vector, _matrix,
-            _matrix,
-        ),
+        (*_rows, _heads, _nodes, _nodes, *3 * [_vector], _number, *5 * [_vector]),
     ),
-    (_sum_edges, (*_rows, _heads, _nodes, _nodes, _matrix, _matrix)),
+    (_sum_edges, (*_rows, _heads, _nodes, _nodes, _vector, _vector)),
     (_sum_rows, (*_rows, _nodes, _nodes, _vector, _states, *_terms, _states)),
 ]  # fmt: skip
 """Kernels and the types that training calls them with. The forward pass of attention, which is needed first and takes

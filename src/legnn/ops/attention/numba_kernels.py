@@ -9,7 +9,7 @@ from torch import Tensor
 
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.propagate.numba_kernels import edge_arrays, term_arrays, write_row
-from legnn.ops.runtime.arrays import NO_MATRIX, as_array, as_matrix, as_output, empty_padded
+from legnn.ops.runtime.arrays import as_array, as_matrix, as_output, empty_padded
 from legnn.ops.runtime.fork_join import fork_join
 from legnn.ops.runtime.jit import exponentiate, kernel, narrow, widen
 from legnn.ops.runtime.padding import padded_width
@@ -20,14 +20,11 @@ READS_SHARE = True
 
 
 @kernel
-def _softmax(begin, end, heads, rowptr, col, weight, source, target, slope, log_denominator, total, share):
+def _softmax(begin, end, heads, rowptr, col, weight, source, target, slope, largest, total, share):
     if fork_join(begin, end):
         return
     # rows of a few heads lie behind one another: how many there are is known here, so that they are computed together
     width = np.uint64(len(heads))
-    has_target = target.size > 0
-    source, target, share = source.reshape(-1), target.reshape(-1), share.reshape(-1)
-    largest, total = log_denominator.reshape(-1), total.reshape(-1)
     for i in range(np.uint64(begin), np.uint64(end)):
         row, first, last = i * width, np.uint64(rowptr[i]), np.uint64(rowptr[i + 1])
         for h in range(width):
@@ -36,7 +33,7 @@ def _softmax(begin, end, heads, rowptr, col, weight, source, target, slope, log_
             edge, sender = k * width, np.uint64(col[k]) * width
             log_weight = np.log(weight[k]) if weight.size else np.float32(0)
             for h in range(width):
-                score = source[sender + h] + (target[row + h] if has_target else np.float32(0))
+                score = source[sender + h] + (target[row + h] if target.size else np.float32(0))
                 score = (score if score > 0 else score * slope) + log_weight
                 share[edge + h] = score
                 largest[row + h] = score if score > largest[row + h] else largest[row + h]
@@ -54,7 +51,7 @@ def _softmax(begin, end, heads, rowptr, col, weight, source, target, slope, log_
             for h in range(width):
                 share[k * width + h] /= total[row + h]
         for h in range(width):
-            log_denominator[i, h] += np.log(total[row + h])
+            largest[row + h] += np.log(total[row + h])
 
 
 @kernel
@@ -131,15 +128,12 @@ def _score_gradient(
     if fork_join(begin, end):
         return
     width = np.uint64(len(heads))
-    has_target, has_d_log = target.size > 0, d_log.size > 0
-    source, target, share, d_log = source.reshape(-1), target.reshape(-1), share.reshape(-1), d_log.reshape(-1)
-    product, d_target = product.reshape(-1), d_target.reshape(-1)
     for i in range(np.uint64(begin), np.uint64(end)):
         row, first, last = i * width, np.uint64(rowptr[i]), np.uint64(rowptr[i + 1])
         receives = target_scale[i] if target_scale.size else np.float32(1)
         # at first what the softmax subtracts from the gradient of every score
         for h in range(width):
-            d_target[row + h] = -d_log[row + h] if has_d_log else np.float32(0)
+            d_target[row + h] = -d_log[row + h] if d_log.size else np.float32(0)
         for k in range(first, last):
             scale = receives * source_scale[col[k]] if source_scale.size else receives
             for h in range(width):
@@ -149,7 +143,7 @@ def _score_gradient(
             edge, sender = k * width, np.uint64(col[k]) * width
             for h in range(width):
                 change = share[edge + h] * (product[edge + h] - d_target[row + h])
-                score = source[sender + h] + (target[row + h] if has_target else np.float32(0))
+                score = source[sender + h] + (target[row + h] if target.size else np.float32(0))
                 product[edge + h] = change if score > 0 else change * slope
         for h in range(width):
             d_target[row + h] = 0
@@ -163,7 +157,6 @@ def _sum_edges(begin, end, heads, rowptr, place, x, out):
     if fork_join(begin, end):
         return
     width = np.uint64(len(heads))
-    x, out = x.reshape(-1), out.reshape(-1)
     for i in range(np.uint64(begin), np.uint64(end)):
         for h in range(width):
             out[i * width + h] = 0
@@ -178,6 +171,11 @@ def _one_each(heads: int) -> tuple[int, ...]:
     return (0,) * heads
 
 
+def _flat(x: Tensor | None) -> np.ndarray:
+    """The numbers of `x` row by row, none for None: to make them a vector in a kernel takes long to compile."""
+    return as_array(x).reshape(-1)
+
+
 def softmax(
     adjacency: Adjacency, source: Tensor, target: Tensor | None, slope: float, target_scale: Tensor | None
 ) -> Softmax:
@@ -186,8 +184,8 @@ def softmax(
     log_denominator, total = torch.empty(2, adjacency.num_rows, heads)
     share = torch.empty(adjacency.num_edges, heads)
     run_parallel(
-        _softmax, adjacency.cuts, 4 * share.numel(), _one_each(heads), *edge_arrays(adjacency), as_array(source),
-        as_array(target, NO_MATRIX), np.float32(slope), log_denominator.numpy(), total.numpy(), share.numpy(),
+        _softmax, adjacency.cuts, 4 * share.numel(), _one_each(heads), *edge_arrays(adjacency), _flat(source),
+        _flat(target), np.float32(slope), _flat(log_denominator), _flat(total), _flat(share),
     )  # fmt: skip
     return Softmax(log_denominator, share, None)
 
@@ -244,13 +242,13 @@ def _relation_gradient(relation: AttentionGradient, into: Tensor, *, add: bool) 
     )  # fmt: skip
     d_target = torch.empty(adjacency.num_rows, heads)
     run_parallel(
-        _score_gradient, adjacency.cuts, 4 * product.numel(), _one_each(heads), *edge_arrays(adjacency)[:2], share,
-        as_array(attention.source), as_array(attention.target, NO_MATRIX), np.float32(slope),
-        as_array(d_log, NO_MATRIX), *scales, product.numpy(), d_target.numpy(),
+        _score_gradient, adjacency.cuts, 4 * product.numel(), _one_each(heads), *edge_arrays(adjacency)[:2],
+        _flat(attention.share), _flat(attention.source), _flat(attention.target), np.float32(slope), _flat(d_log),
+        *scales, _flat(product), _flat(d_target),
     )  # fmt: skip
     d_source = torch.empty(transposed.num_rows, heads)
     run_parallel(
         _sum_edges, transposed.cuts, product.numel(), _one_each(heads), transposed.rowptr.numpy(),
-        transposition.origin.numpy(), product.numpy(), d_source.numpy(),
+        transposition.origin.numpy(), _flat(product), _flat(d_source),
     )  # fmt: skip
     return d_source, d_target
