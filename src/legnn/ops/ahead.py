@@ -25,10 +25,9 @@ _heads = types.UniTuple(types.int64, 4)
 _terms = _vector, _vector, _nodes, _states, _vector, _states
 
 KERNELS = [
-    (
-        _layer_norm_act_dropout,
-        (*_rows, _states, _vector, _vector, _number, _word, _word, _word, _number, _flag, _matrix, _states),
-    ),
+    (_sum_rows, (*_rows, _nodes, _nodes, _vector, _states, *_terms, _states)),
+    (_sum_edges, (*_rows, _heads, _nodes, _nodes, _vector, _vector)),
+    (_score_gradient, (*_rows, _heads, _nodes, _nodes, *3 * [_vector], _number, *5 * [_vector])),
     (
         _value_gradient,
         (
@@ -40,14 +39,13 @@ KERNELS = [
         (*_rows, _states, _states, _states, _vector, _matrix, _number, _states, types.float32[:, :, ::1], _size),
     ),
     (
-        _score_gradient,
-        (*_rows, _heads, _nodes, _nodes, *3 * [_vector], _number, *5 * [_vector]),
+        _layer_norm_act_dropout,
+        (*_rows, _states, _vector, _vector, _number, _word, _word, _word, _number, _flag, _matrix, _states),
     ),
-    (_sum_edges, (*_rows, _heads, _nodes, _nodes, _vector, _vector)),
-    (_sum_rows, (*_rows, _nodes, _nodes, _vector, _states, *_terms, _states)),
 ]  # fmt: skip
-"""Kernels and the types that training calls them with. The forward pass of attention, which is needed first and takes
-as long to compile, is left to the process that trains."""
+"""Kernels and the types that training calls them with, the one that it needs last first: both processes compile towards
+each other. In the order of their need they would compile the same kernels at the same time. The forward pass of
+attention, which is needed first, is left to the process that trains."""
 
 
 def compile_kernels() -> None:
