@@ -28,7 +28,7 @@ def test_a_process_compiles_the_first_time(started):
 def test_none_is_started_where_kernels_were_compiled(started, tmp_path):
     folder = tmp_path / "cache" / "attention_1"
     folder.mkdir(parents=True)
-    (folder / "numba_kernels._value_gradient-98.py311.checked.nbi").touch()
+    (folder / "numba_kernels._score_gradient-98.py311.checked.nbi").touch()
     kernels.compile_ahead()
     assert started == []
 

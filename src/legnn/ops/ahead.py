@@ -1,22 +1,22 @@
-"""Compiles kernels before they are needed: those of the backward pass of attention, and what else it needs last.
+"""Compiles kernels before they are needed: those that the first training step needs last.
 
     python -c "from legnn.ops.ahead import compile_kernels; compile_kernels()"
 
 A process that trains compiles kernels when it first calls them, one after the other. Another one that runs this leaves
-the last of them in the cache meanwhile, on a core that is idle.
+the last of them in the cache meanwhile, on a core that is idle. No more than those it ends before they are needed: what
+both compile is compiled twice, on cores that the training needs.
 """
 
 from __future__ import annotations
 
 from numba import types
 
-from legnn.ops.attention.numba_kernels import _score_gradient, _sum_edges, _value_gradient
-from legnn.ops.norm_act_dropout.numba_layer_norm import _layer_norm_act_dropout, _layer_norm_gradient
+from legnn.ops.attention.numba_kernels import _score_gradient, _sum_edges
 from legnn.ops.propagate.numba_kernels import _sum_rows
 from legnn.ops.runtime.bf16 import cpu_multiplies_bf16
 
 _rows = types.int64, types.int64
-_number, _word, _flag, _size = types.float32, types.uint32, types.boolean, types.int64
+_number = types.float32
 _nodes, _vector, _matrix = types.int32[::1], types.float32[::1], types.float32[:, ::1]
 _states = types.uint16[:, ::1] if cpu_multiplies_bf16() else _matrix
 """A matrix in the precision of the default settings: the bits of bf16, or float32."""
@@ -28,24 +28,8 @@ KERNELS = [
     (_sum_rows, (*_rows, _nodes, _nodes, _vector, _states, *_terms, _states)),
     (_sum_edges, (*_rows, _heads, _nodes, _nodes, _vector, _vector)),
     (_score_gradient, (*_rows, _heads, _nodes, _nodes, *3 * [_vector], _number, *5 * [_vector])),
-    (
-        _value_gradient,
-        (
-            *_rows, _nodes, _nodes, _nodes, _matrix, _states, _size, _states, _vector, _vector, _states, _matrix, _flag,
-        ),
-    ),
-    (
-        _layer_norm_gradient,
-        (*_rows, _states, _states, _states, _vector, _matrix, _number, _states, types.float32[:, :, ::1], _size),
-    ),
-    (
-        _layer_norm_act_dropout,
-        (*_rows, _states, _vector, _vector, _number, _word, _word, _word, _number, _flag, _matrix, _states),
-    ),
-]  # fmt: skip
-"""Kernels and the types that training calls them with, the one that it needs last first: both processes compile towards
-each other. In the order of their need they would compile the same kernels at the same time. The forward pass of
-attention, which is needed first, is left to the process that trains."""
+]
+"""Kernels and the types that training calls them with, the one that it needs last first."""
 
 
 def compile_kernels() -> None:
