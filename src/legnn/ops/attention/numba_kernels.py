@@ -41,7 +41,7 @@ def _softmax(begin, end, heads, rowptr, col, weight, source, target, slope, larg
             for h in range(width):
                 share[k * width + h] -= largest[row + h]
     # of all rows at once: one alone would be a call of the C library, or most of a short vector
-    exponentiate(share, rowptr[begin] * width, rowptr[end] * width)
+    exponentiate(share, np.uint64(rowptr[begin]) * width, np.uint64(rowptr[end]) * width)
     for i in range(np.uint64(begin), np.uint64(end)):
         row, first, last = i * width, np.uint64(rowptr[i]), np.uint64(rowptr[i + 1])
         for k in range(first, last):
@@ -166,8 +166,8 @@ def _sum_edges(begin, end, heads, rowptr, place, x, out):
                 out[i * width + h] += x[edge + h]
 
 
-def _one_each(heads: int) -> tuple[int, ...]:
-    """A tuple of length `heads`: numba compiles a kernel for each length, as it does for each type."""
+def _as_constant(heads: int) -> tuple[int, ...]:
+    """A tuple of length `heads`: the length is part of its type, for which numba compiles a kernel."""
     return (0,) * heads
 
 
@@ -184,7 +184,7 @@ def softmax(
     log_denominator, total = torch.empty(2, adjacency.num_rows, heads)
     share = torch.empty(adjacency.num_edges, heads)
     run_parallel(
-        _softmax, adjacency.cuts, 4 * share.numel(), _one_each(heads), *edge_arrays(adjacency), _flat(source),
+        _softmax, adjacency.cuts, 4 * share.numel(), _as_constant(heads), *edge_arrays(adjacency), _flat(source),
         _flat(target), np.float32(slope), _flat(log_denominator), _flat(total), _flat(share),
     )  # fmt: skip
     return Softmax(log_denominator, share, None)
@@ -242,13 +242,13 @@ def _relation_gradient(relation: AttentionGradient, into: Tensor, *, add: bool) 
     )  # fmt: skip
     d_target = torch.empty(adjacency.num_rows, heads)
     run_parallel(
-        _score_gradient, adjacency.cuts, 4 * product.numel(), _one_each(heads), *edge_arrays(adjacency)[:2],
+        _score_gradient, adjacency.cuts, 4 * product.numel(), _as_constant(heads), *edge_arrays(adjacency)[:2],
         _flat(attention.share), _flat(attention.source), _flat(attention.target), np.float32(slope), _flat(d_log),
         *scales, _flat(product), _flat(d_target),
     )  # fmt: skip
     d_source = torch.empty(transposed.num_rows, heads)
     run_parallel(
-        _sum_edges, transposed.cuts, product.numel(), _one_each(heads), transposed.rowptr.numpy(),
+        _sum_edges, transposed.cuts, product.numel(), _as_constant(heads), transposed.rowptr.numpy(),
         transposition.origin.numpy(), _flat(product), _flat(d_source),
     )  # fmt: skip
     return d_source, d_target

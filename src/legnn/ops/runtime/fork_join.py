@@ -19,6 +19,7 @@ from numba.extending import intrinsic
 
 FORK = -1
 """In the place of a kernel's `end`: `begin` is the address of a job."""
+
 _void, _byte, _word, _long = ir.VoidType(), ir.IntType(8), ir.IntType(32), ir.IntType(64)
 _address = _byte.as_pointer()
 _body = ir.FunctionType(_void, [_address])
