@@ -3,8 +3,8 @@
     python -c "from legnn.ops.ahead import compile_kernels; compile_kernels()"
 
 A process that trains compiles kernels when it first calls them, one after the other. Another one that runs this leaves
-the last of them in the cache meanwhile, on a core that is idle. No more than those it ends before they are needed: what
-both compile is compiled twice, on cores that the training needs.
+the last of them in the cache meanwhile, on a core that is idle. It has no more of them than are ready in time: a kernel
+that both processes compile takes a core from the training.
 """
 
 from __future__ import annotations

@@ -53,9 +53,9 @@ def test_an_operation_gives_the_same_to_the_bit_without_openmp(monkeypatch):
 
         def noting_kernels(process, number):
             class Pool:
-                def submit(self, kernel, *arguments):
+                def submit(self, function, kernel, *arguments):
                     kernels.append(kernel)
-                    return pool(process, number).submit(kernel, *arguments)
+                    return pool(process, number).submit(function, kernel, *arguments)
 
             return Pool()
 

@@ -61,7 +61,7 @@ def fork_join(context: Any, begin: Any, end: Any) -> Any:
             shared = builder.alloca(ir.LiteralStructType([_address, *(one.type for one in rest)]))
         with builder.if_then(is_fork):
             job = builder.inttoptr(first, _address)
-            for place, value in enumerate([job, *map(_without_count, rest)]):
+            for place, value in enumerate([job, *map(_without_reference_count, rest)]):
                 builder.store(value, builder.gep(shared, [_word(0), _word(place)]))
             body, data = _define_body(kernel, shared.type), builder.bitcast(shared, _address)
             gomp_parallel = builder.load(_field(builder, job, "gomp_parallel"))
@@ -108,7 +108,7 @@ def _define_body(kernel: ir.Function, shared: ir.Type) -> ir.Function:
     return body
 
 
-def _without_count(argument: ir.Argument) -> ir.Value:
+def _without_reference_count(argument: ir.Argument) -> ir.Value:
     """`argument`, or null where it points to what counts the references to an array.
 
     A kernel that passes arrays on counts them, row by row: threads that share a count wait for each other. Null is not

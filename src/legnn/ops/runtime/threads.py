@@ -7,6 +7,7 @@ times faster without it, and two threads of one program must not use it at the s
 from __future__ import annotations
 
 import os
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -50,16 +51,20 @@ def run_parallel(kernel: Callable[..., None], cuts: Sequence[int], work: int, *a
     gomp_parallel = gomp_parallel_address() if threads > 1 else 0
     # also for one thread, which then counts no references, either
     job = Job(gomp_parallel, threads, len(cuts) - 1).with_cuts(cuts)
-    address = job.buffer_info()[0]
     others = range(0 if gomp_parallel else threads - 1)
-    running = [_pool(os.getpid(), threads).submit(kernel, address, FORK, *arguments) for _ in others]
-    kernel(address, FORK, *arguments)
+    running = [_pool(os.getpid(), threads).submit(_take_part, kernel, job, arguments) for _ in others]
+    _take_part(kernel, job, arguments)
     for one in running:
         one.result()
     done = Job(*job[: len(Job._fields)])
     if done.failed:
         raise MemoryError("a kernel found no memory")
     assert done.next >= done.ranges, f"{kernel.__name__} does not begin with `fork_join`"
+
+
+def _take_part(kernel: Callable[..., None], job: array[int], arguments: tuple[Any, ...]) -> None:
+    # a thread that is not waited for, after Ctrl-C, holds the job it writes to
+    kernel(job.buffer_info()[0], FORK, *arguments)
 
 
 @lru_cache(1)
