@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from numba import types
 
-from legnn.ops.attention.numba_kernels import _score_gradient, _sum_edges
-from legnn.ops.propagate.numba_kernels import _sum_rows
+from legnn.ops.attention.cpu import _score_gradient, _sum_edges
+from legnn.ops.propagate.cpu import _sum_rows
 from legnn.ops.runtime.bf16 import cpu_multiplies_bf16
 
 _rows = types.int64, types.int64

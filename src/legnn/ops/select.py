@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib
 import warnings
 from functools import cached_property, lru_cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -30,7 +31,8 @@ class Kernels:
         self.compiler = compiler
 
     def _module(self, operation: str) -> Any:
-        return importlib.import_module(f"legnn.ops.{operation}.{self.compiler}_kernels")
+        name = f"legnn.ops.{operation}.{'cpu' if self.compiler == 'numba' else 'gpu'}"
+        return importlib.import_module(name if find_spec(name) else f"legnn.ops.{operation}.{self.compiler}_kernels")
 
     @cached_property
     def propagate(self) -> PropagateKernels:

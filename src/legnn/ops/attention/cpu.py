@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from legnn.ops.csr.adjacency import Adjacency
-from legnn.ops.propagate.numba_kernels import edge_arrays, term_arrays, write_row
+from legnn.ops.propagate.cpu import edge_arrays, term_arrays, write_row
 from legnn.ops.runtime.arrays import as_array, as_matrix, as_output, empty_padded
 from legnn.ops.runtime.fork_join import fork_join
 from legnn.ops.runtime.jit import exponentiate, kernel, narrow, widen
@@ -108,7 +108,7 @@ def _value_gradient(
                 low = np.uint64(h) * width
                 for c in range(low, low + width):
                     total[c] += one * widen(a[c]) + two * widen(b[c])
-                # a loop of its own, which writes nothing: see `numba_layer_norm`
+                # a loop of its own, which writes nothing: see `cpu_layer_norm`
                 product_a = product_b = np.float32(0)
                 for c in range(low, low + width):
                     product_a += widen(a[c]) * value[c]

@@ -7,13 +7,13 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from legnn.ops.attention.triton_edges import leaky
-from legnn.ops.attention.triton_edges import softmax as softmax
-from legnn.ops.attention.triton_scores import OneEdge, score_gradient, target_sums, write_target_gradients
+from legnn.ops.attention.gpu_edges import leaky
+from legnn.ops.attention.gpu_edges import softmax as softmax
+from legnn.ops.attention.gpu_scores import OneEdge, score_gradient, target_sums, write_target_gradients
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.csr.row_chunks import RowChunks
-from legnn.ops.propagate.triton_columns import BLOCK, columns_of_head, head_vector, vectors_end
-from legnn.ops.propagate.triton_kernels import (
+from legnn.ops.propagate.gpu_columns import BLOCK, columns_of_head, head_vector, vectors_end
+from legnn.ops.propagate.gpu import (
     REGISTERS,
     RowSpans,
     chunk_spans,
