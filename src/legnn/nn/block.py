@@ -49,10 +49,10 @@ class Block(nn.Module):
         else:
             x, new_labels = self.layer(x, labels, graph, add, first)
         if new_labels is None or labels is None:
-            return self._norm_act_dropout(x, self.norm, graph.real), None
+            return self._norm_act_dropout(x, self.norm, graph.valid_mask), None
         return run_labels_beside(
             labels,
-            lambda: self._norm_act_dropout(x, self.norm, graph.real),
+            lambda: self._norm_act_dropout(x, self.norm, graph.valid_mask),
             lambda: self._update_labels(new_labels, labels),
         )
 

@@ -76,7 +76,7 @@ class Lift(nn.Module):
         if labels is None or self.label_to_node is None:
             return nodes, None
         labels = drop(labels, self.dropout, training=self.training)
-        shows, w = column(graph.shows, nodes), self.node_weight
+        shows, w = column(graph.label_degree_of_node, nodes), self.node_weight
         from_labels = self.label_to_node((labels, own), torch.stack([graph.y, graph.shown]))
         nodes = (w * nodes + shows * from_labels) / (w + (1 if self.absent_label == "zero" else shows))
         if self.node_to_label is None:

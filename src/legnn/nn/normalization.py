@@ -11,8 +11,6 @@ from legnn.config.model import AbsentLabel as AbsentLabel
 from legnn.config.model import Normalize as Normalize
 from legnn.graph import LabelGraph
 from legnn.ops import Scales
-from legnn.ops.csr.label_edges import has_kernels
-from legnn.ops.label_scales import EXPONENTS, label_factors
 
 
 class LabelScales(NamedTuple):
@@ -66,25 +64,9 @@ class Normalization(NamedTuple):
         dtype = torch.promote_types(x.dtype, torch.float32)
 
         def make() -> tuple[Scales, LabelScales]:
-            if enhanced and self._has_factors_by_node(graph):
-                return self._scales_by_node(graph, dtype), LabelScales()
             return self._weigh(*self._scales(graph, dtype, enhanced))
 
         return graph.cached((self, enhanced, dtype), make)
-
-    def _has_factors_by_node(self, graph: LabelGraph) -> bool:
-        """Whether the factors of labels are in those of nodes: a node has one label."""
-        is_plain = self.kind == "relation" and not self.is_softmax and self.weight == 1
-        is_plain = is_plain and {self.source, self.target} <= EXPONENTS
-        is_whole = graph.to_labels is graph.to_nodes and graph.multiplicity is None and graph.label_adjacency is None
-        return is_plain and is_whole and graph.num_shown > 0 and has_kernels(graph.adjacency.col.device)
-
-    def _scales_by_node(self, graph: LabelGraph, dtype: torch.dtype) -> Scales:
-        """Those of nodes and labels, on a GPU: labels' own would be launches for a handful of rows in every layer."""
-        source, target = self._edge_scales(graph, dtype)
-        hidden, shown = graph.if_shown((self, dtype, "means"), lambda shows: self._means(graph, target, shows, dtype))
-        found = label_factors(graph.to_nodes, hidden, shown, self.source, self.target)
-        return Scales(source, found.chosen[1], found.from_label, found.to_label)
 
     def _power(self, degree: Tensor, exponent: float, dtype: torch.dtype) -> Tensor | None:
         if exponent == 0:
@@ -101,7 +83,7 @@ class Normalization(NamedTuple):
             target = self._power(graph.degree, self.target, dtype)
             return self._power(graph.source_degree, self.source, dtype), _times(target, multiplicity)
 
-        return graph.cached_for_edges((self, dtype), make)
+        return graph.adjacency.cached((self, dtype), make)
 
     def _means(
         self, graph: LabelGraph, target: Tensor | None, shows: Tensor, dtype: torch.dtype
@@ -129,7 +111,7 @@ class Normalization(NamedTuple):
         source, target = self._edge_scales(graph, dtype)
         if not enhanced:
             return Scales(source, target, score=self._score(source)), LabelScales()
-        mean, node_mean = graph.by_shown((self, dtype, "means"), lambda shows: self._means(graph, target, shows, dtype))
+        mean, node_mean = self._means(graph, target, graph.label_degree_of_node, dtype)
         # a node has one label edge: in Y only the labels have a degree to divide by; without exponents none is counted
         label_target = power(graph.label_count, self.target) if self.target else None
         label_source = label_target

@@ -13,15 +13,12 @@ import importlib
 import warnings
 from functools import cached_property, lru_cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from legnn.ops.kernels import AttentionKernels, GatherKernels, NormActDropoutKernels, PropagateKernels
-
-if TYPE_CHECKING:
-    from legnn.ops.sample.types import Sampler
 
 
 class Kernels:
@@ -53,11 +50,6 @@ class Kernels:
     def gather(self) -> GatherKernels:
         """`legnn.ops.gather`."""
         return self._module("gather")
-
-    @cached_property
-    def sampler(self) -> type[Sampler]:
-        """`legnn.ops.sample`."""
-        return getattr(self._module("sample"), f"{self.compiler.title()}Sampler")
 
 
 NUMBA = Kernels("numba")

@@ -194,9 +194,10 @@ class FullBatch(Batching):
             (predicted, _), graph = self._same
             logits = self._training_logits(graph)
         else:
-            graph = self.task.show_selected(self._select, self.objective.num_shown(self.task.train.numel()))
+            selection = self._select()
+            graph = self.task.show(selection.shown)
             logits = self._training_logits(graph)
-            predicted = graph.selection.predicted
+            predicted = selection.predicted
         losses = self._losses(logits, predicted)
         loss = losses.total
         second = self.model.auxiliary(self.inputs, graph)

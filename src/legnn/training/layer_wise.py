@@ -15,7 +15,7 @@ from torch import Tensor
 
 from legnn.errors import InputError
 from legnn.graph import LabelBlock, LabelEdges, LabelGraph, SampledLabelGraph
-from legnn.graph.sampling import all_neighbors, all_senders
+from legnn.graph.sampling import full_label_block, full_node_block
 from legnn.nn import LEGNN, Model, StagedModel
 from legnn.nn.base import Nodes
 from legnn.nn.model import Representations
@@ -217,7 +217,7 @@ class LayerWise:
             return None
         out = torch.zeros_like(labels)
         for classes in self.ranks.shard(split_by_work(graph.to_labels.count, self.chunk_size)):
-            computed = self._compute(k, all_senders(graph, classes), state, labels, first)[1]
+            computed = self._compute(k, full_label_block(graph, classes), state, labels, first)[1]
             assert computed is not None
             mine = classes.to(out.device)
             out[mine] = computed[mine]
@@ -245,7 +245,7 @@ class LayerWise:
         """
 
         def prepare(nodes: Tensor) -> tuple[LabelBlock, Tensor | None]:
-            block = all_neighbors(graph, nodes)
+            block = full_node_block(graph, nodes)
             return block, None if state.place == "device" else state.read(block.nodes, self.device)
 
         targets = (
@@ -256,7 +256,7 @@ class LayerWise:
         if not self._samplers:
             return map(prepare, targets)
         # what a graph computes once is computed by one thread
-        all_neighbors(graph, graph.shown[:0])
+        full_node_block(graph, graph.shown[:0])
         return map_ahead(prepare, targets, self._samplers)
 
     def _needed(self, graph: LabelGraph, shown: Tensor, nodes: Tensor) -> list[Tensor]:
