@@ -10,7 +10,6 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from legnn.graph.selection import TrainingNodeSelection
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.csr.label_edges import LabelEdges
 
@@ -175,63 +174,3 @@ class LabelGraph:
         if self.label_adjacency is not None:
             relations = relations + (self.label_adjacency.sum(1) > 0).to(relations.dtype)
         return relations.clamp(min=1)
-
-
-class SelectedLabelGraph(LabelGraph):
-    """A label graph whose nodes are selected when they are first read.
-
-    On a GPU an encoder reads them beside the projection of the features, which does not depend on them.
-
-    Args:
-        graph: shows no labels.
-        y: `[M]` the class of each node.
-        select: selects the nodes.
-        num_shown: how many of them show their label.
-    """
-
-    _classes: Tensor
-    _select: Callable[[], TrainingNodeSelection]
-    _num_shown: int
-
-    def __init__(
-        self, graph: LabelGraph, y: Tensor, select: Callable[[], TrainingNodeSelection], num_shown: int
-    ) -> None:
-        # the fields of a frozen class, but for those that are read later
-        self.__dict__.update(
-            adjacency=graph.adjacency,
-            num_classes=graph.num_classes,
-            label_adjacency=graph.label_adjacency,
-            node_type=graph.node_type,
-            _classes=y,
-            _select=select,
-            _num_shown=num_shown,
-        )
-
-    @cached_property
-    def selection(self) -> TrainingNodeSelection:
-        """The nodes."""
-        return self._select()
-
-    @cached_property
-    def shown(self) -> Tensor:
-        """`[S]` nodes that show their label."""
-        return self.selection.shown
-
-    @cached_property
-    def y(self) -> Tensor:
-        """`[S]` the class that each of them shows."""
-        return self.to_nodes.y
-
-    @cached_property
-    def to_nodes(self) -> LabelEdges:
-        """`Y`: edges from labels to nodes."""
-        return LabelEdges.from_classes(self.shown, self._classes, self.num_classes)
-
-    def show(self, shown: Tensor, y: Tensor) -> LabelGraph:
-        """Returns the graph in which the nodes `shown` show the classes `y`, and no other node shows its label."""
-        return LabelGraph(self.adjacency, shown, y, self.num_classes, self.label_adjacency, self.node_type)
-
-    @property
-    def num_shown(self) -> int:
-        """`S`, which is known before the nodes are."""
-        return self._num_shown

@@ -3,7 +3,7 @@
 Which edges are drawn is a hash of a key, the row and the position, as dropout masks are: the same on every device and
 for every distribution of the seeds over processes, and a checkpoint has no state of it to keep. `reference` is plain
 PyTorch, and `numba_kernels` (CPU) and `triton_kernels` (CUDA) draw the same edges; the three differ in how they number
-the nodes that are not seeds. `triton_padded` draws into fixed sizes, by the same kernels (`triton_drawing`).
+the nodes that are not seeds.
 """
 
 from __future__ import annotations
