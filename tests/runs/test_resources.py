@@ -14,12 +14,15 @@ from legnn.errors import InputError
 from legnn.runs import resources
 from legnn.runs.resources import (
     Storage,
-    bytes_in_turns,
     choose_batch,
     choose_precision,
     choose_storage,
+    default_jobs,
     explain_out_of_memory,
+    other_processes,
     storage_note,
+    usable_cores,
+    visible_gpus,
 )
 from legnn.training.memory import Size, free_bytes, in_gib, total_bytes
 
@@ -175,11 +178,14 @@ def test_features_are_the_first_to_stay_in_the_hosts_memory_and_that_is_said(mon
     assert note is None if said is None else re.fullmatch(said, note)
 
 
-def test_layers_of_the_callers_own_have_the_process_alone(monkeypatch):
+def test_each_gpu_and_each_core_trains_one_run_at_a_time(monkeypatch):
     settings, data = resolved(backbone="gcn")
-    assert bytes_in_turns(settings, data) is not None
-    monkeypatch.setattr(resources, "REGISTERED", {"gcn"})
-    assert bytes_in_turns(settings, data) is None
+    assert default_jobs("cpu") == usable_cores()
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,7")
+    assert visible_gpus("auto") == ["4", "5", "7"]
+    assert (default_jobs("auto"), visible_gpus("cpu")) == (3, [])
+    assert [other_processes(settings, data, GPU, runs) for runs in (1, 2, 9)] == [0, 1, 2]
 
 
 def rest(size: Size) -> int:

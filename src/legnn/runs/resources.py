@@ -25,21 +25,6 @@ SMALL_EPOCH = 500_000_000
 """Multiplications of a forward pass below which threads wait for each other longer than they work; on cores that others
 use as well, they wait a hundred times as long."""
 
-SMALL_ON_GPU = 20_000_000_000
-"""Multiplications of a forward pass below which a GPU may have room for another run; a guess, not measured."""
-
-MOST_AT_ONCE = 16
-"""Runs at the same time on a GPU: ten were measured."""
-
-PROCESSES = 4
-"""The most processes that train on a GPU, each of which costs memory and time to start; a guess, not measured."""
-
-TURNS = 8
-"""Runs that take turns in each of them; a guess, not measured."""
-
-WORKSPACE = 2**27
-"""Bytes that a run on a GPU needs besides its tensors, most of them for matrix products."""
-
 RESIDENT = 0.4
 """The part of a GPU's memory that the graph and its features may take: batches and layers need the rest."""
 
@@ -69,19 +54,16 @@ def select_device(name: str) -> torch.device:
     return torch.device("cuda", number)
 
 
+def visible_gpus(device: str) -> list[str]:
+    """Returns the GPUs for runs on `device`, as `CUDA_VISIBLE_DEVICES` names them; none on the CPU."""
+    count = 0 if device == "cpu" else torch.cuda.device_count()
+    names = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return names.split(",")[:count] if names else [str(number) for number in range(count)]
+
+
 def default_jobs(device: str) -> int:
-    """Returns how many runs train at a time: on a CPU one a core, on a GPU several in each of a few processes."""
-    cores = os.cpu_count() or 1
-    return TURNS * min(cores, PROCESSES) if _is_gpu(device) else cores
-
-
-def processes_for(jobs: int, device: str) -> int:
-    """Returns the processes in which `jobs` runs train at a time: on a GPU those of a process take turns."""
-    return min(jobs, os.cpu_count() or 1, PROCESSES) if _is_gpu(device) else jobs
-
-
-def _is_gpu(device: str) -> bool:
-    return device != "cpu" and torch.cuda.is_available()
+    """Returns how many runs train at a time: one on each GPU, or one on each core."""
+    return len(visible_gpus(device)) or usable_cores()
 
 
 def size_of(graph: GraphData, settings: ResolvedSettings) -> Size:
@@ -220,9 +202,11 @@ def _multiplications(settings: ResolvedSettings, graph: GraphData) -> int:
 
 
 def other_processes(settings: ResolvedSettings, graph: GraphData, device: torch.device, runs: int) -> int:
-    """Returns how many other processes may train some of `runs` runs on the cores that one run leaves idle."""
-    if device.type != "cpu" or settings.model.backbone in REGISTERED:
+    """Returns how many other processes may train some of `runs` runs on the GPUs or cores that one run leaves idle."""
+    if settings.model.backbone in REGISTERED:
         return 0
+    if device.type == "cuda":
+        return max(min(len(visible_gpus("cuda")), runs) - 1, 0)
     if (threads := _fixed_threads(settings, graph)) is None:
         return 0
     fitting = int(USABLE * free_bytes(device) / size_of(graph, settings).training_bytes)
@@ -232,32 +216,6 @@ def other_processes(settings: ResolvedSettings, graph: GraphData, device: torch.
 def usable_cores() -> int:
     """Returns the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def bytes_in_turns(settings: ResolvedSettings, graph: GraphData) -> int | None:
-    """Returns the bytes of a run that takes turns with others; None for one that must have the process alone.
-
-    That is one that would keep a GPU busy by itself, and one with layers of the caller's, which may draw from
-    PyTorch's generators.
-    """
-    is_small = _multiplications(settings, graph) < SMALL_ON_GPU
-    is_own = settings.model.backbone not in REGISTERED
-    if under_torchrun() or isinstance(settings.train.batch, int) or not is_small or not is_own:
-        return None
-    return size_of(graph, settings).training_bytes + WORKSPACE
-
-
-def runs_at_once(settings: ResolvedSettings, graph: GraphData, device: torch.device, runs: int) -> int:
-    """Returns how many of `runs` runs a GPU trains at the same time; 1 where one keeps it busy, or on the CPU."""
-    if device.type != "cuda" or (needed := bytes_in_turns(settings, graph)) is None:
-        return 1
-    return max(min(runs, MOST_AT_ONCE, int(USABLE * free_bytes(device) / needed)), 1)
-
-
-def trials_at_once(settings: ResolvedSettings, graph: GraphData) -> int:
-    """Returns how many trials of a search around `settings` are chosen together, whatever memory is free."""
-    is_shared = select_device(settings.train.device).type == "cuda" and bytes_in_turns(settings, graph) is not None
-    return TURNS if is_shared else 1
 
 
 @contextmanager
