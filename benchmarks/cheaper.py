@@ -50,7 +50,8 @@ from legnn.graph import LabelGraph
 from legnn.ops.validation import validation_metrics
 from legnn.runs.build import new_trainer
 from legnn.runs.data_card import DataCard
-from legnn.runs.resources import choose_precision, select_device
+from legnn.runs.device import select_device
+from legnn.runs.resources import choose_precision
 from legnn.runs.task_server import Signals
 from legnn.runs.worker_process import Failure
 from legnn.runs.workers import carry_out

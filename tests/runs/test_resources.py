@@ -11,7 +11,8 @@ import legnn
 from legnn.config import ResolvedSettings, Settings
 from legnn.datasets import load
 from legnn.errors import InputError
-from legnn.runs import resources
+from legnn.runs import device, resources
+from legnn.runs.device import free_bytes, total_bytes, visible_gpus
 from legnn.runs.resources import (
     Storage,
     choose_batch,
@@ -22,9 +23,8 @@ from legnn.runs.resources import (
     other_processes,
     storage_note,
     usable_cores,
-    visible_gpus,
 )
-from legnn.training.memory import Size, free_bytes, in_gib, total_bytes
+from legnn.training.memory import Size, in_gib
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 QUICK = {"epochs": 2, "hidden": 8, "layers": 2}
@@ -89,7 +89,7 @@ def test_auto_stays_where_bf16_is_slow_or_not_known_to_be_as_accurate(ampere, mo
 
 
 def test_auto_is_bf16_on_a_cpu_that_has_it_for_wide_models(monkeypatch):
-    monkeypatch.setattr(resources, "cpu_multiplies_bf16", lambda: True)
+    monkeypatch.setattr(device, "cpu_multiplies_bf16", lambda: True)
     narrow, data = resolved(backbone="gat")
     wide = resolved(backbone="gat", hidden=4 * 10**4)[0]
     assert choose_precision(narrow, data, CPU) == (narrow, None)
@@ -98,7 +98,7 @@ def test_auto_is_bf16_on_a_cpu_that_has_it_for_wide_models(monkeypatch):
     assert note.startswith("precision bf16 (auto); `precision=fp32`")
     other = wide.override(backbone="sage")
     assert choose_precision(other, data, CPU) == (other, None)
-    monkeypatch.setattr(resources, "cpu_multiplies_bf16", lambda: False)
+    monkeypatch.setattr(device, "cpu_multiplies_bf16", lambda: False)
     assert choose_precision(wide, data, CPU) == (wide, None)
 
 

@@ -29,9 +29,10 @@ from legnn.io.prepared import write_prepared
 from legnn.io.prepared_card import CARD
 from legnn.locks import LOCK, hold_folder
 from legnn.nn.backbones import require_known_everywhere
+from legnn.runs.device import visible_gpus
 from legnn.runs.ensemble import Ensemble, write_ensemble
 from legnn.runs.graphs import MEMORY, load_new
-from legnn.runs.resources import default_jobs, select_device, visible_gpus
+from legnn.runs.resources import default_jobs
 from legnn.typed_json import read_json, write_json
 
 SEARCH = "search.json"
@@ -104,9 +105,10 @@ def auto(
         card = SearchCard(source=source, fingerprint=graph.fingerprint(), seed=seed)
         _open_folder(folder, card, graph, share)
         device = str(given.get("device", "auto"))
+        gpus = visible_gpus(device)
         jobs = jobs or (1 if share.world_size > 1 else default_jobs(device))
         size = Size(graph.num_nodes, graph.num_edges, graph.num_classes)
-        speed = GPU if select_device(device).type == "cuda" else CPU
+        speed = GPU if gpus else CPU
         plan = Plan(
             folder=folder,
             source=source,
@@ -122,7 +124,7 @@ def auto(
         search = Search(plan, clock)
         search.run(
             jobs,
-            gpus=visible_gpus(device),
+            gpus=gpus,
             on_progress=lambda rows: on_progress(rows, clock),
             should_stop=should_stop,
         )

@@ -84,7 +84,8 @@ def _train(plan: Plan, jobs: int | None, device: str) -> tuple[int, int]:
     with loading():
         from legnn.cli.display import RunsProgress, print_error
         from legnn.experiments.execution import train_missing
-        from legnn.runs.resources import default_jobs, visible_gpus
+        from legnn.runs.device import visible_gpus
+        from legnn.runs.resources import default_jobs
 
     if not plan.missing():
         return 0, 0

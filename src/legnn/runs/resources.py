@@ -14,8 +14,15 @@ from legnn.config import ResolvedSettings, fanouts_for
 from legnn.data import GraphData
 from legnn.errors import InputError, OutOfMemory
 from legnn.nn.backbones import REGISTERED
-from legnn.ops.runtime.bf16 import cpu_multiplies_bf16
-from legnn.training.memory import SINGLE, USABLE, Size, free_bytes, in_gib, total_bytes
+from legnn.runs.device import (
+    free_bytes,
+    least_bf16_product,
+    select_device,
+    single_precision,
+    total_bytes,
+    visible_gpus,
+)
+from legnn.training.memory import SINGLE, USABLE, Size, in_gib
 from legnn.training.ranks import under_torchrun
 
 DEFAULT_BATCH = 1024
@@ -31,34 +38,6 @@ RESIDENT = 0.4
 
 BF16_BACKBONES = ("gcn", "gat")
 """Backbones whose accuracy in bf16 is that in TF32, as far as fifteen graphs tell (docs/results.md)."""
-
-BF16_CAPABILITY = (8, 0)
-"""The compute capability from which a GPU multiplies in bf16."""
-
-BF16_ON_CPU = 10**8
-"""Multiplications of one product of all nodes from which `precision = auto` may be bf16 on a CPU: where products take
-most of the time."""
-
-
-def select_device(name: str) -> torch.device:
-    """The device a setting means; under `torchrun`, each process of a machine has a GPU of its own."""
-    if name == "cuda" and not torch.cuda.is_available():
-        raise InputError("`device=cuda` needs a GPU, and PyTorch sees no GPU here; give `device=cpu` or `device=auto`")
-    if name == "cpu" or not torch.cuda.is_available():
-        return torch.device("cpu")
-    if not under_torchrun():
-        return torch.device("cuda")
-    number, there = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
-    if number >= there:
-        raise InputError(f"process {number} of this machine has no GPU, for there are {there}; start at most {there}")
-    return torch.device("cuda", number)
-
-
-def visible_gpus(device: str) -> list[str]:
-    """Returns the GPUs for runs on `device`, as `CUDA_VISIBLE_DEVICES` names them; none on the CPU."""
-    count = 0 if device == "cpu" else torch.cuda.device_count()
-    names = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return names.split(",")[:count] if names else [str(number) for number in range(count)]
 
 
 def default_jobs(device: str) -> int:
@@ -111,13 +90,9 @@ def choose_precision(
     is_compared = model.architecture == "legnn" and model.backbone in BF16_BACKBONES
     if settings.train.precision != "auto" or not is_compared:
         return settings, None
-    if device.type == "cuda":
-        is_faster, finer = torch.cuda.get_device_capability(device) >= BF16_CAPABILITY, "tf32"
-    else:
-        is_faster, finer = graph.num_nodes * model.hidden**2 >= BF16_ON_CPU and cpu_multiplies_bf16(), "fp32"
-    if not is_faster:
+    if graph.num_nodes * model.hidden**2 < least_bf16_product(device):
         return settings, None
-    note = f"precision bf16 (auto); `precision={finer}` is slower and a little finer."
+    note = f"precision bf16 (auto); `precision={single_precision(device)}` is slower and a little finer."
     return settings.override(precision="bf16"), note
 
 
@@ -138,7 +113,7 @@ def choose_storage(settings: ResolvedSettings, graph: GraphData, device: torch.d
     for those that it reads most often, which fill the room that is left.
     """
     size, host = size_of(graph, settings), torch.device("cpu")
-    if device.type == "cpu" or settings.train.batch == "full":
+    if settings.train.batch == "full":
         return Storage(device, device)
     room = RESIDENT * free_bytes(device)
     if size.graph_bytes <= room:
@@ -205,8 +180,8 @@ def other_processes(settings: ResolvedSettings, graph: GraphData, device: torch.
     """Returns how many other processes may train some of `runs` runs on the GPUs or cores that one run leaves idle."""
     if settings.model.backbone in REGISTERED:
         return 0
-    if device.type == "cuda":
-        return max(min(len(visible_gpus("cuda")), runs) - 1, 0)
+    if gpus := visible_gpus(settings.train.device):
+        return max(min(len(gpus), runs) - 1, 0)
     if (threads := _fixed_threads(settings, graph)) is None:
         return 0
     fitting = int(USABLE * free_bytes(device) / size_of(graph, settings).training_bytes)

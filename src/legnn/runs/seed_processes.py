@@ -14,9 +14,9 @@ from legnn.config import ResolvedSettings
 from legnn.data import GraphData
 from legnn.errors import InputError, Interrupted
 from legnn.runs.build import epochs_of
+from legnn.runs.device import visible_gpus
 from legnn.runs.in_order import InOrder
 from legnn.runs.progress import Callbacks
-from legnn.runs.resources import visible_gpus
 from legnn.runs.result import Result
 from legnn.runs.session import start_or_continue
 from legnn.runs.task_server import Signals

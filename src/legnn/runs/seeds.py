@@ -16,12 +16,13 @@ from legnn.files import empty_folder, write_text
 from legnn.locks import LOCK, hold_folder
 from legnn.runs.build import check_settings
 from legnn.runs.data_card import DataCard
+from legnn.runs.device import select_device
 from legnn.runs.digests import check_digest, write_digests
 from legnn.runs.folder import RunFolder, check_free
 from legnn.runs.graphs import load_graph, load_new, reload_graph
 from legnn.runs.in_order import InOrder
 from legnn.runs.progress import Callbacks, follow
-from legnn.runs.resources import other_processes, select_device
+from legnn.runs.resources import other_processes
 from legnn.runs.result import Summary, summarize
 from legnn.runs.seed_processes import SameRuns, SeedProcesses
 from legnn.runs.session import resolve_for
