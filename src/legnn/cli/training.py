@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from legnn.cli.kernels import compile_ahead
 from legnn.cli.loading import loading
 from legnn.cli.options import argument, option, with_settings
 from legnn.cli.processes import is_rank_zero, stop_on_signal
@@ -63,7 +62,6 @@ def train(
 
 
 def _train(source: str, settings: Settings, out: Path | None, seeds: int | None, folds: int | None) -> None:
-    compile_ahead()
     with loading():
         from legnn.runs import cross_fit, train_seeds
         from legnn.runs import train as train_run

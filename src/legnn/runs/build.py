@@ -18,8 +18,9 @@ from legnn.nn.lifting import check_liftable
 from legnn.ops.runtime.generators import copy_generators, drawing_from, seed_generators
 from legnn.ops.runtime.threads import limit_threads
 from legnn.runs.data_card import DataCard
+from legnn.runs.device import select_device
 from legnn.runs.folder import RunFolder
-from legnn.runs.resources import check_memory, choose_storage, cpu_threads, explain_out_of_memory, select_device
+from legnn.runs.resources import check_memory, choose_storage, cpu_threads, explain_out_of_memory
 from legnn.training import (
     Agreement,
     ASTrain,

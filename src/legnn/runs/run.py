@@ -24,10 +24,11 @@ from legnn.runs.adopt import adopt_graph
 from legnn.runs.build import make_inference, make_task, restore_model
 from legnn.runs.class_columns import check_columns, class_columns, top_columns
 from legnn.runs.data_card import DataCard
+from legnn.runs.device import select_device
 from legnn.runs.folder import RunFolder
 from legnn.runs.graphs import load_graph, reload_graph
 from legnn.runs.representations import NodeRepresentations, compute_representations
-from legnn.runs.resources import cpu_threads, explain_out_of_memory, select_device
+from legnn.runs.resources import cpu_threads, explain_out_of_memory
 from legnn.runs.result import Result
 from legnn.training import Inference, LayerWise, Scores, matrix_products, prediction_precision, score
 from legnn.training.inference import class_and_confidence

@@ -22,11 +22,12 @@ from legnn.locks import hold_folder
 from legnn.runs.build import check_settings, make_inference, new_trainer
 from legnn.runs.checkpointer import Checkpointer
 from legnn.runs.data_card import DataCard
+from legnn.runs.device import device_name, select_device
 from legnn.runs.folder import RunFolder
 from legnn.runs.graphs import load_new, reload_graph
 from legnn.runs.progress import Callbacks, follow
-from legnn.runs.resources import choose_batch, choose_precision, select_device, storage_note
-from legnn.runs.result import Result, device_name, versions
+from legnn.runs.resources import choose_batch, choose_precision, storage_note
+from legnn.runs.result import Result, versions
 from legnn.runs.run import Run, predictions_table, score_splits
 from legnn.training import Batching, EpochLog, FullBatch, Ranks, Trainer, agent_died, join_ranks, restart_count
 from legnn.training.group_predictions import GroupPredictions

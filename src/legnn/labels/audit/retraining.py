@@ -15,7 +15,7 @@ from legnn.labels.audit.subject import Subject
 from legnn.runs import Run
 from legnn.runs.build import new_trainer
 from legnn.runs.data_card import DataCard
-from legnn.runs.resources import select_device
+from legnn.runs.device import select_device
 from legnn.training import join_ranks
 
 EPOCHS = 5
