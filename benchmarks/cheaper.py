@@ -37,6 +37,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from legnn.ops.validation import validation_metrics
 from torch import Tensor
 
 from benchmarks.cheaper_report import DEFAULT, OLD, PATIENCES, SPLITS, Row, Setting, add_rows, print_table, read_rows
@@ -47,7 +48,6 @@ from legnn.config.candidates import CANDIDATES
 from legnn.data import GraphData
 from legnn.datasets import CATALOG
 from legnn.graph import LabelGraph
-from legnn.ops.validation import validation_metrics
 from legnn.runs.build import new_trainer
 from legnn.runs.data_card import DataCard
 from legnn.runs.device import select_device

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import pytest
 import torch
+from legnn.training.sharing import finish
 from tests.graphs import small_data
 
 from legnn.config import SelfTrainingSettings
@@ -15,7 +16,6 @@ from legnn.errors import InputError
 from legnn.nn import LEGNN, ModelSettings
 from legnn.training import ASTrain, EpochLog, FullBatch, Objective, Task, Trainer, full_batch, make_adam
 from legnn.training.cuda_graph import WARM_UP, CudaGraphs, Replay
-from legnn.training.sharing import finish
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 

@@ -5,6 +5,7 @@ import weakref
 
 import pytest
 import torch
+from legnn.training.captured_sampling import MOST, SLOTS
 from tests.graphs import small_data
 from tests.training.mini_batches import CPU, NoStep, make, mini_batch
 
@@ -16,7 +17,6 @@ from legnn.training import batches as batches_module
 from legnn.training import padded_batches as padded_module
 from legnn.training import prefetch as prefetch_module
 from legnn.training.batches import Part, tensors_of
-from legnn.training.captured_sampling import MOST, SLOTS
 from legnn.training.padded_batches import ROOM, Padding
 from legnn.training.prefetch import map_ahead
 

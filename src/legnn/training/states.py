@@ -110,7 +110,7 @@ def make_states(
 
 def choose_place(size: int, device_bytes: int) -> Place:
     """The first place where states of `size` bytes fit: `device_bytes` of the device, the host, the disk."""
-    if 0 < device_bytes and size <= device_bytes:
+    if device_bytes > 0 and size <= device_bytes:
         return "device"
     return "host" if size <= HOST_SHARE * host_free_bytes() else "disk"
 
