@@ -126,7 +126,7 @@ class Trainer:
     def _log(self, metrics: dict[str, float | None]) -> EpochLog:
         """The log of this epoch; raises `InputError` if training has diverged."""
         losses = [value for name, value in metrics.items() if name.endswith("_loss")]
-        if None in losses or not all(map(math.isfinite, losses)):
+        if not all(value is not None and math.isfinite(value) for value in losses):
             raise InputError(
                 f"the loss is no longer a number in epoch {self.epoch}; a smaller `lr` (now {self.schedule.lr:g}) "
                 "or `norm=layer` usually helps"

@@ -49,8 +49,8 @@ class MiniBatch(Batching):
     With several processes, each takes its share of every batch, and the loss of a step is the mean over the whole
     batch: gradients are those of one process that takes all of it.
 
-    Where `plan` says that steps are captured as CUDA graphs, which `can_capture` has to allow, batches are padded to a few
-    fixed sizes. Steps that are not captured give the same results to the bit on the same batches.
+    Where `plan` says that steps are captured as CUDA graphs, which `can_capture` has to allow, batches are padded to a
+    few fixed sizes. Steps that are not captured give the same results to the bit on the same batches.
     """
 
     _: KW_ONLY
