@@ -74,7 +74,7 @@ def test_padding_changes_nothing_on_any_graph(seed, nodes, layers, fanout, facto
     model, task = make("enhanced", nodes=nodes, backbone=backbone, layers=layers, norm=norm)
     seeds = task.train[:count]
     sample, padded, sizes = padded_and_not(model, task, seeds, fanout, factor, seed)
-    assert sizes.hold(SampleSizes.of(sample))
+    assert sizes.fits(SampleSizes.of(sample))
     assert SampleSizes.of(padded) == sizes
     assert_same(computed(model, task, sample, seeds), computed(model, task, padded, seeds))
 
@@ -118,10 +118,10 @@ def test_a_sample_that_is_too_large_does_not_fit():
     model, task = make("enhanced", nodes=80)
     sample, _, sizes = padded_and_not(model, task, task.train[:5], 3, 1.0, 0)
     size = SampleSizes.of(sample)
-    assert sizes.hold(size)
+    assert sizes.fits(size)
     for name in size._fields:
         grown = (getattr(sizes, name)[0] + 1, *getattr(size, name)[1:])
-        assert not sizes.hold(size._replace(**{name: grown})), name
+        assert not sizes.fits(size._replace(**{name: grown})), name
     # one padding node is always in each block
-    assert not sizes.hold(size._replace(added=(sizes.added[0], *size.added[1:])))
+    assert not sizes.fits(size._replace(added=(sizes.added[0], *size.added[1:])))
     assert all(added % MULTIPLE == 0 for added in sizes.added)

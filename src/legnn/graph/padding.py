@@ -56,8 +56,8 @@ class SampleSizes(NamedTuple):
         # a block needs at least one padding node
         return found._replace(added=tuple(max(size, MULTIPLE) for size in found.added))
 
-    def hold(self, other: SampleSizes) -> bool:
-        """Whether a sample of the sizes `other` fits, with a padding node in each block."""
+    def fits(self, other: SampleSizes) -> bool:
+        """Whether a sample of the sizes `other` fits in these, with a padding node in each block."""
         return all(size > needed for size, needed in zip(self.added, other.added, strict=True)) and all(
             size >= needed for kinds in zip(self, other, strict=True) for size, needed in zip(*kinds, strict=True)
         )
@@ -68,7 +68,7 @@ class SampleSizes(NamedTuple):
 
 
 def pad_sample(sample: SampledLabelGraph, sizes: SampleSizes) -> SampledLabelGraph:
-    """Returns the sample padded to `sizes`, which must hold it. Does not synchronize."""
+    """Returns the sample padded to `sizes`, in which it must fit. Does not synchronize."""
     first, seeds = sample.blocks[0], sample.blocks[-1].num_nodes
     sources = sizes.sources(seeds)
     # from the seeds on, every layer adds nodes

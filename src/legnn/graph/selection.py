@@ -11,7 +11,6 @@ from torch import Generator, Tensor
 
 from legnn.errors import InputError
 from legnn.ops.checks import check_tensor
-from legnn.ops.shuffle import shuffle
 
 
 class TrainingNodeSelection(NamedTuple):
@@ -37,11 +36,10 @@ def check_selection(num_train: int, rate: float) -> None:
         )
 
 
-def select_training_nodes(train_index: Tensor, rate: float, draw: Generator | Tensor) -> TrainingNodeSelection:
-    """Picks `⌊rate · |L|⌋` of the training nodes, an index or a boolean mask, to predict; the rest show their labels.
+def select_training_nodes(train_index: Tensor, rate: float, generator: Generator) -> TrainingNodeSelection:
+    """Picks `⌊rate · |L|⌋` of the training nodes, an index or a mask, to predict; the others show their labels.
 
-    Their order is drawn as `shuffle` does, on the generator's device, which should be that of the nodes: then nothing
-    synchronizes.
+    Their order is drawn on the generator's device; if that is also the device of the nodes, nothing synchronizes.
     """
     if not 0 < rate <= 1:
         raise InputError(f"`rate` must be above 0 and at most 1, not {rate}")
@@ -49,7 +47,8 @@ def select_training_nodes(train_index: Tensor, rate: float, draw: Generator | Te
         train_index = train_index.nonzero().flatten()
     if train_index.is_floating_point() or train_index.dim() != 1:
         raise InputError("`train_index` must be a vector of nodes or a boolean mask")
-    shuffled = shuffle(train_index, draw)
+    order = torch.randperm(train_index.numel(), generator=generator, device=generator.device)
+    shuffled = train_index.index_select(0, order.to(train_index.device))
     count = predicted_count(train_index.numel(), rate)
     # a predicted node shows no label, or the model could copy the answer
     return TrainingNodeSelection(predicted=shuffled[:count], shown=shuffled[count:])

@@ -10,7 +10,6 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from legnn.ops.runtime.launch import fast_launch
 from legnn.ops.sample.gpu_drawing import (
     BLOCK,
     COUNTS,
@@ -24,7 +23,6 @@ from legnn.ops.sample.gpu_drawing import (
 from legnn.ops.sample.types import DrawnLayer, DrawnNodes, Fanout, SamplingView
 
 
-@fast_launch
 @triton.jit(do_not_specialize=["count"])
 def _number_seeds(nodes, number, count, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -32,7 +30,6 @@ def _number_seeds(nodes, number, count, BLOCK: tl.constexpr):
     tl.store(number + tl.load(nodes + i, mask=inside, other=0), i + 1, mask=inside)
 
 
-@fast_launch
 @triton.jit(do_not_specialize=["count"])
 def _look_up_numbers(source, number, col, count, BLOCK: tl.constexpr):
     e = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -41,7 +38,6 @@ def _look_up_numbers(source, number, col, count, BLOCK: tl.constexpr):
     tl.store(col + e, tl.load(number + node, mask=inside, other=1) - 1, mask=inside)
 
 
-@fast_launch
 @triton.jit(do_not_specialize=["seeds", "count"])
 def _look_up(nodes, label_of, degree, node_labels, node_degrees, number, seeds, count, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -59,7 +55,7 @@ class Sampler:
         self._rows, self._num_seeds, self._number = rows, seeds.numel(), number
         # the layer, in the order drawn, that is the first to read a label
         self._read = torch.full((rows.num_classes,), NOT_READ.value, dtype=torch.int32, device=number.device)
-        # keys are known to the host, and no label is shown before the first layer
+        # no label is shown before the first layer
         self._zeros = torch.zeros(2 * COUNTS, dtype=torch.int64, device=number.device)
         self._nodes = seeds.contiguous()
         self._shown: list[Tensor] = []
@@ -79,10 +75,10 @@ class Sampler:
         pointer = self._empty(total + 1, torch.int32 if most < 2**31 else torch.int64)
         count = torch.empty_like(pointer[1:])
         count_edges[grid_for(total)](
-            rows.rowptr, self._nodes, None, rows.class_rowptr, rows.label_of, self._read, first, edge_count, count,
-            pointer, None, targets, total, self._num_seeds, len(self._shown_by_targets), fanout or 0,
+            rows.rowptr, self._nodes, rows.class_rowptr, rows.label_of, self._read, first, edge_count, count,
+            pointer, targets, total, self._num_seeds, len(self._shown_by_targets), fanout or 0,
             ALL_LABELS=rows.reads_all_labels and bool(self._shown_by_targets), LIMITED=fanout is not None,
-            PADDED=False, BLOCK=BLOCK,
+            BLOCK=BLOCK,
         )  # fmt: skip
         torch.cumsum(count, 0, dtype=pointer.dtype, out=pointer[1:])
         if fanout is None:
@@ -93,8 +89,7 @@ class Sampler:
             copy_rows(rows, count, first, pointer, self._number, source, edge, targets)
         elif fanout is not None and most:
             draw_rows(
-                rows, self._nodes, None, first, edge_count, pointer, self._number, source, edge, self._zeros, key,
-                fanout, targets,
+                rows, self._nodes, first, edge_count, pointer, self._number, source, edge, key, fanout, targets,
             )  # fmt: skip
         drawn, num_edges = self._number_new_nodes(pointer, most, targets)
         col = self._empty(drawn, torch.int32)

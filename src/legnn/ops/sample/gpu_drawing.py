@@ -4,8 +4,7 @@ They never read a size back: how many edges were drawn and how many nodes are ne
 are marked in an array over all nodes, counted block by block, and numbered in the order of their ids by the sum of the
 blocks before: that takes less time than sorting the edges, and is deterministic, which an atomic counter is not.
 
-With `PADDED`, some targets are padding, which `is_real` tells, and what does not fit its memory is counted but not
-written. Threads may sample at the same time, and Triton does not expect two of them to launch a kernel for the first
+Threads may sample at the same time, and Triton does not expect two of them to launch a kernel for the first
 time: no kernel is compiled anew for a number that differs between batches (`do_not_specialize`).
 """
 
@@ -18,7 +17,6 @@ from torch import Tensor
 
 from legnn.ops.runtime import hashing
 from legnn.ops.runtime.hashing_triton import mix
-from legnn.ops.runtime.launch import fast_launch
 from legnn.ops.sample.types import SamplingView
 
 LABELS, GOLDEN = tl.constexpr(hashing.LABELS), tl.constexpr(hashing.GOLDEN)
@@ -32,12 +30,11 @@ ADDED, EDGES, SENDERS, SHOWN = (tl.constexpr(place) for place in range(4))
 COUNTS = 4
 
 
-@fast_launch
 @triton.jit(do_not_specialize=["num_targets", "total", "seeds", "step", "fanout"])
 def count_edges(
-    rowptr, targets, is_real, class_rowptr, label_of, read, first, edge_count, count, pointer, hides,
+    rowptr, targets, class_rowptr, label_of, read, first, edge_count, count, pointer,
     num_targets, total, seeds, step, fanout,
-    ALL_LABELS: tl.constexpr, LIMITED: tl.constexpr, PADDED: tl.constexpr, BLOCK: tl.constexpr,
+    ALL_LABELS: tl.constexpr, LIMITED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Write how many edges each row has and draws, and mark the labels that targets read with `step`."""
     r = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -58,17 +55,9 @@ def count_edges(
     drawn_edges = degree
     if LIMITED:
         drawn_edges = tl.minimum(degree, fanout)
-    real = is_node
-    if PADDED:
-        real = is_node & (tl.load(is_real + r, mask=is_node, other=0) != 0)
-        drawn_edges = tl.where(is_node & (real == 0), 0, drawn_edges)
     tl.store(count + r, drawn_edges.to(count.dtype.element_ty), mask=inside)
-    y = tl.load(label_of + node, mask=real, other=-1)
-    is_seed = r < seeds
-    if PADDED:
-        # rows of labels have all nodes that show them: a seed must not be among them
-        tl.store(hides + tl.zeros_like(r), tl.full(r.shape, 1, tl.int64), mask=is_seed & (y >= 0))
-    y = tl.where(is_seed, -1, y)
+    y = tl.load(label_of + node, mask=is_node, other=-1)
+    y = tl.where(r < seeds, -1, y)
     unread = tl.load(read + y, mask=y >= 0, other=-1) > step
     # all programs that write to the same address write the same number
     tl.store(read + y, step + tl.zeros_like(y), mask=unread)
@@ -104,24 +93,20 @@ def _take(
     tl.store(number + node, tl.full(node.shape, -1, tl.int32), mask=new)
 
 
-@fast_launch
 @triton.jit(do_not_specialize=["num_targets", "total", "num_gaps", "capacity", "low", "high"])
 def _draw(
-    targets, is_real, first, edge_count, pointer, col, class_col, gaps, number, source, edge, key,
+    targets, first, edge_count, pointer, col, class_col, gaps, number, source, edge,
     num_targets, total, num_gaps, capacity, low, high,
     FANOUT: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, GAP_STEPS: tl.constexpr, EDGE: tl.constexpr,
-    PADDED: tl.constexpr,
 ):  # fmt: skip
     r = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     inside = r < total
     is_node = r < num_targets
     row = tl.where(is_node, tl.load(targets + r, mask=is_node, other=0), (r - num_targets).to(tl.int64))
     degree = tl.load(edge_count + r, mask=inside, other=0)
-    if PADDED:
-        degree = tl.where(tl.load(is_real + r, mask=is_node, other=1) != 0, degree, 0)
-    word = tl.load(key).to(tl.uint32) ^ low.to(tl.uint32)
+    word = low.to(tl.uint32)
     word = mix(row.to(tl.uint32) ^ tl.where(is_node, word, word ^ LABELS))
-    word = word ^ tl.load(key + 1).to(tl.uint32) ^ high.to(tl.uint32)
+    word = word ^ high.to(tl.uint32)
     # Floyd's method, as in reference.draw_edges
     column = tl.arange(0, WIDTH)
     taken = tl.full([ROWS, WIDTH], -1, tl.int64)
@@ -143,7 +128,6 @@ def _draw(
     )
 
 
-@fast_launch
 @triton.jit(do_not_specialize=["num_targets", "drawn", "num_gaps"])
 def _copy(
     owner, first, pointer, col, class_col, gaps, number, source, edge, num_targets, drawn, num_gaps,
@@ -165,7 +149,6 @@ def _new_nodes(number, label_of, node, size):
     return is_new, label, is_new.to(tl.int64) + ((label >= 0).to(tl.int64) << 32)
 
 
-@fast_launch
 @triton.jit
 def _count_new(number, label_of, counted, size, BLOCK: tl.constexpr):
     program = tl.program_id(0)
@@ -176,7 +159,6 @@ def _count_new(number, label_of, counted, size, BLOCK: tl.constexpr):
         tl.store(counted, 0)
 
 
-@fast_launch
 @triton.jit(do_not_specialize=["begin", "capacity", "offset", "shown_capacity", "step", "num_targets", "total"])
 def _assign(
     number, label_of, before, pointer, counts, nodes, shown, y,
@@ -220,19 +202,17 @@ def signed(word: int) -> int:
 
 
 def draw_rows(
-    rows: SamplingView, targets: Tensor, is_real: Tensor | None, first: Tensor, edge_count: Tensor, pointer: Tensor,
-    number: Tensor, source: Tensor, edge: Tensor | None, key: Tensor, words: tuple[int, int], fanout: int,
-    num_targets: int,
+    rows: SamplingView, targets: Tensor, first: Tensor, edge_count: Tensor, pointer: Tensor, number: Tensor,
+    source: Tensor, edge: Tensor | None, key: tuple[int, int], fanout: int, num_targets: int,
 ) -> None:  # fmt: skip
-    """Draws `fanout` edges of each row to `source` and `edge`; its key is `key` `[2]`, on the device, xor `words`."""
+    """Draws `fanout` edges of each row to `source` and `edge`, as two 32-bit words of `key` say."""
     total = num_targets + rows.num_classes
     width = triton.next_power_of_2(fanout)
     many = max(TILE // width, 1)
     _draw[(-(-total // many),)](
-        targets, is_real, first, edge_count, pointer, rows.col, rows.class_col, rows.excluded_positions, number, source,
-        edge, key, num_targets, total, rows.excluded_positions.numel(), source.numel(), *map(signed, words),
+        targets, first, edge_count, pointer, rows.col, rows.class_col, rows.excluded_positions, number, source, edge,
+        num_targets, total, rows.excluded_positions.numel(), source.numel(), *map(signed, key),
         FANOUT=fanout, WIDTH=width, ROWS=many, GAP_STEPS=_gap_steps(rows), EDGE=edge is not None,
-        PADDED=is_real is not None,
     )  # fmt: skip
 
 
