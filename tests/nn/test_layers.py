@@ -1,6 +1,7 @@
 """Every layer equals the dense reference that builds `A'`, values and gradients."""
 
 from collections.abc import Callable
+from dataclasses import fields
 
 import pytest
 import torch
@@ -9,9 +10,11 @@ from hypothesis import strategies as st
 from tests.strategies import label_graphs
 from torch import Tensor, nn
 
+from legnn.config.model import ModelSettings
 from legnn.errors import InputError
 from legnn.graph import Adjacency, LabelGraph
 from legnn.nn import GAT, GCN, SAGE
+from legnn.nn.published import PublishedAttention, PublishedGAT, published_normalization
 from legnn.nn.reference import dense_layer
 
 IN, OUT = 5, 6
@@ -20,25 +23,33 @@ LAYERS: dict[str, Callable[..., nn.Module]] = {
     "gcn": lambda **options: GCN(IN, OUT, **options),
     "sage": lambda **options: SAGE(IN, OUT, **options),
     "gat": lambda **options: GAT(IN, OUT, heads=2, **options),
-    "gat, source attention": lambda **options: GAT(IN, OUT, heads=3, target_attention=False, **options),
-    "gat, symmetric": lambda **options: GAT(IN, OUT, heads=2, symmetric_norm=True, **options),
-    "gat, as published": lambda **options: GAT(
-        IN, OUT, heads=1, target_attention=False, symmetric_norm=True, **options
-    ),
-    "gat, scaled scores": lambda **options: GAT(IN, OUT, heads=2, symmetric_norm=True, scaled_scores=True, **options),
-    "gat, shared vectors": lambda **options: GAT(IN, OUT, heads=2, attention_vectors="shared", **options),
-    "gat, target map": lambda **options: GAT(IN, OUT, heads=3, target_map=True, **options),
-    "gat, shared vectors, target map": lambda **options: GAT(
-        IN, OUT, heads=2, attention_vectors="shared", target_map=True, **options
+    "gat, target scores": lambda **options: variant(**options),
+    "gat, source attention": lambda **options: variant(heads=3, target_attention=False, **options),
+    "gat, symmetric": lambda **options: variant(symmetric_norm=True, **options),
+    "gat, as published": lambda **options: variant(heads=1, target_attention=False, symmetric_norm=True, **options),
+    "gat, scaled scores": lambda **options: variant(symmetric_norm=True, scaled_scores=True, **options),
+    "gat, shared vectors": lambda **options: variant(attention_vectors="shared", **options),
+    "gat, target map": lambda **options: variant(heads=3, target_map=True, **options),
+    "gat, shared vectors, target map": lambda **options: variant(
+        attention_vectors="shared", target_map=True, **options
     ),
 }
 
 
+def variant(heads: int = 2, **options: object) -> PublishedGAT:
+    chosen = {field.name: options.pop(field.name) for field in fields(PublishedAttention) if field.name in options}
+    return PublishedGAT(IN, OUT, PublishedAttention(**chosen), heads=heads, **options)
+
+
 def make(name: str, seed: int = 0, **options: object) -> nn.Module:
     torch.manual_seed(seed)
+    weights = {name: options.pop(name) for name in ("node_weight", "absent_label") if name in options}
     if not name.startswith("gat"):
         options.pop("label_edges", None)
-    layer = LAYERS[name](**options).double()
+        layer = LAYERS[name](**options).double()
+        layer.normalization = published_normalization(layer.normalization, ModelSettings(**weights))
+    else:
+        layer = (variant if name == "gat" and weights else LAYERS[name])(**weights, **options).double()
     for parameter in layer.parameters():
         nn.init.normal_(parameter)
     return layer

@@ -141,7 +141,7 @@ def test_padded_mini_batches_are_freed_as_soon_as_nobody_holds_them():
 
 @pytest.mark.parametrize("options", [{"backbone": "gatv2"}, {"backbone": "gin"}])
 def test_a_model_that_may_synchronize_is_not_padded(options):
-    assert not make("enhanced", **options)[0].takes_padding
+    assert not make("enhanced", **options)[0].supports_padding
 
 
 # -- on a GPU ------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from legnn.config.model import ModelSettings
 from legnn.nn.base import DataShape, Model, StagedModel
-from legnn.nn.features import Features, TypedFeatures, compact, dense, spread
+from legnn.nn.features import Features, TypedFeatures, scatter_by_type, to_sparse_if_faster
 from legnn.nn.scaling import FeatureScale
 
 
@@ -37,7 +37,7 @@ class FeatureInputs(Model):
         """
         scaled = self.scale(x, node_type)
         if node_type is None or self.num_types == 1:
-            return compact(scaled, dtype)
+            return to_sparse_if_faster(scaled, dtype)
         return TypedFeatures.from_rows(scaled, node_type, self.num_types, dtype)
 
 
@@ -51,5 +51,5 @@ class FeatureModel(FeatureInputs, StagedModel):
         """`inputs` of some rows `[n, F]`, never sparse: testing whether that is faster takes longer than it saves."""
         scaled = self.scale(x, node_type)
         if node_type is not None and self.num_types > 1:
-            scaled = spread(scaled, node_type, self.num_types)
-        return dense(scaled, dtype)
+            scaled = scatter_by_type(scaled, node_type, self.num_types)
+        return scaled.to(dtype or scaled.dtype)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from legnn.errors import InputError
-from legnn.graph import LabelGraph
+from legnn.graph.label_graph import LabelGraph
 from legnn.ops.csr.adjacency import Adjacency, SampledAdjacency
 from legnn.ops.csr.transposition import inverse_permutation
 
@@ -90,11 +90,11 @@ def relation_graph(graph: LabelGraph, num_types: int, relations: Sequence[Relati
 
     It synchronizes once. Raises `InputError` for an edge of a relation that is not in `relations`.
     """
-    cache: dict[object, RelationGraph] = graph.adjacency.__dict__.setdefault("_relation_graphs", {})
-    key = num_types, tuple(relations)
-    if key not in cache:
-        cache[key] = _one_relation(graph) if num_types == 1 else _group(graph, num_types, relations)
-    return cache[key]
+
+    def make() -> RelationGraph:
+        return _one_relation(graph) if num_types == 1 else _group(graph, num_types, relations)
+
+    return graph.cached_for_edges(("relations", num_types, tuple(relations)), make)
 
 
 def _one_relation(graph: LabelGraph) -> RelationGraph:

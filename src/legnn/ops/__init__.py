@@ -6,10 +6,8 @@
 | `class_sum` | `Yᵀ x` | `propagate` |
 | `label_gather` | the rows of `Y labels` that are not zero | `propagate` |
 | `add_labels_`, or `label_messages` and `add_messages_` | `x + Y labels` | `propagate` |
-| `augment` | `dropout(X) ‖ Y` | `augment` |
 | `project_entries` | `X P` for mostly-zero `X` | `propagate` |
 | `attend` | as `propagate_messages`, with attention in place of `A` | `attention` |
-| `update_labels` | `dropout(relu(norm(x + residual)))` of labels | `label_update` |
 | `apply_norm_act_dropout`, `drop` | `dropout(relu(norm(x)))`; `dropout(x)` | `norm_act_dropout` |
 | `mean_cross_entropy` | `1/d Σ_i w_{y_i} CE(y_i, softmax(x_i))` and how many are predicted right | `cross_entropy` |
 | `weighted_cross_entropy` | `Σ_i w_i CE(y_i, softmax(x_i))` | `cross_entropy` |
@@ -29,7 +27,6 @@ from legnn.ops.confidence import most_probable
 from legnn.ops.cross_entropy import mean_cross_entropy, weighted_cross_entropy
 from legnn.ops.cross_entropy.reference import CrossEntropy
 from legnn.ops.gather import HotRows, gather_rows
-from legnn.ops.label_update import update_labels
 from legnn.ops.norm_act_dropout import apply_norm_act_dropout, drop
 from legnn.ops.propagate import (
     LabelMessages,
@@ -64,6 +61,5 @@ __all__ = [
     "most_probable",
     "project_entries",
     "propagate_messages",
-    "update_labels",
     "weighted_cross_entropy",
 ]

@@ -255,7 +255,7 @@ def _fit(trainer: Trainer, checkpointer: Checkpointer, callbacks: Callbacks, ran
     yield from trainer.steps(after_epoch, wants_rest=lambda: checkpointer.is_due or is_asked, at_rest=at_rest)
     if stopped:
         raise Interrupted(trainer.epoch, None if checkpointer.folder is None else checkpointer.folder.path)
-    trainer.model.copy_weights(trainer.best)
+    trainer.model.load_state_dict(trainer.best)
 
 
 def _predict(batching: Batching, graph: GraphData, settings: ResolvedSettings) -> Steps[Tensor]:

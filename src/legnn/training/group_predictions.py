@@ -48,7 +48,7 @@ class GroupPredictions:
         current = torch.cuda.current_stream(self._stream.device)
         self._stream.wait_stream(current)
         with torch.cuda.stream(self._stream):
-            self._model.copy_weights(model.state_dict())
+            self._model.load_state_dict(model.state_dict())
             # on this stream: the next run's overwrite them
             found = ToHost(self._replay.run(self._predict))
         current.wait_stream(self._stream)

@@ -134,7 +134,7 @@ class MiniBatch(Batching):
         bounded = None not in self.fanouts
         # what processes exchange in the middle of a step is not captured
         exchanges = self.ranks.world_size > 1 and self.objective.rule is not None
-        return has_kernels and bounded and require_staged(self.model).takes_padding and not exchanges
+        return has_kernels and bounded and require_staged(self.model).supports_padding and not exchanges
 
     def _probe(self, num_predicted: int, num_candidates: int) -> Iterator[SampledLabelGraph]:
         """Samples like those of the steps, from which their sizes are planned."""
