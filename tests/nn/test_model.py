@@ -151,3 +151,22 @@ def test_the_settings_of_a_model_leave_nothing_open():
     plain = ModelSettings()
     assert all(getattr(plain, field.name) is not None for field in fields(plain))
     assert LEGNN(IN, 3, plain).num_stages == plain.layers
+
+
+@pytest.mark.parametrize("labels", USAGES)
+def test_wrong_features_are_refused(labels):
+    model, graph, x = make(3, labels=labels), rich_graph(), torch.randn(15, IN, dtype=torch.float64)
+    for wrong in (x[1:], torch.cat([x, x]), x[:, 1:], torch.cat([x, x], 1), x.long(), x[0]):
+        with pytest.raises(InputError, match=r"\bx must"):
+            model(wrong, graph)
+    for wrong in (x[:, 1:], torch.cat([x, x], 1), x.long(), x[0]):
+        with pytest.raises(InputError, match=r"\bx must"):
+            model.inputs(wrong)
+    with pytest.raises(InputError, match="graph must be a LabelGraph or a SampledLabelGraph, got Tensor"):
+        model(x, graph.adjacency.edge_index)
+
+
+@pytest.mark.parametrize("labels", ["concat", "addition", "enhanced"])
+def test_a_graph_of_other_classes_is_refused(labels):
+    with pytest.raises(InputError, match="graph has 3 classes, and the model was made for 2"):
+        make(2, labels=labels)(torch.randn(15, IN, dtype=torch.float64), rich_graph(classes=3))

@@ -9,7 +9,7 @@ from legnn.errors import InputError
 from legnn.graph.blocks import SampledLabelGraph
 from legnn.graph.label_graph import LabelGraph
 from legnn.nn.features import Features, project
-from legnn.nn.layer import column, glorot, glorot_linear
+from legnn.nn.layer import check_states, column, glorot, glorot_linear
 from legnn.ops.norm_act_dropout import drop
 from legnn.ops.propagate import add_labels_, class_sum
 
@@ -87,6 +87,7 @@ class Encoder(nn.Module):
         self, in_channels: int, num_classes: int, settings: ModelSettings, label_features: Tensor | None = None
     ) -> None:
         super().__init__()
+        self.num_classes = num_classes
         self.labels, self.label_at_input = settings.labels, settings.label_at_input
         self.channels, self.input_dropout = settings.hidden, settings.input_dropout
         self.project = glorot_linear(in_channels, self.channels)
@@ -103,11 +104,25 @@ class Encoder(nn.Module):
     def forward(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> tuple[Tensor, Tensor | None]:
         """`H_N⁰` `[M, D]` and, label-enhanced, `H_L⁰` `[C, D]`, for `x` `[M, F]`."""
 
+        self._check(x, graph)
         # eq. 10: projection of features and labels
         nodes = project(x, self.project, self.input_dropout, training=self.training)
         labels = self.label_embedding(x, graph).to(x.dtype) if self.labels == "enhanced" else None
         at_input = self._at_input(labels)
-        return nodes if at_input is None else add_labels_(graph.at_input, nodes, at_input.to(x.dtype)), labels
+        return nodes if at_input is None else add_labels_(graph.at_input, nodes, at_input.to(nodes.dtype)), labels
+
+    def _check(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> None:
+        if not isinstance(graph, LabelGraph | SampledLabelGraph):
+            raise InputError(f"graph must be a LabelGraph or a SampledLabelGraph, got {type(graph).__name__}")
+        rows = graph.num_nodes if isinstance(graph, LabelGraph) else graph.nodes.numel()
+        if isinstance(x, Tensor):
+            check_states("x", x, rows, self.project.in_features)
+        elif x.shape != (rows, self.project.in_features):
+            raise InputError(f"x must have a row for each of the {rows} nodes of graph, got shape {list(x.shape)}")
+        if self.labels != "vanilla" and graph.at_input.num_classes != self.num_classes:
+            raise InputError(
+                f"graph has {graph.at_input.num_classes} classes, and the model was made for {self.num_classes}"
+            )
 
     def _at_input(self, labels: Tensor | None) -> Tensor | None:
         """What nodes that show a label have added, `[C, D]`; None for nothing."""

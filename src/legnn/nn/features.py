@@ -28,6 +28,11 @@ class SparseFeatures:
     dtype: torch.dtype = torch.float32
     """Of the projection."""
 
+    @property
+    def shape(self) -> torch.Size:
+        """`[M, F]`."""
+        return self.dense.shape
+
     @classmethod
     def from_dense(cls, x: Tensor, dtype: torch.dtype | None = None) -> SparseFeatures:
         """From `x` `[M, F]`."""
@@ -70,6 +75,11 @@ class TypedFeatures:
             node_type,
             num_types,
         )
+
+    @property
+    def shape(self) -> torch.Size:
+        """`[n, T F]`."""
+        return torch.Size((self.rows.size(0), self.num_types * self.rows.size(1)))
 
     @property
     def dtype(self) -> torch.dtype:

@@ -145,6 +145,8 @@ def glorot_linear(in_channels: int, out_channels: int) -> Linear:
 
 def channels_per_head(out_channels: int, heads: int) -> int:
     """Channels of each head of attention whose heads are concatenated."""
+    if heads < 1:
+        raise InputError(f"heads must be at least 1, got {heads}")
     if out_channels % heads:
         raise InputError(f"hidden = {out_channels} does not divide by heads = {heads}; give a multiple of the heads")
     return out_channels // heads
@@ -166,12 +168,14 @@ def column(values: Tensor, like: Tensor) -> Tensor:
     return values.to(like.dtype)[:, None]
 
 
-def check_states(name: str, x: Tensor, rows: int, columns: int) -> None:
-    """Raises `InputError` unless `x` is a floating matrix `[rows, columns]`."""
-    if not isinstance(x, Tensor) or not x.is_floating_point():
-        raise InputError(f"{name} must be a floating-point tensor, got {x.dtype if isinstance(x, Tensor) else type(x)}")
-    if x.shape != (rows, columns):
-        raise InputError(f"{name} must have {rows} rows and {columns} columns, got shape {list(x.shape)}")
+def check_states(name: str, x: Tensor, rows: int | None, columns: int) -> None:
+    """Raises `InputError` unless `x` is a floating-point matrix `[rows, columns]`; None for any number of rows."""
+    if not isinstance(x, Tensor) or not x.is_floating_point() or x.dim() != 2:
+        kind = f"{list(x.shape)} of {x.dtype}" if isinstance(x, Tensor) else type(x).__name__
+        raise InputError(f"{name} must be a floating-point tensor with two dimensions, got {kind}")
+    if columns != x.size(1) or rows not in (None, x.size(0)):
+        expected = f"{columns} columns" if rows is None else f"{rows} rows and {columns} columns"
+        raise InputError(f"{name} must have {expected}, got shape {list(x.shape)}")
 
 
 def check_dropout(dropout: float) -> None:

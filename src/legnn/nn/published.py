@@ -37,6 +37,9 @@ class PublishedNormalization(Normalization):
         if self.absent_label not in get_args(AbsentLabel):
             raise InputError(f"absent_label must be one of {', '.join(get_args(AbsentLabel))}")
 
+        if not self.node_weight > 0:
+            raise InputError(f"node_weight must be above 0, got {self.node_weight}")
+
     def relation_weights(self, has_neighbors: Tensor, shows: Tensor) -> tuple[Tensor, Tensor]:
         """As in `Normalization`, with the weight of the neighbors."""
         if self.absent_label == "zero":
