@@ -52,7 +52,7 @@ def assert_same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) ->
 @pytest.mark.parametrize("backbone", BACKBONES)
 def test_padding_changes_no_logit_no_gradient_and_no_statistic(backbone, labels, options):
     model, task = make(labels, nodes=60, backbone=backbone, **options)
-    assert model.takes_padding
+    assert model.supports_padding
     sample, padded, _ = padded_and_not(model, task, task.train[::3], 3, 1.5, 0)
     assert padded.nodes.numel() > 2 * sample.nodes.numel()
     assert_same(computed(model, task, sample, task.train[::3]), computed(model, task, padded, task.train[::3]))

@@ -394,9 +394,14 @@ def test_scratch_memory_is_clean_after_each_sample_and_goes_with_the_graph(form)
 
 def test_scratch_memory_is_not_used_again_where_something_went_wrong():
     adjacency = random_graph().adjacency
-    with pytest.raises(ZeroDivisionError), borrow_zeros(adjacency) as zeros:
-        zeros.fill_(1)
-        raise ZeroDivisionError
+
+    def fail() -> None:
+        with borrow_zeros(adjacency) as zeros:
+            zeros.fill_(1)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
     with borrow_zeros(adjacency) as zeros:
         assert not zeros.any()
 

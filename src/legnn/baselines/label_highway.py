@@ -20,7 +20,7 @@ class LabelHighway(WholeGraphGCN):
     It has no stages: a node that shows its label reads all others of its class, in every layer.
     """
 
-    whole_because = "a node reads all others of its class"
+    full_batch_reason = "a node reads all others of its class"
     uses_labels = True
 
     def times(self, graph: LabelGraph, dtype: torch.dtype) -> Times:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from legnn.errors import InputError
-from legnn.graph import LabelGraph
+from legnn.graph.label_graph import LabelGraph
 from legnn.ops.csr.adjacency import Adjacency, inverse_permutation
 
 Relation = tuple[int, int]

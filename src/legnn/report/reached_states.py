@@ -13,7 +13,7 @@ from legnn.graph import LabelGraph, SampledLabelGraph
 from legnn.graph.blocks import LabelBlock
 from legnn.graph.sampling import full_label_block, full_node_block, neighbors_of
 from legnn.nn import StagedModel
-from legnn.nn.base import Nodes
+from legnn.nn.layer import Nodes
 from legnn.ops.csr.label_edges import LabelEdges
 from legnn.report.removals import MeanFeatures, Removal, without_edges
 from legnn.training import Inference, LayerWise
@@ -89,7 +89,9 @@ class ReachedStates:
             first = nodes, labels = self.model.encode(inputs, graph)
             states, of_labels = [nodes], [labels]
             for k in range(self.model.num_stages):
-                nodes, labels = self.model.stage(k, nodes, labels, graph, first if self.model.reads_first else None)
+                nodes, labels = self.model.stage(
+                    k, nodes, labels, graph, first if self.model.uses_initial_state else None
+                )
                 states.append(nodes)
                 of_labels.append(labels)
         return states, of_labels
@@ -164,7 +166,7 @@ class ReachedStates:
 
     def _stage(self, k: int, block: LabelBlock) -> Nodes:
         own, first = block.nodes[: block.num_nodes], None
-        if self.model.reads_first:
+        if self.model.uses_initial_state:
             first = self.states[0].index_select(0, own), self.labels[0]
         return self.model.stage(k, self.states[k].index_select(0, block.nodes), self.labels[k], block, first)
 

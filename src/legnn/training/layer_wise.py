@@ -17,7 +17,7 @@ from legnn.errors import InputError
 from legnn.graph import LabelBlock, LabelEdges, LabelGraph, SampledLabelGraph
 from legnn.graph.sampling import full_label_block, full_node_block
 from legnn.nn import LEGNN, Model, StagedModel
-from legnn.nn.base import Nodes
+from legnn.nn.layer import Nodes
 from legnn.nn.model import Representations
 from legnn.ops import class_sum, gather_rows
 from legnn.training.chunks import count_edges, needed_masks, nodes_of, split_by_work
@@ -123,7 +123,7 @@ class LayerWise:
             return empty, None
         needed = self._needed(graph, shown, nodes)
         state, labels = self._encode(graph, needed[0])
-        first = (state, labels) if self._staged.reads_first else None
+        first = (state, labels) if self._staged.uses_initial_state else None
         last = self._staged.num_stages - 1
         for k in range(last):
             new = state.like(zeros=self.ranks.world_size > 1)
@@ -194,7 +194,7 @@ class LayerWise:
             rows,
             num_nodes,
             # read, written, and those before the first stage
-            copies=1 + (stages > 1) + (self._staged.reads_first and stages > 2),
+            copies=1 + (stages > 1) + (self._staged.uses_initial_state and stages > 2),
             place=self.place,
             zeros=self.ranks.world_size > 1,
             device_bytes=int(DEVICE_SHARE * self.plan.free_bytes()) - MATRICES_OF_A_CHUNK * self.plan.chunk_bytes,
