@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -19,18 +17,6 @@ from legnn.nn.feature_model import FeatureInputs
 from legnn.nn.features import Features, project, to_sparse_if_faster
 from legnn.nn.layer import Linear, add_bias, glorot_linear, linear, to_logits
 from legnn.nn.relations import ONE_RELATION
-
-
-class _Means(NamedTuple):
-    """The features along every path, kept for the next epoch."""
-
-    inputs: Tensor
-    means: list[Features]
-
-
-_kept: WeakKeyDictionary[MetapathGraph, _Means] = WeakKeyDictionary()
-"""The last means of each graph, as long as it lives."""
-
 
 LEAST_SHOWN = 1e-6
 """A smaller share of shown labels is none: what rounding leaves of a node's own label is below it."""
@@ -79,7 +65,7 @@ class MetapathLabels(FeatureInputs):
         """Logits `[M, C]`."""
         paths = metapath_graph(graph, self.types, self.relations)
         h: Tensor | None = None
-        for x, module in zip(self._means(inputs, paths), self.project, strict=True):
+        for x, module in zip(self._means(inputs, graph, paths), self.project, strict=True):
             assert isinstance(module, Linear)
             part = project(x, module, self.input_dropout, training=self.training)
             h = part if h is None else h + part
@@ -95,17 +81,20 @@ class MetapathLabels(FeatureInputs):
             [logits if t == self.target else logits.new_zeros(n, logits.size(1)) for t, n in counts]
         )
 
+    @torch.inference_mode(False)
     @torch.no_grad()
-    def _means(self, inputs: Tensor, paths: MetapathGraph) -> list[Features]:
+    def _means(self, inputs: Tensor, graph: LabelGraph, paths: MetapathGraph) -> list[Features]:
         """`P_p X` of each path, sparse where that is faster."""
-        kept = _kept.get(paths)
-        if kept is None or kept.inputs is not inputs or len(kept.means) != len(self.feature_paths):
+        key = inputs, tuple(self.feature_paths)
+        last: dict[object, list[Features]] = graph.adjacency.cached("means of the last inputs", dict)
+        if key not in last:
             means = paths.means(self.feature_paths, paths.nodes.split(inputs))
-            # entries of sparse features are kept in single precision
+            # entries of sparse features are stored in single precision
             wide = torch.promote_types(inputs.dtype, torch.float32)
-            kept = _Means(inputs, [to_sparse_if_faster(mean.to(wide), inputs.dtype) for mean in means.values()])
-            _kept[paths] = kept
-        return kept.means
+            # those of earlier inputs would take memory for nothing
+            last.clear()
+            last[key] = [to_sparse_if_faster(mean.to(wide), inputs.dtype) for mean in means.values()]
+        return last[key]
 
     def _histograms(self, graph: LabelGraph, paths: MetapathGraph) -> Iterator[tuple[Tensor, Tensor]]:
         """`share((P_q - diag P_q) Y)` `[n_t, C]` and `V_q` of each path that is not left out."""

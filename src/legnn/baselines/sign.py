@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-from weakref import WeakKeyDictionary
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from legnn.baselines.gcn_propagation import gcn_propagate
 from legnn.config.model import ModelSettings
-from legnn.graph import Adjacency, LabelGraph, SampledLabelGraph
+from legnn.graph import LabelGraph, SampledLabelGraph
 from legnn.nn import DataShape
 from legnn.nn.block import make_norm
 from legnn.nn.feature_model import FeatureModel
@@ -19,18 +16,6 @@ from legnn.nn.features import Features, project, to_sparse_if_faster
 from legnn.nn.layer import Linear, Nodes, add_bias, linear, targets_of, to_logits
 from legnn.ops import drop
 from legnn.ops.norm_act_dropout.reference import apply_norm
-
-
-class _Hops(NamedTuple):
-    """What was propagated over an adjacency, kept for the next epoch."""
-
-    inputs: Tensor
-    hops: list[Features]
-    """`X`, `Â X`, `Â² X`, …"""
-
-
-_kept: WeakKeyDictionary[Adjacency, _Hops] = WeakKeyDictionary()
-"""The last hops of each adjacency, as long as it lives."""
 
 
 class Branch(nn.Module):
@@ -112,17 +97,21 @@ class SIGN(FeatureModel):
     def _logits(self, total: Tensor) -> Tensor:
         return to_logits(add_bias(total, self.classifier.bias))
 
+    @torch.inference_mode(False)
     @torch.no_grad()
     def _hops(self, inputs: Tensor, graph: LabelGraph) -> list[Features]:
         """`Â^k X` for `k` from 0 to `K`, each sparse where that is faster."""
-        kept = _kept.get(graph.adjacency)
-        if kept is None or kept.inputs is not inputs or len(kept.hops) != self.num_stages + 1:
+        key = inputs, self.num_stages
+        last: dict[tuple[Tensor, int], list[Features]] = graph.adjacency.cached("hops of the last inputs", dict)
+        if key not in last:
             x, hops = inputs, [self._compact(inputs)]
             for _ in range(self.num_stages):
                 x = gcn_propagate(graph, x)
                 hops.append(self._compact(x))
-            kept = _kept[graph.adjacency] = _Hops(inputs, hops)
-        return kept.hops
+            # those of earlier inputs would take memory for nothing
+            last.clear()
+            last[key] = hops
+        return last[key]
 
     def _compact(self, x: Tensor) -> Features:
         # entries of sparse features are kept in single precision
