@@ -40,6 +40,8 @@ def edges_to_csr(
         remove_duplicates: merge parallel edges.
         self_loops: give every node exactly one edge to itself: its last one, or one of weight 1 if it has none.
     """
+    _check(target, num_nodes, "row")
+    _check(source, num_nodes, "column")
     csr = coo_to_csr(target, source, weight, num_nodes, num_nodes, undirected=undirected)
     if remove_duplicates:
         csr = _merge_duplicates(csr)
@@ -49,7 +51,7 @@ def edges_to_csr(
 def coo_to_csr(
     row: np.ndarray, col: np.ndarray, weight: np.ndarray | None, num_rows: int, num_cols: int, undirected: bool = False
 ) -> CSR:
-    """Returns the entries `(row, col, weight)` as CSR; raises `IndexError` for a row or column outside of the matrix.
+    """Returns the entries `(row, col, weight)` as CSR; rows and columns outside of the matrix are not detected.
 
     A counting sort by column, then one by row, which keeps the order of the first within each row. Besides the result,
     memory holds the rows and weights of the first pass only. With `undirected`, every entry `(col, row, weight)` is
@@ -57,8 +59,6 @@ def coo_to_csr(
 
     Shapes: `row` and `col` int64 `[E]`, `weight` `[E]` or None.
     """
-    _check(row, num_rows, "row")
-    _check(col, num_cols, "column")
     directions = [(row, col), (col, row)] if undirected else [(row, col)]
     by_col = _first_positions([cols for _, cols in directions], num_cols)
     by_row = _first_positions([rows for rows, _ in directions], num_rows)
