@@ -41,7 +41,7 @@ from legnn.config.candidates import CANDIDATES
 from legnn.config.portfolio import Portfolio, learned_portfolio
 from legnn.files import write_text
 from legnn.runs.ensemble import open_run
-from legnn.runs.resources import default_jobs, processes_for
+from legnn.runs.resources import default_jobs
 
 GROUPS = list(dict.fromkeys(candidate.group for candidate in CANDIDATES.values()))
 METHODS = ["auto", "auto-single", "default", *(f"tuned-{g}{s}" for g in GROUPS for s in ("", "-smooth"))]
@@ -117,7 +117,7 @@ def rows_of(options: argparse.Namespace) -> list[Row]:
     ]
     tuned = [method for method in options.methods if not method.startswith("auto")]
     jobs = [cell._replace(candidate=name) for cell in cells for method in tuned for name in candidates_of(method)]
-    train_all(list(dict.fromkeys(jobs)), options.jobs or processes_for(default_jobs("auto"), "auto"), float("inf"))
+    train_all(list(dict.fromkeys(jobs)), options.jobs or default_jobs("auto"), float("inf"))
     rows: list[Row] = []
     for cell in cells:
         for method in options.methods:

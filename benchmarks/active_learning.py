@@ -39,7 +39,7 @@ from legnn.labels.acquisition import smooth_features
 from legnn.runs.progress import Callbacks
 from legnn.runs.session import start_run
 from legnn.runs.task_server import Signals
-from legnn.runs.unattended import load_kept
+from legnn.runs.unattended import load_cached
 from legnn.runs.worker_process import Failure
 from legnn.runs.workers import carry_out
 
@@ -98,7 +98,7 @@ def first_labels(y: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
 def simulate(job: Job, signals: Signals) -> list[Row]:
     """Returns a row for each step."""
     given = {**DATA.get(job.data, {}), "backbone": "gcn", "labels": "enhanced", "epochs": job.epochs, "lr": LR}
-    whole, settings = load_kept(Settings(preset="simple", given={**given, "seed": job.seed}), job.data)
+    whole, settings = load_cached(Settings(preset="simple", given={**given, "seed": job.seed}), job.data)
     y, z = whole.y.numpy(), smooth_features(whole)
     ask, rng = strategy_of(job.strategy), np.random.default_rng([job.seed, 1])
     test, labeled = first_labels(y, job.seed)

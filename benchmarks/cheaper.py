@@ -37,6 +37,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from legnn.ops.validation import validation_metrics
 from torch import Tensor
 
 from benchmarks.cheaper_report import DEFAULT, OLD, PATIENCES, SPLITS, Row, Setting, add_rows, print_table, read_rows
@@ -47,18 +48,16 @@ from legnn.config.candidates import CANDIDATES
 from legnn.data import GraphData
 from legnn.datasets import CATALOG
 from legnn.graph import LabelGraph
-from legnn.ops.validation import validation_metrics
 from legnn.runs.build import new_trainer
 from legnn.runs.data_card import DataCard
-from legnn.runs.resources import choose_precision, select_device
-from legnn.runs.room import train_beside_others
+from legnn.runs.device import select_device
+from legnn.runs.resources import choose_precision
 from legnn.runs.task_server import Signals
 from legnn.runs.worker_process import Failure
 from legnn.runs.workers import carry_out
 from legnn.training import FullBatch
 from legnn.training.early_stopping import EarlyStopping
 from legnn.training.ranks import SINGLE_PROCESS
-from legnn.training.sharing import Steps
 
 WIDTHS, RATES = (256, 128), (0.001, 0.002, 0.003)
 RECORDED_PATIENCE = 80
@@ -112,8 +111,8 @@ def graph_of(data: str, split: str, seed: int) -> GraphData:
     return load_split(data, split, seed, Settings(preset="simple"))[0]
 
 
-def train(task: Recording, signals: Signals) -> Steps[list[Row]]:
-    """Trains a run, in turns with others, and returns what it comes to with each patience."""
+def train(task: Recording, signals: Signals) -> list[Row]:
+    """Trains a run in a worker process and returns what it comes to with each patience."""
     splits = getattr(CATALOG.get(task.data), "num_splits", 1) if task.split == "public" else task.seed + 1
     graph = graph_of(task.data, task.split, task.seed % splits)
     given = {
@@ -125,10 +124,10 @@ def train(task: Recording, signals: Signals) -> Steps[list[Row]]:
     }
     settings = Settings(preset="simple", given={**given, "batch": "full"}).resolve(graph.facts())
     settings, _ = choose_precision(settings.override(source="memory"), graph, select_device("auto"))
-    return train_beside_others(graph, settings, lambda: record(graph, settings, task), signals.should_stop)
+    return record(graph, settings, task)
 
 
-def record(graph: GraphData, settings: ResolvedSettings, task: Recording) -> Steps[list[Row]]:
+def record(graph: GraphData, settings: ResolvedSettings, task: Recording) -> list[Row]:
     """Trains a run and returns what it comes to with each patience."""
     device = select_device("auto")
     with new_trainer(settings, graph, DataCard.of(graph, fingerprint=""), device, SINGLE_PROCESS) as trainer:
@@ -136,7 +135,7 @@ def record(graph: GraphData, settings: ResolvedSettings, task: Recording) -> Ste
         assert isinstance(batching, FullBatch)
         recorder = Recorder(batching, trainer.epochs)
         batching._measure = recorder.measure  # type: ignore[method-assign]
-        yield from trainer.steps(lambda log: None)
+        trainer.fit()
     right, loss = (values[: trainer.epoch].cpu().numpy() for values in (recorder.right, recorder.loss))
     is_cut, rows = trainer.epoch < trainer.epochs, []
     for patience in PATIENCES:
@@ -196,7 +195,7 @@ def recordings(seeds: int) -> Iterator[Recording]:
 
 
 def train_all(
-    tasks: Sequence[Recording], processes: int, turns: int, seconds: float, note: Callable[[Iterable[Row]], None]
+    tasks: Sequence[Recording], processes: int, seconds: float, note: Callable[[Iterable[Row]], None]
 ) -> None:
     """Trains in several processes until all is done or `seconds` are over, and passes on what runs came to."""
     waiting, begun = deque(tasks), time.monotonic()
@@ -210,7 +209,7 @@ def train_all(
     def next_task() -> Recording | None:
         return waiting.popleft() if waiting and time.monotonic() - begun < seconds else None
 
-    carry_out(train, next_task, processes * turns, processes=processes, on_outcome=on_outcome)
+    carry_out(train, next_task, processes, on_outcome=on_outcome)
     print(f"{len(tasks) - len(waiting)} of {len(tasks)} runs in {time.monotonic() - begun:.0f} s\n", flush=True)
 
 
@@ -220,13 +219,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--table", action="store_true", help="trains nothing")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--processes", type=int, default=4)
-    parser.add_argument("--turns", type=int, default=6, help="runs at a time in a process, on a GPU")
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin no run after so long")
     options = parser.parse_args(arguments)
     if not options.table:
         done = {(*row[:3], *row.setting[:2]) for row in read_rows(options.runs)}
         missing = [task for task in recordings(options.seeds) if task not in done]
-        train_all(missing, options.processes, options.turns, options.seconds, partial(add_rows, options.runs))
+        train_all(missing, options.processes, options.seconds, partial(add_rows, options.runs))
     print_table(read_rows(options.runs))
 
 

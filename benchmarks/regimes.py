@@ -11,7 +11,7 @@ import torch
 from legnn.config import Settings
 from legnn.data import GraphData
 from legnn.datasets import CATALOG
-from legnn.runs.unattended import load_kept
+from legnn.runs.unattended import load_cached
 
 REGIMES = ("public", "many", "few")
 
@@ -43,7 +43,7 @@ def load_split(data: str, regime: str, seed: int, settings: Settings) -> tuple[G
     if regime == "public" and data in CATALOG and CATALOG[data].num_splits > 1:
         given["split"] = seed % CATALOG[data].num_splits
     settings = Settings(preset=settings.preset, given=given)
-    graph, settings = load_kept(settings, data)
+    graph, settings = load_cached(settings, data)
     return with_regime(graph, regime, seed), settings
 
 

@@ -19,6 +19,7 @@ from itertools import count
 from pathlib import Path
 
 import torch
+from legnn.graph.padded_sampling import draw_padded_sample
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -30,7 +31,6 @@ from benchmarks.synthetic import SIZES, TRAINED, Size, skewed_graph
 from legnn.config.training import parse_fanout
 from legnn.errors import InputError
 from legnn.graph import Adjacency, LabelGraph, SampledLabelGraph, sample_label_graph
-from legnn.graph.padded_sampling import draw_padded_sample
 from legnn.graph.padding import SampleSizes
 from legnn.graph.sampling import Fanout, rows_of
 from legnn.training.padded_batches import ROOM

@@ -62,18 +62,35 @@ def test_neither_the_package_nor_its_settings_nor_its_help_imports_pytorch():
     assert done.returncode == 0, done.stderr
 
 
+PRINT_POLICY = "print([os.environ.get(name) for name in ('OMP_WAIT_POLICY', 'GOMP_SPINCOUNT')])"
+
+
+def environment_after(code: str, **given: str) -> str:
+    """What a new process has of the variables of OpenMP after `code`."""
+    clean = {name: value for name, value in os.environ.items() if name not in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")}
+    done = subprocess.run(
+        [sys.executable, "-c", f"import os, sys\n{code}\n{PRINT_POLICY}"],
+        env={**clean, **given}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return done.stdout.splitlines()[-1]
+
+
+def test_importing_the_package_leaves_the_environment_unchanged():
+    code = "before = dict(os.environ)\nimport legnn\nlegnn.train\nassert dict(os.environ) == before"
+    assert environment_after(code) == "[None, None]"
+
+
 @pytest.mark.parametrize(
-    ("given", "has_mps", "expected"), [(None, False, "32"), ("1", False, "1"), (None, True, "None")]
+    ("given", "expected"),
+    [
+        ({}, "['passive', None]"),
+        ({"OMP_WAIT_POLICY": "active"}, "['active', None]"),
+        ({"GOMP_SPINCOUNT": "100"}, "[None, '100']"),
+    ],
 )
-def test_streams_have_queues_of_their_own_to_a_gpu_unless_the_user_or_other_processes_want_them(
-    given, has_mps, expected, tmp_path
-):
-    environment = {name: value for name, value in os.environ.items() if name != "CUDA_DEVICE_MAX_CONNECTIONS"}
-    environment["CUDA_MPS_PIPE_DIRECTORY"] = str(tmp_path)
-    if given is not None:
-        environment["CUDA_DEVICE_MAX_CONNECTIONS"] = given
-    if has_mps:
-        (tmp_path / "control").touch()
-    code = "import os, legnn; print(os.environ.get('CUDA_DEVICE_MAX_CONNECTIONS'))"
-    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == expected
+def test_the_command_lets_threads_wait_passively_unless_the_user_has_chosen(given, expected):
+    code = (
+        "from legnn.cli import main\nsys.argv = ['legnn', '--version']\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\nassert 'torch' not in sys.modules"
+    )
+    assert environment_after(code, **given) == expected

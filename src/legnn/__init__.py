@@ -5,16 +5,10 @@
 >>> run.result.test.accuracy
 """
 
-import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-
-# read when CUDA starts: streams share eight queues to a GPU otherwise, and epochs of several runs wait for each other;
-# not under NVIDIA's Multi-Process Service, whose clients share what queues there are: a third one would find none left
-if not os.path.exists(os.path.join(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps"), "control")):
-    os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
 
 if TYPE_CHECKING:
     from legnn.automl.automatic import auto

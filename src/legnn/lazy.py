@@ -6,12 +6,7 @@ need none or few of them. A module that is needed by the way is named here, at t
 
 from __future__ import annotations
 
-import atexit
-import gc
-import pickle
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -34,39 +29,6 @@ def lazy_module(name: str) -> Any:
     >>> pyg_utils.softmax(score, target)
     """
     return _LazyModule(name)
-
-
-@contextmanager
-def importing() -> Iterator[None]:
-    """Context of imports whose objects, hundreds of thousands, stay to the end of the process.
-
-    The garbage collector neither looks through them again and again while they are made, nor once more at the end,
-    which took 0.6 s together.
-    """
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        atexit.register(_end_collection)
-        if collects:
-            gc.enable()
-
-
-def _end_collection() -> None:
-    """Leaves the objects of this process to the system; those of Triton have to be freed, or it prints their names."""
-    if "triton._C.libtriton" in sys.modules:
-        gc.unfreeze()
-    else:
-        gc.freeze()
-
-
-def call_pickled(function: bytes, *arguments: Any) -> Any:
-    """Returns `pickle.loads(function)(*arguments)`, for a new process: what the function needs is imported here."""
-    with importing():
-        call = pickle.loads(function)
-    return call(*arguments)
 
 
 def is_a(value: object, module: str, *names: str) -> bool:

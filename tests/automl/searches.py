@@ -15,8 +15,6 @@ from legnn.files import write_text
 from legnn.runs.result import Result
 from legnn.runs.task_server import Signals
 from legnn.training import EpochLog, Scores
-from legnn.training.sharing import Steps
-from legnn.training.sharing import finish as complete
 from legnn.typed_json import write_json
 
 FACTS = GraphFacts(num_train=1000, num_classes=3, counts_features=False, has_label_edges=False)
@@ -58,10 +56,10 @@ def carry_out_here(function, next_task, jobs, *, on_outcome, on_poll, should_sto
     """Carries out tasks in this process, one after the other, and no local changes."""
     while not should_stop() and (task := next_task()) is not None and "~" not in task.name:
         on_poll([])
-        on_outcome(task, complete(function(task, Signals())))
+        on_outcome(task, function(task, Signals()))
 
 
-def train_all_but_gcn(task: CandidateTask, signals: Signals) -> Steps[CandidateOutcome]:
+def train_all_but_gcn(task: CandidateTask, signals: Signals) -> CandidateOutcome:
     """Trains a candidate; one does not end and does not listen."""
     if task.name == "gcn-direct":
         time.sleep(600)

@@ -7,9 +7,8 @@ import pytest
 from tests.graphs import small_data, table_folder
 
 from legnn.automl import candidate_runs as module
-from legnn.automl.candidate_runs import CandidateFolder, CandidateOutcome, CandidateTask
+from legnn.automl.candidate_runs import CandidateFolder, CandidateTask, train_candidate
 from legnn.runs.task_server import Signals
-from legnn.training.sharing import finish
 
 VALUES = {"architecture": "mlp", "hidden": 8, "epochs": 30, "patience": 30, "device": "cpu"}
 
@@ -24,10 +23,6 @@ class Asked(Signals):
     def should_pause(self) -> bool:
         self._left -= 1
         return self._left <= 0
-
-
-def train_candidate(task: CandidateTask, signals: Signals) -> CandidateOutcome:
-    return finish(module.train_candidate(task, signals))
 
 
 @pytest.fixture(scope="module")

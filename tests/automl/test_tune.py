@@ -13,14 +13,14 @@ import pandas as pd
 import pytest
 import torch
 from tests.graphs import small_data
-from tests.runs.test_seed_turns import assert_same_run
+from tests.runs.small_runs import assert_same_run
 
 from legnn.automl import trial_runs
-from legnn.automl.study import WARMUP_EPOCHS, Running, Study, Tuned
+from legnn.automl.study import WARMUP_EPOCHS, Running, Tuned
 from legnn.automl.tune import tune
 from legnn.config import GraphFacts, ResolvedSettings, Settings
 from legnn.errors import InputError, Interrupted
-from legnn.runs import Run, room, train
+from legnn.runs import Run, train
 
 pytest.importorskip("optuna")
 
@@ -131,55 +131,12 @@ def outcomes(found) -> list:
     return [(one.state, one.chosen, one.val) for one in found.trials]
 
 
-def test_trials_in_turns_are_to_the_bit_what_their_settings_come_to_alone(tmp_path):
-    found = tune(small_data(), trials=5, out=tmp_path / "all", jobs=3, **{**QUICK, "epochs": 6})
-    assert [one.state for one in found.trials] == ["complete"] * 5
+def test_trials_are_to_the_bit_what_their_settings_come_to_alone(tmp_path):
+    found = tune(small_data(), trials=3, out=tmp_path / "all", **{**QUICK, "epochs": 6})
     for one in found.trials:
         folder = tmp_path / "all" / "trials" / str(one.number)
         train(small_data(), Settings.from_yaml(folder / "settings.yaml"), out=tmp_path / str(one.number))
         assert_same_run(folder, tmp_path / str(one.number))
-    assert found.trials == tune(small_data(), trials=5, out=tmp_path / "all", jobs=3, **{**QUICK, "epochs": 6}).trials
-
-
-def test_trials_in_turns_that_were_interrupted_go_on_to_the_same(tmp_path):
-    seen = []
-    options = {**QUICK, "epochs": 8, "trials": 8, "jobs": 3, "checkpoint_seconds": 0}
-    with pytest.raises(Interrupted):
-        tune(
-            small_data(), out=tmp_path / "cut", on_progress=seen.append, should_stop=lambda: len(seen) == 14, **options
-        )
-    states = [(tmp_path / "cut" / "trials" / str(k) / "checkpoint.safetensors").is_file() for k in range(3, 6)]
-    assert states == [True] * 3, "the second three were in flight"
-    cut = tune(small_data(), out=tmp_path / "cut", **options)
-    whole = tune(small_data(), out=tmp_path / "whole", **options)
-    assert outcomes(cut) == outcomes(whole)
-    for k in range(8):
-        assert_same_run(tmp_path / "cut" / "trials" / str(k), tmp_path / "whole" / "trials" / str(k))
-
-
-def test_trials_that_a_kill_kept_from_being_asked_for_are_asked_for_with_the_others(tmp_path, monkeypatch):
-    options = {**QUICK, "trials": 15, "jobs": 3}
-    asked, really = [], Study.next
-
-    def die_in_the_last_round(self):
-        asked.append(1)
-        if len(asked) == 14:
-            raise SystemExit
-        return really(self)
-
-    monkeypatch.setattr(Study, "next", die_in_the_last_round)
-    with pytest.raises(SystemExit):
-        tune(small_data(), out=tmp_path / "cut", **options)
-    monkeypatch.setattr(Study, "next", really)
-    together, begin = [], trial_runs.Round.__init__
-
-    def note(self, trials, began, **options):
-        together.append([one.number for one in trials])
-        begin(self, trials, began, **options)
-
-    monkeypatch.setattr(trial_runs.Round, "__init__", note)
-    tune(small_data(), out=tmp_path / "cut", **options)
-    assert together == [[12, 13, 14]]
 
 
 def test_a_trial_that_goes_on_reports_the_best_of_all_its_epochs(tmp_path, monkeypatch):
@@ -201,30 +158,17 @@ def test_a_trial_that_goes_on_reports_the_best_of_all_its_epochs(tmp_path, monke
     assert {len(found) for found in reports.values()} == {2}
 
 
-def test_a_callback_may_train_on_another_graph_while_trials_take_turns(tmp_path):
+def test_a_callback_may_train_on_another_graph(tmp_path):
     other, found = small_data(nodes=30), []
 
     def on_progress(progress) -> None:
         if progress.log is not None and progress.log.epoch == 2:
             found.append(train(other, epochs=2, device="cpu").predictions)
 
-    tune(small_data(), trials=2, jobs=2, out=tmp_path, on_progress=on_progress, **QUICK)
+    tune(small_data(), trials=2, out=tmp_path, on_progress=on_progress, **QUICK)
     expected = train(other, epochs=2, device="cpu").predictions
     assert found
     assert all(one.equals(expected) for one in found)
-
-
-def test_an_error_of_one_trial_in_turns_is_raised_when_the_others_have_written_checkpoints(tmp_path, monkeypatch):
-    def fail_in_the_second(graph, settings, out, callbacks, really=trial_runs.run_steps):
-        yield
-        if out.name == "1":
-            raise ZeroDivisionError
-        return (yield from really(graph, settings, out, callbacks))
-
-    monkeypatch.setattr(trial_runs, "run_steps", fail_in_the_second)
-    with pytest.raises(ZeroDivisionError):
-        tune(small_data(), trials=3, out=tmp_path, jobs=3, **{**QUICK, "epochs": 1000, "patience": 1000})
-    assert (tmp_path / "trials" / "0" / "checkpoint.safetensors").is_file()
 
 
 def test_test_labels_change_no_choice(tmp_path):
@@ -258,30 +202,27 @@ def easy_data() -> tuple:
     return data, given
 
 
-def test_trials_in_turns_that_ended_before_a_kill_are_told_by_the_next_call(tmp_path, monkeypatch):
+def test_a_trial_that_ended_before_a_kill_is_noted_by_the_next_call(tmp_path, monkeypatch):
     data, given = easy_data()
-    whole = tune(data, trials=9, out=tmp_path / "whole", jobs=3, **given)
-    tell, told = trial_runs.Round.tell, []
+    whole = tune(data, trials=4, out=tmp_path / "whole", **given)
+    complete = Running.complete
 
-    def die_in_the_last(self, study):
-        told.append(1)
-        if len(told) == 3:
+    def die_in_the_last(self, val, seconds, why=""):
+        if self.number == 3:
             raise SystemExit
-        tell(self, study)
+        complete(self, val, seconds, why)
 
-    monkeypatch.setattr(trial_runs.Round, "tell", die_in_the_last)
+    monkeypatch.setattr(Running, "complete", die_in_the_last)
     with pytest.raises(SystemExit):
-        tune(data, trials=9, out=tmp_path / "cut", jobs=3, **given)
-    monkeypatch.setattr(trial_runs.Round, "tell", tell)
-    cut = tune(data, trials=9, out=tmp_path / "cut", jobs=3, **given)
-    assert "pruned" in [one.state for one in cut.trials[6:] if not one.why]
+        tune(data, trials=4, out=tmp_path / "cut", **given)
+    monkeypatch.setattr(Running, "complete", complete)
+    cut = tune(data, trials=4, out=tmp_path / "cut", **given)
     assert outcomes(cut) == outcomes(whole)
 
 
-@pytest.mark.parametrize("jobs", [1, 3])
-def test_a_hopeless_trial_is_pruned_early(tmp_path, jobs):
+def test_a_hopeless_trial_is_pruned_early(tmp_path):
     data, given = easy_data()
-    found = tune(data, trials=9, out=tmp_path, jobs=jobs, **given)
+    found = tune(data, trials=9, out=tmp_path, **given)
     pruned = [one for one in found.trials if one.state == "pruned" and not one.why]
     assert pruned
     for one in pruned:
@@ -289,24 +230,22 @@ def test_a_hopeless_trial_is_pruned_early(tmp_path, jobs):
         assert one.val < found.best.val
 
 
-@pytest.mark.parametrize("jobs", [1, 4])
-def test_settings_that_were_tried_are_not_trained_again_and_an_exhausted_space_ends_the_search(tmp_path, jobs):
+def test_settings_that_were_tried_are_not_trained_again_and_an_exhausted_space_ends_the_search(tmp_path):
     given = {**QUICK, "layers": 1, "scale": "none", "input_dropout": 0.0, "weight_decay": 0.0, "layer_decay": 0.0}
-    found = tune(small_data(), budget=60, out=tmp_path, lr=0.01, cosine_steps="epochs", jobs=jobs, **given)
+    found = tune(small_data(), budget=60, out=tmp_path, lr=0.01, cosine_steps="epochs", **given)
     trained = [one for one in found.trials if not one.why]
     assert [one.chosen for one in trained] == [{"class_weights": "none"}, {"class_weights": "balanced"}]
     assert {path.name for path in (tmp_path / "trials").iterdir()} == {str(one.number) for one in trained}
 
 
-@pytest.mark.parametrize("jobs", [1, 3])
-def test_settings_that_fail_leave_their_reason_and_the_others_go_on(tmp_path, monkeypatch, jobs):
-    def refuse_the_first(graph, settings, out, callbacks, really=trial_runs.run_steps):
+def test_settings_that_fail_leave_their_reason_and_the_others_go_on(tmp_path, monkeypatch):
+    def refuse_the_first(graph, settings, out, callbacks, really=trial_runs.start_or_continue):
         if out.name == "0":
             raise InputError("out of memory with batch = full")
-        return (yield from really(graph, settings, out, callbacks))
+        return really(graph, settings, out, callbacks)
 
-    monkeypatch.setattr(trial_runs, "run_steps", refuse_the_first)
-    found = tune(small_data(), trials=3, out=tmp_path, jobs=jobs, **QUICK)
+    monkeypatch.setattr(trial_runs, "start_or_continue", refuse_the_first)
+    found = tune(small_data(), trials=3, out=tmp_path, **QUICK)
     assert [one.state for one in found.trials] == ["failed", "complete", "complete"]
     assert found.trials[0].why == "out of memory with batch = full"
     assert pd.read_csv(tmp_path / "trials.csv")["why"][0] == "out of memory with batch = full"
@@ -320,33 +259,6 @@ def test_the_budget_ends_the_trial_in_flight_and_the_same_call_begins_no_other(t
     assert found.trials[-1].state == "complete"
     again = tune(small_data(), budget=0.5, out=tmp_path, **given)
     assert again.trials == found.trials
-
-
-def test_with_less_time_than_asking_takes_a_search_ends_and_leaves_the_trials_that_it_asked_for(tmp_path):
-    given = {**QUICK, "jobs": 2, "out": tmp_path}
-    found = tune(small_data(), trials=2, **given)
-    spent = sum(one.seconds for one in found.trials)
-    again = tune(small_data(), budget=spent + 1e-3, **given)
-    assert [one.state for one in again.trials] == ["complete"] * 2 + ["waiting"] * 2
-
-
-def test_a_trial_that_waits_for_the_others_when_the_time_is_over_is_left_to_a_call_with_more(tmp_path, monkeypatch):
-    given = {**QUICK, "epochs": 1_000_000, "patience": 1_000_000, "trials": 2, "jobs": 2, "out": tmp_path}
-    small = []
-
-    def all_but_the_first_are_large(settings, graph) -> int | None:
-        small.append(settings)
-        return 1 if settings == small[0] else None
-
-    monkeypatch.setattr(room, "bytes_in_turns", all_but_the_first_are_large)
-    found = tune(small_data(), budget=0.5, **given)
-    assert [one.state for one in found.trials] == ["complete", "waiting"]
-    assert found.trials[1].why == "the time was over before it began"
-    assert not (tmp_path / "trials" / "1").exists()
-    assert tune(small_data(), budget=0.01, **given).trials == found.trials
-    more = tune(small_data(), budget=found.trials[0].seconds + 0.5, **given)
-    assert [one.state for one in more.trials] == ["complete", "complete"]
-    assert more.trials[1].why == ""
 
 
 def test_the_papers_grid_is_searched_once_through():

@@ -11,7 +11,6 @@ from legnn.config import Settings
 from legnn.runs.graphs import load_new
 from legnn.runs.progress import Callbacks
 from legnn.runs.session import start_run
-from legnn.training.sharing import finish
 
 NEW = Setting(OLD.hidden // 2, OLD.lr, OLD.patience)
 KEPT = Path(__file__).parents[2] / "docs" / "data" / "cheaper.csv"
@@ -80,7 +79,7 @@ def test_a_recorded_run_stops_where_a_run_with_that_patience_does():
     settings = Settings(preset="simple").override(hidden=8, layers=2, epochs=60, lr=0.03)
     graph, settings = load_new(settings, "digits")
     resolved = settings.resolve(graph.facts()).override(batch="full")
-    rows = finish(record(graph, resolved.override(patience=40), Recording("digits", "public", 0, 8, 0.03)))
+    rows = record(graph, resolved.override(patience=40), Recording("digits", "public", 0, 8, 0.03))
     assert [row.setting.patience for row in rows] == list(PATIENCES)
     run = start_run(graph, resolved.override(patience=PATIENCES[0]), None, Callbacks(lambda log: None, lambda: False))
     assert rows[0].epochs == run.result.epochs

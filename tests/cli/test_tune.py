@@ -4,6 +4,8 @@ import pytest
 from tests.cli.test_cli import command, refused
 from tests.graphs import small_data, table_folder
 
+from legnn.errors import Interrupted
+
 __all__ = ["command"]
 pytest.importorskip("optuna")
 
@@ -39,9 +41,9 @@ def test_ctrl_c_says_how_to_continue(command, tables, monkeypatch):
     from legnn.automl import trial_runs as module
 
     def stop(graph, settings, out, callbacks):
-        raise module.Interrupted(1, out)
+        raise Interrupted(1, out)
 
-    monkeypatch.setattr(module, "run_steps", stop)
+    monkeypatch.setattr(module, "start_or_continue", stop)
     done = command("tune", tables, "--trials", 2, "--out", "search", *QUICK)
     assert done.code == 130
     assert f"continue with: legnn tune {tables} --trials 2 --out search" in done.err
@@ -53,7 +55,6 @@ def test_ctrl_c_says_how_to_continue(command, tables, monkeypatch):
         (("--budget", "soon"), "budget must be a time above 0"),
         (("--space", "wide"), "space must be full or paper"),
         (("--trials", "0"), "trials must be above 0"),
-        (("--jobs", "0"), "jobs must be above 0"),
         (("--dropout", "2"), "dropout must be"),
         (("--preset", "recomended"), "did you mean 'recommended'"),
     ],

@@ -8,7 +8,6 @@ from legnn.automl import search
 from legnn.automl.clock import Clock
 from legnn.config import Settings
 from legnn.runs.task_server import Signals
-from legnn.training.sharing import finish
 
 CANDIDATES, SECONDS = 2, 600.0
 
@@ -18,7 +17,7 @@ def try_few(function: Callable, next_task: Callable, jobs: int, *, on_outcome: C
     for _number in range(CANDIDATES):
         if (task := next_task()) is not None:
             on_poll([])
-            on_outcome(task, finish(function(task, Signals())))
+            on_outcome(task, function(task, Signals()))
 
 
 def shorten_trainings(epochs: int, patch: Callable[[object, str, Any], None] = setattr) -> None:

@@ -7,10 +7,12 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import pytest
 from tests.graphs import small_data, table_folder
+from tests.runs.small_runs import EVERYTHING, assert_same_run, gpu
 
 from legnn.errors import InputError
 from legnn.experiments.execution import Progress, train_missing
@@ -50,6 +52,36 @@ def test_what_is_missing_is_trained_and_one_failure_does_not_stop_the_rest(folde
     before = (runs[0].folder(out) / "result.json").stat().st_mtime_ns
     assert train_missing(missing_of(runs[:1], out), out, 1).total == 0
     assert (runs[0].folder(out) / "result.json").stat().st_mtime_ns == before
+
+
+MIXED = [{}, {"precision": "bf16"}, {"threads": 2}, {"labels": "vanilla", "layers": 3}, {"batch": 16}]
+"""Settings that differ in what a process has once: precision of products, threads."""
+
+
+def assert_all_as_alone(runs: list[PlannedRun], tmp_path: Path) -> None:
+    for run in runs:
+        assert train_planned(run, tmp_path / "alone").error is None
+        assert_same_run(run.folder(tmp_path / "out"), run.folder(tmp_path / "alone"))
+
+
+@pytest.mark.slow
+def test_runs_of_one_process_are_to_the_bit_what_they_are_alone(folder, tmp_path):
+    runs = [planned(folder, seed, **{**EVERYTHING, **given}) for given in MIXED for seed in (0, 1)]
+    progress = train_missing(missing_of(runs, tmp_path / "out"), tmp_path / "out", 1)
+    assert (progress.done, progress.failed) == (len(runs), [])
+    assert_all_as_alone(runs, tmp_path)
+
+
+@gpu
+def test_on_a_gpu_runs_of_one_process_are_to_the_bit_what_they_are_alone(folder, tmp_path):
+    given = [{"backbone": name, "precision": precision} for name in ("gcn", "gat") for precision in ("tf32", "fp32")]
+    given += [{"backbone": "sage", "precision": "bf16"}] * 2
+    runs = [planned(folder, k, **{**EVERYTHING, **one, "epochs": 30}, device="cuda") for k, one in enumerate(given)]
+    progress = train_missing(missing_of(runs, tmp_path / "out"), tmp_path / "out", 1)
+    assert (progress.done, progress.failed) == (6, [])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)  # a step that is not captured
+        assert_all_as_alone(runs, tmp_path)
 
 
 def test_a_killed_process_fails_its_run_alone(folder, tmp_path):

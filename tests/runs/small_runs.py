@@ -3,9 +3,13 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 import legnn
+from legnn.runs import RunFolder
 
+EVERYTHING = {"epochs": 8, "hidden": 8, "dropout": 0.5, "input_dropout": 0.2, "as_train": True, "batch": "full"}
+"""Settings of a run that draws all the numbers that a run draws."""
 QUICK = {"epochs": 4, "hidden": 8, "preset": "simple", "checkpoint_seconds": 0.0}
 
 
@@ -14,3 +18,17 @@ def cut_short(data, folder: Path, **options) -> None:
     done = []
     with pytest.raises(legnn.Interrupted):
         legnn.train(data, out=folder, on_epoch=done.append, should_stop=lambda: len(done) >= 2, **{**QUICK, **options})
+
+
+def gpu(test):
+    """Needs a CUDA device."""
+    return pytest.mark.gpu(pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")(test))
+
+
+def assert_same_run(one: Path, other: Path) -> None:
+    """Compares weights, predictions and metrics of two run folders to the bit."""
+    weights, others = RunFolder(one).weights(), RunFolder(other).weights()
+    assert weights.keys() == others.keys()
+    assert [name for name in weights if not torch.equal(weights[name], others[name])] == []
+    assert RunFolder(one).predictions().equals(RunFolder(other).predictions())
+    assert RunFolder(one).logs() == RunFolder(other).logs()

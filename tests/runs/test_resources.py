@@ -11,17 +11,20 @@ import legnn
 from legnn.config import ResolvedSettings, Settings
 from legnn.datasets import load
 from legnn.errors import InputError
-from legnn.runs import resources
+from legnn.runs import device, resources
+from legnn.runs.device import free_bytes, total_bytes, visible_gpus
 from legnn.runs.resources import (
     Storage,
-    bytes_in_turns,
     choose_batch,
     choose_precision,
     choose_storage,
+    default_jobs,
     explain_out_of_memory,
+    other_processes,
     storage_note,
+    usable_cores,
 )
-from legnn.training.memory import Size, free_bytes, in_gib, total_bytes
+from legnn.training.memory import Size, in_gib
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 QUICK = {"epochs": 2, "hidden": 8, "layers": 2}
@@ -86,7 +89,7 @@ def test_auto_stays_where_bf16_is_slow_or_not_known_to_be_as_accurate(ampere, mo
 
 
 def test_auto_is_bf16_on_a_cpu_that_has_it_for_wide_models(monkeypatch):
-    monkeypatch.setattr(resources, "cpu_multiplies_bf16", lambda: True)
+    monkeypatch.setattr(device, "cpu_multiplies_bf16", lambda: True)
     narrow, data = resolved(backbone="gat")
     wide = resolved(backbone="gat", hidden=4 * 10**4)[0]
     assert choose_precision(narrow, data, CPU) == (narrow, None)
@@ -95,7 +98,7 @@ def test_auto_is_bf16_on_a_cpu_that_has_it_for_wide_models(monkeypatch):
     assert note.startswith("precision bf16 (auto); `precision=fp32`")
     other = wide.override(backbone="sage")
     assert choose_precision(other, data, CPU) == (other, None)
-    monkeypatch.setattr(resources, "cpu_multiplies_bf16", lambda: False)
+    monkeypatch.setattr(device, "cpu_multiplies_bf16", lambda: False)
     assert choose_precision(wide, data, CPU) == (wide, None)
 
 
@@ -175,11 +178,14 @@ def test_features_are_the_first_to_stay_in_the_hosts_memory_and_that_is_said(mon
     assert note is None if said is None else re.fullmatch(said, note)
 
 
-def test_layers_of_the_callers_own_have_the_process_alone(monkeypatch):
+def test_each_gpu_and_each_core_trains_one_run_at_a_time(monkeypatch):
     settings, data = resolved(backbone="gcn")
-    assert bytes_in_turns(settings, data) is not None
-    monkeypatch.setattr(resources, "REGISTERED", {"gcn"})
-    assert bytes_in_turns(settings, data) is None
+    assert default_jobs("cpu") == usable_cores()
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,7")
+    assert visible_gpus("auto") == ["4", "5", "7"]
+    assert (default_jobs("auto"), visible_gpus("cpu")) == (3, [])
+    assert [other_processes(settings, data, GPU, runs) for runs in (1, 2, 9)] == [0, 1, 2]
 
 
 def rest(size: Size) -> int:

@@ -2,14 +2,13 @@
 
 import pytest
 from tests.graphs import small_data
-from tests.runs.test_seed_turns import EVERYTHING, assert_same_run
+from tests.runs.small_runs import EVERYTHING, assert_same_run
 from tests.runs.test_workers import wait_until
 from torch_geometric.nn import GATv2Conv
 
 import legnn
 from legnn.errors import InputError, Interrupted
 from legnn.nn import BACKBONES, lifted, register_backbone
-from legnn.nn.scaling import FeatureScale
 from legnn.runs import RunFolder, resources, seed_processes, seeds
 
 
@@ -47,14 +46,6 @@ def test_a_design_without_parameters_which_has_one_epoch_starts_no_process(monke
     monkeypatch.setattr(seeds, "other_processes", lambda settings, graph, device, runs: 1)
     monkeypatch.setattr(seed_processes, "carry_out", lambda *_, **__: pytest.fail("a process is started"))
     legnn.train_seeds(small_data(), seeds=3, **{**EVERYTHING, "architecture": "label_propagation", "epochs": 2000})
-
-
-def test_seeds_that_follow_each_other_read_the_features_once(monkeypatch):
-    read = []
-    fit = FeatureScale.fit
-    monkeypatch.setattr(FeatureScale, "fit", lambda self, *given: (read.append(self), fit(self, *given)))
-    legnn.train_seeds(small_data(), seeds=3, **EVERYTHING)
-    assert len(read) == 1
 
 
 def test_a_callback_may_train_on_another_graph(tmp_path):
@@ -122,7 +113,7 @@ def test_seeds_of_other_processes_are_to_the_bit_what_they_are_alone_and_reporte
 def train_elsewhere(monkeypatch, outcome):
     """The other process gets one seed, with this outcome."""
 
-    def carry_out(function, next_task, jobs, *, on_outcome, on_report, should_stop):
+    def carry_out(function, next_task, jobs, *, on_outcome, on_report, **options):
         seed = next_task()
         on_report(seed, [("on_stage", "preparing")])
         on_outcome(seed, outcome)

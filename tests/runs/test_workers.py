@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.runs.worker_tasks import answer, answer_in_turns, carry_out_list
+from tests.runs.worker_tasks import answer, carry_out_list
 
 from legnn.runs.task_server import Ended
 from legnn.runs.worker_process import Failure, Worker
@@ -47,17 +47,17 @@ def test_a_process_that_is_killed_fails_its_task_alone():
 def test_a_pause_ends_one_task_and_a_stop_all_even_while_the_process_starts():
     worker = Worker(answer, 1)
     try:
-        first = worker.begin(("wait",))
-        first.pause()  # the process does not listen yet
-        number, (said, pid) = worker.receive()
-        assert (number, said) == (0, "paused")
-        first.pause()  # too late: not meant for the next task
+        worker.begin(("wait",))
+        worker.pause()  # the process does not listen yet
+        said, pid = worker.receive().value
+        assert said == "paused"
+        worker.pause()  # too late: not meant for the next task
         worker.begin(("square", 3))
-        assert worker.receive() == Ended(1, (9, pid))
+        assert worker.receive() == Ended((9, pid))
         assert not worker.has_ended
         worker.begin(("wait",))
         worker.stop()
-        assert worker.receive() == Ended(2, ("stopped", pid))
+        assert worker.receive() == Ended(("stopped", pid))
         worker.begin(("raise",))
         assert "exit code 1" in worker.receive().why, "an OSError of the task is not that of a closed connection"
         assert worker.has_ended
@@ -85,45 +85,13 @@ def test_a_task_that_does_not_end_can_be_killed():
 
 
 @pytest.mark.slow
-def test_tasks_that_share_a_process_take_turns_and_each_is_paused_alone():
-    tasks = [("wait", 1), ("square", 2), ("wait", 3), ("square", 4)]
-
-    def pause(in_flight) -> None:
-        for one in in_flight:
-            if {task.task[0] for task in in_flight} == {"wait"}:
-                one.pause()
-
-    found = carry_out_list(tasks, 3, answer_in_turns, processes=1, on_poll=pause)
-    assert [found[task][0] for task in tasks] == ["paused", 4, "paused", 16]
-    assert len({outcome[1] for outcome in found.values()}) == 1
-    assert found["square", 2][2] >= 2, "the first, which waits, has begun before it"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["raise", "kill", "kill others"])
-def test_a_task_that_ends_a_process_that_others_share_fails_alone(kind):
-    tasks = [("square", 2), (kind,), ("square", 3), ("square", 4), ("square", 5)]
-    found = carry_out_list(tasks, 3, answer_in_turns, processes=1)
-    assert [found["square", k][0] for k in (2, 3, 4, 5)] == [4, 9, 16, 25]
-    if kind == "kill others":
-        assert found[kind,][0] == "alone", "nobody knows which task it was: each is begun again, alone"
-    else:
-        assert found[kind,].why.startswith("its process was ended")
-
-
-@pytest.mark.slow
-def test_a_task_that_does_not_pause_is_killed_and_those_beside_it_are_begun_again(tmp_path):
-    hanging = ("tell and hang", str(tmp_path / "hangs"))
-
-    def kill(in_flight) -> None:
-        for one in in_flight:
-            if one.task == hanging and (tmp_path / "hangs").is_file():
-                one.kill()
-
-    tasks = [hanging, ("square", 2), ("square", 3)]
-    found = carry_out_list(tasks, 3, answer_in_turns, processes=1, on_poll=kill)
-    assert "signal 9" in found[hanging].why
-    assert [found["square", k][0] for k in (2, 3)] == [4, 9]
+def test_each_process_sees_one_gpu_and_its_threads_wait_passively(monkeypatch):
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    monkeypatch.delenv("GOMP_SPINCOUNT", raising=False)
+    names = "CUDA_VISIBLE_DEVICES", "OMP_WAIT_POLICY"
+    found = carry_out_list([("variables", *names), ("more variables", *names)], 2, gpus=["3", "5"])
+    assert sorted(outcome[0] for outcome in found.values()) == [["3", "passive"], ["5", "passive"]]
+    assert not set(names) & set(os.environ)
 
 
 @pytest.mark.slow

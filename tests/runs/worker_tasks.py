@@ -7,7 +7,6 @@ from pathlib import Path
 
 from legnn.runs.task_server import Signals
 from legnn.runs.workers import carry_out
-from legnn.training.sharing import Steps
 
 MOST_SECONDS = 60.0
 
@@ -21,6 +20,9 @@ def answer(task: tuple, signals: Signals) -> tuple:
         raise OSError("the disk is full")
     if kind == "wait":
         return _wait(signals), os.getpid()
+    if kind.endswith("variables"):
+        time.sleep(0.5)
+        return [os.environ.get(name) for name in arguments], os.getpid()
     if kind == "tell":
         Path(arguments[0]).write_text(str(os.getpid()))
         return _wait(signals), os.getpid()
@@ -38,35 +40,11 @@ def _wait(signals: Signals) -> str:
     return "nobody asked"
 
 
-def answer_in_turns(task: tuple, signals: Signals) -> Steps[tuple]:
-    """`answer`, with a pause wherever it waits, and how many other tasks had begun when it ended."""
-    kind, *arguments = task
-    _begun.append(task)
-    yield
-    if kind == "wait":
-        end = time.monotonic() + MOST_SECONDS
-        while not signals.should_pause() and time.monotonic() < end:
-            yield
-        return "stopped" if signals.should_stop() else "paused", os.getpid(), len(_begun)
-    if kind == "tell and hang":
-        Path(arguments[0]).write_text(str(os.getpid()))
-        time.sleep(MOST_SECONDS)
-    if kind == "kill others" and len(_begun) < 2:
-        return "alone", os.getpid(), len(_begun)
-    if kind == "kill others":
-        os.kill(os.getpid(), signal.SIGKILL)
-    return *answer(task, signals), len(_begun)
-
-
-_begun: list[tuple] = []
-"""Tasks that this process has begun."""
-
-
-def carry_out_list(tasks: list[tuple], jobs: int, function=answer, **options) -> dict:
+def carry_out_list(tasks: list[tuple], jobs: int, **options) -> dict:
     """Returns the outcomes by task."""
     waiting, outcomes = list(tasks), {}
     carry_out(
-        function, lambda: waiting.pop(0) if waiting else None, jobs,
+        answer, lambda: waiting.pop(0) if waiting else None, jobs,
         on_outcome=lambda task, outcome: outcomes.update({task: outcome}), **options,
     )  # fmt: skip
     return outcomes

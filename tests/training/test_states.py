@@ -11,12 +11,10 @@ import torch
 from tests.training.mini_batches import CPU, make
 
 from legnn.errors import OutOfMemory
-from legnn.training import LayerWise, states
+from legnn.training import DevicePlan, LayerWise, states
 from legnn.training.chunks import nodes_of, split_by_work
 from legnn.training.inference import to_class_and_confidence
 from legnn.training.states import States, choose_place, make_states, state_folder
-
-GPU = torch.device("cuda")
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +26,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def new_states(place, rows=9, dtype=torch.float32, **options) -> States:
-    given = {"copies": 2, "working_bytes": 0, "zeros": False}
+    given = {"copies": 2, "zeros": False}
     return make_states(torch.zeros(1, 3, dtype=dtype), rows, place=place, **{**given, **options})
 
 
@@ -101,7 +99,7 @@ def test_a_file_of_states_has_no_name_and_its_space_comes_back(folder):
 def test_nothing_is_left_of_a_process_that_was_killed(folder):
     code = (
         "import os, signal, torch\nfrom legnn.training.states import make_states\n"
-        "states = make_states(torch.zeros(1, 4), 1000, 2, working_bytes=0, place='disk', zeros=False)\n"
+        "states = make_states(torch.zeros(1, 4), 1000, 2, place='disk', zeros=False)\n"
         "states.put(torch.arange(1000), torch.ones(1000, 4))\nos.kill(os.getpid(), signal.SIGKILL)"
     )
     done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "TMPDIR": str(folder)}, check=False)
@@ -153,18 +151,12 @@ def test_states_have_the_precision_in_which_they_are_computed():
 
 
 @pytest.mark.parametrize(
-    ("size", "device", "place"),
-    [
-        (40, CPU, "host"), (60, CPU, "disk"), (700, GPU, "device"), (870, GPU, "disk"), (0, CPU, "host"),
-    ],
-)  # fmt: skip
-def test_states_lie_in_the_first_place_where_they_fit(size, device, place, monkeypatch):
-    free = {"cpu": 100, "cuda": 900}
-    monkeypatch.setattr(states, "free_bytes", lambda device: free[device.type])
-    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 150)
-    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 50)
-    # 900 free and 100 that the allocator keeps, of which a tenth stays free and chunks take 50
-    assert choose_place(size, device, working_bytes=50) == place
+    ("size", "device_bytes", "place"),
+    [(40, 0, "host"), (60, 0, "disk"), (700, 850, "device"), (870, 850, "disk"), (0, 0, "host"), (40, -9, "host")],
+)
+def test_states_lie_in_the_first_place_where_they_fit(size, device_bytes, place, monkeypatch):
+    monkeypatch.setattr(states, "host_free_bytes", lambda: 100)
+    assert choose_place(size, device_bytes) == place
 
 
 def test_what_does_not_fit_the_memory_is_predicted_from_disk(monkeypatch):
@@ -176,7 +168,7 @@ def test_what_does_not_fit_the_memory_is_predicted_from_disk(monkeypatch):
     expected = parts.logits(task.train, task.val)
     assert set(places) == {"host"}
     places.clear()
-    monkeypatch.setattr(states, "free_bytes", lambda device: 1000)
+    monkeypatch.setattr(states, "host_free_bytes", lambda: 1000)
     assert torch.equal(parts.logits(task.train, task.val), expected)
     assert set(places) == {"disk"}
 
@@ -188,10 +180,13 @@ def test_what_does_not_fit_the_memory_is_predicted_from_disk(monkeypatch):
 def test_chunks_that_threads_prepare_are_the_same(place):
     model, task = make(nodes=300, layers=3)
     nodes = torch.arange(300)
-    inference = LayerWise(model, task, CPU, torch.float32, chunk_size=40, place=place)
-    expected = inference.logits(task.train, nodes)
-    inference._samplers = 3
-    assert torch.equal(inference.logits(task.train, nodes), expected)
+    expected, found = (
+        LayerWise(
+            model, task, CPU, torch.float32, chunk_size=40, place=place, plan=DevicePlan(samplers=samplers)
+        ).logits(task.train, nodes)
+        for samplers in (0, 3)
+    )
+    assert torch.equal(found, expected)
 
 
 def test_nodes_of_a_mask_come_in_order_some_at_a_time(monkeypatch):

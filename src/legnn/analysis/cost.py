@@ -13,7 +13,7 @@ import torch
 from legnn.data import GraphData
 from legnn.runs import Run, RunFolder
 from legnn.runs.build import new_trainer
-from legnn.runs.resources import select_device
+from legnn.runs.device import peak_bytes, reset_peak_bytes, select_device, synchronize
 from legnn.training.ranks import SINGLE_PROCESS
 
 REPEATS = 5
@@ -54,11 +54,10 @@ def training_cost(run: RunFolder, graph: GraphData, device: str = "auto") -> Tra
     where = select_device(device)
     with new_trainer(run.settings, graph, run.card, where, SINGLE_PROCESS) as trainer:
         trainer.epoch = max(run.result().epochs - WARM_UP - REPEATS, 0)
-        if where.type == "cuda":
-            # before the first step: a captured step takes memory without the allocator counting it again
-            torch.cuda.reset_peak_memory_stats(where)
+        # before the first step: a captured step takes memory without the allocator counting it again
+        reset_peak_bytes(where)
         seconds = _median_seconds(trainer.train_epoch, where, warm_up=WARM_UP)
-        peak = torch.cuda.max_memory_allocated(where) if where.type == "cuda" else None
+        peak = peak_bytes(where)
         trainer.batching.reset()
     return TrainingCost(seconds, peak)
 
@@ -67,17 +66,12 @@ def _median_seconds(work: Callable[[], object], device: torch.device, *, warm_up
     """The median time of five calls of `work`, after some that are not timed."""
 
     def seconds() -> float:
-        _synchronize(device)
+        synchronize(device)
         start = time.perf_counter()
         work()
-        _synchronize(device)
+        synchronize(device)
         return time.perf_counter() - start
 
     for _ in range(warm_up):
         work()
     return statistics.median(seconds() for _ in range(REPEATS))
-
-
-def _synchronize(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)

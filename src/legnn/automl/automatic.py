@@ -29,9 +29,10 @@ from legnn.io.prepared import write_prepared
 from legnn.io.prepared_card import CARD
 from legnn.locks import LOCK, hold_folder
 from legnn.nn.backbones import require_known_everywhere
+from legnn.runs.device import visible_gpus
 from legnn.runs.ensemble import Ensemble, write_ensemble
 from legnn.runs.graphs import MEMORY, load_new
-from legnn.runs.resources import default_jobs, processes_for, select_device
+from legnn.runs.resources import default_jobs
 from legnn.typed_json import read_json, write_json
 
 SEARCH = "search.json"
@@ -78,7 +79,7 @@ def auto(
             larger budget now, continues in `out`.
         out: folder of the search, `runs/DATA-auto` if it is not given; its candidates are run folders in it.
         single: return the best single model, as an ensemble of one.
-        jobs: candidates that train at a time; by default one a core, or on a GPU 8 in each of at most 4 processes.
+        jobs: candidates that train at a time; by default one a core, or one a GPU.
         seed: of the candidates and of the changes.
         only: names from `CANDIDATES` in the place of the portfolio.
         began: when the budget began, by `time.time`; now if not given.
@@ -104,17 +105,17 @@ def auto(
         card = SearchCard(source=source, fingerprint=graph.fingerprint(), seed=seed)
         _open_folder(folder, card, graph, share)
         device = str(given.get("device", "auto"))
+        gpus = visible_gpus(device)
         jobs = jobs or (1 if share.world_size > 1 else default_jobs(device))
-        processes = processes_for(jobs, device)
         size = Size(graph.num_nodes, graph.num_edges, graph.num_classes)
-        speed = GPU if select_device(device).type == "cuda" else CPU
+        speed = GPU if gpus else CPU
         plan = Plan(
             folder=folder,
             source=source,
             facts=facts,
             num_val=int(graph.val_mask.sum()),
             candidates=candidates,
-            order=order_by_cost(candidates, size, speed, clock.left * processes * share.world_size),
+            order=order_by_cost(candidates, size, speed, clock.left * jobs * share.world_size),
             given=given,
             seed=seed,
             rank=share.rank,
@@ -123,7 +124,7 @@ def auto(
         search = Search(plan, clock)
         search.run(
             jobs,
-            processes=processes,
+            gpus=gpus,
             on_progress=lambda rows: on_progress(rows, clock),
             should_stop=should_stop,
         )

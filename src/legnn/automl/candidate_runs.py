@@ -21,7 +21,6 @@ from legnn.runs.progress import Callbacks
 from legnn.runs.task_server import Signals
 from legnn.runs.tensors import load_tensors, save_tensors
 from legnn.runs.unattended import FAILURE, train_in_folder
-from legnn.training.sharing import Steps
 
 HELD_OUT = "held_out.safetensors"
 
@@ -94,17 +93,14 @@ class CandidateFolder:
         return {name: tensor.numpy() for name, tensor in load_tensors(self.path / HELD_OUT)[0].items()}
 
 
-def train_candidate(task: CandidateTask, signals: Signals) -> Steps[CandidateOutcome]:
-    """Trains a candidate, or continues it, until it is over or its deadline has come, and keeps what it predicts.
-
-    Makes pauses in a process that other candidates share.
-    """
+def train_candidate(task: CandidateTask, signals: Signals) -> CandidateOutcome:
+    """Trains a candidate, or continues it, until it is over or its deadline has come, and keeps what it predicts."""
     begin = time.monotonic()
     folder = CandidateFolder(task.folder)
     callbacks = Callbacks(lambda log: None, signals.should_pause, lambda: time.time() > task.deadline)
     try:
         settings = Settings(preset="simple", given=task.values)
-        run, graph = yield from train_in_folder(settings, task.source, task.folder, callbacks)
+        run, graph = train_in_folder(settings, task.source, task.folder, callbacks)
         trained = time.monotonic()
         folder.save_held_out(held_out_probabilities(run, graph, device=run.settings.train.device))
     except FolderInUse as error:

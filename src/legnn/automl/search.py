@@ -20,9 +20,8 @@ from legnn.automl.space import complete, flatten, neighbors, without_idle
 from legnn.config import GraphFacts
 from legnn.errors import InputError
 from legnn.runs.task_server import Signals
-from legnn.runs.worker_process import BegunTask, Failure
+from legnn.runs.worker_process import Failure, Worker
 from legnn.runs.workers import carry_out
-from legnn.training.sharing import finish
 
 LEADERS = 4
 """So many of the best candidates are varied."""
@@ -125,22 +124,22 @@ class Search:
         self,
         jobs: int,
         *,
-        processes: int | None = None,
+        gpus: Sequence[str] = (),
         on_progress: Callable[[Sequence[Row]], None] = lambda rows: None,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Trains `jobs` candidates at a time, in as many processes or in `processes`, until the time is over."""
+        """Trains `jobs` candidates at a time, in as many processes, until the time is over."""
 
-        def poll(in_flight: list[BegunTask[CandidateTask]]) -> None:
+        def poll(busy: list[Worker[CandidateTask]]) -> None:
             self.clock.save()
-            rows = self._watch(in_flight)
+            rows = self._watch(busy)
             on_progress(rows)
 
         carry_out(
             train_candidate,
             self._next,
             jobs,
-            processes=processes,
+            gpus=gpus,
             on_outcome=self._note,
             on_poll=poll,
             should_stop=should_stop,
@@ -153,7 +152,7 @@ class Search:
         if values is None or folder.state in ("finished", "failed"):
             return
         task = CandidateTask(name, folder.path, self.plan.source, {**values, **self.plan.given}, math.inf)
-        self._note(task, finish(train_candidate(task, Signals())))
+        self._note(task, train_candidate(task, Signals()))
 
     @property
     def training_end(self) -> float:
@@ -213,10 +212,10 @@ class Search:
             self._finished[task.name] = folder.curve()
             self._predict_seconds.append(outcome.predict_seconds)
 
-    def _watch(self, in_flight: Sequence[BegunTask[CandidateTask]]) -> list[Row]:
+    def _watch(self, busy: Sequence[Worker[CandidateTask]]) -> list[Row]:
         """Pauses what is hopeless, ends what is late, and returns the leaderboard so far."""
         late = max(2.0, GRACE * self.clock.budget)
-        training = {one.task.name: one for one in in_flight}
+        training = {one.task.name: one for one in busy}
         curves = {name: self.plan.candidate(name).curve() for name in training}
         for name, one in training.items():
             if time.time() > one.task.deadline + late:

@@ -22,13 +22,12 @@ WARMUP_EPOCHS = 20
 """No trial is pruned sooner."""
 REPORT_EVERY = 5
 """Epochs between two reports to the pruner."""
-LATE = "the time was over before it began"
 
 Space = Literal["full", "paper"]
 Values = Mapping[str, Any]
 Pick = Callable[[Tunable, Sequence[Any], Any], Any]
 """Picks a value of a setting from a list, given the one that it has without a choice."""
-State = Literal["complete", "pruned", "failed", "running", "waiting"]
+State = Literal["complete", "pruned", "failed", "running"]
 
 
 class Trial(NamedTuple):
@@ -42,7 +41,7 @@ class Trial(NamedTuple):
     """Validation accuracy of the best epoch."""
     seconds: float
     why: str = ""
-    """Why it failed or waits, or which trial had the same settings."""
+    """Why it failed, or which trial had the same settings."""
 
 
 class Tuned(NamedTuple):
@@ -205,7 +204,7 @@ class Study:
 
     def earlier(self, running: Running) -> Trial | None:
         """The trial that had the same settings and has ended."""
-        ended = (one for one in self.trials() if one.state not in ("running", "waiting"))
+        ended = (one for one in self.trials() if one.state != "running")
         return next((one for one in ended if one.chosen == running.chosen), None)
 
 
@@ -227,7 +226,6 @@ class Running:
     def report(self, epoch: int, best: float) -> None:
         """Decides whether to prune, after an epoch of which `best` is the best validation accuracy so far."""
         if epoch % REPORT_EVERY == 0 and epoch > self._last:
-            # a run that found too little memory beside others comes to its epochs twice
             self._last = epoch
             self._trial.report(best, epoch)
             if self._trial.should_prune():
@@ -258,10 +256,6 @@ class Running:
         self._attribute(seconds=round(seconds, 3), why=why)
         self._study.tell(self.number, state=TrialState.FAIL)
 
-    def wait(self) -> None:
-        """Leaves the trial, which has not begun, to a call with more time."""
-        self._attribute(why=LATE)
-
     def end_as(self, other: Trial) -> None:
         """Ends the trial as another with the same settings has ended."""
         why = f"same settings as trial {other.number}"
@@ -286,5 +280,4 @@ def _trial(one: optuna.trial.FrozenTrial) -> Trial:
     }  # fmt: skip
     kept = one.user_attrs
     seconds, why = float(kept.get("seconds", 0.0)), str(kept.get("why", ""))
-    state = "waiting" if one.state == TrialState.RUNNING and why == LATE else states[one.state]
-    return Trial(one.number, state, dict(kept.get("chosen", {})), kept.get("val"), seconds, why)
+    return Trial(one.number, states[one.state], dict(kept.get("chosen", {})), kept.get("val"), seconds, why)

@@ -13,7 +13,7 @@ import pandas as pd
 from legnn.automl.held_out import require_validation
 from legnn.automl.journal import open_study
 from legnn.automl.study import Running, Space, Study, Trial, Tuned
-from legnn.automl.trial_runs import Round, TrialRun
+from legnn.automl.trial_runs import train_trial
 from legnn.config import ResolvedSettings, Settings
 from legnn.config.docstrings import lists_settings
 from legnn.data import GraphData
@@ -22,9 +22,7 @@ from legnn.errors import InputError, Interrupted
 from legnn.files import write_text
 from legnn.runs import Result, RunFolder
 from legnn.runs.graphs import load_new
-from legnn.runs.resources import select_device, trials_at_once
 from legnn.training import EpochLog
-from legnn.training.sharing import Steps
 
 TRIALS = 50
 """Trials where neither their number nor a time is given."""
@@ -77,7 +75,6 @@ def tune(
     seed: int = 0,
     on_progress: Callable[[Progress], None] = lambda progress: None,
     should_stop: Callable[[], bool] = lambda: False,
-    jobs: int | None = None,
     **given: Any,
 ) -> TuneResult:
     """Searches settings by validation accuracy with Optuna, and returns the best.
@@ -93,14 +90,12 @@ def tune(
         space: `full`, all settings that matter for the model (`automl/space.py`), or `paper`, the grid of the paper.
         out: folder of the search: `trials/N` the runs, `study.log`, `trials.csv` and `best.yaml`.
         seed: of the search and of every run.
-        on_progress: called after every epoch; of trials that train together, after those of the first.
+        on_progress: called after every epoch.
         should_stop: asked after every epoch; True writes a checkpoint and raises `Interrupted`.
-        jobs: trials that are chosen together, and train at the same time in turns; by default 8 of a small graph on a
-            GPU, and one elsewhere.
     """
     if space not in ("full", "paper"):
         raise InputError(f"space must be full or paper, got {space!r}")
-    for name, least in (("trials", trials), ("budget", budget), ("jobs", jobs)):
+    for name, least in (("trials", trials), ("budget", budget)):
         if least is not None and not least > 0:
             raise InputError(f"{name} must be above 0, got {least}")
     settings = (settings or Settings()).override(**given, seed=seed)
@@ -114,101 +109,73 @@ def tune(
     with open_study(folder, tuned, graph.fingerprint()) as study:
         most = min((number for number in (trials, study.size) if number is not None), default=None)
         most = most or (TRIALS if budget is None else None)
-        search = _Search(study, tuned, graph, folder, most, budget, jobs or trials_at_once(tuned.resolve({}), graph))
+        search = _Search(study, tuned, graph, folder, most, budget)
         search.run(on_progress, should_stop)
         return _finish(folder, study)
 
 
 class _Search:
-    """Trains trials until there are enough or the time is over, `jobs` at a time: those of numbers `jobs k` and up."""
+    """Trains one trial after the other until there are enough or the time is over."""
 
     def __init__(
-        self,
-        study: Study,
-        tuned: Tuned,
-        graph: GraphData,
-        folder: Path,
-        trials: int | None,
-        budget: float | None,
-        jobs: int,
+        self, study: Study, tuned: Tuned, graph: GraphData, folder: Path, trials: int | None, budget: float | None
     ) -> None:
         self.study, self.tuned, self.graph, self.folder = study, tuned, graph, folder
-        self.trials, self.budget, self.jobs = trials, budget, jobs
+        self.trials, self.budget = trials, budget
 
     def run(self, on_progress: Callable[[Progress], None], should_stop: Callable[[], bool]) -> None:
         """Goes on with trials that were interrupted, then begins others."""
-        began, asked, repeats = time.perf_counter(), self.study.unfinished(), 0
-        if asked and not self._is_last(asked[-1]):
-            # killed while it asked: those that belong together are told together
-            more, repeats = self._ask(repeats)
-            asked += more
-        while True:
-            if asked and self._train(asked, began, on_progress, should_stop):
-                return
-            if repeats >= MOST_REPEATS or self._is_over():
-                return
+        began, repeats = time.perf_counter(), 0
+        for trial in self.study.unfinished():
+            self._train(trial, began, on_progress, should_stop)
+            began = time.perf_counter()
+        while repeats < MOST_REPEATS and not self._is_over():
             if should_stop():
                 raise Interrupted(None, self.folder)
             began = time.perf_counter()
-            asked, repeats = self._ask(repeats)
-
-    def _ask(self, repeats: int) -> tuple[list[Running], int]:
-        """The next trials to train, and how many suggestions in a row had been tried already."""
-        asked: list[Running] = []
-        is_last = False
-        while not is_last and repeats < MOST_REPEATS:
             trial = self.study.next()
             earlier = self.study.earlier(trial)
             if earlier is None:
                 repeats = 0
-                asked.append(trial)
+                self._train(trial, began, on_progress, should_stop)
             else:
                 repeats += 1
                 trial.end_as(earlier)
-            is_last = self._is_last(trial)
-        return asked, repeats
-
-    def _is_last(self, trial: Running) -> bool:
-        """Whether it is the last of those that train together."""
-        # by the number: a search that was interrupted asks for the same together
-        return (trial.number + 1) % self.jobs == 0 or self._has_all()
-
-    def _has_all(self) -> bool:
-        return self.trials is not None and len(self.study.trials()) >= self.trials
 
     def _is_over(self) -> bool:
-        return self._has_all() or (self.budget is not None and self.study.seconds >= self.budget)
+        has_all = self.trials is not None and len(self.study.trials()) >= self.trials
+        return has_all or (self.budget is not None and self.study.seconds >= self.budget)
 
     def _train(
         self,
-        trials: list[Running],
+        trial: Running,
         began: float,
         on_progress: Callable[[Progress], None],
         should_stop: Callable[[], bool],
-    ) -> bool:
-        """Trains them together; returns whether the time was over before all of them had begun."""
+    ) -> None:
         spent = self.study.seconds
         ended = [one.val for one in self.study.trials() if one.state == "complete" and one.val is not None]
 
         def left() -> float | None:
             return None if self.budget is None else max(self.budget - spent - (time.perf_counter() - began), 0.0)
 
-        def show(trial: Running, log: EpochLog | None = None) -> None:
+        def show(log: EpochLog | None = None) -> None:
             on_progress(Progress(trial.number, self.trials, max(ended, default=None), left(), log))
 
-        def start(run: TrialRun) -> Steps[None]:
-            return run.steps(self.graph, self.tuned, self.folder / "trials" / str(run.trial.number))
-
-        show(trials[0])
-        together = Round(
-            trials, began, is_over=lambda: left() == 0, should_stop=should_stop, on_epoch=show, has_best=bool(ended)
-        )
+        show()
         try:
-            together.train(start, self.jobs, select_device(self.tuned.resolve({}).train.device))
+            train_trial(
+                trial,
+                self.graph,
+                self.tuned,
+                self.folder / "trials" / str(trial.number),
+                began=began,
+                is_over=lambda: left() == 0,
+                should_stop=should_stop,
+                on_epoch=show,
+            )
         except Interrupted as stop:
             raise Interrupted(stop.epoch, self.folder) from None
-        together.tell(self.study)
-        return together.is_late
 
 
 def _finish(folder: Path, study: Study) -> TuneResult:

@@ -15,7 +15,6 @@ from legnn.errors import InputError
 from legnn.graph import Adjacency, LabelGraph
 from legnn.nn import DataShape, Model
 from legnn.nn.features import scatter_by_type
-from legnn.ops.runtime.generators import generator_for
 
 MOST_COLUMNS, COMPONENTS = 256, 128
 """More features than the first are replaced by as many principal components as the second: a tree looks at every column
@@ -121,5 +120,5 @@ class BoostedTrees(Model):
             min_samples_leaf=max(1, min(20, rows // (5 * self.num_classes))),
             max_bins=max(2, min(255, rows)),
             early_stopping=False,
-            random_state=int(torch.randint(2**31, (), generator=generator_for(torch.device("cpu")))),
+            random_state=int(torch.randint(2**31, ())),
         )

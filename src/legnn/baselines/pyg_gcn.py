@@ -13,7 +13,6 @@ from legnn.lazy import lazy_module
 from legnn.nn import DataShape, Model
 from legnn.nn.features import scatter_by_type
 from legnn.nn.scaling import FeatureScale
-from legnn.ops.runtime.generators import generator_for
 
 pyg_nn = lazy_module("torch_geometric.nn")
 
@@ -30,7 +29,7 @@ class _Dropout(nn.Dropout):
         """`[n, D]`"""
         if not self.training or self.p == 0:
             return input
-        keep = torch.empty_like(input).bernoulli_(1 - self.p, generator=generator_for(input.device))
+        keep = torch.empty_like(input).bernoulli_(1 - self.p)
         return input * keep.div_(1 - self.p)
 
 

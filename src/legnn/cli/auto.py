@@ -20,9 +20,7 @@ def auto(
     data: Annotated[str, argument("A named data set or a folder of tables")],
     budget: Annotated[str, option("Time for everything, such as 90s, 10m or 1.5h [10m]")] = "10m",
     single: Annotated[bool, option("Return the best single model, not an ensemble")] = False,
-    jobs: Annotated[
-        int | None, option("Candidates at a time [one a core; on a GPU 8 in each of at most 4 processes]")
-    ] = None,
+    jobs: Annotated[int | None, option("Candidates at a time [one a core, or one a GPU]")] = None,
     only: Annotated[str | None, option("Candidates by name, joined by commas [the portfolio]")] = None,
     seed: Annotated[int, option("Seed of the candidates and of their changes [0]")] = 0,
     out: Annotated[Path | None, option("Folder of the search [runs/DATA-auto]")] = None,

@@ -12,6 +12,7 @@ import typer
 import legnn
 from legnn.cli.options import with_flags
 from legnn.cli.processes import is_rank_zero, wait_for_rank_zero
+from legnn.environment import wait_passively
 from legnn.errors import InputError, Interrupted, first_line
 
 app: typer.Typer
@@ -76,6 +77,8 @@ def main() -> None:
     Exits with code 1 if an audit found a leak, with 2 and one sentence after an input error, and with 130 after an
     interruption.
     """
+    # before a command imports PyTorch, with which OpenMP is loaded
+    wait_passively()
     asked = [name for name in sys.argv[1:2] if name in COMMANDS]
     try:
         make_app(asked or COMMANDS)()

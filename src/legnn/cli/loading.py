@@ -1,4 +1,4 @@
-"""What a command does before it imports PyTorch, which takes seconds: it says so, and stops the garbage collector."""
+"""What a command does before it imports PyTorch, which takes seconds: it says so."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from legnn.cli.processes import is_rank_zero
-from legnn.lazy import importing
 
 WORDS, ERASE = "loading PyTorch …", "\r\x1b[K"
 
@@ -22,8 +21,7 @@ def loading() -> Iterator[None]:
     if is_shown:
         print(WORDS, end="", file=sys.stderr, flush=True)
     try:
-        with importing():
-            yield
+        yield
     finally:
         if is_shown:
             print(ERASE, end="", file=sys.stderr, flush=True)

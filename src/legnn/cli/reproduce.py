@@ -23,9 +23,7 @@ def reproduce(
     data: Annotated[str | None, option("Data sets or folders, joined by commas [the paper's]")] = None,
     backbone: Annotated[str | None, option("Backbones, joined by commas [the paper's]")] = None,
     seeds: Annotated[int, option("Seeds of every row: 0, 1, … [3]")] = 3,
-    jobs: Annotated[
-        int | None, option("Runs at a time [one a core; on a GPU 8 in each of at most 4 processes]")
-    ] = None,
+    jobs: Annotated[int | None, option("Runs at a time [one a core, or one a GPU]")] = None,
     tried: Annotated[int, option("Settings that each row tries with seed 0; the best on validation goes on [1]")] = 1,
     only: Annotated[str | None, option("Rows by name, joined by commas [all]")] = None,
     beside: Annotated[
@@ -86,7 +84,8 @@ def _train(plan: Plan, jobs: int | None, device: str) -> tuple[int, int]:
     with loading():
         from legnn.cli.display import RunsProgress, print_error
         from legnn.experiments.execution import train_missing
-        from legnn.runs.resources import default_jobs, processes_for
+        from legnn.runs.device import visible_gpus
+        from legnn.runs.resources import default_jobs
 
     if not plan.missing():
         return 0, 0
@@ -96,7 +95,7 @@ def _train(plan: Plan, jobs: int | None, device: str) -> tuple[int, int]:
             plan.missing,
             plan.request.out,
             jobs,
-            processes=processes_for(jobs, device),
+            gpus=visible_gpus(device),
             on_progress=display.show,
             should_stop=should_stop,
         )

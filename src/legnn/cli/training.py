@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from legnn.cli.kernels import compile_ahead
 from legnn.cli.loading import loading
 from legnn.cli.options import argument, option, with_settings
 from legnn.cli.processes import is_rank_zero, stop_on_signal
@@ -63,7 +62,6 @@ def train(
 
 
 def _train(source: str, settings: Settings, out: Path | None, seeds: int | None, folds: int | None) -> None:
-    compile_ahead()
     with loading():
         from legnn.runs import cross_fit, train_seeds
         from legnn.runs import train as train_run
@@ -97,9 +95,7 @@ def _resume(folder: Path) -> None:
 def _follow(start: Callable[..., Any], folder: Path, part: str | None) -> None:
     """Starts training, one run or one for each `part`, shows its progress, and at the end its scores."""
     from legnn.cli.display import show_cross_fit, show_result, show_summary
-    from legnn.ops.runtime.allocation import keep_freed_memory
 
-    keep_freed_memory()
     with stop_on_signal() as should_stop:
         done = start(should_stop=should_stop, progress=True)
     if part == "seed":

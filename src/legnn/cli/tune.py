@@ -23,7 +23,6 @@ def tune(
     ] = "full",
     out: Annotated[Path | None, option("Folder of the search [runs/tune-DATA]")] = None,
     seed: Annotated[int, option("Seed of the search and of every run [0]")] = 0,
-    jobs: Annotated[int | None, option("Trials at a time, chosen together [1; of a small graph on a GPU 8]")] = None,
     preset: Annotated[str | None, option("What chooses the settings that are not searched [recommended]")] = None,
     **given: Any,
 ) -> None:
@@ -53,7 +52,6 @@ def tune(
                 seed=seed,
                 on_progress=progress.show,
                 should_stop=should_stop,
-                jobs=jobs,
             )
     except Interrupted:
         raise Interrupted(None, None, command=typed_command()) from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -51,15 +51,15 @@ def train_missing(
     root: Path,
     jobs: int,
     *,
-    processes: int | None = None,
+    gpus: Sequence[str] = (),
     on_progress: Callable[[Progress], None] = lambda progress: None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Progress:
     """Trains what `missing` returns until it returns nothing that was not tried, and returns the last progress.
 
-    `jobs` runs train at a time, in as many processes or in `processes`, in which they take turns. A run that cannot be
-    trained does not stop the others. With `should_stop`, runs in flight write a checkpoint and end; what is left is
-    done by the next call.
+    `jobs` runs train at a time in as many processes, which share `gpus` if there are some. A run that cannot be trained
+    does not stop the others. With `should_stop`, runs in flight write a checkpoint and end; what is left is done by the
+    next call.
     """
     if jobs < 1:
         raise InputError(f"jobs must be at least 1, got {jobs}")
@@ -89,7 +89,7 @@ def train_missing(
         partial(train_in_process, root=root),
         next_run,
         jobs,
-        processes=processes,
+        gpus=gpus,
         on_outcome=note,
         on_poll=lambda busy: on_progress(progress),
         should_stop=should_stop,

@@ -13,7 +13,6 @@ from legnn.locks import FolderInUse
 from legnn.runs.progress import Callbacks
 from legnn.runs.task_server import Signals
 from legnn.runs.unattended import train_in_folder
-from legnn.training.sharing import Steps, finish
 
 
 class Outcome(NamedTuple):
@@ -27,23 +26,18 @@ class Outcome(NamedTuple):
     """Whether it was interrupted; its checkpoint is written."""
 
 
-def train_in_process(run: PlannedRun, signals: Signals, *, root: Path) -> Steps[Outcome]:
-    """Trains a run in a process that serves tasks, with pauses if others share it, and returns how it ended."""
-    return _train(run, root, signals.should_stop)
+def train_in_process(run: PlannedRun, signals: Signals, *, root: Path) -> Outcome:
+    """Trains a run in a process that serves tasks, and returns how it ended."""
+    return train_planned(run, root, signals.should_stop)
 
 
 def train_planned(run: PlannedRun, root: Path, should_stop: Callable[[], bool] = lambda: False) -> Outcome:
     """Trains a run, or continues one that was interrupted, and returns how it ended."""
-    return finish(_train(run, root, should_stop))
-
-
-def _train(run: PlannedRun, root: Path, should_stop: Callable[[], bool]) -> Steps[Outcome]:
     begin = time.monotonic()
     if should_stop():
         return Outcome(run, 0.0, is_stopped=True)
     try:
-        callbacks = Callbacks(lambda log: None, should_stop)
-        yield from train_in_folder(run.settings, run.source, run.folder(root), callbacks)
+        train_in_folder(run.settings, run.source, run.folder(root), Callbacks(lambda log: None, should_stop))
     except Interrupted:
         return Outcome(run, time.monotonic() - begin, is_stopped=True)
     except (InputError, OSError) as error:

@@ -39,7 +39,7 @@ class Block(nn.Module):
         nodes, new_labels = self.layer(x, labels, graph, residual, initial)
         if new_labels is not None and self.label_residual is not None:
             new_labels = new_labels + self.label_residual(labels)
-        nodes = self._norm_act_dropout(nodes, self.norm, graph.real)
+        nodes = self._norm_act_dropout(nodes, self.norm, graph.valid_mask)
         return nodes, None if new_labels is None else self._norm_act_dropout(new_labels, self.label_norm)
 
     def _norm_act_dropout(self, x: Tensor, norm: Norm | None, real: Tensor | None = None) -> Tensor:

@@ -67,7 +67,7 @@ class Lift(LabelLayer):
             return nodes, None
         labels = self.drop(labels)
         from_labels = self.label_to_node((labels, own), torch.stack([graph.y, graph.shown]))
-        nodes = self.mean(nodes, from_labels, graph.shows)
+        nodes = self.mean(nodes, from_labels, graph.label_degree_of_node)
         if self.node_to_label is None:
             return nodes, None
         senders = graph.to_labels

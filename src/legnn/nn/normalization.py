@@ -63,10 +63,10 @@ class Normalization:
             target = _times(self._power(graph.degree, self.target, dtype), self._multiplicity(graph))
             return self._power(graph.source_degree, self.source, dtype), target
 
-        source, target = graph.cached_for_edges((self, dtype), edge_scales)
+        source, target = graph.adjacency.cached((self, dtype), edge_scales)
         if not enhanced:
             return Scales(source, target), LabelScales()
-        shows = (graph.to_nodes.label_of >= 0).to(dtype)
+        shows = graph.label_degree_of_node.to(dtype)
         of_neighbors, of_label = self.relation_weights((graph.degree > 0).to(dtype), shows)
         # a node has one label edge: in Y only the labels have a degree to divide by; without exponents none is counted
         label_target = self._power(graph.label_count, self.target, dtype) if self.target else None

@@ -13,7 +13,7 @@ from legnn.nn.layer import LabelLayer, LayerOptions, Linear, Nodes, column, glor
 from legnn.nn.message_passing import pass_linear_messages
 from legnn.nn.normalization import Normalization
 from legnn.nn.relations import ONE_RELATION, Relation, relation_graph
-from legnn.ops.csr.adjacency import Adjacency, SampledAdjacency
+from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.csr.label_edges import LabelEdges
 from legnn.ops.propagate import add_labels_, propagate_messages
 from legnn.ops.types import Scales
@@ -104,7 +104,7 @@ def shown_mean(graph: LabelGraph, x: Tensor) -> Tensor:
     """The mean of `x` `[N, D]` over the nodes that send to each label, `[C, D]`; zero where none does."""
     rows, edges = graph.adjacency, graph.to_labels
     # of a sample without edges it is known without synchronizing that no row is long
-    no_nodes = SampledAdjacency(torch.zeros_like(rows.rowptr[:1]), rows.col[:0], None, rows.num_cols, fanout=0)
+    no_nodes = Adjacency.sampled(torch.zeros_like(rows.rowptr[:1]), rows.col[:0], None, rows.num_cols, 0, None)
     total = propagate_messages(_ToLabels(no_nodes, edges, edges), x, None, None, Scales(), update_labels=True)[1]
     assert total is not None
     return total / column(edges.count.clamp(min=1), total)

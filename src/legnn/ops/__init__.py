@@ -9,13 +9,6 @@
 | `project_entries` | `X P` for mostly-zero `X` | `propagate` |
 | `attend` | as `propagate_messages`, with attention in place of `A` | `attention` |
 | `apply_norm_act_dropout`, `drop` | `dropout(relu(norm(x)))`; `dropout(x)` | `norm_act_dropout` |
-| `mean_cross_entropy` | `1/d Σ_i w_{y_i} CE(y_i, softmax(x_i))` and how many are predicted right | `cross_entropy` |
-| `weighted_cross_entropy` | `Σ_i w_i CE(y_i, softmax(x_i))` | `cross_entropy` |
-| `most_probable` | `max softmax(x_i)` and its class | `confidence` |
-| `count_known_and_right` | how many pseudo labels are right | `pseudo_labels` |
-| `validation_metrics` | accuracy, macro-F1 and cross-entropy | `validation` |
-| `stack_scalars` | numbers as one vector | `stack` |
-| `RowWriter` | rows of matrices, written in turn | `ring` |
 | `gather_rows` | rows of a matrix that may lie in the host's memory | `gather` |
 
 The folder of an operation holds `reference.py` (plain PyTorch, the equation), `autograd.py` (the gradient written out,
@@ -23,9 +16,6 @@ over kernels), `numba_kernels.py` (CPU) and `triton_kernels.py` (CUDA). `legnn.o
 """
 
 from legnn.ops.attention import attend
-from legnn.ops.confidence import most_probable
-from legnn.ops.cross_entropy import mean_cross_entropy, weighted_cross_entropy
-from legnn.ops.cross_entropy.reference import CrossEntropy
 from legnn.ops.gather import HotRows, gather_rows
 from legnn.ops.norm_act_dropout import apply_norm_act_dropout, drop
 from legnn.ops.propagate import (
@@ -43,7 +33,6 @@ from legnn.ops.types import AttentionConfig, AttentionOutput, LabelGraphLike, Sc
 __all__ = [
     "AttentionConfig",
     "AttentionOutput",
-    "CrossEntropy",
     "HotRows",
     "LabelGraphLike",
     "LabelMessages",
@@ -57,9 +46,6 @@ __all__ = [
     "gather_rows",
     "label_gather",
     "label_messages",
-    "mean_cross_entropy",
-    "most_probable",
     "project_entries",
     "propagate_messages",
-    "weighted_cross_entropy",
 ]

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from legnn.graph import LabelGraph, SampledLabelGraph
 from legnn.graph.blocks import LabelBlock
-from legnn.graph.sampling import all_neighbors, all_senders, neighbors_of
+from legnn.graph.sampling import full_label_block, full_node_block, neighbors_of
 from legnn.nn import StagedModel
 from legnn.nn.layer import Nodes
 from legnn.ops.csr.label_edges import LabelEdges
@@ -118,7 +118,7 @@ class ReachedStates:
             rows = self._reached(graph, touched, moved, sends_other, classes, shows, needed[k + 1])
             moved = torch.zeros_like(touched)
             if rows.numel():
-                self._overwrite(k + 1, rows, self._stage(k, all_neighbors(graph, rows))[0], moved, undo)
+                self._overwrite(k + 1, rows, self._stage(k, full_node_block(graph, rows))[0], moved, undo)
             if labels is not None:
                 self.labels[k + 1] = labels
 
@@ -156,7 +156,7 @@ class ReachedStates:
         assert after is not None
         if not chosen.numel():
             return after
-        computed = self._stage(k, all_senders(graph, chosen))[1]
+        computed = self._stage(k, full_label_block(graph, chosen))[1]
         assert computed is not None
         return after.index_copy(0, chosen, computed[chosen])
 
@@ -194,7 +194,7 @@ class ReachedStates:
         rows = (degree > 1).nonzero().flatten()[:20]
         if not rows.numel():
             return True
-        block = all_neighbors(self.graph, rows)
+        block = full_node_block(self.graph, rows)
         degrees = block.source_degrees.clone()
         degrees[block.num_nodes :] += 3
         other = replace(block, source_degrees=degrees)

@@ -27,12 +27,12 @@ from legnn.io import read_predictions, write_predictions
 from legnn.lazy import pandas as pd
 from legnn.runs.class_columns import check_columns
 from legnn.runs.data_card import DataCard
+from legnn.runs.device import device_name, select_device
 from legnn.runs.digests import check_digest, write_digests
 from legnn.runs.ensemble_card import EnsembleCard, Member, average_of_seeds
 from legnn.runs.folder import ENSEMBLE, RunFolder
 from legnn.runs.graphs import reload_graph
-from legnn.runs.resources import select_device
-from legnn.runs.result import Result, device_name, versions
+from legnn.runs.result import Result, versions
 from legnn.runs.run import (
     Run,
     all_predictions,

@@ -14,8 +14,15 @@ from legnn.config import ResolvedSettings, fanouts_for
 from legnn.data import GraphData
 from legnn.errors import InputError, OutOfMemory
 from legnn.nn.backbones import REGISTERED
-from legnn.ops.runtime.bf16 import cpu_multiplies_bf16
-from legnn.training.memory import SINGLE, USABLE, Size, free_bytes, in_gib, total_bytes
+from legnn.runs.device import (
+    free_bytes,
+    least_bf16_product,
+    select_device,
+    single_precision,
+    total_bytes,
+    visible_gpus,
+)
+from legnn.training.memory import SINGLE, USABLE, Size, in_gib
 from legnn.training.ranks import under_torchrun
 
 DEFAULT_BATCH = 1024
@@ -25,21 +32,6 @@ SMALL_EPOCH = 500_000_000
 """Multiplications of a forward pass below which threads wait for each other longer than they work; on cores that others
 use as well, they wait a hundred times as long."""
 
-SMALL_ON_GPU = 20_000_000_000
-"""Multiplications of a forward pass below which a GPU may have room for another run; a guess, not measured."""
-
-MOST_AT_ONCE = 16
-"""Runs at the same time on a GPU: ten were measured."""
-
-PROCESSES = 4
-"""The most processes that train on a GPU, each of which costs memory and time to start; a guess, not measured."""
-
-TURNS = 8
-"""Runs that take turns in each of them; a guess, not measured."""
-
-WORKSPACE = 2**27
-"""Bytes that a run on a GPU needs besides its tensors, most of them for matrix products."""
-
 RESIDENT = 0.4
 """The part of a GPU's memory that the graph and its features may take: batches and layers need the rest."""
 
@@ -47,41 +39,10 @@ RESIDENT = 0.4
 BF16_BACKBONES = ("gcn", "gat")
 """Backbones whose accuracy in bf16 is that in TF32, as far as fifteen graphs tell (docs/results.md)."""
 
-BF16_CAPABILITY = (8, 0)
-"""The compute capability from which a GPU multiplies in bf16."""
-
-BF16_ON_CPU = 10**8
-"""Multiplications of one product of all nodes from which `precision = auto` may be bf16 on a CPU: where products take
-most of the time."""
-
-
-def select_device(name: str) -> torch.device:
-    """The device a setting means; under `torchrun`, each process of a machine has a GPU of its own."""
-    if name == "cuda" and not torch.cuda.is_available():
-        raise InputError("`device=cuda` needs a GPU, and PyTorch sees no GPU here; give `device=cpu` or `device=auto`")
-    if name == "cpu" or not torch.cuda.is_available():
-        return torch.device("cpu")
-    if not under_torchrun():
-        return torch.device("cuda")
-    number, there = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
-    if number >= there:
-        raise InputError(f"process {number} of this machine has no GPU, for there are {there}; start at most {there}")
-    return torch.device("cuda", number)
-
 
 def default_jobs(device: str) -> int:
-    """Returns how many runs train at a time: on a CPU one a core, on a GPU several in each of a few processes."""
-    cores = os.cpu_count() or 1
-    return TURNS * min(cores, PROCESSES) if _is_gpu(device) else cores
-
-
-def processes_for(jobs: int, device: str) -> int:
-    """Returns the processes in which `jobs` runs train at a time: on a GPU those of a process take turns."""
-    return min(jobs, os.cpu_count() or 1, PROCESSES) if _is_gpu(device) else jobs
-
-
-def _is_gpu(device: str) -> bool:
-    return device != "cpu" and torch.cuda.is_available()
+    """Returns how many runs train at a time: one on each GPU, or one on each core."""
+    return len(visible_gpus(device)) or usable_cores()
 
 
 def size_of(graph: GraphData, settings: ResolvedSettings) -> Size:
@@ -129,13 +90,9 @@ def choose_precision(
     is_compared = model.architecture == "legnn" and model.backbone in BF16_BACKBONES
     if settings.train.precision != "auto" or not is_compared:
         return settings, None
-    if device.type == "cuda":
-        is_faster, finer = torch.cuda.get_device_capability(device) >= BF16_CAPABILITY, "tf32"
-    else:
-        is_faster, finer = graph.num_nodes * model.hidden**2 >= BF16_ON_CPU and cpu_multiplies_bf16(), "fp32"
-    if not is_faster:
+    if graph.num_nodes * model.hidden**2 < least_bf16_product(device):
         return settings, None
-    note = f"precision bf16 (auto); `precision={finer}` is slower and a little finer."
+    note = f"precision bf16 (auto); `precision={single_precision(device)}` is slower and a little finer."
     return settings.override(precision="bf16"), note
 
 
@@ -156,7 +113,7 @@ def choose_storage(settings: ResolvedSettings, graph: GraphData, device: torch.d
     for those that it reads most often, which fill the room that is left.
     """
     size, host = size_of(graph, settings), torch.device("cpu")
-    if device.type == "cpu" or settings.train.batch == "full":
+    if settings.train.batch == "full":
         return Storage(device, device)
     room = RESIDENT * free_bytes(device)
     if size.graph_bytes <= room:
@@ -220,9 +177,11 @@ def _multiplications(settings: ResolvedSettings, graph: GraphData) -> int:
 
 
 def other_processes(settings: ResolvedSettings, graph: GraphData, device: torch.device, runs: int) -> int:
-    """Returns how many other processes may train some of `runs` runs on the cores that one run leaves idle."""
-    if device.type != "cpu" or settings.model.backbone in REGISTERED:
+    """Returns how many other processes may train some of `runs` runs on the GPUs or cores that one run leaves idle."""
+    if settings.model.backbone in REGISTERED:
         return 0
+    if gpus := visible_gpus(settings.train.device):
+        return max(min(len(gpus), runs) - 1, 0)
     if (threads := _fixed_threads(settings, graph)) is None:
         return 0
     fitting = int(USABLE * free_bytes(device) / size_of(graph, settings).training_bytes)
@@ -232,32 +191,6 @@ def other_processes(settings: ResolvedSettings, graph: GraphData, device: torch.
 def usable_cores() -> int:
     """Returns the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def bytes_in_turns(settings: ResolvedSettings, graph: GraphData) -> int | None:
-    """Returns the bytes of a run that takes turns with others; None for one that must have the process alone.
-
-    That is one that would keep a GPU busy by itself, and one with layers of the caller's, which may draw from
-    PyTorch's generators.
-    """
-    is_small = _multiplications(settings, graph) < SMALL_ON_GPU
-    is_own = settings.model.backbone not in REGISTERED
-    if under_torchrun() or isinstance(settings.train.batch, int) or not is_small or not is_own:
-        return None
-    return size_of(graph, settings).training_bytes + WORKSPACE
-
-
-def runs_at_once(settings: ResolvedSettings, graph: GraphData, device: torch.device, runs: int) -> int:
-    """Returns how many of `runs` runs a GPU trains at the same time; 1 where one keeps it busy, or on the CPU."""
-    if device.type != "cuda" or (needed := bytes_in_turns(settings, graph)) is None:
-        return 1
-    return max(min(runs, MOST_AT_ONCE, int(USABLE * free_bytes(device) / needed)), 1)
-
-
-def trials_at_once(settings: ResolvedSettings, graph: GraphData) -> int:
-    """Returns how many trials of a search around `settings` are chosen together, whatever memory is free."""
-    is_shared = select_device(settings.train.device).type == "cuda" and bytes_in_turns(settings, graph) is not None
-    return TURNS if is_shared else 1
 
 
 @contextmanager

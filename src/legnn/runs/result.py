@@ -98,11 +98,6 @@ def summarize(results: Sequence[Result]) -> Summary:
     )
 
 
-def device_name(device: torch.device) -> str:
-    """Returns what a reader calls the device."""
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else f"{platform.machine()} CPU"
-
-
 def versions() -> dict[str, str]:
     """Returns the versions of Python and of the packages a result depends on."""
     return dict(_versions())

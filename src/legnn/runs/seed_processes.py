@@ -1,4 +1,4 @@
-"""Runs of several seeds in this process and in others: on a CPU, where a small run keeps one core busy."""
+"""Runs of several seeds in this process and in others, where one run leaves cores or GPUs idle."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import pickle
 import threading
 import time
 from collections import deque
-from contextvars import copy_context
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,16 +14,15 @@ from legnn.config import ResolvedSettings
 from legnn.data import GraphData
 from legnn.errors import InputError, Interrupted
 from legnn.runs.build import epochs_of
+from legnn.runs.device import visible_gpus
 from legnn.runs.in_order import InOrder
 from legnn.runs.progress import Callbacks
-from legnn.runs.resources import select_device
 from legnn.runs.result import Result
-from legnn.runs.session import run_steps
+from legnn.runs.session import start_or_continue
 from legnn.runs.task_server import Signals
 from legnn.runs.worker_process import Failure
 from legnn.runs.workers import carry_out
 from legnn.training import EpochLog
-from legnn.training.sharing import Group, finish, joined
 
 WORTH_SECONDS = 10.0
 """Seconds of training that are left, one run after the other, below which no process is started: each takes two or
@@ -88,26 +86,16 @@ class _Reports:
         self._waiting = []
 
 
-class SameRuns:
-    """Runs on one graph that differ in the seed alone, one after the other: they share what depends on no seed."""
+class SameRuns(NamedTuple):
+    """Runs on one graph that differ in the seed alone."""
 
-    def __init__(self, graph: GraphData, settings: ResolvedSettings, out: Path | None) -> None:
-        self.graph, self.settings, self.out = graph, settings, out
-        self._group: Group | None = None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # what the runs of a process share stays there
-        return SameRuns, (self.graph, self.settings, self.out)
+    graph: GraphData
+    settings: ResolvedSettings
+    out: Path | None
 
     def train(self, seed: int, callbacks: Callbacks) -> Result:
         """Trains one of them, or goes on with it."""
-        steps = run_steps(self.graph, self.settings.override(seed=seed), seed_folder(self.out, seed), callbacks)
-        device = select_device(self.settings.train.device)
-        if device.type != "cpu":
-            return finish(steps)
-        self._group = self._group or Group(device)
-        with joined(self._group):
-            return finish(steps)
+        return start_or_continue(self.graph, self.settings.override(seed=seed), seed_folder(self.out, seed), callbacks)
 
 
 def seed_folder(out: Path | None, seed: int) -> Path | None:
@@ -117,7 +105,7 @@ def seed_folder(out: Path | None, seed: int) -> Path | None:
 
 @lru_cache(1)
 def _unpickled(runs: bytes) -> SameRuns:
-    """Those of all tasks of this process, with what they share."""
+    """Those of all tasks of this process."""
     return pickle.loads(runs)
 
 
@@ -126,8 +114,6 @@ class SeedProcesses:
 
     def __init__(self, same: SameRuns, runs: InOrder, processes: int) -> None:
         self.same, self.runs, self.processes = same, runs, processes
-        # callbacks are the caller's, who may train something else in them that shares nothing with these runs
-        self._outside = copy_context()
         self._waiting = deque(runs.seeds)
         self._failed: deque[int] = deque()
         """Seeds whose process was ended: they are trained here, where the reason is then known."""
@@ -181,7 +167,7 @@ class SeedProcesses:
 
         def after_epoch(log: EpochLog) -> None:
             self.runs.report(seed, "on_epoch", log)
-            self._outside.run(self.runs.pass_on)
+            self.runs.pass_on()
             self._times.append(time.monotonic())
             if len(self._times) >= TIMED_EPOCHS:
                 epoch = (self._times[-1] - self._times[1]) / (len(self._times) - 2)
@@ -189,9 +175,9 @@ class SeedProcesses:
 
         def on_stage(title: str) -> None:
             self.runs.report(seed, "on_stage", title)
-            self._outside.run(self.runs.pass_on)
+            self.runs.pass_on()
 
-        return Callbacks(after_epoch, partial(self._outside.run, self.runs.should_stop), on_stage=on_stage)
+        return Callbacks(after_epoch, self.runs.should_stop, on_stage=on_stage)
 
     def _begin_others(self, left: float) -> None:
         """Starts other processes, once, if what is `left` takes long enough, in seconds."""
@@ -214,6 +200,7 @@ class SeedProcesses:
                 partial(train_seed, runs=runs),
                 self._next,
                 jobs,
+                gpus=visible_gpus(self.same.settings.train.device)[1:],
                 on_outcome=self._note,
                 on_report=self._report,
                 should_stop=lambda: self.runs.is_stopping,

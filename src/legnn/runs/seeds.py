@@ -16,18 +16,17 @@ from legnn.files import empty_folder, write_text
 from legnn.locks import LOCK, hold_folder
 from legnn.runs.build import check_settings
 from legnn.runs.data_card import DataCard
+from legnn.runs.device import select_device
 from legnn.runs.digests import check_digest, write_digests
 from legnn.runs.folder import RunFolder, check_free
 from legnn.runs.graphs import load_graph, load_new, reload_graph
 from legnn.runs.in_order import InOrder
 from legnn.runs.progress import Callbacks, follow
-from legnn.runs.resources import other_processes, runs_at_once, select_device
-from legnn.runs.result import Result, Summary, summarize
-from legnn.runs.seed_processes import SameRuns, SeedProcesses, seed_folder
-from legnn.runs.seed_turns import train_in_turns
-from legnn.runs.session import resolve_for, run_steps
+from legnn.runs.resources import other_processes
+from legnn.runs.result import Summary, summarize
+from legnn.runs.seed_processes import SameRuns, SeedProcesses
+from legnn.runs.session import resolve_for
 from legnn.training import EpochLog, under_torchrun
-from legnn.training.sharing import Steps
 from legnn.typed_json import read_json, to_json, write_json
 
 SEEDS, SETTINGS, SUMMARY = "seeds.json", "settings.yaml", "summary.json"
@@ -62,8 +61,9 @@ def train_seeds(
     With `out`, run `k` is the folder `out/seed-k`, and `out/summary.json` the summary. `resume_seeds(out)` finishes
     what is missing. The other arguments are those of `train`.
 
-    Where one run leaves the GPU or cores idle, several are trained at the same time, each bit for bit what it is alone;
-    callbacks are called in the order of the seeds, those of a later seed when the ones before it have ended.
+    Where one run leaves cores or GPUs idle, several are trained at the same time in as many processes, each bit for bit
+    what it is alone; callbacks are called in the order of the seeds, those of a later seed when the ones before it have
+    ended.
     """
     if under_torchrun():
         raise InputError("several processes train one run together; give `seed`, not `seeds`")
@@ -147,9 +147,6 @@ def _train_each(
     on_seed: Callable[[int], None],
     callbacks: Callbacks,
 ) -> Summary:
-    def start(seed: int, callbacks: Callbacks) -> Steps[Result]:
-        return run_steps(graph, settings.override(seed=seed), seed_folder(out, seed), callbacks)
-
     had_all = out is not None and (out / SUMMARY).is_file()
     finished = [seed for seed in seeds if out is not None and RunFolder(out / f"seed-{seed}").is_finished]
     again = [seed for seed in seeds if had_all and seed not in finished]
@@ -157,11 +154,8 @@ def _train_each(
     left = len(seeds) - len(finished)
     runs = InOrder(seeds, callbacks, on_seed)
     try:
-        if (at_once := runs_at_once(settings, graph, device, left)) > 1:
-            train_in_turns(start, runs, at_once, device=device)
-        else:
-            processes = other_processes(settings, graph, device, left)
-            SeedProcesses(SameRuns(graph, settings, out), runs, processes).train()
+        processes = other_processes(settings, graph, device, left)
+        SeedProcesses(SameRuns(graph, settings, out), runs, processes).train()
         results = runs.results()
     except Interrupted as stop:
         # what continues later is all of them, not this one seed

@@ -1,4 +1,4 @@
-"""What a process does that carries out tasks for another one: one at a time, or several in turns."""
+"""A worker process from within: carries out tasks for the process that started it, one after the other."""
 
 from __future__ import annotations
 
@@ -6,19 +6,15 @@ import multiprocessing
 import os
 import signal
 import time
-from collections import deque
-from collections.abc import Callable, Generator
-from contextlib import closing, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from legnn.training.sharing import Steps
+from typing import Any, NamedTuple
 
 STOPPING = (signal.SIGINT, signal.SIGTERM)
-LOOK_SECONDS = 0.05
-"""How often the connection is looked at while tasks are in flight: an epoch may take less than a look."""
+POLL_SECONDS = 0.05
+"""How often the connection is polled during a task: an epoch may take less time than a poll."""
 
 
 class Begin(NamedTuple):
@@ -29,41 +25,33 @@ class Begin(NamedTuple):
 
 
 class Pause(NamedTuple):
-    """Asks the process to end a task after the epoch in flight."""
+    """Asks the process to end a task after the current epoch."""
 
     number: int
 
 
 class Report(NamedTuple):
-    """What a task says before it has ended."""
+    """What a task reports before it has ended."""
 
-    number: int
     value: Any
 
 
 class Ended(NamedTuple):
-    """What a task came to."""
+    """The return value of a task."""
 
-    number: int
     value: Any
 
 
-class Fatal(NamedTuple):
-    """The task that ends the process by its error."""
+class Signals:
+    """What is asked of the current task, and the way it reports; without a connection, nobody asks."""
 
-    number: int
-
-
-class Inbox:
-    """What the process that started this one sends to it."""
-
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
-        self.is_stopping = self._is_closed = False
-        self.paused: set[int] = set()
+    def __init__(self, connection: Connection | None = None) -> None:
+        self._connection = connection
+        """None when there will be no other task."""
+        self._is_stopping = False
+        self._current, self._paused = 0, -1
         """Numbers of tasks."""
-        self._begun: deque[Begin] = deque()
-        self._looked = 0.0
+        self._polled = 0.0
         self._parent: int | None = None
 
     def listen(self) -> None:
@@ -71,135 +59,75 @@ class Inbox:
         parent = multiprocessing.parent_process()
         # not `getppid`: the parent may have ended before this one listened
         self._parent = os.getppid() if parent is None else parent.pid
-        # Ctrl-C reaches every process of a terminal: the epoch in flight is finished and a checkpoint written
+        # Ctrl-C reaches every process of a terminal: the current epoch is finished and a checkpoint written
         for number in STOPPING:
-            signal.signal(number, self._note)
+            signal.signal(number, self._stop)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
 
-    @property
-    def is_orphan(self) -> bool:
-        """Whether the process that collects outcomes was killed."""
-        return self._parent is not None and os.getppid() != self._parent
-
-    def next_task(self, *, wait: bool) -> Begin | None:
-        """Returns a task that was sent, and with `wait` the next one; None if there is none, or will be none."""
-        while wait and not self._begun and not self._is_closed:
-            self._receive()
-        self.look()
-        return self._begun.popleft() if self._begun else None
-
-    def look(self) -> None:
-        """Receives what was sent, if the last look was some time ago."""
-        now = time.monotonic()
-        if now - self._looked < LOOK_SECONDS:
-            return
-        self._looked = now
-        while not self._is_closed and self.connection.poll():
-            self._receive()
-
-    def send(self, message: Report | Ended | Fatal) -> None:
-        """Answers; a process that has ended is noticed by `is_orphan`, or when the next task is received."""
-        with suppress(OSError):
-            self.connection.send(message)
-
-    def _receive(self) -> None:
-        try:
-            message = self.connection.recv()
-        except (EOFError, OSError):
-            self._is_closed = True
-            return
-        if isinstance(message, Pause):
-            self.paused.add(message.number)
-        else:
-            self._begun.append(message)
-
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        self.is_stopping = True
-
-
-class Signals:
-    """What is asked of a task, and how it tells how far it is; without an inbox, nobody asks."""
-
-    def __init__(self, inbox: Inbox | None = None, number: int = 0) -> None:
-        self._inbox, self._number = inbox, number
+    def next_task(self) -> Begin | None:
+        """Waits for a task and returns it; None if there will be none."""
+        while self._connection is not None:
+            message = self._receive()
+            if isinstance(message, Begin):
+                self._current = message.number
+                return message
+        return None
 
     def report(self, value: object) -> None:
         """Tells the process that started this one how far the task is."""
-        if self._inbox is not None:
-            self._inbox.send(Report(self._number, value))
+        self.send(Report(value))
+
+    def send(self, message: Report | Ended) -> None:
+        """Sends a message; if the other process has ended, `should_stop` and `next_task` say so."""
+        if self._connection is not None:
+            with suppress(OSError):
+                self._connection.send(message)
 
     def should_stop(self) -> bool:
-        """Whether this and all other tasks should end, also because the process that collects outcomes was killed."""
-        return self._inbox is not None and (self._inbox.is_stopping or self._inbox.is_orphan)
+        """Whether this process should end, also because the process that collects outcomes was killed."""
+        is_orphan = self._parent is not None and os.getppid() != self._parent
+        return self._is_stopping or is_orphan
 
     def should_pause(self) -> bool:
         """Whether this task should end, and others may follow."""
-        if self._inbox is None:
-            return False
-        self._inbox.look()
-        return self._number in self._inbox.paused or self.should_stop()
+        if time.monotonic() - self._polled >= POLL_SECONDS:
+            self._polled = time.monotonic()
+            while self._connection is not None and self._connection.poll():
+                self._receive()
+        return self._paused == self._current or self.should_stop()
+
+    def _receive(self) -> Begin | None:
+        assert self._connection is not None
+        try:
+            message = self._connection.recv()
+        except (EOFError, OSError):
+            self._connection = None
+            return None
+        if isinstance(message, Pause):
+            self._paused = message.number
+            return None
+        return message
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        self._is_stopping = True
 
 
 Function = Callable[[Any, Signals], Any]
-"""Carries out a task: a function of a module, so that another process finds it by its name. One that is a generator
-takes turns with others."""
+"""Carries out a task: a function of a module, so that another process finds it by its name."""
 
 
-def serve(connection: Connection, function: Function, threads: int, turns: int) -> None:
+def serve(connection: Connection, function: Function, threads: int) -> None:
     """Carries out the tasks that come through the connection and answers with their values, until it is closed.
 
     Args:
         connection: to the process that sends tasks.
         function: carries out one of them.
         threads: of PyTorch.
-        turns: the most tasks at a time; with one, each has the process alone.
     """
     import torch
 
-    from legnn.ops.runtime.allocation import keep_freed_memory
-
     torch.set_num_threads(threads)
-    keep_freed_memory()
-    inbox = Inbox(connection)
-    inbox.listen()
-    if turns == 1:
-        _serve_alone(inbox, function)
-    else:
-        _serve_in_turns(inbox, function, turns)
-
-
-def _serve_alone(inbox: Inbox, function: Function) -> None:
-    from legnn.training.sharing import finish
-
-    while (begun := inbox.next_task(wait=True)) is not None:
-        inbox.send(Ended(begun.number, finish(_steps(function, begun, inbox))))
-
-
-def _serve_in_turns(inbox: Inbox, function: Function, turns: int) -> None:
-    from legnn.runs.resources import select_device
-    from legnn.runs.room import open_room
-    from legnn.runs.turns import Turns
-
-    tasks: Turns[int, Any] = Turns(select_device("auto"), turns)
-    with open_room(), closing(tasks):
-        while True:
-            # one in a round: the GPU works on the epochs of the others while this one is built
-            if tasks.has_place and (begun := inbox.next_task(wait=not tasks)) is not None:
-                tasks.begin(begun.number, _steps(function, begun, inbox))
-            if not tasks:
-                return
-            try:
-                for number, value, error in tasks.take():
-                    if error is not None:
-                        raise error
-                    inbox.send(Ended(number, value))
-            except BaseException:
-                # the process ends: some errors leave a device that nothing can be computed on
-                if tasks.turn is not None:
-                    inbox.send(Fatal(tasks.turn))
-                raise
-
-
-def _steps(function: Function, begun: Begin, inbox: Inbox) -> Steps[Any]:
-    value = function(begun.task, Signals(inbox, begun.number))
-    return (yield from value) if isinstance(value, Generator) else value
+    signals = Signals(connection)
+    signals.listen()
+    while (begun := signals.next_task()) is not None:
+        signals.send(Ended(function(begun.task, signals)))

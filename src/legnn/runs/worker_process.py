@@ -1,4 +1,4 @@
-"""A process that carries out tasks, as the process that started it sees it."""
+"""A worker process from outside: started, sent tasks, stopped."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import pickle
 import signal
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -15,15 +14,13 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from typing import Generic, NamedTuple, TypeVar
 
-from legnn.lazy import call_pickled
-from legnn.runs.task_server import STOPPING, Begin, Ended, Fatal, Function, Pause, Report, serve
+from legnn.environment import call_in_worker
+from legnn.runs.task_server import STOPPING, Begin, Ended, Function, Pause, Report, serve
 
 Task = TypeVar("Task")
 
 CLOSE_SECONDS = 10.0
 """How long a process may take to end by itself."""
-PAUSE_SECONDS = 2.0
-"""How long a task may take to pause before its process, and with it others, is killed."""
 
 
 class Failure(NamedTuple):
@@ -57,106 +54,71 @@ def _blocked_signals() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _serve_and_exit(connection: Connection, function: Function, threads: int, turns: int) -> None:
+def _serve_and_exit(connection: Connection, function: Function, threads: int) -> None:
     """Carries out tasks, and ends this process."""
-    serve(connection, function, threads, turns)
+    serve(connection, function, threads)
     sys.stdout.flush()
     sys.stderr.flush()
     # every task has written what it writes: Python would take half a second to end, for which the caller waits
     os._exit(0)
 
 
-class BegunTask(Generic[Task]):
-    """A task that was begun."""
-
-    def __init__(self, worker: Worker[Task], number: int, task: Task) -> None:
-        self.task = task
-        self._worker, self._number, self._asked = worker, number, 0.0
-
-    def pause(self) -> None:
-        """Ends the task after the epoch in flight."""
-        self._asked = self._asked or time.monotonic()
-        self._worker.send(Pause(self._number))
-
-    def kill(self) -> None:
-        """Ends the task with its process; one that others share is asked for a pause first: call it again."""
-        if len(self._worker.tasks) > 1:
-            if not self._asked:
-                self.pause()
-            if time.monotonic() - self._asked < PAUSE_SECONDS:
-                return
-        self._worker.fatal.add(self._number)
-        self._worker.kill()
-
-
 class Worker(Generic[Task]):
-    """A process that carries out tasks, and the connection to it, which is ready when a task has ended.
+    """A process that carries out one task after the other; its connection is ready when a task has ended.
 
     Not a `ProcessPoolExecutor`: one process that is killed breaks the whole of it.
 
     Args:
         function: carries out one task.
         threads: of PyTorch, in the process.
-        turns: the most tasks at a time, which take turns.
+        gpu: the one that the process sees, as `CUDA_VISIBLE_DEVICES` names it; all if it is None.
     """
 
-    def __init__(self, function: Function, threads: int, turns: int = 1) -> None:
+    task: Task
+    """The current task, if there is one, or the last."""
+
+    def __init__(self, function: Function, threads: int, gpu: str | None = None) -> None:
         # a process that is forked cannot use a GPU
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         # pickled here, or the process would import all that the function needs before any of our code runs there
-        begin = pickle.dumps(partial(_serve_and_exit, function=function, threads=threads, turns=turns))
-        self._process = context.Process(target=call_pickled, args=(begin, theirs), daemon=True)
+        begin = pickle.dumps(partial(_serve_and_exit, function=function, threads=threads))
+        self._process = context.Process(target=call_in_worker, args=(begin, gpu, theirs), daemon=True)
         with _hidden_main(), _blocked_signals():
             self._process.start()
         theirs.close()
-        self.turns = turns
-        self.is_reserved = False
-        """Whether the task in flight is to have the process alone."""
-        self.tasks: dict[int, BegunTask[Task]] = {}
-        """Those in flight, by number."""
-        self.fatal: set[int] = set()
-        """Tasks that end the process, or for which it is killed."""
-        self._begun = 0
+        self.gpu, self.is_busy = gpu, False
+        self._number = 0
 
     @property
     def has_ended(self) -> bool:
-        """Whether another process has to take its place."""
+        """Whether another process has to replace it."""
         return not self._process.is_alive()
 
-    @property
-    def has_room(self) -> bool:
-        """Whether it can begin another task."""
-        return len(self.tasks) < (1 if self.is_reserved else self.turns)
-
-    def begin(self, task: Task) -> BegunTask[Task]:
+    def begin(self, task: Task) -> None:
         """Begins a task."""
-        number, self._begun = self._begun, self._begun + 1
-        self.tasks[number] = BegunTask(self, number, task)
-        self.send(Begin(number, task))
-        return self.tasks[number]
+        self.task, self.is_busy = task, True
+        self._number += 1
+        self._send(Begin(self._number, task))
 
-    def send(self, message: Begin | Pause) -> None:
-        """Sends a message; `receive` says so if the process has died."""
-        with suppress(OSError):
-            self.connection.send(message)
+    def pause(self) -> None:
+        """Ends the task after the current epoch."""
+        self._send(Pause(self._number))
 
-    def receive(self) -> Report | Ended | Failure | None:
-        """What a task came to, or says before it has ended, or that the process has; None for what is noted here."""
+    def receive(self) -> Report | Ended | Failure:
+        """Returns what the task reports or has returned, or that the process has ended."""
         try:
-            message = self.connection.recv()
+            message: Report | Ended = self.connection.recv()
         except (EOFError, OSError):
             self._process.join()
             code = self._process.exitcode
             why = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
             return Failure(f"its process was ended ({why}), perhaps for want of memory")
-        if isinstance(message, Fatal):
-            self.fatal.add(message.number)
-            return None
+        self.is_busy = isinstance(message, Report)
         return message
 
     def stop(self) -> None:
-        """Ends all tasks after the epoch in flight."""
+        """Ends the task after the current epoch, and the process."""
         if self._process.is_alive() and self._process.pid is not None:
             os.kill(self._process.pid, signal.SIGTERM)
 
@@ -171,3 +133,8 @@ class Worker(Generic[Task]):
         if self._process.is_alive():
             self._process.kill()
             self._process.join()
+
+    def _send(self, message: Begin | Pause) -> None:
+        # `receive` says so if the process has died
+        with suppress(OSError):
+            self.connection.send(message)

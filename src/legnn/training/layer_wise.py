@@ -15,30 +15,22 @@ from torch import Tensor
 
 from legnn.errors import InputError
 from legnn.graph import LabelBlock, LabelEdges, LabelGraph, SampledLabelGraph
-from legnn.graph.sampling import all_neighbors, all_senders
+from legnn.graph.sampling import full_label_block, full_node_block
 from legnn.nn import LEGNN, Model, StagedModel
 from legnn.nn.layer import Nodes
 from legnn.nn.model import Representations
 from legnn.ops import class_sum, gather_rows
 from legnn.training.chunks import count_edges, needed_masks, nodes_of, split_by_work
-from legnn.training.memory import (
-    CHUNK_BYTES,
-    CHUNK_FROM_HOST,
-    MATRICES_OF_A_CHUNK,
-    SAMPLERS,
-    SINGLE,
-    Size,
-    total_bytes,
-)
+from legnn.training.device_plan import DevicePlan
+from legnn.training.memory import MATRICES_OF_A_CHUNK, SINGLE, Size
 from legnn.training.prefetch import map_ahead
 from legnn.training.protocols import Reduce, require_staged
 from legnn.training.ranks import SINGLE_PROCESS, Ranks
 from legnn.training.states import Place, States, make_states
 from legnn.training.task import Task
 
-AT_ONCE_SHARE = 0.25
-"""A graph whose inference takes no more than this part of the memory is computed at once, which is faster."""
-
+DEVICE_SHARE = 0.9
+"""The part of the device's free memory that states and chunks may take together."""
 
 _First = tuple[States, Tensor | None] | None
 """The states before the first stage, where later stages read them."""
@@ -62,6 +54,7 @@ class LayerWise:
     Args:
         chunk_size: about how many nodes and edges are computed together; None computes all at once where that fits.
         place: where states lie; None for where they fit.
+        plan: what to know of the device.
     """
 
     def __init__(
@@ -74,18 +67,16 @@ class LayerWise:
         chunk_size: int | None = None,
         place: Place | None = None,
         ranks: Ranks = SINGLE_PROCESS,
+        plan: DevicePlan | None = None,
     ) -> None:
         self.model, self.task, self.device, self.dtype, self.ranks = model, task, device, dtype, ranks
-        self.place = place
+        self.place, self.plan = place, plan or DevicePlan()
         self._kept: _Needed | None = None
         self.is_at_once = not isinstance(model, StagedModel)
         if isinstance(model, StagedModel):
             width = max(model.channels, model.in_channels)
-            is_beside = task.graph.shown.device.type == device.type
-            self._chunk_bytes = CHUNK_BYTES[device.type] if is_beside else CHUNK_FROM_HOST
-            self._samplers = 0 if is_beside else SAMPLERS
             # a chunk has no more nodes than edges
-            self.chunk_size = chunk_size or max(self._chunk_bytes // (SINGLE * width), 1)
+            self.chunk_size = chunk_size or max(self.plan.chunk_bytes // (SINGLE * width), 1)
             self.is_at_once = chunk_size is None and ranks.world_size == 1 and self._fits(model)
 
     @torch.no_grad()
@@ -157,11 +148,9 @@ class LayerWise:
     def _fits(self, model: StagedModel) -> bool:
         """Whether all nodes can be computed at once; by the total memory, so that the answer is always the same."""
         x, adjacency = self.task.x, self.task.graph.adjacency
-        if x.device.type != self.device.type:
-            return False
         of_data = x.size(0), adjacency.num_edges, x.size(1), self.task.graph.num_classes
         size = Size(*of_data, model.channels, model.num_stages, model.edge_matrices)
-        return size.inference_bytes <= AT_ONCE_SHARE * total_bytes(self.device)
+        return size.inference_bytes <= self.plan.at_once_bytes
 
     @cached_property
     def _inputs(self) -> Any:
@@ -207,9 +196,10 @@ class LayerWise:
             num_nodes,
             # read, written, and those before the first stage
             copies=1 + (stages > 1) + (self._staged.uses_initial_state and stages > 2),
-            working_bytes=MATRICES_OF_A_CHUNK * self._chunk_bytes,
             place=self.place,
             zeros=self.ranks.world_size > 1,
+            device_bytes=int(DEVICE_SHARE * self.plan.free_bytes()) - MATRICES_OF_A_CHUNK * self.plan.chunk_bytes,
+            pin=self.plan.pin,
         )
 
     def _labels(self, k: int, graph: LabelGraph, state: States, labels: Tensor | None, first: _First) -> Tensor | None:
@@ -218,7 +208,7 @@ class LayerWise:
             return None
         out = torch.zeros_like(labels)
         for classes in self.ranks.shard(split_by_work(graph.to_labels.count, self.chunk_size)):
-            computed = self._compute(k, all_senders(graph, classes), state, labels, first)[1]
+            computed = self._compute(k, full_label_block(graph, classes), state, labels, first)[1]
             assert computed is not None
             mine = classes.to(out.device)
             out[mine] = computed[mine]
@@ -242,23 +232,23 @@ class LayerWise:
     def _chunks(self, graph: LabelGraph, needed: Tensor, state: States) -> Iterator[tuple[LabelBlock, Tensor | None]]:
         """This process's share of the nodes `needed` `[M]` with all their edges, and what they read of `state`.
 
-        For a GPU, the next chunks are sampled and read from the host's memory while one is computed.
+        With `plan.samplers`, the next chunks are sampled and read from the host's memory while one is computed.
         """
 
         def prepare(nodes: Tensor) -> tuple[LabelBlock, Tensor | None]:
-            block = all_neighbors(graph, nodes)
-            return block, None if state.place == "device" else state.read(block.nodes, self.device)
+            block = full_node_block(graph, nodes)
+            return block, None if state.place == "device" else state.read(block.nodes)
 
         targets = (
             nodes[index]
             for nodes in nodes_of(needed)
             for index in self.ranks.shard(split_by_work(count_edges(graph, nodes), self.chunk_size))
         )
-        if not self._samplers:
+        if not self.plan.samplers:
             return map(prepare, targets)
         # what a graph computes once is computed by one thread
-        all_neighbors(graph, graph.shown[:0])
-        return map_ahead(prepare, targets, self._samplers)
+        full_node_block(graph, graph.shown[:0])
+        return map_ahead(prepare, targets, self.plan.samplers)
 
     def _needed(self, graph: LabelGraph, shown: Tensor, nodes: Tensor) -> list[Tensor]:
         # validation predicts the same nodes in every epoch

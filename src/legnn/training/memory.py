@@ -6,8 +6,6 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
 SINGLE = 4
 
 MATRICES_OF_A_LAYER = 6
@@ -22,19 +20,6 @@ USABLE = 0.8
 
 NODES_AT_A_TIME = 2**22
 """Nodes that layer-wise inference divides into chunks together."""
-
-DIVIDING = 48
-"""Bytes of each of them that this takes: positions, edges and their sums, in 64 bits."""
-
-
-CHUNK_BYTES = {"cpu": 2**25, "cuda": 2**32}
-"""Bytes of one matrix of a chunk of layer-wise inference, by device: enough to keep it busy."""
-
-CHUNK_FROM_HOST = 2**29
-"""The same on a GPU, where the graph is in the host's memory: several are prepared there at once, in pinned memory."""
-
-SAMPLERS = 4
-"""Threads that prepare chunks for a GPU from a graph in the host's memory."""
 
 MATRICES_OF_A_CHUNK = 3
 """Matrices of a chunk that are in memory at once."""
@@ -80,50 +65,13 @@ class Size:
         return self.edge_matrices * self.edges * self.hidden * SINGLE
 
 
-def plan_inference(
-    size: Size, labeled: int, *, place: str, device: str = "cpu", itemsize: int = SINGLE, copies: int = 2
-) -> dict[str, int]:
-    """Anonymous memory of the host that predicting class and confidence of all nodes layer by layer takes at most.
-
-    For a graph that is mapped from a prepared folder, whose pages the system may drop: they are not counted. Neither is
-    what the libraries and the driver of a GPU take.
-
-    Args:
-        labeled: how many nodes are labeled.
-        place: of the states (`states.Place`): only those in the host's memory are counted.
-        device: the type of the device that computes.
-        itemsize: bytes of an entry of the states.
-        copies: how many states there are at once.
-    """
-    nodes = size.nodes
-    samplers, chunk = (1, CHUNK_BYTES["cpu"]) if device == "cpu" else (SAMPLERS, CHUNK_FROM_HOST)
-    return {
-        "splits": 3 * nodes,
-        "nodes of the splits, and candidates": 8 * (nodes + labeled),
-        "folds": 8 * nodes,
-        "degrees": 4 * nodes,
-        "shown labels, and their places": 3 * 4 * nodes,
-        "scratch of the samplers": samplers * 4 * nodes,
-        "nodes that each layer needs": (size.layers + 1) * nodes,
-        "nodes to predict": 2 * 8 * nodes,
-        "class and confidence": 16 * nodes,
-        "dividing nodes into chunks": DIVIDING * min(nodes, NODES_AT_A_TIME),
-        "chunks": (MATRICES_OF_A_CHUNK + samplers - 1) * chunk,
-        "states": copies * nodes * size.hidden * itemsize if place == "host" else 0,
-    }
-
-
-def free_bytes(device: torch.device) -> int:
-    """Memory of `device` that is free at the moment."""
-    if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[0]
+def host_free_bytes() -> int:
+    """Memory of the host that is free at the moment."""
     return min(_meminfo("MemAvailable"), _cgroup_limit())
 
 
-def total_bytes(device: torch.device) -> int:
-    """All the memory of `device`, free or not."""
-    if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[1]
+def host_total_bytes() -> int:
+    """All the memory of the host, free or not."""
     return min(_meminfo("MemTotal"), _cgroup_limit())
 
 

@@ -21,12 +21,10 @@ import torch
 from torch import Tensor
 
 from legnn.errors import OutOfMemory
-from legnn.training.memory import free_bytes, in_gib
+from legnn.training.memory import host_free_bytes, in_gib
 
 HOST_SHARE = 0.5
 """The part of the host's free memory that states may take: the mapped pages of the graph are in the rest."""
-DEVICE_SHARE = 0.9
-"""The part of a GPU's free memory that states and chunks may take together."""
 READERS = 32
 """Threads that read rows for a GPU, or from disk, where each waits for one page at a time: so more than cores."""
 ROWS_OF_A_READER = 512
@@ -41,21 +39,21 @@ class States:
 
     values: Tensor
     place: Place
+    pin: bool = False
+    """Whether rows of the host's memory that are read for the device are pinned: they are copied while it computes."""
 
     def take(self, nodes: Tensor, device: torch.device) -> Tensor:
         """The rows of `nodes` `[n]` on `device`, where they are computed with."""
         if self.place == "device":
             return self.values.index_select(0, nodes.to(self.values.device))
-        return self.read(nodes, device).to(device, non_blocking=True)
+        return self.read(nodes).to(device, non_blocking=True)
 
-    def read(self, nodes: Tensor, device: torch.device) -> Tensor:
-        """The rows of `nodes` `[n]` in the host's memory, from where they will be copied to `device`."""
+    def read(self, nodes: Tensor) -> Tensor:
+        """The rows of `nodes` `[n]` in the host's memory, from where they will be copied to the device."""
         nodes = nodes.cpu()
-        # from pinned memory the copy runs beside what the device is doing
-        is_pinned = device.type == "cuda"
-        rows = torch.empty(nodes.numel(), self.values.size(1), dtype=self.values.dtype, pin_memory=is_pinned)
+        rows = torch.empty(nodes.numel(), self.values.size(1), dtype=self.values.dtype, pin_memory=self.pin)
         readers = min(READERS, nodes.numel() // ROWS_OF_A_READER)
-        if readers and (is_pinned or self.place == "disk"):
+        if readers and (self.pin or self.place == "disk"):
             # by NumPy: every thread that calls PyTorch would start as many threads as there are cores
             values, out = (tensor.view(torch.uint8).numpy() for tensor in (self.values, rows))
             parts = zip(np.array_split(nodes.numpy(), readers), np.array_split(out, readers), strict=True)
@@ -78,38 +76,43 @@ class States:
         """New states of the same shape in the same place."""
         values = _allocate(self.values.shape, self.values.dtype, self.place, self.values.device)
         # a new file holds zeros
-        return States(values.zero_() if zeros and self.place != "disk" else values, self.place)
+        return States(values.zero_() if zeros and self.place != "disk" else values, self.place, self.pin)
 
 
 def make_states(
-    rows: Tensor, num_nodes: int, copies: int, *, working_bytes: int, place: Place | None, zeros: bool
+    rows: Tensor,
+    num_nodes: int,
+    copies: int,
+    *,
+    place: Place | None,
+    zeros: bool,
+    device_bytes: int = 0,
+    pin: bool = False,
 ) -> States:
     """New states of `num_nodes` nodes.
 
     Args:
         rows: `[n, D]` some of them, as they are computed.
         copies: how many such states there will be at once.
-        working_bytes: what computing a chunk takes on a GPU.
         place: None for the first where all copies fit.
         zeros: whether rows that are not written are zeros.
+        device_bytes: what states may take of the memory of the device, if that is not the host's.
+        pin: as in `States`.
     """
-    shape, device = torch.Size([num_nodes, rows.size(1)]), rows.device
+    shape = torch.Size([num_nodes, rows.size(1)])
     size = copies * shape.numel() * rows.element_size()
-    place = place or choose_place(size, device, working_bytes)
+    place = place or choose_place(size, device_bytes)
     if place == "disk":
         _check_disk(size)
-    values = _allocate(shape, rows.dtype, place, device)
-    return States(values.zero_() if zeros and place != "disk" else values, place)
+    values = _allocate(shape, rows.dtype, place, rows.device)
+    return States(values.zero_() if zeros and place != "disk" else values, place, pin)
 
 
-def choose_place(size: int, device: torch.device, working_bytes: int = 0) -> Place:
-    """The first place where states of `size` bytes fit that are computed with on `device`: device, host, disk."""
-    if device.type == "cuda":
-        # what the allocator keeps for the next tensor is free for it
-        kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        if size + working_bytes <= DEVICE_SHARE * (free_bytes(device) + kept):
-            return "device"
-    return "host" if size <= HOST_SHARE * free_bytes(torch.device("cpu")) else "disk"
+def choose_place(size: int, device_bytes: int) -> Place:
+    """The first place where states of `size` bytes fit: `device_bytes` of the device, the host, the disk."""
+    if device_bytes > 0 and size <= device_bytes:
+        return "device"
+    return "host" if size <= HOST_SHARE * host_free_bytes() else "disk"
 
 
 def state_folder() -> Path:
@@ -124,9 +127,9 @@ def _check_disk(size: int) -> None:
     folder = state_folder()
     free = shutil.disk_usage(folder).free
     if size > free:
-        there = in_gib(free_bytes(torch.device("cpu")))
+        in_memory = in_gib(host_free_bytes())
         raise OutOfMemory(
-            f"the states between layers take {in_gib(size)}; {there} of memory are free, and {in_gib(free)} in "
+            f"the states between layers take {in_gib(size)}; {in_memory} of memory are free, and {in_gib(free)} in "
             f"{folder}: set TMPDIR to a folder with more, or give `precision=bf16` or a smaller `hidden`"
         )
 
