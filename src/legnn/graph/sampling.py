@@ -48,8 +48,8 @@ def sample_label_graph(
 
 
 def check_fanouts(fanouts: Sequence[Fanout]) -> tuple[Fanout, ...]:
-    """Returns the fanouts, positive integers or None for all neighbors, at least one."""
-    if not isinstance(fanouts, Sequence) or isinstance(fanouts, str) or not fanouts:
+    """Returns the fanouts, positive integers or None for all neighbors; none for a model that reads no neighbors."""
+    if not isinstance(fanouts, Sequence) or isinstance(fanouts, str):
         raise InputError(f"`fanouts` must be a sequence with a number for each layer, not {fanouts!r}")
     return tuple(None if fanout is None else check_count("fanouts", fanout, 1) for fanout in fanouts)
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from legnn.errors import InputError
-from legnn.graph.blocks import LabelBlock, SampledLabelGraph
+from legnn.graph.blocks import SampledLabelGraph
 from legnn.graph.label_graph import LabelGraph
 from legnn.nn.layer import Nodes, targets_of
 
@@ -108,8 +108,6 @@ class StagedModel(Model):
     """Whether `encode` reads the mean of `batch_inputs` over the nodes that show each class."""
     uses_initial_state: bool = False
     """Whether stages read the states before the first stage, too."""
-    has_row_stage: bool = False
-    """Whether in training, too, what the last stage computes of a node depends on no other node that is computed."""
     supports_padding: bool = False
     """Whether `graph.padding.pad_sample` of a sample gives the same logits and gradients, without synchronization."""
 
@@ -139,22 +137,12 @@ class StagedModel(Model):
         """
         return self.classify(self.run_stages(inputs, graph)[0])
 
-    def target_logits(self, inputs: Any, graph: LabelGraph, last: LabelBlock) -> Tensor:
-        """Logits `[n, C]` of the targets of `last` alone, for `inputs` of all nodes: what the last stage reads."""
-        return self.classify(self.run_stages(inputs, graph, last)[0])
-
-    def run_stages(self, inputs: Any, graph: LabelGraph | SampledLabelGraph, last: LabelBlock | None = None) -> Nodes:
-        """The states of nodes after the last stage, and of labels as the last stage reads them.
-
-        With `last`, the last stage of a whole graph computes the targets of that block alone.
-        """
+    def run_stages(self, inputs: Any, graph: LabelGraph | SampledLabelGraph) -> Nodes:
+        """The states of nodes after the last stage, and of labels as the last stage reads them."""
         start, start_labels = nodes, labels = self.encode(inputs, graph)
         read = labels
         for k in range(self.num_stages):
             block, read = graph.layer(k), labels
-            if last is not None and k + 1 == self.num_stages:
-                block, nodes = last, nodes.index_select(0, last.nodes)
-                start = start.index_select(0, last.nodes) if self.uses_initial_state else start
             initial = (targets_of(start, block), start_labels) if self.uses_initial_state else None
             nodes, labels = self.stage(k, nodes, labels, block, initial)
         return nodes, read
