@@ -35,7 +35,7 @@ from benchmarks.synthetic import SIZES, TRAINED, Size, Workload, synthetic_data
 from legnn.config import fanouts_for
 from legnn.graph import sample_label_graph
 from legnn.nn import LEGNN
-from legnn.training import MiniBatch, Objective, Task, make_adam, matrix_products, pin_in_place, training_precision
+from legnn.training import MiniBatch, Objective, Task, make_adam, matrix_products, register_pinned, training_precision
 from legnn.training.ranks import GradientAverage, Ranks, join_ranks
 
 _out = Console(markup=False, emoji=False, highlight=False, width=200)
@@ -73,7 +73,7 @@ def build(work: Workload, case: Case, options: argparse.Namespace, **chosen: Any
     device, data = torch.device(options.device), work.data
     features = torch.device(options.features_on or options.device)
     if features.type != device.type:
-        pin_in_place(data.x)
+        register_pinned(data.x)
     settings = settings_for(case, work)
     torch.manual_seed(0)
     model = LEGNN(data.x.size(1), len(data.class_names), settings.model)

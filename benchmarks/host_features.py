@@ -27,7 +27,7 @@ from legnn.config import fanouts_for
 from legnn.graph import LabelGraph
 from legnn.nn import LEGNN
 from legnn.ops.csr.adjacency import Adjacency
-from legnn.training import MiniBatch, Objective, Task, make_adam, matrix_products, pin_in_place, training_precision
+from legnn.training import MiniBatch, Objective, Task, make_adam, matrix_products, register_pinned, training_precision
 
 CLASSES = 172
 PLACES = ("GPU", "pinned host, some on the GPU", "pinned host", "host")
@@ -126,7 +126,7 @@ def main(arguments: list[str] | None = None) -> list[Row]:
     for place in sorted(options.places, key=lambda one: -PLACES.index(one)):
         if place == "pinned host":
             begin = time.perf_counter()
-            is_pinned = pin_in_place(x)
+            is_pinned = register_pinned(x)
             print(f"pinned: {is_pinned}, in {time.perf_counter() - begin:.1f} s", flush=True)
             print(f"a copy to the GPU: {copied_per_second(x, device) / 1e9:.1f} GB a second")
         task = replace(task, x=x.to(device) if place == "GPU" else x, hot=None)

@@ -34,7 +34,7 @@ from legnn.nn import LEGNN, ModelSettings
 from legnn.training import LayerWise, Task, assign_folds, matrix_products, training_precision
 from legnn.training.inference import to_class_and_confidence
 from legnn.training.memory import Size, plan_inference
-from legnn.training.states import Place, state_folder
+from legnn.training.states import Location, state_folder
 
 NODES, TRAINED, CLASSES, FEATURES, EDGES = 111_059_956, 1_207_179, 172, 128, 30
 """Of ogbn-papers100M; edges a node, with reverse edges and self-loops."""
@@ -138,7 +138,7 @@ class Peaks:
                 return
 
 
-def predict(folder: Path, place: Place, options: argparse.Namespace) -> tuple[Tensor, dict[str, Any]]:
+def predict(folder: Path, place: Location, options: argparse.Namespace) -> tuple[Tensor, dict[str, Any]]:
     """Class and confidence of all nodes of a prepared folder, with the states in one place, and what that took."""
     device = torch.device(options.device)
     precision = training_precision(options.precision, device)
@@ -151,7 +151,7 @@ def predict(folder: Path, place: Place, options: argparse.Namespace) -> tuple[Te
         # who predicts a run keeps them, too
         folds = assign_folds(graph.node_id, 10)
         start = time.perf_counter()
-        layer_wise = LayerWise(model, task, device, precision.dtype, place=place)
+        layer_wise = LayerWise(model, task, device, precision.dtype, location=place)
         # however small the graph
         layer_wise.is_at_once = False
         found = layer_wise.logits(task.train, torch.arange(folds.numel()), to_class_and_confidence).cpu()
@@ -165,7 +165,7 @@ def predict(folder: Path, place: Place, options: argparse.Namespace) -> tuple[Te
     return found, {**figures, "nodes": graph.num_nodes, "edges": graph.num_edges * options.layers}
 
 
-def predict_and_print(folder: Path, place: Place, options: argparse.Namespace) -> None:
+def predict_and_print(folder: Path, place: Location, options: argparse.Namespace) -> None:
     """Predicts, after a small graph for which all that is called is compiled, keeps the outcome and prints figures."""
     small = folder.parent / f"small-{place}"
     small.mkdir()
@@ -199,7 +199,7 @@ def compare(first: Path, other: Path) -> str:
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scale", type=float, default=0.01, help="nodes, as a part of ogbn-papers100M's")
-    parser.add_argument("--places", nargs="+", choices=get_args(Place), default=["host", "disk"])
+    parser.add_argument("--places", nargs="+", choices=get_args(Location), default=["host", "disk"])
     parser.add_argument("--memory", type=float, help="GB of anonymous memory that the last place may take")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--precision", choices=("fp32", "tf32", "bf16"), default="fp32")
