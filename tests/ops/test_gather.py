@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from legnn.ops import HotRows, gather_rows
-from legnn.ops.gather.triton_kernels import gather_from_host
+from legnn.ops.gather.gpu import gather_from_host
 from legnn.training import register_pinned
 
 GPU = torch.cuda.is_available()

@@ -46,7 +46,7 @@ def test_predictions_are_the_same_to_the_bit_wherever_states_lie(backbone, label
 
 def test_states_before_the_first_stage_may_lie_on_disk_too():
     model, task = make("enhanced", nodes=100, backbone="gcnii", layers=4)
-    assert model.reads_first
+    assert model.uses_initial_state
     nodes = torch.arange(100)
     one, other = (
         LayerWise(model, task, CPU, torch.float32, chunk_size=30, location=location).logits(task.train, nodes)

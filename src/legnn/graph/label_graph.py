@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TypeVar
 
 import torch
 from torch import Tensor
 
+from legnn.errors import InputError
+from legnn.ops.checks import check_count, check_index, check_weight
 from legnn.ops.csr.adjacency import Adjacency
+from legnn.ops.csr.keyed_cache import KeyedCache, derived
 from legnn.ops.csr.label_edges import LabelEdges
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
-class LabelGraph:
+class LabelGraph(KeyedCache):
     """Nodes, labels, and the edges between them in one epoch.
 
     `A` is the adjacency of the `M` nodes, `Y` holds the shown labels, and `S` the label–label edges, which are absent
@@ -25,6 +23,9 @@ class LabelGraph:
 
     A layer reads a whole graph or a `graph.blocks.LabelBlock`, which computes `M` target nodes from `N ≥ M` source
     nodes with some of their edges. In a whole graph `M = N`.
+
+    `without_labels` and `show` check what they get; the constructor does not. The tensors must not be changed: what is
+    derived from them is cached, here what depends on the labels shown, and of the adjacency what does not.
     """
 
     adjacency: Adjacency
@@ -47,12 +48,28 @@ class LabelGraph:
         node_type: Tensor | None = None,
     ) -> LabelGraph:
         """The graph in which no node shows its label."""
+        num_classes = check_count("num_classes", num_classes)
+        if label_adjacency is not None:
+            label_adjacency = check_weight("label_adjacency", label_adjacency, (num_classes, num_classes), zeros=True)
+        if node_type is not None:
+            node_type = check_index("node_type", node_type, 2**31)
+            if node_type.numel() != adjacency.num_cols:
+                raise InputError(f"`node_type` must have a type for each of {adjacency.num_cols} nodes")
         empty = torch.empty(0, dtype=torch.long, device=adjacency.col.device)
         return cls(adjacency, empty, empty, num_classes, label_adjacency, node_type)
 
     def show(self, shown: Tensor, y: Tensor) -> LabelGraph:
-        """Returns the graph in which the nodes `shown` show the classes `y`, and no other node shows its label."""
-        return replace(self, shown=shown, y=y)
+        """Returns the graph in which the nodes `shown` show the classes `y`, and no other node shows its label.
+
+        Args:
+            shown: `[S]` nodes, each once, or a boolean mask `[M]`; copied, as `y`.
+            y: `[S]` classes.
+        """
+        shown = check_index("shown", shown, self.num_nodes, distinct=True, mask=True)
+        y = check_index("y", y, self.num_classes)
+        if y.numel() != shown.numel():
+            raise InputError(f"`y` must have a class for each of the {shown.numel()} nodes in `shown`, not {y.numel()}")
+        return replace(self, shown=shown.clone(), y=y.clone())
 
     @property
     def num_shown(self) -> int:
@@ -60,10 +77,11 @@ class LabelGraph:
         return self.shown.numel()
 
     def hide(self, nodes: Tensor) -> LabelGraph:
-        """Returns the graph in which none of `nodes` shows its label."""
+        """Returns the graph in which none of `nodes`, an index or a boolean mask `[M]`, shows its label."""
+        nodes = check_index("nodes", nodes, self.num_nodes, mask=True)
         hidden = torch.zeros(self.num_nodes, dtype=torch.bool, device=nodes.device).index_fill(0, nodes, True)
         stays = ~hidden[self.shown]
-        return self.show(self.shown[stays], self.y[stays])
+        return replace(self, shown=self.shown[stays], y=self.y[stays])
 
     def layer(self, k: int) -> LabelGraph:
         """Returns what layer `k` (from 0) reads: this graph."""
@@ -79,35 +97,7 @@ class LabelGraph:
         """`M`: number of target nodes."""
         return self.adjacency.num_rows
 
-    def cached(self, key: object, make: Callable[[], T]) -> T:
-        """Returns `make()`, called once for each `key`: for what layers derive from the graph alone."""
-        cache = self.__dict__.setdefault("_cache", {})
-        if key not in cache:
-            cache[key] = make()
-        return cache[key]
-
-    def cached_for_edges(self, key: object, make: Callable[[], T]) -> T:
-        """Returns `make()`, called once for each `key` and adjacency: for what does not depend on the labels shown."""
-        cache = self.adjacency.__dict__.setdefault("_cache", {})
-        if key not in cache:
-            cache[key] = make()
-        return cache[key]
-
-    def if_shown(self, key: object, make: Callable[[Tensor], T]) -> tuple[T, T]:
-        """Returns `make(shows)` for `shows` `[M]` all 0 and for all 1, computed once for each `key` and adjacency."""
-        none = torch.zeros_like
-        return self.cached_for_edges(key, lambda: (make(none(self.degree)), make(none(self.degree) + 1)))
-
-    def by_shown(self, key: object, make: Callable[[Tensor], tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
-        """Returns `make(shows)`, numbers `[M]`, where `shows` is 1 for target nodes that show their label, else 0.
-
-        Whoever shows a label, each number is one of two.
-        """
-        hidden, shown = self.if_shown(key, make)
-        is_shown = self.to_nodes.label_of >= 0
-        return tuple(torch.where(is_shown, *pair) for pair in zip(shown, hidden, strict=True))
-
-    @cached_property
+    @derived
     def to_nodes(self) -> LabelEdges:
         """`Y` of the target nodes: edges from labels to nodes."""
         return LabelEdges(self.shown, self.y, self.num_nodes, self.num_classes)
@@ -128,8 +118,8 @@ class LabelGraph:
         return self.degree
 
     @property
-    def real(self) -> Tensor | None:
-        """`[M]` bool: which targets are nodes; None if all are, and none is padding."""
+    def valid_mask(self) -> Tensor | None:
+        """`[M]` bool: which targets are nodes, and not padding; None without padding."""
         return None
 
     @property
@@ -142,32 +132,32 @@ class LabelGraph:
         """`[C]` how many nodes of the whole graph each sender to a label represents; None if all are here."""
         return None
 
-    @cached_property
+    @derived
     def label_count(self) -> Tensor:
         """`[C]` float: how many nodes show each class."""
         return self.to_labels.count.to(self.degree.dtype)
 
-    @cached_property
-    def shows(self) -> Tensor:
+    @derived
+    def label_degree_of_node(self) -> Tensor:
         """`[M]` float: 1 if a target node shows its label, else 0; the row sums of `Y`."""
         return torch.zeros_like(self.degree).index_fill(0, self.shown, 1.0)
 
-    @cached_property
+    @derived
     def node_degree(self) -> Tensor:
         """`[M]` degrees in `A'` of the target nodes."""
-        return self.degree + self.shows
+        return self.degree + self.label_degree_of_node
 
     @property
     def source_node_degree(self) -> Tensor:
         """`[N]` degrees in `A'` of the source nodes."""
         return self.node_degree
 
-    @cached_property
+    @derived
     def label_degree(self) -> Tensor:
         """`[C]` degrees of the labels in `A'`."""
         return self.label_count if self.label_adjacency is None else self.label_count + self.label_adjacency.sum(1)
 
-    @cached_property
+    @derived
     def label_relations(self) -> Tensor:
         """`[C]` of how many kinds (from nodes, from labels) the incoming edges of each label are, at least 1."""
         relations = (self.label_count > 0).to(self.label_count.dtype)

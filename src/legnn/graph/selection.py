@@ -10,6 +10,7 @@ import torch
 from torch import Generator, Tensor
 
 from legnn.errors import InputError
+from legnn.ops.checks import check_tensor
 
 
 class TrainingNodeSelection(NamedTuple):
@@ -36,10 +37,16 @@ def check_selection(num_train: int, rate: float) -> None:
 
 
 def select_training_nodes(train_index: Tensor, rate: float, generator: Generator) -> TrainingNodeSelection:
-    """Picks `⌊rate · |L|⌋` of the training nodes to predict; the others show their labels.
+    """Picks `⌊rate · |L|⌋` of the training nodes, an index or a mask, to predict; the others show their labels.
 
     Their order is drawn on the generator's device; if that is also the device of the nodes, nothing synchronizes.
     """
+    if not 0 < rate <= 1:
+        raise InputError(f"`rate` must be above 0 and at most 1, not {rate}")
+    if check_tensor("train_index", train_index).dtype == torch.bool and train_index.dim() == 1:
+        train_index = train_index.nonzero().flatten()
+    if train_index.is_floating_point() or train_index.dim() != 1:
+        raise InputError("`train_index` must be a vector of nodes or a boolean mask")
     order = torch.randperm(train_index.numel(), generator=generator, device=generator.device)
     shuffled = train_index.index_select(0, order.to(train_index.device))
     count = predicted_count(train_index.numel(), rate)

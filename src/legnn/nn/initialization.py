@@ -41,7 +41,7 @@ def initialize_as_published(encoder: Encoder, blocks: nn.ModuleList, num_types: 
             embedding.project.reset_parameters()
     for block in blocks:
         assert isinstance(block, Block)
-        for residual in (block.residual, getattr(block, "label_residual", None)):
+        for residual in (block.residual, block.label_residual):
             if isinstance(residual, nn.Linear):
                 nn.init.xavier_uniform_(residual.weight, GAIN)
         for name, parameter in block.layer.named_parameters():

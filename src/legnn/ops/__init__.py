@@ -6,10 +6,8 @@
 | `class_sum` | `Yᵀ x` | `propagate` |
 | `label_gather` | the rows of `Y labels` that are not zero | `propagate` |
 | `add_labels_`, or `label_messages` and `add_messages_` | `x + Y labels` | `propagate` |
-| `augment` | `dropout(X) ‖ Y` | `augment` |
 | `project_entries` | `X P` for mostly-zero `X` | `propagate` |
 | `attend` | as `propagate_messages`, with attention in place of `A` | `attention` |
-| `update_labels` | `dropout(relu(norm(x + residual)))` of labels | `label_update` |
 | `apply_norm_act_dropout`, `drop` | `dropout(relu(norm(x)))`; `dropout(x)` | `norm_act_dropout` |
 | `gather_rows` | rows of a matrix that may lie in the host's memory | `gather` |
 
@@ -19,7 +17,6 @@ over kernels), `numba_kernels.py` (CPU) and `triton_kernels.py` (CUDA). `legnn.o
 
 from legnn.ops.attention import attend
 from legnn.ops.gather import HotRows, gather_rows
-from legnn.ops.label_update import update_labels
 from legnn.ops.norm_act_dropout import apply_norm_act_dropout, drop
 from legnn.ops.propagate import (
     LabelMessages,
@@ -51,5 +48,4 @@ __all__ = [
     "label_messages",
     "project_entries",
     "propagate_messages",
-    "update_labels",
 ]

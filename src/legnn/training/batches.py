@@ -10,7 +10,6 @@ import torch
 from torch import Generator, Tensor
 
 from legnn.graph import LabelGraph, SampledLabelGraph, sample_label_graph
-from legnn.graph.padding import PaddedBlock
 from legnn.graph.sampling import Fanout
 from legnn.training.layer_wise import LayerWise
 from legnn.training.prefetch import prefetch
@@ -82,7 +81,7 @@ class Batch(NamedTuple):
     @property
     def is_padded(self) -> bool:
         """Whether its sizes are among a few fixed ones."""
-        return any(isinstance(block, PaddedBlock) for block in self.graph.blocks)
+        return any(block.valid_mask is not None for block in self.graph.blocks)
 
 
 class BatchSpec(NamedTuple):

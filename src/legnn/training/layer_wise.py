@@ -15,9 +15,9 @@ from torch import Tensor
 
 from legnn.errors import InputError
 from legnn.graph import LabelBlock, LabelEdges, LabelGraph, SampledLabelGraph
-from legnn.graph.sampling import all_neighbors, all_senders
+from legnn.graph.sampling import full_label_block, full_node_block
 from legnn.nn import LEGNN, Model, StagedModel
-from legnn.nn.base import Nodes
+from legnn.nn.layer import Nodes
 from legnn.nn.model import Representations
 from legnn.ops import class_sum, gather_rows
 from legnn.training.chunks import count_edges, needed_masks, nodes_of, split_by_work
@@ -123,7 +123,7 @@ class LayerWise:
             return empty, None
         needed = self._needed(graph, shown, nodes)
         state, labels = self._encode(graph, needed[0])
-        first = (state, labels) if self._staged.reads_first else None
+        first = (state, labels) if self._staged.uses_initial_state else None
         last = self._staged.num_stages - 1
         for k in range(last):
             new = state.empty_like(zeros=self.ranks.world_size > 1)
@@ -194,7 +194,7 @@ class LayerWise:
             rows,
             num_nodes,
             # read, written, and those before the first stage
-            copies=1 + (stages > 1) + (self._staged.reads_first and stages > 2),
+            copies=1 + (stages > 1) + (self._staged.uses_initial_state and stages > 2),
             location=self.location,
             zeros=self.ranks.world_size > 1,
             device_bytes=int(DEVICE_SHARE * self.plan.free_bytes()) - MATRICES_OF_A_CHUNK * self.plan.chunk_bytes,
@@ -209,7 +209,7 @@ class LayerWise:
             return None
         out = torch.zeros_like(labels)
         for classes in self.ranks.shard(split_by_work(graph.to_labels.count, self.chunk_size)):
-            computed = self._compute(k, all_senders(graph, classes), state, labels, first)[1]
+            computed = self._compute(k, full_label_block(graph, classes), state, labels, first)[1]
             assert computed is not None
             index = classes.to(out.device)
             out[index] = computed[index]
@@ -239,7 +239,7 @@ class LayerWise:
         """
 
         def prepare(nodes: Tensor) -> tuple[LabelBlock, Tensor | None]:
-            block = all_neighbors(graph, nodes)
+            block = full_node_block(graph, nodes)
             return block, None if state.location == "device" else state.read_to_host(block.nodes)
 
         targets = (
@@ -250,7 +250,7 @@ class LayerWise:
         if not self.plan.samplers:
             return map(prepare, targets)
         # what a graph computes once is computed by one thread
-        all_neighbors(graph, graph.shown[:0])
+        full_node_block(graph, graph.shown[:0])
         return map_ahead(prepare, targets, self.plan.samplers)
 
     def _needed(self, graph: LabelGraph, shown: Tensor, nodes: Tensor) -> list[Tensor]:

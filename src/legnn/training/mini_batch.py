@@ -31,7 +31,7 @@ def can_capture(model: Model, fanouts: Sequence[Fanout], rule: SelfTrainingRule 
     """Whether steps of mini-batches can be captured as CUDA graphs."""
     # what processes exchange in the middle of a step is not captured
     exchanges = ranks.world_size > 1 and rule is not None
-    return None not in fanouts and require_staged(model).takes_padding and not exchanges
+    return None not in fanouts and require_staged(model).supports_padding and not exchanges
 
 
 @dataclass(eq=False, repr=False)

@@ -59,7 +59,7 @@ class Padding:
         """Returns the sample padded to the first planned sizes that hold it, or as it is."""
         size = SampleSizes.of(sample)
         for sizes in self.plan(spec):
-            if sizes.hold(size):
+            if sizes.fits(size):
                 return pad_sample(sample, sizes)
         return sample
 

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from legnn.ops.sample.triton_drawing import (
+from legnn.ops.sample.gpu_drawing import (
     BLOCK,
     COUNTS,
     NOT_READ,
@@ -20,7 +20,7 @@ from legnn.ops.sample.triton_drawing import (
     grid_for,
     number_new_nodes,
 )
-from legnn.ops.sample.types import DrawnLayer, Fanout, SampledNodes, SamplingRows
+from legnn.ops.sample.types import DrawnLayer, DrawnNodes, Fanout, SamplingView
 
 
 @triton.jit(do_not_specialize=["count"])
@@ -48,10 +48,10 @@ def _look_up(nodes, label_of, degree, node_labels, node_degrees, number, seeds, 
     tl.store(number + node, tl.zeros_like(i), mask=inside)
 
 
-class TritonSampler:
-    """`Sampler` for a CUDA device."""
+class Sampler:
+    """Draws one sample on a GPU; see the package."""
 
-    def __init__(self, rows: SamplingRows, seeds: Tensor, number: Tensor) -> None:
+    def __init__(self, rows: SamplingView, seeds: Tensor, number: Tensor) -> None:
         self._rows, self._num_seeds, self._number = rows, seeds.numel(), number
         # the layer, in the order drawn, that is the first to read a label
         self._read = torch.full((rows.num_classes,), NOT_READ.value, dtype=torch.int32, device=number.device)
@@ -67,7 +67,7 @@ class TritonSampler:
         return torch.empty(size, dtype=dtype, device=self._number.device)
 
     def draw_layer(self, fanout: Fanout, key: tuple[int, int], *, edges: bool) -> DrawnLayer:
-        """See `Sampler`."""
+        """See the package."""
         rows, targets = self._rows, self._nodes.numel()
         total = targets + rows.num_classes
         most = rows.col.numel() + rows.class_col.numel() if fanout is None else total * fanout
@@ -114,8 +114,8 @@ class TritonSampler:
         self._y.append(y[:showing])
         return num_edges + senders, num_edges
 
-    def finish(self) -> SampledNodes:
-        """See `Sampler`."""
+    def finish(self) -> DrawnNodes:
+        """See the package."""
         count, degree = self._nodes.numel(), self._rows.degree
         node_labels, node_degrees = self._empty(count, torch.int32), self._empty(count, degree.dtype)
         _look_up[grid_for(count)](
@@ -124,4 +124,4 @@ class TritonSampler:
         )  # fmt: skip
         # no layer may have been drawn
         shown, y = (torch.cat([self._nodes[:0], *parts]) for parts in (self._shown, self._y))
-        return SampledNodes(self._nodes, node_labels, node_degrees, shown, y, self._shown_by_targets)
+        return DrawnNodes(self._nodes, node_labels, node_degrees, shown, y, self._shown_by_targets)

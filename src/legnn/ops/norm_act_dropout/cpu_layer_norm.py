@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from legnn.ops.norm_act_dropout.numba_kernels import write_dropped
+from legnn.ops.norm_act_dropout.cpu import write_dropped
 from legnn.ops.norm_act_dropout.reference import drop_threshold
 from legnn.ops.runtime.arrays import ROWS_PER_PART, as_array, as_matrix, as_output, empty_padded, row_cuts
 from legnn.ops.runtime.fork_join import fork_join

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.csr.row_chunks import RowChunks
-from legnn.ops.propagate.triton_columns import columns_of_head, cut_columns, head_vector, vectors_end
+from legnn.ops.propagate.gpu_columns import columns_of_head, cut_columns, head_vector, vectors_end
 from legnn.ops.runtime.launch import fast_launch
 from legnn.ops.runtime.streams import run_beside
 from legnn.ops.types import RowTerms

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from legnn.ops.csr.adjacency import Adjacency
-from legnn.ops.propagate.numba_kernels import edge_arrays, term_arrays, write_row
+from legnn.ops.propagate.cpu import edge_arrays, term_arrays, write_row
 from legnn.ops.runtime.arrays import as_array, as_matrix, as_output, empty_padded
 from legnn.ops.runtime.fork_join import fork_join
 from legnn.ops.runtime.jit import exponentiate, kernel, narrow, widen
@@ -108,7 +108,7 @@ def _value_gradient(
                 low = np.uint64(h) * width
                 for c in range(low, low + width):
                     total[c] += one * widen(a[c]) + two * widen(b[c])
-                # a loop of its own, which writes nothing: see `numba_layer_norm`
+                # a loop of its own, which writes nothing: see `cpu_layer_norm`
                 product_a = product_b = np.float32(0)
                 for c in range(low, low + width):
                     product_a += widen(a[c]) * value[c]
@@ -184,8 +184,8 @@ def softmax(
     log_denominator, total = torch.empty(2, adjacency.num_rows, heads)
     share = torch.empty(adjacency.num_edges, heads)
     run_parallel(
-        _softmax, adjacency.cuts, 4 * share.numel(), _as_constant(heads), *edge_arrays(adjacency), _flat(source),
-        _flat(target), np.float32(slope), _flat(log_denominator), _flat(total), _flat(share),
+        _softmax, adjacency.row_partition, 4 * share.numel(), _as_constant(heads), *edge_arrays(adjacency),
+        _flat(source), _flat(target), np.float32(slope), _flat(log_denominator), _flat(total), _flat(share),
     )  # fmt: skip
     return Softmax(log_denominator, share, None)
 
@@ -195,7 +195,7 @@ def attention_sum(adjacency: Adjacency, attention: AttentionInputs, terms: RowTe
     x, channels = attention.values_and_scores, attention.config.channels
     out = empty_padded(adjacency.num_rows, padded_width(channels, x), channels, x.dtype)
     run_parallel(
-        _attention_sum, adjacency.cuts, adjacency.num_edges * channels, *edge_arrays(adjacency)[:2],
+        _attention_sum, adjacency.row_partition, adjacency.num_edges * channels, *edge_arrays(adjacency)[:2],
         as_array(attention.share), as_matrix(x, x.dtype), channels, *term_arrays(terms, x.dtype),
         as_output(out),
     )  # fmt: skip
@@ -231,24 +231,24 @@ def _relation_gradient(relation: AttentionGradient, into: Tensor, *, add: bool) 
     """
     adjacency, attention, terms, gradient, d_log, _ = relation
     channels, heads, _, slope = attention.config
-    transposition, dtype, share = adjacency.transposition, into.dtype, as_array(attention.share)
-    transposed, scales = transposition.adjacency, (as_array(terms.source_scale), as_array(terms.target_scale))
+    transposed, dtype, share = adjacency.transpose, into.dtype, as_array(attention.share)
+    scales = as_array(terms.source_scale), as_array(terms.target_scale)
     # `gradient_i · values_j` within each head, of every edge; then the gradient of its score
     product = torch.empty(adjacency.num_edges, heads)
     run_parallel(
-        _value_gradient, transposed.cuts, transposed.num_edges * channels, *edge_arrays(transposed)[:2],
-        transposition.origin.numpy(), share, as_matrix(attention.values_and_scores, dtype), channels,
+        _value_gradient, transposed.row_partition, transposed.num_edges * channels, *edge_arrays(transposed)[:2],
+        adjacency.inv_perm.numpy(), share, as_matrix(attention.values_and_scores, dtype), channels,
         as_matrix(gradient, dtype), *scales, as_output(into), product.numpy(), add,
     )  # fmt: skip
     d_target = torch.empty(adjacency.num_rows, heads)
     run_parallel(
-        _score_gradient, adjacency.cuts, 4 * product.numel(), _as_constant(heads), *edge_arrays(adjacency)[:2],
+        _score_gradient, adjacency.row_partition, 4 * product.numel(), _as_constant(heads), *edge_arrays(adjacency)[:2],
         _flat(attention.share), _flat(attention.source), _flat(attention.target), np.float32(slope), _flat(d_log),
         *scales, _flat(product), _flat(d_target),
     )  # fmt: skip
     d_source = torch.empty(transposed.num_rows, heads)
     run_parallel(
-        _sum_edges, transposed.cuts, product.numel(), _as_constant(heads), transposed.rowptr.numpy(),
-        transposition.origin.numpy(), _flat(product), _flat(d_source),
+        _sum_edges, transposed.row_partition, product.numel(), _as_constant(heads), transposed.rowptr.numpy(),
+        adjacency.inv_perm.numpy(), _flat(product), _flat(d_source),
     )  # fmt: skip
     return d_source, d_target

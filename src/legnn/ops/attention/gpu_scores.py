@@ -1,4 +1,4 @@
-"""Gradients of the scores of attention on a GPU, in Triton, from numbers of the edges; see `triton_edges`."""
+"""Gradients of the scores of attention on a GPU, in Triton, from numbers of the edges; see `gpu_edges`."""
 
 # Kernels take many arguments, and Triton reads annotations at run time.
 # mypy: disable-error-code="no-untyped-def"
@@ -8,10 +8,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from legnn.ops.attention.triton_edges import grid_of, leaky, spans_of, tile_of
+from legnn.ops.attention.gpu_edges import grid_of, leaky, spans_of, tile_of
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.csr.row_chunks import RowChunks
-from legnn.ops.propagate.triton_kernels import RowSpans, chunk_spans, run_by_length, sum_chunks
+from legnn.ops.propagate.gpu import RowSpans, chunk_spans, run_by_length, sum_chunks
 from legnn.ops.runtime.launch import fast_launch
 from legnn.ops.types import AttentionInputs
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from legnn.ops.runtime import hashing
 from legnn.ops.runtime.hashing_triton import mix
-from legnn.ops.sample.types import SamplingRows
+from legnn.ops.sample.types import SamplingView
 
 LABELS, GOLDEN = tl.constexpr(hashing.LABELS), tl.constexpr(hashing.GOLDEN)
 NOT_READ = tl.constexpr(2**30)
@@ -202,7 +202,7 @@ def signed(word: int) -> int:
 
 
 def draw_rows(
-    rows: SamplingRows, targets: Tensor, first: Tensor, edge_count: Tensor, pointer: Tensor, number: Tensor,
+    rows: SamplingView, targets: Tensor, first: Tensor, edge_count: Tensor, pointer: Tensor, number: Tensor,
     source: Tensor, edge: Tensor | None, key: tuple[int, int], fanout: int, num_targets: int,
 ) -> None:  # fmt: skip
     """Draws `fanout` edges of each row to `source` and `edge`, as two 32-bit words of `key` say."""
@@ -210,32 +210,32 @@ def draw_rows(
     width = triton.next_power_of_2(fanout)
     many = max(TILE // width, 1)
     _draw[(-(-total // many),)](
-        targets, first, edge_count, pointer, rows.col, rows.class_col, rows.gaps, number, source, edge,
-        num_targets, total, rows.gaps.numel(), source.numel(), *map(signed, key),
+        targets, first, edge_count, pointer, rows.col, rows.class_col, rows.excluded_positions, number, source, edge,
+        num_targets, total, rows.excluded_positions.numel(), source.numel(), *map(signed, key),
         FANOUT=fanout, WIDTH=width, ROWS=many, GAP_STEPS=_gap_steps(rows), EDGE=edge is not None,
     )  # fmt: skip
 
 
 def copy_rows(
-    rows: SamplingRows, count: Tensor, first: Tensor, pointer: Tensor, number: Tensor, source: Tensor,
+    rows: SamplingView, count: Tensor, first: Tensor, pointer: Tensor, number: Tensor, source: Tensor,
     edge: Tensor | None, num_targets: int,
 ) -> None:  # fmt: skip
     """Copies all edges of each row to `source` and `edge`."""
     drawn = source.numel()
     owner = torch.repeat_interleave(count, output_size=drawn)
     _copy[grid_for(drawn)](
-        owner, first, pointer, rows.col, rows.class_col, rows.gaps, number, source, edge, num_targets, drawn,
-        rows.gaps.numel(), GAP_STEPS=_gap_steps(rows), EDGE=edge is not None, BLOCK=BLOCK,
+        owner, first, pointer, rows.col, rows.class_col, rows.excluded_positions, number, source, edge, num_targets,
+        drawn, rows.excluded_positions.numel(), GAP_STEPS=_gap_steps(rows), EDGE=edge is not None, BLOCK=BLOCK,
     )  # fmt: skip
 
 
-def _gap_steps(rows: SamplingRows) -> int:
+def _gap_steps(rows: SamplingView) -> int:
     # one number for batches of a power of two of seeds, and of one less, which are in the same epoch
-    return (rows.gaps.numel() - 1).bit_length() + 1 if rows.gaps.numel() else 0
+    return (rows.excluded_positions.numel() - 1).bit_length() + 1 if rows.excluded_positions.numel() else 0
 
 
 def number_new_nodes(
-    rows: SamplingRows, number: Tensor, pointer: Tensor, counts: Tensor, nodes: Tensor, shown: Tensor, y: Tensor,
+    rows: SamplingView, number: Tensor, pointer: Tensor, counts: Tensor, nodes: Tensor, shown: Tensor, y: Tensor,
     begin: int, offset: int, capacity: int, step: int, num_targets: int,
 ) -> None:  # fmt: skip
     """Numbers the nodes marked as new from `begin` on, writes them from `offset` on, and counts the layer `step`."""

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.csr.row_chunks import RowChunks
-from legnn.ops.propagate.triton_kernels import RowSpans, run_by_length
+from legnn.ops.propagate.gpu import RowSpans, run_by_length
 from legnn.ops.runtime.launch import fast_launch
 from legnn.ops.types import Softmax
 

@@ -7,13 +7,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from legnn.ops.attention.triton_edges import leaky
-from legnn.ops.attention.triton_edges import softmax as softmax
-from legnn.ops.attention.triton_scores import OneEdge, score_gradient, target_sums, write_target_gradients
+from legnn.ops.attention.gpu_edges import leaky
+from legnn.ops.attention.gpu_edges import softmax as softmax
+from legnn.ops.attention.gpu_scores import OneEdge, score_gradient, target_sums, write_target_gradients
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.csr.row_chunks import RowChunks
-from legnn.ops.propagate.triton_columns import BLOCK, columns_of_head, head_vector, vectors_end
-from legnn.ops.propagate.triton_kernels import (
+from legnn.ops.propagate.gpu import (
     REGISTERS,
     RowSpans,
     chunk_spans,
@@ -23,6 +22,7 @@ from legnn.ops.propagate.triton_kernels import (
     sum_long_rows,
     sum_whole_rows,
 )
+from legnn.ops.propagate.gpu_columns import BLOCK, columns_of_head, head_vector, vectors_end
 from legnn.ops.runtime.launch import fast_launch
 from legnn.ops.runtime.padding import padded_width
 from legnn.ops.runtime.streams import run_beside
@@ -207,7 +207,7 @@ def _value_gradients(
 def _target_sums(relation: AttentionGradient, product: Tensor) -> Tensor:
     """`target_sums`, the first of them less the gradient of the log-denominator: what softmax subtracts."""
     adjacency = relation.adjacency
-    place = adjacency.transposition.place if relation.one_target is None else adjacency.col
+    place = adjacency.perm if relation.one_target is None else adjacency.col
     sums = target_sums(adjacency, relation.inputs, product, place)
     if relation.d_log is not None:
         sums[:, 0] -= relation.d_log

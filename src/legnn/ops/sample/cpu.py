@@ -14,7 +14,7 @@ from torch import Tensor
 
 from legnn.ops.runtime.hashing import GOLDEN, LABELS
 from legnn.ops.runtime.jit import kernel, mix, prefetch
-from legnn.ops.sample.types import DrawnLayer, Fanout, SampledNodes, SamplingRows
+from legnn.ops.sample.types import DrawnLayer, DrawnNodes, Fanout, SamplingView
 
 NO_LIMIT = 2**62
 NOT_READ = 2**30
@@ -68,7 +68,7 @@ def _pick(row, degree, count, low, high, into):
 
 
 @kernel
-def _draw(targets, first, edge_count, pointer, col, class_col, gaps, low, label_low, high, source, edge):
+def _draw(targets, first, edge_count, pointer, col, class_col, excluded, low, label_low, high, source, edge):
     # several rows are drawn before any entry is read: by then it is in the cache
     longest = 0
     for r in range(edge_count.size):
@@ -87,7 +87,7 @@ def _draw(targets, first, edge_count, pointer, col, class_col, gaps, low, label_
             _pick(r - targets.size, edge_count[r], count, label_low, high, mine)
             for i in range(count):
                 mine[i] += first[r]
-                mine[i] += np.searchsorted(gaps, mine[i], side="right")
+                mine[i] += np.searchsorted(excluded, mine[i], side="right")
         pending += count
         if pending >= PREFETCHED or r + 1 == edge_count.size or r + 1 == targets.size:
             to = pointer[from_row]
@@ -145,14 +145,14 @@ def _look_up(nodes, seeds, label_of, degree, node_labels, node_degrees, shown, y
     return count
 
 
-class NumbaSampler:
-    """`Sampler` for a CPU."""
+class Sampler:
+    """Draws one sample on a CPU; see the package."""
 
-    def __init__(self, rows: SamplingRows, seeds: Tensor, number: Tensor) -> None:
+    def __init__(self, rows: SamplingView, seeds: Tensor, number: Tensor) -> None:
         self._rows, self._num_seeds = rows, seeds.numel()
         self._rowptr, self._col, self._label_of = rows.rowptr.numpy(), rows.col.numpy(), rows.label_of.numpy()
         self._class_rowptr, self._class_col = rows.class_rowptr.numpy(), rows.class_col.numpy()
-        self._gaps, self._number = rows.gaps.numpy(), number.numpy()
+        self._excluded, self._number = rows.excluded_positions.numpy(), number.numpy()
         # the layer, in the order drawn, that is the first to read a label
         self._read = np.full(rows.num_classes, NOT_READ, np.int32)
         self._targets: list[int] = []
@@ -160,7 +160,7 @@ class NumbaSampler:
         _number_seeds(self._nodes, self._number)
 
     def draw_layer(self, fanout: Fanout, key: tuple[int, int], *, edges: bool) -> DrawnLayer:
-        """See `Sampler`."""
+        """See the package."""
         targets = self._nodes.size
         total = targets + self._rows.num_classes
         first, edge_count = np.empty(total, np.int64), np.empty(total, np.int64)
@@ -176,7 +176,7 @@ class NumbaSampler:
         edge = torch.empty(drawn if edges else 0, dtype=torch.long)
         low, high = (np.uint32(word & 0xFFFFFFFF) for word in key)
         _draw(
-            self._nodes, first, edge_count, rowptr, self._col, self._class_col, self._gaps, low,
+            self._nodes, first, edge_count, rowptr, self._col, self._class_col, self._excluded, low,
             low ^ np.uint32(LABELS), high, source, edge.numpy(),
         )  # fmt: skip
         nodes, col = np.empty(min(targets + drawn, self._number.size), np.int64), np.empty(drawn, np.int32)
@@ -189,8 +189,8 @@ class NumbaSampler:
             torch.from_numpy(edge_count[:targets]), int(rowptr[targets]), targets,
         )  # fmt: skip
 
-    def finish(self) -> SampledNodes:
-        """See `Sampler`."""
+    def finish(self) -> DrawnNodes:
+        """See the package."""
         size, degree = self._nodes.size, self._rows.degree
         node_labels, node_degrees = np.empty(size, np.int32), torch.empty(size, dtype=degree.dtype)
         shown, y = np.empty(size, np.int64), np.empty(size, np.int64)
@@ -201,4 +201,4 @@ class NumbaSampler:
         shown_by_targets = np.searchsorted(shown[:count], self._targets).tolist()
         arrays = (self._nodes, node_labels, shown[:count], y[:count])
         nodes, labels, shown_nodes, classes = (torch.from_numpy(array) for array in arrays)
-        return SampledNodes(nodes, labels, node_degrees, shown_nodes, classes, shown_by_targets)
+        return DrawnNodes(nodes, labels, node_degrees, shown_nodes, classes, shown_by_targets)

@@ -94,8 +94,8 @@ def sum_rows(adjacency: Adjacency, x: Tensor, terms: RowTerms = RowTerms()) -> T
     """See `PropagateKernels`."""
     out = torch.empty(adjacency.num_rows, x.size(1), dtype=x.dtype)
     run_parallel(
-        _sum_rows, adjacency.cuts, adjacency.num_edges * x.size(1), *edge_arrays(adjacency), as_matrix(x, x.dtype),
-        *term_arrays(terms, x.dtype), as_output(out),
+        _sum_rows, adjacency.row_partition, adjacency.num_edges * x.size(1), *edge_arrays(adjacency),
+        as_matrix(x, x.dtype), *term_arrays(terms, x.dtype), as_output(out),
     )  # fmt: skip
     return out
 
