@@ -30,18 +30,24 @@ class LayerSpec(NamedTuple):
     """What a layer is made from."""
 
     settings: ModelSettings
-    channels: int
-    """`D`, in and out."""
-    enhanced: bool
-    """Whether labels are nodes."""
-    update_labels: bool
-    """Whether it computes labels; the last layer does not."""
+    update_labels: bool = True
+    """Whether it computes labels, where they are nodes; the last layer does not."""
     depth: int = 1
     """Its number, from 1."""
     num_types: int = 1
     """Node types."""
     relations: tuple[tuple[int, int], ...] = ()
     """Source and target type of the edges that there are; none for a homogeneous graph."""
+
+    @property
+    def channels(self) -> int:
+        """`D`, in and out."""
+        return self.settings.hidden
+
+    @property
+    def enhanced(self) -> bool:
+        """Whether labels are nodes."""
+        return self.settings.labels == "enhanced"
 
     @property
     def options(self) -> LayerOptions:

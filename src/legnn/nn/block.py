@@ -8,6 +8,7 @@ from legnn.config.model import ModelSettings
 from legnn.graph.label_graph import LabelGraph
 from legnn.nn.backbones import BACKBONES, LayerSpec
 from legnn.nn.layer import Nodes, glorot_linear, targets_of
+from legnn.nn.padding import PaddedLayerNorm
 from legnn.ops.norm_act_dropout import apply_norm_act_dropout, drop
 from legnn.ops.norm_act_dropout.reference import Norm, apply_norm
 
@@ -25,7 +26,8 @@ class Block(nn.Module):
         self.dropout = settings.dropout
         self.residual = _residual(settings.residual, channels)
         self.norm = make_norm(settings.norm, channels)
-        self.label_norm = self.label_residual = None
+        self.label_norm: Norm | None = None
+        self.label_residual: nn.Module | None = None
         if spec.enhanced and spec.update_labels:
             # a handful of labels is no batch to take statistics of: by default they have a layer norm
             self.label_norm = None if self.norm is None else make_norm(settings.label_norm, channels)
@@ -41,6 +43,8 @@ class Block(nn.Module):
         return nodes, None if new_labels is None else self._norm_act_dropout(new_labels, self.label_norm)
 
     def _norm_act_dropout(self, x: Tensor, norm: Norm | None, real: Tensor | None = None) -> Tensor:
+        if isinstance(norm, PaddedLayerNorm):
+            x, norm = norm(x), None
         if self.layer.activates:
             return apply_norm_act_dropout(x, norm, self.dropout, training=self.training, real=real)
         return drop(x if norm is None else apply_norm(norm, x, real), self.dropout, training=self.training)

@@ -11,7 +11,7 @@ from legnn.config.model import ModelSettings
 from legnn.errors import InputError
 from legnn.graph.blocks import SampledLabelGraph
 from legnn.graph.label_graph import LabelGraph
-from legnn.nn.backbones import BACKBONES, REGISTERED, LayerSpec
+from legnn.nn.backbones import BACKBONES, LayerSpec
 from legnn.nn.base import DataShape
 from legnn.nn.block import Block
 from legnn.nn.encoder import Encoder
@@ -19,6 +19,7 @@ from legnn.nn.feature_model import FeatureModel
 from legnn.nn.features import Features
 from legnn.nn.initialization import initialize_as_published
 from legnn.nn.layer import Linear, Nodes, to_logits
+from legnn.nn.padding import ChannelPadding, PaddedLayerNorm
 from legnn.ops.norm_act_dropout import drop
 
 
@@ -30,6 +31,20 @@ class Representations(NamedTuple):
     labels: Tensor | None
     """`[C, D]`: the labels as the last layer read them; None where labels are not nodes. The paper's `Z_L` would be one
     more step, whose parameters no loss ever reaches."""
+
+
+class _Parts(nn.Module):
+    """The parts of a model, of the width in its settings."""
+
+    def __init__(self, settings: ModelSettings, data: DataShape, in_channels: int) -> None:
+        super().__init__()
+        self.encoder = Encoder(in_channels, data.classes, settings, data.label_features)
+        self.blocks = [
+            Block(LayerSpec(settings, k < settings.layers, k, data.types, data.relations))
+            for k in range(1, settings.layers + 1)
+        ]
+        self.layers = nn.ModuleList(self.blocks)
+        self.classifier = Linear(settings.hidden, data.classes)
 
 
 class LEGNN(FeatureModel):
@@ -49,7 +64,8 @@ class LEGNN(FeatureModel):
         num_types: int = 1,
         relations: Sequence[tuple[int, int]] = (),
     ) -> None:
-        super().__init__(settings, DataShape(in_channels, num_classes, num_types))
+        data = DataShape(in_channels, num_classes, num_types, tuple(relations), label_features=label_features)
+        super().__init__(settings, data)
         if settings.backbone not in BACKBONES:
             raise InputError(f"{settings.backbone} has no layers; give a backbone from {', '.join(BACKBONES)}")
         enhanced = settings.labels == "enhanced"
@@ -57,22 +73,25 @@ class LEGNN(FeatureModel):
             raise InputError("label_norm = batch needs at least two classes: a batch of one label has no variance")
         self.uses_labels, self.has_label_nodes = settings.labels != "vanilla", enhanced
         self.uses_class_mean = enhanced and settings.label_features == "class-mean"
-        self.channels, self.num_stages = settings.hidden, settings.layers
-        self.encoder = Encoder(self.in_channels, num_classes, settings, label_features)
-        spec = LayerSpec(
-            settings, settings.hidden, enhanced, update_labels=True, num_types=num_types, relations=tuple(relations)
-        )
-        specs = (spec._replace(depth=k, update_labels=k < settings.layers) for k in range(1, settings.layers + 1))
-        blocks = [Block(spec) for spec in specs]
-        self.layers = nn.ModuleList(blocks)
-        self.uses_initial_state = any(block.layer.uses_initial_state for block in blocks)
-        # a batch norm takes statistics of all nodes, and a layer of the caller's may
-        self.has_row_stage = settings.norm != "batch" and settings.backbone not in REGISTERED
-        self.supports_padding = all(block.layer.supports_padding for block in blocks)
-        self.dropout = settings.dropout
-        self.classifier = Linear(settings.hidden, num_classes)
+        self.num_stages, self.dropout = settings.layers, settings.dropout
+        parts = _Parts(settings, data, self.in_channels)
         if settings.init == "published":
-            initialize_as_published(self.encoder, self.layers, self.num_types)
+            initialize_as_published(parts.encoder, parts.blocks, self.num_types)
+        self.padding, self.num_padding = ChannelPadding(settings), 0
+        if self.padding.is_needed:
+            own, parts = parts, _Parts(self.padding.settings, data, self.in_channels)
+            for block in parts.blocks:
+                if isinstance(block.label_norm, nn.LayerNorm):
+                    block.label_norm = PaddedLayerNorm(self.padding.live(parts.classifier.in_features))
+            self.num_padding = self.padding.copy(parts, own)
+        self.encoder, self.layers, self.classifier = parts.encoder, parts.layers, parts.classifier
+        self.channels = self.padding.settings.hidden
+        self.uses_initial_state = any(block.layer.uses_initial_state for block in parts.blocks)
+        self.supports_padding = all(block.layer.supports_padding for block in parts.blocks)
+
+    def num_parameters(self) -> int:
+        """How many numbers are trained."""
+        return super().num_parameters() - self.num_padding
 
     @property
     def decayed_module(self) -> nn.Module:
@@ -80,9 +99,8 @@ class LEGNN(FeatureModel):
 
         GCNII's authors have one penalty on the first and the last matrix, and another on those of the layers.
         """
-        return (
-            nn.ModuleList([self.encoder.project, self.classifier]) if self.uses_initial_state else self.encoder.project
-        )
+        project = self.encoder.project
+        return nn.ModuleList([project, self.classifier]) if self.uses_initial_state else project
 
     def encode(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> tuple[Tensor, Tensor | None]:
         """`H_N⁰` `[M, D]` and, label-enhanced, `H_L⁰` `[C, D]`; where every layer reads them, after a ReLU."""
@@ -106,4 +124,10 @@ class LEGNN(FeatureModel):
     def embed(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> Representations:
         """`Z_N` `[M, D]` and the labels `[C, D]`, for `x` from `inputs`."""
         nodes, labels = self.run_stages(x, graph)
-        return Representations(nodes, labels)
+        return Representations(self.unpad(nodes), None if labels is None else self.unpad(labels))
+
+    def unpad(self, states: Tensor) -> Tensor:
+        """The channels of the model `[n, D]` among those that are stored."""
+        if not self.padding.is_needed:
+            return states
+        return states.index_select(1, self.padding.live(states.size(1)).to(states.device))

@@ -64,7 +64,7 @@ class Propagated(FeatureModel):
         gcn = Normalization(settings.normalize, target=-0.5, source=-0.5, zero_degree=0.0)
         self.normalization = published_normalization(gcn, settings)
         if settings.init == "published":
-            initialize_as_published(self.encoder, nn.ModuleList(), self.num_types)
+            initialize_as_published(self.encoder, [], self.num_types)
 
     @property
     def decayed_module(self) -> nn.Module:

@@ -102,15 +102,16 @@ class LayerWise:
                 f"{name} has no representations of nodes; train a model with `architecture=legnn` and a backbone that "
                 "has layers, such as gcn"
             )
-        model, channels = self.model.eval(), self.model.channels
+        model = self.model.eval()
         graph = self.task.show(shown)
         if self.is_at_once:
             states, labels = model.embed(self._inputs, graph)
             rows = states.index_select(0, nodes).float()
         else:
-            empty = torch.zeros(0, channels, device=nodes.device)
-            rows, labels = self._staged_rows(graph, shown, nodes, empty, lambda states: states[:, :channels].float())
-        return Representations(rows, None if labels is None else labels[:, :channels].float())
+            empty = model.unpad(torch.zeros(0, model.channels, device=nodes.device))
+            rows, labels = self._staged_rows(graph, shown, nodes, empty, lambda states: model.unpad(states).float())
+            labels = None if labels is None else model.unpad(labels)
+        return Representations(rows, None if labels is None else labels.float())
 
     def _staged_rows(
         self, graph: LabelGraph, shown: Tensor, nodes: Tensor, empty: Tensor, finish: Reduce
