@@ -71,9 +71,7 @@ def test_sizes_do_not_depend_on_what_was_drawn_before():
 def test_a_batch_that_no_planned_size_holds_is_not_padded():
     model, task = make("enhanced", nodes=200, norm="batch")
     parts = mini_batch(model, task, 16, [4, 3], pad=True)
-    none = SampleSizes.above([SampleSizes(tuple(one._replace(added=0) for one in sizes(parts).blocks), 1)], 1.0)
-    small = none._replace(blocks=tuple(block._replace(edges=1) for block in none.blocks))
-    parts._planned[32, 32] = [small]
+    parts._planned[32, 32] = [sizes(parts)._replace(edges=(1, 1))]
     batch = next(iter(parts._batches(task.show(task.train[20:]), *seeds(task), 1)))
     assert not batch.is_padded
 
