@@ -216,6 +216,12 @@ def test_edges_are_different_edges_of_the_graph_as_many_as_asked_for_or_all(form
     assert (rows.rowptr[1:] - rows.rowptr[:-1]).tolist() == wanted.tolist()
 
 
+@pytest.mark.parametrize("form", KERNELS)
+def test_no_fanouts_give_the_seeds_alone(form):
+    sample = sampled(form, random_graph(), torch.tensor([4, 2]), (), (1, 2))
+    assert (sample.nodes.tolist(), sample.blocks, sample.at_input.is_empty) == ([4, 2], [], True)
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_no_seeds_give_an_empty_sample(form):
     graph = random_graph()

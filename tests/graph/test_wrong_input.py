@@ -109,7 +109,6 @@ WRONG = {
     "a fanout of zero": (sample(fanouts=(0, 5)), "fanouts"),
     "a negative fanout": (sample(fanouts=(-1, 5)), "fanouts"),
     "a fanout of True": (sample(fanouts=(True, 5)), "fanouts"),
-    "no fanouts": (sample(fanouts=()), "fanouts"),
     "one number for all fanouts": (sample(fanouts=5), "fanouts"),
     "a key of one word": (sample(key=(1,)), "key"),
     "a key that is too large": (sample(key=(0, 2**32)), "key"),

@@ -11,7 +11,7 @@ from tests.training.mini_batches import CPU, NoStep, make, mini_batch
 from legnn.config import SelfTrainingSettings
 from legnn.datasets import load
 from legnn.graph.padding import SampleSizes
-from legnn.training import ASTrain, DevicePlan, Task, Trainer, can_capture, make_adam, pin_in_place
+from legnn.training import ASTrain, DevicePlan, Task, Trainer, can_capture, make_adam, register_pinned
 from legnn.training import batches as batches_module
 from legnn.training import prefetch as prefetch_module
 from legnn.training.batches import BatchSpec, tensors_of
@@ -60,7 +60,7 @@ def test_sizes_do_not_depend_on_what_was_drawn_before():
             parts.train_epoch(epoch + 1)
         planned = {}
         nodes, nobody = task.train[:16], task.train[:0]
-        Padding(parts._probe, planned).plan(BatchSpec(nodes, nobody, nodes, nobody, nobody, (0, 0)))
+        Padding(parts._probe, planned).plan(BatchSpec(nodes, nodes, True, nobody, (0, 0)))
         plans.append(planned)
         drawn = next(iter(parts._batches(task.show(task.train[20:]), *seeds(task), 1)))
         assert drawn.is_padded
@@ -71,9 +71,7 @@ def test_sizes_do_not_depend_on_what_was_drawn_before():
 def test_a_batch_that_no_planned_size_holds_is_not_padded():
     model, task = make("enhanced", nodes=200, norm="batch")
     parts = mini_batch(model, task, 16, [4, 3], pad=True)
-    found = sizes(parts)
-    small = found._replace(edges=(1,) * len(found.edges))
-    parts._planned[32, 32] = [small]
+    parts._planned[32, 32] = [sizes(parts)._replace(edges=(1, 1))]
     batch = next(iter(parts._batches(task.show(task.train[20:]), *seeds(task), 1)))
     assert not batch.is_padded
 
@@ -286,7 +284,7 @@ def test_features_in_the_hosts_memory_give_the_same_run_to_the_bit():
         if place != "device":
             changed = Task(**{**task.__dict__, "x": x})
             if place in ("pinned", "hot"):
-                assert pin_in_place(x)
+                assert register_pinned(x)
             if place == "hot":
                 changed = changed.with_hot_rows(x.nbytes // 3)
                 assert changed.hot is not None

@@ -40,7 +40,7 @@ from legnn.training import (
     can_capture,
     make_adam,
     matrix_products,
-    pin_in_place,
+    register_pinned,
     require_staged,
     training_modes,
     training_precision,
@@ -114,7 +114,7 @@ def make_task(settings: ResolvedSettings, graph: GraphData, device: torch.device
         label_edges=settings.model.label_edges,
         candidates=settings.self_training.candidates,
     )
-    is_pinned = training and storage.features != storage.graph and pin_in_place(graph.x)
+    is_pinned = training and storage.features != storage.graph and register_pinned(graph.x)
     return task.with_hot_rows(storage.hot_bytes) if is_pinned else task
 
 

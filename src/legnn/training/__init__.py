@@ -9,7 +9,7 @@ from legnn.training.metrics import Scores, score
 from legnn.training.mini_batch import MiniBatch, can_capture
 from legnn.training.objective import ASTrain, Objective, PseudoLabels, balanced_class_weight, training_confidence
 from legnn.training.optimizer import make_adam
-from legnn.training.pinned import pin_in_place
+from legnn.training.pinned import register_pinned
 from legnn.training.precision import matrix_products, prediction_precision, training_modes, training_precision
 from legnn.training.protocols import Batching, PostProcess, Predictor, SelfTrainingRule, require_staged
 from legnn.training.ranks import Ranks, agent_died, join_ranks, restart_count, under_torchrun
@@ -43,10 +43,10 @@ __all__ = [
     "join_ranks",
     "make_adam",
     "matrix_products",
-    "pin_in_place",
     "predict_folds",
     "predict_without_own_label",
     "prediction_precision",
+    "register_pinned",
     "require_staged",
     "restart_count",
     "score",

@@ -85,36 +85,24 @@ class Batch(NamedTuple):
 
 
 class BatchSpec(NamedTuple):
-    """The nodes of one step: of all processes, and those of this one, for which it samples its batch."""
+    """The nodes of one step, from which a process samples its batch."""
 
     predicted: Tensor
     """Predicted nodes of the step over all processes."""
-    candidates: Tensor
-    """The candidates likewise."""
-    local_predicted: Tensor
-    """`[n]` predicted nodes of this process."""
-    local_candidates: Tensor
-    """`[u]`."""
+    seeds: Tensor
+    """`[n + u]` nodes that this process computes: predicted ones, then candidates. One that has no share of the step
+    computes a node of another process, so that it is part of the step."""
+    has_share: bool
     candidate_index: Tensor
     """`[u]`, as in `Batch`."""
     key: tuple[int, int]
     """Two 32-bit words."""
 
     @property
-    def seeds(self) -> Tensor:
-        """Nodes that are computed: a process without a share takes one of another's, so that it is part of the step."""
-        local = torch.cat([self.local_predicted, self.local_candidates])
-        return local if local.numel() else torch.cat([self.predicted, self.candidates])[:1]
-
-    @property
-    def has_share(self) -> bool:
-        """Whether anything is to be computed for this process."""
-        return self.local_predicted.numel() + self.local_candidates.numel() > 0
-
-    @property
     def num_seeds(self) -> tuple[int, int]:
         """Seeds that are predicted, and those that are candidates: sizes are planned by these."""
-        return self.local_predicted.numel() + (not self.has_share), self.local_candidates.numel()
+        num_candidates = self.candidate_index.numel()
+        return self.seeds.numel() - num_candidates, num_candidates
 
 
 def tensors_of(item: object) -> list[Tensor]:
@@ -171,10 +159,13 @@ class BatchSampler:
         local = slice(self.ranks.rank, None, self.ranks.world_size)
         positions = torch.arange(candidates.numel(), device=candidates.device)
         parts = (values.tensor_split(steps) for values in (predicted, candidates, positions))
-        return [
-            BatchSpec(nodes, others, nodes[local], others[local], index[local], (low, high))
-            for nodes, others, index, (low, high) in zip(*parts, keys, strict=True)
-        ]
+        specs = []
+        for nodes, others, index, (low, high) in zip(*parts, keys, strict=True):
+            seeds = torch.cat([nodes[local], others[local]])
+            has_share = seeds.numel() > 0
+            seeds = seeds if has_share else torch.cat([nodes, others])[:1]
+            specs.append(BatchSpec(nodes, seeds, has_share, index[local], (low, high)))
+        return specs
 
     def _sample(self, graph: LabelGraph, mean: Tensor | None, spec: BatchSpec) -> Batch:
         """The batch of a step; several threads call this."""
@@ -190,15 +181,3 @@ class BatchSampler:
             spec.candidate_index.to(device, non_blocking=True),
             spec.predicted.numel(),
         )
-
-
-def copy_tensors(destinations: list[Tensor], values: list[Tensor]) -> None:
-    """Copies tensors of the same shapes, with one launch for each dtype."""
-    by_dtype: dict[torch.dtype, tuple[list[Tensor], list[Tensor]]] = {}
-    for destination, value in zip(destinations, values, strict=True):
-        if value.numel():
-            into, source = by_dtype.setdefault(value.dtype, ([], []))
-            into.append(destination)
-            source.append(value)
-    for into, source in by_dtype.values():
-        torch._foreach_copy_(into, source)

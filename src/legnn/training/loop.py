@@ -125,7 +125,7 @@ class Trainer:
 
     def _log(self, metrics: dict[str, float | None]) -> EpochLog:
         """The log of this epoch; raises `InputError` if training has diverged."""
-        losses = [value for name, value in metrics.items() if name.endswith("_loss")]
+        losses = [metrics[name] for name in ("supervised_loss", "pseudo_loss", "val_loss") if name in metrics]
         if not all(value is not None and math.isfinite(value) for value in losses):
             raise InputError(
                 f"the loss is no longer a number in epoch {self.epoch}; a smaller `lr` (now {self.schedule.lr:g}) "

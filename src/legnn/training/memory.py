@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
 
 SINGLE = 4
 
@@ -67,34 +69,17 @@ class Size:
 
 def host_free_bytes() -> int:
     """Memory of the host that is free at the moment."""
-    return min(_meminfo("MemAvailable"), _cgroup_limit())
+    return min(psutil.virtual_memory().available, _cgroup_limit())
 
 
 def host_total_bytes() -> int:
     """All the memory of the host, free or not."""
-    return min(_meminfo("MemTotal"), _cgroup_limit())
+    return min(psutil.virtual_memory().total, _cgroup_limit())
 
 
 def in_gib(size: int) -> str:
     """`"1.5 GiB"`."""
     return f"{size / 2**30:.1f} GiB"
-
-
-UNKNOWN = 1 << 62
-"""Stands for a size that the system does not give."""
-
-
-def _meminfo(name: str) -> int:
-    try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith(f"{name}:"):
-                return int(line.split()[1]) * 1024
-    except (OSError, ValueError):
-        pass
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        return UNKNOWN
 
 
 def _cgroup_limit() -> int:
@@ -106,4 +91,4 @@ def _cgroup_limit() -> int:
             continue
         if text.isdigit():
             return int(text)
-    return UNKNOWN
+    return sys.maxsize

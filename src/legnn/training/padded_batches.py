@@ -17,7 +17,7 @@ from torch import Tensor
 from legnn.graph import SampledLabelGraph
 from legnn.graph.padding import SampleSizes, pad_sample
 from legnn.ops.csr.adjacency import map_tensors
-from legnn.training.batches import Batch, BatchSpec, copy_tensors, tensors_of
+from legnn.training.batches import Batch, BatchSpec, tensors_of
 from legnn.training.cuda_graph import CapturedStep, GraphCapture
 
 PROBES = 8
@@ -97,7 +97,8 @@ class StepsBySize:
             copy = map_tensors(batch, torch.clone)
             self._captured[key] = _Captured(copy, tensors_of(copy), CapturedStep(self._graphs))
         captured = self._captured[key]
-        copy_tensors(captured.tensors, tensors)
+        for destination, tensor in zip(captured.tensors, tensors, strict=True):
+            destination.copy_(tensor)
         # a new object: what a step before cached of its graph is of another batch
         return captured.step.run(lambda: step(map_tensors(captured.batch, _same)))
 

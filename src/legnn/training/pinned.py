@@ -11,7 +11,7 @@ from torch import Tensor
 from legnn.training.memory import USABLE, host_free_bytes
 
 
-def pin_in_place(values: Tensor) -> bool:
+def register_pinned(values: Tensor) -> bool:
     """Pins the memory of `values` until it is freed, without a copy; returns whether that succeeded.
 
     `Tensor.pin_memory` would need the same memory again, rounded up to a power of two. Pages of a mapped file become

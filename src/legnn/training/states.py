@@ -30,30 +30,30 @@ READERS = 32
 ROWS_OF_A_READER = 512
 """Below so many rows for each, starting another thread costs more than it gains."""
 
-Place = Literal["device", "host", "disk"]
+Location = Literal["device", "host", "disk"]
 
 
 @dataclass(frozen=True, eq=False)
-class States:
+class StateStore:
     """`[M, D]` the states of nodes, of which some rows are written and read; rows that were not are undefined."""
 
     values: Tensor
-    place: Place
+    location: Location
     pin: bool = False
     """Whether rows of the host's memory that are read for the device are pinned: they are copied while it computes."""
 
-    def take(self, nodes: Tensor, device: torch.device) -> Tensor:
+    def read(self, nodes: Tensor, device: torch.device) -> Tensor:
         """The rows of `nodes` `[n]` on `device`, where they are computed with."""
-        if self.place == "device":
+        if self.location == "device":
             return self.values.index_select(0, nodes.to(self.values.device))
-        return self.read(nodes).to(device, non_blocking=True)
+        return self.read_to_host(nodes).to(device, non_blocking=True)
 
-    def read(self, nodes: Tensor) -> Tensor:
+    def read_to_host(self, nodes: Tensor) -> Tensor:
         """The rows of `nodes` `[n]` in the host's memory, from where they will be copied to the device."""
         nodes = nodes.cpu()
         rows = torch.empty(nodes.numel(), self.values.size(1), dtype=self.values.dtype, pin_memory=self.pin)
         readers = min(READERS, nodes.numel() // ROWS_OF_A_READER)
-        if readers and (self.pin or self.place == "disk"):
+        if readers and (self.pin or self.location == "disk"):
             # by NumPy: every thread that calls PyTorch would start as many threads as there are cores
             values, out = (tensor.view(torch.uint8).numpy() for tensor in (self.values, rows))
             parts = zip(np.array_split(nodes.numpy(), readers), np.array_split(out, readers), strict=True)
@@ -62,9 +62,9 @@ class States:
             torch.index_select(self.values, 0, nodes, out=rows)
         return rows
 
-    def put(self, nodes: Tensor, rows: Tensor) -> None:
+    def write(self, nodes: Tensor, rows: Tensor) -> None:
         """Writes the rows of `nodes` `[n]`, which ascend."""
-        if self.place != "device" and nodes.numel():
+        if self.location != "device" and nodes.numel():
             begin, end = int(nodes[0]), int(nodes[-1]) + 1
             if end - begin == nodes.numel():
                 # without a copy between
@@ -72,11 +72,11 @@ class States:
                 return
         self.values[nodes.to(self.values.device)] = rows.to(self.values.device, self.values.dtype)
 
-    def like(self, *, zeros: bool) -> States:
-        """New states of the same shape in the same place."""
-        values = _allocate(self.values.shape, self.values.dtype, self.place, self.values.device)
-        # a new file holds zeros
-        return States(values.zero_() if zeros and self.place != "disk" else values, self.place, self.pin)
+    def empty_like(self, *, zeros: bool) -> StateStore:
+        """New states of the same shape in the same location."""
+        allocate = torch.zeros_like if zeros else torch.empty_like
+        values = allocate(self.values) if self.location != "disk" else _map_file(self.values.shape, self.values.dtype)
+        return StateStore(values, self.location, self.pin)
 
 
 def make_states(
@@ -84,32 +84,34 @@ def make_states(
     num_nodes: int,
     copies: int,
     *,
-    place: Place | None,
+    location: Location | None,
     zeros: bool,
     device_bytes: int = 0,
     pin: bool = False,
-) -> States:
+) -> StateStore:
     """New states of `num_nodes` nodes.
 
     Args:
         rows: `[n, D]` some of them, as they are computed.
         copies: how many such states there will be at once.
-        place: None for the first where all copies fit.
+        location: None for the first where all copies fit.
         zeros: whether rows that are not written are zeros.
         device_bytes: what states may take of the memory of the device, if that is not the host's.
-        pin: as in `States`.
+        pin: as in `StateStore`.
     """
     shape = torch.Size([num_nodes, rows.size(1)])
     size = copies * shape.numel() * rows.element_size()
-    place = place or choose_place(size, device_bytes)
-    if place == "disk":
+    location = location or choose_location(size, device_bytes)
+    if location == "disk":
         _check_disk(size)
-    values = _allocate(shape, rows.dtype, place, rows.device)
-    return States(values.zero_() if zeros and place != "disk" else values, place, pin)
+        return StateStore(_map_file(shape, rows.dtype), location, pin)
+    allocate = torch.zeros if zeros else torch.empty
+    values = allocate(shape, dtype=rows.dtype, device=rows.device if location == "device" else "cpu")
+    return StateStore(values, location, pin)
 
 
-def choose_place(size: int, device_bytes: int) -> Place:
-    """The first place where states of `size` bytes fit: `device_bytes` of the device, the host, the disk."""
+def choose_location(size: int, device_bytes: int) -> Location:
+    """The first location where states of `size` bytes fit: `device_bytes` of the device, the host, the disk."""
     if device_bytes > 0 and size <= device_bytes:
         return "device"
     return "host" if size <= HOST_SHARE * host_free_bytes() else "disk"
@@ -134,9 +136,8 @@ def _check_disk(size: int) -> None:
         )
 
 
-def _allocate(shape: torch.Size, dtype: torch.dtype, place: Place, device: torch.device) -> Tensor:
-    if place != "disk":
-        return torch.empty(shape, dtype=dtype, device=device if place == "device" else "cpu")
+def _map_file(shape: torch.Size, dtype: torch.dtype) -> Tensor:
+    """Zeros in a new file."""
     size = shape.numel() * dtype.itemsize
     # it has no name, so that nothing is left of it when the process ends, however it ends
     with tempfile.TemporaryFile(dir=state_folder(), prefix="legnn-states-") as file:
