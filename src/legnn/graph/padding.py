@@ -50,11 +50,11 @@ class SampleSizes(NamedTuple):
         def padded(size: int) -> int:
             return 0 if size == 0 else -(-int(size * factor + 1) // MULTIPLE) * MULTIPLE
 
-        found = cls(
+        sizes_above = cls(
             *(tuple(padded(max(same)) for same in zip(*kind, strict=True)) for kind in zip(*sizes, strict=True))
         )
         # a block needs at least one padding node
-        return found._replace(added=tuple(max(size, MULTIPLE) for size in found.added))
+        return sizes_above._replace(added=tuple(max(size, MULTIPLE) for size in sizes_above.added))
 
     def fits(self, other: SampleSizes) -> bool:
         """Whether a sample of the sizes `other` fits in these, with a padding node in each block."""

@@ -127,9 +127,9 @@ def _unique_by(
     _, order = torch.sort(key, stable=True)
     again = torch.zeros(key.numel(), dtype=torch.bool, device=key.device)
     again[order[1:]] = key[order[1:]] == key[order[:-1]]
-    kept = ~again
-    counts = [int(part.sum()) for part in kept.split([part.numel() for part in keys])]
-    return key[kept], torch.cat(first).long()[kept], torch.cat(second).long()[kept], counts
+    is_first = ~again
+    counts = [int(part.sum()) for part in is_first.split([part.numel() for part in keys])]
+    return key[is_first], torch.cat(first).long()[is_first], torch.cat(second).long()[is_first], counts
 
 
 def _steps(sizes: list[int]) -> list[int]:

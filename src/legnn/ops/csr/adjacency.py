@@ -37,7 +37,7 @@ class Adjacency(KeyedCache):
     """`A` as CSR: row `i` holds the sources `j` of the edges `j → i`, so that `(A x)_i = Σ_j A_ij x_j`.
 
     PyG's `edge_index` is `[source, target]`; here targets are rows, and sources are columns. An edge of weight 2 counts
-    as two edges, in every backbone. Parallel edges are kept. The edges of a sample may have padding after them, which
+    as two edges, in every backbone. Parallel edges stay apart. The edges of a sample may have padding after them, which
     belongs to no row, and whose column is `num_cols`.
 
     `from_edge_index` and `from_csr` check what they get; the constructor does not. The tensors must not be changed:

@@ -55,7 +55,7 @@ def coo_to_csr(
 
     A counting sort by column, then one by row, which keeps the order of the first within each row. Besides the result,
     memory holds the rows and weights of the first pass only. With `undirected`, every entry `(col, row, weight)` is
-    appended after all of the given ones.
+    appended after all the others.
 
     Shapes: `row` and `col` int64 `[E]`, `weight` `[E]` or None.
     """
@@ -63,12 +63,12 @@ def coo_to_csr(
     by_col = _first_positions([cols for _, cols in directions], num_cols)
     by_row = _first_positions([rows for rows, _ in directions], num_rows)
     edges = int(by_row[-1])
-    given = _or_empty(weight)
+    values = _or_empty(weight)
     rows = np.empty(edges, _index_type(num_rows))
-    row_weight = np.empty(0 if weight is None else edges, given.dtype)
+    row_weight = np.empty(0 if weight is None else edges, values.dtype)
     position = by_col[:-1].copy()
     for from_row, from_col in directions:
-        _sort_by_column(from_row, from_col, given, position, rows, row_weight)
+        _sort_by_column(from_row, from_col, values, position, rows, row_weight)
     cols = np.empty(edges, _index_type(num_cols))
     col_weight = np.empty_like(row_weight)
     _sort_by_row(by_col, rows, row_weight, by_row[:-1].copy(), cols, col_weight)
@@ -76,28 +76,28 @@ def coo_to_csr(
 
 
 def _merge_duplicates(csr: CSR) -> CSR:
-    kept = _merge_in_place(csr.rowptr, csr.col, _or_empty(csr.weight))
-    if kept == len(csr.col):
+    count = _merge_in_place(csr.rowptr, csr.col, _or_empty(csr.weight))
+    if count == len(csr.col):
         return csr
     # copies, or the memory of the removed edges would stay in use
-    weight = None if csr.weight is None else csr.weight[:kept].copy()
-    return CSR(csr.rowptr.astype(_index_type(kept), copy=False), csr.col[:kept].copy(), weight)
+    weight = None if csr.weight is None else csr.weight[:count].copy()
+    return CSR(csr.rowptr.astype(_index_type(count), copy=False), csr.col[:count].copy(), weight)
 
 
 def _with_self_loops(csr: CSR) -> CSR:
     edges = len(csr.col) - _count_loops(csr.rowptr, csr.col) + len(csr.rowptr) - 1
     rowptr = np.empty(len(csr.rowptr), _index_type(edges))
     col = np.empty(edges, csr.col.dtype)
-    given = _or_empty(csr.weight)
-    weight = np.empty(0 if csr.weight is None else edges, given.dtype)
-    _copy_with_loops(csr.rowptr, csr.col, given, rowptr, col, weight)
+    values = _or_empty(csr.weight)
+    weight = np.empty(0 if csr.weight is None else edges, values.dtype)
+    _copy_with_loops(csr.rowptr, csr.col, values, rowptr, col, weight)
     return CSR(rowptr, col, None if csr.weight is None else weight)
 
 
-def _check(index: np.ndarray, size: int, what: str) -> None:
+def _check(index: np.ndarray, size: int, name: str) -> None:
     # compiled code does not check bounds: it would write outside of the arrays
     if len(index) and (index.min() < 0 or index.max() >= size):
-        raise IndexError(f"a {what} of an edge is outside of 0 to {size - 1}")
+        raise IndexError(f"a {name} of an edge is outside of 0 to {size - 1}")
 
 
 def _index_type(size: int) -> type[np.signedinteger]:
@@ -150,7 +150,7 @@ def _sort_by_row(by_col, rows, row_weight, position, cols, col_weight):
 def _merge_in_place(rowptr, col, weight):
     """Merges entries of a row that have the same column; returns the number of entries left."""
     weighted = weight.size > 0
-    kept, edge = 0, 0
+    count, edge = 0, 0
     for row in range(rowptr.size - 1):
         end = rowptr[row + 1]
         while edge < end:
@@ -162,11 +162,11 @@ def _merge_in_place(rowptr, col, weight):
                 total = np.float64(weight[first])
                 for other in range(first + 1, edge):
                     total += weight[other]
-                weight[kept] = total / (edge - first)
-            col[kept] = col[first]
-            kept += 1
-        rowptr[row + 1] = kept
-    return kept
+                weight[count] = total / (edge - first)
+            col[count] = col[first]
+            count += 1
+        rowptr[row + 1] = count
+    return count
 
 
 @compiled

@@ -77,17 +77,17 @@ def _draw(targets, first, edge_count, pointer, col, class_col, excluded, low, la
     pending, from_row = 0, 0
     for r in range(edge_count.size):
         count = pointer[r + 1] - pointer[r]
-        mine = at[pending : pending + count]
+        picked = at[pending : pending + count]
         if r < targets.size:
-            _pick(targets[r], edge_count[r], count, low, high, mine)
+            _pick(targets[r], edge_count[r], count, low, high, picked)
             for i in range(count):
-                mine[i] += first[r]
-                prefetch(col, mine[i])
+                picked[i] += first[r]
+                prefetch(col, picked[i])
         else:
-            _pick(r - targets.size, edge_count[r], count, label_low, high, mine)
+            _pick(r - targets.size, edge_count[r], count, label_low, high, picked)
             for i in range(count):
-                mine[i] += first[r]
-                mine[i] += np.searchsorted(excluded, mine[i], side="right")
+                picked[i] += first[r]
+                picked[i] += np.searchsorted(excluded, picked[i], side="right")
         pending += count
         if pending >= PREFETCHED or r + 1 == edge_count.size or r + 1 == targets.size:
             to = pointer[from_row]
@@ -109,13 +109,13 @@ def _number_sources(source, number, known, nodes, col):
     for e in range(source.size):
         prefetch(number, source[min(e + AHEAD, source.size - 1)])
         node = source[e]
-        mine = number[node]
-        if mine == 0:
+        position = number[node]
+        if position == 0:
             nodes[known] = node
             known += 1
-            mine = known
-            number[node] = mine
-        col[e] = mine - 1
+            position = known
+            number[node] = position
+        col[e] = position - 1
     return known
 
 
