@@ -65,8 +65,9 @@ class LabelGraph(KeyedCache):
             shown: `[S]` nodes, each once, or a boolean mask `[M]`; copied, as `y`.
             y: `[S]` classes.
         """
-        shown = check_index("shown", shown, self.num_nodes, distinct=True, mask=True)
-        y = check_index("y", y, self.num_classes)
+        device = self.adjacency.col.device
+        shown = check_index("shown", shown, self.num_nodes, distinct=True, mask=True, device=device)
+        y = check_index("y", y, self.num_classes, device=device)
         if y.numel() != shown.numel():
             raise InputError(f"`y` must have a class for each of the {shown.numel()} nodes in `shown`, not {y.numel()}")
         return replace(self, shown=shown.clone(), y=y.clone())
@@ -78,7 +79,7 @@ class LabelGraph(KeyedCache):
 
     def hide(self, nodes: Tensor) -> LabelGraph:
         """Returns the graph in which none of `nodes`, an index or a boolean mask `[M]`, shows its label."""
-        nodes = check_index("nodes", nodes, self.num_nodes, mask=True)
+        nodes = check_index("nodes", nodes, self.num_nodes, mask=True, device=self.adjacency.col.device)
         hidden = torch.zeros(self.num_nodes, dtype=torch.bool, device=nodes.device).index_fill(0, nodes, True)
         stays = ~hidden[self.shown]
         return replace(self, shown=self.shown[stays], y=self.y[stays])

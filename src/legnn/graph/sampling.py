@@ -41,7 +41,8 @@ def sample_label_graph(
         edges: whether the adjacency of each block has `edge`, the position of its edges in the whole graph.
     """
     fanouts = check_fanouts(fanouts)
-    seeds = check_index("seeds", seeds, graph.num_nodes, distinct=True, mask=True)
+    device = graph.adjacency.col.device
+    seeds = check_index("seeds", seeds, graph.num_nodes, distinct=True, mask=True, device=device)
     if not isinstance(key, tuple) or len(key) != 2 or any(check_count("key", word) >= 2**32 for word in key):
         raise InputError(f"`key` must be a tuple of two integers below 2**32, not {key!r}")
     return draw_blocks(graph, seeds, fanouts, key, edges=edges)
@@ -92,7 +93,7 @@ def draw_blocks(
 def full_node_block(graph: LabelGraph, nodes: Tensor) -> LabelBlock:
     """Returns the block from which a layer computes `nodes`, each once, from all neighbors; it computes no labels."""
     adjacency = graph.adjacency
-    targets = check_index("nodes", nodes, graph.num_nodes, distinct=True, mask=True)
+    targets = check_index("nodes", nodes, graph.num_nodes, distinct=True, mask=True, device=adjacency.col.device)
     view = sampling_view(graph, targets[:0])
     (layer,), drawn = _draw(graph, view, targets, [None], (0, 0), edges=False)
     # the first layer to be drawn draws for no label: every edge is one of the targets

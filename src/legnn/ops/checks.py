@@ -10,12 +10,22 @@ from torch import Tensor
 from legnn.errors import InputError
 
 
-def check_index(name: str, index: object, size: int, *, distinct: bool = False, mask: bool = False) -> Tensor:
+def check_index(
+    name: str,
+    index: object,
+    size: int,
+    *,
+    distinct: bool = False,
+    mask: bool = False,
+    device: torch.device | None = None,
+) -> Tensor:
     """Returns `index` as int64 `[n]`: numbers below `size`, each once if `distinct`; a new tensor if it is converted.
 
-    With `mask`, a boolean mask `[size]` stands for the positions where it is true.
+    With `mask`, a boolean mask `[size]` stands for the positions where it is true. `device` is that of the graph.
     """
     index = check_tensor(name, index)
+    if device is not None and index.device != device:
+        raise InputError(f"`{name}` must be on {device}, as the graph, not on {index.device}")
     if mask and index.dtype == torch.bool and index.shape == (size,):
         return index.nonzero().flatten()
     if index.dtype == torch.bool or index.is_floating_point() or index.is_complex():
