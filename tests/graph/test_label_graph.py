@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from tests.strategies import label_graphs
 
 from legnn.graph import Adjacency, LabelGraph
+from legnn.graph.sampling import full_node_block
 from legnn.nn import GAT, GCN, SAGE
 from legnn.nn.reference import dense_blocks
 
@@ -57,6 +58,14 @@ def test_what_depends_on_the_edges_alone_is_computed_once_for_all_labels_shown()
     graph = ring()
     first = graph.adjacency.cached("key", object)
     assert graph.show(torch.tensor([0]), torch.tensor([1])).adjacency.cached("key", object) is first
+
+
+def test_a_block_with_other_degrees_sends_other_messages():
+    graph, network, x, labels = ring(), GCN(4, 4), torch.randn(6, 4), torch.randn(3, 4)
+    block = full_node_block(graph, torch.tensor([0, 1]))
+    other = replace(block, source_degrees=block.source_degrees + 3)
+    first, second = (network(x[block.nodes], labels, one)[0] for one in (block, other))
+    assert not torch.equal(first, second)
 
 
 def test_a_copy_of_a_graph_has_a_cache_of_its_own():

@@ -122,4 +122,4 @@ def metapath_graph(graph: LabelGraph, num_types: int, relations: Sequence[Relati
         }
         return MetapathGraph(grouped.targets, edges)
 
-    return graph.adjacency.cached(("edges without self-loops", num_types, tuple(relations)), make)
+    return graph.edge_cache.cached(("edges without self-loops", num_types, tuple(relations)), make)

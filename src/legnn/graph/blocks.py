@@ -9,7 +9,7 @@ from torch import Tensor
 
 from legnn.graph.label_graph import LabelGraph
 from legnn.ops.csr.adjacency import move_tensors
-from legnn.ops.csr.keyed_cache import derived
+from legnn.ops.csr.keyed_cache import KeyedCache, derived
 from legnn.ops.csr.label_edges import LabelEdges
 
 
@@ -38,6 +38,11 @@ class LabelBlock(LabelGraph):
     """`[M]` bool: which targets are nodes, and not padding; None without padding."""
     padded_y: Tensor | None = None
     """`[S]` that of `LabelEdges`."""
+
+    @property
+    def edge_cache(self) -> KeyedCache:
+        """The block itself: its degrees are not those of its adjacency."""
+        return self
 
     @derived
     def to_nodes(self) -> LabelEdges:

@@ -98,6 +98,11 @@ class LabelGraph(KeyedCache):
         """`M`: number of target nodes."""
         return self.adjacency.num_rows
 
+    @property
+    def edge_cache(self) -> KeyedCache:
+        """Caches what depends on the edges, degrees and types of the nodes, and not on the labels shown."""
+        return self.adjacency
+
     @derived
     def to_nodes(self) -> LabelEdges:
         """`Y` of the target nodes: edges from labels to nodes."""

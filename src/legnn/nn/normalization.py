@@ -63,7 +63,7 @@ class Normalization:
             target = _times(self._power(graph.degree, self.target, dtype), self._multiplicity(graph))
             return self._power(graph.source_degree, self.source, dtype), target
 
-        source, target = graph.adjacency.cached((self, dtype), edge_scales)
+        source, target = graph.edge_cache.cached((self, dtype), edge_scales)
         if not enhanced:
             return Scales(source, target), LabelScales()
         shows = graph.label_degree_of_node.to(dtype)

@@ -93,7 +93,7 @@ def relation_graph(graph: LabelGraph, num_types: int, relations: Sequence[Relati
     def make() -> RelationGraph:
         return _one_relation(graph) if num_types == 1 else _group(graph, num_types, relations)
 
-    return graph.adjacency.cached(("edges by relation", num_types, tuple(relations)), make)
+    return graph.edge_cache.cached(("edges by relation", num_types, tuple(relations)), make)
 
 
 def _one_relation(graph: LabelGraph) -> RelationGraph:
