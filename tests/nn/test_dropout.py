@@ -54,7 +54,7 @@ def test_the_root_weight_of_graphsage_reads_what_is_not_dropped():
 def test_values_and_source_scores_share_a_draw_and_target_scores_have_another(monkeypatch, normalize, mapped):
     calls = []
 
-    def twice_then_thrice(x, dropout, *, training):
+    def twice_then_thrice(x):
         calls.append(tuple(x.shape))
         return (2 + (len(calls) - 1) % 2) * x
 
@@ -67,7 +67,7 @@ def test_values_and_source_scores_share_a_draw_and_target_scores_have_another(mo
         state[f"{target_map}.weight"] = 3 * state[f"{target_map if mapped else matrix}.weight"]
     same.load_state_dict({**state, **{f"{one}.weight": 2 * state[f"{one}.weight"] for one in ("node", "label")}})
     x, labels = inputs(graph)
-    monkeypatch.setattr("legnn.nn.layer.drop", twice_then_thrice)
+    monkeypatch.setattr(layer, "drop", twice_then_thrice)
     found = layer(x, labels, graph)
     assert calls == [(15, IN), (15, IN), (3, IN), (3, IN)]
     monkeypatch.undo()

@@ -9,7 +9,7 @@ from torch_geometric.nn import GATConv, GATv2Conv, GCNConv, GINConv, SAGEConv, T
 
 from legnn.errors import InputError
 from legnn.graph import Adjacency, LabelGraph
-from legnn.nn import BACKBONES, GAT, GCN, LEGNN, SAGE, ModelSettings, lift, lifted, register_backbone
+from legnn.nn import BACKBONES, GAT, GCN, LEGNN, SAGE, LabelLayer, ModelSettings, lift, lifted, register_backbone
 from legnn.nn.published import PublishedAttention, PublishedGAT
 
 D = 8
@@ -89,6 +89,29 @@ def test_a_registered_backbone_is_a_choice_of_the_settings():
         assert ModelSettings(backbone="mean").backbone == "mean"
     finally:
         del BACKBONES["mean"]
+
+
+def test_a_backbone_that_makes_no_label_layer_is_refused(monkeypatch):
+    monkeypatch.setitem(BACKBONES, "gin", lambda spec: SAGEConv(spec.channels, spec.channels))
+    with pytest.raises(InputError, match="backbone = 'gin' must make a LabelLayer, got SAGEConv"):
+        LEGNN(5, 3, ModelSettings(backbone="gin", hidden=D))
+
+
+class Doubling(LabelLayer):
+    """The least that a layer is."""
+
+    def forward(self, x, labels, graph, residual=None, initial=None):
+        nodes = 2 * x[: graph.num_nodes]
+        return nodes if residual is None else nodes + residual, labels if self.update_labels else None
+
+
+def test_a_layer_derives_from_one_class_and_declares_the_rest(monkeypatch):
+    monkeypatch.setitem(BACKBONES, "gin", lambda spec: Doubling(spec.channels, spec.channels, **spec.options))
+    model, graph = LEGNN(5, 3, ModelSettings(backbone="gin", hidden=D, residual="identity", layers=2)), ringed()
+    x = torch.rand(12, 5)
+    expected = model.classifier((9 * model.encoder.project(x)).relu())
+    torch.testing.assert_close(model(x, graph), expected)
+    assert not model.supports_padding
 
 
 @pytest.mark.parametrize("update_labels", [True, False])

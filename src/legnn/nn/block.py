@@ -5,9 +5,10 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from legnn.config.model import ModelSettings
+from legnn.errors import InputError
 from legnn.graph.label_graph import LabelGraph
 from legnn.nn.backbones import BACKBONES, LayerSpec
-from legnn.nn.layer import Nodes, glorot_linear, targets_of
+from legnn.nn.layer import LabelLayer, Nodes, glorot_linear, targets_of
 from legnn.nn.padding import PaddedLayerNorm
 from legnn.ops.norm_act_dropout import apply_norm_act_dropout, drop
 from legnn.ops.norm_act_dropout.reference import Norm, apply_norm
@@ -23,6 +24,11 @@ class Block(nn.Module):
         super().__init__()
         settings, channels = spec.settings, spec.channels
         self.layer = BACKBONES[settings.backbone](spec)
+        if not isinstance(self.layer, LabelLayer):
+            raise InputError(
+                f"backbone = {settings.backbone!r} must make a LabelLayer, got {type(self.layer).__name__}; register a "
+                "convolution of PyG by `lifted`"
+            )
         self.dropout = settings.dropout
         self.residual = _residual(settings.residual, channels)
         self.norm = make_norm(settings.norm, channels)

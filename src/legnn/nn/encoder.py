@@ -31,7 +31,7 @@ class LabelEmbedding(nn.Module):
         in_channels: int,
         num_classes: int,
         channels: int,
-        given: Tensor | None,
+        features: Tensor | None,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
@@ -41,14 +41,14 @@ class LabelEmbedding(nn.Module):
         elif kind == "class-mean":
             self.project = glorot_linear(in_channels, channels)
         else:
-            if given is None:
+            if features is None:
                 raise InputError("label_features = given needs a matrix with a row for each class, and there is none")
-            if given.dim() != 2 or given.size(0) != num_classes:
+            if features.dim() != 2 or features.size(0) != num_classes:
                 raise InputError(
-                    f"label features must have a row for each of the {num_classes} classes, got {list(given.shape)}"
+                    f"label features must have a row for each of the {num_classes} classes, got {list(features.shape)}"
                 )
-            self.register_buffer("given", given.float())
-            self.project = glorot_linear(given.size(1), channels)
+            self.register_buffer("given", features.float())
+            self.project = glorot_linear(features.size(1), channels)
 
     def forward(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> Tensor:
         """`[C, D]` for `x` `[M, F]`."""

@@ -78,8 +78,8 @@ class HGT(LabelLayer):
         initial: Nodes | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """See `LabelLayer.forward`."""
-        edges, own = relation_graph(graph, self.num_types, self.relations), targets_of(x, graph)
-        queries = edges.targets.split(self.drop(own))
+        edges, states = relation_graph(graph, self.num_types, self.relations), targets_of(x, graph)
+        queries = edges.targets.split(self.drop(states))
         query = edges.targets.join([self._by_head(q(part)) for q, part in zip(self.query, queries, strict=True)])
         sources = edges.sources.split(self.drop(x))
         sent = [self._by_head(linear(part), 2) for linear, part in zip(self.key_value, sources, strict=True)]
@@ -101,9 +101,8 @@ class HGT(LabelLayer):
                 score = score + graph.multiplicity.to(score.dtype).log().index_select(0, adjacency.row)[:, None]
         mixed = self._mix(graph, score, table, edges.table_row, query, from_label)
         parts = [out(F.gelu(part)) for out, part in zip(self.out, edges.targets.split(mixed.flatten(1)), strict=True)]
-        nodes = edges.targets.join([
-            _gated(part, old, gate) for part, old, gate in zip(parts, edges.targets.split(own), self.gate, strict=True)
-        ])  # fmt: skip
+        gated = zip(parts, edges.targets.split(states), self.gate, strict=True)
+        nodes = edges.targets.join([_gated(part, old, gate) for part, old, gate in gated])
         nodes = nodes if residual is None else nodes + targets_of(residual, graph)
         if labels is None or self.label_query is None:
             return nodes, None

@@ -6,7 +6,7 @@ alone. Matrices are used in the precision of `x`.
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar, TypedDict, get_args
 
 import torch
@@ -33,7 +33,7 @@ class LayerOptions(TypedDict, total=False):
     dropout: float
 
 
-class LabelLayer(nn.Module):
+class LabelLayer(nn.Module, ABC):
     """One layer over a label graph, before activation.
 
     It maps `x` `[N, in]` and `labels` `[C, in]` to `[M, out]` and `[C, out]`. In a whole graph `N = M`; in a sampled

@@ -60,18 +60,18 @@ class Lift(LabelLayer):
         return nodes, None if new_labels is None else new_labels.to(x.dtype)
 
     def _convolve(self, x: Tensor, labels: Tensor | None, graph: LabelGraph) -> tuple[Tensor, Tensor | None]:
-        own, targets = x[: graph.num_nodes], labels
+        targets, label_targets = x[: graph.num_nodes], labels
         x = self.drop(x)
-        nodes = self.node_to_node((x, own), graph.adjacency.edge_index)
+        nodes = self.node_to_node((x, targets), graph.adjacency.edge_index)
         if labels is None or self.label_to_node is None:
             return nodes, None
         labels = self.drop(labels)
-        from_labels = self.label_to_node((labels, own), torch.stack([graph.y, graph.shown]))
+        from_labels = self.label_to_node((labels, targets), torch.stack([graph.y, graph.shown]))
         nodes = self.mean(nodes, from_labels, graph.label_degree_of_node)
         if self.node_to_label is None:
             return nodes, None
         senders = graph.to_labels
-        return nodes, self.node_to_label((x, targets), torch.stack([senders.shown, senders.y]))
+        return nodes, self.node_to_label((x, label_targets), torch.stack([senders.shown, senders.y]))
 
     def mean(self, nodes: Tensor, from_labels: Tensor, shows: Tensor) -> Tensor:
         """The mean `[M, out]` of what nodes receive from neighbors and from their label, `shows` `[M]` being 1 or 0."""

@@ -79,11 +79,11 @@ class LEGNN(FeatureModel):
             initialize_as_published(parts.encoder, parts.blocks, self.num_types)
         self.padding, self.num_padding = ChannelPadding(settings), 0
         if self.padding.is_needed:
-            own, parts = parts, _Parts(self.padding.settings, data, self.in_channels)
+            narrow, parts = parts, _Parts(self.padding.settings, data, self.in_channels)
             for block in parts.blocks:
                 if isinstance(block.label_norm, nn.LayerNorm):
                     block.label_norm = PaddedLayerNorm(self.padding.live(parts.classifier.in_features))
-            self.num_padding = self.padding.copy(parts, own)
+            self.num_padding = self.padding.copy(parts, narrow)
         self.encoder, self.layers, self.classifier = parts.encoder, parts.layers, parts.classifier
         self.channels = self.padding.settings.hidden
         self.uses_initial_state = any(block.layer.uses_initial_state for block in parts.blocks)

@@ -88,7 +88,7 @@ def _over_relations(
 ) -> Tensor:
     """`propagate(edges, degrees of their sources)` of `A'` as a whole, or the mean of its relations, `[M + C, out]`."""
     A, Y, S = dense_blocks(graph, values.dtype)
-    A, M = torch.cat([torch.cat([A, Y], 1), torch.cat([Y.T, S], 1)]), graph.num_nodes  # A'
+    A, M = torch.cat([torch.cat([A, Y], 1), torch.cat([Y.T, S], 1)]), graph.num_nodes  # eq. 9: A'
     if normalization.kind == "joint":
         return propagate(A, A.sum(1))
     published = normalization if isinstance(normalization, PublishedNormalization) else None
@@ -116,7 +116,7 @@ def _propagate(
         return _symmetric(A, source_degree) @ values
     if isinstance(layer, SAGE):  # Â = D^{-1} A
         return (_power(degree, -1.0)[:, None] * A) @ values
-    # Â_ij = A_ij exp β_ij / Σ_k A_ik exp β_ik,  β_ij = LeakyReLU(s_φ(j) · W h_j + t_φ(i) · W h_i)
+    # eq. 15: attention. Â_ij = A_ij exp β_ij / Σ_k A_ik exp β_ik,  β_ij = LeakyReLU(s_φ(j) · W h_j + t_φ(i) · W h_i)
     values = sent = values.unflatten(1, (layer.attention.heads, -1))
     if layer.normalization.target:  # what is sent is W h_j / √d_j
         sent = values / source_degree.masked_fill(source_degree == 0, 1.0).sqrt()[:, None, None]

@@ -33,7 +33,7 @@ class NodesByType(NamedTuple):
     """Nodes of each type."""
     order: Tensor | None = None
     """`[n]` the nodes sorted by type; None where they are in this order."""
-    place: Tensor | None = None
+    position: Tensor | None = None
     """`[n]` the position of each node in `order`."""
 
     def split(self, x: Tensor) -> tuple[Tensor, ...]:
@@ -49,7 +49,7 @@ class NodesByType(NamedTuple):
     def join(self, parts: Sequence[Tensor]) -> Tensor:
         """`[n, D]` from the rows `[n_t, D]` of each type."""
         rows = parts[0] if len(parts) == 1 else torch.cat(list(parts))
-        return rows if self.place is None else rows.index_select(0, self.place)
+        return rows if self.position is None else rows.index_select(0, self.position)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +80,8 @@ class RelationGraph:
         shift = [0] * number**2
         for (source, target), offset in zip(self.relations, ahead, strict=False):
             shift[source * number + target] = offset - starts[source]
-        place = col if self.sources.place is None else self.sources.place.index_select(0, col)
-        return place + torch.tensor(shift, device=col.device).index_select(0, self.pair)
+        position = col if self.sources.position is None else self.sources.position.index_select(0, col)
+        return position + torch.tensor(shift, device=col.device).index_select(0, self.pair)
 
 
 def relation_graph(graph: LabelGraph, num_types: int, relations: Sequence[Relation]) -> RelationGraph:
@@ -106,9 +106,9 @@ def _group(graph: LabelGraph, num_types: int, relations: Sequence[Relation]) -> 
     adjacency, types = graph.adjacency, graph.node_type
     if types is None:
         raise InputError(f"the model is one of {num_types} node types, and the graph has one; give a graph with types")
-    own = types[: adjacency.num_rows]
-    pair = types.index_select(0, adjacency.col) * num_types + own.index_select(0, adjacency.row)
-    facts = [_count(types, num_types), _count(own, num_types), _count(pair, num_types**2)]
+    target_types = types[: adjacency.num_rows]
+    pair = types.index_select(0, adjacency.col) * num_types + target_types.index_select(0, adjacency.row)
+    facts = [_count(types, num_types), _count(target_types, num_types), _count(pair, num_types**2)]
     facts.append((types[1:] < types[:-1]).any().long()[None])
     numbers = torch.cat(facts).tolist()
     edge_counts = numbers[2 * num_types : -1]
@@ -116,18 +116,18 @@ def _group(graph: LabelGraph, num_types: int, relations: Sequence[Relation]) -> 
     # in a whole graph, nodes are numbered type after type
     is_sorted = not numbers[-1]
     sources = _by_type(types, numbers[:num_types], is_sorted)
-    targets = _by_type(own, numbers[num_types : 2 * num_types], is_sorted)
+    targets = _by_type(target_types, numbers[num_types : 2 * num_types], is_sorted)
     order = pair.argsort(stable=True)
-    row = _within_type(targets, own).index_select(0, adjacency.row).index_select(0, order)
+    row = _within_type(targets, target_types).index_select(0, adjacency.row).index_select(0, order)
     col = _within_type(sources, types).index_select(0, adjacency.col).index_select(0, order)
     weight = None if adjacency.weight is None else adjacency.weight.index_select(0, order)
     ends = list(accumulate(edge_counts, initial=0))
     edges: dict[Relation, LabelGraph] = {}
     for source, target in relations:
         number = source * num_types + target
-        mine = slice(ends[number], ends[number + 1])
+        span = slice(ends[number], ends[number + 1])
         part = Adjacency.from_sorted(
-            row[mine], col[mine], None if weight is None else weight[mine], targets.counts[target],
+            row[span], col[span], None if weight is None else weight[span], targets.counts[target],
             sources.counts[source],
         )  # fmt: skip
         part = replace(part, is_sample=adjacency.is_sample, chunking=adjacency.chunking)
@@ -161,5 +161,5 @@ def _by_type(types: Tensor, counts: list[int], is_sorted: bool) -> NodesByType:
 def _within_type(nodes: NodesByType, types: Tensor) -> Tensor:
     """`[n]` the number of each node among those of its type."""
     first = torch.tensor([0, *accumulate(nodes.counts[:-1])], device=types.device)
-    place = torch.arange(types.numel(), device=types.device) if nodes.place is None else nodes.place
-    return place - first.index_select(0, types)
+    position = torch.arange(types.numel(), device=types.device) if nodes.position is None else nodes.position
+    return position - first.index_select(0, types)

@@ -68,7 +68,7 @@ class RGCN(LabelLayer):
     ) -> tuple[Tensor, Tensor | None]:
         """See `LabelLayer.forward`."""
         edges = relation_graph(graph, self.num_types, self.relations)
-        parts = [root(own) for root, own in zip(self.roots, edges.targets.split(x), strict=True)]
+        parts = [root(part) for root, part in zip(self.roots, edges.targets.split(x), strict=True)]
         sent = self.drop(x)
         by_type = edges.sources.split(sent)
         for linear, ((source, target), relation) in zip(self.neighbors, edges.relations.items(), strict=True):

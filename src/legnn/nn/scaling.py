@@ -40,25 +40,25 @@ class FeatureScale(nn.Module):
         for kind in node_type.unique().tolist():
             self._fit(x[node_type == kind], kind)
 
-    def _fit(self, x: Tensor, place: int | EllipsisType) -> None:
+    def _fit(self, x: Tensor, row: int | EllipsisType) -> None:
         if self.kind == "entries":
             # chunk by chunk: x in double precision may not fit into memory
             chunks = x.split(max(ENTRIES // max(x.size(1), 1), 1))
             total = sum(float(chunk.double().square().sum()) for chunk in chunks)
             size = math.sqrt(total / max(int(torch.count_nonzero(x)), 1))
-            self.deviation[place] = size or 1.0
+            self.deviation[row] = size or 1.0
         if self.kind == "standard":
             mean = x.mean(0)
             deviation = x.std(0, correction=0)
-            self.mean[place] = mean
-            self.deviation[place] = deviation.masked_fill(deviation < 1e-6 * (1 + mean.abs()), 1.0)
+            self.mean[row] = mean
+            self.deviation[row] = deviation.masked_fill(deviation < 1e-6 * (1 + mean.abs()), 1.0)
 
     def forward(self, x: Tensor, node_type: Tensor | None = None) -> Tensor:
         """`[n, F]` to `[n, F]`; `node_type` `[n]` where there are several types."""
         if self.kind == "row":
             return x / x.abs().sum(1, keepdim=True).clamp(min=1e-12)
         if self.kind == "standard":
-            mean, deviation = (one if node_type is None else one[node_type] for one in (self.mean, self.deviation))
+            mean, deviation = (v if node_type is None else v[node_type] for v in (self.mean, self.deviation))
             return (x - mean) / deviation
         if self.kind == "entries":
             return x / (self.deviation if node_type is None else self.deviation[node_type][:, None])
