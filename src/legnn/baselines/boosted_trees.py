@@ -14,8 +14,7 @@ from legnn.config.model import ModelSettings
 from legnn.errors import InputError
 from legnn.graph import Adjacency, LabelGraph
 from legnn.nn import DataShape, Model
-from legnn.nn.features import spread
-from legnn.ops.runtime.generators import generator_for
+from legnn.nn.features import scatter_by_type
 
 MOST_COLUMNS, COMPONENTS = 256, 128
 """More features than the first are replaced by as many principal components as the second: a tree looks at every column
@@ -100,7 +99,7 @@ class BoostedTrees(Model):
     the sign depending on graph and settings, and fitting takes half the time to as long (`benchmarks/trees.py`).
     """
 
-    whole_because = "trees are fitted to all training nodes"
+    full_batch_reason = "trees are fitted to all training nodes"
     uses_labels = True
     is_known: Tensor
     """`[C]` whether a class had training nodes."""
@@ -126,7 +125,7 @@ class BoostedTrees(Model):
     def inputs(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> NeighborFeatures:
         """Features `[M, F]` as they are: trees need no scale, and no other precision; types in columns of their own."""
         x = x if self.components is None else x @ self.components
-        return NeighborFeatures(x if node_type is None else spread(x, node_type, self.num_types))
+        return NeighborFeatures(x if node_type is None else scatter_by_type(x, node_type, self.num_types))
 
     def forward(self, inputs: NeighborFeatures, graph: LabelGraph) -> Tensor:
         """Logits `[M, C]`; zero before they are fitted."""
@@ -162,5 +161,5 @@ class BoostedTrees(Model):
             min_samples_leaf=max(1, min(20, rows // (5 * self.num_classes))),
             max_bins=max(2, min(255, rows)),
             early_stopping=False,
-            random_state=int(torch.randint(2**31, (), generator=generator_for(torch.device("cpu")))),
+            random_state=int(torch.randint(2**31, ())),
         )

@@ -17,7 +17,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 THREADS = 2
-"""Threads that prepare batches, where no CUDA graph does: while one waits for its sizes, another one launches."""
+"""Threads that prepare batches: while one waits for its sizes, another one launches."""
 AHEAD = 2
 """Batches that are ready, beside the one that is trained on and those that are prepared."""
 QUEUED = 2
@@ -52,21 +52,18 @@ def map_ahead(
 
 
 def prefetch(
-    prepare: Callable[[S], T], items: Iterable[S], device: torch.device, tensors: Callable[[T], Iterable[Tensor]]
+    prepare: Callable[[S], T],
+    items: Iterable[S],
+    device: torch.device,
+    tensors: Callable[[T], Iterable[Tensor]],
 ) -> Iterator[T]:
-    """Yields `prepare(item)` of each item in order, prepared in threads on CUDA streams of their own.
+    """Yields `prepare(item)` of each item in order, prepared in threads on streams of a GPU.
 
     Their errors are raised here, and the device is never more than a few items behind. The first item is prepared in
     the calling thread: what is computed or compiled once and read by all others is then made by one thread, before any
-    other stream reads it.
-
-    On a CPU they are prepared one by one as they are consumed: there are no other cores to prepare them on. `tensors`
-    gives those of an item that the device reads.
+    other stream reads it. `tensors` returns those of an item that the device reads.
     """
     remaining = iter(items)
-    if device.type != "cuda":
-        yield from map(prepare, remaining)
-        return
 
     def prepare_ahead(item: S) -> tuple[T, torch.cuda.Event]:
         return prepare(item), torch.cuda.current_stream(device).record_event()
