@@ -101,7 +101,7 @@ def check_settings(settings: ResolvedSettings, graph: GraphData, card: DataCard)
 
 
 def make_task(settings: ResolvedSettings, graph: GraphData, device: torch.device, *, training: bool = True) -> Task:
-    """Returns the task on the devices where the graph is kept.
+    """Returns the task on the devices where the graph is stored.
 
     For `training` a GPU reads features in the host's memory again and again, and they are pinned: pages of a mapped
     file become memory of the process. A prediction reads them once or a few times, in order.
@@ -120,17 +120,17 @@ def make_task(settings: ResolvedSettings, graph: GraphData, device: torch.device
 
 def make_rule(model: Model, task: Task, settings: ResolvedSettings) -> SelfTrainingRule | None:
     """Returns what selects pseudo labels, None without self-training."""
-    given = settings.self_training
-    if not given.as_train:
+    self_training = settings.self_training
+    if not self_training.as_train:
         return None
-    if given.choose == "top-k":
-        return TopK(given)
-    if given.choose == "agreement":
+    if self_training.choose == "top-k":
+        return TopK(self_training)
+    if self_training.choose == "agreement":
         second = LabelPropagation(settings.model.propagation_steps, settings.model.propagation_alpha)
-        # where the rule is asked: on the device of the model, if the graph is kept elsewhere
+        # where the rule is asked: on the device of the model, if the graph is stored elsewhere
         device = next(model.parameters(), task.x).device
-        return Agreement(given, second.classes(task.show(task.train)).to(device))
-    return ASTrain(given)
+        return Agreement(self_training, second.classes(task.show(task.train)).to(device))
+    return ASTrain(self_training)
 
 
 def _class_weight(model: Model, task: Task, settings: ResolvedSettings) -> Tensor | None:

@@ -17,7 +17,7 @@ LOG_SECONDS = 0.5
 class Checkpointer:
     """Writes the metrics of epochs, and a checkpoint soon after the start and then at most every `every` seconds.
 
-    All processes read the folder of their run, and one `is_writer`. Without a folder nothing is kept.
+    All processes read the folder of their run, and one `is_writer`. Without a folder nothing is written.
     """
 
     def __init__(self, trainer: Trainer, folder: RunFolder | None, every: float, *, is_writer: bool) -> None:

@@ -127,7 +127,7 @@ def generators(device: torch.device) -> dict[str, Generator]:
 
 
 def device_plan(device: torch.device, graph: torch.device, features: torch.device) -> DevicePlan:
-    """Returns how a model is computed on `device`, from a graph and features that are kept on these devices."""
+    """Returns how a model is computed on `device`, from a graph and features that are stored on these devices."""
     if not is_gpu(device):
         return DevicePlan()
     is_on_host = not is_gpu(graph)

@@ -44,7 +44,7 @@ def _drop_repeated(values: Tensor) -> Tensor:
 
 
 class Batch(NamedTuple):
-    """What a process reads in one step, on the device.
+    """The input of a step of one process, on the device.
 
     Its seeds are `n` predicted nodes, then `u` candidates. Where it has neither, one seed of another process stands in
     for them, which counts nowhere.
@@ -121,7 +121,7 @@ def tensors_of(item: object) -> list[Tensor]:
 class BatchSampler:
     """Samples the steps of an epoch, this process's share of each.
 
-    Batches are sampled where the graph is kept, and moved to the device of the model.
+    Batches are sampled on the device of the graph, and moved to the device of the model.
     """
 
     inference: LayerWise

@@ -19,7 +19,7 @@ from legnn.training.protocols import Batching, Reduce, no_callback
 
 
 class _Evaluation(NamedTuple):
-    """What does not change as long as the same nodes show their labels."""
+    """The validation while the same nodes show their labels."""
 
     shown: Tensor
     graph: LabelGraph

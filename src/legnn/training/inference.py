@@ -108,7 +108,7 @@ class Inference:
     """Predicts all nodes of a task (of several node types, those of the labeled one), each without its own label.
 
     Args:
-        predictor: predicts with the labels of given nodes shown.
+        predictor: predicts with the labels of some nodes shown.
         fold: `[M]` the fold in which a training node is predicted.
         uses_labels: whether the model does.
         postprocess: applied to the probabilities of all nodes; it sees the labels of the same nodes as the model.

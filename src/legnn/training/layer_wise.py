@@ -37,7 +37,7 @@ _First = tuple[StateStore, Tensor | None] | None
 
 
 class _Needed(NamedTuple):
-    """Which nodes each stage is computed for, kept while the same nodes are predicted."""
+    """Which nodes each stage is computed for, reused while the same nodes are predicted."""
 
     shown: Tensor
     nodes: Tensor
@@ -48,7 +48,7 @@ class _Needed(NamedTuple):
 class LayerWise:
     """Computes a model for any nodes of a graph in bounded memory of the device.
 
-    The states after a stage, `[M, D]`, are kept where they fit (`states`). With several processes each computes its
+    The states after a stage, `[M, D]`, are stored where they fit (`states`). With several processes each computes its
     share of the chunks. A model that is not staged is computed at once, whatever memory that takes.
 
     Args:

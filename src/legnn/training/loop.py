@@ -156,7 +156,7 @@ class Trainer:
         """Restore `state()`: training continues as it would have from there."""
         selection = self.generators["selection"]
         if tensors["random/selection"].numel() != selection.get_state().numel():
-            kind = selection.device.type
+            kind = str(selection.device).partition(":")[0]
             raise InputError(
                 f"the checkpoint was not written on this kind of device ({kind}), which draws other random numbers; "
                 f"resume where the run was started, or start a new one with `device={kind}`"

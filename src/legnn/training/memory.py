@@ -42,7 +42,7 @@ class Size:
 
     @property
     def graph_bytes(self) -> int:
-        """Of the data on a device: features, edges and their transpose, and what is kept of each node."""
+        """Of the data on a device: features, edges and their transpose, and what is stored of each node."""
         return self.feature_bytes + self.edges * 4 * SINGLE + self.nodes * BYTES_OF_A_NODE
 
     @property

@@ -55,7 +55,7 @@ class MiniBatch(Batching):
 
     _: KW_ONLY
     batch: int
-    """Most nodes predicted in a step, and most candidates beside them."""
+    """Most nodes predicted in a step, and most candidates."""
     fanouts: Sequence[Fanout]
     """Neighbors drawn in each layer, from the input side."""
     pseudo_steps: Literal["joint", "separate"] = "joint"

@@ -14,10 +14,10 @@ def make_adam(groups: list[dict[str, Any]], lr: float, *, capture: bool = False)
 
     With `capture`, its steps can be captured in a CUDA graph: they read the learning rate from the device.
     """
-    if not capture:
+    parameters = [parameter for group in groups for parameter in group["params"]]
+    if not capture or not parameters:
         return Adam(groups, lr=lr, fused=True)
-    device = next(parameter.device for group in groups for parameter in group["params"])
-    return Adam(groups, lr=torch.tensor(lr, device=device), fused=True, capturable=True)
+    return Adam(groups, lr=torch.tensor(lr, device=parameters[0].device), fused=True, capturable=True)
 
 
 def set_lr(optimizer: Optimizer, lr: float) -> None:
