@@ -32,7 +32,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from statistics import median
 
@@ -142,19 +142,18 @@ def measure_steps(precision: str, backbone: str, checkout: Checkout, pair: int, 
         checkout.run("-m", "benchmarks.speed", *words, "--json", file)
         rows = json.loads(file.read_text())
     steps = {(row["implementation"], row["labels"]): row["milliseconds"] for row in rows if row["phase"] == "train"}
-    figures = {
-        f"step {precision} {backbone} {labels}, ms": steps["legnn", labels] for labels in ("vanilla", "enhanced")
-    }
+    step = f"step {precision} {backbone}"
+    figures = {f"{step} {labels}, ms": steps["legnn", labels] for labels in ("vanilla", "enhanced")}
     if backbone != "gcn":
         ratio = steps["pyg-hetero", "enhanced"] / steps["legnn", "enhanced"]
-        figures[f"HeteroConv over step {precision} {backbone}"] = ratio
+        figures[f"HeteroConv over {step}"] = ratio
     return figures
 
 
 def measure_epoch(checkout: Checkout, pair: int, options: argparse.Namespace) -> Figures:
     """The median epoch of mini-batch training."""
     ends = [float(word) for word in checkout.run("-c", TIME_EPOCHS).split()[-EPOCHS:]]
-    return {"debian-hetero epoch, s": median(end - begin for begin, end in zip(ends[1:], ends[2:], strict=False))}
+    return {"debian-hetero epoch, s": median(end - begin for begin, end in pairwise(ends[1:]))}
 
 
 def measure_search(checkout: Checkout, pair: int, options: argparse.Namespace) -> Figures:

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from benchmarks import compare
 
 CHECKOUT = str(Path(__file__).resolve().parents[2])
@@ -42,8 +43,11 @@ def test_a_limit_is_a_ratio_to_the_old_figure_or_absolute(row, old, new, is_met)
 
 
 def test_a_table_has_the_median_of_the_pairs():
-    results = {f"debian-hetero {pair} {side}": {"debian-hetero epoch, s": seconds}
-               for side, times in (("old", (1, 2, 9)), ("new", (5, 2.1, 1))) for pair, seconds in enumerate(times)}  # fmt: skip
+    results = {
+        f"debian-hetero {pair} {side}": {"debian-hetero epoch, s": seconds}
+        for side, times in (("old", (1, 2, 9)), ("new", (5, 2.1, 1)))
+        for pair, seconds in enumerate(times)
+    }
     assert compare.table(results, 3, ["debian-hetero"])[2:] == [
         "| debian-hetero epoch, s | 2 | 2.1 | 1.050 | ≤ 1.1× old | ok |"
     ]
