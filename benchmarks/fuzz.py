@@ -18,7 +18,6 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -706,8 +705,12 @@ def run_process(seeds: list[int], folder: Path) -> tuple[list[Failure], int]:
         raise SystemExit(f"benchmarks.fuzz: a process did not start\n{error}")
     if code:
         seed = begun[-1]
-        when = "at the end of the process, after this call or one before it" if seed in ended_calls else ""
-        failures.append(Failure(seed, calls.get(seed, "?"), "crash", f"exit code {code} {when}".strip()))
+        if seed in ended_calls:
+            failures.append(
+                Failure(seed, "the end of a process", "crash", f"exit code {code}, seeds {begun[0]} to {seed}")
+            )
+        else:
+            failures.append(Failure(seed, calls.get(seed, "?"), "crash", f"exit code {code}"))
     return failures, len(begun)
 
 
@@ -729,12 +732,13 @@ def fuzz(first: int, calls: int) -> list[Failure]:
 
 def report(failures: list[Failure]) -> list[str]:
     """A line for each kind of call and failure, with the first seeds."""
-    kinds = Counter((failure.call, failure.kind) for failure in failures)
+    by_kind: dict[tuple[str, str], list[Failure]] = {}
+    for failure in failures:
+        by_kind.setdefault((failure.call, failure.kind), []).append(failure)
     lines = []
-    for (call, kind), count in sorted(kinds.items()):
-        seeds = [failure.seed for failure in failures if (failure.call, failure.kind) == (call, kind)]
-        detail = next(failure.detail for failure in failures if failure.seed == seeds[0])
-        lines.append(f"{count:4d}  {call}: {kind} {detail!r} (seeds {', '.join(map(str, seeds[:3]))})")
+    for (call, kind), group in sorted(by_kind.items()):
+        seeds = ", ".join(str(failure.seed) for failure in group[:3])
+        lines.append(f"{len(group):4d}  {call}: {kind} {group[0].detail!r} (seeds {seeds})")
     return lines
 
 
