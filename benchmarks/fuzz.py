@@ -229,7 +229,7 @@ def may_succeed(change: Change | None) -> bool:
 def changed(change: Change | None, **arguments: Any) -> dict[str, Any]:
     """The arguments of a call, with the change."""
     if change is not None:
-        (name,) = (name for name in arguments if re.fullmatch(change.argument, name))
+        name = next(name for name in arguments if re.fullmatch(change.argument, name))
         arguments[name] = change.value
     return arguments
 
@@ -394,9 +394,10 @@ def call_without_labels(rng: random.Random) -> Call:
     change = draw_change(
         rng,
         [
-            Change("num_classes", "zero", 0),
-            Change("num_classes", "negative", -1),
-            Change("num_classes", "fraction", C + 0.5),
+            # which does not fit the label adjacency, either
+            Change("num_classes|label_adjacency", "zero", 0),
+            Change("num_classes|label_adjacency", "negative", -1),
+            Change("num_classes|label_adjacency", "fraction", C + 0.5),
             Change("label_adjacency", "another shape", torch.rand(C, C + 1, dtype=case.dtype)),
             Change("label_adjacency", "one-dimensional", torch.rand(C, dtype=case.dtype)),
             Change("label_adjacency", "negative", -among - 1),
@@ -567,9 +568,7 @@ def call_layer_options(kind: str, rng: random.Random) -> Call:
     _, options = make_layer(rng, kind, case)
     values: dict[str, list[Any]] = {
         "dropout": [1.0, 2.0, -0.5, float("nan")],
-        "normalize": ["foo"],
-        "absent_label": ["bar"],
-        "node_weight": [0.0, -1.0, float("nan")],
+        "normalize": ["foo", "", 1],
     }
     values |= {"heads": [0, -1, 4]} if kind == "gat" else {}
     changes = [Change(name, str(value), value) for name, wrong in values.items() for value in wrong]
