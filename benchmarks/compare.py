@@ -53,6 +53,8 @@ BUSY = {
     "busy-gcnii": ["train", "cora", "--preset", "gcnii", "--epochs", "40"],
 }
 BUSY_PROCESSES = 2
+# a loop ends with the process that started it, however that ends
+ENDLESS_LOOP = "import os; parent = os.getppid()\nwhile os.getppid() == parent: pass"
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,7 @@ class Checkout:
 @contextmanager
 def busy_machine() -> Iterator[None]:
     """Other processes that never wait, while the block runs."""
-    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(BUSY_PROCESSES)]
+    loops = [subprocess.Popen([sys.executable, "-c", ENDLESS_LOOP]) for _ in range(BUSY_PROCESSES)]
     try:
         yield
     finally:
