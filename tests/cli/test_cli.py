@@ -365,7 +365,7 @@ def test_datasets_lists_all_names_and_downloads_nothing(command, monkeypatch, tm
     assert not (tmp_path / "nothing").exists()
 
 
-def test_datasets_lists_folders_of_tables_and_reads_them_again_only_if_a_file_changed(command, monkeypatch, tmp_path, tables):
+def test_datasets_lists_folders_of_tables_from_a_cache_until_a_file_changes(command, monkeypatch, tmp_path, tables):
     monkeypatch.setenv("LEGNN_DATA", str(tables.resolve().parent))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     first = command("datasets")
