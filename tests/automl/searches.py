@@ -2,12 +2,15 @@
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
+import pytest
 
+from legnn.automl import search
 from legnn.automl.candidate_runs import CandidateFolder, CandidateOutcome, CandidateTask, train_candidate
 from legnn.automl.search import Plan
 from legnn.config import GraphFacts, Settings
@@ -57,6 +60,14 @@ def carry_out_here(function, next_task, jobs, *, on_outcome, on_poll, should_sto
     while not should_stop() and (task := next_task()) is not None and "~" not in task.name:
         on_poll([])
         on_outcome(task, function(task, Signals()))
+
+
+@contextmanager
+def without_processes(carry_out: Callable = carry_out_here) -> Iterator[None]:
+    """Searches carry out their tasks in this process: a new one takes seconds to begin."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "carry_out", carry_out)
+        yield
 
 
 def train_all_but_gcn(task: CandidateTask, signals: Signals) -> CandidateOutcome:

@@ -7,16 +7,18 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from tests.automl.searches import carry_out_here, train_all_but_gcn
+from tests.automl.searches import train_all_but_gcn, without_processes
+from tests.backbones import registered
 from tests.cli.test_cli import command, refused
 from tests.graphs import small_data, table_folder
 from tests.typed_graphs import small_hetero
+from torch_geometric.nn import SAGEConv
 
 import legnn
 from legnn.analysis.ensemble_picture import read_leaderboard
@@ -24,7 +26,6 @@ from legnn.automl import search as search_module
 from legnn.automl.clock import Clock
 from legnn.automl.sharing import TORCHRUN, Share, meet, without_torchrun
 from legnn.errors import InputError, Interrupted
-from legnn.nn import backbones
 
 __all__ = ["command"]
 
@@ -34,9 +35,9 @@ QUICK = {"only": ONLY, "budget": 60, "epochs": 5, "device": "cpu"}
 
 
 @pytest.fixture(autouse=True)
-def _no_processes(monkeypatch, request):
-    if "processes" not in request.node.name:
-        monkeypatch.setattr(search_module, "carry_out", carry_out_here)
+def _no_processes(request):
+    with nullcontext() if "processes" in request.node.name else without_processes():
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +45,7 @@ def made(tmp_path_factory):
     """A folder of tables, and a search on it."""
     place = tmp_path_factory.mktemp("made")
     tables = table_folder(place / "tables", small_data())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search_module, "carry_out", carry_out_here)
+    with without_processes():
         legnn.auto(tables, out=place / "auto", **QUICK)
     return place
 
@@ -137,13 +137,11 @@ def test_a_candidate_that_reads_the_data_in_memory_otherwise_fails_with_its_reas
 # --- continued -------------------------------------------------------------------------------------------------------
 
 
-def test_a_finished_search_with_the_same_budget_trains_nothing_more(made, folder, monkeypatch):
+def test_a_finished_search_with_the_same_budget_trains_nothing_more(made, folder):
     before = contents(folder / "candidates")
-    begun = []
-    monkeypatch.setattr(search_module, "train_candidate", lambda task, signals: begun.append(task.name))
     ensemble = legnn.auto(made / "tables", out=folder, **{**QUICK, "only": [*ONLY, "mlp-wide", "gcn-strong"]})
-    assert begun == []
     assert contents(folder / "candidates") == before
+    assert {path.name for path in (folder / "candidates").iterdir()} == set(ONLY), "no candidate was begun"
     assert {Path(member.folder).name for member in ensemble.members} <= set(ONLY)
 
 
@@ -215,10 +213,12 @@ def test_an_unknown_setting_is_named(tmp_path):
         legnn.auto(small_data(), out=tmp_path / "auto", hiden=8)
 
 
-def test_a_layer_of_the_callers_own_is_refused_before_anything_is_trained(tmp_path, monkeypatch):
-    monkeypatch.setattr(backbones, "REGISTERED", {"gcn"})
-    with pytest.raises(InputError, match="backbone = 'gcn' was registered in this process, and other processes"):
-        legnn.auto(small_data(), out=tmp_path / "auto", backbone="gcn", **QUICK)
+def test_a_layer_of_the_callers_own_is_refused_before_anything_is_trained(tmp_path):
+    with (
+        registered("own mean", lambda settings, both, out: SAGEConv(both, out)),
+        pytest.raises(InputError, match="backbone = 'own mean' was registered in this process, and other processes"),
+    ):
+        legnn.auto(small_data(), out=tmp_path / "auto", backbone="own mean", **QUICK)
     assert not (tmp_path / "auto").exists()
 
 

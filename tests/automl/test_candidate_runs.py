@@ -4,9 +4,10 @@ import time
 
 import numpy as np
 import pytest
+from tests.backbones import registered
 from tests.graphs import small_data, table_folder
+from torch_geometric.nn import SAGEConv
 
-from legnn.automl import candidate_runs as module
 from legnn.automl.candidate_runs import CandidateFolder, CandidateTask, train_candidate
 from legnn.runs.task_server import Signals
 
@@ -95,11 +96,15 @@ def test_settings_that_cannot_be_trained_are_kept_with_the_reason(task):
     assert "dropout must be" in outcome.error
 
 
-def test_an_unexpected_error_ends_the_process_and_its_reason_is_kept(task, monkeypatch):
-    def fail(*args, **options):
+class Failing(SAGEConv):
+    """A layer that breaks the device."""
+
+    def forward(self, *_: object) -> None:
         raise RuntimeError("CUDA error: device-side assert triggered\nCompile with …")
 
-    monkeypatch.setattr(module, "held_out_probabilities", fail)
-    with pytest.raises(SystemExit):
-        train_candidate(task, Asked())
+
+def test_an_unexpected_error_ends_the_process_and_its_reason_is_kept(task):
+    values = {"backbone": "failing", "hidden": 8, "epochs": 3, "device": "cpu"}
+    with registered("failing", lambda settings, both, out: Failing(both, out)), pytest.raises(SystemExit):
+        train_candidate(task._replace(values=values), Asked())
     assert CandidateFolder(task.folder).failure() == "RuntimeError: CUDA error: device-side assert triggered"

@@ -3,9 +3,8 @@
 import time
 
 import pytest
-from tests.automl.searches import FACTS, begin, finish, plan_in
+from tests.automl.searches import FACTS, begin, finish, plan_in, without_processes
 
-from legnn.automl import search as module
 from legnn.automl.candidate_runs import CandidateOutcome, CandidateTask
 from legnn.automl.clock import Clock
 from legnn.automl.search import Search
@@ -19,7 +18,7 @@ CANDIDATES = {
 
 
 @pytest.fixture
-def run(monkeypatch):
+def run():
     """Runs a search whose tasks are carried out one after the other, here, by `train`; returns the tasks."""
 
     def run(search: Search, train=None, most: int = len(CANDIDATES), together: int = 1) -> list[CandidateTask]:
@@ -38,8 +37,8 @@ def run(monkeypatch):
                 for task in begun:
                     on_outcome(task, (train or train_here)(task))
 
-        monkeypatch.setattr(module, "carry_out", carry_out)
-        search.run(1)
+        with without_processes(carry_out):
+            search.run(1)
         return tasks
 
     return run

@@ -1,8 +1,8 @@
 """Tuning: chosen on validation, kept in a folder, continued after any interruption."""
 
-import builtins
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,11 +12,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import torch
+from tests.backbones import registered
 from tests.graphs import small_data
 from tests.runs.small_runs import assert_same_run
+from torch_geometric.nn import SAGEConv
 
-from legnn.automl import trial_runs
-from legnn.automl.study import WARMUP_EPOCHS, Running, Tuned
+from legnn.automl.study import WARMUP_EPOCHS, Tuned
 from legnn.automl.tune import tune
 from legnn.config import GraphFacts, ResolvedSettings, Settings
 from legnn.errors import InputError, Interrupted
@@ -139,23 +140,27 @@ def test_trials_are_to_the_bit_what_their_settings_come_to_alone(tmp_path):
         assert_same_run(folder, tmp_path / str(one.number))
 
 
-def test_a_trial_that_goes_on_reports_the_best_of_all_its_epochs(tmp_path, monkeypatch):
+def journal_of(folder: Path) -> list[dict]:
+    """The entries of Optuna's journal."""
+    return [json.loads(line) for line in (folder / "study.log").read_text().splitlines()]
+
+
+def reported(folder: Path) -> list[tuple[int, float]]:
+    """The epochs that trials reported, and the best validation accuracy so far in each."""
+    return [(entry["step"], entry["intermediate_value"]) for entry in journal_of(folder) if "step" in entry]
+
+
+def test_a_trial_that_goes_on_reports_the_best_of_all_its_epochs(tmp_path):
     options = {**QUICK, "epochs": 40, "patience": 40, "trials": 1, "lr": 1.0, "checkpoint_seconds": 0}
-    seen, reports, really = [], {}, Running.report
-
-    def note(self, epoch, best):
-        reports.setdefault(epoch, []).append(best)
-        really(self, epoch, best)
-
-    monkeypatch.setattr(Running, "report", note)
+    seen = []
     tune(small_data(), out=tmp_path / "whole", **options)
     with pytest.raises(Interrupted):
         tune(
             small_data(), out=tmp_path / "cut", on_progress=seen.append, should_stop=lambda: len(seen) == 20, **options
         )
     tune(small_data(), out=tmp_path / "cut", **options)
-    assert [epoch for epoch, found in reports.items() if len(set(found)) > 1] == []
-    assert {len(found) for found in reports.values()} == {2}
+    assert [epoch for epoch, _ in reported(tmp_path / "whole")] == list(range(5, 41, 5))
+    assert reported(tmp_path / "cut") == reported(tmp_path / "whole")
 
 
 def test_a_callback_may_train_on_another_graph(tmp_path):
@@ -202,20 +207,17 @@ def easy_data() -> tuple:
     return data, given
 
 
-def test_a_trial_that_ended_before_a_kill_is_noted_by_the_next_call(tmp_path, monkeypatch):
+def test_a_trial_that_ended_before_a_kill_is_noted_by_the_next_call(tmp_path):
     data, given = easy_data()
     whole = tune(data, trials=4, out=tmp_path / "whole", **given)
-    complete = Running.complete
-
-    def die_in_the_last(self, val, seconds, why=""):
-        if self.number == 3:
-            raise SystemExit
-        complete(self, val, seconds, why)
-
-    monkeypatch.setattr(Running, "complete", die_in_the_last)
-    with pytest.raises(SystemExit):
-        tune(data, trials=4, out=tmp_path / "cut", **given)
-    monkeypatch.setattr(Running, "complete", complete)
+    # the state after a kill between the end of the last run and the entry that says so
+    journal = shutil.copytree(tmp_path / "whole", tmp_path / "cut") / "study.log"
+    entries, lines = journal_of(tmp_path / "whole"), journal.read_text().splitlines(keepends=True)
+    first = next(k for k, entry in enumerate(entries) if entry.get("trial_id") == 3 and "seconds" in str(entry))
+    assert [entry["trial_id"] for entry in entries[first:]] == [3] * len(entries[first:])
+    journal.write_text("".join(lines[:first]))
+    for name in ("trials.csv", "best.yaml"):
+        (tmp_path / "cut" / name).unlink()
     cut = tune(data, trials=4, out=tmp_path / "cut", **given)
     assert outcomes(cut) == outcomes(whole)
 
@@ -238,14 +240,18 @@ def test_settings_that_were_tried_are_not_trained_again_and_an_exhausted_space_e
     assert {path.name for path in (tmp_path / "trials").iterdir()} == {str(one.number) for one in trained}
 
 
-def test_settings_that_fail_leave_their_reason_and_the_others_go_on(tmp_path, monkeypatch):
-    def refuse_the_first(graph, settings, out, callbacks, really=trial_runs.start_or_continue):
-        if out.name == "0":
-            raise InputError("out of memory with batch = full")
-        return really(graph, settings, out, callbacks)
+def test_settings_that_fail_leave_their_reason_and_the_others_go_on(tmp_path):
+    made = []
 
-    monkeypatch.setattr(trial_runs, "start_or_continue", refuse_the_first)
-    found = tune(small_data(), trials=3, out=tmp_path, **QUICK)
+    def make(settings, both, out):
+        made.append(out)
+        if len(made) == 1:
+            raise InputError("out of memory with batch = full")
+        return SAGEConv(both, out)
+
+    given = {"backbone": "own mean", "labels": "vanilla", "layers": 1, "hidden": 8, "epochs": 3, "as_train": False}
+    with registered("own mean", make):
+        found = tune(small_data(), trials=3, out=tmp_path, **given)
     assert [one.state for one in found.trials] == ["failed", "complete", "complete"]
     assert found.trials[0].why == "out of memory with batch = full"
     assert pd.read_csv(tmp_path / "trials.csv")["why"][0] == "out of memory with batch = full"
@@ -313,14 +319,7 @@ def test_a_folder_in_which_another_process_tunes_is_refused(tmp_path):
 
 
 def test_a_missing_optuna_is_named(tmp_path, monkeypatch):
-    really = builtins.__import__
-
-    def without_optuna(name, *arguments, **options):
-        if name == "optuna":
-            raise ImportError(name)
-        return really(name, *arguments, **options)
-
-    monkeypatch.setattr(builtins, "__import__", without_optuna)
+    monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(InputError, match=r"install it with: pip install legnn\[tune\]"):
         tune(small_data(), trials=1, out=tmp_path / "out", **QUICK)
     assert not (tmp_path / "out").exists()

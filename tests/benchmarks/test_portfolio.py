@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from benchmarks.leave_one_out import leave_one_out
 from benchmarks.leave_one_out import main as compare
-from benchmarks.portfolio import Gains, learn, main, missing_runs, without_graph
+from benchmarks.portfolio import ALONE, Gains, learn, main, missing_runs, without_graph
 from benchmarks.predictions import SMOOTH, Key, Repository
 from tests.benchmarks.repositories import GRAPHS, NAMES, permute_test_labels, write_repository
 
@@ -36,15 +36,17 @@ def test_the_strongest_candidate_is_first_and_the_default(root):
     assert {rule.candidates[0] for rule in found.defaults} == {"legnn-gcn-strong"}
 
 
-def test_candidates_that_are_right_on_other_graphs_come_before_more_of_the_same(tmp_path, monkeypatch):
-    monkeypatch.setattr("benchmarks.portfolio.ALONE", 1)
-    best = {"one": "gcn-wide", "two": "gcn-wide", "three": "sage-wide"}
+def test_candidates_that_are_right_on_other_graphs_come_before_more_of_the_same(tmp_path):
+    strong = ["gcn-wide", "gcn-strong", "unimp-small", "appnp-small"]
 
     def skill(data, name):
-        return 0.9 if name == best[data] else 0.7 if name == "gat-wide" and data != "three" else 0.4
+        if data == "three":
+            return 0.95 if name == "sage-wide" else 0.4
+        return 0.9 if name in strong else 0.7 if name == "gat-wide" else 0.4
 
-    found = _learned(write_repository(tmp_path, skill=skill))
-    assert found.many[:2] == ["gcn-wide", "sage-wide"]
+    found = _learned(write_repository(tmp_path, skill=skill), ALONE + 1)
+    assert set(found.many[:ALONE]) == set(strong)
+    assert found.many[ALONE] == "sage-wide", "alone it is below gat-wide"
 
 
 def test_permuted_test_labels_change_test_figures_and_nothing_that_is_learned_or_chosen(root):

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from benchmarks.regimes import FEW_A_CLASS, with_regime
+from benchmarks.regimes import FEW_A_CLASS, MOST_TEST, with_regime
+from tests.graphs import small_data
 
-from benchmarks import regimes
 from legnn import load
 
 
@@ -46,11 +46,17 @@ def test_of_a_small_class_half_is_for_training(digits):
     assert train[y.numpy() == 0].sum() == 3
 
 
-def test_the_public_split_is_left_as_it_is_but_for_more_test_nodes_than_are_kept(digits, monkeypatch):
+def test_the_public_split_is_left_as_it_is(digits):
     for mine, own in zip(masks(with_regime(digits, "public", 3)), masks(digits), strict=True):
         assert (mine == own).all()
-    monkeypatch.setattr(regimes, "MOST_TEST", 50)
-    train, _, test = masks(with_regime(digits, "public", 3))
-    assert test.sum() == 50
-    assert not (test & ~masks(digits)[2]).any()
-    assert (train == masks(digits)[0]).all()
+
+
+def test_of_very_many_test_nodes_of_the_public_split_some_are_drawn():
+    graph = load(small_data(6 * MOST_TEST))
+    before = masks(graph)
+    assert before[2].sum() > MOST_TEST
+    train, val, test = masks(with_regime(graph, "public", 3))
+    assert test.sum() == MOST_TEST
+    assert not (test & ~before[2]).any()
+    assert (train == before[0]).all()
+    assert (val == before[1]).all()

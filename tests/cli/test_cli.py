@@ -11,13 +11,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from tests.commands import run_command
 from tests.graphs import small_data, table_folder
+from tests.network import no_requests
 from tests.typed_graphs import small_hetero, typed_folder, with_tags
 from typer.testing import CliRunner
 
 import legnn
 from legnn import cli
-from legnn.cli import display
 from legnn.io import read_predictions
 from legnn.runs import Member, write_ensemble
 
@@ -40,13 +41,8 @@ def command(monkeypatch, capsys, tmp_path):
     monkeypatch.setenv("COLUMNS", "200")
 
     def run(*arguments: object) -> Done:
-        monkeypatch.setattr(sys, "argv", ["legnn", *map(str, arguments)])
         capsys.readouterr()
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as stop:
-            code = 0 if stop.code is None else int(stop.code)
+        code = run_command(*arguments)
         captured = capsys.readouterr()
         return Done(code, captured.out, captured.err)
 
@@ -255,18 +251,19 @@ def test_evaluate_of_a_run_gives_its_scores(command, tables):
     refused(command("evaluate", "none"), "there is no run folder none")
 
 
-def test_a_confusion_that_does_not_fit_is_cut_to_the_largest_classes(command, tables, tmp_path, monkeypatch):
+def test_a_confusion_that_does_not_fit_is_cut_to_the_largest_classes(command, tmp_path):
     wide = table_folder(tmp_path / "wide", small_data(nodes=240, classes=24, channels=24))
     command("train", wide, *QUICK, "--out", "run")
-    monkeypatch.setattr(display._out, "_width", 80)
-    done = command("evaluate", "run", "--out", "e.json")
-    assert done.code == 0, done.err
-    cut = re.search(r"and (\d+) smaller classes; --out FILE.json has all", done.out)
+    # the width of a terminal is known from the first line that a process prints
+    evaluate = [sys.executable, "-m", "legnn", "evaluate", "run", "--out", "e.json"]
+    done = subprocess.run(evaluate, env={**os.environ, "COLUMNS": "80"}, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    cut = re.search(r"and (\d+) smaller classes; --out FILE.json has all", done.stdout)
     assert cut is not None
-    header = re.search(r"^ +(1 +2 .*) others *$", done.out, flags=re.MULTILINE)
+    header = re.search(r"^ +(1 +2 .*) others *$", done.stdout, flags=re.MULTILINE)
     assert header is not None
     assert len(header[1].split()) + int(cut[1]) == 24
-    assert max(len(line) for line in done.out.splitlines()) <= 80
+    assert max(len(line) for line in done.stdout.splitlines()) <= 80
 
 
 def test_plot_draws_a_picture_and_says_where(command, tables):
@@ -360,27 +357,34 @@ def test_prepare_answers_a_mistake_with_one_sentence_and_leaves_nothing_behind(c
 
 def test_datasets_lists_all_names_and_downloads_nothing(command, monkeypatch, tmp_path):
     monkeypatch.setenv("LEGNN_DATA", str(tmp_path / "nothing"))
-    monkeypatch.setattr("urllib.request.urlopen", lambda *_, **__: pytest.fail("nothing may be downloaded"))
-    done = command("datasets")
+    with no_requests():
+        done = command("datasets")
     assert done.code == 0, done.err
     assert all(name in done.out for name in legnn.CATALOG)
     assert done.out.count("not here") >= 5
     assert not (tmp_path / "nothing").exists()
 
 
-def test_datasets_lists_folders_of_tables_too_and_again_without_reading(command, monkeypatch, tmp_path, tables):
+def test_datasets_lists_folders_of_tables_from_a_cache_until_a_file_changes(command, monkeypatch, tmp_path, tables):
     monkeypatch.setenv("LEGNN_DATA", str(tables.resolve().parent))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     first = command("datasets")
     assert first.code == 0, first.err
     assert f"\n {tables.name} " in first.out
-    with monkeypatch.context() as patch:
-        patch.setattr("legnn.datasets.load", lambda *_, **__: pytest.fail("nothing has changed"))
-        assert command("datasets").out == first.out
+    assert command("datasets").out == first.out
+    statistics = tmp_path / "cache" / "legnn" / "statistics.json"
+    content = json.loads(statistics.read_text())
+    (row,) = [row for row in content["rows"] if isinstance(row, dict) and row["name"] == tables.name]
+    assert row["nodes"] == 40
+    row["nodes"] = 7_777
+    statistics.write_text(json.dumps(content))
+    assert "7,777" in command("datasets").out, "the figures are those in the cache"
     path = tables / "edges.csv"
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
-    assert command("datasets").out != first.out
-    (tmp_path / "cache" / "legnn" / "statistics.json").write_text('{"key": 3}')
+    again = command("datasets").out
+    assert again != first.out
+    assert "7,777" not in again
+    statistics.write_text('{"key": 3}')
     assert command("datasets").code == 0
 
 

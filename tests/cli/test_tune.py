@@ -1,10 +1,14 @@
 """The command `tune`."""
 
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
 import pytest
 from tests.cli.test_cli import command, refused
 from tests.graphs import small_data, table_folder
-
-from legnn.errors import Interrupted
 
 __all__ = ["command"]
 pytest.importorskip("optuna")
@@ -37,14 +41,24 @@ def test_the_same_command_finds_its_folder_and_trains_nothing_new(command, table
     assert (tmp_path / "here" / "runs" / "tune-tables" / "trials.csv").is_file()
 
 
-def test_ctrl_c_says_how_to_continue(command, tables, monkeypatch):
-    from legnn.automl import trial_runs as module
+def press_ctrl_c_when(path: Path) -> None:
+    """Sends this process the signal of Ctrl-C as soon as there is such a file."""
 
-    def stop(graph, settings, out, callbacks):
-        raise Interrupted(1, out)
+    def press() -> None:
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            if path.is_file():
+                os.kill(os.getpid(), signal.SIGINT)
+                return
+            time.sleep(0.01)
 
-    monkeypatch.setattr(module, "start_or_continue", stop)
-    done = command("tune", tables, "--trials", 2, "--out", "search", *QUICK)
+    threading.Thread(target=press, daemon=True).start()
+
+
+def test_ctrl_c_says_how_to_continue(command, tables):
+    press_ctrl_c_when(Path("search/trials/0/settings.yaml").absolute())
+    long = ("--architecture", "mlp", "--no-as-train", "--hidden", "8", "--epochs", "20000", "--patience", "20000")
+    done = command("tune", tables, "--trials", 2, "--out", "search", *long)
     assert done.code == 130
     assert f"continue with: legnn tune {tables} --trials 2 --out search" in done.err
 

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.data.cache_entries import scale_entry
 from tests.typed_graphs import CHAIN, small_hetero, small_mag, typed_edges
 
 from legnn.data.metapath import published_trip, trips
@@ -75,8 +76,9 @@ def test_the_published_features_are_for_all_types_but_papers(tmp_path, monkeypat
     assert not data.x[papers, 4:].any()
     assert data.x[~papers].any(1).all()
     assert any("6 were computed from the graph (published)" in note for note in data.notes)
-    monkeypatch.setattr("legnn.data.skip_gram.embed_walks", lambda *_, **__: pytest.fail("computed again"))
-    assert torch.equal(load(small_mag(), missing_features="published", type_channels=6).x, data.x)
+    scale_entry(tmp_path / "legnn" / "embeddings", 2.0)
+    again = load(small_mag(), missing_features="published", type_channels=6).x
+    assert torch.equal(again[~papers], 2 * data.x[~papers]), "they are read from the cache"
 
 
 def test_the_published_walks_are_refused_for_other_relations(tmp_path, monkeypatch):

@@ -2,11 +2,11 @@
 
 import pytest
 import torch
+from tests.data.cache_entries import scale_entry
 from tests.graphs import small_data, table_folder
 from tests.typed_graphs import small_hetero, typed_folder, with_tags
 
 from legnn.config.data import DataSettings
-from legnn.data import embedding
 from legnn.data.embedding import spectral
 from legnn.datasets import load, prepare_folder
 from legnn.errors import InputError
@@ -56,21 +56,19 @@ def test_edges_between_classes_are_among_those_that_features_come_from():
     assert added.fingerprint() != plain.fingerprint()
 
 
-def test_they_are_computed_once(cache, monkeypatch):
+def test_spectral_features_are_read_from_the_cache(cache):
     first = load(small_data(), **SPECTRAL)
-    assert len(list(cache.iterdir())) == 1
-    monkeypatch.setattr(embedding, "spectral", lambda *_: pytest.fail("computed again"))
+    scaled = scale_entry(cache, 2.0)
+    assert torch.equal(scaled, 2 * first.x)
+    assert torch.equal(load(small_data(), **SPECTRAL).x, scaled)
+
+
+def test_the_fingerprint_is_of_the_method_and_not_of_the_last_bit(cache):
+    first = load(small_data(), **SPECTRAL)
+    scale_entry(cache, 1 + 1e-7)
     again = load(small_data(), **SPECTRAL)
-    assert torch.equal(again.x, first.x)
+    assert not torch.equal(again.x, first.x)
     assert again.fingerprint() == first.fingerprint()
-
-
-def test_the_fingerprint_is_of_the_method_and_not_of_the_last_bit(monkeypatch, cache):
-    first = load(small_data(), **SPECTRAL)
-    (entry,) = cache.iterdir()
-    entry.unlink()
-    monkeypatch.setattr(embedding, "spectral", lambda *given: spectral(*given) * (1 + 1e-7))
-    assert load(small_data(), **SPECTRAL).fingerprint() == first.fingerprint()
     assert load(small_data(), features="spectral", type_channels=7).fingerprint() != first.fingerprint()
     assert load(small_data()).fingerprint() != first.fingerprint()
 

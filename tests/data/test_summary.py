@@ -10,20 +10,27 @@ from torch_geometric.data import Data
 from torch_geometric.utils import homophily
 
 from legnn.data import edge_homophily, statistics, train_homophily
+from legnn.data.summary import CHUNK
 from legnn.datasets import load
 
 NODES = 6
 EDGES = st.lists(st.tuples(st.integers(0, NODES - 1), st.integers(0, NODES - 1)), min_size=1)
 
 
-@given(EDGES, st.lists(st.integers(-1, 2), min_size=NODES, max_size=NODES), st.sampled_from([1, 2, 100]))
-def test_homophily_is_the_part_of_alike_ends_among_labeled_ones(edges, labels, chunk):
+@given(EDGES, st.lists(st.integers(-1, 2), min_size=NODES, max_size=NODES))
+def test_homophily_is_the_part_of_alike_ends_among_labeled_ones(edges, labels):
     both = [(labels[s], labels[t]) for s, t in edges if labels[s] >= 0 and labels[t] >= 0]
     expected = sum(a == b for a, b in both) / len(both) if both else float("nan")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("legnn.data.summary.CHUNK", chunk)
-        found = edge_homophily(torch.tensor(edges).t(), torch.tensor(labels))
+    found = edge_homophily(torch.tensor(edges).t(), torch.tensor(labels))
     assert found == expected or (np.isnan(found) and np.isnan(expected))
+
+
+def test_homophily_of_more_edges_than_a_chunk_counts_all_of_them():
+    generator = torch.Generator().manual_seed(0)
+    edges = torch.randint(0, 100, (2, CHUNK + 1000), generator=generator)
+    y = torch.randint(-1, 3, (100,), generator=generator)
+    (source, target), labeled = y[edges], (y[edges] >= 0).all(0)
+    assert edge_homophily(edges, y) == int((labeled & (source == target)).sum()) / int(labeled.sum())
 
 
 def test_of_several_types_sizes_are_of_all_and_homophily_and_split_of_the_papers_alone():
@@ -36,14 +43,15 @@ def test_of_several_types_sizes_are_of_all_and_homophily_and_split_of_the_papers
     assert (found.train_percent, found.val_percent, found.test_percent) == (20.0, 20.0, 20.0)
 
 
-def test_homophily_among_training_labels_knows_neither_other_labels_nor_self_loops(monkeypatch):
-    monkeypatch.setattr("legnn.data.summary.LEAST_EDGES", 1)
-    edges = torch.tensor([[0, 1, 2, 3, 0], [1, 2, 3, 4, 0]])
-    y = torch.tensor([0, 0, 1, 1, 1])
-    masks = {f"{name}_mask": torch.zeros(5, dtype=torch.bool) for name in ("train", "val", "test")}
-    masks["train_mask"][[0, 1, 2]] = True
-    masks["val_mask"][3] = masks["test_mask"][4] = True
-    graph = load(Data(x=torch.eye(5), edge_index=edges, y=y, **masks))
+def test_homophily_among_training_labels_knows_neither_other_labels_nor_self_loops():
+    # every other edge of a ring of training nodes joins two of a class; node 40 is for validation and 41 for tests
+    ring = torch.arange(40)
+    others = torch.tensor([[39, 40, 0, 4, 5], [40, 41, 0, 4, 41]])
+    edges = torch.cat([torch.stack([ring, (ring + 1) % 40]), others], 1)
+    y = torch.cat([ring // 2 % 2, torch.tensor([1, 1])])
+    number = torch.arange(42)
+    masks = {"train_mask": number < 40, "val_mask": number == 40, "test_mask": number == 41}
+    graph = load(Data(x=torch.eye(42), edge_index=edges, y=y, **masks))
     assert train_homophily(graph.adjacency, graph.train_mask, graph.y) == 0.5
-    alone = torch.tensor([True, False, False, False, False])
-    assert train_homophily(graph.adjacency, alone, graph.y) is None
+    for nodes in (1, 20):
+        assert train_homophily(graph.adjacency, number < nodes, graph.y) is None, "too few edges say nothing"

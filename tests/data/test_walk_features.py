@@ -5,14 +5,15 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from tests.data.cache_entries import scale_entry
 from tests.graphs import small_data
 from tests.typed_graphs import small_hetero, typed_edges, with_tags
 from torch_geometric.data import HeteroData
 
-from legnn.data import embedding, skip_gram
+from legnn.data import embedding
 from legnn.data.metapath import all_trips
 from legnn.data.node_types import TypedEdges
-from legnn.data.skip_gram import _skip_gram, draw_walks, embed_walks
+from legnn.data.skip_gram import NEGATIVES, _skip_gram, draw_walks, embed_walks
 from legnn.datasets import load
 from legnn.errors import InputError
 
@@ -22,7 +23,6 @@ WALKS = {"features": "metapath2vec", "type_channels": 6}
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(skip_gram, "MOST_WALKS", 2)
     return tmp_path / "cache" / "legnn" / "embeddings"
 
 
@@ -66,7 +66,7 @@ def test_a_walk_ends_at_a_node_without_a_next_edge():
     assert walks[:, :5].tolist() == [[0, 3, 5, 3, 0], [2, 4, -1, -1, -1]], "paper 1 has no tag, and tag 1 no field"
 
 
-def test_a_step_of_skip_gram_is_one_of_gradient_descent(monkeypatch):
+def test_a_step_of_skip_gram_is_one_of_gradient_descent():
     walks = np.array([[0, 1, -1]], np.int32)
     random = np.random.default_rng(0)
     x, context = (random.standard_normal((4, 3)).astype(np.float32) for _ in range(2))
@@ -76,7 +76,7 @@ def test_a_step_of_skip_gram_is_one_of_gradient_descent(monkeypatch):
     for i, j in ((0, 1), (1, 0)):
         row, near = rows[i].clone(), {j: 1.0, 3: 0.0}
         change = torch.zeros(3, dtype=torch.float64)
-        for other in (j, *[3] * skip_gram.NEGATIVES):
+        for other in (j, *[3] * NEGATIVES):
             slope = 0.1 * (near[other] - torch.sigmoid(row @ others[other]))
             change += slope * others[other]
             others[other] += slope * row
@@ -85,8 +85,7 @@ def test_a_step_of_skip_gram_is_one_of_gradient_descent(monkeypatch):
     torch.testing.assert_close(torch.tensor(context).double(), others, rtol=1e-5, atol=1e-6)
 
 
-def test_papers_of_the_same_author_are_more_alike_than_others(monkeypatch):
-    monkeypatch.setattr(skip_gram, "MOST_WALKS", 40)
+def test_papers_of_the_same_author_are_more_alike_than_others():
     writes = [(author, 5 * author + paper) for author in range(4) for paper in range(5)]
     edges = typed_edges({("author", "writes", "paper"): writes}, author=4, paper=20)
     x = torch.nn.functional.normalize(embed_walks(edges, all_trips(edges, "paper"), 8, seed=0)[4:])
@@ -116,13 +115,13 @@ def test_neither_labels_nor_given_features_matter():
     assert torch.equal(load(graph, **WALKS).x, before)
 
 
-def test_they_are_computed_once(cache, monkeypatch):
+def test_features_of_walks_are_read_from_the_cache(cache):
     graph = with_tags(small_hetero())
     first = load(graph, **WALKS)
-    assert len(list(cache.iterdir())) == 1
-    monkeypatch.setattr(skip_gram, "embed_walks", lambda *_: pytest.fail("computed again"))
+    scaled = scale_entry(cache, 2.0)
     again = load(graph, **WALKS)
-    assert torch.equal(again.x, first.x)
+    assert torch.equal(scaled, 2 * first.x)
+    assert torch.equal(again.x, scaled)
     assert again.fingerprint() == first.fingerprint()
 
 

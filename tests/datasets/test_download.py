@@ -1,11 +1,14 @@
 """A file is there whole or not at all, and without a network the user is told where to put it."""
 
+import http.server
+import threading
 from pathlib import Path
-from urllib.error import URLError
+from urllib.request import ProxyHandler, build_opener, install_opener
 
 import pytest
+from tests.network import no_network
 
-from legnn.datasets import data_folder, download, load
+from legnn.datasets import data_folder, load
 from legnn.datasets.download import RemoteFile, fetch
 from legnn.errors import InputError
 from legnn.files import atomic_write
@@ -16,14 +19,6 @@ def empty_folder(tmp_path, monkeypatch) -> Path:
     folder = tmp_path / "data"
     monkeypatch.setenv("LEGNN_DATA", str(folder))
     return folder
-
-
-@pytest.fixture
-def no_network(monkeypatch):
-    def fail(*args, **kwargs):
-        raise URLError("no route to host")
-
-    monkeypatch.setattr(download, "urlopen", fail)
 
 
 @pytest.mark.parametrize(
@@ -38,12 +33,12 @@ def no_network(monkeypatch):
         ("ogbn-arxiv", "ogb/arxiv.zip"),
     ],
 )
-def test_without_a_network_the_error_says_what_was_tried_and_where_to_put_it(name, place, empty_folder, no_network):
-    with pytest.raises(InputError) as error:
+def test_without_a_network_the_error_says_names_the_url_and_the_place_of_the_file(name, place, empty_folder):
+    with no_network(), pytest.raises(InputError) as error:
         load(name)
     message = str(error.value)
     assert "https://" in message
-    assert "no route to host" in message
+    assert "Connection refused" in message
     assert str(empty_folder / place) in message
     assert "\n" not in message
 
@@ -58,19 +53,26 @@ def test_a_download_lands_in_the_data_folder_and_is_not_repeated(tmp_path, empty
     assert [path.name for path in (empty_folder / "some/where").iterdir()] == ["it.npz"]
 
 
-def test_a_download_cut_short_leaves_nothing(tmp_path, empty_folder, monkeypatch):
-    published = tmp_path / "published.npz"
-    published.write_bytes(b"content")
-    opened = download.urlopen
+class ClosesEarly(http.server.BaseHTTPRequestHandler):
+    """Promises 100 bytes, sends 7 and closes the connection."""
 
-    def promise_more(*args, **kwargs):
-        response = opened(*args, **kwargs)
-        response.headers.replace_header("Content-Length", "100")
-        return response
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", "100")
+        self.end_headers()
+        self.wfile.write(b"content")
 
-    monkeypatch.setattr(download, "urlopen", promise_more)
-    with pytest.raises(InputError, match="ended after 7 of 100 bytes"):
-        fetch(RemoteFile("it.npz", published.as_uri()))
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_a_download_cut_short_leaves_nothing(empty_folder):
+    install_opener(build_opener(ProxyHandler({})))
+    with http.server.HTTPServer(("127.0.0.1", 0), ClosesEarly) as server:
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        with pytest.raises(InputError, match="ended after 7 of 100 bytes"):
+            fetch(RemoteFile("it.npz", f"http://127.0.0.1:{server.server_port}/it.npz"))
+    install_opener(None)
     assert list(empty_folder.iterdir()) == []
 
 

@@ -20,12 +20,14 @@ def small_graph(**fields) -> Data:
     return Data(**{"x": torch.rand(10, 3), "y": torch.arange(10) % 2, "edge_index": ring} | fields)
 
 
-def test_a_bad_feature_far_down_is_found_and_all_are_counted(monkeypatch):
-    monkeypatch.setattr("legnn.data.validation.ROWS", 3)
-    x = torch.rand(10, 3)
-    x[7, 1] = x[9, 2] = float("nan")
-    with pytest.raises(InputError, match=r"2 features of the graph are missing, .* the first at node 7, column 1"):
-        load(small_graph(x=x))
+def test_a_bad_feature_far_down_is_found_and_all_are_counted():
+    nodes = 40_000
+    x = torch.rand(nodes, 3)
+    x[20_007, 1] = x[39_999, 2] = float("nan")
+    ring = torch.stack([torch.arange(nodes), (torch.arange(nodes) + 1) % nodes])
+    graph = small_graph(x=x, y=torch.arange(nodes) % 2, edge_index=ring)
+    with pytest.raises(InputError, match=r"2 features of the graph are missing, .* the first at node 20007, column 1"):
+        load(graph)
 
 
 @pytest.mark.parametrize("name", ["Cora", "corra", "cora "])

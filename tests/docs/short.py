@@ -4,12 +4,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from legnn.automl import search
+from legnn.automl import search, tune
 from legnn.automl.clock import Clock
 from legnn.config import Settings
 from legnn.runs.task_server import Signals
 
-CANDIDATES, SECONDS = 2, 600.0
+CANDIDATES, TRIALS, SECONDS = 2, 2, 600.0
 
 
 def try_few(function: Callable, next_task: Callable, jobs: int, *, on_outcome: Callable, on_poll: Callable, **_: Any):
@@ -34,7 +34,12 @@ def shorten_trainings(epochs: int, patch: Callable[[object, str, Any], None] = s
 
 
 def shorten_searches(patch: Callable[[object, str, Any], None] = setattr) -> None:
-    """Makes `legnn.auto` try two candidates, whatever its budget."""
-    start = Clock.__init__
+    """Makes `legnn.auto` try two candidates, and `legnn.tune` two trials, whatever their budgets."""
+    start, search_settings = Clock.__init__, tune.tune
+
+    def tune_briefly(*given: Any, trials: int | None = None, **options: Any) -> tune.TuneResult:
+        return search_settings(*given, trials=min(trials or TRIALS, TRIALS), **options)
+
+    patch(tune, "tune", tune_briefly)
     patch(search, "carry_out", try_few)
     patch(Clock, "__init__", lambda self, path, budget, **rest: start(self, path, SECONDS, **rest))

@@ -9,20 +9,18 @@ import ast
 import shlex
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from tests.commands import run_command
 from tests.docs.pages import PAGES, Block, blocks, name
 from tests.docs.short import shorten_searches, shorten_trainings
 from tests.graphs import small_data, table_folder
 
 import legnn
-from legnn import cli
-from legnn.automl import tune
 
-EPOCHS, TRIALS, SEEDS = 3, 2, 2
+EPOCHS, SEEDS = 3, 2
 WITH_CODE = [page for page in PAGES if any(block.is_run for block in blocks(page))]
 
 
@@ -50,16 +48,12 @@ def here(workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     monkeypatch.chdir(place)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("MPLBACKEND", "agg")
-    search = tune._Search.__init__
     shorten_trainings(EPOCHS, monkeypatch.setattr)
     shorten_searches(monkeypatch.setattr)
-    monkeypatch.setattr(
-        tune._Search, "__init__", lambda self, *given: search(self, *given[:-3], TRIALS, None, given[-1])
-    )
     return place
 
 
-def run_shell(block: Block, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
+def run_shell(block: Block, capsys: pytest.CaptureFixture) -> None:
     """Runs the lines of a shell block; `legnn` in this process, without the seconds that a new one takes to begin."""
     for line in block.commands:
         for command in line.split("&&"):
@@ -72,13 +66,7 @@ def run_shell(block: Block, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
             if "--seeds" in words:
                 place = words.index("--seeds") + 1
                 words[place] = str(min(int(words[place]), SEEDS))
-            monkeypatch.setattr(sys, "argv", words)
-            code = 0
-            try:
-                cli.main()
-            except SystemExit as stop:
-                code = stop.code or 0
-            assert code == 0, (command, capsys.readouterr().err)
+            assert run_command(*words[1:]) == 0, (command, capsys.readouterr().err)
 
 
 def run_python(block: Block, names: dict, page: str) -> None:
@@ -90,7 +78,7 @@ def run_python(block: Block, names: dict, page: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", WITH_CODE, ids=name)
-def test_the_code_of_a_page_runs(page, here, real_data, monkeypatch, capsys):
+def test_the_code_of_a_page_runs(page, here, real_data, capsys):
     names: dict = {"__name__": "__main__"}
     if "--out runs/mine" in page.read_text(encoding="utf-8"):
         shutil.rmtree(here / "runs" / "mine")  # the page trains it itself
@@ -100,7 +88,7 @@ def test_the_code_of_a_page_runs(page, here, real_data, monkeypatch, capsys):
         if block.language == "python":
             run_python(block, names, name(page))
         else:
-            run_shell(block, monkeypatch, capsys)
+            run_shell(block, capsys)
 
 
 def test_a_block_that_is_not_run_says_why():

@@ -1,13 +1,14 @@
 """Every table and figure of the paper, on a graph of a user's own and on real data."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 from tests.graphs import small_data, table_folder
 
-from legnn.analysis import cost
 from legnn.errors import InputError
-from legnn.experiments import EXPERIMENTS, Plan, Request, variants
+from legnn.experiments import EXPERIMENTS, Plan, Request
 from legnn.experiments.paper_values import DATA_SETS, HOMOPHILY
 from legnn.experiments.reports import write_report
 from legnn.experiments.scores import run_rows
@@ -26,11 +27,11 @@ def folder(tmp_path_factory):
     return table_folder(tmp_path_factory.mktemp("graph") / "small", data)
 
 
-def made(folder, name, **changes):
+def made(folder, experiment, **changes):
     request = {"data": (str(folder),), "backbones": ("gcn",), "seeds": 2, "out": folder.parent / "out", "given": QUICK}
-    varied = {setting for one in EXPERIMENTS[name].variants(str(folder)) for setting in one.settings}
+    varied = {setting for one in experiment.variants(str(folder)) for setting in one.settings}
     given = {setting: value for setting, value in {**QUICK, "hidden": 8}.items() if setting not in varied}
-    plan = Plan(EXPERIMENTS[name], Request(**{**request, "given": given, **changes}))
+    plan = Plan(experiment, Request(**{**request, "given": given, **changes}))
     for run in plan.missing():
         outcome = train_planned(run, plan.request.out)
         assert outcome.error is None, outcome.error
@@ -40,11 +41,8 @@ def made(folder, name, **changes):
 
 # TF32 is a precision of GPUs
 @pytest.mark.parametrize("name", [name for name, one in EXPERIMENTS.items() if one.data and name != "precision"])
-def test_every_table_and_figure_is_made_on_a_graph_of_ones_own(folder, name, monkeypatch):
-    # how long an epoch takes is no question here
-    monkeypatch.setattr(cost, "WARM_UP", 1)
-    monkeypatch.setattr(cost, "REPEATS", 1)
-    plan, report = made(folder, name)
+def test_every_table_and_figure_is_made_on_a_graph_of_ones_own(folder, name):
+    plan, report = made(folder, EXPERIMENTS[name])
     files = write_report(plan, report, "legnn reproduce …")
     kinds = [file.suffix for file in files]
     assert kinds == ([".md", ".csv", ".png"] if name in DRAWN else [".md", ".csv"])
@@ -71,7 +69,7 @@ def test_the_tables_of_the_appendix_need_no_data(tmp_path, name):
 
 
 def test_means_and_differences_are_those_of_the_run_folders(folder):
-    plan, report = made(folder, "label-usage")
+    plan, report = made(folder, EXPERIMENTS["label-usage"])
     rows = run_rows(plan)
     mean = rows[rows["method"] == "LEGNN"]["test_accuracy"].mean()
     base = rows[rows["method"] == "vanilla"]["test_accuracy"].mean()
@@ -80,21 +78,24 @@ def test_means_and_differences_are_those_of_the_run_folders(folder):
     assert float(differences.loc["LEGNN", "difference"]) == pytest.approx(mean - base, abs=6e-5)
 
 
-@pytest.fixture
-def on_the_cpu(monkeypatch):
+def precision_on_the_cpu():
     """`precision` with fp32 in the place of TF32, which needs a GPU."""
-    there = [
-        one._replace(
-            name=one.name.replace("tf32", "fp32"),
-            settings={name: "fp32" if value == "tf32" else value for name, value in one.settings.items()},
-        )
-        for one in variants.PRECISION
-    ]
-    monkeypatch.setattr(variants, "PRECISION", tuple(there))
+    experiment = EXPERIMENTS["precision"]
+
+    def variants(source):
+        return [
+            one._replace(
+                name=one.name.replace("tf32", "fp32"),
+                settings={name: "fp32" if value == "tf32" else value for name, value in one.settings.items()},
+            )
+            for one in experiment.variants(source)
+        ]
+
+    return replace(experiment, variants=variants)
 
 
-def test_precisions_are_compared_for_every_way_of_using_labels(folder, on_the_cpu):
-    plan, report = made(folder, "precision")
+def test_precisions_are_compared_for_every_way_of_using_labels(folder):
+    plan, report = made(folder, precision_on_the_cpu())
     rows = run_rows(plan)
     usages = ["vanilla", "concat", "addition", "LEGNN", "LEGNN + AS-Train"]
     means = rows.groupby("method")["test_accuracy"].mean()
@@ -109,11 +110,11 @@ def test_precisions_are_compared_for_every_way_of_using_labels(folder, on_the_cp
     assert float(over.loc["all", "difference"]) == pytest.approx(np.mean(gains), abs=6e-5)
 
 
-def test_precisions_of_an_earlier_report_count_as_further_data_sets(folder, on_the_cpu, tmp_path):
-    _, report = made(folder, "precision")
+def test_precisions_of_an_earlier_report_count_as_further_data_sets(folder, tmp_path):
+    _, report = made(folder, precision_on_the_cpu())
     earlier = tmp_path / "earlier.csv"
     report.values.assign(data="another").to_csv(earlier, index=False)
-    _, both = made(folder, "precision", beside=(earlier,))
+    _, both = made(folder, precision_on_the_cpu(), beside=(earlier,))
     for name, alone in report.tables.items():
         if name.startswith("Test"):
             assert list(both.tables[name]["data"].unique()) == ["another", folder.name]
@@ -126,12 +127,14 @@ def test_precisions_of_an_earlier_report_count_as_further_data_sets(folder, on_t
         assert first == last == found["difference"][0]
     report.values.drop(columns="group").to_csv(earlier, index=False)
     with pytest.raises(InputError, match="is no report of scores: it has no column 'group'"):
-        made(folder, "precision", beside=(earlier,))
+        made(folder, precision_on_the_cpu(), beside=(earlier,))
 
 
 def test_without_selection_a_training_node_sees_its_own_label(folder):
     """The paper's train column rises without selection; with the own label hidden it does not."""
-    _, report = made(folder, "node-selection", given={"epochs": 60, "hidden": 16, "layers": 2, "label_at_input": True})
+    _, report = made(
+        folder, EXPERIMENTS["node-selection"], given={"epochs": 60, "hidden": 16, "layers": 2, "label_at_input": True}
+    )
     scores = report.values.groupby(["method", "nodes"])["accuracy"].mean()
     shown, hidden = (scores["without selection", f"train, own label {what}"] for what in ("shown", "hidden"))
     assert shown > hidden
@@ -139,7 +142,7 @@ def test_without_selection_a_training_node_sees_its_own_label(folder):
 
 
 def test_synthetic_graphs_of_any_graph_take_the_papers_fractions(folder):
-    _, report = made(folder, "synthetic-graphs")
+    _, report = made(folder, EXPERIMENTS["synthetic-graphs"])
     assert len(report.values) == 11
     assert (np.diff(report.values["homophily"]) < 0).all()
 

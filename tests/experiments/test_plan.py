@@ -4,14 +4,15 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.backbones import registered
 from tests.graphs import small_data, table_folder
+from torch_geometric.nn import SAGEConv
 
 from legnn.errors import InputError
 from legnn.experiments import EXPERIMENTS, Experiment, Plan, Report, Request, Variant
 from legnn.experiments.planned import PlannedRun
 from legnn.experiments.tried import TRIED
 from legnn.experiments.worker import train_planned
-from legnn.nn import backbones
 from legnn.runs.digests import write_digests
 
 QUICK = {"epochs": 2, "hidden": 8, "heads": 2}
@@ -57,10 +58,12 @@ def test_seed_k_takes_split_k_and_begins_again():
     assert splits == [0, 9, 2]
 
 
-def test_a_layer_of_the_callers_own_is_refused_before_anything_is_trained(folder, monkeypatch):
-    monkeypatch.setattr(backbones, "REGISTERED", {"gat"})
-    with pytest.raises(InputError, match="backbone = 'gat' was registered in this process, and other processes"):
-        plan_of(folder, backbones=("gcn", "gat"))
+def test_a_layer_of_the_callers_own_is_refused_before_anything_is_trained(folder):
+    with (
+        registered("own mean", lambda settings, both, out: SAGEConv(both, out)),
+        pytest.raises(InputError, match="backbone = 'own mean' was registered in this process, and other processes"),
+    ):
+        plan_of(folder, backbones=("gcn", "own mean"))
 
 
 def test_a_plan_misses_every_method_and_seed_once(folder):

@@ -1,11 +1,13 @@
 """Edge tables of any size: the same edges as in one piece, and no more memory than claimed."""
 
-import sys
+import contextlib
+import pty
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 from benchmarks.tables import measure_in_a_process, write_edges
@@ -14,9 +16,9 @@ from hypothesis import strategies as st
 
 from legnn.config import DataSettings
 from legnn.errors import InputError
-from legnn.io import edge_tables, progress
+from legnn.io import progress
 from legnn.io.columns import NodeIndex, as_keys, find
-from legnn.io.edge_tables import read_edges, read_end_ids
+from legnn.io.edge_tables import BLOCK, LARGE, ROWS, read_edges, read_end_ids
 
 IDS = {
     "counted": list(range(9)),
@@ -25,31 +27,30 @@ IDS = {
 }
 
 
-@pytest.fixture
-def small_parts(monkeypatch):
-    """Parts so small that a short table has many."""
-    monkeypatch.setattr(edge_tables, "ROWS", 3)
-    monkeypatch.setattr(edge_tables, "BLOCK", 64)
+LONG = ROWS + 50
+"""Rows of a table that is read in several parts, whether it is Parquet or CSV."""
 
 
-def write(path: Path, source: list, target: list, weight: list | None = None, **others: list) -> Path:
-    table = pd.DataFrame({"source": source, "target": target, **({} if weight is None else {"weight": weight})})
-    table = table.assign(**others)
-    table.to_csv(path, index=False) if path.suffix == ".csv" else table.to_parquet(path)
+def write(path: Path, source, target, weight=None, **others) -> Path:
+    """Writes a table of edges, of lists or arrays."""
+    columns = {"source": source, "target": target, **({} if weight is None else {"weight": weight}), **others}
+    table = pa.table(columns)
+    if path.suffix == ".csv":
+        pacsv.write_csv(table, path, pacsv.WriteOptions(quoting_style="needed"))
+    else:
+        pq.write_table(table, path)
     return path
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 @pytest.mark.parametrize("kind", IDS)
-@pytest.mark.usefixtures("small_parts")
-def test_many_parts_are_the_edges_in_the_order_of_the_rows(kind, suffix, tmp_path):
-    ids = IDS[kind]
+def test_edges_read_in_parts_are_in_the_order_of_the_rows(kind, suffix, tmp_path):
+    keys = pa.array(IDS[kind])
     random = np.random.default_rng(0)
-    edge_index = random.integers(0, len(ids), (2, 50))
-    weight = random.random(50).astype(np.float32)
-    ends = [[ids[i] for i in end] for end in edge_index]
-    path = write(tmp_path / f"edges{suffix}", *ends, weight.tolist(), since=[2020] * 50)
-    keys = pa.array(ids)
+    edge_index = random.integers(0, len(keys), (2, LONG))
+    weight = random.random(LONG).astype(np.float32)
+    path = write(tmp_path / f"edges{suffix}", *map(keys.take, edge_index), weight, since=np.full(LONG, 2020))
+    assert suffix == ".parquet" or path.stat().st_size > 2 * BLOCK
     edges = read_edges(path, keys, keys, DataSettings())
     assert edges.edge_index.dtype == np.int64
     assert np.array_equal(edges.edge_index, edge_index)
@@ -57,7 +58,6 @@ def test_many_parts_are_the_edges_in_the_order_of_the_rows(kind, suffix, tmp_pat
     assert edges.unused == ["since"]
 
 
-@pytest.mark.usefixtures("small_parts")
 def test_source_and_target_may_be_of_different_node_tables(tmp_path):
     path = write(tmp_path / "edges.csv", ["1", "2", "1"], ["ann", "bob", "cid"])
     edges = read_edges(path, pa.array([2, 1]), pa.array(["cid", "ann", "bob"]), DataSettings())
@@ -66,43 +66,55 @@ def test_source_and_target_may_be_of_different_node_tables(tmp_path):
     assert edges.unused == []
 
 
+def named(suffix: str, row: int) -> str:
+    """How a message names a row, as a regular expression."""
+    text = f"{row + 2:,}" if suffix.endswith("csv") else f"{row:,}"
+    digits = text.replace(",", ",?")
+    return f"line {digits}" if suffix.endswith("csv") else rf"row {digits} \(counting from 0\)"
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-@pytest.mark.usefixtures("small_parts")
 def test_the_first_bad_row_is_named_and_all_are_counted(suffix, tmp_path):
-    source, target = list(range(9)) * 4, list(range(9)) * 4
-    target[20], target[21], target[30] = 99, 98, 97
+    source = np.arange(LONG) % 9
+    target, first = source.copy(), ROWS + 20
+    target[[first, first + 1, first + 10]] = 99, 98, 97
     path = write(tmp_path / f"edges{suffix}", source, target)
-    row = "line 22" if suffix == ".csv" else r"row 20 \(counting from 0\)"
     ids = pa.array(range(9))
-    with pytest.raises(InputError, match=rf"{row}, column 'target' names node 99, .*\(3 such edges\)"):
+    with pytest.raises(InputError, match=rf"{named(suffix, first)}, column 'target' names node 99, .*\(3 such edges\)"):
         read_edges(path, ids, ids, DataSettings())
-    weight = [1.0] * 25 + [0.0] * 11
+    weight = np.ones(LONG)
+    weight[first + 5 :] = 0.0
     path = write(tmp_path / f"edges{suffix}", source, source, weight)
-    row = "line 27" if suffix == ".csv" else r"row 25 \(counting from 0\)"
-    with pytest.raises(InputError, match=rf"{row}, column 'weight' has 0.0; a weight"):
+    row, zero = named(suffix, first + 5), "0" if suffix == ".csv" else "0.0"
+    with pytest.raises(InputError, match=rf"{row}, column 'weight' has {zero}; a weight"):
         read_edges(path, ids, ids, DataSettings())
 
 
-@pytest.mark.usefixtures("small_parts")
 def test_a_row_that_is_too_long_far_down_is_named(tmp_path):
-    path = write(tmp_path / "edges.csv", [0] * 40, [1] * 40)
+    path = write(tmp_path / "edges.csv", np.zeros(LONG, int), np.ones(LONG, int))
+    assert path.stat().st_size > BLOCK
     path.write_text(path.read_text() + "1,2,3\n")
     with pytest.raises(InputError, match=r"edges\.csv could not be read: .*Expected 2 columns, got 3"):
         read_edges(path, pa.array([0, 1]), pa.array([0, 1]), DataSettings())
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-@pytest.mark.usefixtures("small_parts")
 def test_the_ids_of_an_end_are_of_one_kind_however_the_parts_are_cut(suffix, tmp_path):
-    numbers = write(tmp_path / f"numbers.{suffix}", [7, 3, 7] * 20, [0] * 60)
+    def table(name: str, ids: list) -> Path:
+        """Several parts of rows with the first id, and the others at the end."""
+        source = pa.concat_arrays([pa.repeat(pa.array(ids)[0], 2 * LONG), pa.array(ids)[1:]])
+        return write(tmp_path / f"{name}.{suffix}", source, np.zeros(len(source), int))
+
+    numbers = table("numbers", [7, 3, 7])
     assert sorted(read_end_ids(numbers, "source", "source_column").to_pylist()) == [3, 7]
-    mixed = write(tmp_path / f"mixed.{suffix}", ["7"] * 40 + ["007", "a"], [0] * 42)
+    mixed = table("mixed", ["7", "007", "a"])
     assert sorted(read_end_ids(mixed, "source", "source_column").to_pylist()) == ["007", "7", "a"]
-    fractions = write(tmp_path / f"fractions.{suffix}", [1.0] * 40 + [0.5], [0] * 41)
+    fractions = table("fractions", [1.0, 0.5])
     assert read_end_ids(fractions, "source", "source_column").type == pa.string()
-    gap = write(tmp_path / f"gap.{suffix}", ["a"] * 40 + [None], [0] * 41)
-    row = "line 42" if suffix == "csv" else r"row 40 \(counting from 0\)"
-    with pytest.raises(InputError, match=rf"gap\.{suffix}, {row}, has no id in column 'source'; every edge has two"):
+    gap = table("gap", ["a", None])
+    with pytest.raises(
+        InputError, match=rf"gap\.{suffix}, {named(suffix, 2 * LONG)}, has no id in column 'source'; every edge has two"
+    ):
         read_end_ids(gap, "source", "source_column")
     with pytest.raises(InputError, match=r"has no column 'from'.*, and source_column says which to use"):
         read_end_ids(gap, "from", "source_column")
@@ -131,7 +143,6 @@ def test_weights_must_be_numbers(tmp_path):
         'source,target,note\n"a","b","two\nlines"\nb,a,\n',
     ],
 )
-@pytest.mark.usefixtures("small_parts")
 def test_lines_may_end_as_they_like(text, tmp_path):
     path = tmp_path / "edges.csv"
     path.write_bytes(text.encode())
@@ -157,15 +168,19 @@ def test_an_index_finds_what_a_search_finds(keys, ids):
     assert NodeIndex(ids).find(keys).tolist() == find(keys, ids).tolist()
 
 
-def test_a_large_file_gets_a_bar_where_somebody_sees_it(tmp_path, monkeypatch, capsys):
-    path = write(tmp_path / "edges.parquet", [0, 1], [1, 0])
-    ids = pa.array([0, 1])
-    monkeypatch.setattr(edge_tables, "LARGE", 1)
+def test_a_large_file_gets_a_bar_in_a_terminal_alone(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("TERM", "xterm")
+    path, ids = tmp_path / "edges.parquet", pa.array([0, 1])
+    table = pa.table({"source": [0, 1], "target": [1, 0], "note": ["a" * (LARGE // 2), "b" * (LARGE // 2)]})
+    pq.write_table(table, path, compression="none", use_dictionary=False, write_statistics=False)
+    assert path.stat().st_size >= LARGE
     read_edges(path, ids, ids, DataSettings())
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    read_edges(path, ids, ids, DataSettings())
-    assert "reading edges.parquet" in capsys.readouterr().err
+    reader, writer = pty.openpty()
+    with open(reader, "rb", buffering=0) as screen:
+        with open(writer, "w") as terminal, contextlib.redirect_stderr(terminal):
+            read_edges(path, ids, ids, DataSettings())
+        assert b"reading edges.parquet" in screen.read(10_000)
     with progress.progress_bar("small", 1, visible=False) as done:
         done(1)
     assert capsys.readouterr().err == ""

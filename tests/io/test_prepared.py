@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.full_disk import files_of_at_most
 from tests.graphs import small_data, table_folder
 from tests.typed_graphs import small_hetero, typed_folder, with_tags
 
@@ -179,13 +180,13 @@ def test_a_place_that_is_taken_is_refused_before_anything_is_read(tables, tmp_pa
         prepare_folder(tmp_path / "empty", tmp_path / "other")
 
 
-def test_a_folder_appears_whole_or_not_at_all(tables, tmp_path, monkeypatch):
-    def fail(*_: object) -> None:
-        raise OSError("no space left on device")
-
+@pytest.mark.parametrize("file", ["x.npy", "graph.json"])
+def test_a_folder_appears_whole_or_not_at_all(tables, tmp_path, file):
+    prepare_folder(tables, tmp_path / "whole")
+    sizes = {path.name: path.stat().st_size for path in (tmp_path / "whole").iterdir()}
+    assert max(sizes, key=sizes.__getitem__) == "graph.json", "it is the last file, and the first that is too large"
     before = sorted(tmp_path.iterdir())
-    monkeypatch.setattr("legnn.io.prepared.write_card", fail)
-    with pytest.raises(OSError, match="no space"):
+    with files_of_at_most(sizes[file] - 1), pytest.raises(OSError, match=rf"File too large.*{file}"):
         prepare_folder(tables, tmp_path / "prepared")
     assert sorted(tmp_path.iterdir()) == before
 

@@ -2,8 +2,12 @@
 
 import copy
 import json
+import os
 import random
 import shutil
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,10 +18,11 @@ from tests.graphs import small_data
 
 from legnn.datasets import check_prepared, load, prepare_folder
 from legnn.errors import InputError
-from legnn.io import prepared as module
-from legnn.io.prepared_card import check_digests
+from legnn.io.prepared import SMALL
+from legnn.io.prepared_card import check_digests, describe_array, read_card, write_card
 from legnn.locks import FolderInUse, hold_folder
 
+ROOT = Path(__file__).parents[2]
 ARRAYS = ("x", "y", "split", "rowptr", "col", "weight", "node_id", "label_x", "label_adjacency")
 
 
@@ -213,40 +218,66 @@ def test_a_sound_value_that_was_changed_is_noticed(name, prepared):
     assert f"{name}.npy was changed after the graph was prepared" in refuse(prepared)
 
 
-def test_of_a_large_folder_a_change_is_noticed_on_demand(prepared, monkeypatch):
-    array = np.load(prepared / "x.npy")
-    array += 1
-    np.save(prepared / "x.npy", array)
-    monkeypatch.setattr(module, "SMALL", 0)
+def test_of_a_large_folder_a_change_is_noticed_on_demand(prepared):
+    card = read_card(prepared)
+    # a file of zeros that takes no place on the disk
+    x = np.lib.format.open_memmap(prepared / "x.npy", "w+", np.float32, (40, SMALL // 160 + 1))
+    arrays = {**card.arrays, "x": describe_array(x)}
+    write_card(prepared, replace(card, features=x.shape[1], feature_names=None, arrays=arrays))
+    x[3, 5] = 1.0
+    x.flush()
     assert load(prepared).num_nodes == 40
     with pytest.raises(InputError, match=r"x\.npy was changed"):
         check_prepared(prepared)
 
 
-def test_digests_are_of_blocks(original, monkeypatch):
-    monkeypatch.setattr("legnn.io.arrays.CHUNK", 64)
-    graph = load(original)
-    place = original.parent / "blocks"
-    module.write_prepared(place, replace(graph, provenance=replace(graph.provenance, fingerprint="")))
-    card = module.read_card(place)
-    assert len(card.arrays["x"].digests) == 14  # three rows of 20 bytes in each
-    monkeypatch.undo()
-    check_digests(place, card, {"x": np.load(place / "x.npy")})
-    assert check_prepared(place).fingerprint() == graph.fingerprint()
+def test_a_large_array_has_a_digest_for_each_block_of_rows(original):
+    x = np.zeros((70, 1 << 18), np.float32)  # a row is a MiB, and a block 64 MiB
+    described = describe_array(x)
+    assert (described.rows, len(described.digests)) == (64, 2)
+    card = read_card(original)
+    card = replace(card, arrays={**card.arrays, "x": described}).with_digest()
+    check_digests(original, card, {"x": x})
+    x[65, 7] = 1.0
+    with pytest.raises(InputError, match=r"x\.npy was changed after the graph was prepared"):
+        check_digests(original, card, {"x": x})
 
 
-def test_a_folder_that_was_cut_short_is_explained_and_prepared_anew(tmp_path, monkeypatch):
-    place = tmp_path / "graph"
+def test_digests_are_checked_by_the_blocks_that_the_card_names(prepared):
+    card, x = read_card(prepared), np.load(prepared / "x.npy")
+    one_for_a_row = replace(
+        card.arrays["x"], rows=1, digests=[digest for row in x for digest in describe_array(row[None]).digests]
+    )
+    (prepared / "graph.json").unlink()
+    write_card(prepared, replace(card, arrays={**card.arrays, "x": one_for_a_row}))
+    assert check_prepared(prepared).fingerprint() == card.fingerprint
+    x[3, 0] += 1
+    np.save(prepared / "x.npy", x)
+    assert "x.npy was changed" in refuse(prepared)
 
-    def killed(*_: object) -> None:
-        raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch:
-        patch.setattr(module, "write_card", killed)
-        patch.setattr(module, "_remove_unfinished", lambda folder: None)
-        with pytest.raises(KeyboardInterrupt):
-            prepare_folder(small_data(), place)
+PREPARE = """
+import os, resource, signal, sys
+from tests.graphs import small_data
+from legnn.datasets import prepare_folder
+
+# the kernel ends the process within the write that makes a file too large: nothing can be cleaned up
+signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
+prepare_folder(small_data(), sys.argv[1])
+"""
+
+
+def test_a_folder_whose_process_was_killed_is_explained_and_prepared_anew(tmp_path):
+    place, whole = tmp_path / "graph", tmp_path / "whole"
+    prepare_folder(small_data(), whole)
+    most = (whole / "graph.json").stat().st_size - 1
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
+    done = subprocess.run([sys.executable, "-c", PREPARE, str(place), str(most)], env=environment, timeout=120)
+    assert done.returncode == -signal.SIGXFSZ
     assert (place / "x.npy").is_file()
+    assert not (place / "graph.json").exists()
     with pytest.raises(InputError, match="is being prepared, or that was cut short; wait for it, or prepare it again"):
         load(place)
     prepare_folder(small_data(), place)

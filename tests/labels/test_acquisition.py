@@ -18,7 +18,7 @@ from legnn.cli.entry_point import app
 from legnn.data import GraphData
 from legnn.errors import InputError
 from legnn.labels.acquisition import next_labels, pick_labels, smooth_features, to_scipy, uncertainty_of, unlabeled
-from legnn.labels.coverage import Coverage, Weights, travel_matrix
+from legnn.labels.coverage import CANDIDATES, LABELED, Coverage, Weights, travel_matrix
 
 
 def random_graph(nodes: int, seed: int) -> GraphData:
@@ -124,14 +124,14 @@ def test_the_same_run_gives_the_same_table(run):
     pd.testing.assert_frame_equal(next_labels(run, 8), next_labels(run, 8))
 
 
-def test_a_larger_graph_is_drawn_from_and_still_has_no_label_among_the_picks(monkeypatch):
-    from legnn.labels import coverage
-
-    for name, most in {"ANCHORS": 20, "CANDIDATES": 10, "LABELED": 5, "CHUNK": 7}.items():
-        monkeypatch.setattr(coverage, name, most)
-    graph = random_graph(90, 2)
-    picked = pick_labels(graph, even_probabilities(graph), 15).nodes
-    assert len(picked) == 10
+def test_a_large_graph_is_drawn_from_and_still_has_no_label_among_the_picks():
+    graph = random_graph(6 * CANDIDATES, 2)
+    assert len(unlabeled(graph)) > CANDIDATES
+    assert int(graph.train_mask.sum()) > LABELED
+    generator = np.random.default_rng(0)
+    z = generator.standard_normal((graph.num_nodes, 4), dtype=np.float32)
+    picked = pick_labels(graph, even_probabilities(graph), CANDIDATES + 5, batch=False, z=z).nodes
+    assert len(set(picked.tolist())) == len(picked) == CANDIDATES
     assert (graph.y[picked] < 0).all()
 
 

@@ -1,15 +1,13 @@
 """Given labels that look wrong: planted errors come first, and no label has a part in its own judgment."""
 
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from tests.commands import run_command
 from tests.graphs import small_data, table_folder
 
 import legnn
-from legnn import cli
 from legnn.errors import InputError
 from legnn.labels.confident import (
     calibrate,
@@ -176,10 +174,7 @@ def test_the_command_prints_the_evidence_and_writes_all_labels(tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "160")
     options = ["--folds", "2", "--repeats", "1", "--epochs", "4", "--hidden", "8", "--most", "3", "--out", "x.csv"]
-    monkeypatch.setattr(sys, "argv", ["legnn", "labels", "check", str(folder), *options])
-    with pytest.raises(SystemExit) as stop:
-        cli.main()
-    assert not stop.value.code, capsys.readouterr().err
+    assert run_command("labels", "check", folder, *options) == 0, capsys.readouterr().err
     out = capsys.readouterr().out
     assert f"3 of {int((data.y >= 0).sum())} labels, the most suspicious first" in out
     assert "wrong labels: at most about" in out

@@ -4,11 +4,10 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-from tests.automl.searches import carry_out_here
+from tests.automl.searches import without_processes
 from tests.graphs import small_data, table_folder
 
 import legnn
-from legnn.automl import search
 from legnn.errors import plural
 from legnn.report.collecting import collect
 from legnn.report.scores import title_of
@@ -20,8 +19,7 @@ ONLY = ["label-propagation", "gcn-direct", "mlp-wide"]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("auto")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search, "carry_out", carry_out_here)
+    with without_processes():
         tables = table_folder(place / "tables", small_data())
         legnn.auto(tables, out=place / "auto", only=ONLY, budget=60, epochs=5, device="cpu")
     return place / "auto"

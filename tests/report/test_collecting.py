@@ -12,11 +12,10 @@ from tests.typed_graphs import small_hetero
 import legnn
 from legnn.analysis import evaluate_run
 from legnn.io import write_predictions
-from legnn.report import suspicious
 from legnn.report.collecting import collect
 from legnn.report.encoding import to_script
 from legnn.report.nodes import NodeTable
-from legnn.report.suspicious import NUMBERS
+from legnn.report.suspicious import MOST_LABELS, NUMBERS
 
 QUICK = {"epochs": 3, "hidden": 8, "preset": "simple", "device": "cpu"}
 
@@ -101,16 +100,22 @@ def checked_labels(run):
     return pd.DataFrame({"id": predictions["id"], "label": "class 1", "suggested": "class 2", "split": "", **numbers})
 
 
+@pytest.fixture(scope="module")
+def large_run(tmp_path_factory):
+    place = tmp_path_factory.mktemp("large")
+    tables = table_folder(place / "tables", small_data(nodes=MOST_LABELS + 50))
+    return legnn.train(tables, out=place / "run", **QUICK)
+
+
 @pytest.mark.parametrize("suffix", [None, ".csv", ".parquet"])
-def test_labels_that_look_wrong_are_those_of_the_table_in_its_order(run, tmp_path, suffix, monkeypatch):
-    monkeypatch.setattr(suspicious, "MOST_LABELS", 7)
-    table = checked_labels(run)
+def test_labels_that_look_wrong_are_the_first_of_the_table_in_its_order(large_run, tmp_path, suffix):
+    run, table = large_run, checked_labels(large_run)
     if suffix is not None:
         write_predictions(tmp_path / f"labels{suffix}", table)
     (one,) = collect([run], nodes=[], labels=table if suffix is None else tmp_path / f"labels{suffix}")["runs"]
     found, ids = one["suspicious"], one["nodes"]["ids"].split("\n")
-    assert found["of"] == len(table)
-    assert [row["id"] for row in found["rows"]] == table["id"].head(7).tolist()
+    assert found["of"] == len(table) > MOST_LABELS
+    assert [row["id"] for row in found["rows"]] == table["id"].head(MOST_LABELS).tolist()
     assert all(ids[row["row"]] == row["id"] for row in found["rows"])
     assert {(row["label"], row["suggested"], row["score"], row["split"]) for row in found["rows"]} == {(1, 2, 0.5, "")}
 

@@ -1,6 +1,8 @@
 """How far a run is, in a terminal and without one."""
 
+import contextlib
 import io
+import re
 import time
 
 import pytest
@@ -9,9 +11,23 @@ from tests.graphs import small_data
 import legnn
 from legnn.runs import progress as module
 from legnn.runs.progress import EpochProgress
+from legnn.runs.session import start_run
 from legnn.training import EpochLog
 
 QUICK = {"epochs": 3, "hidden": 8}
+
+
+class Terminal(io.StringIO):
+    """A stream that says that it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def _size_of_the_terminal(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
 
 
 def log(epoch: int, epochs: int = 10) -> EpochLog:
@@ -28,13 +44,12 @@ def test_a_short_run_without_a_terminal_prints_nothing(capsys):
     assert capsys.readouterr() == ("", "")
 
 
-def test_without_a_terminal_lines_come_now_and_then_with_the_time_left(capsys, monkeypatch):
-    clock = iter(range(0, 10_000, 3))
-    monkeypatch.setattr(module.time, "monotonic", lambda: float(next(clock)))
-    with EpochProgress() as shown:
+def test_without_a_terminal_lines_come_now_and_then_with_the_time_left(capsys):
+    with EpochProgress(plain_seconds=0.05) as shown:
         shown.run("seed 3")
         for epoch in range(1, 9):
-            shown.epoch(log(epoch))
+            time.sleep(0.03)
+            shown.epoch(log(epoch, epochs=1000))
     lines = capsys.readouterr().err.splitlines()
     assert 1 <= len(lines) < 8
     assert all(line.startswith("seed 3: epoch ") and "val 0.2500" in line for line in lines)
@@ -42,9 +57,8 @@ def test_without_a_terminal_lines_come_now_and_then_with_the_time_left(capsys, m
     assert lines[-1].endswith("left")
 
 
-def test_a_long_stage_is_named_without_a_terminal_and_a_short_one_is_not(capsys, monkeypatch):
-    monkeypatch.setattr(module, "PLAIN_SECONDS", 0.05)
-    with EpochProgress() as shown:
+def test_a_long_stage_is_named_without_a_terminal_and_a_short_one_is_not(capsys):
+    with EpochProgress(plain_seconds=0.05) as shown:
         shown.stage("reading the data")
         shown.stage("preparing and compiling")
         time.sleep(0.5)
@@ -53,33 +67,33 @@ def test_a_long_stage_is_named_without_a_terminal_and_a_short_one_is_not(capsys,
 
 
 @pytest.mark.parametrize("several", [False, True])
-def test_a_terminal_shows_stages_and_epochs(monkeypatch, several):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
+def test_a_terminal_shows_every_epoch_that_takes_a_while(several):
+    def wait(log: EpochLog) -> None:
+        time.sleep(0.3)  # the line is drawn ten times a second
 
-    terminal = Terminal()
-    monkeypatch.setattr("sys.stderr", terminal)
-    monkeypatch.setenv("TERM", "xterm")
+    with contextlib.redirect_stderr(Terminal()) as terminal:
+        if several:
+            legnn.train_seeds(small_data(), seeds=2, progress=True, on_epoch=wait, **QUICK)
+            lines = [("seed 0", 1), ("seed 0", 3), ("seed 1", 1), ("seed 1", 3)]
+        else:
+            legnn.train(small_data(), progress=True, on_epoch=wait, **QUICK)
+            lines = [("training", 1), ("training", 2), ("training", 3)]
+    shown = terminal.getvalue()
+    places = [re.search(rf"{title} .*epoch {epoch} ", shown).start() for title, epoch in lines]
+    assert places == sorted(places)
+    assert "predicting" in shown[places[-1] :]
+
+
+def test_stages_and_epochs_of_a_run_are_reported_in_their_order(tmp_path):
     seen = []
-    monkeypatch.setattr(EpochProgress, "_show", lambda self, title, **about: seen.append((title, about["completed"])))
-    if several:
-        legnn.train_seeds(small_data(), seeds=2, progress=True, **QUICK)
-        assert {("seed 0", 1), ("seed 1", 3), ("predicting", 0)} <= set(seen)
-    else:
-        legnn.train(small_data(), progress=True, **QUICK)
-        before = [("reading the data", 0), ("preparing and compiling", 0)]
-        assert seen == [*before, *(("training", epoch) for epoch in (1, 2, 3)), ("predicting", 0)]
+    callbacks = module.Callbacks(lambda log: seen.append(log.epoch), lambda: False, on_stage=seen.append)
+    graph = legnn.load(small_data())
+    start_run(graph, legnn.Settings(given=QUICK).resolve(graph.facts()), tmp_path / "run", callbacks)
+    assert seen == ["preparing and compiling", 1, 2, 3, "predicting"]
 
 
-def test_the_line_of_a_terminal_moves(monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
-    terminal = Terminal()
-    monkeypatch.setattr("sys.stderr", terminal)
-    with EpochProgress() as shown:
+def test_the_line_of_a_terminal_moves():
+    with contextlib.redirect_stderr(Terminal()), EpochProgress() as shown:
         shown.stage("reading the data")
         assert shown.tasks[0].total is None
         shown.epoch(log(4))

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from legnn.runs import resume_seeds
 from legnn.runs.checkpointer import Checkpointer
 from legnn.runs.tensors import load_tensors, save_tensors
 
+ROOT = Path(__file__).parents[2]
 OPTIONS = {"epochs": 12, "hidden": 8, "as_train": True, "threshold": 0.3, "dropout": 0.5, "checkpoint_seconds": 0.0}
 
 
@@ -55,23 +55,32 @@ def interrupted(data, folder: Path, after: int, **options) -> Path:
     return folder
 
 
+TRAIN_UNTIL_RENAMED = """
+import json, os, signal, sys
+from pathlib import Path
+from tests.graphs import small_data
+import legnn
+
+def kill(event, arguments):
+    if event == "os.rename" and Path(arguments[1]).name == file and (out / "weights.safetensors").exists():
+        os.kill(os.getpid(), signal.SIGKILL)
+
+out, file = Path(sys.argv[1]), sys.argv[2]
+sys.addaudithook(kill)
+legnn.train(small_data(), out=out, **json.loads(sys.argv[3]))
+"""
+"""Trains a run in a process that is killed when a file is complete and about to get its name."""
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("file", ["predictions.parquet", "digests.json", "result.json"])
-def test_a_run_without_a_checkpoint_that_was_killed_while_it_was_finished_is_trained_again(tmp_path, monkeypatch, file):
+def test_a_run_without_a_checkpoint_that_was_killed_while_it_was_finished_is_trained_again(tmp_path, file):
     options = {**OPTIONS, "checkpoint_seconds": 100.0}
     whole = legnn.train(small_data(), out=tmp_path / "whole", **options)
-    put = os.replace
-
-    def kill(partial: Path, path: Path) -> None:
-        if path.name == file and (path.parent / "weights.safetensors").exists():
-            # what is left of it when the process cannot clean up
-            shutil.copy(partial, partial.with_name(f".{file}.00000000.partial"))
-            raise KeyboardInterrupt
-        put(partial, path)
-
-    with monkeypatch.context() as patch:
-        patch.setattr("legnn.files.os.replace", kill)
-        with pytest.raises(KeyboardInterrupt):
-            legnn.train(small_data(), out=tmp_path / "cut", **options)
+    killed = [sys.executable, "-c", TRAIN_UNTIL_RENAMED, str(tmp_path / "cut"), file, json.dumps(options)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
+    assert subprocess.run(killed, env=environment, timeout=120).returncode == -signal.SIGKILL
+    assert len([*(tmp_path / "cut").glob(f".{file}.*.partial")]) == 1
     assert not (tmp_path / "cut" / "checkpoint.safetensors").exists()
     assert legnn.resume(tmp_path / "cut", small_data()).result.test == whole.result.test
     assert_same_run(tmp_path / "whole", tmp_path / "cut")

@@ -9,8 +9,7 @@ import legnn
 from legnn.data.embedding import spectral
 from legnn.io.text_features import TextFeatures
 from legnn.ops.runtime.threads import limit_threads
-from legnn.runs import resources
-from legnn.runs.resources import cpu_threads
+from legnn.runs.resources import SMALL_EPOCH, cpu_threads
 
 QUICK = {"epochs": 4, "hidden": 16}
 
@@ -31,14 +30,15 @@ def test_a_small_run_is_the_same_for_any_number_of_threads(given):
     assert all(torch.equal(value, others[name]) for name, value in weights.items())
 
 
-def test_a_small_graph_takes_one_thread_and_a_large_one_all(monkeypatch):
+def test_a_small_epoch_takes_one_thread_and_a_large_one_all():
     graph = legnn.load(small_data())
     settings = legnn.Settings().override(hidden=16).resolve(graph.facts())
     with limit_threads(3):
         assert cpu_threads(settings, graph) == 1
         assert cpu_threads(settings.override(threads=2), graph) == 2
-        monkeypatch.setattr(resources, "SMALL_EPOCH", 10)
-        assert cpu_threads(settings, graph) == 3
+        wide = settings.override(hidden=3200)
+        assert wide.model.hidden**2 * graph.num_nodes * wide.model.layers > SMALL_EPOCH
+        assert cpu_threads(wide, graph) == 3
 
 
 def test_a_run_takes_the_threads_it_is_given_and_leaves_those_of_the_caller():

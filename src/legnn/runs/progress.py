@@ -41,9 +41,10 @@ class Callbacks(NamedTuple):
 
 
 class EpochProgress(Progress):
-    """A line over the epochs of a run; where there is neither a terminal nor a notebook, a line now and then."""
+    """A line over the epochs of a run; without a terminal or notebook, a new line at most every `plain_seconds`."""
 
-    def __init__(self) -> None:
+    def __init__(self, plain_seconds: float = PLAIN_SECONDS) -> None:
+        self._plain_seconds = plain_seconds
         # a name in the user's data may contain brackets, which are not markup
         self._words = Console(stderr=True, markup=False, emoji=False)
         is_notebook = self._words.is_jupyter and find_spec("ipywidgets") is not None
@@ -69,7 +70,7 @@ class EpochProgress(Progress):
         """Shows what is done before or after the epochs; without a terminal, if it takes long."""
         self._cancel()
         if self._is_plain:
-            self._timer = threading.Timer(PLAIN_SECONDS, self._print, [f"{title} …"])
+            self._timer = threading.Timer(self._plain_seconds, self._print, [f"{title} …"])
             self._timer.daemon = True
             self._timer.start()
         else:
@@ -88,7 +89,7 @@ class EpochProgress(Progress):
         words += f"  at most {duration(left)} left" if left is not None and left >= 1 else ""
         if not self._is_plain:
             self._show(self._title, total=log.epochs, completed=log.epoch, words=words)
-        elif time.monotonic() - self._last > PLAIN_SECONDS:
+        elif time.monotonic() - self._last > self._plain_seconds:
             self._print(f"{self._title}: {words}")
 
     def _seconds_left(self, log: EpochLog) -> float | None:
