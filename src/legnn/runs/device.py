@@ -40,7 +40,7 @@ def is_gpu(device: torch.device) -> bool:
 
 def select_device(name: str) -> torch.device:
     """The device a setting means; under `torchrun`, each process of a machine has a GPU of its own."""
-    count = 0 if name == "cpu" else torch.cuda.device_count()
+    count = len(visible_gpus(name))
     if not count:
         if name == "cuda":
             raise InputError(
@@ -109,10 +109,11 @@ def single_precision(device: torch.device) -> str:
 @contextmanager
 def seeded(seed: int, device: torch.device) -> Iterator[None]:
     """Within it PyTorch draws from `seed` on the host and on `device`; the caller's random state is restored."""
-    with torch.random.fork_rng(devices=[device] if is_gpu(device) else []):
+    gpus = [device] if is_gpu(device) else []
+    with torch.random.fork_rng(devices=gpus):
         # `torch.manual_seed` also seeds kinds of devices that are missing, for which it notes the lines of all callers
         torch.default_generator.manual_seed(seed)
-        if is_gpu(device):
+        if gpus:
             torch.cuda.manual_seed_all(seed)
         yield
 
