@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 import legnn
 from legnn import cli
 from legnn.cli.options import flag, with_flags
-from legnn.cli.training import _new_folder, train
+from legnn.cli.training import new_folder, train
 from legnn.config import PRESETS, SECTIONS, SETTINGS, Settings
 from legnn.config.designs import DESIGNS
 from legnn.config.duration import parse_duration
@@ -99,7 +99,7 @@ def test_a_message_names_options_where_the_library_names_settings(message, typed
 )
 def test_a_run_folder_is_named_after_the_model_that_the_preset_trains(tmp_path, monkeypatch, preset, given, name):
     monkeypatch.chdir(tmp_path)
-    assert _new_folder("digits", Settings(preset=preset, given=given)) == Path("runs") / name
+    assert new_folder("digits", Settings(preset=preset, given=given)) == Path("runs") / name
 
 
 @pytest.mark.parametrize(

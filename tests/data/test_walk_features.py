@@ -13,7 +13,7 @@ from torch_geometric.data import HeteroData
 from legnn.data import embedding
 from legnn.data.metapath import all_trips
 from legnn.data.node_types import TypedEdges
-from legnn.data.skip_gram import NEGATIVES, _skip_gram, draw_walks, embed_walks
+from legnn.data.skip_gram import NEGATIVES, draw_walks, embed_walks, skip_gram
 from legnn.datasets import load
 from legnn.errors import InputError
 
@@ -72,7 +72,7 @@ def test_a_step_of_skip_gram_is_one_of_gradient_descent():
     x, context = (random.standard_normal((4, 3)).astype(np.float32) for _ in range(2))
     rows, others = torch.tensor(x).double(), torch.tensor(context).double()
     # the only negative that can be drawn
-    _skip_gram(walks, x, context, np.array([3], np.int32), np.float32(0.1), np.uint64(1))
+    skip_gram(walks, x, context, np.array([3], np.int32), np.float32(0.1), np.uint64(1))
     for i, j in ((0, 1), (1, 0)):
         row, near = rows[i].clone(), {j: 1.0, 3: 0.0}
         change = torch.zeros(3, dtype=torch.float64)

@@ -7,7 +7,7 @@ from tests.training.mini_batches import CPU
 from tests.typed_graphs import small_hetero
 
 import legnn
-from legnn.cli.training import _new_folder
+from legnn.cli.training import new_folder
 from legnn.config import GraphFacts, Settings
 from legnn.errors import InputError
 from legnn.nn import LEGNN
@@ -60,9 +60,9 @@ def test_a_prepared_folder_stays_as_it_is_unless_something_else_is_given(tmp_pat
 
 def test_the_folder_is_named_by_the_backbone_of_the_preset(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    assert _new_folder("digits", Settings(preset="published")).name == "digits-gat"
-    assert _new_folder("digits", Settings(preset="published").override(backbone="gcn")).name == "digits-gcn"
-    assert _new_folder("digits", Settings(preset="paper")).name == "digits-paper"
+    assert new_folder("digits", Settings(preset="published")).name == "digits-gat"
+    assert new_folder("digits", Settings(preset="published").override(backbone="gcn")).name == "digits-gcn"
+    assert new_folder("digits", Settings(preset="paper")).name == "digits-paper"
 
 
 @pytest.mark.parametrize("source", ["ogbn-arxiv", "ogbn-mag"])

@@ -1,12 +1,12 @@
 """How far a run is, in a terminal and without one."""
 
 import contextlib
-import io
 import re
 import time
 
 import pytest
 from tests.graphs import small_data
+from tests.terminals import Terminal
 
 import legnn
 from legnn.runs import progress as module
@@ -15,13 +15,6 @@ from legnn.runs.session import start_run
 from legnn.training import EpochLog
 
 QUICK = {"epochs": 3, "hidden": 8}
-
-
-class Terminal(io.StringIO):
-    """A stream that says that it is a terminal."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 @pytest.fixture(autouse=True)

@@ -44,26 +44,27 @@ def _title(run: RunFolder) -> str:
     return title
 
 
-def _series(logs: list[dict[str, Any]], name: str) -> tuple[list[int], list[float]]:
+def series(logs: list[dict[str, Any]], name: str) -> tuple[list[int], list[float]]:
+    """Returns the epochs that have a value of this name, and the values."""
     pairs = [(log["epoch"], log[name]) for log in logs if log[name] is not None]
     return [epoch for epoch, _ in pairs], [value for _, value in pairs]
 
 
 def _train_and_val(axis: Axes, logs: list[dict[str, Any]], title: str, train: str, label: str) -> None:
-    axis.plot(*_series(logs, train), color=TRAIN, linewidth=1, label=label)
-    axis.plot(*_series(logs, f"val_{title}"), color=VAL, linewidth=1.5, label="validation")
+    axis.plot(*series(logs, train), color=TRAIN, linewidth=1, label=label)
+    axis.plot(*series(logs, f"val_{title}"), color=VAL, linewidth=1.5, label="validation")
     axis.set_title(title, fontsize=10)
     axis.legend(frameon=False, fontsize=8)
 
 
 def _pseudo_labels(axis: Axes, logs: list[dict[str, Any]]) -> None:
-    axis.plot(*_series(logs, "training_confidence"), color=MARK, linewidth=1, linestyle="--", label="TC")
-    axis.plot(*_series(logs, "pseudo_label_accuracy"), color=VAL, linewidth=1.5, label="accuracy of pseudo labels")
+    axis.plot(*series(logs, "training_confidence"), color=MARK, linewidth=1, linestyle="--", label="TC")
+    axis.plot(*series(logs, "pseudo_label_accuracy"), color=VAL, linewidth=1.5, label="accuracy of pseudo labels")
     axis.set_ylim(0, 1.02)
     axis.set_title("pseudo labels", fontsize=10)
     axis.legend(frameon=False, fontsize=8, loc="lower right")
     count = axis.twinx()
-    count.plot(*_series(logs, "pseudo_labels"), color=TRAIN, linewidth=1)
+    count.plot(*series(logs, "pseudo_labels"), color=TRAIN, linewidth=1)
     count.set_ylabel("how many", color=TRAIN)
     count.set_ylim(bottom=0)
     count.spines["top"].set_visible(False)

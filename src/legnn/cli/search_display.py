@@ -30,7 +30,6 @@ SHOWN = 8
 """Candidates of the live leaderboard."""
 
 _out = Console(markup=False, emoji=False)
-_err = Console(stderr=True, markup=False, emoji=False)
 
 
 class SearchProgress:
@@ -38,7 +37,8 @@ class SearchProgress:
 
     def __init__(self) -> None:
         self._is_plain = not sys.stderr.isatty()
-        self._live = Live(console=_err, transient=True, auto_refresh=False)
+        self._console = Console(stderr=True, markup=False, emoji=False)
+        self._live = Live(console=self._console, transient=True, auto_refresh=False)
         self._last = 0.0
 
     def __enter__(self) -> SearchProgress:
@@ -58,7 +58,7 @@ class SearchProgress:
         elif time.monotonic() - self._last > PLAIN_SECONDS:
             self._last = time.monotonic()
             leader = next((f"; best so far {row.val:.4f} ({row.name})" for row in rows if row.val is not None), "")
-            _err.print(f"{_counts(rows)}{leader}; {words}", highlight=False, soft_wrap=True)
+            self._console.print(f"{_counts(rows)}{leader}; {words}", highlight=False, soft_wrap=True)
 
 
 def _counts(rows: Sequence[Row]) -> str:
@@ -100,7 +100,8 @@ class TrialProgress(Progress):
     def __init__(self) -> None:
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[words]}"))
         self._is_plain = not sys.stderr.isatty()
-        super().__init__(*columns, TimeElapsedColumn(), console=_err, disable=self._is_plain, transient=True)
+        console = Console(stderr=True, markup=False, emoji=False)
+        super().__init__(*columns, TimeElapsedColumn(), console=console, disable=self._is_plain, transient=True)
         self._task: TaskID | None = None
         self._last = time.monotonic()
 
@@ -112,7 +113,7 @@ class TrialProgress(Progress):
         if self._is_plain:
             if time.monotonic() - self._last > PLAIN_SECONDS:
                 self._last = time.monotonic()
-                _err.print(words, highlight=False)
+                self.console.print(words, highlight=False)
             return
         if now.log is not None and now.log.val_accuracy is not None:
             words += f", epoch {now.log.epoch} val {now.log.val_accuracy:.4f}"

@@ -69,7 +69,7 @@ def _train(source: str, settings: Settings, out: Path | None, seeds: int | None,
 
     if out is None and seeds is None and folds is None and under_torchrun():
         raise InputError("give --out under torchrun: a process that is started again finds its run by it")
-    folder = out if out is not None else _new_folder(source, settings)
+    folder = out if out is not None else new_folder(source, settings)
     start: Callable[..., Any] = train_run
     if seeds is not None:
         start = partial(train_seeds, seeds=seeds)
@@ -106,7 +106,7 @@ def _follow(start: Callable[..., Any], folder: Path, part: str | None) -> None:
         show_result(done.result, folder)
 
 
-def _new_folder(source: str, settings: Settings) -> Path:
+def new_folder(source: str, settings: Settings) -> Path:
     """Returns `runs/DATA`, with what is said of the model, and with a number where that is taken."""
     said = {**PRESETS[settings.preset].model, **settings.given}
     model = [str(said[part]) for part in ("architecture", "backbone", "labels") if part in said]

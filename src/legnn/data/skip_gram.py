@@ -40,7 +40,7 @@ def embed_walks(edges: TypedEdges, trips: list[list[Relation]], channels: int, s
     # a table to draw from, as word2vec's
     table = np.searchsorted(total, (np.arange(1 << 20) + 0.5) / (1 << 20) * total[-1]).astype(np.int32)
     x = ((random.random((edges.num_nodes, channels), np.float32) - 0.5) / channels).astype(np.float32)
-    _skip_gram(random.permutation(walks), x, np.zeros_like(x), table, np.float32(RATE), np.uint64(seed + 1))
+    skip_gram(random.permutation(walks), x, np.zeros_like(x), table, np.float32(RATE), np.uint64(seed + 1))
     return torch.from_numpy(x * (visits > 0)[:, None])
 
 
@@ -85,7 +85,7 @@ def _draw(state):
 
 
 @kernel
-def _skip_gram(walks, x, context, table, rate, state):
+def skip_gram(walks, x, context, table, rate, state):
     """Takes a step of gradient descent on `x` and `context` `[M, D]` for each pair of nodes within a window.
 
     The loss of a pair is `-log σ(x_i · c_j) - Σ_k log σ(-x_i · c_k)`, over negatives `k` from `table`.
