@@ -27,7 +27,7 @@ from legnn.nn.features import Features
 from legnn.nn.layer import Linear, channels_per_head, glorot, trim, typed_linear
 from legnn.nn.relations import Relation, RelationGraph
 from legnn.ops import drop
-from legnn.ops.norm_act_dropout.reference import apply_norm
+from legnn.ops.rows import apply_norm
 from legnn.ops.runtime.padding import pad_columns, padded_width
 
 Slots = Sequence[tuple[Tensor, ...]]

@@ -20,7 +20,7 @@ from legnn.nn.features import Features, compact, project
 from legnn.nn.layer import Linear, add_bias, targets_of, to_logits
 from legnn.nn.products import product
 from legnn.ops import drop
-from legnn.ops.norm_act_dropout.reference import apply_norm
+from legnn.ops.rows import apply_norm
 from legnn.ops.runtime.padding import padded_width
 
 

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from legnn.ops.runtime.arrays import row_cuts
-from legnn.ops.runtime.fork_join import fork_join
 from legnn.ops.runtime.jit import compiled
 from legnn.ops.runtime.threads import run_parallel
 
@@ -20,8 +19,6 @@ ROWS = 256
 
 @compiled
 def _follow(begin, end, x, feature, threshold, left, right, value, root, baseline, out):
-    if fork_join(begin, end):
-        return
     columns = baseline.size
     for first in range(begin, end, ROWS):
         last = min(first + ROWS, end)

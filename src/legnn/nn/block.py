@@ -11,8 +11,8 @@ from legnn.nn.base import Nodes
 from legnn.nn.layer import Linear, typed_linear
 from legnn.nn.products import product_and_pass
 from legnn.ops import apply_norm_act_dropout, drop, update_labels
-from legnn.ops.norm_act_dropout.reference import apply_norm
 from legnn.ops.product import run_labels_beside
+from legnn.ops.rows import apply_norm
 
 
 class Block(nn.Module):

@@ -14,11 +14,11 @@ from legnn.nn.features import Features, project
 from legnn.nn.label_columns import project_columns
 from legnn.nn.layer import column, glorot, trim, typed_linear
 from legnn.nn.products import ProjectedNodes
-from legnn.ops import LabelMessages, add_messages_, class_sum, drop, label_messages
+from legnn.ops import add_labels_, class_sum, drop
 from legnn.ops.augment import augment, augmented_weight, takes_columns
 from legnn.ops.augment.reference import one_hot_labels
+from legnn.ops.csr.label_edges import LabelEdges
 from legnn.ops.product import FEW_ROWS
-from legnn.ops.runtime.padding import padded_width
 from legnn.ops.runtime.streams import run_beside
 
 
@@ -82,13 +82,16 @@ class _Labels(NamedTuple):
 
     features: Tensor | None
     """`H_L⁰` `[C, D]`."""
-    at_input: LabelMessages | None
+    at_input: tuple[LabelEdges, Tensor] | None
     """What nodes that show a label have added."""
 
 
 def _merge(nodes: Tensor, labels: _Labels) -> tuple[Tensor, Tensor | None]:
     """`H_N⁰` and `H_L⁰` from the projected features and the labels."""
-    return nodes if labels.at_input is None else add_messages_(nodes, labels.at_input), labels.features
+    if labels.at_input is not None:
+        edges, rows = labels.at_input
+        nodes = add_labels_(edges, nodes, rows)
+    return nodes, labels.features
 
 
 class Encoder(nn.Module):
@@ -164,7 +167,7 @@ class Encoder(nn.Module):
         if at_input is None:
             return _Labels(labels, None)
         at_input = at_input.to(x.dtype)
-        return _Labels(labels, label_messages(graph.at_input, at_input, padded_width(self.channels, at_input)))
+        return _Labels(labels, (graph.at_input, at_input))
 
     def factor(self, x: Tensor, graph: LabelGraph) -> tuple[ProjectedNodes, Tensor | None]:
         """`forward` with `H_N⁰` as its factors, for dense features: `[dropout(X) ‖ Y]` and `[P ‖ L]`."""

@@ -17,9 +17,8 @@ from legnn.nn.layer import add_bias, targets_of
 from legnn.nn.normalization import LabelScales, Normalization
 from legnn.nn.products import product
 from legnn.ops import AttentionConfig, AttentionOutput, Scales, attend, label_gather, propagate_messages
-from legnn.ops.attention.reference import split_scores
 from legnn.ops.product import run_labels_beside
-from legnn.ops.propagate.reference import scale_rows
+from legnn.ops.rows import scale_rows, split_scores
 from legnn.ops.runtime.padding import pad_columns
 
 T = TypeVar("T")

@@ -11,8 +11,7 @@ from legnn.nn.message_passing import SUM_FIRST, LabelAttention, add_label_messag
 from legnn.nn.normalization import Normalization
 from legnn.nn.products import product
 from legnn.ops import AttentionConfig, attend
-from legnn.ops.attention.reference import split_scores
-from legnn.ops.propagate.reference import scale_rows
+from legnn.ops.rows import scale_rows, split_scores
 
 WORTH_SUMS = 10**8
 """Multiplications that attention saves by summing first; with fewer, products are not what takes time."""

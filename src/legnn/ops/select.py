@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from legnn.ops.kernels import AttentionKernels, GatherKernels, NormActDropoutKernels, PropagateKernels
-
 if TYPE_CHECKING:
     from legnn.ops.sample.types import Sampler
 
@@ -35,22 +33,22 @@ class Kernels:
         return importlib.import_module(name if find_spec(name) else f"legnn.ops.{operation}.{self.compiler}_kernels")
 
     @cached_property
-    def propagate(self) -> PropagateKernels:
+    def propagate(self) -> Any:
         """`legnn.ops.propagate`."""
         return self._module("propagate")
 
     @cached_property
-    def attention(self) -> AttentionKernels:
+    def attention(self) -> Any:
         """`legnn.ops.attention`."""
         return self._module("attention")
 
     @cached_property
-    def norm_act_dropout(self) -> NormActDropoutKernels:
+    def norm_act_dropout(self) -> Any:
         """`legnn.ops.norm_act_dropout`."""
         return self._module("norm_act_dropout")
 
     @cached_property
-    def gather(self) -> GatherKernels:
+    def gather(self) -> Any:
         """`legnn.ops.gather`."""
         return self._module("gather")
 

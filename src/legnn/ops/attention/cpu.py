@@ -10,19 +10,17 @@ from torch import Tensor
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.propagate.cpu import edge_arrays, term_arrays, write_row
 from legnn.ops.runtime.arrays import as_array, as_matrix, as_output, empty_padded
-from legnn.ops.runtime.fork_join import fork_join
 from legnn.ops.runtime.jit import exponentiate, kernel, narrow, widen
 from legnn.ops.runtime.padding import padded_width
 from legnn.ops.runtime.threads import run_parallel
 from legnn.ops.types import AttentionGradient, AttentionInputs, RowTerms, Softmax
 
 READS_SHARE = True
+"""Whether the gradient reads `α_ij`, or computes it again."""
 
 
 @kernel
 def _softmax(begin, end, heads, rowptr, col, weight, source, target, slope, largest, total, share):
-    if fork_join(begin, end):
-        return
     # rows of a few heads lie behind one another: how many there are is known here, so that they are computed together
     width = np.uint64(len(heads))
     for i in range(np.uint64(begin), np.uint64(end)):
@@ -59,8 +57,6 @@ def _attention_sum(
     begin, end, rowptr, col, share, values, channels,
     source_scale, target_scale, label_of, label_rows, label_scale, add, out,
 ):  # fmt: skip
-    if fork_join(begin, end):
-        return
     heads = share.shape[1]
     width = np.uint64(channels // heads)
     total = np.empty(channels, np.float32)
@@ -85,8 +81,6 @@ def _attention_sum(
 def _value_gradient(
     begin, end, rowptr, col, origin, share, values, channels, gradient, source_scale, target_scale, into, product, add,
 ):  # fmt: skip
-    if fork_join(begin, end):
-        return
     heads = share.shape[1]
     width = np.uint64(channels // heads)
     total = np.empty(channels, np.float32)
@@ -125,8 +119,6 @@ def _value_gradient(
 def _score_gradient(
     begin, end, heads, rowptr, col, share, source, target, slope, d_log, source_scale, target_scale, product, d_target
 ):  # fmt: skip
-    if fork_join(begin, end):
-        return
     width = np.uint64(len(heads))
     for i in range(np.uint64(begin), np.uint64(end)):
         row, first, last = i * width, np.uint64(rowptr[i]), np.uint64(rowptr[i + 1])
@@ -154,8 +146,6 @@ def _score_gradient(
 
 @kernel
 def _sum_edges(begin, end, heads, rowptr, place, x, out):
-    if fork_join(begin, end):
-        return
     width = np.uint64(len(heads))
     for i in range(np.uint64(begin), np.uint64(end)):
         for h in range(width):
@@ -179,7 +169,7 @@ def _flat(x: Tensor | None) -> np.ndarray:
 def softmax(
     adjacency: Adjacency, source: Tensor, target: Tensor | None, slope: float, target_scale: Tensor | None
 ) -> Softmax:
-    """See `AttentionKernels`."""
+    """Returns the softmax over the edges of each row, whose sum is multiplied by `target_scale` `[rows]`."""
     heads = source.size(1)
     log_denominator, total = torch.empty(2, adjacency.num_rows, heads)
     share = torch.empty(adjacency.num_edges, heads)
@@ -191,12 +181,12 @@ def softmax(
 
 
 def attention_sum(adjacency: Adjacency, attention: AttentionInputs, terms: RowTerms = RowTerms()) -> Tensor:
-    """See `AttentionKernels`."""
+    """Returns `Σ_j α_ij values_j` `[rows, padded_width(channels)]`, scaled and added to as `terms` say."""
     x, channels = attention.values_and_scores, attention.config.channels
     out = empty_padded(adjacency.num_rows, padded_width(channels, x), channels, x.dtype)
     run_parallel(
         _attention_sum, adjacency.cuts, adjacency.num_edges * channels, *edge_arrays(adjacency)[:2],
-        as_array(attention.share), as_matrix(x, x.dtype), channels, *term_arrays(terms, x.dtype),
+        as_array(attention.share), as_matrix(x, x.dtype), channels, *term_arrays(terms, out.size(1), x.dtype),
         as_output(out),
     )  # fmt: skip
     return out
@@ -205,7 +195,11 @@ def attention_sum(adjacency: Adjacency, attention: AttentionInputs, terms: RowTe
 def attention_gradient(
     nodes: AttentionGradient, labels: AttentionGradient | None, into: Tensor, score_scale: Tensor | None
 ) -> Tensor | None:
-    """See `AttentionKernels`."""
+    """Writes the gradient of `values_and_scores`, of both relations, into `into`, padding columns included.
+
+    The gradient that the source scores have from the nodes alone is multiplied by `score_scale` `[cols]`. Returns the
+    gradient of the target scores of the labels `[C, heads]`, None where there is none.
+    """
     channels, heads, _, _ = nodes.inputs.config
     d_source, d_target = _relation_gradient(nodes, into, add=False)
     if score_scale is not None:

@@ -7,15 +7,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from legnn.ops.runtime.fork_join import fork_join
 from legnn.ops.runtime.jit import kernel
 from legnn.ops.runtime.threads import run_parallel
 
 
 @kernel
 def _count(begin, end, edge_cuts, col, counts):
-    if fork_join(begin, end):
-        return
     for part in range(begin, end):
         mine = counts[part]
         mine[:] = 0
@@ -38,8 +35,6 @@ def _counts_to_positions(counts, rowptr):
 
 @kernel
 def _fill(begin, end, row_cuts, rowptr, col, positions, row, position):
-    if fork_join(begin, end):
-        return
     for part in range(begin, end):
         mine = positions[part]
         for i in range(row_cuts[part], row_cuts[part + 1]):

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from legnn.ops import select
 from legnn.ops.label_update.autograd import LabelUpdate
 from legnn.ops.norm_act_dropout import apply_norm_act_dropout, draw_seed
-from legnn.ops.norm_act_dropout.reference import Norm
+from legnn.ops.rows import Norm
 
 
 def update_labels(

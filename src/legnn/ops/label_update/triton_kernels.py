@@ -7,8 +7,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from legnn.ops.norm_act_dropout.reference import drop_threshold
 from legnn.ops.norm_act_dropout.gpu import is_kept
+from legnn.ops.norm_act_dropout.reference import drop_threshold
 from legnn.ops.runtime.launch import fast_launch
 
 

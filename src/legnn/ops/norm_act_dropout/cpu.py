@@ -15,7 +15,6 @@ from torch import Tensor, nn
 
 from legnn.ops.norm_act_dropout.reference import drop_threshold, running_statistics
 from legnn.ops.runtime.arrays import ROWS_PER_PART, as_array, as_matrix, as_output, empty_padded, row_cuts
-from legnn.ops.runtime.fork_join import fork_join
 from legnn.ops.runtime.hashing import GOLDEN
 from legnn.ops.runtime.jit import inlined, kernel, mix, narrow, widen
 from legnn.ops.runtime.padding import pad_columns
@@ -23,6 +22,8 @@ from legnn.ops.runtime.threads import run_parallel
 from legnn.ops.types import NormInputs, RealRows
 
 READS_OUTPUT = True
+"""Whether the gradient of a batch norm reads the output, or computes from `x` which of it is positive."""
+NO_ROWS = np.empty(0, bool)
 
 
 @inlined
@@ -41,8 +42,6 @@ def write_dropped(i, line, low, high, least, factor, drops, out):
 
 @kernel
 def _scale_act_dropout(begin, end, x, scale, shift, low, high, least, factor, relu, drops, out):
-    if fork_join(begin, end):
-        return
     columns = x.shape[1]
     line = np.empty(columns, np.float32)
     for i in range(begin, end):
@@ -58,14 +57,14 @@ def _scale_act_dropout(begin, end, x, scale, shift, low, high, least, factor, re
 
 
 @kernel
-def _statistics(begin, end, x, shift, partial, rows):
-    if fork_join(begin, end):
-        return
+def _statistics(begin, end, x, real, shift, partial, rows):
     for part in range(begin, end):
         sums, squares = partial[part, 0], partial[part, 1]
         sums[:] = 0
         squares[:] = 0
         for i in range(part * rows, min((part + 1) * rows, x.shape[0])):
+            if real.size and not real[i]:
+                continue
             for c in range(shift.size):
                 # squares are taken around the running mean, not around zero, where they would lose digits
                 away = widen(x[i, c]) - shift[c]
@@ -74,14 +73,14 @@ def _statistics(begin, end, x, shift, partial, rows):
 
 
 @kernel
-def _norm_gradient_sums(begin, end, gradient, out, x, mean, inverse, factor, partial, rows):
-    if fork_join(begin, end):
-        return
+def _norm_gradient_sums(begin, end, gradient, out, x, real, mean, inverse, factor, partial, rows):
     for part in range(begin, end):
         sums, products = partial[part, 0], partial[part, 1]
         sums[:] = 0
         products[:] = 0
         for i in range(part * rows, min((part + 1) * rows, x.shape[0])):
+            if real.size and not real[i]:
+                continue
             for c in range(mean.size):
                 up = widen(gradient[i, c]) * factor if widen(out[i, c]) > 0 else np.float32(0)
                 sums[c] += up
@@ -89,10 +88,11 @@ def _norm_gradient_sums(begin, end, gradient, out, x, mean, inverse, factor, par
 
 
 @kernel
-def _norm_gradient(begin, end, gradient, out, x, mean, inverse, gain, mean_up, mean_product, factor, into):
-    if fork_join(begin, end):
-        return
+def _norm_gradient(begin, end, gradient, out, x, real, mean, inverse, gain, mean_up, mean_product, factor, into):
     for i in range(begin, end):
+        if real.size and not real[i]:
+            into[i, :] = 0
+            continue
         for c in range(mean.size):
             up = widen(gradient[i, c]) * factor if widen(out[i, c]) > 0 else np.float32(0)
             value = (widen(x[i, c]) - mean[c]) * inverse[c]
@@ -107,14 +107,20 @@ def _column_sums(sum_parts: Callable[..., None], x: Tensor, columns: int, *argum
     return partial.double().sum(0)
 
 
+def _rows_and_number(rows: RealRows | None, size: int) -> tuple[np.ndarray, int]:
+    """Which rows are those of nodes, an empty array for all of them, and how many."""
+    return (NO_ROWS, size) if rows is None else (rows.mask.numpy(), int(rows.number))
+
+
 def batch_norm_statistics(x: Tensor, norm: nn.BatchNorm1d, rows: RealRows | None) -> NormInputs:
-    """See `NormActDropoutKernels`; only for all rows."""
-    assert rows is None
+    """Returns the statistics of the columns, of the given rows alone, if any are given.
+
+    Updates the running statistics in place. `x` may have more columns than those: they are zero, and stay zero.
+    """
     running_mean, running_var, momentum = running_statistics(norm)
-    size = x.size(0)
-    away, squares = (
-        _column_sums(_statistics, x, running_mean.numel(), as_matrix(x, x.dtype), as_array(running_mean)) / size
-    )
+    real, size = _rows_and_number(rows, x.size(0))
+    sums = _column_sums(_statistics, x, running_mean.numel(), as_matrix(x, x.dtype), real, as_array(running_mean))
+    away, squares = sums / size
     variance = (squares - away.square()).clamp(min=0)
     mean = running_mean + away.float()
     inverse = torch.rsqrt(variance + norm.eps).float()
@@ -127,7 +133,7 @@ def batch_norm_statistics(x: Tensor, norm: nn.BatchNorm1d, rows: RealRows | None
 def scale_act_dropout(
     x: Tensor, scale: Tensor | None, shift: Tensor | None, dropout: float, seed: Tensor | None, *, relu: bool
 ) -> Tensor:
-    """See `NormActDropoutKernels`."""
+    """Returns `dropout(relu(scale ∘ x + shift))`, without dropout if `seed` is None."""
     if scale is not None and shift is not None:
         scale, shift = pad_columns(scale, x.size(1)), pad_columns(shift, x.size(1))
     out = torch.empty(x.shape, dtype=x.dtype)
@@ -141,7 +147,7 @@ def scale_act_dropout(
 
 
 def act_dropout_gradient(gradient: Tensor, out: Tensor, factor: float) -> Tensor:
-    """See `NormActDropoutKernels`."""
+    """Returns `factor · gradient` where `out` is positive, otherwise 0."""
     # no kernel of ours: PyTorch's is as fast, and is compiled already
     return torch.ops.aten.threshold_backward(gradient, out, 0).mul_(factor)
 
@@ -150,15 +156,18 @@ def norm_act_dropout_gradient(
     gradient: Tensor, out: Tensor | None, x: Tensor, norm: NormInputs, dropout: float, seed: Tensor | None,
     rows: RealRows | None,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """See `NormActDropoutKernels`; only for all rows."""
-    assert rows is None
-    size, columns = x.size(0), norm.mean.numel()
-    factor = np.float32(1.0 if seed is None else 1 / (1 - dropout))
-    matrices = *(as_matrix(one, x.dtype) for one in (gradient, out, x)), as_array(norm.mean), as_array(norm.inverse)
-    d_bias, d_weight = _column_sums(_norm_gradient_sums, x, columns, *matrices, factor).float()
-    into = empty_padded(size, x.size(1), columns, x.dtype)
+    """Returns the gradients of `x`, of the weight and of the bias of the batch norm.
+
+    Other rows than the given have the gradient zero.
+    """
+    real, size = _rows_and_number(rows, x.size(0))
+    columns, factor = norm.mean.numel(), np.float32(1.0 if seed is None else 1 / (1 - dropout))
+    matrices = *(as_matrix(part, x.dtype) for part in (gradient, out, x)), real
+    mean, inverse = as_array(norm.mean), as_array(norm.inverse)
+    d_bias, d_weight = _column_sums(_norm_gradient_sums, x, columns, *matrices, mean, inverse, factor).float()
+    into = empty_padded(x.size(0), x.size(1), columns, x.dtype)
     run_parallel(
-        _norm_gradient, row_cuts(size), x.numel(), *matrices, as_array(norm.scale), as_array(d_bias / size),
-        as_array(d_weight / size), factor, as_output(into),
+        _norm_gradient, row_cuts(x.size(0)), x.numel(), *matrices, mean, inverse, as_array(norm.scale),
+        as_array(d_bias / size), as_array(d_weight / size), factor, as_output(into),
     )  # fmt: skip
     return into, d_weight, d_bias

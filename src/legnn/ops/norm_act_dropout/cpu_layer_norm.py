@@ -19,7 +19,6 @@ from torch import Tensor, nn
 from legnn.ops.norm_act_dropout.cpu import write_dropped
 from legnn.ops.norm_act_dropout.reference import drop_threshold
 from legnn.ops.runtime.arrays import ROWS_PER_PART, as_array, as_matrix, as_output, empty_padded, row_cuts
-from legnn.ops.runtime.fork_join import fork_join
 from legnn.ops.runtime.jit import kernel, narrow, widen
 from legnn.ops.runtime.threads import run_parallel
 
@@ -28,8 +27,6 @@ from legnn.ops.runtime.threads import run_parallel
 def _layer_norm_act_dropout(
     begin, end, x, weight, bias, epsilon, low, high, least, factor, drops, mean_and_inverse, out
 ):
-    if fork_join(begin, end):
-        return
     columns = weight.size
     line = np.empty(columns, np.float32)
     for i in range(begin, end):
@@ -55,8 +52,6 @@ def _layer_norm_act_dropout(
 
 @kernel
 def _layer_norm_gradient(begin, end, gradient, out, x, weight, mean_and_inverse, factor, into, partial, rows):
-    if fork_join(begin, end):
-        return
     columns = weight.size
     up = np.empty(columns, np.float32)
     value = np.empty(columns, np.float32)

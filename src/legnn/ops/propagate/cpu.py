@@ -13,8 +13,8 @@ from torch import Tensor
 
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.runtime.arrays import as_array, as_matrix, as_output, row_cuts
-from legnn.ops.runtime.fork_join import fork_join
 from legnn.ops.runtime.jit import inlined, kernel, narrow, widen
+from legnn.ops.runtime.padding import pad_columns
 from legnn.ops.runtime.threads import run_parallel
 from legnn.ops.types import RowTerms
 
@@ -28,19 +28,18 @@ def edge_arrays(adjacency: Adjacency) -> tuple[np.ndarray, np.ndarray, np.ndarra
     return adjacency.rowptr.numpy(), adjacency.col.numpy(), as_array(adjacency.weight)
 
 
-def term_arrays(terms: RowTerms, dtype: torch.dtype) -> tuple[np.ndarray, ...]:
-    """The fields of `terms`, matrices in `dtype`; empty arrays for None."""
+def term_arrays(terms: RowTerms, width: int, dtype: torch.dtype) -> tuple[np.ndarray, ...]:
+    """The fields of `terms`, matrices in `dtype`, and `add` padded to `width`; empty arrays for None."""
     label_of = NO_CLASSES if terms.label_of is None else terms.label_of.numpy()
     label = label_of, as_matrix(terms.label_rows, dtype), as_array(terms.label_scale)
-    return as_array(terms.source_scale), as_array(terms.target_scale), *label, as_matrix(terms.add, dtype)
+    add = None if terms.add is None else pad_columns(terms.add, width)
+    return as_array(terms.source_scale), as_array(terms.target_scale), *label, as_matrix(add, dtype)
 
 
 @kernel
 def _sum_rows(
     begin, end, rowptr, col, weight, x, source_scale, target_scale, label_of, label_rows, label_scale, add, out
 ):
-    if fork_join(begin, end):
-        return
     columns = x.shape[1]
     total = np.empty(columns, np.float32)
     for i in range(begin, end):
@@ -82,8 +81,6 @@ def add_scaled(total, share, values):
 
 @kernel
 def _add_label_rows(begin, end, x, shown, y, rows):
-    if fork_join(begin, end):
-        return
     for s in range(begin, end):
         into, row = x[shown[s]], rows[y[s]]
         for c in range(row.size):
@@ -91,17 +88,17 @@ def _add_label_rows(begin, end, x, shown, y, rows):
 
 
 def sum_rows(adjacency: Adjacency, x: Tensor, terms: RowTerms = RowTerms()) -> Tensor:
-    """See `PropagateKernels`."""
+    """Returns `A x` `[rows, D]` for `x` `[cols, D]`, scaled and added to as `terms` say."""
     out = torch.empty(adjacency.num_rows, x.size(1), dtype=x.dtype)
     run_parallel(
         _sum_rows, adjacency.cuts, adjacency.num_edges * x.size(1), *edge_arrays(adjacency), as_matrix(x, x.dtype),
-        *term_arrays(terms, x.dtype), as_output(out),
+        *term_arrays(terms, x.size(1), x.dtype), as_output(out),
     )  # fmt: skip
     return out
 
 
 def add_label_rows(x: Tensor, shown: Tensor, y: Tensor, rows: Tensor) -> None:
-    """See `PropagateKernels`."""
+    """Adds row `y[s]` of `rows` `[C, D]` to row `shown[s]` of `x` `[M, D]`, in place."""
     work = shown.numel() * x.size(1)
     if work < FEW_NUMBERS:
         columns = x[:, : rows.size(1)]
