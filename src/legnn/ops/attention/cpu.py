@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from legnn.ops.csr.adjacency import Adjacency
-from legnn.ops.propagate.cpu import edge_arrays, term_arrays, write_row
+from legnn.ops.propagate.cpu import edge_arrays, sum_heads
 from legnn.ops.runtime.arrays import as_array, as_matrix, as_output, empty_padded
 from legnn.ops.runtime.jit import exponentiate, kernel, narrow, widen
 from legnn.ops.runtime.padding import padded_width
@@ -53,66 +53,42 @@ def _softmax(begin, end, heads, rowptr, col, weight, source, target, slope, larg
 
 
 @kernel
-def _attention_sum(
-    begin, end, rowptr, col, share, values, channels,
-    source_scale, target_scale, label_of, label_rows, label_scale, add, out,
-):  # fmt: skip
-    heads = share.shape[1]
-    width = np.uint64(channels // heads)
-    total = np.empty(channels, np.float32)
-    for i in range(begin, end):
-        total[:] = 0
-        for first in range(rowptr[i], rowptr[i + 1], 2):
-            # two edges at once: each alone would load and store all of `total`
-            second = first + 1 if first + 1 < rowptr[i + 1] else first
-            a, b = values[col[first]], values[col[second]]
-            for h in range(heads):
-                one, two = share[first, h], share[second, h] if second > first else np.float32(0)
-                if source_scale.size:
-                    one, two = one * source_scale[col[first]], two * source_scale[col[second]]
-                # unsigned, no index can be negative: only then does the compiler vectorize the loop
-                low = np.uint64(h) * width
-                for c in range(low, low + width):
-                    total[c] += one * widen(a[c]) + two * widen(b[c])
-        write_row(i, total, target_scale, label_of, label_rows, label_scale, add, out)
-
-
-@kernel
 def _value_gradient(
     begin, end, rowptr, col, origin, share, values, channels, gradient, source_scale, target_scale, into, product, add,
 ):  # fmt: skip
-    heads = share.shape[1]
-    width = np.uint64(channels // heads)
-    total = np.empty(channels, np.float32)
-    value = np.empty(channels, np.float32)
-    for j in range(begin, end):
-        if add and rowptr[j] == rowptr[j + 1]:
+    heads, columns = np.uint64(share.shape[1]), np.uint64(channels)
+    width = columns // heads
+    total = np.empty(columns, np.float32)
+    value = np.empty(columns, np.float32)
+    for j in range(np.uint64(begin), np.uint64(end)):
+        last = rowptr[j + np.uint64(1)]
+        if add and rowptr[j] == last:
             continue
-        total[:] = 0
-        for c in range(channels):
-            value[c] = widen(values[j, c])
-        for first in range(rowptr[j], rowptr[j + 1], 2):
-            second = first + 1 if first + 1 < rowptr[j + 1] else first
-            a, b = gradient[col[first]], gradient[col[second]]
+        for c in range(columns):
+            total[c], value[c] = 0, widen(values[j, c])
+        for edge in range(rowptr[j], last, 2):
+            # two edges at once: each alone would load and store all of `total`
+            first, is_pair = np.uint64(edge), edge + 1 < last
+            second = np.uint64(edge + 1) if is_pair else first
+            a, b = np.uint64(col[first]), np.uint64(col[second])
+            at_a, at_b = np.uint64(origin[first]), np.uint64(origin[second])
             for h in range(heads):
-                one = share[origin[first], h]
-                two = share[origin[second], h] if second > first else np.float32(0)
+                share_a, share_b = share[at_a, h], share[at_b, h] if is_pair else np.float32(0)
                 if target_scale.size:
-                    one, two = one * target_scale[col[first]], two * target_scale[col[second]]
-                low = np.uint64(h) * width
-                for c in range(low, low + width):
-                    total[c] += one * widen(a[c]) + two * widen(b[c])
-                # a loop of its own, which writes nothing: see `cpu_layer_norm`
+                    share_a, share_b = share_a * target_scale[a], share_b * target_scale[b]
+                for c in range(h * width, h * width + width):
+                    total[c] += share_a * widen(gradient[a, c]) + share_b * widen(gradient[b, c])
+                # a loop that sums up numbers writes nothing: one that does both is compiled twice, and which one runs,
+                # with sums in another order, depends on where in memory the arrays are
                 product_a = product_b = np.float32(0)
-                for c in range(low, low + width):
-                    product_a += widen(a[c]) * value[c]
-                    product_b += widen(b[c]) * value[c]
-                product[origin[first], h], product[origin[second], h] = product_a, product_b
-        row = into[j]
+                for c in range(h * width, h * width + width):
+                    product_a += widen(gradient[a, c]) * value[c]
+                    product_b += widen(gradient[b, c]) * value[c]
+                product[at_a, h], product[at_b, h] = product_a, product_b
         sends = source_scale[j] if source_scale.size else np.float32(1)
-        for c in range(channels):
-            before = widen(row[c]) if add else np.float32(0)
-            row[c] = narrow(before + sends * total[c], into)
+        for c in range(columns):
+            before = widen(into[j, c]) if add else np.float32(0)
+            into[j, c] = narrow(before + sends * total[c], into)
 
 
 @kernel
@@ -184,11 +160,7 @@ def attention_sum(adjacency: Adjacency, attention: AttentionInputs, terms: RowTe
     """Returns `Σ_j α_ij values_j` `[rows, padded_width(channels)]`, scaled and added to as `terms` say."""
     x, channels = attention.values_and_scores, attention.config.channels
     out = empty_padded(adjacency.num_rows, padded_width(channels, x), channels, x.dtype)
-    run_parallel(
-        _attention_sum, adjacency.cuts, adjacency.num_edges * channels, *edge_arrays(adjacency)[:2],
-        as_array(attention.share), as_matrix(x, x.dtype), channels, *term_arrays(terms, out.size(1), x.dtype),
-        as_output(out),
-    )  # fmt: skip
+    sum_heads(adjacency, attention.share, attention.config.heads, x, channels, terms, out)
     return out
 
 

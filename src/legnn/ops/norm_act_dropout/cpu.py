@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from legnn.ops.norm_act_dropout.reference import drop_threshold, running_statistics
 from legnn.ops.runtime.arrays import ROWS_PER_PART, as_array, as_matrix, as_output, empty_padded, row_cuts
 from legnn.ops.runtime.hashing import GOLDEN
-from legnn.ops.runtime.jit import inlined, kernel, mix, narrow, widen
+from legnn.ops.runtime.jit import kernel, mix, narrow, widen
 from legnn.ops.runtime.padding import pad_columns
 from legnn.ops.runtime.threads import run_parallel
 from legnn.ops.types import NormInputs, RealRows
@@ -26,23 +26,9 @@ READS_OUTPUT = True
 NO_ROWS = np.empty(0, bool)
 
 
-@inlined
-def write_dropped(i, line, low, high, least, factor, drops, out):
-    """Writes `line` to row `i` of `out`, with dropout if it `drops`."""
-    columns = line.size
-    if drops:
-        golden = np.uint32(GOLDEN)
-        key = np.uint32(mix(np.uint32(np.uint32(i) ^ low)) ^ high)
-        for c in range(columns):
-            word = mix(np.uint32(key + np.uint32(np.uint32(c) * golden)))
-            line[c] = line[c] * factor if word >= least else np.float32(0)
-    for c in range(columns):
-        out[i, c] = narrow(line[c], out)
-
-
 @kernel
 def _scale_act_dropout(begin, end, x, scale, shift, low, high, least, factor, relu, drops, out):
-    columns = x.shape[1]
+    columns, golden = x.shape[1], np.uint32(GOLDEN)
     line = np.empty(columns, np.float32)
     for i in range(begin, end):
         for c in range(columns):
@@ -53,7 +39,13 @@ def _scale_act_dropout(begin, end, x, scale, shift, low, high, least, factor, re
         if relu:
             for c in range(columns):
                 line[c] = line[c] if line[c] > 0 else np.float32(0)
-        write_dropped(i, line, low, high, least, factor, drops, out)
+        if drops:
+            key = np.uint32(mix(np.uint32(np.uint32(i) ^ low)) ^ high)
+            for c in range(columns):
+                word = mix(np.uint32(key + np.uint32(np.uint32(c) * golden)))
+                line[c] = line[c] * factor if word >= least else np.float32(0)
+        for c in range(columns):
+            out[i, c] = narrow(line[c], out)
 
 
 @kernel

@@ -30,11 +30,6 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     return compiled(function, fastmath={"contract", "reassoc", "nsz", "arcp"}, error_model="numpy")
 
 
-def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns `function` as a part of each kernel that calls it: calls row by row count references to arrays."""
-    return cast(Callable[..., Any], numba.njit(inline="always")(function))
-
-
 @kernel
 def mix(word: Any) -> Any:
     """Returns `hashing.mix` of a 32-bit word."""
