@@ -36,8 +36,8 @@ def term_arrays(terms: RowTerms, width: int, dtype: torch.dtype) -> tuple[np.nda
     return as_array(terms.source_scale), as_array(terms.target_scale), *label, as_matrix(add, dtype)
 
 
-# Arrays are indexed, not cut into rows: to count the references to a row takes numba as long as a short sum. Indices are
-# without a sign: a negative one would count from the end, and the compiler vectorizes loops only if it knows of none.
+# Arrays are indexed, not cut into rows: to count the references to a row takes numba as long as a short sum.
+# Indices have no sign: a negative one counts from the end, and the compiler vectorizes a loop only if it knows of none.
 @kernel
 def _sum_rows(
     begin, end, heads, channels, rowptr, col, weight, x,
