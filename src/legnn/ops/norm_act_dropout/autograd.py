@@ -31,6 +31,8 @@ def apply_norm_act_dropout(
             scale = norm.weight * torch.rsqrt(variance + norm.eps)
             shift = norm.bias - mean * scale
             return kernels.scale_act_dropout(x.contiguous(), scale, shift, dropout, seed, relu=True)
+    if isinstance(norm, torch.nn.LayerNorm) and hasattr(kernels, "layer_norm_act_dropout"):
+        return run(LayerNormActDropout(norm.eps, dropout, seed), x, norm.weight, norm.bias)[0]
     if norm is not None:
         x = apply_norm(norm, x)
     return run(ActDropout(dropout, seed), x)[0]
@@ -73,7 +75,7 @@ class ActDropout(Operation):
 
     def backward(self, inputs: Inputs, saved: Inputs, needed: Sequence[bool], gradients: Inputs) -> Outputs:
         """Returns the gradient of `x`."""
-        factor = 1.0 if self.seed is None else 1 / (1 - self.dropout)
+        factor = _keep_factor(self.dropout, self.seed)
         return (self.kernels.act_dropout_gradient(gradients[0].contiguous(), inputs[0], factor),)
 
     def reference(self, x: Tensor) -> Outputs:
@@ -112,3 +114,34 @@ class BatchNormActDropout(Operation):
         """The same, with the running statistics as they are."""
         x = reference.batch_norm(x, weight, bias, self.norm.eps, self.real)
         return (reference.act_dropout(x, self.dropout, self.seed),)
+
+
+@dataclass(eq=False)
+class LayerNormActDropout(Operation):
+    """`dropout(relu(layer_norm(x)))` of `x`, the weight and the bias."""
+
+    eps: float
+    dropout: float
+    seed: Tensor | None
+    package = "norm_act_dropout"
+    reread = (0, 1, 2)
+
+    def forward(self, x: Tensor, weight: Tensor, bias: Tensor) -> Outputs:
+        """Returns `[n, D]`."""
+        self.saved = self.kernels.layer_norm_act_dropout(x, weight, bias, self.eps, self.dropout, self.seed)
+        return self.saved[:1]
+
+    def backward(self, inputs: Inputs, saved: Inputs, needed: Sequence[bool], gradients: Inputs) -> Outputs:
+        """Returns the gradients of the inputs."""
+        (x, weight, _), (out, mean_and_inverse), (gradient,) = inputs, saved, gradients
+        factor = _keep_factor(self.dropout, self.seed)
+        return self.kernels.layer_norm_act_dropout_gradient(gradient, out, x, weight, mean_and_inverse, factor)
+
+    def reference(self, x: Tensor, weight: Tensor, bias: Tensor) -> Outputs:
+        """See `reference.layer_norm`."""
+        return (reference.act_dropout(reference.layer_norm(x, weight, bias, self.eps), self.dropout, self.seed),)
+
+
+def _keep_factor(dropout: float, seed: Tensor | None) -> float:
+    """The factor of entries that are not dropped."""
+    return 1.0 if seed is None else 1 / (1 - dropout)
