@@ -86,15 +86,17 @@ def _layer_norm_gradient(begin, end, gradient, out, x, weight, mean_and_inverse,
     up = np.empty(columns, np.float32)
     value = np.empty(columns, np.float32)
     for part in range(begin, end):
-        partial[part, :, :] = 0
+        sums, products = partial[part, 0], partial[part, 1]
+        sums[:] = 0
+        products[:] = 0
         for i in range(part * rows, min((part + 1) * rows, x.shape[0])):
             mean, inverse = mean_and_inverse[i, 0], mean_and_inverse[i, 1]
             for c in range(columns):
                 value[c] = (widen(x[i, c]) - mean) * inverse
                 up[c] = widen(gradient[i, c]) * factor if widen(out[i, c]) > 0 else np.float32(0)
             for c in range(columns):
-                partial[part, 0, c] += up[c]
-                partial[part, 1, c] += up[c] * value[c]
+                sums[c] += up[c]
+                products[c] += up[c] * value[c]
                 up[c] *= weight[c]
             total = product = np.float32(0)
             for c in range(columns):
