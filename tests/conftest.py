@@ -19,6 +19,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # numba's own threads, which a benchmark uses, would set the number of PyTorch's for all tests that follow
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 
+# kernels are compiled once for all sessions, though each has an empty cache of everything else
+_user_cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+os.environ.setdefault("NUMBA_CACHE_DIR", str(_user_cache / "legnn-tests"))
+
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 

@@ -7,10 +7,12 @@ be. Triton's interpreter runs code that its compiler refuses.
 """
 
 import importlib
+import inspect
 import json
 import os
 import pkgutil
 from pathlib import Path
+from types import ModuleType
 
 import torch
 from triton.backends.compiler import GPUTarget
@@ -20,7 +22,6 @@ from triton.runtime import driver
 from triton.runtime.jit import JITFunction
 
 import legnn.ops
-from legnn.ops.runtime.launch import Launcher
 
 _compiled: set[str] = set()
 _errors: dict[str, str] = {}
@@ -88,8 +89,13 @@ def pytest_configure() -> None:
 
 def pytest_unconfigure() -> None:
     """Writes what was found."""
-    names = (one.name for one in pkgutil.walk_packages(legnn.ops.__path__, "legnn.ops.") if "triton" in one.name)
-    values = [value for name in names for value in vars(importlib.import_module(name)).values()]
-    kernels = {_name(value._kernel) for value in values if isinstance(value, Launcher)}
+    names = (module.name for module in pkgutil.walk_packages(legnn.ops.__path__, "legnn.ops."))
+    modules = [importlib.import_module(name) for name in names if name.rpartition(".")[2].startswith("gpu")]
+    kernels = {_name(kernel) for module in modules for kernel in vars(module).values() if _is_launched(kernel, module)}
     found = {"kernels": sorted(kernels), "compiled": sorted(_compiled), "errors": _errors}
     Path(os.environ["COMPILE_ONLY"]).write_text(json.dumps(found))
+
+
+def _is_launched(value: object, module: ModuleType) -> bool:
+    """Whether it is a kernel that has a grid: what only other kernels call is translated with them."""
+    return isinstance(value, JITFunction) and f" {value.fn.__name__}[" in inspect.getsource(module)

@@ -10,31 +10,30 @@ import pytest
 import torch
 
 from legnn.graph import LabelGraph
-from legnn.ops import Scales, select
+from legnn.ops import Scales
 from legnn.ops.csr import adjacency
-from legnn.ops.select import NUMBA, TRITON, Kernels
 
 GPU = torch.cuda.is_available()
 FORMS = [
-    pytest.param((NUMBA, "cpu"), id="numba"),
+    pytest.param(("cpu", "cpu"), id="numba"),
     pytest.param(
-        (TRITON, "cuda" if GPU else "cpu"), id="triton" if GPU else "triton-interpreted", marks=[pytest.mark.gpu] * GPU
+        ("gpu", "cuda" if GPU else "cpu"), id="triton" if GPU else "triton-interpreted", marks=[pytest.mark.gpu] * GPU
     ),
 ]
 TOLERANCE = {torch.float32: {"rtol": 2e-4, "atol": 2e-4}, torch.bfloat16: {"rtol": 2e-2, "atol": 6e-2}}
 
 
 @contextmanager
-def using(kernels: Kernels) -> Iterator[None]:
-    """Within it, the operations use `kernels`, whatever the device."""
+def using(implementation: str) -> Iterator[None]:
+    """Within it, the operations use the module `implementation` of their packages, whatever the device."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(select, "kernels_for", lambda x: kernels)
+        patch.setenv("LEGNN_BACKEND", implementation)
         yield
 
 
 def many(form, monkeypatch: pytest.MonkeyPatch) -> int:
     """As many neighbors as a node may have; in the interpreter, for which chunks are shortened, enough for several."""
-    if form[0] is NUMBA or GPU:
+    if form[0] == "cpu" or GPU:
         return 100_000
     monkeypatch.setattr(adjacency, "LONG_ROW", 16)
     return 40

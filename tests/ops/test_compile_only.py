@@ -10,15 +10,8 @@ import pytest
 import torch
 
 ROOT = Path(__file__).parents[2]
-FILES = [
-    "tests/ops",
-    "tests/graph/test_sampling.py",
-    "tests/nn/test_encoder.py",
-    "tests/training/test_captured_sampling.py",
-]
-CALLING = "triton or label_edges or test_step_inputs or test_shuffle or captured_sampling or test_gather"
-NOT_REACHED = {"_copy", "_draw_keys", "_shuffle"}
-"""Kernels that are launched after a result was compared by the test itself, and so not where nothing is computed."""
+FILES = ["tests/ops", "tests/graph/test_sampling.py"]
+CALLING = "triton or test_gather"
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="with a GPU kernels are compiled in all tests")
@@ -48,5 +41,5 @@ def test_every_kernel_is_translated_for_a_gpu(tmp_path):
     assert place.exists(), done.stderr
     found = json.loads(place.read_text())
     assert found["errors"] == {}
-    assert {name.rpartition(".")[2] for name in set(found["kernels"]) - set(found["compiled"])} <= NOT_REACHED
-    assert len(found["compiled"]) > 40
+    assert set(found["kernels"]) <= set(found["compiled"])
+    assert len(found["kernels"]) >= 15

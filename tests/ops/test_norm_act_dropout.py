@@ -5,12 +5,12 @@ import copy
 import numpy as np
 import pytest
 import torch
-from tests.ops.forms import FORMS, TOLERANCE, assert_equal, pair
+from tests.ops.forms import FORMS, TOLERANCE, assert_equal, pair, using
 from tests.ops.graphs import gradients
 
+from legnn.ops.autograd import run
 from legnn.ops.norm_act_dropout import autograd, reference
 from legnn.ops.runtime.padding import pad_columns
-from legnn.ops.select import NUMBA
 
 NORMS = {"none": lambda channels: None, "batch": torch.nn.BatchNorm1d, "layer": torch.nn.LayerNorm}
 
@@ -46,7 +46,8 @@ def test_every_form_drops_the_same_entries(form):
     kernels, device = form
     x = torch.randn(70, 133)
     seed = torch.tensor([2**32 - 1, 77])
-    found = kernels.norm_act_dropout.scale_act_dropout(x.to(device), None, None, 0.4, seed.to(device), relu=False)
+    with using(kernels):
+        (found,) = run(autograd.Dropout(0.4, seed.to(device)), x.to(device))
     torch.testing.assert_close(found.cpu(), reference.drop(x, 0.4, seed))
 
 
@@ -56,7 +57,8 @@ def test_the_gradient_of_dropout_is_dropped_where_the_entries_are(form):
     x, fast_x = pair(30, 17, dtype=torch.float32, device=device)
     seed = torch.tensor([5, 2**31])
     plain = reference.drop(x, 0.4, seed)
-    fast = autograd.Dropout.apply(fast_x, 0.4, seed.to(device), kernels)
+    with using(kernels):
+        (fast,) = run(autograd.Dropout(0.4, seed.to(device)), fast_x)
     assert_equal([fast], [plain], torch.float32)
     assert_equal(gradients([fast], [fast_x]), gradients([plain], [x]), torch.float32)
 
@@ -80,7 +82,8 @@ def test_norm_act_dropout(form, nodes, channels, zeros, kind, dtype):
     padded = pad_columns(fast_x, channels + zeros)
     seed = torch.tensor([3, 2**32 - 5])
     plain = reference.apply_norm_act_dropout(x, norm, 0.3, seed)
-    fast = autograd.apply_norm_act_dropout(kernels, padded, fast_norm, 0.3, seed.to(device))
+    with using(kernels):
+        fast = autograd.apply_norm_act_dropout(padded, fast_norm, 0.3, seed.to(device))
     assert not fast[:, channels:].any(), "padding stays zero"
     assert_equal([fast[:, :channels]], [plain], dtype)
     plain_wrt = [x, *([] if norm is None else norm.parameters())]
@@ -96,9 +99,9 @@ def test_norm_act_dropout(form, nodes, channels, zeros, kind, dtype):
     if norm is not None:
         norm.eval()
         fast_norm.eval()
-    with torch.no_grad():
+    with torch.no_grad(), using(kernels):
         plain = reference.apply_norm_act_dropout(x, norm, 0.3, None)
-        fast = autograd.apply_norm_act_dropout(kernels, padded, fast_norm, 0.3, None)
+        fast = autograd.apply_norm_act_dropout(padded, fast_norm, 0.3, None)
     assert not fast[:, channels:].any()
     assert_equal([fast[:, :channels]], [plain], dtype)
 
@@ -110,7 +113,7 @@ def test_norm_act_dropout_of_a_large_matrix(form, monkeypatch):
     test_norm_act_dropout(form, 100, 7, 0, "batch", torch.float32)
 
 
-@pytest.mark.parametrize("form", FORMS[1:])
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("dropout", [0.0, 0.4])
 def test_padding_rows_count_in_no_statistics_and_get_no_gradient(form, dtype, dropout):
@@ -122,9 +125,10 @@ def test_padding_rows_count_in_no_statistics_and_get_no_gradient(form, dtype, dr
     fast_norm = copy.deepcopy(norm).to(device)
     norm = norm.double()
     plain = reference.apply_norm_act_dropout(x, norm, dropout, seed, real)
-    fast = autograd.apply_norm_act_dropout(
-        kernels, fast_x, fast_norm, dropout, None if seed is None else seed.to(device), real.to(device)
-    )
+    with using(kernels):
+        fast = autograd.apply_norm_act_dropout(
+            fast_x, fast_norm, dropout, None if seed is None else seed.to(device), real.to(device)
+        )
     # nothing is said of the others
     fast, plain = fast[real.to(device)], plain[real]
     assert_equal([fast], [plain], dtype)
@@ -149,7 +153,7 @@ def test_a_layer_norm_does_not_depend_on_where_memory_lies(channels):
     for _ in range(1500):
         between = [np.empty(size, np.float32) for size in generator.integers(1, 200, size=generator.integers(12))]
         here = x.clone().requires_grad_()
-        out = autograd.apply_norm_act_dropout(NUMBA, here, norm, 0.3, seed)
+        out = autograd.apply_norm_act_dropout(here, norm, 0.3, seed)
         found = [out.detach(), *gradients([out * up.clone()], [here, norm.weight, norm.bias])]
         seen.add(b"".join(one.numpy().tobytes() for one in found))
         del between

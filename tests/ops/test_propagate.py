@@ -13,7 +13,7 @@ from legnn import ops
 from legnn.graph import Adjacency
 from legnn.nn.features import SparseFeatures
 from legnn.ops import Scales
-from legnn.ops.propagate import numba_kernels, reference
+from legnn.ops.propagate import cpu, reference
 
 FAST_SIZES = [(1, 0, 1), (2, 5, 3), (31, 100, 60), (5, 0, 4), (11, 50, 139)]
 
@@ -43,7 +43,7 @@ def test_class_sums_and_gathers_are_products_with_the_one_hot_matrix(graph):
     labels = torch.randn(graph.num_classes, 3, dtype=torch.float64)
     torch.testing.assert_close(reference.class_sum(graph.to_labels, x), Y.T @ x)
     torch.testing.assert_close(reference.label_gather(graph.to_nodes, labels), (Y @ labels)[graph.shown])
-    torch.testing.assert_close(reference.add_labels_(graph.to_nodes, x.clone(), labels), x + Y @ labels)
+    torch.testing.assert_close(reference.add_labels(graph.to_nodes, x.clone(), labels), x + Y @ labels)
 
 
 @pytest.mark.parametrize(("rows", "columns", "channels"), [(0, 3, 2), (1, 1, 1), (7, 5, 3), (5, 7, 3), (65, 63, 33)])
@@ -162,11 +162,10 @@ def test_messages_of_labels_may_be_narrower_than_what_they_are_added_to(form, co
     x, fast_x = pair(60, 7, dtype=torch.float32, device=device)
     rows, fast_rows = pair(5, columns, dtype=torch.float32, device=device)
     with using(kernels):
-        messages = ops.label_messages(to(graph, device).to_nodes, fast_rows, 7)
-        fast = ops.add_messages_(fast_x.clone(), messages)
+        fast = ops.add_labels_(to(graph, device).to_nodes, fast_x.clone(), fast_rows)
         with torch.no_grad():
             alone = ops.add_labels_(to(graph, device).to_nodes, fast_x.clone(), fast_rows)
-    plain = reference.add_labels_(graph.to_nodes, x.clone(), rows)
+    plain = reference.add_labels(graph.to_nodes, x.clone(), rows)
     assert torch.equal(alone, fast)
     assert_equal([fast], [plain], torch.float32)
     assert_equal(gradients([fast], [fast_x, fast_rows]), gradients([plain], [x, rows]), torch.float32)
@@ -186,7 +185,7 @@ def test_sums_and_gathers_of_labels(form):
     assert_equal([sums], [reference.class_sum(graph.to_labels, x)], torch.float32)
     pairs = [
         (gathered, reference.label_gather(graph.to_nodes, rows)),
-        (added, reference.add_labels_(graph.to_nodes, x.clone(), rows)),
+        (added, reference.add_labels(graph.to_nodes, x.clone(), rows)),
     ]
     for fast, plain in pairs:
         assert_equal([fast], [plain], torch.float32)
@@ -212,8 +211,8 @@ def test_numpy_and_the_kernel_add_label_rows_to_the_same_bits(monkeypatch):
     x, rows = torch.randn(60, 7, generator=generator), torch.randn(5, 7, generator=generator)
     shown, y = torch.randperm(60, generator=generator)[:20], torch.arange(20) % 5
     by_numpy, by_kernel = x.clone(), x.clone()
-    numba_kernels.add_label_rows(by_numpy, shown, y, rows)
-    monkeypatch.setattr(numba_kernels, "FEW_NUMBERS", 0)
-    numba_kernels.add_label_rows(by_kernel, shown, y, rows)
+    cpu.add_label_rows(by_numpy, shown, y, rows)
+    monkeypatch.setattr(cpu, "FEW_NUMBERS", 0)
+    cpu.add_label_rows(by_kernel, shown, y, rows)
     assert torch.equal(by_numpy, by_kernel)
     assert not torch.equal(by_numpy, x)

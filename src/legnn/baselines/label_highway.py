@@ -8,7 +8,7 @@ from torch import Tensor
 from legnn.baselines.whole_graph import Times, WholeGraphGCN
 from legnn.graph import LabelGraph
 from legnn.ops import Scales, label_gather, propagate_messages
-from legnn.ops.propagate.reference import scale_rows
+from legnn.ops.rows import scale_rows
 
 
 class LabelHighway(WholeGraphGCN):

@@ -14,7 +14,7 @@ from legnn.nn.features import Features
 from legnn.nn.layer import Linear, Nodes, glorot, glorot_linear
 from legnn.nn.relations import Relation, RelationGraph
 from legnn.ops import drop
-from legnn.ops.norm_act_dropout.reference import apply_norm
+from legnn.ops.rows import apply_norm
 
 MOMENTUM = 0.1
 """Of the running means of messages, as in a batch norm."""

@@ -26,7 +26,7 @@ from legnn.nn.features import Features
 from legnn.nn.layer import Linear, Nodes, channels_per_head, glorot, glorot_linear
 from legnn.nn.relations import Relation, RelationGraph
 from legnn.ops import drop
-from legnn.ops.norm_act_dropout.reference import apply_norm
+from legnn.ops.rows import apply_norm
 
 Slots = Sequence[tuple[Tensor, ...]]
 """`[n_t, D]` of each node type, and of each relation to it."""

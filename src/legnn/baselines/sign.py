@@ -15,7 +15,7 @@ from legnn.nn.feature_model import FeatureModel
 from legnn.nn.features import Features, project, to_sparse_if_faster
 from legnn.nn.layer import Linear, Nodes, add_bias, linear, targets_of, to_logits
 from legnn.ops import drop
-from legnn.ops.norm_act_dropout.reference import apply_norm
+from legnn.ops.rows import apply_norm
 
 
 class Branch(nn.Module):

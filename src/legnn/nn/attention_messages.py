@@ -14,9 +14,8 @@ from legnn.nn.layer import targets_of
 from legnn.nn.message_passing import add_relations
 from legnn.nn.normalization import LabelScales, Normalization
 from legnn.ops.attention import attend
-from legnn.ops.attention.reference import split_scores
 from legnn.ops.propagate import label_gather
-from legnn.ops.propagate.reference import scale_rows
+from legnn.ops.rows import scale_rows, split_scores
 from legnn.ops.types import AttentionConfig, AttentionOutput
 
 

@@ -11,7 +11,7 @@ from legnn.nn.backbones import BACKBONES, LayerSpec
 from legnn.nn.layer import LabelLayer, Nodes, glorot_linear, targets_of
 from legnn.nn.padding import PaddedLayerNorm
 from legnn.ops.norm_act_dropout import apply_norm_act_dropout, drop
-from legnn.ops.norm_act_dropout.reference import Norm, apply_norm
+from legnn.ops.rows import Norm, apply_norm
 
 
 class Block(nn.Module):

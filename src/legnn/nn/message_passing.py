@@ -11,7 +11,7 @@ from legnn.graph.label_graph import LabelGraph
 from legnn.nn.layer import linear, targets_of
 from legnn.nn.normalization import LabelScales, Normalization
 from legnn.ops.propagate import label_gather, propagate_messages
-from legnn.ops.propagate.reference import scale_rows
+from legnn.ops.rows import scale_rows
 
 SUM_FIRST = 2
 """Times as many source as target nodes from which summing before the product is faster."""

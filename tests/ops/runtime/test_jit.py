@@ -1,97 +1,87 @@
-"""Kernels compile everywhere: also where nothing can be written to disk, or what was written is damaged.
+"""Kernels are compiled once and cached where nobody else can write, and those that other kernels call compute what they
+say."""
 
-And those that other kernels call compute what they say.
-"""
-
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
-from runpy import run_path
 
+import numba
 import numpy as np
 import pytest
 import torch
 
-from legnn.ops.runtime import jit, jit_cache
+import legnn
+from legnn.ops.runtime import jit, kernel_cache
 
-KERNEL = """
-import sys
-sys.path[:0] = {path!r}
+HELPER = """
 from legnn.ops.runtime.jit import kernel
 
 @kernel
-def twice(x):
-    return 2 * x
+def scaled(x):
+    return {factor} * x
+"""
+USER = """
+from legnn.ops.helper import scaled
+from legnn.ops.runtime.jit import kernel
 
-found = twice(3), sum(twice.stats.cache_hits.values())
-print(*found)
+@kernel
+def scale(x):
+    return scaled(x)
+
+print(scale(3), sum(scale.stats.cache_hits.values()))
 """
 
 
-def test_a_kernel_that_cannot_be_kept_on_disk_is_compiled_all_the_same(monkeypatch):
-    def nowhere(function):
-        raise RuntimeError("cannot cache function: no locator available")
-
-    monkeypatch.setattr(jit, "CheckedCache", nowhere)
-
-    @jit.kernel
-    def twice(x):
-        return 2 * x
-
-    assert twice(3) == 6
-
-
-def flip(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 16
-    path.write_bytes(bytes(content))
-
-
-def cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-9])
-
-
 @pytest.fixture
-def module(tmp_path) -> Path:
-    place = tmp_path / "module.py"
-    place.write_text(KERNEL.format(path=sys.path))
-    return place
+def package(tmp_path) -> Path:
+    """A copy of the library, with a kernel that calls one of another file."""
+    root = tmp_path / "src"
+    shutil.copytree(Path(legnn.__file__).parent, root / "legnn", ignore=shutil.ignore_patterns("__pycache__"))
+    (root / "legnn/ops/helper.py").write_text(HELPER.format(factor=2))
+    (root / "legnn/ops/user.py").write_text(USER)
+    return root
 
 
-def run(module: Path) -> tuple[int, int]:
-    """Twice 3, and whether that was found compiled: a module that is run again has compiled nothing yet."""
-    return run_path(str(module))["found"]
+def run(root: Path, **environment: str) -> list[str]:
+    """The result of the kernel, and how often it was found compiled."""
+    inherited = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    paths = {"PYTHONPATH": str(root), "XDG_CACHE_HOME": str(root.parent / "cache"), "TMPDIR": str(root.parent)}
+    program = [sys.executable, "-m", "legnn.ops.user"]
+    done = subprocess.run(program, env={**inherited, **paths, **environment}, stdout=subprocess.PIPE, check=True)
+    return done.stdout.decode().split()
 
 
-def test_code_that_was_damaged_on_disk_is_compiled_anew_and_never_run(module):
-    other = subprocess.run([sys.executable, module], stdout=subprocess.PIPE, text=True, check=True)
-    assert other.stdout == "6 0\n"
-    assert run(module) == (6, 1), "the second process finds what the first has compiled"
-    for ending, damage in (("nbc", flip), ("nbi", cut)):
-        (file,) = (module.parent / "__pycache__").glob(f"*.{ending}")
-        damage(file)
-        assert run(module) == (6, 0)
+def test_a_cached_kernel_is_compiled_anew_when_a_helper_in_another_file_was_edited(package):
+    assert run(package) == ["6", "0"]
+    assert run(package) == ["6", "1"], "the second process finds what the first has compiled"
+    (package / "legnn/ops/helper.py").write_text(HELPER.format(factor=5))
+    assert run(package) == ["15", "0"]
+    assert run(package) == ["15", "1"]
 
 
-def test_a_kernel_is_compiled_anew_when_a_file_has_changed_whose_functions_it_may_have_in_it(module, monkeypatch):
-    names = {name for name, _, _ in jit_cache.shared_sources()}
-    assert {"jit.py", "fork_join.py", "hashing.py", "numba_kernels.py", "cpu_layer_norm.py"} <= names
-    assert run(module) == (6, 0)
-    assert run(module) == (6, 1)
-    monkeypatch.setattr(jit_cache, "shared_sources", lambda: (("jit.py", 0.0, 1),))
-    assert run(module) == (6, 0)
+def test_only_its_owner_can_read_the_cache_of_kernels(package):
+    run(package)
+    (folder,) = (package.parent / "cache/legnn").glob("kernels-*")
+    assert folder.stat().st_mode & 0o777 == 0o700
 
 
-def test_loading_a_kernel_imports_none_of_what_compiled_it(tmp_path):
-    place = tmp_path / "module.py"
-    place.write_text(
-        f"import sys\nsys.path[:0] = {sys.path!r}\n"
-        "import numpy as np\nfrom legnn.ops.runtime.jit import kernel\n\n"
-        "@kernel\ndef zeros(n):\n    x = np.empty(n)\n    x[:] = 0\n    return x\n\n"
-        "print(zeros(3).sum(), 'numba.np.arrayobj' in sys.modules)\n"
-    )
-    runs = [subprocess.run([sys.executable, place], stdout=subprocess.PIPE, text=True, check=True) for _ in range(2)]
-    assert [run.stdout for run in runs] == ["0.0 True\n", "0.0 False\n"]
+def test_kernels_are_cached_elsewhere_or_not_at_all_where_the_usual_folder_cannot_be_made(package):
+    blocked = package.parent / "file"
+    blocked.write_text("")
+    nowhere = {"XDG_CACHE_HOME": str(blocked)}
+    assert run(package, **nowhere) == ["6", "0"]
+    assert run(package, **nowhere) == ["6", "1"], "in the folder for temporary files"
+    assert run(package, NUMBA_CACHE_DIR=str(blocked)) == ["6", "0"]
+    assert run(package, NUMBA_CACHE_DIR=str(blocked)) == ["6", "0"]
+
+
+def test_the_cache_folder_of_other_functions_stays_as_it_was():
+    before = numba.config.CACHE_DIR
+    with kernel_cache.caching():
+        assert before != numba.config.CACHE_DIR
+    assert before == numba.config.CACHE_DIR
 
 
 def test_exponentials_are_right_to_three_times_the_precision_of_their_type():

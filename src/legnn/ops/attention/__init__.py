@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from legnn.ops import select
-from legnn.ops.attention import autograd, reference
-from legnn.ops.propagate.autograd import contiguous
-from legnn.ops.runtime.padding import pad_columns, padded_width
+from legnn.ops.attention.autograd import Attend
+from legnn.ops.autograd import run
 from legnn.ops.types import AttentionConfig, AttentionOutput, LabelGraphLike, Scales
 
 
@@ -40,18 +38,5 @@ def attend(
         add: `[M, D]`, or None.
         add_to_labels: `[C, D]` or narrower, or None.
     """
-    kernels = select.kernels_for(values_and_scores)
-    if kernels is None:
-        return reference.attend(
-            graph, values_and_scores, labels, label_target, add, scales, config, update_labels=update_labels,
-            add_to_labels=add_to_labels,
-        )  # fmt: skip
-    if labels is not None and (kernels is not select.TRITON or labels.stride(1) != 1):
-        labels = labels.contiguous()
-    if add_to_labels is not None and kernels is not select.TRITON:
-        add_to_labels = pad_columns(add_to_labels, padded_width(config.channels, values_and_scores)).contiguous()
-    nodes, log_denominator, new_labels, label_log_denominator = autograd.Attend.apply(
-        values_and_scores.contiguous(), labels, label_target, contiguous(add), add_to_labels,
-        graph, scales, config, update_labels, kernels,
-    )  # fmt: skip
-    return AttentionOutput(nodes, log_denominator, new_labels, label_log_denominator)
+    operation = Attend(graph, scales, config, update_labels)
+    return AttentionOutput(*run(operation, values_and_scores, labels, label_target, add, add_to_labels))

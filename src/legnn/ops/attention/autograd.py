@@ -1,137 +1,136 @@
-"""Attention with its gradient written out, over the kernels of one device."""
+"""Attention with its gradient written out, over the kernels of a device."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from legnn.ops.attention.reference import scale_scores, split_scores
-from legnn.ops.propagate.autograd import label_gradient, node_terms
-from legnn.ops.runtime.streams import run_beside
-from legnn.ops.select import Kernels
+from legnn.ops.attention import reference
+from legnn.ops.autograd import Inputs, Operation, Outputs
+from legnn.ops.backend import backend
+from legnn.ops.propagate.autograd import contiguous, label_gradient, no_sums, node_terms
+from legnn.ops.rows import split_scores
 from legnn.ops.types import (
     AttentionConfig,
     AttentionGradient,
     AttentionInputs,
+    AttentionOutput,
     LabelGraphLike,
     RowTerms,
     Scales,
 )
 
 
-class Attend(torch.autograd.Function):
-    """`reference.attend`."""
+@dataclass(eq=False)
+class Attend(Operation):
+    """Of `values_and_scores`, `labels`, `label_target`, `add` and `add_to_labels`; see `legnn.ops.attend`."""
 
-    @staticmethod
+    graph: LabelGraphLike
+    scales: Scales
+    config: AttentionConfig
+    update_labels: bool
+    package = "attention"
+    reread = (0, 2)
+    # only what joins a softmax reads its log-denominator: zeros would be a launch, and to subtract them another
+    fills_gradients = False
+
     def forward(
-        ctx: Any, values_and_scores: Tensor, labels: Tensor | None, label_target: Tensor | None, add: Tensor | None,
-        add_to_labels: Tensor | None, graph: LabelGraphLike, scales: Scales, config: AttentionConfig,
-        update_labels: bool, kernels: Kernels,
-    ) -> tuple[Tensor | None, ...]:  # fmt: skip
-        """Returns the fields of `AttentionOutput`."""
+        self, values_and_scores: Tensor, labels: Tensor | None, label_target: Tensor | None, add: Tensor | None,
+        add_to_labels: Tensor | None,
+    ) -> AttentionOutput:  # fmt: skip
+        """Returns nodes `[M, D]`, labels `[C, D]` and their log-denominators."""
+        graph, scales, kernels = self.graph, self.scales, self.kernels
+        x = values_and_scores.contiguous()
+        if labels is not None and labels.stride(1) != 1:
+            labels = labels.contiguous()
         # every edge reads the scores: in a matrix of their own they are small enough to stay in the cache
-        source, target = _split_scores(values_and_scores, config)
-        source, label_source = scale_scores(source, scales)
-        ops, slope = kernels.attention, config.negative_slope
-        softmax = ops.softmax(graph.adjacency, source, target, slope, scales.target)
-        attention = AttentionInputs(values_and_scores, config, source, target, *softmax)
-        log, share, scaled_log = softmax
-        terms = node_terms(graph, labels, add, scales)
-        new_labels: Tensor | None = None
-        label_log: Tensor | None = None
-        label_share: Tensor | None = None
-        ctx.labels_attend = update_labels and not graph.to_labels.is_empty
-        if ctx.labels_attend:
+        source, target = _single_scores(x, self.config)
+        source, label_source = reference.scale_scores(source, scales)
+        slope = self.config.negative_slope
+        log, share, scaled_log = softmax = kernels.softmax(graph.adjacency, source, target, slope, scales.target)
+        attention = AttentionInputs(x, self.config, source, target, *softmax)
+        terms = node_terms(graph, labels, contiguous(add), scales)
+        nodes = kernels.attention_sum(graph.adjacency, attention, terms)
+        new_labels = label_log = label_share = None
+        classes = graph.to_labels
+        if self._labels_attend:
             label_target = _single(label_target)
+            softmax_at_labels = kernels.softmax(classes.classes, label_source, label_target, slope, None)
+            label_log, label_share, _ = softmax_at_labels
+            inputs = AttentionInputs(x, self.config, label_source, label_target, *softmax_at_labels)
+            new_labels = kernels.attention_sum(classes.classes, inputs, RowTerms(scales.to_label, add=add_to_labels))
+        elif self.update_labels:
+            new_labels = no_sums(nodes, classes, add_to_labels)
+            label_log = log.new_full((classes.num_classes, self.config.heads), -torch.inf)
+        self.sums = backend("propagate", x)
+        self.label_columns = None if labels is None else labels.size(1)
+        self.added_columns = None if add_to_labels is None else add_to_labels.size(1)
+        self.shapes = nodes.shape, None if new_labels is None else new_labels.shape
+        shares = (share, label_share) if kernels.READS_SHARE else (None, None)
+        self.saved = source, target, label_source, log, scaled_log, label_log, *shares
+        return AttentionOutput(nodes, log, new_labels, label_log)
 
-            def attend_at_labels() -> tuple[Tensor, Tensor, Tensor]:
-                # the order of the classes is made here, if it is a new one: nothing has to wait for it
-                classes = graph.to_labels.classes
-                found = ops.softmax(classes, label_source, label_target, slope, None)
-                inputs = AttentionInputs(values_and_scores, config, label_source, label_target, *found)
-                terms = RowTerms(scales.to_label, add=add_to_labels)
-                return ops.attention_sum(classes, inputs, terms), found.log_denominator, found.share
-
-            nodes, at_labels = run_beside(
-                values_and_scores, lambda: ops.attention_sum(graph.adjacency, attention, terms), attend_at_labels
-            )
-            new_labels, label_log, label_share = at_labels
-        else:
-            nodes = ops.attention_sum(graph.adjacency, attention, terms)
-        if update_labels and not ctx.labels_attend:
-            new_labels = nodes.new_zeros(graph.to_labels.num_classes, nodes.size(1))
-            if add_to_labels is not None:
-                new_labels[:, : add_to_labels.size(1)] += add_to_labels
-            label_log = log.new_full((graph.to_labels.num_classes, config.heads), -torch.inf)
-        scores = source, target, label_source, label_target
-        shares = (share, label_share) if ops.READS_SHARE else (None, None)
-        ctx.save_for_backward(values_and_scores, *scores, log, scaled_log, label_log, *shares)
-        ctx.labels_shape = None if labels is None else labels.shape
-        ctx.added_columns = None if add_to_labels is None else add_to_labels.size(1)
-        ctx.rest = graph, scales, config, kernels
-        ctx.shapes = nodes.shape, None if new_labels is None else new_labels.shape
-        # only what joins a softmax reads its log-denominator: zeros would be a launch, and to subtract them another
-        ctx.set_materialize_grads(False)
-        return nodes, log, new_labels, label_log
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
-        """Returns the gradients of `values_and_scores`, `labels`, `label_target`, `add` and `add_to_labels`."""
-        values_and_scores, source, target, label_source, label_target, *rest = ctx.saved_tensors
-        log, scaled_log, label_log, share, label_share = rest
-        graph, scales, config, kernels = ctx.rest
-        channels, heads = config.channels, config.heads
-        ops = kernels.attention
-        gradient = _dense(gradients[0], ctx.shapes[0], values_and_scores)
-        d_values_and_scores = torch.empty_like(values_and_scores)
-        of_nodes = AttentionGradient(
-            graph.adjacency, AttentionInputs(values_and_scores, config, source, target, log, share, scaled_log),
-            RowTerms(scales.source, scales.target), gradient, gradients[1],
+    def backward(self, inputs: Inputs, saved: Inputs, needed: Sequence[bool], gradients: Inputs) -> Outputs:
+        """Returns the gradients of the inputs."""
+        values_and_scores, label_target = inputs
+        x, scales, config = values_and_scores.contiguous(), self.scales, self.config
+        source, target, label_source, log, scaled_log, label_log, share, label_share = saved
+        d_nodes, d_log, d_new_labels, d_label_log = gradients
+        gradient = _dense(d_nodes, self.shapes[0], x)
+        nodes = AttentionGradient(
+            self.graph.adjacency, AttentionInputs(x, config, source, target, log, share, scaled_log),
+            RowTerms(scales.source, scales.target), gradient, d_log,
         )  # fmt: skip
-        of_labels: AttentionGradient | None = None
-        if ctx.labels_attend:
-            softmax = label_log, label_share, None
-            inputs = AttentionInputs(values_and_scores, config, label_source, label_target, *softmax)
-            of_labels = AttentionGradient(
-                graph.to_labels.classes, inputs, RowTerms(scales.to_label),
-                _dense(gradients[2], ctx.shapes[1], values_and_scores), gradients[3], graph.to_labels.label_of,
-            )  # fmt: skip
-
+        labels: AttentionGradient | None = None
+        if self._labels_attend:
+            classes = self.graph.to_labels
+            at_labels = AttentionInputs(x, config, label_source, _single(label_target), label_log, label_share, None)
+            d_sums = _dense(d_new_labels, self.shapes[1], x)
+            labels = AttentionGradient(
+                classes.classes, at_labels, RowTerms(scales.to_label), d_sums, d_label_log, classes.label_of
+            )
         # that of the labels is not scaled, or all of it is, below
         score_scale = None if scales.scales_label_scores else scales.score
-
-        def attend() -> Tensor | None:
-            return ops.attention_gradient(of_nodes, of_labels, d_values_and_scores, score_scale)
-
-        if ctx.labels_shape is None:
-            d_label_target, d_labels = attend(), None
-        else:
-            d_label_target, d_labels = run_beside(
-                gradient, attend, lambda: label_gradient(kernels, graph, gradient, scales, ctx.labels_shape)
-            )
-        if d_label_target is not None:
-            d_label_target = d_label_target.to(values_and_scores.dtype)
-        elif not ctx.labels_attend and label_log is not None and label_target is not None:
+        d_x = torch.empty_like(x)
+        d_label_target = self.kernels.attention_gradient(nodes, labels, d_x, score_scale)
+        if label_target is not None:
             # zeros, not None: distributed training waits for a gradient of every parameter
-            d_label_target = torch.zeros_like(label_target)
+            d_label_target = torch.zeros_like(label_target) if d_label_target is None else d_label_target.to(x.dtype)
         if scales.score is not None and scales.scales_label_scores:
-            d_values_and_scores[:, channels : channels + heads].mul_(scales.score[:, None])
-        d_add = gradient if ctx.needs_input_grad[3] else None
-        d_added = None
-        if gradients[2] is not None and ctx.needs_input_grad[4]:
-            d_added = gradients[2][:, : ctx.added_columns]
-        return d_values_and_scores, d_labels, d_label_target, d_add, d_added, *[None] * 5
+            d_x[:, config.channels : config.channels + config.heads].mul_(scales.score[:, None])
+        d_labels = d_added = None
+        if needed[1]:
+            d_labels = label_gradient(self.sums, self.graph, gradient, scales)[:, : self.label_columns]
+        if d_new_labels is not None and needed[4]:
+            d_added = d_new_labels[:, : self.added_columns]
+        return d_x, d_labels, d_label_target, gradient if needed[3] else None, d_added
+
+    def reference(
+        self, values_and_scores: Tensor, labels: Tensor | None, label_target: Tensor | None, add: Tensor | None,
+        add_to_labels: Tensor | None,
+    ) -> AttentionOutput:  # fmt: skip
+        """See `reference.attend`."""
+        return reference.attend(
+            self.graph, values_and_scores, labels, label_target, add, self.scales, self.config,
+            update_labels=self.update_labels, add_to_labels=add_to_labels,
+        )  # fmt: skip
+
+    @property
+    def _labels_attend(self) -> bool:
+        return self.update_labels and not self.graph.to_labels.is_empty
 
 
-def _dense(gradient: Tensor | None, shape: tuple[int, ...], like: Tensor) -> Tensor:
+def _dense(gradient: Tensor | None, shape: torch.Size | None, like: Tensor) -> Tensor:
     """The gradient of a result of `shape`, zeros for None."""
+    assert shape is not None
     return like.new_zeros(shape) if gradient is None else gradient.contiguous()
 
 
-def _split_scores(values_and_scores: Tensor, config: AttentionConfig) -> tuple[Tensor, Tensor | None]:
-    """`reference.split_scores` in single precision, each a matrix of its own."""
+def _single_scores(values_and_scores: Tensor, config: AttentionConfig) -> tuple[Tensor, Tensor | None]:
+    """`split_scores` in single precision, each a matrix of its own."""
     source, target = split_scores(values_and_scores, config)
     if target is None:
         return source.float().contiguous(), None

@@ -8,21 +8,19 @@ import torch
 from torch import Tensor
 
 from legnn.ops.csr.adjacency import Adjacency
-from legnn.ops.propagate.cpu import edge_arrays, term_arrays, write_row
+from legnn.ops.propagate.cpu import edge_arrays, sum_heads
 from legnn.ops.runtime.arrays import as_array, as_matrix, as_output, empty_padded
-from legnn.ops.runtime.fork_join import fork_join
 from legnn.ops.runtime.jit import exponentiate, kernel, narrow, widen
 from legnn.ops.runtime.padding import padded_width
 from legnn.ops.runtime.threads import run_parallel
 from legnn.ops.types import AttentionGradient, AttentionInputs, RowTerms, Softmax
 
 READS_SHARE = True
+"""Whether the gradient reads `α_ij`, or computes it again."""
 
 
 @kernel
 def _softmax(begin, end, heads, rowptr, col, weight, source, target, slope, largest, total, share):
-    if fork_join(begin, end):
-        return
     # rows of a few heads lie behind one another: how many there are is known here, so that they are computed together
     width = np.uint64(len(heads))
     for i in range(np.uint64(begin), np.uint64(end)):
@@ -55,78 +53,48 @@ def _softmax(begin, end, heads, rowptr, col, weight, source, target, slope, larg
 
 
 @kernel
-def _attention_sum(
-    begin, end, rowptr, col, share, values, channels,
-    source_scale, target_scale, label_of, label_rows, label_scale, add, out,
-):  # fmt: skip
-    if fork_join(begin, end):
-        return
-    heads = share.shape[1]
-    width = np.uint64(channels // heads)
-    total = np.empty(channels, np.float32)
-    for i in range(begin, end):
-        total[:] = 0
-        for first in range(rowptr[i], rowptr[i + 1], 2):
-            # two edges at once: each alone would load and store all of `total`
-            second = first + 1 if first + 1 < rowptr[i + 1] else first
-            a, b = values[col[first]], values[col[second]]
-            for h in range(heads):
-                one, two = share[first, h], share[second, h] if second > first else np.float32(0)
-                if source_scale.size:
-                    one, two = one * source_scale[col[first]], two * source_scale[col[second]]
-                # unsigned, no index can be negative: only then does the compiler vectorize the loop
-                low = np.uint64(h) * width
-                for c in range(low, low + width):
-                    total[c] += one * widen(a[c]) + two * widen(b[c])
-        write_row(i, total, target_scale, label_of, label_rows, label_scale, add, out)
-
-
-@kernel
 def _value_gradient(
     begin, end, rowptr, col, origin, share, values, channels, gradient, source_scale, target_scale, into, product, add,
 ):  # fmt: skip
-    if fork_join(begin, end):
-        return
-    heads = share.shape[1]
-    width = np.uint64(channels // heads)
-    total = np.empty(channels, np.float32)
-    value = np.empty(channels, np.float32)
-    for j in range(begin, end):
-        if add and rowptr[j] == rowptr[j + 1]:
+    heads, columns = np.uint64(share.shape[1]), np.uint64(channels)
+    width = columns // heads
+    total = np.empty(columns, np.float32)
+    value = np.empty(columns, np.float32)
+    for j in range(np.uint64(begin), np.uint64(end)):
+        last = rowptr[j + np.uint64(1)]
+        if add and rowptr[j] == last:
             continue
-        total[:] = 0
-        for c in range(channels):
-            value[c] = widen(values[j, c])
-        for first in range(rowptr[j], rowptr[j + 1], 2):
-            second = first + 1 if first + 1 < rowptr[j + 1] else first
-            a, b = gradient[col[first]], gradient[col[second]]
+        for c in range(columns):
+            total[c], value[c] = 0, widen(values[j, c])
+        for edge in range(rowptr[j], last, 2):
+            # two edges at once: each alone would load and store all of `total`
+            first, is_pair = np.uint64(edge), edge + 1 < last
+            second = np.uint64(edge + 1) if is_pair else first
+            a, b = np.uint64(col[first]), np.uint64(col[second])
+            at_a, at_b = np.uint64(origin[first]), np.uint64(origin[second])
             for h in range(heads):
-                one = share[origin[first], h]
-                two = share[origin[second], h] if second > first else np.float32(0)
+                share_a, share_b = share[at_a, h], share[at_b, h] if is_pair else np.float32(0)
                 if target_scale.size:
-                    one, two = one * target_scale[col[first]], two * target_scale[col[second]]
-                low = np.uint64(h) * width
-                for c in range(low, low + width):
-                    total[c] += one * widen(a[c]) + two * widen(b[c])
-                # a loop of its own, which writes nothing: see `cpu_layer_norm`
+                    share_a, share_b = share_a * target_scale[a], share_b * target_scale[b]
+                for c in range(h * width, h * width + width):
+                    total[c] += share_a * widen(gradient[a, c]) + share_b * widen(gradient[b, c])
+                # a loop that sums up numbers writes nothing: one that does both is compiled twice, and which one runs,
+                # with sums in another order, depends on where in memory the arrays are
                 product_a = product_b = np.float32(0)
-                for c in range(low, low + width):
-                    product_a += widen(a[c]) * value[c]
-                    product_b += widen(b[c]) * value[c]
-                product[origin[first], h], product[origin[second], h] = product_a, product_b
-        row = into[j]
+                for c in range(h * width, h * width + width):
+                    product_a += widen(gradient[a, c]) * value[c]
+                    product_b += widen(gradient[b, c]) * value[c]
+                product[at_a, h], product[at_b, h] = product_a, product_b
         sends = source_scale[j] if source_scale.size else np.float32(1)
-        for c in range(channels):
-            before = widen(row[c]) if add else np.float32(0)
-            row[c] = narrow(before + sends * total[c], into)
+        for c in range(columns):
+            before = widen(into[j, c]) if add else np.float32(0)
+            into[j, c] = narrow(before + sends * total[c], into)
 
 
 @kernel
 def _score_gradient(
     begin, end, heads, rowptr, col, share, source, target, slope, d_log, source_scale, target_scale, product, d_target
 ):  # fmt: skip
-    if fork_join(begin, end):
-        return
     width = np.uint64(len(heads))
     for i in range(np.uint64(begin), np.uint64(end)):
         row, first, last = i * width, np.uint64(rowptr[i]), np.uint64(rowptr[i + 1])
@@ -154,8 +122,6 @@ def _score_gradient(
 
 @kernel
 def _sum_edges(begin, end, heads, rowptr, place, x, out):
-    if fork_join(begin, end):
-        return
     width = np.uint64(len(heads))
     for i in range(np.uint64(begin), np.uint64(end)):
         for h in range(width):
@@ -179,7 +145,7 @@ def _flat(x: Tensor | None) -> np.ndarray:
 def softmax(
     adjacency: Adjacency, source: Tensor, target: Tensor | None, slope: float, target_scale: Tensor | None
 ) -> Softmax:
-    """See `AttentionKernels`."""
+    """Returns the softmax over the edges of each row, whose sum is multiplied by `target_scale` `[rows]`."""
     heads = source.size(1)
     log_denominator, total = torch.empty(2, adjacency.num_rows, heads)
     share = torch.empty(adjacency.num_edges, heads)
@@ -191,21 +157,21 @@ def softmax(
 
 
 def attention_sum(adjacency: Adjacency, attention: AttentionInputs, terms: RowTerms = RowTerms()) -> Tensor:
-    """See `AttentionKernels`."""
+    """Returns `Σ_j α_ij values_j` `[rows, padded_width(channels)]`, scaled and added to as `terms` say."""
     x, channels = attention.values_and_scores, attention.config.channels
     out = empty_padded(adjacency.num_rows, padded_width(channels, x), channels, x.dtype)
-    run_parallel(
-        _attention_sum, adjacency.row_partition, adjacency.num_edges * channels, *edge_arrays(adjacency)[:2],
-        as_array(attention.share), as_matrix(x, x.dtype), channels, *term_arrays(terms, x.dtype),
-        as_output(out),
-    )  # fmt: skip
+    sum_heads(adjacency, attention.share, attention.config.heads, x, channels, terms, out)
     return out
 
 
 def attention_gradient(
     nodes: AttentionGradient, labels: AttentionGradient | None, into: Tensor, score_scale: Tensor | None
 ) -> Tensor | None:
-    """See `AttentionKernels`."""
+    """Writes the gradient of `values_and_scores`, of both relations, into `into`, padding columns included.
+
+    The gradient that the source scores have from the nodes alone is multiplied by `score_scale` `[cols]`. Returns the
+    gradient of the target scores of the labels `[C, heads]`, None where there is none.
+    """
     channels, heads, _, _ = nodes.inputs.config
     d_source, d_target = _relation_gradient(nodes, into, add=False)
     if score_scale is not None:

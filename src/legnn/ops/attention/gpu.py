@@ -16,16 +16,14 @@ from legnn.ops.propagate.gpu import (
     REGISTERS,
     RowSpans,
     chunk_spans,
+    launch_by_length,
     of_label,
-    run_by_length,
     sum_chunks,
     sum_long_rows,
     sum_whole_rows,
 )
 from legnn.ops.propagate.gpu_columns import BLOCK, columns_of_head, head_vector, vectors_end
-from legnn.ops.runtime.launch import fast_launch
 from legnn.ops.runtime.padding import padded_width
-from legnn.ops.runtime.streams import run_beside
 from legnn.ops.types import AttentionGradient, AttentionInputs, RowTerms
 
 READS_SHARE = False
@@ -34,7 +32,6 @@ EDGES, EDGES_IN_BF16 = 2, 4
 WARPS = 1
 
 
-@fast_launch
 @triton.jit
 def _value_gradient(
     first, last, owner, rowptr, col, weight, values, source, target, scaled_log, source_scale, gradient, product, out,
@@ -110,51 +107,37 @@ def _value_gradient(
 
 
 def attention_sum(adjacency: Adjacency, attention: AttentionInputs, terms: RowTerms = RowTerms()) -> Tensor:
-    """See `AttentionKernels`."""
+    """As in `cpu`."""
     x, (channels, heads, _, _), share = attention.values_and_scores, attention.config, attention.share
     out = x.new_empty(adjacency.num_rows, padded_width(channels, x))
-    how = x, channels, out, terms, share, heads
-    run_beside(
-        x,
-        lambda: run_by_length(
-            adjacency, x, lambda rows: sum_whole_rows(adjacency, rows, *how),
-            lambda chunks: sum_long_rows(adjacency, chunks, *how),
-        ),
-        out[:, channels:].zero_,
-    )  # fmt: skip
+    arguments = x, channels, out, terms, share, heads
+    launch_by_length(
+        adjacency,
+        lambda rows: sum_whole_rows(adjacency, rows, *arguments),
+        lambda chunks: sum_long_rows(adjacency, chunks, *arguments),
+    )
+    out[:, channels:].zero_()
     return out
 
 
 def attention_gradient(
     nodes: AttentionGradient, labels: AttentionGradient | None, into: Tensor, score_scale: Tensor | None
 ) -> Tensor | None:
-    """See `AttentionKernels`."""
+    """As in `cpu`."""
     (channels, heads, _, _), transposed = nodes.inputs.config, nodes.adjacency.transpose
-    source_scores, rest = into[:, channels : channels + heads], into[:, channels + heads :]
+    source_scores, others = into[:, channels : channels + heads], into[:, channels + heads :]
     product, label_product = _value_gradients(nodes, labels, into)
-    of_labels: OneEdge | None = None
-    if labels is None or labels.one_target is None or label_product is None:
-        sums = _target_sums(nodes, product)
-    else:
-        # scores are a number for each edge: beside them there is room for those of labels
-        sums, label_sums = run_beside(
-            into, lambda: _target_sums(nodes, product), lambda: _target_sums(labels, label_product)
-        )
+    sums, of_labels = _target_sums(nodes, product), None
+    if labels is not None and labels.one_target is not None and label_product is not None:
+        label_sums = _target_sums(labels, label_product)
         of_labels = OneEdge(labels.one_target, labels.inputs, label_product, label_sums)
-
-    def write_targets() -> Tensor | None:
-        write_target_gradients(sums, rest)
-        if of_labels is None or of_labels.attention.target is None:
-            return None
-        d_label_target = into.new_empty(of_labels.sums.size(0), heads)
-        write_target_gradients(of_labels.sums, d_label_target)
-        return d_label_target
-
-    return run_beside(
-        into,
-        lambda: score_gradient(transposed, nodes.inputs, sums, product, score_scale, of_labels, source_scores),
-        write_targets,
-    )[1]
+    score_gradient(transposed, nodes.inputs, sums, product, score_scale, of_labels, source_scores)
+    write_target_gradients(sums, others)
+    if of_labels is None or of_labels.attention.target is None:
+        return None
+    d_label_target = into.new_empty(of_labels.sums.size(0), heads)
+    write_target_gradients(of_labels.sums, d_label_target)
+    return d_label_target
 
 
 def _value_gradients(
@@ -200,7 +183,7 @@ def _value_gradients(
         launch(chunk_spans(chunks), partial, partial=True)
         sum_chunks(chunks, partial, into)
 
-    run_by_length(transposed, into, lambda rows: launch(rows, into, partial=False), long)
+    launch_by_length(transposed, lambda rows: launch(rows, into, partial=False), long)
     return product, label_product
 
 

@@ -13,8 +13,7 @@ from torch import Tensor
 
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.csr.row_chunks import RowChunks
-from legnn.ops.propagate.gpu import RowSpans, run_by_length
-from legnn.ops.runtime.launch import fast_launch
+from legnn.ops.propagate.gpu import RowSpans, launch_by_length
 from legnn.ops.types import Softmax
 
 ROWS, EDGES = 8, 16
@@ -61,7 +60,6 @@ def _edge_scores(
     return tl.where(inside[:, :, None], score, float("-inf")), k.to(tl.int64)[:, :, None] * HEADS + head, both
 
 
-@fast_launch
 @triton.jit
 def _softmax(
     first, last, owner, col, weight, source, target, target_scale, log_denominator, share, scaled_log, size, limit,
@@ -121,7 +119,7 @@ def grid_of(rows: RowSpans, tile: dict[str, int | bool]) -> tuple[int]:
 def softmax(
     adjacency: Adjacency, source: Tensor, target: Tensor | None, slope: float, target_scale: Tensor | None
 ) -> Softmax:
-    """See `AttentionKernels`."""
+    """As in `cpu`."""
     heads = source.size(1)
     log_denominator, share = (source.new_empty(size, heads) for size in (adjacency.num_rows, adjacency.num_edges))
     scaled_log = None if target_scale is None else torch.empty_like(log_denominator)
@@ -139,5 +137,5 @@ def softmax(
         # a score is one number: long rows are read in wide blocks, and need not be cut
         launch(RowSpans(*adjacency.chunked_rows, chunks.rows, chunks.rows.numel()), LONG_EDGES)
 
-    run_by_length(adjacency, source, lambda rows: launch(rows, EDGES), launch_long)
+    launch_by_length(adjacency, lambda rows: launch(rows, EDGES), launch_long)
     return Softmax(log_denominator, share, log_denominator if scaled_log is None else scaled_log)

@@ -11,15 +11,13 @@ from torch import Tensor
 from legnn.ops.attention.gpu_edges import grid_of, leaky, spans_of, tile_of
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.csr.row_chunks import RowChunks
-from legnn.ops.propagate.gpu import RowSpans, chunk_spans, run_by_length, sum_chunks
-from legnn.ops.runtime.launch import fast_launch
+from legnn.ops.propagate.gpu import RowSpans, chunk_spans, launch_by_length, sum_chunks
 from legnn.ops.types import AttentionInputs
 
 TARGETS = 128
 """Targets of a program that writes the gradients of their scores."""
 
 
-@fast_launch
 @triton.jit
 def _target_sums(
     first, last, owner, place, col, weight, source, target, log_denominator, product, out, size, limit, slope,
@@ -64,7 +62,6 @@ def _target_sums(
         tl.store(to_row + 2 * HEADS, slopes_and_shares, mask=mine)
 
 
-@fast_launch
 @triton.jit
 def _target_gradients(
     sums, out, num_targets, size, stride,
@@ -84,7 +81,6 @@ def _target_gradients(
     tl.store(out + row[:, None] * stride + column[None, :], change.to(out.dtype.element_ty), mask=mask)
 
 
-@fast_launch
 @triton.jit
 def _score_gradient(
     first, last, owner, rowptr, col, weight, source, target, log_denominator, dot, product, score_scale, out,
@@ -168,7 +164,7 @@ def target_sums(adjacency: Adjacency, attention: AttentionInputs, product: Tenso
         launch(chunk_spans(chunks), partial, partial=True)
         sum_chunks(chunks, partial, out)
 
-    run_by_length(adjacency, product, lambda rows: launch(rows, out, partial=False), launch_long)
+    launch_by_length(adjacency, lambda rows: launch(rows, out, partial=False), launch_long)
     return out.unflatten(1, (sums, heads))
 
 
@@ -220,4 +216,4 @@ def score_gradient(
         launch(chunk_spans(chunks), partial, partial=True)
         sum_chunks(chunks, partial, out)
 
-    run_by_length(transposed, product, lambda rows: launch(rows, out, partial=False), launch_long)
+    launch_by_length(transposed, lambda rows: launch(rows, out, partial=False), launch_long)

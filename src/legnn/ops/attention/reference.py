@@ -8,7 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from legnn.ops.propagate.reference import add_label_messages, scale_rows
+from legnn.ops.propagate.reference import add_label_messages
+from legnn.ops.rows import scale_rows, split_scores
 from legnn.ops.runtime.padding import pad_columns, padded_width
 from legnn.ops.types import AttentionConfig, AttentionOutput, LabelGraphLike, Scales
 
@@ -38,16 +39,10 @@ def attend(
         graph.to_labels.classes, scale_rows(values, scales.to_label), label_source, label_target, slope
     )
     new_labels = new_labels.flatten(1)
+    new_labels = pad_columns(new_labels, nodes.size(1))
     if add_to_labels is not None:
-        new_labels = new_labels + add_to_labels.to(new_labels.dtype)
+        new_labels = new_labels + pad_columns(add_to_labels, nodes.size(1)).to(new_labels.dtype)
     return AttentionOutput(nodes, log_denominator, new_labels, label_log_denominator)
-
-
-def split_scores(values_and_scores: Tensor, config: AttentionConfig) -> tuple[Tensor, Tensor | None]:
-    """The scores of the nodes as sources and, with `config.use_target_score`, as targets, `[N, heads]` each."""
-    first, second = config.channels, config.channels + config.heads
-    target = values_and_scores[:, second : second + config.heads] if config.use_target_score else None
-    return values_and_scores[:, first:second], target
 
 
 def scale_scores(source: Tensor, scales: Scales) -> tuple[Tensor, Tensor]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from legnn.ops import select
+from legnn.ops.backend import backend
 
 
 class HotRows(NamedTuple):
@@ -34,10 +34,4 @@ def gather_rows(values: Tensor, rows: Tensor, device: torch.device, hot: HotRows
     memory the host gathers them, with all its threads, into pinned memory, from which the copy runs beside what the
     device is doing.
     """
-    # not by comparing devices: `cuda` and `cuda:0` differ
-    if values.device.type == device.type:
-        return values.index_select(0, rows.to(values.device))
-    kernels = select.kernels_for_device(device)
-    if kernels is select.TRITON and values.is_contiguous() and values.is_pinned():
-        return kernels.gather.gather_from_host(values, rows.to(device), hot)
-    return values.index_select(0, rows.to(values.device)).pin_memory().to(device, non_blocking=True)
+    return backend("gather", device).gather_rows(values, rows, device, hot)

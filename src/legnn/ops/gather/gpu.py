@@ -12,7 +12,6 @@ import triton.language as tl
 from torch import Tensor
 
 from legnn.ops.gather import HotRows
-from legnn.ops.runtime.launch import fast_launch
 
 ROWS = 8
 """Rows of a program."""
@@ -21,7 +20,6 @@ BLOCK = 128
 
 
 # threads read the rows of batches of different sizes at the same time: none is to compile it anew
-@fast_launch
 @triton.jit(do_not_specialize=["count"])
 def _gather(
     values, hot, place, rows, out, count,
@@ -45,8 +43,17 @@ def _gather(
         tl.store(out + to[:, None] * COLUMNS + column[None, :], value, mask=inside[:, None] & there)
 
 
+def gather_rows(values: Tensor, rows: Tensor, device: torch.device, hot: HotRows | None) -> Tensor:
+    """Returns the rows of `values`, in whose memory they are: of the GPU, pinned, or of the host."""
+    if values.is_cuda:
+        return values.index_select(0, rows.to(values.device))
+    if values.is_contiguous() and values.is_pinned():
+        return gather_from_host(values, rows.to(device), hot)
+    return values.index_select(0, rows.to(values.device)).pin_memory().to(device, non_blocking=True)
+
+
 def gather_from_host(values: Tensor, rows: Tensor, hot: HotRows | None) -> Tensor:
-    """See `GatherKernels`."""
+    """Returns the rows of `values`, contiguous and pinned, on the device of `rows`; `hot` ones are read there."""
     out = torch.empty(rows.numel(), *values.shape[1:], dtype=values.dtype, device=rows.device)
     if out.numel():
         near, place = hot or (None, None)

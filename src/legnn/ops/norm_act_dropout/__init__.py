@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from legnn.ops import select
-from legnn.ops.norm_act_dropout import autograd, reference
-from legnn.ops.norm_act_dropout.reference import Norm
+from legnn.ops.autograd import run
+from legnn.ops.norm_act_dropout import autograd
+from legnn.ops.rows import Norm
 
 
 def apply_norm_act_dropout(
@@ -17,22 +17,15 @@ def apply_norm_act_dropout(
 
     Rows that are not `real` `[n]` bool count in no statistics of a batch norm and get no gradient from it.
     """
-    seed = draw_seed(x) if training and dropout > 0 else None
-    kernels = select.kernels_for(x)
-    # rows are padded where steps are captured, which is on a GPU alone: there are no numba kernels for them
-    if kernels is None or (real is not None and kernels is select.NUMBA):
-        return reference.apply_norm_act_dropout(x, norm, dropout, seed, real)
-    return autograd.apply_norm_act_dropout(kernels, x, norm, dropout, seed, real)
+    return autograd.apply_norm_act_dropout(x, norm, dropout, draw_seed(x) if training and dropout > 0 else None, real)
 
 
 def drop(x: Tensor, dropout: float, *, training: bool) -> Tensor:
     """`dropout(x)` `[n, D]` in training, otherwise `x` itself."""
     if not training or dropout == 0:
         return x
-    kernels = select.kernels_for(x)
-    if kernels is None:
-        return reference.drop(x, dropout, draw_seed(x))
-    return autograd.Dropout.apply(x.contiguous(), dropout, draw_seed(x), kernels)
+    (dropped,) = run(autograd.Dropout(dropout, draw_seed(x)), x)
+    return dropped
 
 
 def draw_seed(x: Tensor) -> Tensor:

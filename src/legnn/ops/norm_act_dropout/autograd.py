@@ -1,106 +1,145 @@
-"""Normalization, activation and dropout with their gradients written out, over the kernels of one device."""
+"""Normalization, activation and dropout with their gradients written out, over the kernels of a device."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from legnn.ops.norm_act_dropout.reference import Norm, apply_norm, running_statistics
-from legnn.ops.runtime.gradients import apply_function
-from legnn.ops.select import NUMBA, Kernels
+from legnn.ops.autograd import Inputs, Operation, Outputs, run
+from legnn.ops.backend import backend
+from legnn.ops.norm_act_dropout import reference
+from legnn.ops.norm_act_dropout.reference import running_statistics
+from legnn.ops.rows import Norm, apply_norm
 from legnn.ops.types import NormInputs, RealRows
 
 
 def apply_norm_act_dropout(
-    kernels: Kernels, x: Tensor, norm: Norm | None, dropout: float, seed: Tensor | None, real: Tensor | None = None
+    x: Tensor, norm: Norm | None, dropout: float, seed: Tensor | None, real: Tensor | None = None
 ) -> Tensor:
-    """`reference.apply_norm_act_dropout`; what is not `real` becomes any finite number."""
-    x = x.contiguous()
+    """`dropout(relu(norm(x)))`, without dropout if `seed` is None; what is not `real` becomes any finite number."""
+    kernels = backend("norm_act_dropout", x)
+    if kernels is reference:
+        return reference.apply_norm_act_dropout(x, norm, dropout, seed, real)
     if isinstance(norm, torch.nn.BatchNorm1d):
         if norm.training:
-            return BatchNormActDropout.apply(x, norm.weight, norm.bias, norm, dropout, seed, kernels, real)
+            return run(BatchNormActDropout(norm, dropout, seed, real), x, norm.weight, norm.bias)[0]
         if not torch.is_grad_enabled():
             mean, variance, _ = running_statistics(norm)
             scale = norm.weight * torch.rsqrt(variance + norm.eps)
-            return kernels.norm_act_dropout.scale_act_dropout(
-                x, scale, norm.bias - mean * scale, dropout, seed, relu=True
-            )
-    if isinstance(norm, torch.nn.LayerNorm) and kernels is NUMBA:
-        from legnn.ops.norm_act_dropout.cpu_layer_norm import LayerNormActDropout
-
-        return apply_function(LayerNormActDropout, x, norm.weight, norm.bias, norm, dropout, seed)
+            shift = norm.bias - mean * scale
+            return kernels.scale_act_dropout(x.contiguous(), scale, shift, dropout, seed, relu=True)
+    if isinstance(norm, torch.nn.LayerNorm) and hasattr(kernels, "layer_norm_act_dropout"):
+        return run(LayerNormActDropout(norm.eps, dropout, seed), x, norm.weight, norm.bias)[0]
     if norm is not None:
-        # on a GPU PyTorch's layer norm is one good kernel already
         x = apply_norm(norm, x)
-    return apply_function(ActDropout, x, dropout, seed, kernels)
+    return run(ActDropout(dropout, seed), x)[0]
 
 
-class Dropout(torch.autograd.Function):
+@dataclass(eq=False)
+class Dropout(Operation):
     """`dropout(x)`."""
 
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, dropout: float, seed: Tensor, kernels: Kernels) -> Tensor:
+    dropout: float
+    seed: Tensor
+    package = "norm_act_dropout"
+
+    def forward(self, x: Tensor) -> Outputs:
         """Returns `[n, D]`."""
-        ctx.rest = dropout, seed, kernels
-        return kernels.norm_act_dropout.scale_act_dropout(x, None, None, dropout, seed, relu=False)
+        return (self.kernels.scale_act_dropout(x.contiguous(), None, None, self.dropout, self.seed, relu=False),)
 
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
-        """Returns the gradient of `x`: its entries are kept or dropped as those of `x`, by the same seed."""
-        dropout, seed, kernels = ctx.rest
-        gradient = gradients[0].contiguous()
-        dropped = kernels.norm_act_dropout.scale_act_dropout(gradient, None, None, dropout, seed, relu=False)
-        return dropped, None, None, None
+    def backward(self, inputs: Inputs, saved: Inputs, needed: Sequence[bool], gradients: Inputs) -> Outputs:
+        """Returns the gradient of `x`: its entries are dropped where those of `x` are, by the same seed."""
+        return self.forward(*gradients)
+
+    def reference(self, x: Tensor) -> Outputs:
+        """See `reference.drop`."""
+        return (reference.drop(x, self.dropout, self.seed),)
 
 
-class ActDropout(torch.autograd.Function):
+@dataclass(eq=False)
+class ActDropout(Operation):
     """`dropout(relu(x))`."""
 
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, dropout: float, seed: Tensor | None, kernels: Kernels) -> Tensor:
+    dropout: float
+    seed: Tensor | None
+    package = "norm_act_dropout"
+    # entries that were dropped or negative are zero in the output: it is the mask of the gradient
+    reread, rereads_output = (0,), True
+
+    def forward(self, x: Tensor) -> Outputs:
         """Returns `[n, D]`."""
-        out = kernels.norm_act_dropout.scale_act_dropout(x, None, None, dropout, seed, relu=True)
-        # entries that were dropped or negative are zero in the output: it is the mask of the gradient
-        ctx.save_for_backward(out)
-        ctx.rest = _keep_factor(dropout, seed), kernels
-        return out
+        return (self.kernels.scale_act_dropout(x.contiguous(), None, None, self.dropout, self.seed, relu=True),)
 
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
+    def backward(self, inputs: Inputs, saved: Inputs, needed: Sequence[bool], gradients: Inputs) -> Outputs:
         """Returns the gradient of `x`."""
-        factor, kernels = ctx.rest
-        gradient = gradients[0].contiguous()
-        return kernels.norm_act_dropout.act_dropout_gradient(gradient, *ctx.saved_tensors, factor), None, None, None
+        factor = _keep_factor(self.dropout, self.seed)
+        return (self.kernels.act_dropout_gradient(gradients[0].contiguous(), inputs[0], factor),)
+
+    def reference(self, x: Tensor) -> Outputs:
+        """See `reference.act_dropout`."""
+        return (reference.act_dropout(x, self.dropout, self.seed),)
 
 
-class BatchNormActDropout(torch.autograd.Function):
-    """`dropout(relu(batch_norm(x)))` in training."""
+@dataclass(eq=False)
+class BatchNormActDropout(Operation):
+    """`dropout(relu(batch_norm(x)))` in training, of `x` and the weight and bias of `norm`."""
 
-    @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, norm: torch.nn.BatchNorm1d,
-        dropout: float, seed: Tensor | None, kernels: Kernels, real: Tensor | None,
-    ) -> Tensor:  # fmt: skip
-        """Returns `[n, D]`; `weight` and `bias` are those of `norm`."""
-        rows = None if real is None else RealRows(real, real.sum())
-        ops = kernels.norm_act_dropout
-        found = ops.batch_norm_statistics(x, norm, rows)
-        out = ops.scale_act_dropout(x, found.scale, found.shift, dropout, seed, relu=True)
-        ctx.save_for_backward(out if ops.READS_OUTPUT else None, x, seed, *found)
-        ctx.rest = dropout, kernels, rows
-        return out
+    norm: torch.nn.BatchNorm1d
+    dropout: float
+    seed: Tensor | None
+    real: Tensor | None
+    package = "norm_act_dropout"
+    reread = (0, 1, 2)
 
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Returns the gradients of `x`, `weight` and `bias`."""
-        dropout, kernels, rows = ctx.rest
-        out, x, seed, *norm = ctx.saved_tensors
-        found = kernels.norm_act_dropout.norm_act_dropout_gradient(
-            gradients[0].contiguous(), out, x, NormInputs(*norm), dropout, seed, rows
+    def forward(self, x: Tensor, weight: Tensor, bias: Tensor) -> Outputs:
+        """Returns `[n, D]`, and updates the running statistics."""
+        x, kernels = x.contiguous(), self.kernels
+        self.rows = None if self.real is None else RealRows(self.real, self.real.sum())
+        found = kernels.batch_norm_statistics(x, self.norm, self.rows)
+        out = kernels.scale_act_dropout(x, found.scale, found.shift, self.dropout, self.seed, relu=True)
+        self.saved = out if kernels.READS_OUTPUT else None, *found
+        return (out,)
+
+    def backward(self, inputs: Inputs, saved: Inputs, needed: Sequence[bool], gradients: Inputs) -> Outputs:
+        """Returns the gradients of the inputs."""
+        (x, _, _), (out, *norm), (gradient,) = inputs, saved, gradients
+        return self.kernels.norm_act_dropout_gradient(
+            gradient.contiguous(), out, x.contiguous(), NormInputs(*norm), self.dropout, self.seed, self.rows
         )
-        return *found, None, None, None, None, None
+
+    def reference(self, x: Tensor, weight: Tensor, bias: Tensor) -> Outputs:
+        """The same, with the running statistics as they are."""
+        x = reference.batch_norm(x, weight, bias, self.norm.eps, self.real)
+        return (reference.act_dropout(x, self.dropout, self.seed),)
+
+
+@dataclass(eq=False)
+class LayerNormActDropout(Operation):
+    """`dropout(relu(layer_norm(x)))` of `x`, the weight and the bias."""
+
+    eps: float
+    dropout: float
+    seed: Tensor | None
+    package = "norm_act_dropout"
+    reread = (0, 1, 2)
+
+    def forward(self, x: Tensor, weight: Tensor, bias: Tensor) -> Outputs:
+        """Returns `[n, D]`."""
+        self.saved = self.kernels.layer_norm_act_dropout(x, weight, bias, self.eps, self.dropout, self.seed)
+        return self.saved[:1]
+
+    def backward(self, inputs: Inputs, saved: Inputs, needed: Sequence[bool], gradients: Inputs) -> Outputs:
+        """Returns the gradients of the inputs."""
+        (x, weight, _), (out, mean_and_inverse), (gradient,) = inputs, saved, gradients
+        factor = _keep_factor(self.dropout, self.seed)
+        return self.kernels.layer_norm_act_dropout_gradient(gradient, out, x, weight, mean_and_inverse, factor)
+
+    def reference(self, x: Tensor, weight: Tensor, bias: Tensor) -> Outputs:
+        """See `reference.layer_norm`."""
+        return (reference.act_dropout(reference.layer_norm(x, weight, bias, self.eps), self.dropout, self.seed),)
 
 
 def _keep_factor(dropout: float, seed: Tensor | None) -> float:

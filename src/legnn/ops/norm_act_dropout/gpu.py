@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from legnn.ops.norm_act_dropout.reference import drop_threshold, running_statistics
 from legnn.ops.runtime.hashing_triton import mix
-from legnn.ops.runtime.launch import fast_launch
 from legnn.ops.types import NormInputs, RealRows
 
 READS_OUTPUT = False
@@ -37,7 +36,6 @@ def is_kept(seed, row, column, least):
     return mix(key + column.to(tl.uint32) * 0x9E3779B9) >= least.to(tl.uint32)
 
 
-@fast_launch
 @triton.jit
 def _scale_act_dropout(
     x, scale, shift, seed, out, num_rows, least, factor,
@@ -60,7 +58,6 @@ def _scale_act_dropout(
     tl.store(out + row[:, None] * COLUMNS + column[None, :], value.to(out.dtype.element_ty), mask=mask)
 
 
-@fast_launch
 @triton.jit
 def _act_dropout_gradient(
     gradient, out, into, num_rows, factor, COLUMNS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr
@@ -74,7 +71,6 @@ def _act_dropout_gradient(
     tl.store(into + place, tl.where(passes, up * factor, 0.0).to(into.dtype.element_ty), mask=mask)
 
 
-@fast_launch
 @triton.jit
 def _statistics(
     x, shift, partial, real, num_rows, rows_of_program,
@@ -115,7 +111,6 @@ def _gather_partials(partial, programs, column, NORM: tl.constexpr, ROWS: tl.con
     return tl.sum(first, 0), tl.sum(second, 0)
 
 
-@fast_launch
 @triton.jit
 def _merge_statistics(
     partial, running_mean, running_var, weight, bias, mean, inverse, scale, shift, count, programs, num_rows, momentum,
@@ -152,7 +147,6 @@ def _passing(up, value, row, column, there, scale, shift, seed, least, factor, D
     return tl.where(passes, up * factor, 0.0)
 
 
-@fast_launch
 @triton.jit
 def _norm_gradient_sums(
     gradient, x, mean, inverse, scale, shift, seed, partial, num_rows, rows_of_program, least, factor,
@@ -179,7 +173,6 @@ def _norm_gradient_sums(
     tl.store(to + NORM, tl.sum(products, 0), mask=there)
 
 
-@fast_launch
 @triton.jit
 def _merge_sums(partial, first, second, programs, NORM: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     column = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -189,7 +182,6 @@ def _merge_sums(partial, first, second, programs, NORM: tl.constexpr, ROWS: tl.c
     tl.store(second + column, two, mask=there)
 
 
-@fast_launch
 @triton.jit
 def _norm_gradient(
     gradient, x, mean, inverse, scale, shift, seed, sums, products, into, real, count, num_rows, least, factor,
@@ -225,7 +217,7 @@ def _tiles(x: Tensor) -> tuple[int, int]:
 
 
 def batch_norm_statistics(x: Tensor, norm: nn.BatchNorm1d, rows: RealRows | None) -> NormInputs:
-    """See `NormActDropoutKernels`."""
+    """As in `cpu`."""
     running_mean, running_var, momentum = running_statistics(norm)
     size, columns = x.size(0), running_mean.numel()
     each = _rows_of_program(size)
@@ -248,7 +240,7 @@ def batch_norm_statistics(x: Tensor, norm: nn.BatchNorm1d, rows: RealRows | None
 def scale_act_dropout(
     x: Tensor, scale: Tensor | None, shift: Tensor | None, dropout: float, seed: Tensor | None, *, relu: bool
 ) -> Tensor:
-    """See `NormActDropoutKernels`."""
+    """As in `cpu`."""
     out = torch.empty_like(x)
     if x.numel():
         _scale_act_dropout[_tiles(x)](
@@ -260,7 +252,7 @@ def scale_act_dropout(
 
 
 def act_dropout_gradient(gradient: Tensor, out: Tensor, factor: float) -> Tensor:
-    """See `NormActDropoutKernels`."""
+    """As in `cpu`."""
     into = torch.empty_like(gradient)
     if into.numel():
         _act_dropout_gradient[_tiles(out)](
@@ -273,7 +265,7 @@ def norm_act_dropout_gradient(
     gradient: Tensor, out: Tensor | None, x: Tensor, norm: NormInputs, dropout: float, seed: Tensor | None,
     rows: RealRows | None,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """See `NormActDropoutKernels`."""
+    """As in `cpu`."""
     size, columns = x.size(0), norm.mean.numel()
     real, count = rows or (None, None)
     each = _rows_of_program(size)

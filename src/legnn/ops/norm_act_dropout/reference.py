@@ -6,35 +6,41 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from legnn.ops.rows import Norm, apply_norm
 from legnn.ops.runtime.hashing import WORD, random_words
 from legnn.ops.runtime.padding import pad_columns
-
-Norm = nn.BatchNorm1d | nn.LayerNorm
 
 
 def apply_norm_act_dropout(
     x: Tensor, norm: Norm | None, dropout: float, seed: Tensor | None, real: Tensor | None = None
 ) -> Tensor:
-    """`dropout(relu(norm(x)))` `[n, D]`, without dropout if `seed` is None; `real` as in `apply_norm`."""
-    x = F.relu(x if norm is None else apply_norm(norm, x, real))
+    """`dropout(relu(norm(x)))` `[n, D]`; `real` as in `apply_norm`."""
+    return act_dropout(x if norm is None else apply_norm(norm, x, real), dropout, seed)
+
+
+def act_dropout(x: Tensor, dropout: float, seed: Tensor | None) -> Tensor:
+    """`dropout(relu(x))` `[n, D]`, without dropout if `seed` is None."""
+    x = F.relu(x)
     return x if seed is None else drop(x, dropout, seed)
 
 
-def apply_norm(norm: Norm, x: Tensor, real: Tensor | None = None) -> Tensor:
-    """`norm(x)` in the precision of `x`. Columns beyond those of the norm are padding and stay zero.
+def batch_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float, real: Tensor | None) -> Tensor:
+    """The first columns of `x` `[n, D]` less their mean, over their standard deviation, times `weight`, plus `bias`.
 
-    A batch norm in training is over the rows that are `real` `[n]` bool, and the others are zero.
+    Both are over the rows that are `real` `[n]` bool, and the others are zero. No running statistics are updated.
     """
-    columns = x[:, : norm.weight.size(0)]
-    if real is not None and isinstance(norm, nn.BatchNorm1d) and norm.training:
-        columns = torch.zeros_like(columns).index_copy(0, real.nonzero().flatten(), norm(columns[real]))
-        return pad_columns(columns, x.size(1))
-    if isinstance(norm, nn.LayerNorm):
-        weight, bias = norm.weight.to(x.dtype), norm.bias.to(x.dtype)
-        columns = F.layer_norm(columns, norm.normalized_shape, weight, bias, norm.eps)
-    else:
-        columns = norm(columns)
-    return pad_columns(columns, x.size(1))
+    columns = x[:, : weight.numel()].to(weight.dtype)
+    rows = columns if real is None else columns[real]
+    out = F.batch_norm(rows, None, None, weight, bias, training=True, eps=eps)
+    if real is not None:
+        out = torch.zeros_like(columns).index_copy(0, real.nonzero().flatten(), out)
+    return pad_columns(out, x.size(1)).to(x.dtype)
+
+
+def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
+    """The first columns of each row of `x` `[n, D]` in the same way."""
+    columns = x[:, : weight.numel()].to(weight.dtype)
+    return pad_columns(F.layer_norm(columns, weight.shape, weight, bias, eps), x.size(1)).to(x.dtype)
 
 
 def running_statistics(norm: nn.BatchNorm1d) -> tuple[Tensor, Tensor, float]:

@@ -1,4 +1,4 @@
-"""Sums over neighbors and classes with their gradients written out, over the kernels of one device.
+"""Sums over neighbors and classes with their gradients written out, over the kernels of a device.
 
 A kernel does in one pass over the rows what plain PyTorch does in many, and stores no tensor of features per edge. A
 gradient moves along the transpose of `A'`, which is a label graph too: the same kernels compute it.
@@ -6,13 +6,14 @@ gradient moves along the transpose of `A'`, which is a label graph too: the same
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import Tensor
 
-from legnn.ops.runtime.streams import run_beside
-from legnn.ops.select import Kernels
+from legnn.ops.autograd import Inputs, Operation, Outputs
+from legnn.ops.propagate import reference
 from legnn.ops.types import LabelGraphLike, RowTerms, Scales
 
 if TYPE_CHECKING:
@@ -20,56 +21,53 @@ if TYPE_CHECKING:
     from legnn.ops.csr.label_edges import LabelEdges
 
 
-class PropagateMessages(torch.autograd.Function):
-    """`reference.propagate_messages`."""
+@dataclass(eq=False)
+class PropagateMessages(Operation):
+    """Of `x`, `labels`, `add` and `add_to_labels`; see `legnn.ops.propagate_messages`."""
 
-    @staticmethod
+    graph: LabelGraphLike
+    scales: Scales
+    update_labels: bool
+    package = "propagate"
+
     def forward(
-        ctx: Any, x: Tensor, labels: Tensor | None, add: Tensor | None, add_to_labels: Tensor | None,
-        graph: LabelGraphLike, scales: Scales, update_labels: bool, kernels: Kernels,
-    ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
+        self, x: Tensor, labels: Tensor | None, add: Tensor | None, add_to_labels: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
         """Returns nodes `[M, D]` and, with `update_labels`, the sums of the classes `[C, D]`."""
-        ctx.rest = graph, scales, update_labels, kernels
-        ctx.labels_shape = None if labels is None else labels.shape
-        sum_rows = kernels.propagate.sum_rows
-        terms = node_terms(graph, labels, add, scales)
-        if not update_labels:
-            return sum_rows(graph.adjacency, x, terms), None
-        ctx.added_columns = None if add_to_labels is None else add_to_labels.size(1)
-        if graph.to_labels.is_empty:
-            sums = x.new_zeros(graph.to_labels.num_classes, x.size(1))
-            if add_to_labels is not None:
-                sums[:, : add_to_labels.size(1)] += add_to_labels
-            return sum_rows(graph.adjacency, x, terms), sums
-        # the order of the classes is made beside the large sum, too, if it is a new one: nothing has to wait for it
-        return run_beside(
-            x,
-            lambda: sum_rows(graph.adjacency, x, terms),
-            lambda: sum_rows(graph.to_labels.classes, x, RowTerms(scales.to_label, add=add_to_labels)),
-        )
+        x, classes = x.contiguous(), self.graph.to_labels
+        self.label_columns = None if labels is None else labels.size(1)
+        self.added_columns = None if add_to_labels is None else add_to_labels.size(1)
+        terms = node_terms(self.graph, contiguous(labels), contiguous(add), self.scales)
+        nodes = self.kernels.sum_rows(self.graph.adjacency, x, terms)
+        if not self.update_labels:
+            return nodes, None
+        if classes.is_empty:
+            return nodes, no_sums(nodes, classes, add_to_labels)
+        terms = RowTerms(self.scales.to_label, add=contiguous(add_to_labels))
+        return nodes, self.kernels.sum_rows(classes.classes, x, terms)
 
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Returns the gradients of `x`, `labels`, `add` and `add_to_labels`."""
-        graph, scales, update_labels, kernels = ctx.rest
-        _, labels, add, add_to_labels = ctx.needs_input_grad[:4]
-        nodes = gradients[0].contiguous()
+    def backward(self, inputs: Inputs, saved: Inputs, needed: Sequence[bool], gradients: Inputs) -> Outputs:
+        """Returns the gradients of the inputs."""
+        d_nodes, d_sums = gradients
+        d_nodes, classes, scales = d_nodes.contiguous(), self.graph.to_labels, self.scales
+        _, needs_labels, needs_add, needs_added = needed
         terms = RowTerms(scales.target, scales.source)
-        if update_labels and not graph.to_labels.is_empty:
+        if self.update_labels and not classes.is_empty:
             terms = terms._replace(
-                label_of=graph.to_labels.label_of, label_rows=gradients[1].contiguous(), label_scale=scales.to_label
+                label_of=classes.label_of, label_rows=d_sums.contiguous(), label_scale=scales.to_label
             )
-        transpose = graph.adjacency.transpose
-        if not labels:
-            d_x, d_labels = kernels.propagate.sum_rows(transpose, nodes, terms), None
-        else:
-            d_x, d_labels = run_beside(
-                nodes,
-                lambda: kernels.propagate.sum_rows(transpose, nodes, terms),
-                lambda: label_gradient(kernels, graph, nodes, scales, ctx.labels_shape),
-            )
-        d_added = gradients[1][:, : ctx.added_columns] if add_to_labels and update_labels else None
-        return d_x, d_labels, nodes if add else None, d_added, None, None, None, None
+        d_x = self.kernels.sum_rows(self.graph.adjacency.transpose, d_nodes, terms)
+        d_labels = None
+        if needs_labels:
+            d_labels = label_gradient(self.kernels, self.graph, d_nodes, scales)[:, : self.label_columns]
+        d_added = d_sums[:, : self.added_columns] if needs_added and self.update_labels else None
+        return d_x, d_labels, d_nodes if needs_add else None, d_added
+
+    def reference(self, x: Tensor, labels: Tensor | None, add: Tensor | None, add_to_labels: Tensor | None) -> Outputs:
+        """See `reference.propagate_messages`."""
+        return reference.propagate_messages(
+            self.graph, x, labels, add, self.scales, update_labels=self.update_labels, add_to_labels=add_to_labels
+        )
 
 
 def node_terms(graph: LabelGraphLike, labels: Tensor | None, add: Tensor | None, scales: Scales) -> RowTerms:
@@ -80,13 +78,20 @@ def node_terms(graph: LabelGraphLike, labels: Tensor | None, add: Tensor | None,
     return terms._replace(label_of=graph.to_nodes.label_of, label_rows=labels, label_scale=scales.from_label)
 
 
-def label_gradient(
-    kernels: Kernels, graph: LabelGraphLike, gradient: Tensor, scales: Scales, shape: tuple[int, ...]
-) -> Tensor:
-    """The gradient `Yᵀ (l ∘ gradient)` of the labels, of `shape`, for `gradient` `[M, D]`."""
+def label_gradient(kernels: Any, graph: LabelGraphLike, gradient: Tensor, scales: Scales) -> Tensor:
+    """The gradient `Yᵀ (l ∘ gradient)` of the labels `[C, D]`, for `gradient` `[M, D]`."""
     if graph.to_nodes.is_empty:
-        return gradient.new_zeros(shape)
-    return kernels.propagate.sum_rows(graph.to_nodes.classes, gradient, RowTerms(scales.from_label))[:, : shape[1]]
+        return gradient.new_zeros(graph.to_nodes.num_classes, gradient.size(1))
+    sums: Tensor = kernels.sum_rows(graph.to_nodes.classes, gradient, RowTerms(scales.from_label))
+    return sums
+
+
+def no_sums(like: Tensor, edges: LabelEdges, add: Tensor | None) -> Tensor:
+    """What labels that nobody shows become: `add` `[C, D]` or narrower, zeros for None."""
+    sums = like.new_zeros(edges.num_classes, like.size(1))
+    if add is not None:
+        sums[:, : add.size(1)] += add
+    return sums
 
 
 def contiguous(x: Tensor | None) -> Tensor | None:
@@ -94,71 +99,93 @@ def contiguous(x: Tensor | None) -> Tensor | None:
     return None if x is None else x.contiguous()
 
 
-class LabelGather(torch.autograd.Function):
-    """`reference.label_gather`; PyTorch's own gradient would add the rows of a class in no fixed order."""
+@dataclass(eq=False)
+class ClassSum(Operation):
+    """Of `x` `[N, D]`; see `legnn.ops.class_sum`."""
 
-    @staticmethod
-    def forward(ctx: Any, labels: Tensor, edges: LabelEdges, kernels: Kernels) -> Tensor:
+    edges: LabelEdges
+    package = "propagate"
+
+    def forward(self, x: Tensor) -> Outputs:
+        """Returns `[C, D]`."""
+        return (self.kernels.sum_rows(self.edges.classes, x.contiguous()),)
+
+    def backward(self, inputs: Inputs, saved: Inputs, needed: Sequence[bool], gradients: Inputs) -> Outputs:
+        """Returns the gradient of `x`."""
+        return (self.kernels.sum_rows(self.edges.classes.transpose, gradients[0].contiguous()),)
+
+    def reference(self, x: Tensor) -> Outputs:
+        """See `reference.class_sum`."""
+        return (reference.class_sum(self.edges, x),)
+
+
+@dataclass(eq=False)
+class LabelGather(Operation):
+    """Of `labels` `[C, D]`; PyTorch's own gradient would add the rows of a class in no fixed order."""
+
+    edges: LabelEdges
+    package = "propagate"
+
+    def forward(self, labels: Tensor) -> Outputs:
         """Returns `[S, D]`."""
-        ctx.rest = edges, kernels
-        return labels.index_select(0, edges.y)
+        return self.reference(labels)
 
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+    def backward(self, inputs: Inputs, saved: Inputs, needed: Sequence[bool], gradients: Inputs) -> Outputs:
         """Returns the gradient of `labels`."""
-        edges, kernels = ctx.rest
+        (gradient,), edges = gradients, self.edges
         if edges.is_empty:
-            return gradients[0].new_zeros(edges.num_classes, gradients[0].size(1)), None, None
-        nodes = gradients[0].new_zeros(edges.num_nodes, gradients[0].size(1)).index_copy_(0, edges.shown, gradients[0])
-        return kernels.propagate.sum_rows(edges.classes, nodes), None, None
+            return (gradient.new_zeros(edges.num_classes, gradient.size(1)),)
+        nodes = gradient.new_zeros(edges.num_nodes, gradient.size(1)).index_copy_(0, edges.shown, gradient)
+        return (self.kernels.sum_rows(edges.classes, nodes),)
+
+    def reference(self, labels: Tensor) -> Outputs:
+        """See `reference.label_gather`."""
+        return (reference.label_gather(self.edges, labels),)
 
 
-class LabelMessages(torch.autograd.Function):
-    """`Y labels` without a value, for the gradient alone."""
+@dataclass(eq=False)
+class AddLabels(Operation):
+    """Of `x` `[M, D]`, in place, and `labels` `[C, D]` or narrower; see `legnn.ops.add_labels_`."""
 
-    @staticmethod
-    def forward(ctx: Any, labels: Tensor, edges: LabelEdges, columns: int, kernels: Kernels) -> Tensor:
-        """Returns one number, not written, that stands for all of `[n, columns]`."""
-        ctx.rest = edges, labels.size(1), kernels
-        return labels.new_empty(()).expand(edges.num_nodes, columns)
+    edges: LabelEdges
+    package = "propagate"
+    in_place = True
 
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
-        """Returns the gradient of `labels`."""
-        edges, columns, kernels = ctx.rest
-        return kernels.propagate.sum_rows(edges.classes, gradients[0].contiguous())[:, :columns], None, None, None
+    def forward(self, x: Tensor, labels: Tensor) -> Outputs:
+        """Returns `x`, changed."""
+        self.columns = labels.size(1)
+        self.kernels.add_label_rows(x, self.edges.shown, self.edges.y, labels.contiguous())
+        return (x,)
 
+    def backward(self, inputs: Inputs, saved: Inputs, needed: Sequence[bool], gradients: Inputs) -> Outputs:
+        """Returns the gradients of `x` and `labels`."""
+        (gradient,) = gradients
+        if not needed[1]:
+            return gradient, None
+        return gradient, self.kernels.sum_rows(self.edges.classes, gradient.contiguous())[:, : self.columns]
 
-class AddLabels(torch.autograd.Function):
-    """`reference.add_labels_`, the gradient of the labels by way of `messages`, which stands for `Y labels`."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, messages: Tensor | None, labels: Tensor, edges: LabelEdges, kernels: Kernels
-    ) -> Tensor:
-        """Returns `x`, changed in place."""
-        ctx.mark_dirty(x)
-        kernels.propagate.add_label_rows(x, edges.shown, edges.y, labels)
-        return x
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Returns the gradients of `x` and `messages`."""
-        return gradients[0], gradients[0], None, None, None
+    def reference(self, x: Tensor, labels: Tensor) -> Outputs:
+        """See `reference.add_labels`."""
+        return (reference.add_labels(self.edges, x, labels),)
 
 
-class ProjectEntries(torch.autograd.Function):
-    """`reference.project_entries`."""
+@dataclass(eq=False)
+class ProjectEntries(Operation):
+    """Of `weight` `[D, F]`; see `legnn.ops.project_entries`."""
 
-    @staticmethod
-    def forward(ctx: Any, weight: Tensor, rows: Adjacency, values: Tensor, kernels: Kernels) -> Tensor:
+    rows: Adjacency
+    values: Tensor
+    package = "propagate"
+
+    def forward(self, weight: Tensor) -> Outputs:
         """Returns `[M, D]`."""
-        ctx.rest = rows, values, kernels
-        return kernels.propagate.sum_rows(rows.with_weight(values), weight.T.contiguous())
+        return (self.kernels.sum_rows(self.rows.with_weight(self.values), weight.T.contiguous()),)
 
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
+    def backward(self, inputs: Inputs, saved: Inputs, needed: Sequence[bool], gradients: Inputs) -> Outputs:
         """Returns the gradient of `weight`."""
-        rows, values, kernels = ctx.rest
-        transposed = rows.transpose.with_weight(values.index_select(0, rows.inv_perm))
-        return kernels.propagate.sum_rows(transposed, gradients[0].contiguous()).T, None, None, None
+        transposed = self.rows.transpose.with_weight(self.values.index_select(0, self.rows.inv_perm))
+        return (self.kernels.sum_rows(transposed, gradients[0].contiguous()).T,)
+
+    def reference(self, weight: Tensor) -> Outputs:
+        """See `reference.project_entries`."""
+        return (reference.project_entries(self.rows, self.values, weight),)

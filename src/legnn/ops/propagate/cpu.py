@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from legnn.ops.csr.adjacency import Adjacency
-from legnn.ops.runtime.arrays import as_array, as_matrix, as_output, row_cuts
-from legnn.ops.runtime.fork_join import fork_join
-from legnn.ops.runtime.jit import inlined, kernel, narrow, widen
+from legnn.ops.runtime.arrays import NO_MATRIX, as_array, as_matrix, as_output, row_cuts
+from legnn.ops.runtime.jit import kernel, narrow, widen
+from legnn.ops.runtime.padding import pad_columns
 from legnn.ops.runtime.threads import run_parallel
 from legnn.ops.types import RowTerms
 
@@ -28,80 +28,86 @@ def edge_arrays(adjacency: Adjacency) -> tuple[np.ndarray, np.ndarray, np.ndarra
     return adjacency.rowptr.numpy(), adjacency.col.numpy(), as_array(adjacency.weight)
 
 
-def term_arrays(terms: RowTerms, dtype: torch.dtype) -> tuple[np.ndarray, ...]:
-    """The fields of `terms`, matrices in `dtype`; empty arrays for None."""
+def term_arrays(terms: RowTerms, width: int, dtype: torch.dtype) -> tuple[np.ndarray, ...]:
+    """The fields of `terms`, matrices in `dtype`, and `add` padded to `width`; empty arrays for None."""
     label_of = NO_CLASSES if terms.label_of is None else terms.label_of.numpy()
     label = label_of, as_matrix(terms.label_rows, dtype), as_array(terms.label_scale)
-    return as_array(terms.source_scale), as_array(terms.target_scale), *label, as_matrix(terms.add, dtype)
+    add = None if terms.add is None else pad_columns(terms.add, width)
+    return as_array(terms.source_scale), as_array(terms.target_scale), *label, as_matrix(add, dtype)
 
 
+# Arrays are indexed, not cut into rows: to count the references to a row takes numba as long as a short sum.
+# Indices have no sign: a negative one counts from the end, and the compiler vectorizes a loop only if it knows of none.
 @kernel
 def _sum_rows(
-    begin, end, rowptr, col, weight, x, source_scale, target_scale, label_of, label_rows, label_scale, add, out
-):
-    if fork_join(begin, end):
-        return
-    columns = x.shape[1]
+    begin, end, heads, channels, rowptr, col, weight, x,
+    source_scale, target_scale, label_of, label_rows, label_scale, add, out,
+):  # fmt: skip
+    columns, width = np.uint64(channels), np.uint64(channels // heads)
     total = np.empty(columns, np.float32)
-    for i in range(begin, end):
-        total[:] = 0
-        for k in range(rowptr[i], rowptr[i + 1]):
-            j = col[k]
-            share = np.float32(1)
-            if weight.size:
-                share *= weight[k]
-            if source_scale.size:
-                share *= source_scale[j]
+    for i in range(np.uint64(begin), np.uint64(end)):
+        for c in range(columns):
+            total[c] = 0
+        for edge in range(rowptr[i], rowptr[i + np.uint64(1)], 2):
+            # two edges at once: each alone would load and store all of `total`
+            first, is_pair = np.uint64(edge), edge + 1 < rowptr[i + np.uint64(1)]
+            second = np.uint64(edge + 1) if is_pair else first
+            a, b = np.uint64(col[first]), np.uint64(col[second])
+            sends_a = source_scale[a] if source_scale.size else np.float32(1)
+            sends_b = source_scale[b] if source_scale.size else np.float32(1)
+            sends_b = sends_b if is_pair else np.float32(0)
+            for h in range(np.uint64(heads)):
+                share_a, share_b = sends_a, sends_b
+                if weight.size:
+                    share_a, share_b = share_a * weight[first, h], share_b * weight[second, h]
+                for c in range(h * width, h * width + width):
+                    total[c] += share_a * widen(x[a, c]) + share_b * widen(x[b, c])
+        if target_scale.size:
             for c in range(columns):
-                total[c] += share * widen(x[j, c])
-        write_row(i, total, target_scale, label_of, label_rows, label_scale, add, out)
-
-
-@inlined
-def write_row(i, total, target_scale, label_of, label_rows, label_scale, add, out):
-    """Scales `total`, adds the label message and `add` of row `i`, and writes it to `out`."""
-    if target_scale.size:
-        for c in range(total.size):
-            total[c] *= target_scale[i]
-    y = label_of[i] if label_of.size else -1
-    if y >= 0:
-        add_scaled(total, label_scale[i] if label_scale.size else np.float32(1), label_rows[y])
-    if add.size:
-        add_scaled(total, np.float32(1), add[i])
-    for c in range(total.size):
-        out[i, c] = narrow(total[c], out)
-
-
-@inlined
-def add_scaled(total, share, values):
-    """`total += share · values`, of `total` in float32."""
-    # callers pass slices, whose indices begin at zero: only then does the compiler vectorize the loop
-    for c in range(total.size):
-        total[c] += share * widen(values[c])
+                total[c] *= target_scale[i]
+        if label_of.size and label_of[i] >= 0:
+            y, share = np.uint64(label_of[i]), label_scale[i] if label_scale.size else np.float32(1)
+            for c in range(columns):
+                total[c] += share * widen(label_rows[y, c])
+        if add.size:
+            for c in range(columns):
+                total[c] += widen(add[i, c])
+        for c in range(columns):
+            out[i, c] = narrow(total[c], out)
 
 
 @kernel
 def _add_label_rows(begin, end, x, shown, y, rows):
-    if fork_join(begin, end):
-        return
-    for s in range(begin, end):
-        into, row = x[shown[s]], rows[y[s]]
-        for c in range(row.size):
-            into[c] = narrow(widen(into[c]) + widen(row[c]), x)
+    for s in range(np.uint64(begin), np.uint64(end)):
+        i, row = np.uint64(shown[s]), np.uint64(y[s])
+        for c in range(np.uint64(rows.shape[1])):
+            x[i, c] = narrow(widen(x[i, c]) + widen(rows[row, c]), x)
 
 
 def sum_rows(adjacency: Adjacency, x: Tensor, terms: RowTerms = RowTerms()) -> Tensor:
-    """See `PropagateKernels`."""
+    """Returns `A x` `[rows, D]` for `x` `[cols, D]`, scaled and added to as `terms` say."""
     out = torch.empty(adjacency.num_rows, x.size(1), dtype=x.dtype)
-    run_parallel(
-        _sum_rows, adjacency.row_partition, adjacency.num_edges * x.size(1), *edge_arrays(adjacency),
-        as_matrix(x, x.dtype), *term_arrays(terms, x.dtype), as_output(out),
-    )  # fmt: skip
+    weight = None if adjacency.weight is None else adjacency.weight[:, None]
+    sum_heads(adjacency, weight, 1, x, x.size(1), terms, out)
     return out
 
 
+def sum_heads(
+    adjacency: Adjacency, weight: Tensor | None, heads: int, x: Tensor, channels: int, terms: RowTerms, out: Tensor
+) -> None:
+    """Sums the first `channels` columns of `x` over the edges of each row into those of `out`.
+
+    `weight` `[edges, heads]` is the factor of each edge, or None; of a head, the columns are side by side.
+    """
+    run_parallel(
+        _sum_rows, adjacency.row_partition, adjacency.num_edges * channels, heads, channels, adjacency.rowptr.numpy(),
+        adjacency.col.numpy(), as_array(weight, NO_MATRIX), as_matrix(x, x.dtype),
+        *term_arrays(terms, channels, x.dtype), as_output(out),
+    )  # fmt: skip
+
+
 def add_label_rows(x: Tensor, shown: Tensor, y: Tensor, rows: Tensor) -> None:
-    """See `PropagateKernels`."""
+    """Adds row `y[s]` of `rows` `[C, D]` to row `shown[s]` of `x` `[M, D]`, in place."""
     work = shown.numel() * x.size(1)
     if work < FEW_NUMBERS:
         columns = x[:, : rows.size(1)]

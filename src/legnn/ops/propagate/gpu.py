@@ -18,8 +18,6 @@ from torch import Tensor
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.csr.row_chunks import RowChunks
 from legnn.ops.propagate.gpu_columns import columns_of_head, cut_columns, head_vector, vectors_end
-from legnn.ops.runtime.launch import fast_launch
-from legnn.ops.runtime.streams import run_beside
 from legnn.ops.types import RowTerms
 
 EDGES, EDGES_IN_BF16 = 2, 4
@@ -38,7 +36,6 @@ def of_label(row, y, column, there):
     return tl.load(row + column, mask=tl.where(y >= 0, there, False), other=0.0, eviction_policy="evict_last")
 
 
-@fast_launch
 @triton.jit
 def _sum_rows(
     first, last, owner, col, weight, x, source_scale, target_scale, label_of, label_rows, label_scale, add, out, limit,
@@ -159,18 +156,6 @@ class RowSpans(NamedTuple):
     """Longer rows are skipped."""
 
 
-def whole_rows(adjacency: Adjacency, *, occupied: bool = False) -> list[RowSpans]:
-    """What to launch over whole rows: one launch, or none. With `occupied`, rows without an edge may be left out."""
-    rowptr = adjacency.rowptr
-    if adjacency.all_rows_chunked or adjacency.num_rows == 0:
-        return []
-    if occupied and adjacency.nonempty_rows is not None:
-        rows = adjacency.nonempty_rows
-        return [RowSpans(*adjacency.nonempty_spans, rows, rows.numel())] if rows.numel() else []
-    limit = NO_LIMIT if adjacency.row_chunks is None else adjacency.row_chunks.length
-    return [RowSpans(rowptr, rowptr[1:], None, adjacency.num_rows, limit)]
-
-
 def chunk_spans(chunks: RowChunks) -> RowSpans:
     """What to launch over the chunks of long rows."""
     return RowSpans(chunks.first, chunks.last, chunks.owner, chunks.owner.numel())
@@ -231,29 +216,28 @@ def sum_long_rows(
     sum_chunks(chunks, partial, out, terms._replace(source_scale=None))
 
 
-def run_by_length(
-    adjacency: Adjacency, x: Tensor, whole: Callable[[RowSpans], None], long: Callable[[RowChunks], None],
-    *, occupied: bool = False,
-) -> None:  # fmt: skip
-    """Launches `whole` over the rows that are not cut, and `long` over the chunks of the others beside it."""
-    spans, chunks = whole_rows(adjacency, occupied=occupied), adjacency.row_chunks
-    if spans and chunks is not None:
-        run_beside(x, lambda: whole(spans[0]), lambda: long(chunks))
-    elif spans:
-        whole(spans[0])
-    elif chunks is not None:
+def launch_by_length(
+    adjacency: Adjacency, whole: Callable[[RowSpans], None], long: Callable[[RowChunks], None]
+) -> None:
+    """Launches `whole` over the rows that are not cut, and `long` over the chunks of the others."""
+    rowptr, chunks = adjacency.rowptr, adjacency.row_chunks
+    if adjacency.num_rows > 0 and not adjacency.all_rows_chunked:
+        limit = NO_LIMIT if chunks is None else chunks.length
+        whole(RowSpans(rowptr, rowptr[1:], None, adjacency.num_rows, limit))
+    if chunks is not None:
         long(chunks)
 
 
 def sum_rows(adjacency: Adjacency, x: Tensor, terms: RowTerms = RowTerms()) -> Tensor:
-    """See `PropagateKernels`."""
+    """As in `cpu`."""
     out = x.new_empty(adjacency.num_rows, x.size(1))
-    how = x, x.size(1), out, terms, adjacency.weight, 1
+    arguments = x, x.size(1), out, terms, adjacency.weight, 1
     if out.numel():
-        run_by_length(
-            adjacency, x, lambda rows: sum_whole_rows(adjacency, rows, *how),
-            lambda chunks: sum_long_rows(adjacency, chunks, *how),
-        )  # fmt: skip
+        launch_by_length(
+            adjacency,
+            lambda rows: sum_whole_rows(adjacency, rows, *arguments),
+            lambda chunks: sum_long_rows(adjacency, chunks, *arguments),
+        )
     return out
 
 
@@ -265,7 +249,6 @@ def sum_chunks(chunks: RowChunks, partial: Tensor, into: Tensor, terms: RowTerms
     _launch(rows, None, None, partial, partial.size(1), into, terms, edges=edges)
 
 
-@fast_launch
 @triton.jit
 def _add_label_rows(
     x, shown, y, rows, count, STRIDE: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr
@@ -283,7 +266,7 @@ def _add_label_rows(
 
 
 def add_label_rows(x: Tensor, shown: Tensor, y: Tensor, rows: Tensor) -> None:
-    """See `PropagateKernels`."""
+    """As in `cpu`."""
     if shown.numel():
         _add_label_rows[(triton.cdiv(shown.numel(), 4), triton.cdiv(rows.size(1), 256))](
             x, shown, y, rows, shown.numel(), STRIDE=x.size(1), COLUMNS=rows.size(1), ROWS=4, BLOCK=256, num_warps=4

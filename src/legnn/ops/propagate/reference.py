@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
+from legnn.ops.rows import scale_rows
 from legnn.ops.runtime.padding import pad_columns
 from legnn.ops.types import LabelGraphLike, Scales
 
@@ -50,10 +51,10 @@ def add_label_messages(
     """`nodes + l ∘ Y labels + add`."""
     if labels is not None:
         shown = graph.to_nodes.shown
-        message = pad_columns(label_gather(graph.to_nodes, labels), nodes.size(1))
+        message = pad_columns(label_gather(graph.to_nodes, labels), nodes.size(1)).to(nodes.dtype)
         scale = None if scale is None else scale.index_select(0, shown)
         nodes = nodes.index_add(0, shown, scale_rows(message, scale))
-    return nodes if add is None else nodes + add
+    return nodes if add is None else nodes + add.to(nodes.dtype)
 
 
 def class_sum(edges: LabelEdges, x: Tensor) -> Tensor:
@@ -66,16 +67,11 @@ def label_gather(edges: LabelEdges, labels: Tensor) -> Tensor:
     return labels.index_select(0, edges.y)
 
 
-def add_labels_(edges: LabelEdges, x: Tensor, labels: Tensor) -> Tensor:
-    """`x + Y labels`, in place."""
-    return x.index_add_(0, edges.shown, pad_columns(label_gather(edges, labels), x.size(1)))
+def add_labels(edges: LabelEdges, x: Tensor, labels: Tensor) -> Tensor:
+    """`x + Y labels`."""
+    return x.index_add(0, edges.shown, pad_columns(label_gather(edges, labels), x.size(1)).to(x.dtype))
 
 
 def project_entries(rows: Adjacency, values: Tensor, weight: Tensor) -> Tensor:
     """`X P`, `weight` being `Pᵀ`."""
     return neighbor_sum(rows.with_weight(values), weight.T)
-
-
-def scale_rows(x: Tensor, scale: Tensor | None) -> Tensor:
-    """`scale ∘ x` for `x` `[n, ...]` and `scale` `[n]`, or `x` if it is None."""
-    return x if scale is None else x * scale.to(x.dtype).view(-1, *[1] * (x.dim() - 1))

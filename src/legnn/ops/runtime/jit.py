@@ -1,16 +1,15 @@
 """Functions compiled by numba, cached on disk where that is possible, and those that kernels call."""
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, cast
 
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba import types
 from numba.extending import intrinsic
 
-from legnn.ops.runtime.jit_cache import CheckedCache
+from legnn.ops.runtime.kernel_cache import caching
 
 
 def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
@@ -20,23 +19,15 @@ def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
         function: of arrays and numbers; compiled code does not check that indices are within the arrays.
         **options: of `numba.njit`.
     """
-    # without the form that C would call, which nobody does: it takes a tenth of the time of compiling
-    dispatcher = numba.njit(nogil=True, no_cfunc_wrapper=True, **options)(function)
-    # RuntimeError: neither the folder of the source nor the home folder is writable, so that nothing is cached
-    with suppress(RuntimeError):
-        # the place of numba's own, which `cache=True` makes, and which would run whatever its files hold
-        dispatcher._cache = CheckedCache(function)
-    return cast(Callable[..., Any], dispatcher)
+    with caching() as cache:
+        # without the form that C would call, which nobody does: it takes a tenth of the time of compiling
+        decorate = numba.njit(nogil=True, cache=cache, no_cfunc_wrapper=True, **options)
+        return cast(Callable[..., Any], decorate(function))
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns `function` compiled so that its sums may be reordered and vectorized."""
     return compiled(function, fastmath={"contract", "reassoc", "nsz", "arcp"}, error_model="numpy")
-
-
-def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns `function` as a part of each kernel that calls it: calls row by row count references to arrays."""
-    return cast(Callable[..., Any], numba.njit(inline="always")(function))
 
 
 @kernel
@@ -115,7 +106,7 @@ def prefetch(context: Any, array: Any, index: Any) -> Any:
         kind = signature.args[0]
         of = context.make_array(kind)(context, builder, arguments[0])
         position = context.cast(builder, arguments[1], signature.args[1], types.intp)
-        pointer = cgutils.get_item_pointer(context, builder, kind, of, [position], wraparound=False)
+        pointer = builder.gep(of.data, [position])
         byte, word = ir.IntType(8).as_pointer(), _word
         call = builder.module.declare_intrinsic(
             "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, word, word, word])

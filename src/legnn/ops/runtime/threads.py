@@ -1,23 +1,20 @@
 """Runs numba kernels on several threads.
 
-Not numba's own `prange`: that is a second pool of threads beside PyTorch's (see `openmp`), kernels compile several
-times faster without it, and two threads of one program must not use it at the same time.
+Not numba's own `prange`: kernels compile several times faster without it, and two threads of one program must not use
+it at the same time.
 """
 
 from __future__ import annotations
 
 import os
-from array import array
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import torch
-
-from legnn.ops.runtime.fork_join import FORK, Job
-from legnn.ops.runtime.openmp import gomp_parallel_address
 
 SMALL = 50_000
 """With fewer numbers than this to process, waking another thread takes longer than the work."""
@@ -40,31 +37,23 @@ def run_parallel(kernel: Callable[..., None], cuts: Sequence[int], work: int, *a
     A call must write to the rows from `begin` to `end` only. The result then does not depend on the number of threads.
 
     Args:
-        kernel: begins with `fork_join`.
-        cuts: ascending rows; no range crosses one of them without containing it.
+        kernel: releases the interpreter's lock.
+        cuts: ascending rows, between which there is about the same work.
         work: about how many numbers are processed in total.
         *arguments: passed on.
     """
-    threads = min(torch.get_num_threads(), len(cuts) - 1)
-    if threads < 2 or work < SMALL:
-        threads, cuts = 1, (cuts[0], cuts[-1])
-    gomp_parallel = gomp_parallel_address() if threads > 1 else 0
-    # also for one thread, which then counts no references, either
-    job = Job(gomp_parallel, threads, len(cuts) - 1).with_cuts(cuts)
-    others = range(0 if gomp_parallel else threads - 1)
-    running = [_pool(os.getpid(), threads).submit(_take_part, kernel, job, arguments) for _ in others]
-    _take_part(kernel, job, arguments)
-    for one in running:
-        one.result()
-    done = Job(*job[: len(Job._fields)])
-    if done.failed:
-        raise MemoryError("a kernel found no memory")
-    assert done.next >= done.ranges, f"{kernel.__name__} does not begin with `fork_join`"
-
-
-def _take_part(kernel: Callable[..., None], job: array[int], arguments: tuple[Any, ...]) -> None:
-    # a thread that is not waited for, after Ctrl-C, holds the job it writes to
-    kernel(job.buffer_info()[0], FORK, *arguments)
+    parts = len(cuts) - 1
+    threads = min(torch.get_num_threads(), parts) if work >= SMALL else 1
+    if threads < 2:
+        kernel(cuts[0], cuts[-1], *arguments)
+        return
+    # a single range for each thread: every call takes the interpreter's lock
+    first, *others = pairwise(cuts[parts * thread // threads] for thread in range(threads + 1))
+    pool = _pool(os.getpid(), threads - 1)
+    running = [pool.submit(kernel, *rows, *arguments) for rows in others]
+    kernel(*first, *arguments)
+    for future in running:
+        future.result()
 
 
 @lru_cache(1)
