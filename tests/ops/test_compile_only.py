@@ -11,7 +11,7 @@ import torch
 
 ROOT = Path(__file__).parents[2]
 FILES = ["tests/ops", "tests/graph/test_sampling.py"]
-CALLING = "triton or test_gather"
+CALLING = "triton or gpu or test_gather"
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="with a GPU kernels are compiled in all tests")
