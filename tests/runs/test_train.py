@@ -10,15 +10,16 @@ import pytest
 import torch
 import yaml
 from safetensors.torch import load_file
+from tests.backbones import registered
 from tests.graphs import small_data, table_folder
 
 import legnn
 from legnn.config import ResolvedSettings, Settings, TrainSettings
 from legnn.datasets import load
 from legnn.errors import InputError
-from legnn.graph import LabelGraph
 from legnn.io import read_predictions
 from legnn.nn import ModelSettings
+from legnn.nn.backbones import BACKBONES
 from legnn.training import Task, assign_folds, predict_without_own_label
 
 QUICK = {"epochs": 4, "hidden": 8}
@@ -258,13 +259,18 @@ def test_a_run_on_a_real_citation_graph_reads_folds_and_saves(real_data, tmp_pat
     assert run.result.test.accuracy > 0.6
 
 
-def test_no_label_of_another_split_is_ever_shown(monkeypatch):
-    shown = []
-    original = LabelGraph.show
-    monkeypatch.setattr(LabelGraph, "show", lambda self, nodes, y: shown.append(nodes) or original(self, nodes, y))
-    data = small_data()
-    legnn.train(data, as_train=True, threshold=0.3, **QUICK)
+def test_no_label_of_another_split_is_ever_shown():
+    data, shown = small_data(), []
+
+    def make(spec):
+        layer = BACKBONES["gcn"](spec)
+        layer.register_forward_pre_hook(lambda _, inputs: shown.append(inputs[2].shown))
+        return layer
+
+    with registered("watched gcn", make):
+        legnn.train(data, as_train=True, threshold=0.3, backbone="watched gcn", **QUICK)
     assert len(shown) > 8
+    assert any(len(nodes) for nodes in shown)
     assert all(bool(data.train_mask[nodes].all()) for nodes in shown)
 
 
