@@ -46,8 +46,6 @@ from legnn.config import ResolvedSettings, Settings
 from legnn.config.candidates import CANDIDATES
 from legnn.data import GraphData
 from legnn.datasets import CATALOG
-from legnn.graph import LabelGraph
-from legnn.ops.validation import validation_metrics
 from legnn.runs.build import new_trainer
 from legnn.runs.data_card import DataCard
 from legnn.runs.device import select_device
@@ -81,28 +79,21 @@ class Recording(NamedTuple):
 
 
 class Recorder:
-    """Which validation nodes were right, and their cross-entropy, in every epoch; on the device, in the captured epoch.
-
-    It stands in the place of `FullBatch._measure`.
-    """
+    """Which validation nodes were right, and their cross-entropy, in every epoch; in place of `FullBatch.validate`."""
 
     def __init__(self, batching: FullBatch, epochs: int) -> None:
-        self._batching = batching
+        self._validate, self._y, self._row = batching.validate, batching.task.val_y, 0
         shape, device = (epochs, batching.task.val.numel()), batching.device
         self.right = torch.zeros(shape, dtype=torch.bool, device=device)
         self.loss = torch.zeros(shape, dtype=torch.float, device=device)
-        self._row = torch.zeros(1, dtype=torch.long, device=device)
-        self._y = batching.task.y.index_select(0, batching.task.val)
 
-    @torch.no_grad()
-    def measure(self, graph: LabelGraph) -> Tensor:
-        """Records an epoch, and returns its metrics."""
-        logits = self._batching._logits(graph).index_select(0, self._batching.task.val).float()
-        loss = torch.nn.functional.cross_entropy(logits, self._y, reduction="none")
-        self.right.index_copy_(0, self._row, (logits.argmax(1) == self._y)[None])
-        self.loss.index_copy_(0, self._row, loss[None])
+    def validate(self, shown: Tensor) -> Tensor:
+        """Returns the logits of the validation nodes, and records them."""
+        logits = self._validate(shown)
+        self.right[self._row] = logits.argmax(1) == self._y
+        self.loss[self._row] = torch.nn.functional.cross_entropy(logits.float(), self._y, reduction="none")
         self._row += 1
-        return validation_metrics(logits, self._y)
+        return logits
 
 
 @cache
@@ -134,7 +125,7 @@ def record(graph: GraphData, settings: ResolvedSettings, task: Recording) -> lis
         batching = trainer.batching
         assert isinstance(batching, FullBatch)
         recorder = Recorder(batching, trainer.epochs)
-        batching._measure = recorder.measure  # type: ignore[method-assign]
+        batching.validate = recorder.validate  # type: ignore[method-assign]
         trainer.fit()
     right, loss = (values[: trainer.epoch].cpu().numpy() for values in (recorder.right, recorder.loss))
     is_cut, rows = trainer.epoch < trainer.epochs, []

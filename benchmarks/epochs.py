@@ -2,13 +2,11 @@
 
     python -m benchmarks.epochs --size mag --device cuda --backbones gcn sage gat --json epochs.json
     python -m benchmarks.epochs --size mag --scales 0.25 0.5 1 --device cuda --backbones sage --plot epochs.png
-    torchrun --standalone --nproc-per-node 1 -m benchmarks.epochs --size mag --device cuda --backbones sage --exchange
 
 An epoch is what `legnn train --batch N` does in one: training nodes selected, half of them predicted in batches, each
-sampled, gathered, trained on. With `--exchange`, one process of `torchrun` exchanges the gradients of each step over
-NCCL as several do. `sampling` is the same batches sampled and gathered as training does it, with nothing else done;
-`validation` is inference over all neighbors of the validation nodes, at once where that fits. A graph scaled by 0.5
-has half of the nodes, edges and training nodes.
+sampled, gathered, trained on. `sampling` is the same batches sampled and gathered as training does it, with nothing
+else done; `validation` is inference over all neighbors of the validation nodes, at once where that fits. A graph scaled
+by 0.5 has half of the nodes, edges and training nodes.
 """
 
 from __future__ import annotations
@@ -20,10 +18,8 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
-import torch.distributed as dist
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -35,19 +31,10 @@ from benchmarks.synthetic import SIZES, TRAINED, Size, Workload, synthetic_data
 from legnn.config import fanouts_for
 from legnn.graph import sample_label_graph
 from legnn.nn import LEGNN
-from legnn.training import MiniBatch, Objective, Task, make_adam, matrix_products, pin_in_place, training_precision
-from legnn.training.ranks import GradientAverage, Ranks, join_ranks
+from legnn.runs.device import device_plan, is_gpu
+from legnn.training import MiniBatch, Objective, Task, make_adam, matrix_products, register_pinned, training_precision
 
 _out = Console(markup=False, emoji=False, highlight=False, width=200)
-
-
-class Exchanging(Ranks):
-    """One process that exchanges what it would exchange with others."""
-
-    def all_reduce(self, values: torch.Tensor) -> torch.Tensor:
-        """`values`, summed over the one process."""
-        dist.all_reduce(values)
-        return values
 
 
 def scaled(name: str, scale: float) -> Workload:
@@ -68,31 +55,30 @@ def scaled(name: str, scale: float) -> Workload:
     return Workload(name, data, size.channels, size.heads)
 
 
-def build(work: Workload, case: Case, options: argparse.Namespace, **chosen: Any) -> MiniBatch:
-    """The library as `legnn train --batch` runs it; `chosen` are options of `MiniBatch`."""
+def build(work: Workload, case: Case, options: argparse.Namespace, *, capture: bool = True) -> MiniBatch:
+    """The library as `legnn train --batch` runs it, or without captured steps."""
     device, data = torch.device(options.device), work.data
     features = torch.device(options.features_on or options.device)
     if features.type != device.type:
-        pin_in_place(data.x)
+        register_pinned(data.x)
     settings = settings_for(case, work)
     torch.manual_seed(0)
     model = LEGNN(data.x.size(1), len(data.class_names), settings.model)
     model.fit_inputs(data.x)
     model.to(device)
-    parts = MiniBatch(
+    plan = device_plan(device, device, features)
+    plan = replace(plan, capture=plan.capture and capture)
+    return MiniBatch(
         model,
         Task.from_graph(data, device, features=features),
         Objective(alpha=0.5, uses_labels=model.uses_labels),
-        make_adam(model.parameter_groups(0.0), settings.train.lr),
+        make_adam(model.parameter_groups(0.0), settings.train.lr, capture=plan.capture),
         torch.Generator().manual_seed(0),
         batch=options.batch,
         fanouts=fanouts_for(options.fanout, model.num_stages),
-        dtype=training_precision(options.precision, device).dtype,
-        **chosen,
+        dtype=training_precision(options.precision, gpu=is_gpu(device)).dtype,
+        plan=plan,
     )
-    if options.exchange:
-        parts._average = GradientAverage(model, Exchanging())
-    return parts
 
 
 def seconds(run: Callable[[], object], device: torch.device) -> float:
@@ -125,7 +111,7 @@ def count_drawn_edges(parts: MiniBatch) -> int:
 
 def uncaptured_seconds(work: Workload, case: Case, options: argparse.Namespace) -> float:
     """An epoch of the same steps, launched one by one."""
-    parts = build(work, case, options, pad=False)
+    parts = build(work, case, options, capture=False)
     task, parts.task = parts.task, replace(parts.task, train=parts.task.train[: 8 * parts.batch])
     parts.train_epoch(1)
     parts.task = task
@@ -150,7 +136,7 @@ def measured(work: Workload, case: Case, options: argparse.Namespace) -> Row:
         "precision": options.precision,
         "predicted": predicted,
     }
-    with matrix_products(training_precision(options.precision, device).products):
+    with matrix_products(training_precision(options.precision, gpu=is_gpu(device)).products):
         # kernels are compiled, steps captured, and what the graph caches is computed, before the clock runs
         if device.type == "cuda":
             parts.train_epoch(1)
@@ -230,7 +216,6 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--features-on", choices=("cpu", "cuda"), help="where they are stored, if not on the device")
     parser.add_argument("--uncaptured", action="store_true", help="beside it, steps launched one by one")
-    parser.add_argument("--exchange", action="store_true", help="average gradients over the one process of torchrun")
     parser.add_argument("--backbones", nargs="+", default=["sage"], choices=("gcn", "sage", "gat"))
     parser.add_argument("--labels", nargs="+", default=["enhanced"], choices=("vanilla", "enhanced"))
     parser.add_argument("--precision", default="auto", choices=("auto", "fp32", "tf32", "bf16"))
@@ -245,12 +230,6 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 def main(arguments: list[str] | None = None) -> list[Row]:
     """Measure and print; returns the rows."""
     options = parse(arguments)
-    # a process of `torchrun` names its GPU
-    with join_ranks(torch.device("cuda", 0) if options.device == "cuda" else torch.device("cpu")):
-        return _measure_all(options)
-
-
-def _measure_all(options: argparse.Namespace) -> list[Row]:
     rows: list[Row] = []
     for path in options.from_json or []:
         rows += [row for row in json.loads(path.read_text()) if row["backbone"] in options.backbones]

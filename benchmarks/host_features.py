@@ -27,7 +27,8 @@ from legnn.config import fanouts_for
 from legnn.graph import LabelGraph
 from legnn.nn import LEGNN
 from legnn.ops.csr.adjacency import Adjacency
-from legnn.training import MiniBatch, Objective, Task, make_adam, matrix_products, pin_in_place, training_precision
+from legnn.runs.device import device_plan, is_gpu
+from legnn.training import MiniBatch, Objective, Task, make_adam, matrix_products, register_pinned, training_precision
 
 CLASSES = 172
 PLACES = ("GPU", "pinned host, some on the GPU", "pinned host", "host")
@@ -83,15 +84,17 @@ def make_batching(task: Task, options: argparse.Namespace) -> MiniBatch:
     settings = settings_for(Case("legnn", options.backbone, "enhanced"), work)
     torch.manual_seed(0)
     model = LEGNN(task.x.size(1), CLASSES, settings.model).to(device)
+    plan = device_plan(device, device, task.x.device)
     return MiniBatch(
         model,
         task,
         Objective(alpha=0.5),
-        make_adam(model.parameter_groups(0.0), settings.train.lr),
+        make_adam(model.parameter_groups(0.0), settings.train.lr, capture=plan.capture),
         torch.Generator().manual_seed(0),
         batch=options.batch,
         fanouts=fanouts_for(options.fanout, model.num_stages),
-        dtype=training_precision(options.precision, device).dtype,
+        dtype=training_precision(options.precision, gpu=is_gpu(device)).dtype,
+        plan=plan,
     )
 
 
@@ -126,18 +129,18 @@ def main(arguments: list[str] | None = None) -> list[Row]:
     for place in sorted(options.places, key=lambda one: -PLACES.index(one)):
         if place == "pinned host":
             begin = time.perf_counter()
-            is_pinned = pin_in_place(x)
+            is_pinned = register_pinned(x)
             print(f"pinned: {is_pinned}, in {time.perf_counter() - begin:.1f} s", flush=True)
             print(f"a copy to the GPU: {copied_per_second(x, device) / 1e9:.1f} GB a second")
         task = replace(task, x=x.to(device) if place == "GPU" else x, hot=None)
         if place == PLACES[1]:
             task = task.with_hot_rows(int(options.hot * x.nbytes))
         parts = make_batching(task, options)
-        with matrix_products(training_precision(options.precision, device).products):
+        with matrix_products(training_precision(options.precision, gpu=is_gpu(device)).products):
             # kernels are compiled and steps captured before the clock runs
             first = parts.train_epoch(1)
             spent = seconds(lambda parts=parts: parts.train_epoch(2), device)
-        row: Row = {"features": place, "ms": spent / options.steps * 1e3, "loss": float(first.supervised_loss)}
+        row: Row = {"features": place, "ms": spent / options.steps * 1e3, "loss": float(first["supervised_loss"])}
         rows.append(row)
         print(f"| {place} | {row['ms']:.2f} ms a step | loss {row['loss']:.6f} |", flush=True)
         if options.json:

@@ -31,15 +31,19 @@ from legnn.io.arrays import map_array
 from legnn.io.prepared import read_prepared
 from legnn.io.prepared_card import VERSION, ArrayCard, PreparedCard, write_card
 from legnn.nn import LEGNN, ModelSettings
-from legnn.training import LayerWise, Task, assign_folds, matrix_products, training_precision
+from legnn.runs.device import CHUNK_FROM_HOST, SAMPLERS, device_plan, is_gpu
+from legnn.training import DevicePlan, LayerWise, Task, assign_folds, matrix_products, training_precision
 from legnn.training.inference import to_class_and_confidence
-from legnn.training.memory import Size, plan_inference
-from legnn.training.states import Place, state_folder
+from legnn.training.memory import MATRICES_OF_A_CHUNK, NODES_AT_A_TIME, SINGLE, Size
+from legnn.training.states import Location, state_folder
 
 NODES, TRAINED, CLASSES, FEATURES, EDGES = 111_059_956, 1_207_179, 172, 128, 30
 """Of ogbn-papers100M; edges a node, with reverse edges and self-loops."""
 ROWS = 1 << 18
 GB = 10**9
+
+DIVIDING = 48
+"""Bytes that dividing a node into chunks takes: positions, edges and their sums, in 64 bits."""
 
 
 @numba.njit(parallel=True, cache=True)
@@ -138,10 +142,43 @@ class Peaks:
                 return
 
 
-def predict(folder: Path, place: Place, options: argparse.Namespace) -> tuple[Tensor, dict[str, Any]]:
+def plan_inference(
+    size: Size, labeled: int, *, location: str, device: str = "cpu", itemsize: int = SINGLE, copies: int = 2
+) -> dict[str, int]:
+    """Anonymous memory of the host that predicting class and confidence of all nodes layer by layer takes at most.
+
+    For a graph that is mapped from a prepared folder, whose pages the system may drop: they are not counted. Neither is
+    what the libraries and the driver of a GPU take.
+
+    Args:
+        labeled: how many nodes are labeled.
+        location: of the states (`states.Location`): only those in the host's memory are counted.
+        device: the type of the device that computes.
+        itemsize: bytes of an entry of the states.
+        copies: how many states there are at once.
+    """
+    nodes = size.nodes
+    samplers, chunk = (1, DevicePlan().chunk_bytes) if device == "cpu" else (SAMPLERS, CHUNK_FROM_HOST)
+    return {
+        "splits": 3 * nodes,
+        "nodes of the splits, and candidates": 8 * (nodes + labeled),
+        "folds": 8 * nodes,
+        "degrees": 4 * nodes,
+        "shown labels, and their places": 3 * 4 * nodes,
+        "scratch of the samplers": samplers * 4 * nodes,
+        "nodes that each layer needs": (size.layers + 1) * nodes,
+        "nodes to predict": 2 * 8 * nodes,
+        "class and confidence": 16 * nodes,
+        "dividing nodes into chunks": DIVIDING * min(nodes, NODES_AT_A_TIME),
+        "chunks": (MATRICES_OF_A_CHUNK + samplers - 1) * chunk,
+        "states": copies * nodes * size.hidden * itemsize if location == "host" else 0,
+    }
+
+
+def predict(folder: Path, place: Location, options: argparse.Namespace) -> tuple[Tensor, dict[str, Any]]:
     """Class and confidence of all nodes of a prepared folder, with the states in one place, and what that took."""
     device = torch.device(options.device)
-    precision = training_precision(options.precision, device)
+    precision = training_precision(options.precision, gpu=is_gpu(device))
     with matrix_products(precision.products), Peaks() as peaks:
         graph = read_prepared(folder)
         torch.manual_seed(0)
@@ -151,7 +188,9 @@ def predict(folder: Path, place: Place, options: argparse.Namespace) -> tuple[Te
         # who predicts a run keeps them, too
         folds = assign_folds(graph.node_id, 10)
         start = time.perf_counter()
-        layer_wise = LayerWise(model, task, device, precision.dtype, place=place)
+        layer_wise = LayerWise(
+            model, task, device, precision.dtype, location=place, plan=device_plan(device, task.y.device, task.x.device)
+        )
         # however small the graph
         layer_wise.is_at_once = False
         found = layer_wise.logits(task.train, torch.arange(folds.numel()), to_class_and_confidence).cpu()
@@ -159,13 +198,13 @@ def predict(folder: Path, place: Place, options: argparse.Namespace) -> tuple[Te
     of_data = graph.num_nodes, graph.num_edges, graph.num_features, graph.num_classes
     size = Size(*of_data, options.hidden, options.layers)
     itemsize = precision.dtype.itemsize
-    plan = plan_inference(size, task.train.numel(), place=place, device=device.type, itemsize=itemsize)
+    plan = plan_inference(size, task.train.numel(), location=place, device=device.type, itemsize=itemsize)
     figures = {"seconds": seconds, "memory": peaks.memory, "disk": peaks.disk, "planned": sum(plan.values())}
     figures["gpu"] = torch.cuda.max_memory_allocated() if device.type == "cuda" else 0
     return found, {**figures, "nodes": graph.num_nodes, "edges": graph.num_edges * options.layers}
 
 
-def predict_and_print(folder: Path, place: Place, options: argparse.Namespace) -> None:
+def predict_and_print(folder: Path, place: Location, options: argparse.Namespace) -> None:
     """Predicts, after a small graph for which all that is called is compiled, keeps the outcome and prints figures."""
     small = folder.parent / f"small-{place}"
     small.mkdir()
@@ -199,7 +238,7 @@ def compare(first: Path, other: Path) -> str:
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scale", type=float, default=0.01, help="nodes, as a part of ogbn-papers100M's")
-    parser.add_argument("--places", nargs="+", choices=get_args(Place), default=["host", "disk"])
+    parser.add_argument("--places", nargs="+", choices=get_args(Location), default=["host", "disk"])
     parser.add_argument("--memory", type=float, help="GB of anonymous memory that the last place may take")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--precision", choices=("fp32", "tf32", "bf16"), default="fp32")

@@ -4,8 +4,7 @@
     python -m benchmarks.sampling --sizes small arxiv mag --device cuda --json sampling.json
 
 A batch is sampled whole: edges and labels drawn, nodes numbered, the blocks built. Half of the training nodes show
-their labels, batches are taken from the other half. Edges are those of all layers, label edges included. On a GPU each
-batch is also drawn into fixed sizes by a CUDA graph, as training does it.
+their labels, batches are taken from the other half. Edges are those of all layers, label edges included.
 """
 
 from __future__ import annotations
@@ -30,10 +29,7 @@ from benchmarks.synthetic import SIZES, TRAINED, Size, skewed_graph
 from legnn.config.training import parse_fanout
 from legnn.errors import InputError
 from legnn.graph import Adjacency, LabelGraph, SampledLabelGraph, sample_label_graph
-from legnn.graph.padded_sampling import draw_padded_sample
-from legnn.graph.padding import SampleSizes
-from legnn.graph.sampling import Fanout, rows_of
-from legnn.training.padded_batches import ROOM
+from legnn.graph.sampling import Fanout
 
 SHARE = 0.54
 """Of the nodes are for training where `TRAINED` has no number."""
@@ -82,49 +78,13 @@ def measure_sampling(
     return measure(run, device, repeats, warmup=3), last[0]
 
 
-def measure_captured(
-    work: Workload, sample: SampledLabelGraph, fanouts: Sequence[int], device: torch.device, repeats: int
-) -> Measured:
-    """The same of batches as large as that of `sample`, drawn into fixed sizes by a CUDA graph."""
-    batch = sample.blocks[-1].num_nodes
-    batches = work.seeds[: work.seeds.numel() // batch * batch].split(batch)
-    sizes = SampleSizes.above([SampleSizes.of(sample)], ROOM[0])
-    rows, seeds, key = rows_of(work.graph), batches[0].clone(), torch.zeros(2, dtype=torch.long, device=device)
-    scratch = torch.zeros(work.graph.num_nodes, dtype=torch.int32, device=device)
-
-    def draw() -> object:
-        return draw_padded_sample(work.graph, rows, seeds, fanouts, key, sizes, scratch)
-
-    draw()
-    number, graph = count(), torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        kept = draw()
-
-    def run() -> None:
-        k = next(number)
-        seeds.copy_(batches[k % len(batches)])
-        key.fill_(k)
-        graph.replay()
-
-    release(device)
-    found = measure(run, device, repeats, warmup=3)
-    del kept
-    return found
-
-
 def rows_for(
     work: Workload, batches: Sequence[int], fanouts: Sequence[Fanout], device: torch.device, repeats: int
 ) -> list[Row]:
-    """A row for each size of batch, on a GPU another one where it is captured."""
+    """A row for each size of batch."""
     rows: list[Row] = []
-    found: list[tuple[str, Measured, SampledLabelGraph]] = []
     for batch in batches:
-        plain, sample = measure_sampling(work, batch, fanouts, device, repeats)
-        found.append(("by launches", plain, sample))
-        bounded = [fanout for fanout in fanouts if fanout is not None]
-        if device.type == "cuda" and len(bounded) == len(fanouts):
-            found.append(("captured", measure_captured(work, sample, bounded, device, repeats), sample))
-    for form, measured, sample in found:
+        measured, sample = measure_sampling(work, batch, fanouts, device, repeats)
         seconds = (measured.milliseconds or float("nan")) / 1e3
         rows.append(
             {
@@ -132,7 +92,6 @@ def rows_for(
                 "nodes": work.graph.num_nodes,
                 "edges": work.graph.adjacency.num_edges,
                 "batch": sample.blocks[-1].num_nodes,
-                "form": form,
                 "fanout": list(fanouts),
                 "drawn_edges": sample.num_edges,
                 "drawn_nodes": sample.nodes.numel(),
@@ -155,7 +114,6 @@ def print_sampling(rows: Sequence[Row]) -> None:
         "graph",
         "edges",
         "batch",
-        "form",
         "drawn edges",
         "input nodes",
         "ms",
@@ -169,7 +127,7 @@ def print_sampling(rows: Sequence[Row]) -> None:
     for row in rows:
         time, memory = row["milliseconds"], row["peak_gib"]
         figures = (
-            f"{row['edges']:,}", f"{row['batch']:,}", row["form"], f"{row['drawn_edges']:,}",
+            f"{row['edges']:,}", f"{row['batch']:,}", f"{row['drawn_edges']:,}",
             f"{row['drawn_nodes']:,}",
             row["note"] if time is None else f"{time:.2f}",
             f"{row['edges_per_second'] / 1e6:.1f}", f"{row['nodes_per_second'] / 1e6:.1f}",

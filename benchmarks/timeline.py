@@ -22,6 +22,7 @@ from benchmarks.epochs import build, scaled, seconds
 from benchmarks.speed import Case
 from benchmarks.synthetic import SIZES
 from legnn.graph.selection import predicted_count
+from legnn.runs.device import is_gpu
 from legnn.training import matrix_products, training_precision
 
 
@@ -104,13 +105,13 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--milliseconds", type=float, default=40.0, help="what the picture shows")
     parser.add_argument("--picture", type=Path)
     options = parser.parse_args(arguments)
-    options.device, options.features_on, options.exchange = "cuda", "cuda", False
+    options.device, options.features_on = "cuda", "cuda"
     work = scaled(options.size, options.scale)
     panels: dict[str, list[Kernel]] = {}
-    for title, chosen in (("launched one by one", {"pad": False}), ("captured", {})):
-        parts = build(work, Case("legnn", options.backbone, "enhanced"), options, **chosen)
+    for title, capture in (("launched one by one", False), ("captured", True)):
+        parts = build(work, Case("legnn", options.backbone, "enhanced"), options, capture=capture)
         steps = -(-predicted_count(parts.task.train.numel(), parts.objective.alpha) // parts.batch)
-        with matrix_products(training_precision(options.precision, parts.device).products):
+        with matrix_products(training_precision(options.precision, gpu=is_gpu(parts.device)).products):
             # kernels are compiled and steps captured in the first epoch
             parts.train_epoch(1)
             alone = 1e3 * seconds(lambda parts=parts: parts.train_epoch(2), parts.device) / steps

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import skops.io
 import torch
 from hypothesis import given, settings
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -12,8 +13,7 @@ from tests.typed_graphs import small_hetero
 
 import legnn
 from legnn.baselines import ARCHITECTURES
-from legnn.baselines.boosted_trees import NEVER_SEEN, BoostedTrees, NeighborFeatures
-from legnn.baselines.trees import TreeEnsemble
+from legnn.baselines.boosted_trees import NEVER_SEEN, BoostedTrees, Classifier, NeighborFeatures
 from legnn.errors import InputError
 from legnn.graph import Adjacency, LabelGraph
 from legnn.nn import DataShape, ModelSettings
@@ -23,37 +23,37 @@ from legnn.training import FullBatch, Objective, Task
 QUICK = {"architecture": "boosted_trees", "trees": 5, "checkpoint_seconds": 0}
 
 
-@pytest.mark.parametrize("classes", [2, 4])
-def test_the_tensors_give_the_probabilities_of_scikit_learn(classes):
-    random, dtype = np.random.default_rng(0), np.float32
-    x, y = random.normal(size=(300, 6)).astype(dtype), random.integers(0, classes, 300)
-    x[:, 2] = random.integers(0, 3, 300)
-    fitted = HistGradientBoostingClassifier(max_iter=7, max_leaf_nodes=9, early_stopping=False).fit(x, y)
-    trees, columns = TreeEnsemble(), np.array([3, 0, 8, 1, 5, 7])
-    trees.read(fitted, columns)
-    wide = random.normal(size=(500, 9)).astype(dtype)
-    wide[:, 8] = random.integers(0, 3, 500)
-    # values at a threshold go left
-    wide[:100, 3] = trees.threshold[trees.feature == 3][0].item()
-    raw = trees(torch.from_numpy(wide))
-    assert raw.dtype == torch.float64
-    torch.testing.assert_close(trees.follow(torch.from_numpy(wide)), raw, rtol=0, atol=1e-12)
-    logits = torch.cat([torch.zeros_like(raw), raw], 1) if classes == 2 else raw
-    expected = torch.from_numpy(fitted.predict_proba(wide[:, columns]))
-    torch.testing.assert_close(logits.softmax(1), expected, rtol=0, atol=1e-9)
-
-
-def test_trees_of_any_number_are_loaded():
+def random_rows(classes: int) -> tuple[np.ndarray, np.ndarray]:
     random = np.random.default_rng(0)
-    x, y = random.normal(size=(100, 3)).astype(np.float32), random.integers(0, 3, 100)
-    trees, empty = TreeEnsemble(), TreeEnsemble()
-    trees.read(HistGradientBoostingClassifier(max_iter=3, early_stopping=False).fit(x, y), np.arange(3))
-    loaded = TreeEnsemble()
+    x = random.normal(size=(300, 6)).astype(np.float32)
+    x[:, 2] = 1
+    return x, random.integers(0, classes, 300)
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_a_saved_classifier_has_the_probabilities_of_scikit_learn(classes):
+    x, y = random_rows(classes)
+    trees, loaded = Classifier(), Classifier()
+    trees.fit(HistGradientBoostingClassifier(max_iter=7, early_stopping=False), x, y)
     loaded.load_state_dict(trees.state_dict())
-    assert torch.equal(loaded(torch.from_numpy(x)), trees(torch.from_numpy(x)))
-    assert loaded(torch.zeros(0, 3)).shape == (0, 3)
-    loaded.load_state_dict(empty.state_dict())
-    assert loaded.root.numel() == 0
+    raw = loaded(torch.from_numpy(x))
+    assert raw.dtype == torch.float64
+    assert torch.equal(raw, trees(torch.from_numpy(x)))
+    logits = torch.cat([torch.zeros_like(raw), raw], 1) if classes == 2 else raw
+    expected = HistGradientBoostingClassifier(max_iter=7, early_stopping=False).fit(x, y).predict_proba(x)
+    torch.testing.assert_close(logits.softmax(1), torch.from_numpy(expected), rtol=0, atol=1e-9)
+
+
+class Unknown:
+    """A type that skops is not told to trust."""
+
+
+def test_a_classifier_of_another_type_is_not_read():
+    trees = Classifier()
+    other = skops.io.dumps({"columns": np.arange(1), "classifier": Unknown()})
+    trees.set_extra_state(torch.frombuffer(bytearray(other), dtype=torch.uint8))
+    with pytest.raises(skops.io.exceptions.UntrustedTypesFoundException, match="Unknown"):
+        trees(torch.zeros(1, 1))
 
 
 @given(graph=label_graphs(label_edges=False))
@@ -120,7 +120,7 @@ def test_the_metrics_of_the_only_epoch_are_those_before_it_is_fitted():
     FullBatch(model, task, Objective(), optimizer, torch.Generator()).train_epoch(1)
     assert len(seen) == 1
     assert not seen[0].any()
-    assert model.trees.root.numel() > 0
+    assert model.trees.get_extra_state().numel() > 0
 
 
 def test_one_class_is_refused():

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from legnn.graph import LabelBlock, LabelEdges, LabelGraph, SampledLabelGraph
+from legnn.graph import Adjacency, LabelBlock, LabelEdges, LabelGraph, SampledLabelGraph
 from legnn.graph.sampling import Fanout
-from legnn.ops.csr.adjacency import SampledAdjacency
 from legnn.ops.runtime.hashing import LABELS
 from legnn.ops.sample.reference import draw_edges
 
@@ -46,7 +45,7 @@ def _block(
     source_labels = graph.to_nodes.label_of[nodes]
     shown = LabelEdges.from_label_of(source_labels[: targets.numel()], graph.num_classes)
     return LabelBlock(
-        adjacency=SampledAdjacency(
+        adjacency=Adjacency.sampled(
             rowptr,
             col,
             None if adjacency.weight is None else adjacency.weight[edge],

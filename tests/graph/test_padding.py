@@ -52,7 +52,7 @@ def assert_same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) ->
 @pytest.mark.parametrize("backbone", BACKBONES)
 def test_padding_changes_no_logit_no_gradient_and_no_statistic(backbone, labels, options):
     model, task = make(labels, nodes=60, backbone=backbone, **options)
-    assert model.takes_padding
+    assert model.supports_padding
     sample, padded, _ = padded_and_not(model, task, task.train[::3], 3, 1.5, 0)
     assert padded.nodes.numel() > 2 * sample.nodes.numel()
     assert_same(computed(model, task, sample, task.train[::3]), computed(model, task, padded, task.train[::3]))
@@ -74,8 +74,8 @@ def test_padding_changes_nothing_on_any_graph(seed, nodes, layers, fanout, facto
     model, task = make("enhanced", nodes=nodes, backbone=backbone, layers=layers, norm=norm)
     seeds = task.train[:count]
     sample, padded, sizes = padded_and_not(model, task, seeds, fanout, factor, seed)
-    assert sizes.hold(SampleSizes.of(sample))
-    assert SampleSizes.of(padded).blocks == sizes.blocks
+    assert sizes.fits(SampleSizes.of(sample))
+    assert SampleSizes.of(padded) == sizes
     assert_same(computed(model, task, sample, seeds), computed(model, task, padded, seeds))
 
 
@@ -101,29 +101,27 @@ def test_what_stands_in_padding_nodes_reaches_nothing():
     _, padded, _ = padded_and_not(model, task, task.train[:5], 3, 1.5, 0)
     block = padded.blocks[0]
     x = model.batch_inputs(task.x[padded.nodes])
-    is_real = torch.zeros(len(x), dtype=torch.bool)
-    # every position that a real edge or a seed uses, and no other
-    is_real[block.adjacency.col[: block.adjacency.rowptr[-1]].long()] = True
-    is_real[: block.num_nodes] |= block.real
-    changed = torch.where(is_real[:, None], x, 1e3)
+    is_valid = torch.zeros(len(x), dtype=torch.bool)
+    # every position that an edge of the sample or a seed uses, and no other
+    is_valid[block.adjacency.col[: block.adjacency.rowptr[-1]].long()] = True
+    is_valid[: block.num_nodes] |= block.valid_mask
+    changed = torch.where(is_valid[:, None], x, 1e3)
     model.train()
     torch.testing.assert_close(model(changed, padded), model(x, padded))
     x.requires_grad_()
     model(x, padded).square().sum().backward()
-    assert not x.grad[~is_real].any()
-    assert x.grad[is_real].any()
+    assert not x.grad[~is_valid].any()
+    assert x.grad[is_valid].any()
 
 
 def test_a_sample_that_is_too_large_does_not_fit():
     model, task = make("enhanced", nodes=80)
     sample, _, sizes = padded_and_not(model, task, task.train[:5], 3, 1.0, 0)
     size = SampleSizes.of(sample)
-    assert sizes.hold(size)
-    first = size.blocks[0]
-    for name in first._fields:
-        room = getattr(sizes.blocks[0], name)
-        grown = first._replace(**{name: room + 1})
-        assert not sizes.hold(size._replace(blocks=(grown, *size.blocks[1:]))), name
-    # one padding node is always there
-    assert not sizes.hold(size._replace(blocks=(first._replace(added=sizes.blocks[0].added), *size.blocks[1:])))
-    assert all(block.added % MULTIPLE == 0 for block in sizes.blocks)
+    assert sizes.fits(size)
+    for name in size._fields:
+        grown = (getattr(sizes, name)[0] + 1, *getattr(size, name)[1:])
+        assert not sizes.fits(size._replace(**{name: grown})), name
+    # one padding node is always in each block
+    assert not sizes.fits(size._replace(added=(sizes.added[0], *size.added[1:])))
+    assert all(added % MULTIPLE == 0 for added in sizes.added)

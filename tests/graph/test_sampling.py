@@ -3,8 +3,10 @@
 Without a GPU its kernels run in Triton's interpreter: the same code, slowly.
 """
 
+import gc
 import math
 import threading
+import weakref
 from collections import Counter
 from functools import partial
 from itertools import combinations
@@ -18,23 +20,29 @@ from scipy.stats import chisquare
 from tests.graph.plain_sampling import sample_block_by_block
 from tests.strategies import label_graphs
 
-from legnn.graph import Adjacency, LabelEdges, LabelGraph, SampledLabelGraph, sample_label_graph, sampling
-from legnn.graph.sampling import all_neighbors
+from legnn.graph import Adjacency, LabelEdges, LabelGraph, SampledLabelGraph, sample_label_graph
+from legnn.graph.sampling import draw_blocks, full_node_block, sampling_view
 from legnn.nn import GCN, SAGE
-from legnn.ops import select
-from legnn.ops.sample import numba_kernels, sampler_for
-from legnn.ops.sample import scratch as scratch_module
-from legnn.ops.sample.numba_kernels import NumbaSampler
-from legnn.ops.sample.reference import ReferenceSampler, draw_edges
-from legnn.ops.sample.triton_kernels import TritonSampler
+from legnn.ops.backend import backend
+from legnn.ops.sample import cpu, gpu
+from legnn.ops.sample.reference import draw_edges
+from legnn.ops.sample.scratch import borrow_zeros
 
 GPU = torch.cuda.is_available()
+
+
+def sample_by(implementation: str, *arguments, **options) -> SampledLabelGraph:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LEGNN_BACKEND", implementation)
+        return sample_label_graph(*arguments, **options)
+
+
 KERNELS = [
-    pytest.param((partial(sample_label_graph, sampler=ReferenceSampler), "cpu"), id="reference"),
-    pytest.param((partial(sample_label_graph, sampler=NumbaSampler), "cpu"), id="numba"),
+    pytest.param((partial(sample_by, "reference"), "cpu"), id="reference"),
+    pytest.param((partial(sample_by, "cpu"), "cpu"), id="cpu"),
     pytest.param(
-        (partial(sample_label_graph, sampler=TritonSampler), "cuda" if GPU else "cpu"),
-        id="triton" if GPU else "triton-interpreted",
+        (partial(sample_by, "gpu"), "cuda" if GPU else "cpu"),
+        id="gpu" if GPU else "gpu-interpreted",
         marks=[pytest.mark.gpu] * GPU,
     ),
 ]
@@ -170,12 +178,12 @@ def test_seeds_are_numbered_as_they_are_given_and_every_other_node_once_after_th
         assert block.nodes.unique().numel() == block.nodes.numel()
 
 
-@pytest.mark.parametrize("sampler", [ReferenceSampler, NumbaSampler])
+@pytest.mark.parametrize("implementation", ["reference", "cpu"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_a_block_of_all_neighbors_has_all_edges_of_its_targets(sampler, weighted, monkeypatch):
-    monkeypatch.setattr(sampling, "sampler_for", lambda device: sampler)
+def test_a_full_node_block_has_all_edges_of_its_targets(implementation, weighted, monkeypatch):
+    monkeypatch.setenv("LEGNN_BACKEND", implementation)
     graph, targets = random_graph(weighted=weighted), torch.tensor([7, 3, 39])
-    block, whole = all_neighbors(graph, targets), graph.adjacency
+    block, whole = full_node_block(graph, targets), graph.adjacency
     assert block.multiplicity is None
     assert block.nodes[:3].tolist() == targets.tolist()
     for row, node in enumerate(targets.tolist()):
@@ -185,14 +193,8 @@ def test_a_block_of_all_neighbors_has_all_edges_of_its_targets(sampler, weighted
         assert not weighted or torch.equal(block.adjacency.weight[here], whole.weight[there])
 
 
-def test_the_cpu_has_kernels_and_a_device_that_has_none_takes_the_reference():
-    assert sampler_for(torch.device("cpu")) is NumbaSampler
-    assert sampler_for(torch.device("meta")) is ReferenceSampler
-
-
-def test_a_gpu_without_triton_takes_the_reference(monkeypatch):
-    monkeypatch.setattr(select, "has_triton", lambda: False)
-    assert sampler_for(torch.device("cuda")) is ReferenceSampler
+def test_the_cpu_has_kernels():
+    assert backend("sample", torch.device("cpu")) is cpu
 
 
 # what is drawn
@@ -233,7 +235,7 @@ def test_an_isolated_node_and_a_class_nobody_shows_have_nothing_to_draw(form, fa
     assert sample.num_edges == 0
 
 
-# nobody sees their own answer
+# no node's own label is an input to its prediction
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -375,27 +377,33 @@ def test_two_threads_at_once_draw_what_one_draws():
 
 
 @pytest.mark.parametrize("form", KERNELS)
-def test_the_scratch_memory_is_kept_and_clean_and_goes_with_the_graph(form):
+def test_scratch_memory_is_clean_after_each_sample_and_goes_with_the_graph(form):
     graph = to(random_graph(), form[1])
-    before = len(scratch_module._kept)
     for key in range(3):
         form[0](graph, torch.arange(5, device=form[1]), (3, 2), (key, 1))
-    (kept,) = scratch_module._kept[graph.adjacency].values()
-    assert len(kept) == 1
-    assert not kept[0].any()
-    del graph
-    assert len(scratch_module._kept) == before
+        with borrow_zeros(graph.adjacency) as zeros:
+            assert not zeros.any()
+            memory = weakref.ref(zeros)
+    del zeros
+    with borrow_zeros(graph.adjacency) as again:
+        assert again is memory()
+    del again, graph
+    gc.collect()
+    assert memory() is None
 
 
-def test_scratch_memory_is_not_kept_where_something_went_wrong(monkeypatch):
-    def fail(*_):
-        raise ZeroDivisionError
+def test_scratch_memory_is_not_used_again_where_something_went_wrong():
+    adjacency = random_graph().adjacency
 
-    graph = random_graph()
-    monkeypatch.setattr(numba_kernels, "_number_sources", fail)
+    def fail() -> None:
+        with borrow_zeros(adjacency) as zeros:
+            zeros.fill_(1)
+            raise ZeroDivisionError
+
     with pytest.raises(ZeroDivisionError):
-        sample_label_graph(graph, torch.arange(5), (3, 2), (1, 2))
-    assert not any(scratch_module._kept[graph.adjacency].values())
+        fail()
+    with borrow_zeros(adjacency) as zeros:
+        assert not zeros.any()
 
 
 def test_arrays_on_disk_are_sampled_where_they_are(tmp_path):
@@ -409,7 +417,7 @@ def test_arrays_on_disk_are_sampled_where_they_are(tmp_path):
     there = LabelGraph(on_disk, graph.shown, graph.y, graph.num_classes)
     found = sample_label_graph(there, torch.arange(9), (4, 3), (1, 2), edges=True)
     assert contents(found) == contents(sample_label_graph(graph, torch.arange(9), (4, 3), (1, 2), edges=True))
-    assert sampling._rows_without(there, torch.arange(9)).col.data_ptr() == mapped["col"].ctypes.data
+    assert sampling_view(there, torch.arange(9)).col.data_ptr() == mapped["col"].ctypes.data
 
 
 @pytest.mark.gpu
@@ -417,10 +425,10 @@ def test_arrays_on_disk_are_sampled_where_they_are(tmp_path):
 def test_on_a_gpu_each_layer_synchronizes_once():
     graph = to(random_graph(500, 8000, 5), "cuda")
     seeds = torch.arange(64, device="cuda")
-    sample_label_graph(graph, seeds, (5, 4, 3), (1, 2))
+    draw_blocks(graph, seeds, (5, 4, 3), (1, 2))
     synchronized = []
     with pytest.MonkeyPatch.context() as patch:
-        number = TritonSampler._number_new_nodes
+        number = gpu.Sampler._number_new_nodes
 
         def counted(self, *arguments):
             synchronized.append(1)
@@ -430,10 +438,10 @@ def test_on_a_gpu_each_layer_synchronizes_once():
             finally:
                 torch.cuda.set_sync_debug_mode("error")
 
-        patch.setattr(TritonSampler, "_number_new_nodes", counted)
+        patch.setattr(gpu.Sampler, "_number_new_nodes", counted)
         torch.cuda.set_sync_debug_mode("error")
         try:
-            sample_label_graph(graph, seeds, (5, 4, 3), (1, 3))
+            draw_blocks(graph, seeds, (5, 4, 3), (1, 3))
         finally:
             torch.cuda.set_sync_debug_mode("default")
     assert len(synchronized) == 3
@@ -448,5 +456,5 @@ def test_parallel_edges_are_drawn_as_separate_edges():
         block = sample_label_graph(graph, torch.tensor([0]), (1,), (key, 5), edges=True).blocks[0]
         drawn[int(block.adjacency.edge)] += 1
     assert_uniform(drawn, [0, 1, 2, 3])
-    block = all_neighbors(graph, torch.tensor([0]))
+    block = full_node_block(graph, torch.tensor([0]))
     assert block.nodes[block.adjacency.col.long()].tolist() == [1, 1, 1, 2]

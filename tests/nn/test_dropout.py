@@ -7,10 +7,11 @@ from tests.nn.test_model import make as make_model
 from tests.nn.test_model import rich_graph
 
 from legnn.graph import Adjacency, LabelGraph
-from legnn.nn import BACKBONES, GAT, ModelSettings
+from legnn.nn import BACKBONES, ModelSettings
 from legnn.nn.encoder import Encoder
+from legnn.nn.published import PublishedAttention, PublishedGAT
 
-LAYERS = ["gcn", "sage", "gat", "gat, source attention", "gat, target map"]
+LAYERS = ["gcn", "sage", "gat", "gat, as published", "gat, source attention", "gat, target map"]
 
 
 @pytest.mark.parametrize("name", LAYERS)
@@ -58,15 +59,15 @@ def test_values_and_source_scores_share_a_draw_and_target_scores_have_another(mo
         return (2 + (len(calls) - 1) % 2) * x
 
     graph = rich_graph()
-    layer = make("gat, target map" if mapped else "gat", normalize=normalize, dropout=0.5).train()
+    layer = make("gat, target map" if mapped else "gat, target scores", normalize=normalize, dropout=0.5).train()
     heads = layer.attention.heads
-    same = GAT(IN, OUT, heads=heads, normalize=normalize, target_map=True).double()
+    same = PublishedGAT(IN, OUT, PublishedAttention(target_map=True), heads=heads, normalize=normalize).double()
     state = dict(layer.state_dict())
     for matrix, target_map in (("node", "target_map"), ("label", "label_target_map")):
         state[f"{target_map}.weight"] = 3 * state[f"{target_map if mapped else matrix}.weight"]
     same.load_state_dict({**state, **{f"{one}.weight": 2 * state[f"{one}.weight"] for one in ("node", "label")}})
     x, labels = inputs(graph)
-    monkeypatch.setattr("legnn.nn.gat.drop", twice_then_thrice)
+    monkeypatch.setattr("legnn.nn.layer.drop", twice_then_thrice)
     found = layer(x, labels, graph)
     assert calls == [(15, IN), (15, IN), (3, IN), (3, IN)]
     monkeypatch.undo()

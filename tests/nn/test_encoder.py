@@ -3,8 +3,6 @@
 import pytest
 import torch
 from hypothesis import given, settings
-from tests.ops.forms import FORMS, to, using
-from tests.ops.graphs import gradients, random_graph, with_labels
 from tests.strategies import label_graphs
 
 from legnn.errors import InputError
@@ -58,29 +56,6 @@ def test_label_at_input_gives_a_node_its_own_labels_embedding(label_at_input, gr
     expected = x @ part.project.weight.T
     torch.testing.assert_close(labels, part.label_embedding.rows)
     torch.testing.assert_close(nodes, expected + Y @ labels if label_at_input else expected)
-
-
-@pytest.mark.parametrize("form", FORMS[1:])
-@pytest.mark.parametrize("labels", ["concat", "addition", "enhanced"])
-@pytest.mark.parametrize("label_features", ["one-hot", "class-mean"])
-@pytest.mark.parametrize("in_parts", [False, True])
-def test_labels_as_columns_beside_the_features_give_the_same(form, labels, label_features, in_parts, monkeypatch):
-    monkeypatch.setattr("legnn.nn.label_columns.sums_in_parts", lambda x: in_parts)
-    graph = with_labels(random_graph(40, 80, torch.float32, weighted=False))
-    kernels, device = form
-    options = {"label_features": label_features, "label_at_input": True, "input_dropout": 0.5}
-    part = encoder(graph, labels, **options).float().to(device)
-    x, graph = features(graph).float().to(device), to(graph, device)
-
-    def results(as_columns):
-        monkeypatch.setattr("legnn.nn.encoder.takes_columns", lambda *_, **__: as_columns)
-        torch.manual_seed(3)
-        with using(kernels):
-            outputs = [found for found in part(x, graph) if found is not None]
-            return outputs, gradients(outputs, list(part.parameters()))
-
-    for found, expected in zip(results(True), results(False), strict=True):
-        torch.testing.assert_close(found, expected)
 
 
 @given(label_graphs())

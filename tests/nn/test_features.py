@@ -5,7 +5,7 @@ import torch
 
 from legnn.graph import Adjacency, LabelGraph
 from legnn.nn import LEGNN, ModelSettings
-from legnn.nn.features import SparseFeatures, compact
+from legnn.nn.features import SparseFeatures, to_sparse_if_faster
 
 
 def counts(nodes: int = 30, words: int = 40, density: float = 0.05) -> torch.Tensor:
@@ -13,10 +13,10 @@ def counts(nodes: int = 30, words: int = 40, density: float = 0.05) -> torch.Ten
 
 
 def test_mostly_zeros_become_entries_and_others_stay_as_they_are():
-    assert isinstance(compact(counts()), SparseFeatures)
+    assert isinstance(to_sparse_if_faster(counts()), SparseFeatures)
     dense = torch.randn(30, 40)
-    assert compact(dense) is dense
-    assert isinstance(compact(torch.zeros(3, 4)), SparseFeatures)
+    assert to_sparse_if_faster(dense) is dense
+    assert isinstance(to_sparse_if_faster(torch.zeros(3, 4)), SparseFeatures)
 
 
 def test_nothing_is_dropped_outside_training_and_about_the_rate_in_it():

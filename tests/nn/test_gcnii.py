@@ -11,14 +11,15 @@ from tests.nn.test_model import HIDDEN, USAGES, make, rich_graph
 from tests.nn.test_model import IN as FEATURES
 from tests.nn.test_sampled import check as check_sample
 from tests.nn.test_sampled import graph_of
-from tests.nn.test_width import check as check_width
 from tests.strategies import label_graphs
 from torch import Tensor, nn
 from torch_geometric.nn import GCN2Conv
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 from legnn.graph import LabelGraph
+from legnn.nn import ModelSettings
 from legnn.nn.gcnii import GCNII
+from legnn.nn.published import published_normalization
 from legnn.nn.reference import dense_gcnii
 
 CHANNELS = 5
@@ -49,7 +50,9 @@ def test_the_layer_equals_the_dense_reference(normalize, graph, restart, beta):
 @given(graph=label_graphs(), node_weight=st.sampled_from([0.25, 2.0]))
 @settings(max_examples=20, deadline=None)
 def test_a_weighted_mean_of_the_relations_equals_the_dense_reference(absent_label, graph, node_weight):
-    layer = layer_of(node_weight=node_weight, absent_label=absent_label)
+    layer = layer_of()
+    weights = ModelSettings(node_weight=node_weight, absent_label=absent_label)
+    layer.normalization = published_normalization(layer.normalization, weights)
     (x, labels), first = inputs(graph), inputs(graph, seed=5)
     reference = dense_gcnii(layer, x, labels, graph, first)
     torch.testing.assert_close(layer(x, labels, graph, None, first), reference, rtol=1e-10, atol=1e-10)
@@ -125,9 +128,3 @@ def test_a_sample_of_everything_is_the_whole_graph(labels, residual):
 def test_so_it_is_with_edge_weights_and_edges_between_labels(normalize, dtype):
     graph = graph_of(weighted=True, label_edges=True)
     check_sample(graph, "gcnii", "enhanced", dtype, normalize=normalize, residual="none")
-
-
-@pytest.mark.parametrize("labels", USAGES)
-@pytest.mark.parametrize(("norm", "residual"), [("batch", "linear"), ("none", "none")])
-def test_columns_of_zeros_change_nothing(labels, norm, residual, monkeypatch):
-    check_width(monkeypatch, backbone="gcnii", labels=labels, norm=norm, residual=residual)

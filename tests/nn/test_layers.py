@@ -1,6 +1,7 @@
 """Every layer equals the dense reference that builds `A'`, values and gradients."""
 
 from collections.abc import Callable
+from dataclasses import fields
 
 import pytest
 import torch
@@ -9,36 +10,47 @@ from hypothesis import strategies as st
 from tests.strategies import label_graphs
 from torch import Tensor, nn
 
+from legnn.config.model import ModelSettings
 from legnn.errors import InputError
 from legnn.graph import Adjacency, LabelGraph
 from legnn.nn import GAT, GCN, SAGE
+from legnn.nn.published import PublishedAttention, PublishedGAT, published_normalization
 from legnn.nn.reference import dense_layer
 
 IN, OUT = 5, 6
+EXACT = {"rtol": 1e-12, "atol": 1e-12}
 
 LAYERS: dict[str, Callable[..., nn.Module]] = {
     "gcn": lambda **options: GCN(IN, OUT, **options),
     "sage": lambda **options: SAGE(IN, OUT, **options),
     "gat": lambda **options: GAT(IN, OUT, heads=2, **options),
-    "gat, source attention": lambda **options: GAT(IN, OUT, heads=3, target_attention=False, **options),
-    "gat, symmetric": lambda **options: GAT(IN, OUT, heads=2, symmetric_norm=True, **options),
-    "gat, as published": lambda **options: GAT(
-        IN, OUT, heads=1, target_attention=False, symmetric_norm=True, **options
-    ),
-    "gat, scaled scores": lambda **options: GAT(IN, OUT, heads=2, symmetric_norm=True, scaled_scores=True, **options),
-    "gat, shared vectors": lambda **options: GAT(IN, OUT, heads=2, attention_vectors="shared", **options),
-    "gat, target map": lambda **options: GAT(IN, OUT, heads=3, target_map=True, **options),
-    "gat, shared vectors, target map": lambda **options: GAT(
-        IN, OUT, heads=2, attention_vectors="shared", target_map=True, **options
+    "gat, target scores": lambda **options: variant(**options),
+    "gat, source attention": lambda **options: variant(heads=3, target_attention=False, **options),
+    "gat, symmetric": lambda **options: variant(symmetric_norm=True, **options),
+    "gat, as published": lambda **options: variant(heads=1, target_attention=False, symmetric_norm=True, **options),
+    "gat, scaled scores": lambda **options: variant(symmetric_norm=True, scaled_scores=True, **options),
+    "gat, shared vectors": lambda **options: variant(attention_vectors="shared", **options),
+    "gat, target map": lambda **options: variant(heads=3, target_map=True, **options),
+    "gat, shared vectors, target map": lambda **options: variant(
+        attention_vectors="shared", target_map=True, **options
     ),
 }
 
 
+def variant(heads: int = 2, **options: object) -> PublishedGAT:
+    chosen = {field.name: options.pop(field.name) for field in fields(PublishedAttention) if field.name in options}
+    return PublishedGAT(IN, OUT, PublishedAttention(**chosen), heads=heads, **options)
+
+
 def make(name: str, seed: int = 0, **options: object) -> nn.Module:
     torch.manual_seed(seed)
+    weights = {name: options.pop(name) for name in ("node_weight", "absent_label") if name in options}
     if not name.startswith("gat"):
         options.pop("label_edges", None)
-    layer = LAYERS[name](**options).double()
+        layer = LAYERS[name](**options).double()
+        layer.normalization = published_normalization(layer.normalization, ModelSettings(**weights))
+    else:
+        layer = (variant if name == "gat" and weights else LAYERS[name])(**weights, **options).double()
     for parameter in layer.parameters():
         nn.init.normal_(parameter)
     return layer
@@ -69,8 +81,8 @@ def test_an_enhanced_layer_equals_the_dense_reference(name: str, normalize: str,
     x, labels = inputs(graph)
     wrt = [x, labels, *layer.parameters()]
     ours, reference = layer(x, labels, graph), dense_layer(layer, x, labels, graph)
-    torch.testing.assert_close(ours, reference)
-    torch.testing.assert_close(gradients(ours, wrt), gradients(reference, wrt))
+    torch.testing.assert_close(ours, reference, **EXACT)
+    torch.testing.assert_close(gradients(ours, wrt), gradients(reference, wrt), **EXACT)
 
 
 @pytest.mark.parametrize("absent_label", ["skip", "zero"])
@@ -85,8 +97,8 @@ def test_a_weighted_mean_of_the_relations_equals_the_dense_reference(
     x, labels = inputs(graph)
     wrt = [x, labels, *layer.parameters()]
     ours, reference = layer(x, labels, graph), dense_layer(layer, x, labels, graph)
-    torch.testing.assert_close(ours, reference)
-    torch.testing.assert_close(gradients(ours, wrt), gradients(reference, wrt))
+    torch.testing.assert_close(ours, reference, **EXACT)
+    torch.testing.assert_close(gradients(ours, wrt), gradients(reference, wrt), **EXACT)
 
 
 @pytest.mark.parametrize("name", ["gcn", "sage", "gat"])
@@ -196,3 +208,54 @@ def test_single_precision_uses_the_sparse_form_and_agrees(name: str, normalize: 
 def test_heads_must_divide_the_channels() -> None:
     with pytest.raises(InputError, match="does not divide"):
         GAT(IN, 7, heads=2)
+
+
+def small_call(name: str) -> tuple[nn.Module, Tensor, Tensor, LabelGraph]:
+    adjacency = Adjacency.from_edge_index(torch.tensor([[0, 1, 2], [1, 2, 0]]), 4)
+    graph = LabelGraph(adjacency, torch.tensor([0, 1]), torch.tensor([0, 1]), 3)
+    return make(name).float(), torch.randn(4, IN), torch.randn(3, IN), graph
+
+
+WRONG_STATES: dict[str, Callable[[Tensor], object]] = {
+    "integers": lambda x: x.long(),
+    "complex": lambda x: x.to(torch.complex64),
+    "one dimension": lambda x: x[:, 0],
+    "too few rows": lambda x: x[1:],
+    "too many rows": lambda x: torch.cat([x, x]),
+    "too few columns": lambda x: x[:, 1:],
+    "too many columns": lambda x: torch.cat([x, x], 1),
+    "an array": lambda x: x.numpy(),
+}
+
+
+@pytest.mark.parametrize("change", WRONG_STATES)
+@pytest.mark.parametrize("name", ["gcn", "sage", "gat"])
+def test_wrong_states_are_refused_by_the_name_of_the_argument(name: str, change: str) -> None:
+    layer, x, labels, graph = small_call(name)
+    with pytest.raises(InputError, match=r"\bx must"):
+        layer(WRONG_STATES[change](x), labels, graph)
+    with pytest.raises(InputError, match=r"\blabels must"):
+        layer(x, WRONG_STATES[change](labels), graph)
+
+
+@pytest.mark.parametrize("name", ["gcn", "sage", "gat"])
+def test_an_edge_index_is_no_graph(name: str) -> None:
+    layer, x, labels, graph = small_call(name)
+    with pytest.raises(InputError, match="graph must be a LabelGraph, got Tensor"):
+        layer(x, labels, graph.adjacency.edge_index)
+
+
+@pytest.mark.parametrize(
+    ("options", "argument"),
+    [({"dropout": rate}, "dropout") for rate in (1.0, 2.0, -0.5, float("nan"))] + [({"normalize": "foo"}, "normalize")],
+)
+@pytest.mark.parametrize("layer", [GCN, SAGE, GAT])
+def test_wrong_options_are_refused_by_name(layer: type[nn.Module], options: dict[str, object], argument: str) -> None:
+    with pytest.raises(InputError, match=rf"\b{argument} must"):
+        layer(IN, OUT, **options)
+
+
+@pytest.mark.parametrize("heads", [0, -1])
+def test_there_is_at_least_one_head(heads: int) -> None:
+    with pytest.raises(InputError, match="heads must be at least 1"):
+        GAT(IN, OUT, heads=heads)

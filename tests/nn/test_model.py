@@ -154,67 +154,19 @@ def test_the_settings_of_a_model_leave_nothing_open():
 
 
 @pytest.mark.parametrize("labels", USAGES)
-@pytest.mark.parametrize("backbone", ["gcn", "sage", "gat"])
-@pytest.mark.parametrize("residual", ["none", "linear"])
-def test_the_first_layer_computes_the_same_from_the_factors_of_its_input(backbone, labels, residual, monkeypatch):
-    graph, x = rich_graph(), torch.randn(15, IN)
-    model = make(3, backbone, labels, residual=residual, dropout=0.3, input_dropout=0.3).float().train()
-
-    def run(worth: float) -> list[torch.Tensor]:
-        monkeypatch.setattr("legnn.nn.model.WORTH_FACTORS", worth)
-        model.zero_grad()
-        torch.manual_seed(0)
-        logits = model(x, graph)
-        F.cross_entropy(logits, torch.arange(15) % 3).backward()
-        return [logits, *(parameter.grad for parameter in model.parameters())]
-
-    assert model.takes_factors
-    factored = run(-float("inf"))
-    monkeypatch.setattr(model.encoder, "factor", lambda *_: pytest.fail("no product of this size is worth it"))
-    for one, other in zip(factored, run(float("inf")), strict=True):
-        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
+def test_wrong_features_are_refused(labels):
+    model, graph, x = make(3, labels=labels), rich_graph(), torch.randn(15, IN, dtype=torch.float64)
+    for wrong in (x[1:], torch.cat([x, x]), x[:, 1:], torch.cat([x, x], 1), x.long(), x[0]):
+        with pytest.raises(InputError, match=r"\bx must"):
+            model(wrong, graph)
+    for wrong in (x[:, 1:], torch.cat([x, x], 1), x.long(), x[0]):
+        with pytest.raises(InputError, match=r"\bx must"):
+            model.inputs(wrong)
+    with pytest.raises(InputError, match="graph must be a LabelGraph or a SampledLabelGraph, got Tensor"):
+        model(x, graph.adjacency.edge_index)
 
 
-@pytest.mark.parametrize("options", [{"residual": "identity"}, {"layer_dropout": 0.2}, {"backbone": "gcnii"}], ids=str)
-def test_a_first_layer_that_reads_its_input_otherwise_gets_it_whole(options):
-    assert not make(3, **options).takes_factors
-
-
-def test_every_part_is_told_whether_it_is_trained_also_one_that_wants_to_know():
-    class Curious(torch.nn.Linear):
-        told = None
-
-        def train(self, mode: bool = True):
-            self.told = mode
-            return super().train(mode)
-
-    model = make(3)
-    model.classifier = Curious(HIDDEN, 3)
-    for mode in (True, False):
-        model.train(mode)
-        assert {module.training for module in model.modules()} == {mode}
-        assert model.classifier.told is mode
-
-
-def test_a_model_may_set_the_mode_of_its_parts_in_a_way_of_its_own():
-    class Frozen(LEGNN):
-        def train(self, mode: bool = True):
-            super().train(mode)
-            self.layers[0].eval()
-            return self
-
-    torch.manual_seed(0)
-    model = Frozen(IN, 3, ModelSettings(hidden=HIDDEN, layers=2))
-    assert model.train() is model
-    assert (model.training, model.layers[0].training, model.layers[1].training) == (True, False, True)
-
-
-@pytest.mark.parametrize("norm", ["batch", "layer"])
-def test_copied_weights_are_those_that_would_be_loaded(norm):
-    model, other = make(3, norm=norm), make(3, norm=norm)
-    for value in other.state_dict().values():
-        value.add_(1)
-    model.copy_weights(other.state_dict())
-    assert all(torch.equal(value, other.state_dict()[name]) for name, value in model.state_dict().items())
-    with pytest.raises(KeyError):
-        model.copy_weights({})
+@pytest.mark.parametrize("labels", ["concat", "addition", "enhanced"])
+def test_a_graph_of_other_classes_is_refused(labels):
+    with pytest.raises(InputError, match="graph has 3 classes, and the model was made for 2"):
+        make(2, labels=labels)(torch.randn(15, IN, dtype=torch.float64), rich_graph(classes=3))

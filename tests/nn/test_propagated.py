@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from tests.nn.test_layers import gradients
 from tests.nn.test_model import IN, USAGES, rich_graph
 from tests.nn.test_sampled import NODES, SEEDS, graph_of
-from tests.ops.graphs import random_graph, with_labels
 from tests.strategies import label_graphs
 from torch import Tensor
 from torch_geometric import nn as pyg
@@ -20,7 +19,6 @@ from legnn.nn import LEGNN, DataShape, ModelSettings
 from legnn.nn.encoder import class_mean
 from legnn.nn.propagated import Propagated
 from legnn.nn.reference import dense_appnp, dense_dagnn
-from legnn.ops.runtime import padding
 from legnn.training import LayerWise, Task
 
 BACKBONES = ["appnp", "dagnn"]
@@ -151,20 +149,6 @@ def test_a_sample_of_everything_and_layer_wise_inference_are_the_whole_graph(bac
     torch.testing.assert_close(
         chunked.logits(graph.shown, SEEDS, torch.Tensor.double), whole[SEEDS].detach(), rtol=1e-6, atol=1e-6
     )
-
-
-@pytest.mark.parametrize("labels", USAGES)
-@pytest.mark.parametrize("backbone", BACKBONES)
-def test_columns_of_zeros_change_nothing(backbone, labels, monkeypatch):
-    graph = with_labels(random_graph(40, 150, torch.float32, weighted=False, directed=False))
-    found = []
-    for multiple in (1, 8):
-        monkeypatch.setitem(padding.COLUMN_MULTIPLE, "cpu", multiple)
-        model = make(backbone, graph.num_classes, labels, norm="layer", dropout=0.3).float().train()
-        logits = model(model.inputs(features(40).float()), graph)
-        found.append((logits, torch.autograd.grad(logits.square().sum(), list(model.parameters()))))
-    assert found[1][0].shape == (40, graph.num_classes)
-    torch.testing.assert_close(found[1], found[0], rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("backbone", BACKBONES)

@@ -7,7 +7,6 @@ from tests.nn.relation_graphs import CLASSES, RELATIONS, compare, typed_graph
 from legnn.errors import InputError
 from legnn.graph import Adjacency, LabelGraph, sample_label_graph
 from legnn.nn import LEGNN, ModelSettings
-from legnn.ops.runtime import padding
 
 IN = 5
 
@@ -55,7 +54,7 @@ def test_a_homogeneous_graph_has_one_relation_and_one_root(backbone):
 
 
 @pytest.mark.parametrize("backbone", ["rgcn", "hgt"])
-def test_single_precision_computes_what_double_precision_does_with_padding_and_without(backbone, monkeypatch):
+def test_single_precision_computes_what_double_precision_does(backbone):
     graph, x = typed_graph(30), torch.randn(30, IN)
     net = model(backbone, norm="layer", residual="linear", label_at_input=True)
 
@@ -67,12 +66,10 @@ def test_single_precision_computes_what_double_precision_does_with_padding_and_w
         return logits.detach(), [p.grad.clone() for p in used.parameters()]
 
     exact = outcome(torch.float64)
-    for multiple in (1, 8):
-        monkeypatch.setitem(padding.COLUMN_MULTIPLE, "cpu", multiple)
-        found = outcome(torch.float32)
-        torch.testing.assert_close(found[0].double(), exact[0], rtol=1e-4, atol=1e-4)
-        for one, other in zip(found[1], exact[1], strict=True):
-            torch.testing.assert_close(one.double(), other, rtol=1e-3, atol=1e-3)
+    found = outcome(torch.float32)
+    torch.testing.assert_close(found[0].double(), exact[0], rtol=1e-4, atol=1e-4)
+    for one, other in zip(found[1], exact[1], strict=True):
+        torch.testing.assert_close(one.double(), other, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("backbone", ["rgcn", "hgt"])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from legnn.graph import Adjacency, LabelGraph
 from legnn.nn import LEGNN, ModelSettings
-from legnn.nn.features import SparseFeatures, TypedFeatures, spread
+from legnn.nn.features import SparseFeatures, TypedFeatures, scatter_by_type
 from legnn.nn.scaling import FeatureScale
 
 F, HIDDEN, TYPES = 4, 8, 3
@@ -46,9 +46,9 @@ def test_features_without_zeros_are_those_with_them(node_type):
     typed = TypedFeatures.from_rows(x, node_type, TYPES)
     weight = torch.randn(HIDDEN, TYPES * F, requires_grad=True)
     found = typed.project(weight, 0.0, False)
-    expected = spread(x, node_type, TYPES) @ weight.T
+    expected = scatter_by_type(x, node_type, TYPES) @ weight.T
     torch.testing.assert_close(found, expected)
-    assert torch.equal(typed.dense, spread(x, node_type, TYPES))
+    assert torch.equal(typed.dense, scatter_by_type(x, node_type, TYPES))
     seed = torch.randn_like(found)
     (mine,) = torch.autograd.grad(found, weight, seed, retain_graph=True)
     (theirs,) = torch.autograd.grad(expected, weight, seed)
@@ -109,7 +109,7 @@ def test_word_counts_of_one_type_are_sparse_beside_dense_features_of_another():
     x = torch.cat([(torch.rand(20, F) < 0.1).float(), torch.rand(20, F)])
     typed = TypedFeatures.from_rows(x, torch.arange(40) // 20, 2)
     assert [isinstance(part, SparseFeatures) for _, part in typed.parts] == [True, False]
-    assert typed.place is None
+    assert typed.position is None
 
 
 @pytest.mark.parametrize("labels", ["vanilla", "concat", "addition", "enhanced"])

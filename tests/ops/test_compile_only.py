@@ -16,9 +16,7 @@ FILES = [
     "tests/nn/test_encoder.py",
     "tests/training/test_captured_sampling.py",
 ]
-CALLING = (
-    "triton or label_edges or test_product or test_step_inputs or test_shuffle or captured_sampling or test_gather"
-)
+CALLING = "triton or label_edges or test_step_inputs or test_shuffle or captured_sampling or test_gather"
 NOT_REACHED = {"_copy", "_draw_keys", "_shuffle"}
 """Kernels that are launched after a result was compared by the test itself, and so not where nothing is computed."""
 

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from legnn.ops import HotRows, gather_rows
-from legnn.ops.gather.triton_kernels import gather_from_host
-from legnn.training import pin_in_place
+from legnn.ops.gather.gpu import gather_from_host
+from legnn.training import register_pinned
 
 GPU = torch.cuda.is_available()
 CPU = torch.device("cpu")
@@ -47,7 +47,7 @@ def test_a_gpu_reads_pinned_memory_of_the_host(hot):
     values = torch.from_numpy(array)
     rows = torch.randint(1000, (5000,), device=device)
     assert torch.equal(gather_rows(values, rows, device).cpu(), values[rows.cpu()])
-    assert pin_in_place(values)
+    assert register_pinned(values)
     assert values.is_pinned()
     near = HotRows.of(values, torch.rand(1000, device=device), hot) if hot else None
     if near is not None:
@@ -62,7 +62,7 @@ def test_a_gpu_reads_pinned_memory_of_the_host(hot):
     again = torch.from_numpy(array)
     # the memory is given back with the tensor that it was pinned for
     assert not again.is_pinned()
-    assert pin_in_place(again)
+    assert register_pinned(again)
 
 
 @pytest.mark.gpu
@@ -70,8 +70,8 @@ def test_a_gpu_reads_pinned_memory_of_the_host(hot):
 def test_memory_that_cannot_be_pinned_is_left_alone():
     array = np.zeros((100, 10), np.float32)
     one, other = torch.from_numpy(array), torch.from_numpy(array)
-    assert pin_in_place(one)
+    assert register_pinned(one)
     # pinned already
-    assert not pin_in_place(other)
+    assert not register_pinned(other)
     assert float(torch.ones(3, device="cuda").sum()) == 3
-    assert not pin_in_place(torch.zeros(10, 10).T[:5])
+    assert not register_pinned(torch.zeros(10, 10).T[:5])

@@ -105,8 +105,8 @@ def test_norm_act_dropout(form, nodes, channels, zeros, kind, dtype):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_norm_act_dropout_of_a_large_matrix(form, monkeypatch):
-    monkeypatch.setattr("legnn.ops.norm_act_dropout.triton_kernels.LARGE", 100)
-    monkeypatch.setattr("legnn.ops.norm_act_dropout.triton_kernels.MANY_ROWS", 80)
+    monkeypatch.setattr("legnn.ops.norm_act_dropout.gpu.LARGE", 100)
+    monkeypatch.setattr("legnn.ops.norm_act_dropout.gpu.MANY_ROWS", 80)
     test_norm_act_dropout(form, 100, 7, 0, "batch", torch.float32)
 
 

@@ -16,7 +16,7 @@ from tests.typed_graphs import small_hetero
 import legnn
 from legnn.errors import InputError
 from legnn.runs import Member, write_ensemble
-from legnn.training.inference import temper
+from legnn.training.inference import apply_temperature
 
 QUICK = {"epochs": 3, "hidden": 8, "folds": 3, "preset": "simple"}
 PLAIN = {"postprocess": "none", "propagation_steps": 50, "propagation_alpha": 0.9}
@@ -201,7 +201,7 @@ def test_the_scores_of_several_seeds_are_computed_from_the_data(tmp_path):
 def test_temperature_keeps_the_order_of_the_classes(seed, temperature):
     p = torch.rand(20, 400, dtype=torch.double, generator=torch.Generator().manual_seed(seed))
     p /= p.sum(1, keepdim=True)
-    found = temper(p, temperature)
+    found = apply_temperature(p, temperature)
     assert torch.equal(found.argmax(1), p.argmax(1))
     torch.testing.assert_close(found.sum(1), torch.ones(20, dtype=torch.double))
     confidence, before = found.amax(1), p.amax(1)
@@ -209,7 +209,7 @@ def test_temperature_keeps_the_order_of_the_classes(seed, temperature):
 
 
 def test_rows_of_zeros_stay_zeros():
-    assert torch.equal(temper(torch.zeros(2, 3), 2.0), torch.zeros(2, 3))
+    assert torch.equal(apply_temperature(torch.zeros(2, 3), 2.0), torch.zeros(2, 3))
 
 
 # --- what cannot be opened -------------------------------------------------------------------------------------------

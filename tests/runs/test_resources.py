@@ -20,7 +20,7 @@ from legnn.runs.resources import (
     choose_storage,
     default_jobs,
     explain_out_of_memory,
-    other_processes,
+    processes_for,
     storage_note,
     usable_cores,
 )
@@ -185,7 +185,7 @@ def test_each_gpu_and_each_core_trains_one_run_at_a_time(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,7")
     assert visible_gpus("auto") == ["4", "5", "7"]
     assert (default_jobs("auto"), visible_gpus("cpu")) == (3, [])
-    assert [other_processes(settings, data, GPU, runs) for runs in (1, 2, 9)] == [0, 1, 2]
+    assert [processes_for(settings, data, GPU, runs) for runs in (1, 2, 9)] == [1, 2, 3]
 
 
 def rest(size: Size) -> int:

@@ -13,14 +13,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tests.graphs import small_data, table_folder
-from tests.training.test_cuda_graph import Pretended
 
 import legnn
 from legnn.errors import InputError
 from legnn.runs import resume_seeds
 from legnn.runs.checkpointer import Checkpointer
 from legnn.runs.tensors import load_tensors, save_tensors
-from legnn.training import full_batch
 
 ROOT = Path(__file__).parents[2]
 OPTIONS = {"epochs": 12, "hidden": 8, "as_train": True, "threshold": 0.3, "dropout": 0.5, "checkpoint_seconds": 0.0}
@@ -89,18 +87,6 @@ def test_a_run_without_a_checkpoint_that_was_killed_while_it_was_finished_is_tra
     assert {path.name for path in (tmp_path / "cut").iterdir()} == {
         path.name for path in (tmp_path / "whole").iterdir()
     }
-
-
-def test_a_run_with_epochs_in_flight_stops_when_it_was_asked_to_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(full_batch, "CudaGraphs", lambda *_, **__: Pretended())
-    monkeypatch.setattr(full_batch, "reads_lr_from_device", lambda _: True)
-    seen, options = [], {"epochs": 60, "patience": 60, "hidden": 8, "batch": "full"}
-    with pytest.raises(legnn.Interrupted) as stopped:
-        legnn.train(
-            small_data(), out=tmp_path, on_epoch=seen.append, should_stop=lambda: len(seen) in (6, 7), **options
-        )
-    assert 7 < stopped.value.epoch == len(seen) < 60, "those in flight are finished"
-    assert load_tensors(tmp_path / "checkpoint.safetensors")[1]["epoch"] == len(seen)
 
 
 def test_lines_that_could_not_be_written_are_not_written_once_more():

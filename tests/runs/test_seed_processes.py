@@ -3,19 +3,19 @@
 import pytest
 from tests.graphs import small_data
 from tests.runs.small_runs import EVERYTHING, assert_same_run
-from tests.runs.test_workers import wait_until
 from torch_geometric.nn import GATv2Conv
 
 import legnn
 from legnn.errors import InputError, Interrupted
 from legnn.nn import BACKBONES, lifted, register_backbone
 from legnn.runs import RunFolder, resources, seed_processes, seeds
+from legnn.runs.task_server import Signals
 
 
 @pytest.fixture
 def processes(monkeypatch):
-    """One process beside this one, from the first epochs on."""
-    monkeypatch.setattr(seeds, "other_processes", lambda settings, graph, device, runs: 1)
+    """Two processes, however short the runs are."""
+    monkeypatch.setattr(seeds, "processes_for", lambda settings, graph, device, runs: 2)
     monkeypatch.setattr(seed_processes, "WORTH_SECONDS", 0.0)
 
 
@@ -34,16 +34,17 @@ def test_a_graph_that_cannot_be_sent_is_trained_on_here(monkeypatch, processes):
     assert legnn.train_seeds(small_data(), seeds=3, **EVERYTHING).seeds == [0, 1, 2]
 
 
-def test_many_epochs_start_the_other_process_before_the_first_of_them(monkeypatch):
-    begun, epochs = [], []
-    monkeypatch.setattr(seeds, "other_processes", lambda settings, graph, device, runs: 1)
-    monkeypatch.setattr(seed_processes, "carry_out", lambda *_, **__: begun.append(len(epochs)))
-    legnn.train_seeds(small_data(), seeds=3, on_epoch=epochs.append, **{**EVERYTHING, "epochs": 2000, "patience": 1})
-    assert begun == [0]
+def test_many_epochs_are_trained_in_processes(monkeypatch):
+    begun = []
+    monkeypatch.setattr(seeds, "processes_for", lambda settings, graph, device, runs: 2)
+    monkeypatch.setattr(seed_processes, "carry_out", lambda *_, **__: begun.append(True))
+    with pytest.raises(Interrupted):  # for nothing was trained
+        legnn.train_seeds(small_data(), seeds=3, **{**EVERYTHING, "epochs": 2000, "patience": 1})
+    assert begun == [True]
 
 
 def test_a_design_without_parameters_which_has_one_epoch_starts_no_process(monkeypatch):
-    monkeypatch.setattr(seeds, "other_processes", lambda settings, graph, device, runs: 1)
+    monkeypatch.setattr(seeds, "processes_for", lambda settings, graph, device, runs: 2)
     monkeypatch.setattr(seed_processes, "carry_out", lambda *_, **__: pytest.fail("a process is started"))
     legnn.train_seeds(small_data(), seeds=3, **{**EVERYTHING, "architecture": "label_propagation", "epochs": 2000})
 
@@ -80,43 +81,29 @@ def test_a_backbone_of_the_callers_is_trained_here_and_draws_as_it_does_alone(tm
 
 
 @pytest.mark.slow
-def test_seeds_of_other_processes_are_to_the_bit_what_they_are_alone_and_reported_in_order(
-    tmp_path, processes, monkeypatch
-):
-    told, elsewhere = [], []
-
-    def on_epoch(log) -> None:
-        told.append((log.epoch,))
-        if log.epoch == 6:
-            # the first seed waits here until the other process has trained the others
-            assert wait_until(lambda: len(elsewhere) == 2)
-
-    note = seed_processes.SeedProcesses._note
-    monkeypatch.setattr(
-        seed_processes.SeedProcesses, "_note", lambda self, seed, out: (elsewhere.append(seed), note(self, seed, out))
-    )
+def test_seeds_of_other_processes_are_to_the_bit_what_they_are_alone_and_reported_in_order(tmp_path, processes):
+    reported = []
     legnn.train_seeds(
         small_data(),
         seeds=3,
         out=tmp_path / "all",
-        on_seed=told.append,
-        on_epoch=on_epoch,
+        on_seed=reported.append,
+        on_epoch=lambda log: reported.append((log.epoch,)),
         **EVERYTHING,
     )
-    assert told == [entry for seed in range(3) for entry in (seed, *((k,) for k in range(1, 9)))]
-    assert elsewhere == [1, 2]
-    for seed in elsewhere:
+    assert reported == [entry for seed in range(3) for entry in (seed, *((k,) for k in range(1, 9)))]
+    for seed in range(3):
         legnn.train(small_data(), seed=seed, out=tmp_path / f"alone-{seed}", **EVERYTHING)
         assert_same_run(tmp_path / "all" / f"seed-{seed}", tmp_path / f"alone-{seed}")
 
 
 def train_elsewhere(monkeypatch, outcome):
-    """The other process gets one seed, with this outcome."""
+    """The processes get all seeds: all but the second are trained, which has this outcome."""
 
     def carry_out(function, next_task, jobs, *, on_outcome, on_report, **options):
-        seed = next_task()
-        on_report(seed, [("on_stage", "preparing")])
-        on_outcome(seed, outcome)
+        while (seed := next_task()) is not None:
+            on_report(seed, [("on_stage", "preparing")])
+            on_outcome(seed, outcome if seed == 1 else function(seed, Signals()))
 
     monkeypatch.setattr(seed_processes, "carry_out", carry_out)
 

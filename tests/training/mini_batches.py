@@ -76,7 +76,7 @@ def watch_steps(parts: MiniBatch) -> list[WatchedStep]:
 
     def watched(batch: Batch) -> torch.Tensor:
         logits = forward(batch)
-        predicted = batch.graph.nodes[: batch.num_own]
+        predicted = batch.graph.nodes[: batch.num_local]
         seen.append(WatchedStep(predicted, batch.candidates, logits.detach().clone()))
         return logits
 

@@ -1,7 +1,6 @@
-"""CUDA graphs: every call is one real step, the results are those without them, and there is a way back."""
+"""CUDA graphs: every call is one step, the results are those without them, and there is a way back."""
 
 import gc
-import warnings
 import weakref
 from typing import Any, Literal, NamedTuple
 
@@ -13,9 +12,10 @@ from legnn.config import SelfTrainingSettings
 from legnn.datasets import load
 from legnn.errors import InputError
 from legnn.nn import LEGNN, ModelSettings
-from legnn.training import ASTrain, EpochLog, FullBatch, Objective, Task, Trainer, full_batch, make_adam
-from legnn.training.cuda_graph import WARM_UP, CudaGraphs, Replay
-from legnn.training.sharing import finish
+from legnn.runs.device import generators
+from legnn.training import ASTrain, EpochLog, FullBatch, Objective, Task, Trainer, make_adam
+from legnn.training.cuda_graph import WARM_UP, CapturedStep, GraphCapture, recover_from_failed_capture
+from legnn.training.optimizer import set_lr
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
@@ -26,84 +26,80 @@ def gpu(test):
     return pytest.mark.gpu(skip(test))
 
 
-class Recorded:
-    """Stands in for a captured graph: it does on the CPU what a replay does on a GPU."""
+class Graph:
+    """Stands in for a graph whose capture failed."""
 
-    def __init__(self, step) -> None:
-        self.replay = step
+    was_reset = False
 
-
-class Pretended(CudaGraphs):
-    """CUDA graphs without a GPU, which may refuse to capture."""
-
-    def __init__(self, *, refuses: bool = False) -> None:
-        super().__init__(CPU)
-        self.enabled, self.refuses, self.watched, self.captured = True, refuses, [], 0
-
-    def warm_up(self, step, *, watch):
-        self.watched.append(watch)
-        return step()
-
-    def capture(self, step):
-        if self.refuses:
-            self.give_up("it was asked to")
-            return None
-        self.captured += 1
-        return Recorded(step)
+    def reset(self) -> None:
+        self.was_reset = True
 
 
-class Counter:
-    """A step that counts how often it was really taken."""
+class Generator:
+    """Stands in for the generator of a GPU."""
 
-    def __init__(self) -> None:
-        self.taken = torch.zeros(2, dtype=torch.float64)
+    state = "registered with the capture"
 
-    def __call__(self) -> torch.Tensor:
-        self.taken += 1
-        return self.taken * 10
+    def clone_state(self) -> str:
+        return "of its own"
+
+    def graphsafe_set_state(self, state: str) -> None:
+        self.state = state
 
 
+def missing(monkeypatch) -> None:
+    for name in ("_cuda_endAllocateToPool", "_cuda_releasePool"):
+        monkeypatch.delattr(torch._C, name, raising=False)
+
+
+def other_arguments(monkeypatch) -> None:
+    monkeypatch.setattr(torch._C, "_cuda_endAllocateToPool", lambda pool: None, raising=False)
+
+
+def never_begun(monkeypatch) -> None:
+    def refuse(device, pool):
+        raise RuntimeError("no allocation to this pool")
+
+    monkeypatch.setattr(torch._C, "_cuda_endAllocateToPool", refuse, raising=False)
+
+
+def as_expected(monkeypatch) -> list:
+    calls = []
+    for name in ("_cuda_endAllocateToPool", "_cuda_releasePool"):
+        monkeypatch.setattr(torch._C, name, lambda *given, name=name: calls.append((name, *given)), raising=False)
+    return calls
+
+
+@pytest.mark.parametrize("pytorch", [as_expected, missing, other_arguments, never_begun])
+def test_after_a_failed_capture_the_generators_draw_again_with_any_pytorch(monkeypatch, pytorch):
+    graph, generator, own = Graph(), Generator(), Generator()
+    monkeypatch.setattr(torch.cuda, "default_generators", [None, generator])
+    calls = pytorch(monkeypatch)
+    recover_from_failed_capture(graph, (0, 3), 1, [own])
+    assert graph.was_reset
+    assert generator.state == own.state == "of its own"
+    if pytorch is as_expected:
+        assert calls == [("_cuda_endAllocateToPool", 1, (0, 3)), ("_cuda_releasePool", 1, (0, 3))]
+
+
+def test_without_capture_every_call_is_one_step():
+    steps = CapturedStep(GraphCapture(CPU, enabled=False))
+    taken = torch.zeros(2)
+    seen = [steps.run(lambda: taken.add_(1)).tolist() for _ in range(WARM_UP + 3)]
+    assert seen == [[float(k)] * 2 for k in range(1, WARM_UP + 4)]
+    assert not steps.is_captured
+
+
+@gpu
 def test_every_call_is_one_step_before_the_capture_and_after():
-    graphs, step = Pretended(), Counter()
-    replay = Replay(graphs)
-    seen = [replay.run(step).tolist() for _ in range(8)]
-    assert seen == [[10.0 * n] * 2 for n in range(1, 9)]
-    assert graphs.captured == 1
-    assert graphs.watched == [False] * (WARM_UP - 1) + [True], "the last step before the capture is watched"
-
-
-def test_what_a_captured_step_gives_is_always_the_same_tensor():
-    replay, step = Replay(Pretended()), Counter()
-    for _ in range(WARM_UP):
-        replay.run(step)
-    assert replay.run(step) is replay.run(step)
-
-
-def test_a_step_that_cannot_be_captured_is_run_once_in_every_call_and_that_is_said_once():
-    graphs, step = Pretended(refuses=True), Counter()
-    one, other = Replay(graphs), Replay(graphs)
-    with pytest.warns(RuntimeWarning, match="not captured as a CUDA graph, because it was asked to; results are the"):
-        seen = [one.run(step).tolist()[0] for _ in range(WARM_UP + 1)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        seen += [replay.run(step).tolist()[0] for replay in (one, other, one, other)]
-    assert seen == [10.0 * n for n in range(1, len(seen) + 1)]
-
-
-def test_once_given_up_nothing_that_was_captured_is_replayed():
-    graphs, step = Pretended(), Counter()
-    replay = Replay(graphs)
-    for _ in range(WARM_UP + 1):
-        replay.run(step)
-    kept = replay.run(step)
-    with pytest.warns(RuntimeWarning):
-        graphs.give_up("of another step")
-    assert replay.run(step) is not kept
-    assert step.taken.tolist() == [WARM_UP + 3] * 2
-
-
-def test_on_the_cpu_there_are_none():
-    assert not CudaGraphs(CPU).enabled
+    steps = CapturedStep(GraphCapture(CUDA, enabled=True))
+    taken = torch.zeros(2, device=CUDA)
+    seen, captured = [], []
+    for _ in range(WARM_UP + 3):
+        seen.append(steps.run(lambda: taken.add_(1) * 10).tolist())
+        captured.append(steps.is_captured)
+    assert seen == [[10.0 * k] * 2 for k in range(1, WARM_UP + 4)]
+    assert captured == [False] * WARM_UP + [True] * 3
 
 
 def make(
@@ -111,24 +107,27 @@ def make(
     *,
     as_train: bool = False,
     selection: bool = True,
-    cuda_graphs: bool = True,
+    capture: bool | None = None,
     epochs: int = 12,
     cosine_steps: int | Literal["epochs"] = "epochs",
     **options,
 ) -> Trainer:
     """A small run with everything in it that draws numbers or keeps statistics."""
     torch.manual_seed(0)
+    capture = device == CUDA if capture is None else capture
     data = load(small_data(nodes=120))
     chosen = {"hidden": 16, "layers": 3, "norm": "batch", "residual": "linear", "dropout": 0.5, "input_dropout": 0.2}
     settings = ModelSettings(**{**chosen, "label_at_input": True, **options})
     model = LEGNN(data.x.size(1), 3, settings).to(device)
     task = Task.from_graph(data, device)
-    optimizer = make_adam(model.parameter_groups(0.01), 0.01)
+    optimizer = make_adam(model.parameter_groups(0.01), 0.01, capture=capture)
     generator = torch.Generator(device).manual_seed(3)
     rule = ASTrain(SelfTrainingSettings(threshold=0.3, delta=3.0)) if as_train else None
     objective = Objective(alpha=0.5, selection=selection, uses_labels=model.uses_labels, rule=rule)
-    batching = FullBatch(model, task, objective, optimizer, generator, cuda_graphs=cuda_graphs)
-    return Trainer(batching, lr=0.01, epochs=epochs, patience=100, cosine_steps=cosine_steps)
+    batching = FullBatch(model, task, objective, optimizer, generator, capture=capture)
+    return Trainer(
+        batching, lr=0.01, epochs=epochs, patience=100, cosine_steps=cosine_steps, generators=generators(device)
+    )
 
 
 class Course(NamedTuple):
@@ -136,20 +135,21 @@ class Course(NamedTuple):
 
     logs: list[EpochLog]
     captured: list[bool]
-    """Of each epoch: whether it was replayed."""
+    """After each epoch: whether the next is a replay."""
     tensors: dict[str, torch.Tensor]
     meta: dict[str, Any]
 
 
 def go_on(trainer: Trainer, upto: int | None = None) -> Course:
-    """Train on, up to an epoch, after which nothing is in flight."""
+    """Train on, up to an epoch."""
     logs, captured = [], []
 
-    def after_epoch(log: EpochLog) -> None:
+    def after_epoch(log: EpochLog) -> bool:
         logs.append(log)
-        captured.append(trainer.batching.ring is not None)
+        captured.append(trainer.batching._training.is_captured)
+        return log.epoch == upto
 
-    finish(trainer.steps(after_epoch, wants_rest=lambda: upto is not None, at_rest=lambda: trainer.epoch == upto))
+    trainer.fit(after_epoch)
     tensors, meta = trainer.state()
     return Course(logs, captured, {name: value.detach().cpu().clone() for name, value in tensors.items()}, meta)
 
@@ -187,20 +187,6 @@ KINDS = [
 ]
 
 
-@pytest.mark.parametrize("as_train", [False, True])
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_epoch_is_captured_once_and_what_it_reads_and_writes_stays_in_its_place(monkeypatch, kind, as_train):
-    plain = begin(make(CPU, as_train=as_train, **kind))
-    made = []
-    monkeypatch.setattr(full_batch, "CudaGraphs", lambda *_, **__: made.append(Pretended()) or made[-1])
-    monkeypatch.setattr(full_batch, "reads_lr_from_device", lambda _: True)
-    pretended = begin(make(CPU, as_train=as_train, **kind))
-    assert pretended.captured == [False] * WARM_UP + [True] * (12 - WARM_UP)
-    assert [graphs.captured for graphs in made] == [1, 0], "once, and none is left when training is over"
-    assert pretended.logs == plain.logs
-    assert_same_end(pretended, plain)
-
-
 @gpu
 @pytest.mark.parametrize("as_train", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
@@ -208,7 +194,7 @@ def test_an_epoch_is_captured_once_and_what_it_reads_and_writes_stays_in_its_pla
 def test_a_run_is_the_same_to_the_bit_with_graphs_and_without(backbone, kind, as_train):
     options = {"backbone": backbone, "as_train": as_train, **kind}
     one = begin(make(CUDA, **options))
-    other = begin(make(CUDA, cuda_graphs=False, **options))
+    other = begin(make(CUDA, capture=False, **options))
     assert one.captured == [False] * WARM_UP + [True] * (12 - WARM_UP)
     assert other.captured == [False] * 12
     assert one.logs == other.logs
@@ -216,14 +202,14 @@ def test_a_run_is_the_same_to_the_bit_with_graphs_and_without(backbone, kind, as
 
 
 @gpu
-@pytest.mark.parametrize("cuda_graphs", [False, True])
+@pytest.mark.parametrize("capture", [False, True])
 @pytest.mark.parametrize("as_train", [False, True])
-def test_an_epoch_never_synchronizes_before_its_numbers_are_read(as_train, cuda_graphs):
-    trainer = make(CUDA, as_train=as_train, cuda_graphs=cuda_graphs)
+def test_an_epoch_never_synchronizes_before_its_numbers_are_read(as_train, capture):
+    trainer = make(CUDA, as_train=as_train, capture=capture)
 
     def epochs(first: int, last: int) -> None:
         for epoch in range(first, last + 1):
-            trainer.batching.set_lr(0.01 / epoch)
+            set_lr(trainer.optimizer, 0.01 / epoch)
             trainer.batching.train_epoch(epoch)
             trainer.batching.validate(trainer.shown_at_inference)
 
@@ -240,9 +226,9 @@ def test_an_epoch_never_synchronizes_before_its_numbers_are_read(as_train, cuda_
 def test_a_step_that_synchronizes_is_run_without_graphs_and_says_so():
     trainer = make(CUDA)
     trainer.model.register_forward_hook(lambda module, inputs, out: float(out.sum()) and None)
-    with pytest.warns(RuntimeWarning, match="because it synchronizes with the GPU"):
+    with pytest.warns(RuntimeWarning, match="not captured as a CUDA graph"):
         one = begin(trainer)
-    other = begin(make(CUDA, cuda_graphs=False))
+    other = begin(make(CUDA, capture=False))
     assert one.logs == other.logs
     assert_same_end(one, other)
 
@@ -259,23 +245,13 @@ def test_a_capture_that_breaks_off_is_recovered_from_and_said():
     trainer.model.register_forward_hook(wait_in_capture)
     with pytest.warns(RuntimeWarning, match="not captured as a CUDA graph"):
         one = begin(trainer)
-    other = begin(make(CUDA, cuda_graphs=False))
+    other = begin(make(CUDA, capture=False))
     assert one.logs == other.logs
     assert_same_end(one, other)
     torch.cuda.empty_cache()
     later = begin(make(CUDA))
     assert later.captured[-1], "a later run in the same process is captured again"
     assert_same_end(later, other)
-
-
-@gpu
-def test_an_optimizer_whose_learning_rate_a_captured_step_would_not_see_is_not_captured():
-    trainer = make(CUDA)
-    plain = torch.optim.Adam(trainer.model.parameters(), lr=0.01)
-    trainer.optimizer = trainer.batching.optimizer = plain
-    with pytest.warns(RuntimeWarning, match="keeps the learning rate on the host"):
-        trainer.batching.reset()
-    assert begin(trainer, upto=WARM_UP + 2).captured == [False] * (WARM_UP + 2)
 
 
 @gpu
@@ -287,7 +263,7 @@ def test_logits_are_the_callers_own_and_follow_the_model():
     batching.train_epoch(1)
     after = batching.all_logits(shown)
     assert not torch.equal(after, seen[-1])
-    plain = make(CUDA, cuda_graphs=False)
+    plain = make(CUDA, capture=False)
     plain.model.load_state_dict(trainer.model.state_dict())
     assert torch.equal(plain.batching.all_logits(shown), after)
 

@@ -1,6 +1,7 @@
 """The loop: early stopping, scores, and what happens when training diverges."""
 
 import math
+from contextlib import contextmanager
 
 import pytest
 import torch
@@ -8,11 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score
 from tests.graphs import small_data
+from tests.training.mini_batches import full_batch, make
 
 import legnn
-from legnn.errors import InputError
-from legnn.training import Task, score
+from legnn.errors import InputError, Interrupted
+from legnn.training import score
 from legnn.training.early_stopping import EarlyStopping
+from legnn.training.metrics import evaluate
 
 
 def test_of_equally_accurate_epochs_the_one_with_the_smaller_loss_is_kept():
@@ -97,6 +100,18 @@ def test_scores_equal_those_of_scikit_learn(drawn):
     assert found.macro_f1 == pytest.approx(f1_score(truth, guess, average="macro"))
 
 
+@given(pairs, st.integers(0, 1000))
+@settings(max_examples=30, deadline=None)
+def test_the_metrics_of_logits_are_those_of_their_classes_and_the_mean_cross_entropy(drawn, seed):
+    classes, nodes = drawn
+    y = torch.tensor([truth for truth, _ in nodes])
+    logits = torch.randn(len(nodes), classes, generator=torch.Generator().manual_seed(seed))
+    metrics, scores = evaluate(logits, y), score(logits.argmax(-1), y, classes)
+    assert (metrics["accuracy"], metrics["macro_f1"]) == (scores.accuracy, scores.macro_f1)
+    by_hand = -sum(float(logits[k].log_softmax(-1)[y[k]]) for k in range(len(nodes))) / len(nodes)
+    assert float(metrics["loss"]) == pytest.approx(by_hand, rel=1e-5, abs=1e-6)
+
+
 def test_no_nodes_have_no_score():
     nothing = torch.empty(0, dtype=torch.long)
     assert score(nothing, nothing, 3) is None
@@ -120,21 +135,72 @@ def test_every_epoch_is_reported_once_and_in_order():
     assert run.result.val.accuracy == best.val_accuracy, "the best weights are those that are scored"
 
 
-def test_the_graph_of_evaluation_is_made_once_and_not_in_every_epoch(monkeypatch):
-    shown, selected = [], []
-    show, show_selected = Task.show, Task.show_selected
-    monkeypatch.setattr(Task, "show", lambda self, nodes: shown.append(len(nodes)) or show(self, nodes))
-    monkeypatch.setattr(
-        Task,
-        "show_selected",
-        lambda self, select, number: selected.append(number) or show_selected(self, select, number),
-    )
+def test_the_graph_of_evaluation_is_the_same_object_in_every_epoch():
+    model, task = make()
+    batching, seen = full_batch(model, task), []
+    model.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[1]))
+    for epoch in (1, 2, 3):
+        batching.train_epoch(epoch)
+        batching.validate(task.train)
+    assert len({id(graph) for graph in seen[1::2]}) == 1, "what it caches is most of the work of building one"
+    assert len({id(graph) for graph in seen[::2]}) == 3, "other nodes are selected in every epoch"
+
+
+CALLERS = {
+    "no_grad": torch.no_grad,
+    "inference_mode": torch.inference_mode,
+    "float64": lambda: default_dtype(torch.float64),
+    "autocast": lambda: torch.autocast("cpu", dtype=torch.bfloat16),
+}
+
+
+@contextmanager
+def default_dtype(dtype):
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+def modes() -> tuple:
+    return (
+        torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.get_default_dtype(),
+        torch.is_autocast_enabled("cpu"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("batch", ["full", 8])
+@pytest.mark.parametrize("caller", CALLERS)
+def test_a_run_trains_the_same_in_any_mode_of_the_caller_and_restores_it(caller, batch):
+    options = {"epochs": 4, "hidden": 8, "layers": 2, "batch": batch, "as_train": True, "threshold": 0.3}
     data = small_data()
-    legnn.train(data, epochs=6, hidden=8)
-    every = int(data.train_mask.sum())
-    assert len(selected) == 6, "only the selected change"
-    assert max(selected) < every
-    assert shown.count(every) == 2, "once for validation and, when training is over, once for predictions"
+    plain = legnn.train(data, **options)
+    with CALLERS[caller]():
+        before = modes()
+        run = legnn.train(data, **options)
+        assert modes() == before
+    assert run.predictions.equals(plain.predictions)
+    weights = plain.model.state_dict()
+    assert all(torch.equal(value, weights[name]) for name, value in run.model.state_dict().items())
+    assert all(value.requires_grad for value in run.model.parameters())
+
+
+def test_an_interrupted_run_that_goes_on_in_another_mode_of_the_caller_is_the_same(tmp_path):
+    options = {"epochs": 6, "hidden": 8, "layers": 2}
+    whole = legnn.train(small_data(), **options)
+    with pytest.raises(Interrupted):
+        legnn.train(
+            small_data(),
+            out=tmp_path / "run",
+            on_epoch=(logs := []).append,
+            should_stop=lambda: len(logs) == 3,
+            **options,
+        )
+    with torch.no_grad():
+        again = legnn.resume(tmp_path / "run", small_data())
+    assert again.predictions.equals(whole.predictions)
 
 
 def test_training_stops_early():

@@ -17,6 +17,7 @@ from legnn.graph import sample_label_graph
 from legnn.nn import StagedModel
 from legnn.training import LayerWise, Task
 from legnn.training.inference import to_class_and_confidence
+from legnn.training.metrics import evaluate
 
 CPU = torch.device("cpu")
 BACKBONES = ["gcn", "sage", "gat", "gatv2"]
@@ -32,11 +33,13 @@ def test_one_batch_with_all_neighbors_has_the_gradients_of_the_full_batch(backbo
     parts = mini_batch(model, task, 1000, [None] * 2)
     if labels == "vanilla":
         # nothing is selected there, so the full batch draws nothing
-        torch.testing.assert_close(parts.train_epoch(1).supervised_loss, step.supervised_loss, rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(
+            parts.train_epoch(1)["supervised_loss"], step["supervised_loss"], rtol=1e-5, atol=1e-6
+        )
     else:
         again = parts.train_epoch(1)
-        torch.testing.assert_close(again.supervised_loss, step.supervised_loss, rtol=1e-5, atol=1e-6)
-        assert float(again.train_accuracy) == pytest.approx(float(step.train_accuracy))
+        torch.testing.assert_close(again["supervised_loss"], step["supervised_loss"], rtol=1e-5, atol=1e-6)
+        assert float(again["train_accuracy"]) == pytest.approx(float(step["train_accuracy"]))
     (one,), (other,) = parts.optimizer.seen, whole.optimizer.seen
     for name, gradient in other.items():
         torch.testing.assert_close(one[name], gradient, rtol=1e-4, atol=1e-6, msg=name)
@@ -60,12 +63,12 @@ def test_mini_batches_learn_what_the_full_batch_learns():
     model, task = make(nodes=200)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     parts = mini_batch(model, task, 16, [5, 5], optimizer)
-    first = float(parts.validate(task.train).loss)
-    losses = [float(parts.train_epoch(epoch).supervised_loss) for epoch in range(1, 31)]
+    first = float(evaluate(parts.validate(task.train), task.val_y)["loss"])
+    losses = [float(parts.train_epoch(epoch)["supervised_loss"]) for epoch in range(1, 31)]
     assert losses[-1] < 0.5 * losses[0]
-    validation = parts.validate(task.train)
-    assert float(validation.loss) < first
-    assert float(validation.accuracy) > 0.8
+    validation = evaluate(parts.validate(task.train), task.val_y)
+    assert float(validation["loss"]) < first
+    assert float(validation["accuracy"]) > 0.8
 
 
 # -- several node types --------------------------------------------------------------------------------------------
@@ -79,7 +82,7 @@ def test_several_types_have_the_gradients_of_the_full_batch(labels, label_featur
     model, task = make(labels, graph=with_tags(small_hetero()), label_features=label_features, scale=scale)
     assert model.num_types == 3
     whole, parts = full_batch(model, task), mini_batch(model, task, 1000, [None] * 2)
-    losses = [float(batching.train_epoch(1).supervised_loss) for batching in (whole, parts)]
+    losses = [float(batching.train_epoch(1)["supervised_loss"]) for batching in (whole, parts)]
     assert losses[1] == pytest.approx(losses[0], rel=1e-5)
     (one,), (other,) = parts.optimizer.seen, whole.optimizer.seen
     for name, gradient in other.items():

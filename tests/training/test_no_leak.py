@@ -283,7 +283,7 @@ def test_the_accuracy_of_training_is_not_reported_where_nodes_saw_their_own_labe
     def accuracy(selection: bool) -> float:
         optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
         batching = FullBatch(model, task, Objective(selection=selection), optimizer, torch.Generator())
-        return float(batching.train_epoch(1).train_accuracy)
+        return float(batching.train_epoch(1)["train_accuracy"])
 
     assert np.isnan(accuracy(selection=False))
     assert 0 <= accuracy(selection=True) <= 1

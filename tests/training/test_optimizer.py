@@ -2,12 +2,10 @@
 
 import pytest
 import torch
-from tests.ops.forms import FORMS
 
 from legnn.nn import LEGNN, ModelSettings
-from legnn.ops import select
 from legnn.training import make_adam
-from legnn.training.optimizer import EagerAdam, set_lr
+from legnn.training.optimizer import set_lr
 
 DEVICES = [
     "cpu",
@@ -33,20 +31,6 @@ def gradients(one: LEGNN, seed: int) -> None:
         parameter.grad = torch.randn(parameter.shape, generator=generator).to(parameter.device)
 
 
-def test_on_a_cpu_it_is_pytorchs_own_fused_adam_to_the_bit():
-    ours, theirs = model(), model()
-    adam = make_adam(ours.parameter_groups(0.5), 0.01)
-    plain = torch.optim.Adam(theirs.parameter_groups(0.5), lr=0.01, fused=True)
-    for seed in range(4):
-        for one, optimizer in ((ours, adam), (theirs, plain)):
-            optimizer.zero_grad(set_to_none=True)
-            gradients(one, seed)
-            optimizer.step()
-    for mine, other in zip(ours.parameters(), theirs.parameters(), strict=True):
-        assert torch.equal(mine, other)
-        assert mine.requires_grad
-
-
 def test_the_penalty_is_on_the_projection_of_the_features_alone_and_nothing_is_left_out():
     one = model()
     adam = make_adam(one.parameter_groups(0.5), 0.01)
@@ -59,7 +43,7 @@ def test_the_penalty_is_on_the_projection_of_the_features_alone_and_nothing_is_l
 @pytest.mark.parametrize("device", DEVICES)
 def test_it_is_adam_with_the_learning_rate_of_each_step(device, hidden):
     ours, plain = model(hidden).to(device), model(hidden)
-    adam = make_adam(ours.parameter_groups(0.5, 0.1), 0.01)
+    adam = make_adam(ours.parameter_groups(0.5, 0.1), 0.01, capture=device == "cuda")
     reference = torch.optim.Adam(plain.parameter_groups(0.5, 0.1), lr=0.01, foreach=False)
     for epoch, lr in enumerate((0.01, 0.5, 0.002)):
         set_lr(adam, lr)
@@ -74,34 +58,9 @@ def test_it_is_adam_with_the_learning_rate_of_each_step(device, hidden):
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_on_a_gpu_the_learning_rate_changes_in_place(device):
-    adam = make_adam(model().to(device).parameter_groups(0.0), 0.01)
+    adam = make_adam(model().to(device).parameter_groups(0.0), 0.01, capture=device == "cuda")
     before = [group["lr"] for group in adam.param_groups]
     set_lr(adam, 0.25)
     assert [float(group["lr"]) for group in adam.param_groups] == [0.25, 0.25]
     if device == "cuda":
         assert all(group["lr"] is one for group, one in zip(adam.param_groups, before, strict=True))
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_with_the_learning_rate_on_the_device_groups_keep_their_settings(monkeypatch, form):
-    """Without Triton, the step is PyTorch's; one parameter has no gradient at first."""
-    kernels, device = form
-    monkeypatch.setattr(select, "kernels_for_device", lambda device: kernels)
-    torch.manual_seed(0)
-    ours = [torch.nn.Parameter(torch.randn(shape).to(device)) for shape in ((100, 20), (7,), ())]
-    theirs = [torch.nn.Parameter(one.detach().clone()) for one in ours]
-    settings = [{"weight_decay": 0.1}, {"weight_decay": 0.0}, {"betas": (0.5, 0.9), "eps": 1e-3}]
-    mine, plain = (
-        kind([{"params": one, **chosen} for one, chosen in zip(every, settings, strict=True)], lr=lr, fused=True)
-        for kind, every, lr in ((EagerAdam, ours, torch.tensor(0.01, device=device)), (torch.optim.Adam, theirs, 0.01))
-    )
-    mine.create_state()
-    for step in range(3):
-        for one, other in zip(ours[step == 0 :], theirs[step == 0 :], strict=True):
-            one.grad = torch.randn_like(one)
-            other.grad = one.grad.clone()
-        mine.step()
-        plain.step()
-    for one, other in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(one, other)
-        assert mine.state[one]["step"] == plain.state[other]["step"]

@@ -11,14 +11,13 @@ from tests.training.mini_batches import CPU, NoStep, make, mini_batch
 from legnn.config import SelfTrainingSettings
 from legnn.datasets import load
 from legnn.graph.padding import SampleSizes
-from legnn.training import ASTrain, Task, Trainer, make_adam, pin_in_place
+from legnn.training import ASTrain, DevicePlan, Task, Trainer, can_capture, make_adam, register_pinned
 from legnn.training import batches as batches_module
-from legnn.training import padded_batches as padded_module
 from legnn.training import prefetch as prefetch_module
-from legnn.training.batches import Part, tensors_of
-from legnn.training.captured_sampling import MOST, SLOTS
-from legnn.training.padded_batches import ROOM, Padding
+from legnn.training.batches import BatchSpec, tensors_of
+from legnn.training.padded_batches import SIZE_FACTORS, Padding
 from legnn.training.prefetch import map_ahead
+from legnn.training.ranks import SINGLE_PROCESS, Ranks
 
 GPU = torch.device("cuda")
 
@@ -44,8 +43,8 @@ def test_an_epoch_of_padded_batches_has_the_gradients_of_one_without_padding():
     for one, other in zip(gradients, other_gradients, strict=True):
         for name, value in one.items():
             torch.testing.assert_close(other[name], value, rtol=1e-4, atol=1e-6, msg=name)
-    for one, other in zip(metrics, other_metrics, strict=True):
-        torch.testing.assert_close(other, one, rtol=1e-5, atol=1e-6)
+    for name, value in metrics.items():
+        torch.testing.assert_close(other_metrics[name], value, rtol=1e-5, atol=1e-6, equal_nan=True, msg=name)
 
 
 def seeds(task: Task) -> tuple[torch.Tensor, torch.Tensor]:
@@ -61,20 +60,18 @@ def test_sizes_do_not_depend_on_what_was_drawn_before():
             parts.train_epoch(epoch + 1)
         planned = {}
         nodes, nobody = task.train[:16], task.train[:0]
-        Padding(parts._probe, planned).plan(Part(nodes, nobody, nodes, nobody, nobody, (0, 0)))
+        Padding(parts._probe, planned).plan(BatchSpec(nodes, nodes, True, nobody, (0, 0)))
         plans.append(planned)
         drawn = next(iter(parts._batches(task.show(task.train[20:]), *seeds(task), 1)))
         assert drawn.is_padded
     assert plans[0] == plans[1]
-    assert [len(sizes) for sizes in plans[0].values()] == [len(ROOM)]
+    assert [len(sizes) for sizes in plans[0].values()] == [len(SIZE_FACTORS)]
 
 
 def test_a_batch_that_no_planned_size_holds_is_not_padded():
     model, task = make("enhanced", nodes=200, norm="batch")
     parts = mini_batch(model, task, 16, [4, 3], pad=True)
-    none = SampleSizes.above([SampleSizes(tuple(one._replace(added=0) for one in sizes(parts).blocks), 1)], 1.0)
-    small = none._replace(blocks=tuple(block._replace(edges=1) for block in none.blocks))
-    parts._planned[32, 32] = [small]
+    parts._planned[32, 32] = [sizes(parts)._replace(edges=(1, 1))]
     batch = next(iter(parts._batches(task.show(task.train[20:]), *seeds(task), 1)))
     assert not batch.is_padded
 
@@ -101,9 +98,9 @@ def test_batches_that_several_threads_sample_are_the_same_to_the_bit(options, mo
     given = dict(options)
     pad, shows_predicted = given.pop("pad", True), given.pop("shows_predicted", False)
 
-    def epoch() -> list[list[torch.Tensor]]:
+    def epoch(plan: DevicePlan) -> list[list[torch.Tensor]]:
         model, task = make("enhanced", nodes=400, **given)
-        parts = mini_batch(model, task, 8, [4, 3], pad=pad)
+        parts = mini_batch(model, task, 8, [4, 3], pad=pad, plan=plan)
         if shows_predicted:
             parts.objective = type(parts.objective)(alpha=0.5, uses_labels=True, selection=False)
             assert parts.objective.shows_predicted
@@ -112,13 +109,13 @@ def test_batches_that_several_threads_sample_are_the_same_to_the_bit(options, mo
         found = parts._batches(task.show(shown), task.train[:98], task.candidates[:33], 3)
         return [tensors_of(batch) for batch in found]
 
-    alone = epoch()
+    alone = epoch(DevicePlan())
 
     def in_threads(prepare, items, device, tensors):
         return map_ahead(prepare, items, 3)
 
     monkeypatch.setattr(batches_module, "prefetch", in_threads)
-    together = epoch()
+    together = epoch(DevicePlan(streams=True))
     assert len(alone) == len(together) == 3
     for one, other in zip(alone, together, strict=True):
         assert all(map(torch.equal, one, other))
@@ -141,19 +138,28 @@ def test_padded_mini_batches_are_freed_as_soon_as_nobody_holds_them():
 
 @pytest.mark.parametrize("options", [{"backbone": "gatv2"}, {"backbone": "gin"}])
 def test_a_model_that_may_synchronize_is_not_padded(options):
-    assert not make("enhanced", **options)[0].takes_padding
+    model = make("enhanced", **options)[0]
+    assert not can_capture(model, [4, 3], None, SINGLE_PROCESS)
+
+
+def test_what_can_be_captured_has_bounded_fanouts_and_no_exchange_in_the_middle_of_a_step():
+    model = make("enhanced")[0]
+    assert can_capture(model, [4, 3], AS_TRAIN, SINGLE_PROCESS)
+    assert not can_capture(model, [4, None], None, SINGLE_PROCESS)
+    assert can_capture(model, [4, 3], None, Ranks(0, 2))
+    assert not can_capture(model, [4, 3], AS_TRAIN, Ranks(0, 2))
 
 
 # -- on a GPU ------------------------------------------------------------------------------------------------------
 
 
-def trainer(cuda_graphs: bool, *, rule=None, epochs: int = 4, nodes: int = 300, selection: bool = True, **options):
+def trainer(capture: bool, *, rule=None, epochs: int = 4, nodes: int = 300, selection: bool = True, **options):
     model, task = make(nodes=nodes, norm="batch", dropout=0.5, **options)
     task = on_gpu(nodes)
     model = model.to(GPU)
-    parts = mini_batch(
-        model, task, 16, [4, 3], make_adam(model.parameter_groups(0.01), 0.01), rule=rule, cuda_graphs=cuda_graphs
-    )
+    adam = make_adam(model.parameter_groups(0.01), 0.01, capture=capture)
+    plan = DevicePlan(capture=capture, streams=True, pin=True)
+    parts = mini_batch(model, task, 16, [4, 3], adam, rule=rule, pad=True, plan=plan)
     parts.objective = type(parts.objective)(alpha=0.5, uses_labels=model.uses_labels, rule=rule, selection=selection)
     return Trainer(parts, lr=0.01, epochs=epochs, patience=100)
 
@@ -194,8 +200,7 @@ def test_captured_steps_give_the_same_run_to_the_bit(kind):
     assert [name for name, value in state.items() if not torch.equal(value, other_state[name])] == []
 
 
-THREADED = [{"selection": False}, {"label_features": "class-mean", "selection": False}]
-"""Predicted nodes show labels: such batches are sampled in threads."""
+THREADED = [{}, {"selection": False}, {"label_features": "class-mean", "selection": False}]
 
 
 @on_a_gpu
@@ -212,24 +217,21 @@ def test_several_threads_give_the_same_run_to_the_bit(kind, monkeypatch):
 
 
 @on_a_gpu
-def test_sampling_and_steps_are_captured_once_for_each_size_and_slot():
+def test_steps_are_captured_once_for_each_size():
     run = trainer(True)
     for _ in range(13):
         run.train_epoch()
-    steps, sampling = run.batching._steps, run.batching._sampling
-    slots = [slot for kind in sampling._slots.values() for slot in kind]
-    assert 1 <= len(sampling._slots) <= 4
-    assert len(slots) == SLOTS * len(sampling._slots)
-    assert all(steps._by_slot[slot].is_captured for slot in slots)
-    before = {id(one) for slot in slots for one in (slot.graph, slot.batch)}
+    captured = run.batching._steps._captured
+    assert 1 <= len(captured) <= 4
+    assert all(one.step.is_captured for one in captured.values())
+    before = {id(one) for one in captured.values()}
     run.train_epoch()
-    slots = [slot for kind in sampling._slots.values() for slot in kind]
-    assert {id(one) for slot in slots for one in (slot.graph, slot.batch)} == before
+    assert {id(one) for one in captured.values()} == before
 
 
-def drawn(run: Trainer, candidates: int = 0, steps: int = 7) -> tuple[list[list[torch.Tensor]], list[bool]]:
-    """The tensors of some batches, and whether each was sampled by a CUDA graph."""
-    parts, found, places = run.batching, [], []
+def drawn(run: Trainer, candidates: int = 0, steps: int = 7) -> list[list[torch.Tensor]]:
+    """The tensors of some batches."""
+    parts, found = run.batching, []
     parts.generator.manual_seed(5)
     task = parts.task
     shown = task.train[100:] if run.model.uses_labels else task.train[:0]
@@ -237,40 +239,7 @@ def drawn(run: Trainer, candidates: int = 0, steps: int = 7) -> tuple[list[list[
         assert batch.is_padded
         # read on the stream that trains, as a step does
         found.append([tensor.clone() for tensor in tensors_of(batch)])
-        places.append(batch.slot is not None)
-    return found, places
-
-
-@on_a_gpu
-@pytest.mark.parametrize("candidates", [0, 33])
-@pytest.mark.parametrize("options", [{}, {"labels": "vanilla"}, {"label_features": "class-mean"}], ids=str)
-def test_batches_sampled_by_cuda_graphs_are_those_sampled_launch_by_launch(candidates, options):
-    captured, plain = trainer(True, nodes=600, **options), trainer(False, nodes=600, **options)
-    for _ in range(3):
-        found, by_graph = drawn(captured, candidates)
-        expected, by_launches = drawn(plain, candidates)
-        assert all(by_graph)
-        assert not any(by_launches)
-        for one, other in zip(found, expected, strict=True):
-            assert [(a.dtype, a.shape) for a in one] == [(b.dtype, b.shape) for b in other]
-            assert all(map(torch.equal, one, other))
-
-
-@on_a_gpu
-def test_batches_that_do_not_fit_are_sampled_again_and_give_the_same_run_to_the_bit(monkeypatch):
-    # sizes are rounded up to multiples, of which a small graph has few
-    monkeypatch.setattr("legnn.graph.padding.MULTIPLE", 1)
-    monkeypatch.setattr(padded_module, "SEED_MULTIPLE", 1)
-    monkeypatch.setattr(padded_module, "ROOM", (0.99, 1.2, 2.0))
-    captured, plain = trainer(True, nodes=600), trainer(False, nodes=600)
-    _, places = drawn(captured, steps=20)
-    assert 0 < sum(places) < 20
-    # it draws from the generator of the run
-    drawn(plain, steps=20)
-    logs, state = course(captured)
-    other_logs, other_state = course(plain)
-    assert logs == other_logs
-    assert [name for name, value in state.items() if not torch.equal(value, other_state[name])] == []
+    return found
 
 
 @on_a_gpu
@@ -284,33 +253,8 @@ def test_whoever_stops_in_the_middle_of_an_epoch_changes_nothing_of_the_next():
         for _ in range(batches):
             next(some)
         some.close()
-    for one, other in zip(drawn(run)[0], drawn(whole)[0], strict=True):
+    for one, other in zip(drawn(run), drawn(whole), strict=True):
         assert all(map(torch.equal, one, other))
-
-
-@on_a_gpu
-def test_of_many_sizes_only_some_are_captured():
-    run = trainer(True, nodes=600)
-    parts, task = run.batching, run.batching.task
-    places = []
-    for count in range(40, 40 + 2 * MOST):
-        batches = parts._batches(task.show(task.train[100:]), task.train[:count], task.train[:0], 1)
-        places += [batch.slot is not None for batch in batches]
-    assert places == [True] * MOST + [False] * MOST
-
-
-@on_a_gpu
-def test_the_memory_of_batches_is_freed_with_the_run():
-    run = trainer(True, nodes=600)
-    run.train_epoch()
-    slot = weakref.ref(next(iter(run.batching._sampling._slots.values()))[0])
-    gc.collect()
-    gc.disable()
-    try:
-        run.batching.reset()
-        assert slot() is None
-    finally:
-        gc.enable()
 
 
 @on_a_gpu
@@ -331,15 +275,6 @@ def test_a_resumed_run_is_padded_and_goes_on_as_the_first_did():
 
 
 @on_a_gpu
-def test_captured_steps_leave_pytorchs_generator_alone_whose_state_replays_of_sampling_write():
-    run = trainer(True, labels="enhanced")
-    before = torch.cuda.get_rng_state(GPU)
-    for _ in range(3):
-        run.train_epoch()
-    assert torch.equal(before, torch.cuda.get_rng_state(GPU))
-
-
-@on_a_gpu
 def test_features_in_the_hosts_memory_give_the_same_run_to_the_bit():
     found = []
     for place in ("device", "pinned", "hot", "host"):
@@ -349,7 +284,7 @@ def test_features_in_the_hosts_memory_give_the_same_run_to_the_bit():
         if place != "device":
             changed = Task(**{**task.__dict__, "x": x})
             if place in ("pinned", "hot"):
-                assert pin_in_place(x)
+                assert register_pinned(x)
             if place == "hot":
                 changed = changed.with_hot_rows(x.nbytes // 3)
                 assert changed.hot is not None
@@ -357,9 +292,8 @@ def test_features_in_the_hosts_memory_give_the_same_run_to_the_bit():
         logs = []
         for _ in range(3):
             # not a number where there are no pseudo labels
-            logs.append([f"{float(value)!r}" for value in run.train_epoch()])
+            logs.append([f"{float(value)!r}" for value in run.train_epoch().values()])
         found.append(logs)
-        assert bool(run.batching._sampling._slots) == (place != "host")
     assert found[0] == found[1] == found[2] == found[3]
 
 

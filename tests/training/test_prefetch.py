@@ -11,12 +11,12 @@ from legnn.training.prefetch import AHEAD, QUEUED, map_ahead, prefetch
 
 SKIP = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 ON_GPU = [pytest.mark.gpu, SKIP]
-DEVICES = ["cpu", *(pytest.param(f"cuda {threads}", marks=ON_GPU) for threads in (1, 2, 5))]
+DEVICES = [pytest.param(f"cuda {threads}", marks=ON_GPU) for threads in (1, 2, 5)]
 
 
 @pytest.fixture(params=DEVICES)
 def device(request, monkeypatch) -> str:
-    """A device; on a GPU with some number of threads."""
+    """A GPU, with some number of threads."""
     name, _, threads = request.param.partition(" ")
     monkeypatch.setattr(module, "THREADS", int(threads or 1))
     return name

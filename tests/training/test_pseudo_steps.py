@@ -62,8 +62,8 @@ def test_one_step_with_all_neighbors_and_all_candidates_is_the_epoch_of_the_full
     for build in (full_batch, lambda *args, **options: mini_batch(*args[:2], 1000, ALL, *args[2:], **options)):
         model, task = make(backbone=backbone)
         metrics = build(model, task, sgd(model), rule=as_train(threshold=threshold)).train_epoch(1)
-        assert 0 < int(metrics.pseudo_labels) < len(task.candidates), "some are chosen and some are not"
-        found.append((model.state_dict(), torch.stack([value.double() for value in metrics])))
+        assert 0 < int(metrics["pseudo_labels"]) < len(task.candidates), "some are chosen and some are not"
+        found.append((model.state_dict(), torch.stack([value.double() for value in metrics.values()])))
     (weights, metrics), (others, their_metrics) = found
     for name, value in weights.items():
         torch.testing.assert_close(others[name], value, rtol=1e-5, atol=1e-6, msg=name)
@@ -101,8 +101,8 @@ def test_the_loss_of_a_joint_step_is_the_papers_written_out(labels, data, task, 
             torch.testing.assert_close(gradients[name], expected, rtol=1e-3, atol=1e-5, msg=name)
         pseudo_losses.append(float(pseudo))
         number += len(chosen)
-    assert int(metrics.pseudo_labels) == number
-    assert float(metrics.pseudo_loss) == pytest.approx(sum(pseudo_losses) / len(steps), rel=1e-4, abs=1e-6)
+    assert int(metrics["pseudo_labels"]) == number
+    assert float(metrics["pseudo_loss"]) == pytest.approx(sum(pseudo_losses) / len(steps), rel=1e-4, abs=1e-6)
 
 
 @pytest.mark.parametrize("batch", [2, 5, 1000])
@@ -155,9 +155,9 @@ def test_while_nobody_can_pass_no_candidate_is_sampled(pseudo_steps):
         metrics = [parts.train_epoch(epoch) for epoch in range(1, 8)]
         computed.append((sizes, model.state_dict()))
         if one is rule:
-            assert [int(step.pseudo_labels) for step in metrics] == [0] * 7
-            assert [float(step.pseudo_loss) for step in metrics] == [0] * 7
-            assert all(math.isnan(step.pseudo_label_accuracy) for step in metrics)
+            assert [int(step["pseudo_labels"]) for step in metrics] == [0] * 7
+            assert [float(step["pseudo_loss"]) for step in metrics] == [0] * 7
+            assert all(math.isnan(step["pseudo_label_accuracy"]) for step in metrics)
     assert computed[0][0] == computed[1][0]
     assert all(torch.equal(value, computed[1][1][name]) for name, value in computed[0][1].items())
 
@@ -170,8 +170,8 @@ def test_where_nobody_passes_there_is_no_step_of_pseudo_labels_and_no_crash(pseu
         model.classifier.bias.zero_()
     parts = mini_batch(model, task, 4, [3, 3], rule=as_train(threshold=0.6), pseudo_steps=pseudo_steps)
     step = parts.train_epoch(1)
-    assert int(step.pseudo_labels) == 0
-    assert float(step.pseudo_loss) == 0
+    assert int(step["pseudo_labels"]) == 0
+    assert float(step["pseudo_loss"]) == 0
     assert len(parts.optimizer.seen) == math.ceil(len(task.train) // 2 / 4)
 
 
@@ -190,8 +190,8 @@ def test_pseudo_labels_are_chosen_from_the_forward_pass_of_the_step_itself_dropo
         known += int((chosen & (truth >= 0)).sum())
         right += int((chosen & (guess == truth)).sum())
     assert 0 < number < sum(len(step.candidates) for step in steps)
-    assert int(metrics.pseudo_labels) == number
-    assert float(metrics.pseudo_label_accuracy) == pytest.approx(right / known)
+    assert int(metrics["pseudo_labels"]) == number
+    assert float(metrics["pseudo_label_accuracy"]) == pytest.approx(right / known)
 
 
 # -- separate ------------------------------------------------------------------------------------------------------
@@ -232,9 +232,9 @@ def test_separate_steps_are_those_of_a_plain_loop(backbone, threshold, batch):
             take(losses[-1])
         truth = task.y[chosen]
         right = (logits[chosen].argmax(-1) == truth)[truth >= 0]
-        assert int(metrics.pseudo_labels) == len(chosen)
-        assert float(metrics.pseudo_label_accuracy) == pytest.approx(float(right.float().mean()))
-        assert float(metrics.pseudo_loss) == pytest.approx(float(sum(losses)) / len(losses), rel=1e-3)
+        assert int(metrics["pseudo_labels"]) == len(chosen)
+        assert float(metrics["pseudo_label_accuracy"]) == pytest.approx(float(right.float().mean()))
+        assert float(metrics["pseudo_loss"]) == pytest.approx(float(sum(losses)) / len(losses), rel=1e-3)
     for (name, ours), theirs in zip(model.named_parameters(), plain.parameters(), strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-4, msg=name)
 
@@ -269,7 +269,7 @@ def test_the_labels_of_candidates_change_nothing(selection, pseudo_steps):
         parts = mini_batch(model, task, 4, [3, 3], sgd(model), as_train(), pseudo_steps=pseudo_steps)
         parts.objective = copy.copy(parts.objective)
         object.__setattr__(parts.objective, "selection", selection)
-        assert int(parts.train_epoch(1).pseudo_labels) > 0
+        assert int(parts.train_epoch(1)["pseudo_labels"]) > 0
         parts.train_epoch(2)
         return model.state_dict()
 

@@ -5,12 +5,9 @@ import threading
 from datetime import timedelta
 
 import pytest
-import torch
 
 from legnn.errors import InputError, Interrupted
 from legnn.training import ranks
-
-CPU = torch.device("cpu")
 
 
 @pytest.fixture
@@ -49,7 +46,7 @@ def test_a_process_that_ends_by_itself_in_time_is_left_alone(killed, monkeypatch
 
 def test_a_process_whose_torchrun_was_killed_before_it_joined_the_others_is_interrupted(killed, monkeypatch):
     monkeypatch.setattr(ranks, "under_torchrun", lambda: True)
-    with pytest.raises(Interrupted), ranks.join_ranks(CPU):
+    with pytest.raises(Interrupted), ranks.join_ranks():
         pass
 
 

@@ -50,7 +50,7 @@ def test_the_surest_of_each_class_are_chosen_and_ties_go_by_position(rows, per_c
     y = torch.tensor([c for c, _ in rows], dtype=torch.long)
     p = torch.tensor([value for _, value in rows])
     nodes = torch.arange(len(rows)) + 7
-    found = top_k(per_class).choose(nodes, y, p, 0.1)
+    found = top_k(per_class).select(nodes, y, p, 0.1)
     expected = []
     for c in range(5):
         members = [i for i, (label, _) in enumerate(rows) if label == c]
@@ -62,11 +62,11 @@ def test_the_surest_of_each_class_are_chosen_and_ties_go_by_position(rows, per_c
 
 def test_top_k_needs_no_threshold_and_counts_by_ec_and_tc_as_ever():
     rule = top_k(1, threshold=0.99, weight=0.5)
-    assert rule.can_choose(1e-6)
-    assert not rule.can_choose(0.0)
+    assert rule.may_select(1e-6)
+    assert not rule.may_select(0.0)
     assert rule.loss_weight(0.2) == pytest.approx(0.1)
-    assert chosen(rule.choose(torch.arange(2), torch.tensor([0, 1]), torch.tensor([0.4, 0.5]), 0.01)) == [0, 1]
-    plain = top_k(1, use_ec=False).choose(torch.arange(2), torch.tensor([0, 0]), torch.tensor([0.4, 0.5]), 0.01)
+    assert chosen(rule.select(torch.arange(2), torch.tensor([0, 1]), torch.tensor([0.4, 0.5]), 0.01)) == [0, 1]
+    plain = top_k(1, use_ec=False).select(torch.arange(2), torch.tensor([0, 0]), torch.tensor([0.4, 0.5]), 0.01)
     assert plain.evaluating_confidence.tolist() == [0.0, 1.0]
 
 
@@ -76,9 +76,9 @@ def test_agreement_needs_the_threshold_and_the_class_of_the_second_model(kind):
     nodes, y = torch.tensor([4, 3, 2, 1]), torch.tensor([1, 1, 1, 1])
     p = torch.tensor([0.9, 0.9, 0.6, 0.9])
     # node 3 has no second opinion, node 1 another one, and 0.6 · 0.7 is not over the threshold
-    assert chosen(rule.choose(nodes, y, p, kind(0.7))) == [4]
-    assert chosen(rule.choose(nodes, y, p, kind(1.0))) == [4, 2]
-    assert not rule.can_choose(0.5)
+    assert chosen(rule.select(nodes, y, p, kind(0.7))) == [4]
+    assert chosen(rule.select(nodes, y, p, kind(1.0))) == [4, 2]
+    assert not rule.may_select(0.5)
 
 
 # -- in a run --------------------------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ def test_the_labels_of_candidates_change_nothing(choose, batches):
             parts = FullBatch(model, task, Objective(rule=rule), optimizer, torch.Generator().manual_seed(1))
         else:
             parts = mini_batch(model, task, 4, [3, 3], optimizer, rule, pseudo_steps=batches)
-        assert int(parts.train_epoch(1).pseudo_labels) > 0
+        assert int(parts.train_epoch(1)["pseudo_labels"]) > 0
         parts.train_epoch(2)
         return model.state_dict()
 

@@ -11,12 +11,10 @@ import torch
 from tests.training.mini_batches import CPU, make
 
 from legnn.errors import OutOfMemory
-from legnn.training import LayerWise, states
+from legnn.training import DevicePlan, LayerWise, states
 from legnn.training.chunks import nodes_of, split_by_work
 from legnn.training.inference import to_class_and_confidence
-from legnn.training.states import States, choose_place, make_states, state_folder
-
-GPU = torch.device("cuda")
+from legnn.training.states import StateStore, choose_location, make_states, state_folder
 
 
 @pytest.fixture(autouse=True)
@@ -27,9 +25,9 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def new_states(place, rows=9, dtype=torch.float32, **options) -> States:
-    given = {"copies": 2, "working_bytes": 0, "zeros": False}
-    return make_states(torch.zeros(1, 3, dtype=dtype), rows, place=place, **{**given, **options})
+def new_states(location, rows=9, dtype=torch.float32, **options) -> StateStore:
+    given = {"copies": 2, "zeros": False}
+    return make_states(torch.zeros(1, 3, dtype=dtype), rows, location=location, **{**given, **options})
 
 
 @pytest.mark.parametrize("backbone", ["gcn", "gat"])
@@ -39,8 +37,8 @@ def test_predictions_are_the_same_to_the_bit_wherever_states_lie(backbone, label
     shown = task.train if labels != "vanilla" else task.train[:0]
     for nodes in (torch.arange(200), task.val, task.val.flip(0)):
         found = [
-            LayerWise(model, task, CPU, torch.float32, chunk_size=70, place=place).logits(shown, nodes)
-            for place in ("host", "disk", None)
+            LayerWise(model, task, CPU, torch.float32, chunk_size=70, location=location).logits(shown, nodes)
+            for location in ("host", "disk", None)
         ]
         assert torch.equal(found[0], found[1])
         assert torch.equal(found[0], found[2])
@@ -48,22 +46,22 @@ def test_predictions_are_the_same_to_the_bit_wherever_states_lie(backbone, label
 
 def test_states_before_the_first_stage_may_lie_on_disk_too():
     model, task = make("enhanced", nodes=100, backbone="gcnii", layers=4)
-    assert model.reads_first
+    assert model.uses_initial_state
     nodes = torch.arange(100)
     one, other = (
-        LayerWise(model, task, CPU, torch.float32, chunk_size=30, place=place).logits(task.train, nodes)
-        for place in ("host", "disk")
+        LayerWise(model, task, CPU, torch.float32, chunk_size=30, location=location).logits(task.train, nodes)
+        for location in ("host", "disk")
     )
     assert torch.equal(one, other)
 
 
-@pytest.mark.parametrize("place", ["host", "disk"])
+@pytest.mark.parametrize("location", ["host", "disk"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
-def test_rows_that_were_written_are_read(place, dtype):
-    found = new_states(place, dtype=dtype)
-    found.put(torch.arange(2, 6), torch.arange(12, dtype=dtype).view(4, 3))
-    found.put(torch.tensor([0, 8]), torch.full((2, 3), -1, dtype=dtype))
-    rows = found.take(torch.tensor([8, 3, 3, 0]), CPU)
+def test_rows_that_were_written_are_read(location, dtype):
+    found = new_states(location, dtype=dtype)
+    found.write(torch.arange(2, 6), torch.arange(12, dtype=dtype).view(4, 3))
+    found.write(torch.tensor([0, 8]), torch.full((2, 3), -1, dtype=dtype))
+    rows = found.read(torch.tensor([8, 3, 3, 0]), CPU)
     assert rows.dtype == dtype
     assert rows.tolist() == [[-1] * 3, [3, 4, 5], [3, 4, 5], [-1] * 3]
 
@@ -71,17 +69,17 @@ def test_rows_that_were_written_are_read(place, dtype):
 def test_many_rows_are_read_by_many_threads_in_order():
     found = new_states("disk", rows=20_000)
     values = torch.randn(20_000, 3)
-    found.put(torch.arange(20_000), values)
+    found.write(torch.arange(20_000), values)
     nodes = torch.randint(20_000, (30_000,))
-    assert torch.equal(found.take(nodes, CPU), values[nodes])
+    assert torch.equal(found.read(nodes, CPU), values[nodes])
 
 
-@pytest.mark.parametrize("place", ["host", "disk"])
-def test_rows_are_zeros_where_processes_add_theirs(place):
-    first = new_states(place, zeros=True)
-    first.put(torch.arange(9), torch.ones(9, 3))
-    assert not first.like(zeros=True).values.any()
-    assert not new_states(place, zeros=True).values.any()
+@pytest.mark.parametrize("location", ["host", "disk"])
+def test_rows_are_zeros_where_processes_add_theirs(location):
+    first = new_states(location, zeros=True)
+    first.write(torch.arange(9), torch.ones(9, 3))
+    assert not first.empty_like(zeros=True).values.any()
+    assert not new_states(location, zeros=True).values.any()
 
 
 # -- on disk ---------------------------------------------------------------------------------------------------------
@@ -101,8 +99,8 @@ def test_a_file_of_states_has_no_name_and_its_space_comes_back(folder):
 def test_nothing_is_left_of_a_process_that_was_killed(folder):
     code = (
         "import os, signal, torch\nfrom legnn.training.states import make_states\n"
-        "states = make_states(torch.zeros(1, 4), 1000, 2, working_bytes=0, place='disk', zeros=False)\n"
-        "states.put(torch.arange(1000), torch.ones(1000, 4))\nos.kill(os.getpid(), signal.SIGKILL)"
+        "states = make_states(torch.zeros(1, 4), 1000, 2, location='disk', zeros=False)\n"
+        "states.write(torch.arange(1000), torch.ones(1000, 4))\nos.kill(os.getpid(), signal.SIGKILL)"
     )
     done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "TMPDIR": str(folder)}, check=False)
     assert done.returncode == -9
@@ -112,7 +110,7 @@ def test_nothing_is_left_of_a_process_that_was_killed(folder):
 def test_nothing_is_left_after_an_error(folder):
     model, task = make(nodes=100)
     with pytest.raises(ZeroDivisionError):
-        LayerWise(model, task, CPU, torch.float32, chunk_size=30, place="disk").logits(
+        LayerWise(model, task, CPU, torch.float32, chunk_size=30, location="disk").logits(
             task.train, torch.arange(100), lambda logits: logits if not len(logits) else logits / (1 // 0)
         )
     assert list(folder.iterdir()) == []
@@ -139,8 +137,8 @@ def test_states_have_the_precision_in_which_they_are_computed():
     model, task = make(nodes=300, layers=3, hidden=32)
     nodes = torch.arange(300)
 
-    def confidences(place: str, dtype: torch.dtype) -> torch.Tensor:
-        inference = LayerWise(model, task, CPU, dtype, chunk_size=500, place=place)
+    def confidences(location: str, dtype: torch.dtype) -> torch.Tensor:
+        inference = LayerWise(model, task, CPU, dtype, chunk_size=500, location=location)
         return inference.logits(task.train, nodes, to_class_and_confidence)[:, 1]
 
     exact, rounded = confidences("host", torch.float32), confidences("host", torch.bfloat16)
@@ -149,49 +147,44 @@ def test_states_have_the_precision_in_which_they_are_computed():
     assert 0 < (rounded - exact).abs().max() < 0.02
 
 
-# -- which place -----------------------------------------------------------------------------------------------------
+# -- which location -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("size", "device", "place"),
-    [
-        (40, CPU, "host"), (60, CPU, "disk"), (700, GPU, "device"), (870, GPU, "disk"), (0, CPU, "host"),
-    ],
-)  # fmt: skip
-def test_states_lie_in_the_first_place_where_they_fit(size, device, place, monkeypatch):
-    free = {"cpu": 100, "cuda": 900}
-    monkeypatch.setattr(states, "free_bytes", lambda device: free[device.type])
-    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 150)
-    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 50)
-    # 900 free and 100 that the allocator keeps, of which a tenth stays free and chunks take 50
-    assert choose_place(size, device, working_bytes=50) == place
+    ("size", "device_bytes", "location"),
+    [(40, 0, "host"), (60, 0, "disk"), (700, 850, "device"), (870, 850, "disk"), (0, 0, "host"), (40, -9, "host")],
+)
+def test_states_lie_in_the_first_place_where_they_fit(size, device_bytes, location, monkeypatch):
+    monkeypatch.setattr(states, "host_free_bytes", lambda: 100)
+    assert choose_location(size, device_bytes) == location
 
 
 def test_what_does_not_fit_the_memory_is_predicted_from_disk(monkeypatch):
     model, task = make(nodes=100)
-    places = []
-    allocate = states._allocate
-    monkeypatch.setattr(states, "_allocate", lambda *given: places.append(given[2]) or allocate(*given))
+    asked, disk_usage = [], states.shutil.disk_usage
+    monkeypatch.setattr(states.shutil, "disk_usage", lambda path: asked.append(path) or disk_usage(path))
     parts = LayerWise(model, task, CPU, torch.float32, chunk_size=30)
     expected = parts.logits(task.train, task.val)
-    assert set(places) == {"host"}
-    places.clear()
-    monkeypatch.setattr(states, "free_bytes", lambda device: 1000)
+    assert not asked, "states are in memory"
+    monkeypatch.setattr(states, "host_free_bytes", lambda: 1000)
     assert torch.equal(parts.logits(task.train, task.val), expected)
-    assert set(places) == {"disk"}
+    assert asked
 
 
 # -- chunks ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("place", ["host", "disk"])
-def test_chunks_that_threads_prepare_are_the_same(place):
+@pytest.mark.parametrize("location", ["host", "disk"])
+def test_chunks_that_threads_prepare_are_the_same(location):
     model, task = make(nodes=300, layers=3)
     nodes = torch.arange(300)
-    inference = LayerWise(model, task, CPU, torch.float32, chunk_size=40, place=place)
-    expected = inference.logits(task.train, nodes)
-    inference._samplers = 3
-    assert torch.equal(inference.logits(task.train, nodes), expected)
+    expected, found = (
+        LayerWise(
+            model, task, CPU, torch.float32, chunk_size=40, location=location, plan=DevicePlan(samplers=samplers)
+        ).logits(task.train, nodes)
+        for samplers in (0, 3)
+    )
+    assert torch.equal(found, expected)
 
 
 def test_nodes_of_a_mask_come_in_order_some_at_a_time(monkeypatch):

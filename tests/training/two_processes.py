@@ -4,11 +4,12 @@ import sys
 from pathlib import Path
 
 import torch
-from tests.training.mini_batches import CPU, make, mini_batch
+from tests.training.mini_batches import make, mini_batch
 
 from legnn.config import SelfTrainingSettings
 from legnn.training import ASTrain, join_ranks
 from legnn.training.inference import to_class_and_confidence, to_probabilities
+from legnn.training.metrics import evaluate
 
 AS_TRAIN = ASTrain(SelfTrainingSettings(threshold=0.34, delta=0.1))
 CASES = [
@@ -26,15 +27,15 @@ def measured(ranks) -> dict[str, torch.Tensor]:
     for backbone, labels, batch, kind in CASES:
         norm = "batch" if kind == "batch norm" else "layer"
         model, task = make(labels, nodes=60, backbone=backbone, norm=norm)
-        # padded as on a GPU, where processes exchange gradients after the step and not within it
+        # padded as on a GPU
         options = {"pad": True} if kind in ("padded", "batch norm") else {"rule": AS_TRAIN, "pseudo_steps": kind}
         parts = mini_batch(model, task, batch, [3, 2], ranks=ranks, chunk_size=40, **options)
         step = parts.train_epoch(1)
         name = f"{backbone} {labels} {batch} {kind}"
         for k, gradients in enumerate(parts.optimizer.seen):
             found |= {f"{name} step {k} {key}": value for key, value in gradients.items()}
-        found |= {f"{name} {key}": torch.as_tensor(value) for key, value in step._asdict().items()}
-        found |= {f"{name} {key}": value for key, value in parts.validate(task.train)._asdict().items()}
+        found |= {f"{name} {key}": torch.as_tensor(value) for key, value in step.items()}
+        found |= {f"{name} {key}": value for key, value in evaluate(parts.validate(task.train), task.val_y).items()}
         found |= {f"{name} {key}": value for key, value in model.state_dict().items() if "running" in key}
         found[f"{name} predicted"] = parts.logits(task.train, torch.arange(60), to_class_and_confidence)
         found[f"{name} probabilities"] = parts.logits(task.train, torch.arange(60), to_probabilities)
@@ -42,6 +43,6 @@ def measured(ranks) -> dict[str, torch.Tensor]:
 
 
 if __name__ == "__main__":
-    with join_ranks(CPU) as ranks:
+    with join_ranks("gloo") as ranks:
         found = measured(ranks)
         torch.save(found, Path(sys.argv[1]) / f"rank-{ranks.rank}-of-{ranks.world_size}.pt")

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from legnn.baselines.label_propagation import shown_one_hot
 from legnn.baselines.neighbor_mean import neighbor_mean, without_self_loops
-from legnn.baselines.trees import TreeEnsemble
 from legnn.config.model import ModelSettings
 from legnn.errors import InputError
 from legnn.graph import Adjacency, LabelGraph
 from legnn.nn import DataShape, Model
-from legnn.nn.features import spread
-from legnn.ops.runtime.generators import generator_for
+from legnn.nn.features import scatter_by_type
 
 MOST_COLUMNS, COMPONENTS = 256, 128
 """More features than the first are replaced by as many principal components as the second: a tree looks at every column
 in every split, and thousands of word counts, three times over, would take hours."""
+
+TRUSTED = ["sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor"]
+"""Types in a saved classifier that skops does not know, beside which nothing is read."""
 
 NEVER_SEEN = -100.0
 """Logit of a class without a training node: no chance, and a finite loss."""
@@ -47,16 +49,57 @@ class NeighborFeatures:
         return torch.cat([self._features, labels], 1)
 
 
+class Classifier(nn.Module):
+    """A fitted `HistGradientBoostingClassifier` on some columns of its input, saved by skops with the weights.
+
+    skops reads scikit-learn's own types and those of `TRUSTED`, and executes nothing.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._archive = torch.zeros(0, dtype=torch.uint8)
+        self._fitted: dict[str, Any] | None = None
+
+    def fit(self, classifier: Any, rows: np.ndarray, y: np.ndarray) -> None:
+        """Fits `classifier` to `rows` `[n, F]` and their classes."""
+        # a column that is the same in all rows splits nothing, and takes as long as another
+        columns = (rows != rows[0]).any(0).nonzero()[0]
+        fitted = {"columns": columns, "classifier": classifier.fit(rows[:, columns], y)}
+        self.set_extra_state(torch.frombuffer(bytearray(_skops().dumps(fitted)), dtype=torch.uint8))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Scores `[n, K]` in double precision for features `x` `[n, F]`; of two classes, for the second alone."""
+        if self._fitted is None:
+            self._fitted = _skops().loads(self._archive.numpy().tobytes(), trusted=TRUSTED)
+        scores = self._fitted["classifier"].decision_function(x.cpu().numpy()[:, self._fitted["columns"]])
+        return torch.from_numpy(scores.reshape(len(x), -1)).to(x.device)
+
+    def get_extra_state(self) -> Tensor:
+        """Returns the saved classifier, empty before `fit`: part of the module's `state_dict`."""
+        return self._archive
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Takes a saved classifier, which is read when it is first used."""
+        self._archive, self._fitted = state.cpu(), None
+
+
+def _skops() -> Any:
+    try:
+        import skops.io
+    except ImportError:
+        raise InputError("boosted_trees needs the package skops; install it with: pip install skops") from None
+    return skops.io
+
+
 class BoostedTrees(Model):
     """scikit-learn's `HistGradientBoostingClassifier` on `NeighborFeatures`, fitted once.
 
-    scikit-learn, not LightGBM: it is needed anyway, and its trees are arrays that can be saved without a pickle. On the
-    same rows of cora, chameleon-filtered and actor LightGBM's validation accuracy is between 1.2 points lower and 1.4
-    higher, with the sign depending on graph and settings, and fitting takes between half the time and as long
-    (`benchmarks/trees.py`).
+    scikit-learn, not LightGBM: it is needed anyway, and its trees can be saved without a pickle. On the same rows of
+    cora, chameleon-filtered and actor LightGBM's validation accuracy is between 1.2 points lower and 1.4 higher, with
+    the sign depending on graph and settings, and fitting takes half the time to as long (`benchmarks/trees.py`).
     """
 
-    whole_because = "trees are fitted to all training nodes"
+    full_batch_reason = "trees are fitted to all training nodes"
     uses_labels = True
     is_known: Tensor
     """`[C]` whether a class had training nodes."""
@@ -68,7 +111,7 @@ class BoostedTrees(Model):
         if data.classes < 2:
             raise InputError("boosted_trees needs at least two classes; the data have one")
         self.settings, self.num_classes, self.num_types = settings, data.classes, data.types
-        self.trees = TreeEnsemble()
+        self.trees = Classifier()
         self.register_buffer("is_known", torch.zeros(data.classes, dtype=torch.bool))
         is_wide = data.features > MOST_COLUMNS
         self.register_buffer("components", torch.zeros(data.features, COMPONENTS) if is_wide else None)
@@ -82,7 +125,7 @@ class BoostedTrees(Model):
     def inputs(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> NeighborFeatures:
         """Features `[M, F]` as they are: trees need no scale, and no other precision; types in columns of their own."""
         x = x if self.components is None else x @ self.components
-        return NeighborFeatures(x if node_type is None else spread(x, node_type, self.num_types))
+        return NeighborFeatures(x if node_type is None else scatter_by_type(x, node_type, self.num_types))
 
     def forward(self, inputs: NeighborFeatures, graph: LabelGraph) -> Tensor:
         """Logits `[M, C]`; zero before they are fitted."""
@@ -102,10 +145,7 @@ class BoostedTrees(Model):
         if known.numel() < 2:
             raise InputError("boosted_trees needs training nodes of at least two classes, and all are of one")
         rows = inputs.of(graph).index_select(0, nodes).cpu()
-        # a column that is the same in all rows splits nothing, and takes as long as another
-        columns = (rows != rows[0]).any(0).nonzero().flatten().numpy()
-        fitted = self.classifier(len(rows)).fit(rows[:, columns].numpy(), target.cpu().numpy())
-        self.trees.read(fitted, columns)
+        self.trees.fit(self.classifier(len(rows)), rows.numpy(), target.cpu().numpy())
         self.is_known.zero_().index_fill_(0, known, True)
 
     def classifier(self, rows: int) -> Any:
@@ -121,5 +161,5 @@ class BoostedTrees(Model):
             min_samples_leaf=max(1, min(20, rows // (5 * self.num_classes))),
             max_bins=max(2, min(255, rows)),
             early_stopping=False,
-            random_state=int(torch.randint(2**31, (), generator=generator_for(torch.device("cpu")))),
+            random_state=int(torch.randint(2**31, ())),
         )

@@ -9,9 +9,8 @@ from legnn.baselines.projected import ProjectedModel
 from legnn.config.model import ModelSettings
 from legnn.graph import LabelGraph
 from legnn.nn import DataShape
-from legnn.nn.base import Nodes
 from legnn.nn.block import NormActDropout, make_norm
-from legnn.nn.layer import Linear, targets_of, to_logits
+from legnn.nn.layer import Linear, Nodes, targets_of, to_logits
 from legnn.ops import Scales, apply_norm_act_dropout, propagate_messages
 
 EPSILON = 1e-7
@@ -67,10 +66,10 @@ class DeeperGCN(ProjectedModel):
         self.acts = nn.ModuleList(NormActDropout(settings, hidden) for _ in range(settings.layers + 1))
         self.classifier = Linear(hidden, data.classes)
 
-    def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, first: Nodes | None) -> Nodes:
+    def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, initial: Nodes | None) -> Nodes:
         """`H^{k+1}` `[M, D]`."""
         return targets_of(nodes, block) + self.layers[k](self.acts[k](nodes), block), None
 
     def classify(self, nodes: Tensor) -> Tensor:
         """`dropout(relu(norm(H^K))) W + b` `[n, C]`."""
-        return to_logits(self.classifier(self.acts[-1](nodes)), self.num_classes)
+        return to_logits(self.classifier(self.acts[-1](nodes)))

@@ -12,9 +12,8 @@ from legnn.config.model import ModelSettings
 from legnn.graph import LabelGraph
 from legnn.lazy import lazy_module
 from legnn.nn import DataShape
-from legnn.nn.base import Nodes
 from legnn.nn.block import NormActDropout
-from legnn.nn.layer import Linear, channels_per_head, targets_of, to_logits, trim
+from legnn.nn.layer import Linear, Nodes, channels_per_head, targets_of, to_logits
 from legnn.nn.normalization import Normalization
 from legnn.ops import propagate_messages
 
@@ -82,10 +81,10 @@ class GaAN(EdgeMessageModel, ProjectedModel):
         self.acts = nn.ModuleList(NormActDropout(settings, hidden) for _ in range(settings.layers))
         self.classifier = Linear(hidden, data.classes)
 
-    def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, first: Nodes | None) -> Nodes:
+    def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, initial: Nodes | None) -> Nodes:
         """`H^{k+1}` `[M, D]`."""
-        return self.acts[k](self.layers[k](trim(nodes, self.channels), block, self.edges_of(block))), None
+        return self.acts[k](self.layers[k](nodes, block, self.edges_of(block))), None
 
     def classify(self, nodes: Tensor) -> Tensor:
         """`H^K W + b` `[n, C]`."""
-        return to_logits(self.classifier(nodes), self.num_classes)
+        return to_logits(self.classifier(nodes))

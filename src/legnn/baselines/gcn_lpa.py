@@ -15,7 +15,6 @@ from legnn.errors import InputError
 from legnn.graph import Adjacency, LabelGraph
 from legnn.nn import DataShape
 from legnn.nn.features import Features
-from legnn.ops.runtime.padding import pad_columns, padded_width
 
 
 class GCNLPA(WholeGraphGCN):
@@ -30,7 +29,7 @@ class GCNLPA(WholeGraphGCN):
     for each `[M, D]` and 0.8 GiB for a chunk of edges.
     """
 
-    whole_because = "it has a weight for every edge"
+    full_batch_reason = "it has a weight for every edge"
     uses_labels = True
     edges: Tensor
     """A number that tells the edges of the first graph, that of training, from others; 0 before there is one."""
@@ -50,7 +49,7 @@ class GCNLPA(WholeGraphGCN):
         if adjacency.weight is not None:
             weight = weight * adjacency.weight.to(weight.dtype)
         ones = torch.ones(adjacency.num_cols, 1, dtype=weight.dtype, device=weight.device)
-        total = edge_product(adjacency, weight, pad_columns(ones, padded_width(1, ones)))[:, :1]
+        total = edge_product(adjacency, weight, ones)
         # a node without edges receives nothing
         inverse = torch.where(total > 0, total, 1.0).reciprocal()
         return lambda x: inverse.to(x.dtype) * edge_product(adjacency, weight, x)
@@ -59,11 +58,10 @@ class GCNLPA(WholeGraphGCN):
         """The weight of the loss of label propagation, and the logarithms of its probabilities `[M, C]`."""
         times = self.times(graph, self.theta.dtype)
         start = shown_one_hot(graph).to(self.theta.dtype)
-        start = pad_columns(start, padded_width(start.size(1), start))
         labels, rows = start, start.index_select(0, graph.shown)
         for _ in range(self.steps):
             labels = times(labels).index_copy(0, graph.shown, rows)
-        p = normalize_rows(labels[:, : self.num_classes])
+        p = normalize_rows(labels)
         # a logarithm of zero would make the loss infinite
         return self.lpa_weight, p.clamp(min=torch.finfo(p.dtype).tiny).log()
 

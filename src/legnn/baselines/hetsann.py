@@ -17,7 +17,7 @@ from legnn.baselines.typed import (
     weighted_sum,
 )
 from legnn.config.model import ModelSettings
-from legnn.nn.layer import channels_per_head, glorot, typed_linear
+from legnn.nn.layer import channels_per_head, glorot, glorot_linear
 from legnn.nn.relations import Relation, RelationGraph
 from legnn.ops import drop
 
@@ -48,10 +48,10 @@ class HetSANNLayer(nn.Module):
         super().__init__()
         width = channels_per_head(channels, heads)
         self.dropout = dropout
-        self.relation = nn.ModuleList(typed_linear(channels, channels) for _ in relations)  # W_r
+        self.relation = nn.ModuleList(glorot_linear(channels, channels) for _ in relations)  # W_r
         self.to_itself = {source: number for number, (source, target) in enumerate(relations) if source == target}
         others = [kind for kind in range(num_types) if kind not in self.to_itself]
-        self.own = nn.ModuleDict({str(kind): typed_linear(channels, channels) for kind in others})  # U_t
+        self.own = nn.ModuleDict({str(kind): glorot_linear(channels, channels) for kind in others})  # U_t
         self.source, self.target = glorot(len(relations), heads, width), glorot(len(relations), heads, width)  # a, c
         self.bias = nn.Parameter(torch.zeros(num_types, channels))  # b_t
 

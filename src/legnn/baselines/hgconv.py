@@ -19,7 +19,7 @@ from legnn.baselines.typed import (
     weighted_sum,
 )
 from legnn.config.model import ModelSettings
-from legnn.nn.layer import Linear, channels_per_head, glorot, typed_linear
+from legnn.nn.layer import Linear, channels_per_head, glorot, glorot_linear
 from legnn.nn.relations import Relation, RelationGraph
 from legnn.ops import drop
 
@@ -53,14 +53,14 @@ class HGConvLayer(nn.Module):
         self.dropout = dropout
 
         def matrices(number: int) -> nn.ModuleList:
-            return nn.ModuleList(typed_linear(channels, channels) for _ in range(number))
+            return nn.ModuleList(glorot_linear(channels, channels) for _ in range(number))
 
         self.node = matrices(num_types)  # W_t
         self.source, self.target = glorot(num_types, heads, width), glorot(num_types, heads, width)  # a_s, c_s
         self.relation = matrices(len(relations))  # Q_r
         compares = [len(incoming(relations, kind)) > 1 for kind in range(num_types)]
         # of a type with one relation nothing would train its own
-        self.center = nn.ModuleList(typed_linear(channels, channels) if one else nn.Identity() for one in compares)
+        self.center = nn.ModuleList(glorot_linear(channels, channels) if one else nn.Identity() for one in compares)
         self.macro = glorot(2, heads, width) if any(compares) else None  # m, n
         self.root = nn.ModuleList(Linear(channels, channels) for _ in range(num_types))  # R_t, b_t
         self.gate = nn.Parameter(torch.randn(num_types))  # g_t

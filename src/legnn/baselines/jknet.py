@@ -9,14 +9,11 @@ from legnn.baselines.gcn_propagation import GCN_NORMALIZATION, gcn_propagate
 from legnn.config.model import ModelSettings
 from legnn.graph import LabelGraph, SampledLabelGraph
 from legnn.nn import DataShape
-from legnn.nn.base import Nodes
 from legnn.nn.block import NormActDropout
 from legnn.nn.feature_model import FeatureModel
 from legnn.nn.features import Features, project
-from legnn.nn.layer import Linear, add_bias, glorot, targets_of, to_logits, typed_linear
+from legnn.nn.layer import Linear, Nodes, add_bias, glorot, glorot_linear, linear, targets_of, to_logits
 from legnn.nn.message_passing import pass_linear_messages
-from legnn.nn.products import product
-from legnn.ops.runtime.padding import padded_width
 
 
 class JKNet(FeatureModel):
@@ -37,7 +34,7 @@ class JKNet(FeatureModel):
         self.sums = settings.jump == "concat"
         self.channels = hidden + (data.classes if self.sums else hidden)
         self.input_dropout = settings.input_dropout
-        self.project = typed_linear(self.in_channels, hidden)  # W_1
+        self.project = glorot_linear(self.in_channels, hidden)  # W_1
         self.weights = nn.ParameterList(glorot(hidden, hidden) for _ in range(layers - 1))  # W_2, …
         # a batch norm would cancel the bias
         has_bias = settings.bias and settings.norm != "batch"
@@ -46,20 +43,19 @@ class JKNet(FeatureModel):
         self.classifier = Linear(layers * hidden if self.sums else hidden, data.classes)
 
     @property
-    def first(self) -> nn.Module:
+    def decayed_module(self) -> nn.Module:
         """`W_1`."""
         return self.project
 
     def encode(self, inputs: Features, graph: LabelGraph | SampledLabelGraph) -> Nodes:
         """`X W_1`, and the columns of `J`."""
         nodes = project(inputs, self.project, self.input_dropout, training=self.training)
-        joined = nodes.new_zeros(nodes.size(0), padded_width(self.channels - self.hidden, nodes))
+        joined = nodes.new_zeros(nodes.size(0), self.channels - self.hidden)
         return torch.cat([nodes, joined], 1), None
 
-    def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, first: Nodes | None) -> Nodes:
+    def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, initial: Nodes | None) -> Nodes:
         """`[H^{k+1} ‖ J^{k+1}]` from `[H^k ‖ J^k]`; after the last stage `J` alone."""
-        width = padded_width(self.hidden, nodes)
-        h = nodes[:, :width]
+        h = nodes[:, : self.hidden]
         if k == 0:
             # encode has multiplied by W_1 already, before any neighbor is read
             h = gcn_propagate(block, h)
@@ -67,14 +63,14 @@ class JKNet(FeatureModel):
             weight = self.weights[k - 1]
             h = pass_linear_messages(block, h, weight, None, None, GCN_NORMALIZATION, update_labels=False)[0]
         h = self.acts[k](add_bias(h, None if self.bias is None else self.bias[k]))
-        joined = product(h, self.classifier.weight[:, k * self.hidden : (k + 1) * self.hidden]) if self.sums else h
+        joined = linear(h, self.classifier.weight[:, k * self.hidden : (k + 1) * self.hidden]) if self.sums else h
         if k:
-            before = targets_of(nodes, block)[:, width:]
+            before = targets_of(nodes, block)[:, self.hidden :]
             joined = before + joined if self.sums else torch.maximum(before, joined)
         return joined if k + 1 == self.num_stages else torch.cat([h, joined], 1), None
 
     def classify(self, nodes: Tensor) -> Tensor:
         """Logits `[n, C]` from `J^K`."""
         if self.sums:
-            return to_logits(add_bias(nodes, self.classifier.bias), self.num_classes)
-        return to_logits(self.classifier(nodes), self.num_classes)
+            return to_logits(add_bias(nodes, self.classifier.bias))
+        return to_logits(self.classifier(nodes))

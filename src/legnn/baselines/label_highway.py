@@ -20,7 +20,7 @@ class LabelHighway(WholeGraphGCN):
     It has no stages: a node that shows its label reads all others of its class, in every layer.
     """
 
-    whole_because = "a node reads all others of its class"
+    full_batch_reason = "a node reads all others of its class"
     uses_labels = True
 
     def times(self, graph: LabelGraph, dtype: torch.dtype) -> Times:
@@ -53,12 +53,9 @@ def _without_shared_pairs(graph: LabelGraph) -> LabelGraph:
     """The graph of `A - A₁ ∘ S`, with the same labels."""
     adjacency = graph.adjacency
     weight = 1.0 if adjacency.weight is None else adjacency.weight
-    rest = LabelGraph(
+    return LabelGraph(
         adjacency.with_weight_both_ways(weight - _shared_pairs(graph)), graph.shown, graph.y, graph.num_classes
     )
-    # sorted by class once for both
-    rest.__dict__["to_nodes"] = graph.to_nodes
-    return rest
 
 
 def _scale(graph: LabelGraph, dtype: torch.dtype) -> Tensor:

@@ -8,18 +8,15 @@ from torch import Tensor
 from legnn.baselines.gcn_propagation import gcn_propagate
 from legnn.graph import LabelGraph
 from legnn.nn import Model
-from legnn.ops.runtime.padding import pad_columns, padded_width
 
 
 def diffuse(graph: LabelGraph, x: Tensor, steps: int, alpha: float, least: float = 0.0) -> Tensor:
     """`X^{k+1} = clamp(α Â X^k + (1 - α) X⁰, least, 1)`, `Â = D^{-1/2} A D^{-1/2}`; `x` is `X⁰` `[M, C]`."""
-    classes = x.size(1)
-    x = pad_columns(x, padded_width(classes, x))
     restart = (1 - alpha) * x
     for _ in range(steps):
         x = alpha * gcn_propagate(graph, x) + restart
         x = x.clamp(least, 1)
-    return x[:, :classes]
+    return x
 
 
 def shown_one_hot(graph: LabelGraph) -> Tensor:
@@ -38,7 +35,7 @@ def normalize_rows(x: Tensor) -> Tensor:
 class LabelPropagation(Model):
     """`F^{k+1} = α Â F^k + (1 - α) Y`, `F⁰ = Y`, where `Y` are the shown labels; as in PyG's `LabelPropagation`."""
 
-    whole_because = "it has nothing to train"
+    full_batch_reason = "it has nothing to train"
     uses_labels = True
 
     def __init__(self, steps: int, alpha: float) -> None:

@@ -16,9 +16,8 @@ from legnn.graph import LabelGraph
 from legnn.nn import DataShape
 from legnn.nn.block import NormActDropout
 from legnn.nn.feature_model import FeatureInputs
-from legnn.nn.features import Features, compact, dense, project
-from legnn.nn.layer import Linear, add_bias, to_logits, typed_linear
-from legnn.nn.products import product
+from legnn.nn.features import Features, project, to_sparse_if_faster
+from legnn.nn.layer import Linear, add_bias, glorot_linear, linear, to_logits
 from legnn.nn.relations import ONE_RELATION
 
 
@@ -50,7 +49,7 @@ class MetapathLabels(FeatureInputs):
     `inputs`, which are recognized by identity.
     """
 
-    whole_because = "it reads all labels that a metapath reaches"
+    full_batch_reason = "it reads all labels that a metapath reaches"
     uses_labels = True
 
     def __init__(self, settings: ModelSettings, data: DataShape) -> None:
@@ -61,36 +60,36 @@ class MetapathLabels(FeatureInputs):
         self.feature_paths = feature_paths(self.relations, self.target)
         self.label_paths = label_paths(self.relations, self.target)
         widths = [*[settings.hidden] * (settings.layers - 1), data.classes]
-        self.project = nn.ModuleList(typed_linear(data.features, widths[0]) for _ in self.feature_paths)  # W
-        self.project_labels = nn.ModuleList(typed_linear(data.classes, widths[0]) for _ in self.label_paths)  # V
+        self.project = nn.ModuleList(glorot_linear(data.features, widths[0]) for _ in self.feature_paths)  # W
+        self.project_labels = nn.ModuleList(glorot_linear(data.classes, widths[0]) for _ in self.label_paths)  # V
         self.bias = nn.Parameter(torch.zeros(widths[0]))
         self.acts = nn.ModuleList(NormActDropout(settings, width) for width in widths[:-1])
         self.matrices = nn.ModuleList(map(Linear, widths[:-1], widths[1:]))
 
     @property
-    def first(self) -> nn.Module:
+    def decayed_module(self) -> nn.Module:
         """`W_p` of all paths."""
         return self.project
 
     def inputs(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> Tensor:
         """Features `[M, F]` that can be averaged: scaled, and not sparse."""
-        return dense(self.scale(x, node_type), dtype)
+        return self.scale(x, node_type).to(dtype or x.dtype)
 
     def forward(self, inputs: Tensor, graph: LabelGraph) -> Tensor:
         """Logits `[M, C]`."""
         paths = metapath_graph(graph, self.types, self.relations)
         h: Tensor | None = None
-        for x, linear in zip(self._means(inputs, paths), self.project, strict=True):
-            assert isinstance(linear, Linear)
-            part = project(x, linear, self.input_dropout, training=self.training)
+        for x, module in zip(self._means(inputs, paths), self.project, strict=True):
+            assert isinstance(module, Linear)
+            part = project(x, module, self.input_dropout, training=self.training)
             h = part if h is None else h + part
         assert h is not None
         for y, weight in self._histograms(graph, paths):
-            h = product(y.to(h.dtype), weight, h)
+            h = h + linear(y.to(h.dtype), weight)
         h = add_bias(h, self.bias)
         for act, matrix in zip(self.acts, self.matrices, strict=True):
             h = matrix(act(h))
-        logits = to_logits(h, self.num_classes)
+        logits = to_logits(h)
         counts = enumerate(paths.nodes.counts)
         return paths.nodes.join(
             [logits if t == self.target else logits.new_zeros(n, logits.size(1)) for t, n in counts]
@@ -104,7 +103,7 @@ class MetapathLabels(FeatureInputs):
             means = paths.means(self.feature_paths, paths.nodes.split(inputs))
             # entries of sparse features are kept in single precision
             wide = torch.promote_types(inputs.dtype, torch.float32)
-            kept = _Means(inputs, [compact(mean.to(wide), inputs.dtype) for mean in means.values()])
+            kept = _Means(inputs, [to_sparse_if_faster(mean.to(wide), inputs.dtype) for mean in means.values()])
             _kept[paths] = kept
         return kept.means
 
@@ -114,9 +113,9 @@ class MetapathLabels(FeatureInputs):
         by_type = paths.nodes.split(y)
         own = {path: paths.own_weight(path, y.dtype) for path in self.label_paths}
         means = paths.means([path for path, weight in own.items() if weight is not None], by_type)
-        for (path, weight), linear in zip(own.items(), self.project_labels, strict=True):
+        for (path, weight), module in zip(own.items(), self.project_labels, strict=True):
             if weight is not None:
-                yield _share(means[path] - weight * by_type[self.target]), linear.get_parameter("weight")
+                yield _share(means[path] - weight * by_type[self.target]), module.get_parameter("weight")
 
 
 def _share(y: Tensor) -> Tensor:

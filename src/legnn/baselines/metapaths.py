@@ -113,13 +113,13 @@ def _products(first: Any, second: Any) -> int:
 
 def metapath_graph(graph: LabelGraph, num_types: int, relations: Sequence[Relation]) -> MetapathGraph:
     """Returns the edges of `graph` by relation, without self-loops, grouped once for an adjacency."""
-    cache: dict[object, MetapathGraph] = graph.adjacency.__dict__.setdefault("_metapath_graphs", {})
-    key = num_types, tuple(relations)
-    if key not in cache:
+
+    def make() -> MetapathGraph:
         grouped = relation_graph(graph, num_types, relations)
         edges = {
             (source, target): without_self_loops(edges) if source == target else edges
             for (source, target), edges in grouped.relations.items()
         }
-        cache[key] = MetapathGraph(grouped.targets, edges)
-    return cache[key]
+        return MetapathGraph(grouped.targets, edges)
+
+    return graph.adjacency.cached(("edges without self-loops", num_types, tuple(relations)), make)

@@ -7,11 +7,10 @@ from torch import Tensor, nn
 from legnn.config.model import ModelSettings
 from legnn.graph import LabelGraph, SampledLabelGraph
 from legnn.nn import DataShape
-from legnn.nn.base import Nodes
 from legnn.nn.block import NormActDropout
 from legnn.nn.feature_model import FeatureModel
 from legnn.nn.features import Features, project
-from legnn.nn.layer import Linear, to_logits
+from legnn.nn.layer import Linear, Nodes, to_logits
 
 
 class MLP(FeatureModel):
@@ -33,7 +32,7 @@ class MLP(FeatureModel):
         self.classifier = Linear(self.channels, data.classes) if hidden else None
 
     @property
-    def first(self) -> nn.Module:
+    def decayed_module(self) -> nn.Module:
         """The first matrix."""
         return self.project
 
@@ -44,10 +43,10 @@ class MLP(FeatureModel):
             nodes = act(self.matrices[k - 1](nodes) if k else nodes)
         return nodes, None
 
-    def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, first: Nodes | None) -> Nodes:
+    def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, initial: Nodes | None) -> Nodes:
         """Never called: there are no stages."""
         raise NotImplementedError
 
     def classify(self, nodes: Tensor) -> Tensor:
         """`H^{K-1} W_K + b_K` `[n, C]`."""
-        return to_logits(nodes if self.classifier is None else self.classifier(nodes), self.num_classes)
+        return to_logits(nodes if self.classifier is None else self.classifier(nodes))

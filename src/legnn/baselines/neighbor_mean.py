@@ -7,7 +7,6 @@ from torch import Tensor
 from legnn.graph import Adjacency, LabelGraph
 from legnn.nn.normalization import Normalization
 from legnn.ops import propagate_messages
-from legnn.ops.runtime.padding import pad_columns, padded_width
 
 MEAN = Normalization("relation", target=-1.0, source=0.0, zero_degree=0.0)
 """`D^{-1} A`."""
@@ -16,8 +15,7 @@ MEAN = Normalization("relation", target=-1.0, source=0.0, zero_degree=0.0)
 def neighbor_mean(graph: LabelGraph, x: Tensor) -> Tensor:
     """The mean `[M, D]` of `x` `[N, D]` over the neighbors of each node, zero without any."""
     scales = MEAN.scales(graph, x, enhanced=False)[0]
-    padded = pad_columns(x, padded_width(x.size(1), x))
-    return propagate_messages(graph, padded, None, None, scales, update_labels=False)[0][:, : x.size(1)]
+    return propagate_messages(graph, x, None, None, scales, update_labels=False)[0]
 
 
 def without_self_loops(graph: LabelGraph) -> LabelGraph:

@@ -7,10 +7,9 @@ from torch import nn
 from legnn.config.model import ModelSettings
 from legnn.graph import LabelGraph, SampledLabelGraph
 from legnn.nn import DataShape
-from legnn.nn.base import Nodes
 from legnn.nn.feature_model import FeatureModel
 from legnn.nn.features import Features, project
-from legnn.nn.layer import Linear
+from legnn.nn.layer import Linear, Nodes
 
 
 class ProjectedModel(FeatureModel):
@@ -22,7 +21,7 @@ class ProjectedModel(FeatureModel):
         self.project = Linear(self.in_channels, settings.hidden)
 
     @property
-    def first(self) -> nn.Module:
+    def decayed_module(self) -> nn.Module:
         """`P`."""
         return self.project
 

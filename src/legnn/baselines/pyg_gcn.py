@@ -11,9 +11,8 @@ from legnn.config.model import ModelSettings
 from legnn.graph import LabelGraph
 from legnn.lazy import lazy_module
 from legnn.nn import DataShape, Model
-from legnn.nn.features import spread
+from legnn.nn.features import scatter_by_type
 from legnn.nn.scaling import FeatureScale
-from legnn.ops.runtime.generators import generator_for
 
 pyg_nn = lazy_module("torch_geometric.nn")
 
@@ -30,14 +29,14 @@ class _Dropout(nn.Dropout):
         """`[n, D]`"""
         if not self.training or self.p == 0:
             return input
-        keep = torch.empty_like(input).bernoulli_(1 - self.p, generator=generator_for(input.device))
+        keep = torch.empty_like(input).bernoulli_(1 - self.p)
         return input * keep.div_(1 - self.p)
 
 
 class PyGGCN(Model):
     """`torch_geometric.nn.GCN` on the features alone. It computes in single precision, and on the whole graph."""
 
-    whole_because = "it is PyG's own module (`backbone=gcn` and `labels=vanilla` have them)"
+    full_batch_reason = "it is PyG's own module (`backbone=gcn` and `labels=vanilla` have them)"
     uses_labels = False
 
     def __init__(self, settings: ModelSettings, data: DataShape) -> None:
@@ -56,7 +55,7 @@ class PyGGCN(Model):
         self.gcn.dropout = _Dropout(settings.dropout)
 
     @property
-    def first(self) -> nn.Module:
+    def decayed_module(self) -> nn.Module:
         """The first convolution."""
         return self.gcn.convs[0]
 
@@ -67,7 +66,7 @@ class PyGGCN(Model):
     def inputs(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> Tensor:
         """Scaled features `[M, F]`; of several node types, each in columns of its own."""
         scaled: Tensor = self.scale(x, node_type)
-        return scaled if node_type is None else spread(scaled, node_type, self.num_types)
+        return scaled if node_type is None else scatter_by_type(scaled, node_type, self.num_types)
 
     def forward(self, inputs: Tensor, graph: LabelGraph) -> Tensor:
         """Logits `[M, C]`."""

@@ -10,9 +10,8 @@ from legnn.baselines.typed import Parts, TypedModel, attend_relation, edges_into
 from legnn.config.model import ModelSettings
 from legnn.graph import LabelGraph, SampledLabelGraph
 from legnn.nn import DataShape
-from legnn.nn.base import Nodes
 from legnn.nn.features import Features
-from legnn.nn.layer import Linear, glorot, typed_linear
+from legnn.nn.layer import Linear, Nodes, glorot, glorot_linear
 from legnn.nn.relations import Relation, RelationGraph
 from legnn.ops import drop
 from legnn.ops.norm_act_dropout.reference import apply_norm
@@ -65,7 +64,7 @@ class RGSNLayer(nn.Module):
     def __init__(self, channels: int, num_types: int, relations: tuple[Relation, ...]) -> None:
         super().__init__()
         self.into = [incoming(relations, kind) for kind in range(num_types)]
-        self.relation = nn.ModuleList(typed_linear(channels, channels) for _ in relations)  # W_r
+        self.relation = nn.ModuleList(glorot_linear(channels, channels) for _ in relations)  # W_r
         self.source = glorot(len(relations), 1, channels)  # a_r
         self.root = nn.ModuleList(Linear(channels, channels) for _ in range(num_types))  # R_t, b_t
         self.scale = nn.Parameter(torch.ones(num_types))  # s_t

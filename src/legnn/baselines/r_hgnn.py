@@ -22,13 +22,11 @@ from legnn.baselines.typed import (
 from legnn.config.model import ModelSettings
 from legnn.graph import LabelGraph, SampledLabelGraph
 from legnn.nn import DataShape
-from legnn.nn.base import Nodes
 from legnn.nn.features import Features
-from legnn.nn.layer import Linear, channels_per_head, glorot, trim, typed_linear
+from legnn.nn.layer import Linear, Nodes, channels_per_head, glorot, glorot_linear
 from legnn.nn.relations import Relation, RelationGraph
 from legnn.ops import drop
 from legnn.ops.norm_act_dropout.reference import apply_norm
-from legnn.ops.runtime.padding import pad_columns, padded_width
 
 Slots = Sequence[tuple[Tensor, ...]]
 """`[n_t, D]` of each node type, and of each relation to it."""
@@ -60,8 +58,7 @@ class RHGNN(TypedModel):
 
     def encode(self, inputs: Features, graph: LabelGraph | SampledLabelGraph) -> Nodes:
         """`H⁰` `[n, slots D]`: the projected features, once for each relation."""
-        nodes = trim(super().encode(inputs, graph)[0], self.hidden).repeat(1, self.slots)
-        return pad_columns(nodes, padded_width(self.channels, nodes)), None
+        return super().encode(inputs, graph)[0].repeat(1, self.slots), None
 
     def run_layer(self, k: int, x: Parts, own: Parts, edges: RelationGraph) -> Parts:
         """The representations after layer `k`; after the last layer fused, in the first `D` columns."""
@@ -74,11 +71,16 @@ class RHGNN(TypedModel):
         by_type = layer(*([part.split(self.hidden, 1) for part in parts] for parts in (x, own)), edges, state)
         if k + 1 == self.num_stages:
             by_type = [[fused] for fused in self.fusion(by_type, layer.propagate(state))]
-        return [pad_columns(torch.cat(slots, 1), self.channels) for slots in by_type]
+        return [_pad(torch.cat(slots, 1), self.channels) for slots in by_type]
 
     def classify(self, nodes: Tensor) -> Tensor:
         """Logits `[n, C]` from the fused representations."""
         return super().classify(nodes[:, : self.hidden])
+
+
+def _pad(x: Tensor, columns: int) -> Tensor:
+    """`x` `[n, D]` with zeros up to `columns`."""
+    return F.pad(x, (0, columns - x.size(1)))
 
 
 class RHGNNLayer(nn.Module):
@@ -98,8 +100,8 @@ class RHGNNLayer(nn.Module):
         self.relations = relations
         self.into = [incoming(relations, kind) for kind in range(num_types)]
         width, of_relation = channels_per_head(self.channels, self.heads), RELATION_CHANNELS * self.heads
-        self.node = nn.ModuleList(typed_linear(self.channels, self.channels) for _ in range(num_types))  # W_t
-        self.attention = nn.ModuleList(typed_linear(of_relation, 2 * self.channels) for _ in relations)  # A_r
+        self.node = nn.ModuleList(glorot_linear(self.channels, self.channels) for _ in range(num_types))  # W_t
+        self.attention = nn.ModuleList(glorot_linear(of_relation, 2 * self.channels) for _ in relations)  # A_r
         self.relation = nn.ModuleList(Linear(of_relation, of_relation) for _ in relations)  # P_r, p_r
         self.root = nn.ModuleList(Linear(self.channels, self.channels) for _ in range(num_types))  # R_t, b_t
         self.gate = nn.Parameter(torch.randn(num_types))  # g_t
@@ -114,7 +116,7 @@ class RHGNNLayer(nn.Module):
         """`[M_t, D]` of each type and relation, from `x` `[N_t, D]`, `own` `[M_t, D]` and `state` `[R, …]`."""
         messages = []
         for number, ((source, target), relation) in enumerate(edges.relations.items()):
-            vectors = trim(self.attention[number](state[number][None]), 2 * self.channels)
+            vectors = self.attention[number](state[number][None])
             toward, away = vectors.view(2, self.heads, -1)
             back = (target, source)
             sent = x[source][self.slot(back) if back in self.relations else 0]

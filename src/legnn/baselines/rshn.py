@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from legnn.baselines.typed import Parts, TypedModel, edges_into, linear
 from legnn.config.model import ModelSettings
 from legnn.nn import DataShape
-from legnn.nn.layer import Linear, column, typed_linear
+from legnn.nn.layer import Linear, column, glorot_linear
 from legnn.nn.relations import Relation, RelationGraph
 from legnn.ops import Scales, drop, propagate_messages
 
@@ -30,7 +30,7 @@ class RSHN(TypedModel):
 
     def make_layer(self, settings: ModelSettings, k: int) -> nn.Module:
         """`W`."""
-        return typed_linear(settings.hidden, settings.hidden)
+        return glorot_linear(settings.hidden, settings.hidden)
 
     def run_layer(self, k: int, x: Parts, own: Parts, edges: RelationGraph) -> Parts:
         """The states after layer `k`."""

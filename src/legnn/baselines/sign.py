@@ -13,15 +13,12 @@ from legnn.baselines.gcn_propagation import gcn_propagate
 from legnn.config.model import ModelSettings
 from legnn.graph import Adjacency, LabelGraph, SampledLabelGraph
 from legnn.nn import DataShape
-from legnn.nn.base import Nodes
 from legnn.nn.block import make_norm
 from legnn.nn.feature_model import FeatureModel
-from legnn.nn.features import Features, compact, project
-from legnn.nn.layer import Linear, add_bias, targets_of, to_logits
-from legnn.nn.products import product
+from legnn.nn.features import Features, project, to_sparse_if_faster
+from legnn.nn.layer import Linear, Nodes, add_bias, linear, targets_of, to_logits
 from legnn.ops import drop
 from legnn.ops.norm_act_dropout.reference import apply_norm
-from legnn.ops.runtime.padding import padded_width
 
 
 class _Hops(NamedTuple):
@@ -68,7 +65,7 @@ class SIGN(FeatureModel):
         self.classifier = Linear((settings.hops + 1) * settings.hidden, data.classes)  # Ω
 
     @property
-    def first(self) -> nn.Module:
+    def decayed_module(self) -> nn.Module:
         """The branches, each of which has a first matrix."""
         return self.branches
 
@@ -88,10 +85,10 @@ class SIGN(FeatureModel):
 
     def encode(self, inputs: Tensor, graph: LabelGraph | SampledLabelGraph) -> Nodes:
         """`X`, and the columns of the sum."""
-        total = inputs.new_zeros(inputs.size(0), padded_width(self.num_classes, inputs))
+        total = inputs.new_zeros(inputs.size(0), self.num_classes)
         return torch.cat([inputs, total], 1), None
 
-    def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, first: Nodes | None) -> Nodes:
+    def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, initial: Nodes | None) -> Nodes:
         """`[Â^{k+1} X ‖ the sum up to k]` from `[Â^k X ‖ the sum below k]`."""
         own, total = self._split(targets_of(nodes, block))
         # no parameter is in it: a gradient would travel along the edges for nothing
@@ -104,16 +101,16 @@ class SIGN(FeatureModel):
         return self._logits(self._add_branch(total, self.num_stages, x.detach()))
 
     def _split(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
-        width = padded_width(self.in_channels, nodes)
-        return nodes[:, :width], nodes[:, width:]
+        return nodes[:, : self.in_channels], nodes[:, self.in_channels :]
 
     def _add_branch(self, total: Tensor | None, k: int, x: Features) -> Tensor:
         """`total + B_k(x) Ω_k` `[n, C]`."""
         part = self.classifier.weight[:, k * self.hidden : (k + 1) * self.hidden]
-        return product(self.branches[k](x), part, total)
+        out = linear(self.branches[k](x), part)
+        return out if total is None else total + out
 
     def _logits(self, total: Tensor) -> Tensor:
-        return to_logits(add_bias(total, self.classifier.bias), self.num_classes)
+        return to_logits(add_bias(total, self.classifier.bias))
 
     @torch.no_grad()
     def _hops(self, inputs: Tensor, graph: LabelGraph) -> list[Features]:
@@ -129,4 +126,4 @@ class SIGN(FeatureModel):
 
     def _compact(self, x: Tensor) -> Features:
         # entries of sparse features are kept in single precision
-        return compact(x[:, : self.in_channels].to(torch.promote_types(x.dtype, torch.float32)), x.dtype)
+        return to_sparse_if_faster(x.to(torch.promote_types(x.dtype, torch.float32)), x.dtype)

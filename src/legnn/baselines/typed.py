@@ -15,12 +15,11 @@ from legnn.config.model import ModelSettings
 from legnn.errors import InputError
 from legnn.graph import LabelGraph
 from legnn.nn import DataShape
-from legnn.nn.base import Nodes
-from legnn.nn.layer import Linear, to_logits, trim
-from legnn.nn.products import product
+from legnn.nn.gat import COLUMNS
+from legnn.nn.layer import Linear, Nodes, to_logits
+from legnn.nn.layer import linear as matrix_product
 from legnn.nn.relations import Relation, RelationGraph, relation_graph
 from legnn.ops import AttentionConfig, Scales, attend
-from legnn.ops.runtime.padding import pad_columns, padded_width
 
 SLOPE = 0.2
 """Of LeakyReLU below zero, in all of these designs."""
@@ -33,7 +32,7 @@ class TypedModel(ProjectedModel):
     """`H⁰ = X P + b` with a matrix `P` for each type, layers over the relations, and a linear classifier.
 
     A layer is called with the states of the source nodes by type, those of the target nodes by type, and the edges by
-    relation; it returns the new states of the target nodes by type, all of them without padding columns.
+    relation; it returns the new states of the target nodes by type.
     """
 
     title: ClassVar[str]
@@ -59,15 +58,15 @@ class TypedModel(ProjectedModel):
         """The states `[M_t, D]` after layer `k`, from `x` `[N_t, D]` and `own` `[M_t, D]`."""
         return self.layers[k](x, own, edges)
 
-    def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, first: Nodes | None) -> Nodes:
+    def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, initial: Nodes | None) -> Nodes:
         """`H^{k+1}` `[M, D]` from `H^k` `[N, D]`."""
-        edges, nodes = relation_graph(block, self.types, self.relations), trim(nodes, self.channels)
-        out = edges.targets.join(self.run_layer(k, edges.sources.split(nodes), edges.targets.split(nodes), edges))
-        return pad_columns(out, padded_width(out.size(1), out)), None
+        edges = relation_graph(block, self.types, self.relations)
+        parts = self.run_layer(k, edges.sources.split(nodes), edges.targets.split(nodes), edges)
+        return edges.targets.join(parts), None
 
     def classify(self, nodes: Tensor) -> Tensor:
         """Logits `[n, C]`, in single precision at least."""
-        return to_logits(self.classifier(nodes), self.classifier.out_features)
+        return to_logits(self.classifier(nodes))
 
 
 def incoming(relations: Sequence[Relation], kind: int) -> list[int]:
@@ -76,8 +75,9 @@ def incoming(relations: Sequence[Relation], kind: int) -> list[int]:
 
 
 def linear(x: Tensor, module: nn.Module) -> Tensor:
-    """`x W + b` without padding columns."""
-    return trim(module(x), module.get_parameter("weight").size(0))
+    """`x W + b`."""
+    out: Tensor = module(x)
+    return out
 
 
 def head_scores(values: Tensor, vectors: Tensor) -> Tensor:
@@ -88,7 +88,7 @@ def head_scores(values: Tensor, vectors: Tensor) -> Tensor:
 def projected_scores(x: Tensor, module: nn.Module, vectors: Tensor) -> Tensor:
     """`a · W x` `[n, heads]` as `(a W) x`, without `W x`, for `vectors` as in `head_scores`."""
     rows = torch.einsum("hd,hdi->hi", vectors, module.get_parameter("weight").unflatten(0, vectors.shape))
-    return trim(product(x, rows), rows.size(0))
+    return matrix_product(x, rows)
 
 
 def weighted_sum(rows: Sequence[Tensor], scores: Tensor) -> Tensor:
@@ -117,7 +117,7 @@ def attend_relation(
         relation = relation.cached("rows of targets", lambda: _with_columns(relation, rows))
         columns = [F.pad(one, (0, 0, 0, rows - one.size(0))) for one in (*columns, target.to(values.dtype))]
     both = torch.cat(columns, 1)
-    both = pad_columns(both, padded_width(both.size(1), both))
+    both = F.pad(both, (0, -both.size(1) % COLUMNS))
     config = AttentionConfig(D, heads, target is not None, slope)
     output = attend(relation, both, None, None, None, Scales(), config, update_labels=False)
     return output.nodes[:, :D], output.log_denominator

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from legnn.baselines.edge_messages import EdgeMessageModel
@@ -10,11 +11,9 @@ from legnn.config.model import ModelSettings
 from legnn.graph import LabelGraph, SampledLabelGraph
 from legnn.lazy import lazy_module
 from legnn.nn import DataShape
-from legnn.nn.base import Nodes
 from legnn.nn.block import NormActDropout
-from legnn.nn.layer import channels_per_head, glorot, targets_of, to_logits, trim
+from legnn.nn.layer import Nodes, channels_per_head, glorot, targets_of, to_logits
 from legnn.ops import drop, label_gather
-from legnn.ops.runtime.padding import pad_columns
 
 pyg_nn = lazy_module("torch_geometric.nn")
 
@@ -46,7 +45,7 @@ class UniMP(EdgeMessageModel):
         self.acts = nn.ModuleList(NormActDropout(settings, hidden) for _ in layers)
 
     @property
-    def first(self) -> nn.Module:
+    def decayed_module(self) -> nn.Module:
         """The first layer."""
         return self.layers[0]
 
@@ -56,16 +55,19 @@ class UniMP(EdgeMessageModel):
 
     def encode(self, inputs: Tensor, graph: LabelGraph | SampledLabelGraph) -> Nodes:
         """`dropout(X) + Y W_c` `[n, channels]`."""
-        x = drop(trim(inputs, self.in_channels), self.input_dropout, training=self.training)
+        x = drop(inputs, self.input_dropout, training=self.training)
         rows = label_gather(graph.at_input, self.label_rows.to(x.dtype))
-        return pad_columns(x.index_add(0, graph.at_input.shown, rows), self.channels), None
+        return self._pad(x.index_add(0, graph.at_input.shown, rows)), None
 
-    def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, first: Nodes | None) -> Nodes:
+    def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, initial: Nodes | None) -> Nodes:
         """`H^{k+1}`, or the logits."""
-        x = trim(nodes, self.widths[k])
+        x = nodes[:, : self.widths[k]]
         x = self.layers[k]((x, targets_of(x, block)), self.edges_of(block))
-        return x if k + 1 == self.num_stages else pad_columns(self.acts[k](x), self.channels), None
+        return x if k + 1 == self.num_stages else self._pad(self.acts[k](x)), None
+
+    def _pad(self, x: Tensor) -> Tensor:
+        return F.pad(x, (0, self.channels - x.size(1)))
 
     def classify(self, nodes: Tensor) -> Tensor:
         """The logits `[n, C]`, which the last stage has computed."""
-        return to_logits(nodes, self.num_classes)
+        return to_logits(nodes)

@@ -14,7 +14,7 @@ from legnn.nn import DataShape
 from legnn.nn.block import NormActDropout
 from legnn.nn.feature_model import FeatureInputs
 from legnn.nn.features import Features, project
-from legnn.nn.layer import add_bias, to_logits, typed_linear
+from legnn.nn.layer import add_bias, glorot_linear, to_logits
 
 Times = Callable[[Tensor], Tensor]
 """`x ↦ Â x` `[M, D]`."""
@@ -27,8 +27,8 @@ class WholeGraphGCN(FeatureInputs):
         super().__init__(settings, data)
         self.num_classes, self.input_dropout = data.classes, settings.input_dropout
         widths = [self.in_channels, *[settings.hidden] * (settings.layers - 1), data.classes]
-        self.project = typed_linear(*widths[:2])  # W_1
-        self.matrices = nn.ModuleList(map(typed_linear, widths[1:-1], widths[2:]))  # W_2, …
+        self.project = glorot_linear(*widths[:2])  # W_1
+        self.matrices = nn.ModuleList(map(glorot_linear, widths[1:-1], widths[2:]))  # W_2, …
         self.acts = nn.ModuleList(NormActDropout(settings, width) for width in widths[1:-1])
         # a batch norm would cancel the bias
         biased = [] if settings.norm == "batch" else widths[1:-1]
@@ -36,7 +36,7 @@ class WholeGraphGCN(FeatureInputs):
         self.last_bias = nn.Parameter(torch.zeros(data.classes))
 
     @property
-    def first(self) -> nn.Module:
+    def decayed_module(self) -> nn.Module:
         """`W_1`."""
         return self.project
 
@@ -50,4 +50,4 @@ class WholeGraphGCN(FeatureInputs):
         times = self.times(graph, x.dtype)
         for k, (act, matrix) in enumerate(zip(self.acts, self.matrices, strict=True)):
             x = matrix(act(add_bias(times(x), self.biases[k] if len(self.biases) else None)))
-        return to_logits(add_bias(times(x), self.last_bias), self.num_classes)
+        return to_logits(add_bias(times(x), self.last_bias))

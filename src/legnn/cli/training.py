@@ -95,9 +95,7 @@ def _resume(folder: Path) -> None:
 def _follow(start: Callable[..., Any], folder: Path, part: str | None) -> None:
     """Starts training, one run or one for each `part`, shows its progress, and at the end its scores."""
     from legnn.cli.display import show_cross_fit, show_result, show_summary
-    from legnn.ops.runtime.allocation import keep_freed_memory
 
-    keep_freed_memory()
     with stop_on_signal() as should_stop:
         done = start(should_stop=should_stop, progress=True)
     if part == "seed":

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from legnn.config.data import Features, MissingFeatures
 from legnn.data.cache import cached, digest_of
-from legnn.data.metapath import all_trips, metapath2vec, published_walks, round_trips
-from legnn.data.node_types import NodeTypes, TypedEdges
+from legnn.data.metapath import all_trips, published_trip, trips
+from legnn.data.node_types import NodeTypes, Relation, TypedEdges
 from legnn.data.raw_graph import RawGraph
 from legnn.data.validation import check_edges, check_nodes
 from legnn.errors import InputError, plural
@@ -21,6 +21,8 @@ pyg_utils = lazy_module("torch_geometric.utils")
 SEED = 0
 SPARE_COLUMNS = 16
 """Additional columns: the last eigenvectors of a subspace are the least exact."""
+WALKS = "skip-gram 1"
+"""Names how walks become features: to be changed with it, so that nobody gets what another way left in the cache."""
 STEPS, STEPS_PER_BASIS = 15, 5
 """Products with the adjacency, and the number of them between two orthogonalizations."""
 
@@ -39,16 +41,14 @@ def embed(
         if method == "spectral":
             x = spectral(edges.edge_index(), edges.num_nodes, channels, SEED)
         else:
-            walks = published_walks(edges) if method == "published" else round_trips(edges, missing, start)
-            x = metapath2vec(edges, walks, channels, SEED)
+            x = _walk(
+                edges, [published_trip(edges)] if method == "published" else trips(edges, missing, start), channels
+            )
         return torch.cat([x[edges.rows[name]] for name in missing])
 
-    rows = cached([f"{method} {channels} {SEED} {start}", *missing, *sizes, *relations], compute)
+    how = method if method == "spectral" else f"{method} {WALKS}"
+    rows = cached([f"{how} {channels} {SEED} {start}", *missing, *sizes, *relations], compute)
     return dict(zip(missing, rows.split([edges.sizes[name] for name in missing]), strict=True))
-
-
-WALKS = "skip-gram 1"
-"""Names how walks become features: to be changed with it, so that nobody gets what another way left in the cache."""
 
 
 def with_computed_features(graph: RawGraph, method: Features, channels: int) -> RawGraph:
@@ -117,12 +117,16 @@ def _from_walks(graph: RawGraph, how: str, channels: int) -> Tensor:
     edges, order = _by_type(graph.edge_index, types)
 
     def compute() -> Tensor:
-        # not every command needs numba, which takes a moment to import
-        from legnn.data.skip_gram import embed_walks
-
-        return embed_walks(edges, all_trips(edges, types.target), channels, SEED)[order.argsort()]
+        return _walk(edges, all_trips(edges, types.target), channels)[order.argsort()]
 
     return cached([how, WALKS, *types.names, types.target, types.node_type, graph.edge_index], compute)
+
+
+def _walk(edges: TypedEdges, trips: list[list[Relation]], channels: int) -> Tensor:
+    # not every command needs numba, which takes a moment to import
+    from legnn.data.skip_gram import embed_walks
+
+    return embed_walks(edges, trips, channels, SEED)
 
 
 def _by_type(edge_index: Tensor, types: NodeTypes) -> tuple[TypedEdges, Tensor]:

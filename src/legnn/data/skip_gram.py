@@ -1,6 +1,6 @@
 """Skip-gram with negative sampling (Mikolov et al., 2013) on random walks, as metapath2vec's authors train it.
 
-One numba kernel on one thread: the steps of PyG's embedding are matrices, and take a hundred times as long on a CPU.
+One numba kernel on one thread: PyG's `MetaPath2Vec` takes a hundred times as long on a CPU.
 """
 
 # mypy: disable-error-code="no-untyped-def"

@@ -1,7 +1,7 @@
 """What messages are passed on: the adjacency, the label graph and its blocks, and the selection of training nodes."""
 
 from legnn.graph.blocks import LabelBlock, SampledLabelGraph
-from legnn.graph.label_graph import LabelGraph, SelectedLabelGraph
+from legnn.graph.label_graph import LabelGraph
 from legnn.graph.sampling import sample_label_graph
 from legnn.graph.selection import TrainingNodeSelection, select_training_nodes
 from legnn.ops.csr.adjacency import Adjacency
@@ -13,7 +13,6 @@ __all__ = [
     "LabelEdges",
     "LabelGraph",
     "SampledLabelGraph",
-    "SelectedLabelGraph",
     "TrainingNodeSelection",
     "sample_label_graph",
     "select_training_nodes",

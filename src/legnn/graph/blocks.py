@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from legnn.graph.label_graph import LabelGraph, T
+from legnn.graph.label_graph import LabelGraph
 from legnn.ops.csr.adjacency import move_tensors
+from legnn.ops.csr.keyed_cache import derived
 from legnn.ops.csr.label_edges import LabelEdges
 
 
@@ -35,13 +34,15 @@ class LabelBlock(LabelGraph):
     """`[M]` how many edges each target has in the whole graph; None if all of them are here."""
     shown_count: Tensor
     """`[C]` how many nodes show each class in the whole graph."""
+    valid_mask: Tensor | None = None
+    """`[M]` bool: which targets are nodes, and not padding; None without padding."""
+    padded_y: Tensor | None = None
+    """`[S]` that of `LabelEdges`."""
 
-    @cached_property
+    @derived
     def to_nodes(self) -> LabelEdges:
         """`Y` of the target nodes."""
-        edges = LabelEdges(self.shown, self.y, self.num_nodes, self.num_classes)
-        edges.__dict__["label_of"] = self.source_labels[: self.num_nodes]
-        return edges
+        return LabelEdges(self.shown, self.y, self.num_nodes, self.num_classes, self.padded_y)
 
     @property
     def to_labels(self) -> LabelEdges:
@@ -58,7 +59,7 @@ class LabelBlock(LabelGraph):
         """`[N]` degrees in `A` of the source nodes."""
         return self.source_degrees
 
-    @cached_property
+    @derived
     def multiplicity(self) -> Tensor | None:
         """`[M]` how many edges of the whole graph each edge of a target represents."""
         if self.edge_count is None:
@@ -66,25 +67,22 @@ class LabelBlock(LabelGraph):
         sampled = self.adjacency.rowptr[1:] - self.adjacency.rowptr[:-1]
         return self.edge_count.to(self.source_degrees.dtype) / sampled.clamp(min=1)
 
-    @cached_property
+    @derived
     def label_multiplicity(self) -> Tensor | None:
         """`[C]` how many nodes of the whole graph each sender to a label represents."""
         return None if self.edge_count is None else self.label_count / self.senders.count.clamp(min=1)
 
-    @cached_property
+    @derived
     def label_count(self) -> Tensor:
         """`[C]` float: how many nodes of the whole graph show each class."""
         return self.shown_count.to(self.source_degrees.dtype)
 
-    def cached_for_edges(self, key: object, make: Callable[[], T]) -> T:
-        """Returns `make()`, called once for each `key`: the edges of a block are used once."""
-        return self.cached(key, make)
+    @derived
+    def label_degree_of_node(self) -> Tensor:
+        """`[M]` float: 1 if a target node shows its label, else 0."""
+        return (self.source_labels[: self.num_nodes] >= 0).to(self.source_degrees.dtype)
 
-    def by_shown(self, key: object, make: Callable[[Tensor], tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
-        """Returns `make(shows)`, computed for the nodes as they are."""
-        return make(self.source_labels[: self.num_nodes] >= 0)
-
-    @cached_property
+    @derived
     def source_node_degree(self) -> Tensor:
         """`[N]` degrees in `A'` of the source nodes."""
         return self.source_degrees + (self.source_labels >= 0)

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TypeVar
 
 import torch
 from torch import Tensor
 
-from legnn.graph.selection import TrainingNodeSelection
+from legnn.errors import InputError
+from legnn.ops.checks import check_count, check_index, check_weight
 from legnn.ops.csr.adjacency import Adjacency
+from legnn.ops.csr.keyed_cache import KeyedCache, derived
 from legnn.ops.csr.label_edges import LabelEdges
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
-class LabelGraph:
+class LabelGraph(KeyedCache):
     """Nodes, labels, and the edges between them in one epoch.
 
     `A` is the adjacency of the `M` nodes, `Y` holds the shown labels, and `S` the label–label edges, which are absent
@@ -26,6 +23,9 @@ class LabelGraph:
 
     A layer reads a whole graph or a `graph.blocks.LabelBlock`, which computes `M` target nodes from `N ≥ M` source
     nodes with some of their edges. In a whole graph `M = N`.
+
+    `without_labels` and `show` check what they get; the constructor does not. The tensors must not be changed: what is
+    derived from them is cached, here what depends on the labels shown, and of the adjacency what does not.
     """
 
     adjacency: Adjacency
@@ -48,12 +48,28 @@ class LabelGraph:
         node_type: Tensor | None = None,
     ) -> LabelGraph:
         """The graph in which no node shows its label."""
+        num_classes = check_count("num_classes", num_classes)
+        if label_adjacency is not None:
+            label_adjacency = check_weight("label_adjacency", label_adjacency, (num_classes, num_classes), zeros=True)
+        if node_type is not None:
+            node_type = check_index("node_type", node_type, 2**31)
+            if node_type.numel() != adjacency.num_cols:
+                raise InputError(f"`node_type` must have a type for each of {adjacency.num_cols} nodes")
         empty = torch.empty(0, dtype=torch.long, device=adjacency.col.device)
         return cls(adjacency, empty, empty, num_classes, label_adjacency, node_type)
 
     def show(self, shown: Tensor, y: Tensor) -> LabelGraph:
-        """Returns the graph in which the nodes `shown` show the classes `y`, and no other node shows its label."""
-        return replace(self, shown=shown, y=y)
+        """Returns the graph in which the nodes `shown` show the classes `y`, and no other node shows its label.
+
+        Args:
+            shown: `[S]` nodes, each once, or a boolean mask `[M]`; copied, as `y`.
+            y: `[S]` classes.
+        """
+        shown = check_index("shown", shown, self.num_nodes, distinct=True, mask=True)
+        y = check_index("y", y, self.num_classes)
+        if y.numel() != shown.numel():
+            raise InputError(f"`y` must have a class for each of the {shown.numel()} nodes in `shown`, not {y.numel()}")
+        return replace(self, shown=shown.clone(), y=y.clone())
 
     @property
     def num_shown(self) -> int:
@@ -61,10 +77,11 @@ class LabelGraph:
         return self.shown.numel()
 
     def hide(self, nodes: Tensor) -> LabelGraph:
-        """Returns the graph in which none of `nodes` shows its label."""
+        """Returns the graph in which none of `nodes`, an index or a boolean mask `[M]`, shows its label."""
+        nodes = check_index("nodes", nodes, self.num_nodes, mask=True)
         hidden = torch.zeros(self.num_nodes, dtype=torch.bool, device=nodes.device).index_fill(0, nodes, True)
         stays = ~hidden[self.shown]
-        return self.show(self.shown[stays], self.y[stays])
+        return replace(self, shown=self.shown[stays], y=self.y[stays])
 
     def layer(self, k: int) -> LabelGraph:
         """Returns what layer `k` (from 0) reads: this graph."""
@@ -80,35 +97,7 @@ class LabelGraph:
         """`M`: number of target nodes."""
         return self.adjacency.num_rows
 
-    def cached(self, key: object, make: Callable[[], T]) -> T:
-        """Returns `make()`, called once for each `key`: for what layers derive from the graph alone."""
-        cache = self.__dict__.setdefault("_cache", {})
-        if key not in cache:
-            cache[key] = make()
-        return cache[key]
-
-    def cached_for_edges(self, key: object, make: Callable[[], T]) -> T:
-        """Returns `make()`, called once for each `key` and adjacency: for what does not depend on the labels shown."""
-        cache = self.adjacency.__dict__.setdefault("_cache", {})
-        if key not in cache:
-            cache[key] = make()
-        return cache[key]
-
-    def if_shown(self, key: object, make: Callable[[Tensor], T]) -> tuple[T, T]:
-        """Returns `make(shows)` for `shows` `[M]` all 0 and for all 1, computed once for each `key` and adjacency."""
-        none = torch.zeros_like
-        return self.cached_for_edges(key, lambda: (make(none(self.degree)), make(none(self.degree) + 1)))
-
-    def by_shown(self, key: object, make: Callable[[Tensor], tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
-        """Returns `make(shows)`, numbers `[M]`, where `shows` is 1 for target nodes that show their label, else 0.
-
-        Whoever shows a label, each number is one of two.
-        """
-        hidden, shown = self.if_shown(key, make)
-        is_shown = self.to_nodes.label_of >= 0
-        return tuple(torch.where(is_shown, *pair) for pair in zip(shown, hidden, strict=True))
-
-    @cached_property
+    @derived
     def to_nodes(self) -> LabelEdges:
         """`Y` of the target nodes: edges from labels to nodes."""
         return LabelEdges(self.shown, self.y, self.num_nodes, self.num_classes)
@@ -129,8 +118,8 @@ class LabelGraph:
         return self.degree
 
     @property
-    def real(self) -> Tensor | None:
-        """`[M]` bool: which targets are nodes; None if all are, and none is padding."""
+    def valid_mask(self) -> Tensor | None:
+        """`[M]` bool: which targets are nodes, and not padding; None without padding."""
         return None
 
     @property
@@ -143,95 +132,35 @@ class LabelGraph:
         """`[C]` how many nodes of the whole graph each sender to a label represents; None if all are here."""
         return None
 
-    @cached_property
+    @derived
     def label_count(self) -> Tensor:
         """`[C]` float: how many nodes show each class."""
         return self.to_labels.count.to(self.degree.dtype)
 
-    @cached_property
-    def shows(self) -> Tensor:
+    @derived
+    def label_degree_of_node(self) -> Tensor:
         """`[M]` float: 1 if a target node shows its label, else 0; the row sums of `Y`."""
         return torch.zeros_like(self.degree).index_fill(0, self.shown, 1.0)
 
-    @cached_property
+    @derived
     def node_degree(self) -> Tensor:
         """`[M]` degrees in `A'` of the target nodes."""
-        return self.degree + self.shows
+        return self.degree + self.label_degree_of_node
 
     @property
     def source_node_degree(self) -> Tensor:
         """`[N]` degrees in `A'` of the source nodes."""
         return self.node_degree
 
-    @cached_property
+    @derived
     def label_degree(self) -> Tensor:
         """`[C]` degrees of the labels in `A'`."""
         return self.label_count if self.label_adjacency is None else self.label_count + self.label_adjacency.sum(1)
 
-    @cached_property
+    @derived
     def label_relations(self) -> Tensor:
         """`[C]` of how many kinds (from nodes, from labels) the incoming edges of each label are, at least 1."""
         relations = (self.label_count > 0).to(self.label_count.dtype)
         if self.label_adjacency is not None:
             relations = relations + (self.label_adjacency.sum(1) > 0).to(relations.dtype)
         return relations.clamp(min=1)
-
-
-class SelectedLabelGraph(LabelGraph):
-    """A label graph whose nodes are selected when they are first read.
-
-    On a GPU an encoder reads them beside the projection of the features, which does not depend on them.
-
-    Args:
-        graph: shows no labels.
-        y: `[M]` the class of each node.
-        select: selects the nodes.
-        num_shown: how many of them show their label.
-    """
-
-    _classes: Tensor
-    _select: Callable[[], TrainingNodeSelection]
-    _num_shown: int
-
-    def __init__(
-        self, graph: LabelGraph, y: Tensor, select: Callable[[], TrainingNodeSelection], num_shown: int
-    ) -> None:
-        # the fields of a frozen class, but for those that are read later
-        self.__dict__.update(
-            adjacency=graph.adjacency,
-            num_classes=graph.num_classes,
-            label_adjacency=graph.label_adjacency,
-            node_type=graph.node_type,
-            _classes=y,
-            _select=select,
-            _num_shown=num_shown,
-        )
-
-    @cached_property
-    def selection(self) -> TrainingNodeSelection:
-        """The nodes."""
-        return self._select()
-
-    @cached_property
-    def shown(self) -> Tensor:
-        """`[S]` nodes that show their label."""
-        return self.selection.shown
-
-    @cached_property
-    def y(self) -> Tensor:
-        """`[S]` the class that each of them shows."""
-        return self.to_nodes.y
-
-    @cached_property
-    def to_nodes(self) -> LabelEdges:
-        """`Y`: edges from labels to nodes."""
-        return LabelEdges.from_classes(self.shown, self._classes, self.num_classes)
-
-    def show(self, shown: Tensor, y: Tensor) -> LabelGraph:
-        """Returns the graph in which the nodes `shown` show the classes `y`, and no other node shows its label."""
-        return LabelGraph(self.adjacency, shown, y, self.num_classes, self.label_adjacency, self.node_type)
-
-    @property
-    def num_shown(self) -> int:
-        """`S`, which is known before the nodes are."""
-        return self._num_shown

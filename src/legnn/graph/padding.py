@@ -1,198 +1,150 @@
 """Samples padded to fixed sizes: the steps over them have the same shapes, and can be captured as CUDA graphs.
 
-Padding nodes come after the real nodes that a layer adds, so that the targets of every block are still the first of
-its sources. They have no edges and show no label, no edge leads from them, and `PaddedBlock.real` keeps them out of the
-statistics of a batch norm: they change no real node, and get no gradient. Seeds are not padded.
+Padding nodes come after the nodes that a layer adds, so that the targets of every block are still the first of its
+sources. They have no edges and show no label, no edge leads from them, and `LabelBlock.valid_mask` keeps them out of
+the statistics of a batch norm: they change no node of the sample, and get no gradient. Seeds are not padded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import replace
 from itertools import accumulate
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from legnn.graph.blocks import LabelBlock, SampledLabelGraph
-from legnn.ops.csr.adjacency import SampledAdjacency
+from legnn.graph.blocks import SampledLabelGraph
 from legnn.ops.csr.label_edges import LabelEdges
-from legnn.ops.csr.padded import PaddedAdjacency, PaddedLabelEdges
-from legnn.ops.sample.types import BlockSizes, PaddedNodes, PaddedRows
 
 MULTIPLE = 128
 """Sizes are rounded up to multiples of this, which suits products of matrices."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class PaddedBlock(LabelBlock):
-    """A block of a padded sample."""
-
-    is_real: Tensor
-    """`[M]` bool: whether a target is a node, and not padding."""
-    shown_key: Tensor
-    """`[S]` the class that each of `shown` shows, the number of classes for padding."""
-
-    @property
-    def real(self) -> Tensor | None:
-        """`[M]` bool."""
-        return self.is_real
-
-    @cached_property
-    def to_nodes(self) -> LabelEdges:
-        """`Y` of the target nodes."""
-        edges = PaddedLabelEdges(self.shown, self.y, self.num_nodes, self.num_classes, self.shown_key)
-        edges.__dict__["label_of"] = self.source_labels[: self.num_nodes]
-        return edges
-
-
 class SampleSizes(NamedTuple):
-    """Sizes of a sample, but for its seeds."""
+    """Sizes of a sample, a number for each block, but for its seeds."""
 
-    blocks: tuple[BlockSizes, ...]
-    shown: int
-    """Input nodes that show a label."""
+    added: tuple[int, ...]
+    """Source nodes that are no targets."""
+    edges: tuple[int, ...]
+    senders: tuple[int, ...]
+    shown: tuple[int, ...]
+    """Input nodes that show a label; then the targets of each block that do."""
 
     @classmethod
     def of(cls, sample: SampledLabelGraph) -> SampleSizes:
         """The sizes of a sample that is not padded."""
-        blocks = (
-            BlockSizes(
-                block.adjacency.num_cols - block.num_nodes,
-                block.adjacency.num_edges,
-                block.senders.shown.numel(),
-                block.shown.numel(),
-            )
-            for block in sample.blocks
+        blocks = sample.blocks
+        return cls(
+            tuple(block.adjacency.num_cols - block.num_nodes for block in blocks),
+            tuple(block.adjacency.num_edges for block in blocks),
+            tuple(block.senders.shown.numel() for block in blocks),
+            (sample.at_input.shown.numel(), *(block.shown.numel() for block in blocks)),
         )
-        return cls(tuple(blocks), sample.at_input.shown.numel())
 
     @classmethod
     def above(cls, sizes: Sequence[SampleSizes], factor: float) -> SampleSizes:
-        """Sizes more than `factor` times the largest of each kind, rounded up; what no sample has gets no room."""
+        """Sizes more than `factor` times the largest of each kind, rounded up; 0 for what no sample has."""
 
-        def room(size: int) -> int:
+        def padded(size: int) -> int:
             return 0 if size == 0 else -(-int(size * factor + 1) // MULTIPLE) * MULTIPLE
 
-        blocks = (
-            BlockSizes(*(room(max(kind)) for kind in zip(*same, strict=True)))
-            for same in zip(*(one.blocks for one in sizes), strict=True)
+        found = cls(
+            *(tuple(padded(max(same)) for same in zip(*kind, strict=True)) for kind in zip(*sizes, strict=True))
         )
         # a block needs at least one padding node
-        blocks = (block._replace(added=max(block.added, MULTIPLE)) for block in blocks)
-        return cls(tuple(blocks), room(max(one.shown for one in sizes)))
+        return found._replace(added=tuple(max(size, MULTIPLE) for size in found.added))
 
-    def hold(self, other: SampleSizes) -> bool:
-        """Whether a sample of the sizes `other` fits."""
-        return other.shown <= self.shown and all(
-            mine.added > theirs.added and all(one >= two for one, two in zip(mine[1:], theirs[1:], strict=True))
-            for mine, theirs in zip(self.blocks, other.blocks, strict=True)
+    def fits(self, other: SampleSizes) -> bool:
+        """Whether a sample of the sizes `other` fits in these, with a padding node in each block."""
+        return all(size > needed for size, needed in zip(self.added, other.added, strict=True)) and all(
+            size >= needed for kinds in zip(self, other, strict=True) for size, needed in zip(*kinds, strict=True)
         )
 
     def sources(self, seeds: int) -> list[int]:
         """Source nodes of every block of a sample of so many seeds."""
-        return list(accumulate((block.added for block in self.blocks[::-1]), initial=seeds))[:0:-1]
-
-
-def padded_blocks(
-    nodes: PaddedNodes, rows: Sequence[PaddedRows], shown_count: Tensor, labels: Tensor | None
-) -> list[LabelBlock]:
-    """The blocks of a padded sample, from the input on; `labels` `[C, C]` are weights of label–label edges."""
-    blocks: list[LabelBlock] = []
-    for adjacency, edge_count, shown, senders in rows:
-        num_targets, num_sources = adjacency.num_rows, adjacency.num_cols
-        blocks.append(
-            PaddedBlock(
-                adjacency=adjacency,
-                shown=shown.shown,
-                y=shown.y,
-                shown_key=shown.key,
-                num_classes=shown.num_classes,
-                label_adjacency=labels,
-                node_type=None if nodes.node_type is None else nodes.node_type[:num_sources],
-                nodes=nodes.nodes[:num_sources],
-                senders=senders,
-                source_degrees=nodes.degree[:num_sources],
-                source_labels=nodes.label_of[:num_sources],
-                edge_count=edge_count,
-                shown_count=shown_count,
-                is_real=nodes.is_real[:num_targets],
-            )
-        )
-    return blocks
+        return list(accumulate(self.added[::-1], initial=seeds))[:0:-1]
 
 
 def pad_sample(sample: SampledLabelGraph, sizes: SampleSizes) -> SampledLabelGraph:
-    """Returns the sample padded to `sizes`, which must hold it. Does not synchronize."""
+    """Returns the sample padded to `sizes`, in which it must fit. Does not synchronize."""
     first, seeds = sample.blocks[0], sample.blocks[-1].num_nodes
     sources = sizes.sources(seeds)
-    real = [block.adjacency.num_cols for block in sample.blocks]
     # from the seeds on, every layer adds nodes
-    places = _Places.of([seeds, *real[::-1]], [seeds, *sources[::-1]], sample.nodes.device)
-    rows = []
-    for block, size, num_sources, num_targets in zip(
-        sample.blocks, sizes.blocks, sources, [*sources[1:], seeds], strict=True
-    ):
-        adjacency, edge_count = block.adjacency, block.edge_count
-        assert isinstance(adjacency, SampledAdjacency)
-        col = _pad_values(places.new[adjacency.col].to(adjacency.col.dtype), size.edges, num_sources)
-        weight = None if adjacency.weight is None else _pad_values(adjacency.weight, size.edges, 0)
-        # padding nodes have no edges: their rows begin where the next one does
-        rowptr = adjacency.rowptr.index_select(0, places.before[: num_targets + 1])
-        shown = LabelEdges(block.shown, block.y, block.num_nodes, block.num_classes)
-        rows.append(
-            PaddedRows(
-                PaddedAdjacency(rowptr, col, weight, num_sources, adjacency.fanout),
-                None if edge_count is None else edge_count.index_select(0, places.old[:num_targets]),
-                _pad_label_edges(shown, places, num_targets, size.shown),
-                _pad_label_edges(block.senders, places, num_sources, size.senders),
-            )
-        )
+    ends = [seeds, *(block.adjacency.num_cols for block in sample.blocks[::-1])]
+    positions = _Positions.of(ends, [seeds, *sources[::-1]], sample.nodes.device)
     nodes, degree, label_of = (
-        values.index_select(0, places.old) for values in (sample.nodes, first.source_degrees, first.source_labels)
+        values.index_select(0, positions.old) for values in (sample.nodes, first.source_degrees, first.source_labels)
     )
-    node_type = None if first.node_type is None else first.node_type.index_select(0, places.old)
-    padded = PaddedNodes(nodes, degree, label_of, node_type, places.is_real)
-    blocks = padded_blocks(padded, rows, first.shown_count, first.label_adjacency)
-    at_input = _pad_label_edges(sample.at_input, places, sources[0], sizes.shown)
-    return SampledLabelGraph(padded.nodes, blocks, at_input, sample.class_mean)
+    node_type = None if first.node_type is None else first.node_type.index_select(0, positions.old)
+    blocks = []
+    for block, *(num_edges, num_senders, num_shown), num_sources, num_targets in zip(
+        sample.blocks, sizes.edges, sizes.senders, sizes.shown[1:], sources, [*sources[1:], seeds], strict=True
+    ):
+        rows, count = block.adjacency, block.edge_count
+        adjacency = replace(
+            rows,
+            # padding nodes have no edges: their rows begin where the next one does
+            rowptr=rows.rowptr.index_select(0, positions.before[: num_targets + 1]),
+            col=_pad_values(positions.new[rows.col].to(rows.col.dtype), num_edges, num_sources),
+            weight=None if rows.weight is None else _pad_values(rows.weight, num_edges, 0),
+            num_cols=num_sources,
+            edge=None,
+        )
+        to_nodes = _pad_label_edges(block.to_nodes, positions, num_targets, num_shown)
+        padded = replace(
+            block,
+            adjacency=adjacency,
+            shown=to_nodes.shown,
+            y=to_nodes.y,
+            padded_y=to_nodes.padded_y,
+            node_type=None if node_type is None else node_type[:num_sources],
+            nodes=nodes[:num_sources],
+            senders=_pad_label_edges(block.senders, positions, num_sources, num_senders),
+            source_degrees=degree[:num_sources],
+            source_labels=label_of[:num_sources],
+            edge_count=None if count is None else count.index_select(0, positions.old[:num_targets]),
+            valid_mask=positions.valid_mask[:num_targets],
+        )
+        blocks.append(padded)
+    at_input = _pad_label_edges(sample.at_input, positions, sources[0], sizes.shown[0])
+    return replace(sample, nodes=nodes, blocks=blocks, at_input=at_input)
 
 
-class _Places(NamedTuple):
+class _Positions(NamedTuple):
     """Where the `N` nodes of a sample are among the `P` of the padded one."""
 
     new: Tensor
     """`[N]` the position of each node."""
     before: Tensor
     """`[P]` how many nodes that are no padding come before each position."""
-    is_real: Tensor
-    """`[P]` bool."""
+    valid_mask: Tensor
+    """`[P]` bool: False for padding."""
     old: Tensor
     """`[P]` the node at each position; for padding the first node, a seed, which shows no label."""
 
     @classmethod
-    def of(cls, ends: Sequence[int], padded_ends: Sequence[int], device: torch.device) -> _Places:
+    def of(cls, ends: Sequence[int], padded_ends: Sequence[int], device: torch.device) -> _Positions:
         """For groups of nodes that end at `ends`, and at `padded_ends` with the padding after them."""
         new, before = (torch.empty(size, dtype=torch.long, device=device) for size in (ends[-1], padded_ends[-1]))
-        is_real = torch.zeros(padded_ends[-1], dtype=torch.bool, device=device)
+        valid_mask = torch.zeros(padded_ends[-1], dtype=torch.bool, device=device)
         begin = padded_begin = 0
         for end, padded_end in zip(ends, padded_ends, strict=True):
-            there = slice(padded_begin, padded_begin + end - begin)
-            torch.arange(there.start, there.stop, out=new[begin:end])
-            torch.arange(begin, end, out=before[there])
-            before[there.stop : padded_end] = end
-            is_real[there] = True
+            group = slice(padded_begin, padded_begin + end - begin)
+            torch.arange(group.start, group.stop, out=new[begin:end])
+            torch.arange(begin, end, out=before[group])
+            before[group.stop : padded_end] = end
+            valid_mask[group] = True
             begin, padded_begin = end, padded_end
-        return cls(new, before, is_real, before * is_real)
+        return cls(new, before, valid_mask, before * valid_mask)
 
 
-def _pad_label_edges(edges: LabelEdges, places: _Places, num_nodes: int, size: int) -> PaddedLabelEdges:
+def _pad_label_edges(edges: LabelEdges, positions: _Positions, num_nodes: int, size: int) -> LabelEdges:
     # padding edges are from the last node, which is padding
-    shown = _pad_values(places.new[edges.shown], size, num_nodes - 1)
-    y, key = _pad_values(edges.y, size, 0), _pad_values(edges.y, size, edges.num_classes)
-    return PaddedLabelEdges(shown, y, num_nodes, edges.num_classes, key)
+    shown = _pad_values(positions.new[edges.shown], size, num_nodes - 1)
+    y, padded_y = _pad_values(edges.y, size, 0), _pad_values(edges.y, size, edges.num_classes)
+    return LabelEdges(shown, y, num_nodes, edges.num_classes, padded_y)
 
 
 def _pad_values(values: Tensor, size: int, by: float) -> Tensor:

@@ -18,7 +18,8 @@ from torch_geometric.sampler import BaseSampler, HeteroSamplerOutput, NodeSample
 from legnn.errors import InputError
 from legnn.graph.blocks import SampledLabelGraph
 from legnn.graph.label_graph import LabelGraph
-from legnn.graph.sampling import Fanout, sample_label_graph
+from legnn.graph.sampling import Fanout, check_fanouts, sample_label_graph
+from legnn.ops.checks import check_tensor
 
 NODE, LABEL = "node", "label"
 TO = (NODE, "to", NODE)
@@ -37,6 +38,13 @@ def hetero_data(
         y: `[M]` classes of the nodes.
         label_features: `[C, ·]` features of the labels; one-hot if not given.
     """
+    for name, values, rows in (
+        ("x", x, graph.num_nodes),
+        ("y", y, graph.num_nodes),
+        ("label_features", label_features, graph.num_classes),
+    ):
+        if values is not None and check_tensor(name, values).shape[:1] != (rows,):
+            raise InputError(f"`{name}` must have {rows} rows, not the shape {tuple(values.shape)}")
     data = HeteroData()
     data[NODE].x = x
     if y is not None:
@@ -61,7 +69,7 @@ class LabelGraphSampler(BaseSampler):
     def __init__(self, graph: LabelGraph, fanouts: Sequence[Fanout]) -> None:
         if graph.label_adjacency is not None:
             raise InputError("PyG's sampler cannot return label–label edges; give a label graph without them")
-        self.graph, self.fanouts = graph, tuple(fanouts)
+        self.graph, self.fanouts = graph, check_fanouts(fanouts)
         # computed here once, and not in every worker
         _ = graph.degree, graph.to_labels.position_in_classes
 
@@ -83,7 +91,7 @@ def _output(sampled: SampledLabelGraph, num_classes: int, metadata: tuple[Tensor
     """The union of the blocks; nodes and edges nearer to the seeds come first."""
     blocks = sampled.blocks[::-1]
     edge, source, target, num_edges = _unique_by(
-        [block.adjacency.edge for block in blocks],  # type: ignore[attr-defined]
+        [block.adjacency.edge for block in blocks if block.adjacency.edge is not None],
         [block.adjacency.col for block in blocks],
         [block.adjacency.row for block in blocks],
     )

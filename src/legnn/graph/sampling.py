@@ -11,26 +11,21 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from legnn.errors import InputError
 from legnn.graph.blocks import LabelBlock, SampledLabelGraph
 from legnn.graph.label_graph import LabelGraph
-from legnn.ops.csr.adjacency import Adjacency, SampledAdjacency
+from legnn.ops.backend import backend
+from legnn.ops.checks import check_count, check_index
+from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.csr.label_edges import LabelEdges
-from legnn.ops.sample import Fanout, Sampler, sampler_for
-from legnn.ops.sample.reference import draw_edges
+from legnn.ops.sample import DrawnLayer, DrawnNodes, Fanout, SamplingView
 from legnn.ops.sample.scratch import borrow_zeros
-from legnn.ops.sample.types import SamplingRows
 
-__all__ = ["Fanout", "all_neighbors", "all_senders", "neighbors_of", "rows_of", "sample_label_graph", "with_labels_of"]
+__all__ = ["Fanout", "check_fanouts", "full_label_block", "full_node_block", "neighbors_of", "sample_label_graph"]
 
 
 def sample_label_graph(
-    graph: LabelGraph,
-    seeds: Tensor,
-    fanouts: Sequence[Fanout],
-    key: tuple[int, int],
-    *,
-    edges: bool = False,
-    sampler: type[Sampler] | None = None,
+    graph: LabelGraph, seeds: Tensor, fanouts: Sequence[Fanout], key: tuple[int, int], *, edges: bool = False
 ) -> SampledLabelGraph:
     """Returns the blocks from which the layers compute `seeds`.
 
@@ -40,73 +35,81 @@ def sample_label_graph(
 
     Args:
         graph: the whole graph.
-        seeds: `[B]` nodes, each once.
-        fanouts: one for each layer, from the input on, as the paper gives them: `(15, 10, 5)`.
+        seeds: `[B]` nodes, each once, or a boolean mask `[M]`.
+        fanouts: one for each layer, from the input on, as the paper gives them: `(15, 10, 5)`; None for all neighbors.
         key: two 32-bit words, which determine what is drawn.
         edges: whether the adjacency of each block has `edge`, the position of its edges in the whole graph.
-        sampler: draws the edges; the fastest for the device if not given.
     """
-    seeds = seeds.long()
-    rows = _rows_without(graph, seeds)
-    needs_edges = edges or graph.adjacency.weight is not None
-    with borrow_zeros(graph.adjacency) as scratch:
-        draw = (sampler or sampler_for(seeds.device))(rows, seeds, scratch)
-        layers = [
-            draw.draw_layer(fanouts[k], (key[0], key[1] ^ k), edges=needs_edges) for k in reversed(range(len(fanouts)))
-        ]
-        sampled = draw.finish()
+    fanouts = check_fanouts(fanouts)
+    seeds = check_index("seeds", seeds, graph.num_nodes, distinct=True, mask=True)
+    if not isinstance(key, tuple) or len(key) != 2 or any(check_count("key", word) >= 2**32 for word in key):
+        raise InputError(f"`key` must be a tuple of two integers below 2**32, not {key!r}")
+    return draw_blocks(graph, seeds, fanouts, key, edges=edges)
+
+
+def check_fanouts(fanouts: Sequence[Fanout]) -> tuple[Fanout, ...]:
+    """Returns the fanouts, positive integers or None for all neighbors, at least one."""
+    if not isinstance(fanouts, Sequence) or isinstance(fanouts, str) or not fanouts:
+        raise InputError(f"`fanouts` must be a sequence with a number for each layer, not {fanouts!r}")
+    return tuple(None if fanout is None else check_count("fanouts", fanout, 1) for fanout in fanouts)
+
+
+def draw_blocks(
+    graph: LabelGraph, seeds: Tensor, fanouts: Sequence[Fanout], key: tuple[int, int], *, edges: bool = False
+) -> SampledLabelGraph:
+    """`sample_label_graph` without checks, which would synchronize; `seeds` are int64."""
+    view = sampling_view(graph, seeds)
+    layers, drawn = _draw(graph, view, seeds, fanouts, key, edges=edges)
     # a block reads the nodes that the block before it computes, the first one all nodes
-    size_in = sampled.nodes.numel()
+    size_in = drawn.nodes.numel()
     sizes = [size_in, *(layer.num_targets for layer in layers[:0:-1])][: len(layers)]
-    shown_count = rows.class_rowptr.diff().long()
-    node_type = None if graph.node_type is None else graph.node_type[sampled.nodes]
+    shown_count = view.class_rowptr.diff().long()
+    node_type = None if graph.node_type is None else graph.node_type[drawn.nodes]
     blocks = []
-    for layer, size, shown, fanout in zip(layers[::-1], sizes, sampled.shown_by_targets[::-1], fanouts, strict=True):
+    for layer, size, shown, fanout in zip(layers[::-1], sizes, drawn.shown_by_targets[::-1], fanouts, strict=True):
         rowptr, col = layer.rowptr[: layer.num_targets + 1], layer.col[: layer.num_edges]
         edge = None if layer.edge is None else layer.edge[: layer.num_edges]
         weight = None if graph.adjacency.weight is None or edge is None else graph.adjacency.weight[edge]
         sender = layer.col[layer.num_edges :].long()
         block = LabelBlock(
-            adjacency=SampledAdjacency(rowptr, col, weight, size, fanout, edge if edges else None),
-            shown=sampled.shown[:shown],
-            y=sampled.y[:shown],
+            adjacency=Adjacency.sampled(rowptr, col, weight, size, fanout, edge if edges else None),
+            shown=drawn.shown[:shown],
+            y=drawn.y[:shown],
             num_classes=graph.num_classes,
             label_adjacency=graph.label_adjacency,
             node_type=None if node_type is None else node_type[:size],
-            nodes=sampled.nodes[:size],
-            senders=LabelEdges(sender, sampled.label_of[sender].long(), size, graph.num_classes),
-            source_degrees=sampled.degree[:size],
-            source_labels=sampled.label_of[:size],
+            nodes=drawn.nodes[:size],
+            senders=LabelEdges(sender, drawn.label_of[sender].long(), size, graph.num_classes),
+            source_degrees=drawn.degree[:size],
+            source_labels=drawn.label_of[:size],
             edge_count=None if fanout is None else layer.edge_count,
             shown_count=shown_count,
         )
         blocks.append(block)
-    return SampledLabelGraph(sampled.nodes, blocks, LabelEdges(sampled.shown, sampled.y, size_in, graph.num_classes))
+    return SampledLabelGraph(drawn.nodes, blocks, LabelEdges(drawn.shown, drawn.y, size_in, graph.num_classes))
 
 
-def all_neighbors(graph: LabelGraph, targets: Tensor, sampler: type[Sampler] | None = None) -> LabelBlock:
-    """Returns the block from which a layer computes the nodes `targets` `[R]`, each once; it computes no labels."""
+def full_node_block(graph: LabelGraph, nodes: Tensor) -> LabelBlock:
+    """Returns the block from which a layer computes `nodes`, each once, from all neighbors; it computes no labels."""
     adjacency = graph.adjacency
-    with borrow_zeros(adjacency) as scratch:
-        draw = (sampler or sampler_for(targets.device))(_rows_without(graph, targets[:0]), targets.long(), scratch)
-        layer = draw.draw_layer(None, (0, 0), edges=adjacency.weight is not None)
-        nodes = draw.finish().nodes
+    targets = check_index("nodes", nodes, graph.num_nodes, distinct=True, mask=True)
+    view = sampling_view(graph, targets[:0])
+    (layer,), drawn = _draw(graph, view, targets, [None], (0, 0), edges=False)
     # the first layer to be drawn draws for no label: every edge is one of the targets
     rowptr = layer.rowptr[: targets.numel() + 1]
     weight = None if adjacency.weight is None or layer.edge is None else adjacency.weight[layer.edge]
-    senders = LabelEdges(nodes[:0], nodes[:0], nodes.numel(), graph.num_classes)
-    return _full_block(graph, Adjacency(rowptr, layer.col, weight, nodes.numel()), nodes, senders)
+    sources = drawn.nodes
+    senders = LabelEdges(sources[:0], sources[:0], sources.numel(), graph.num_classes)
+    return _full_block(graph, Adjacency(rowptr, layer.col, weight, sources.numel()), sources, senders)
 
 
-def with_labels_of(graph: LabelGraph, block: LabelBlock) -> LabelBlock:
-    """Returns `block`, which `all_neighbors` made of the same edges, with the labels that `graph` shows."""
-    return _full_block(graph, block.adjacency, block.nodes, block.senders)
+def full_label_block(graph: LabelGraph, classes: Tensor) -> LabelBlock:
+    """Returns the block from which a layer computes the labels `classes`, each once, from all nodes that show them.
 
-
-def all_senders(graph: LabelGraph, classes: Tensor) -> LabelBlock:
-    """Returns the block from which a layer computes the labels `classes`; it computes no nodes."""
+    It computes no nodes.
+    """
     rows = graph.to_labels.classes
-    nodes = neighbors_of(rows, classes)
+    nodes = neighbors_of(rows, check_index("classes", classes, graph.num_classes, distinct=True))
     senders = LabelEdges.from_label_of(graph.to_nodes.label_of[nodes], graph.num_classes)
     adjacency = Adjacency(torch.zeros_like(rows.rowptr[:1]), rows.col[:0], None, nodes.numel())
     return _full_block(graph, adjacency, nodes, senders)
@@ -114,38 +117,49 @@ def all_senders(graph: LabelGraph, classes: Tensor) -> LabelBlock:
 
 def neighbors_of(adjacency: Adjacency, rows: Tensor) -> Tensor:
     """Returns the columns of all edges of `rows`, row after row."""
-    return adjacency.col[draw_edges(adjacency.rowptr, rows, None, (0, 0))[1]].long()
+    return adjacency.col[adjacency.edges_of(rows)].long()
 
 
-def rows_of(graph: LabelGraph) -> SamplingRows:
-    """The rows of `graph`, for seeds that show no label."""
+def sampling_view(graph: LabelGraph, seeds: Tensor) -> SamplingView:
+    """What is drawn from when `seeds` show no label."""
     adjacency, labels = graph.adjacency, graph.to_labels
     classes = labels.classes
-    return SamplingRows(
+    view = SamplingView(
         rowptr=adjacency.rowptr,
         col=adjacency.col,
         degree=graph.degree,
         label_of=labels.label_of,
         class_rowptr=classes.rowptr,
         class_col=classes.col,
-        gaps=classes.rowptr[:0],
+        excluded_positions=classes.rowptr[:0],
         reads_all_labels=graph.label_adjacency is not None,
     )
+    if labels.is_empty:
+        return view
+    # positions past the end, of seeds that show no label anyway, do no harm
+    hidden = labels.position_in_classes[seeds].sort().values
+    excluded = hidden - torch.arange(hidden.numel(), dtype=hidden.dtype, device=hidden.device)
+    rowptr = classes.rowptr - torch.searchsorted(hidden, classes.rowptr, out_int32=True)
+    return replace(view, class_rowptr=rowptr, excluded_positions=excluded)
 
 
-def _rows_without(graph: LabelGraph, seeds: Tensor) -> SamplingRows:
-    """The rows of `graph` when `seeds` show no label."""
-    rows = rows_of(graph)
-    if graph.shown.numel() == 0:
-        return rows
-    hidden = graph.to_labels.position_in_classes[seeds]
-    if hidden.device.type == "cpu":
-        # selecting them on a GPU would synchronize; positions past the end do no harm
-        hidden = hidden[hidden < graph.shown.numel()]
-    hidden = hidden.sort().values
-    gaps = hidden - torch.arange(hidden.numel(), dtype=hidden.dtype, device=hidden.device)
-    rowptr = rows.class_rowptr - torch.searchsorted(hidden, rows.class_rowptr, out_int32=True)
-    return replace(rows, class_rowptr=rowptr, gaps=gaps)
+def _draw(
+    graph: LabelGraph,
+    view: SamplingView,
+    seeds: Tensor,
+    fanouts: Sequence[Fanout],
+    key: tuple[int, int],
+    *,
+    edges: bool,
+) -> tuple[list[DrawnLayer], DrawnNodes]:
+    """The layers from the last one to the first, and their nodes; weighted edges are always numbered."""
+    edges = edges or graph.adjacency.weight is not None
+    with borrow_zeros(graph.adjacency) as scratch:
+        sampler = backend("sample", seeds.device).Sampler(view, seeds, scratch)
+        layers = [
+            sampler.draw_layer(fanouts[k], (key[0], key[1] ^ k), edges=edges) for k in reversed(range(len(fanouts)))
+        ]
+        return layers, sampler.finish()
 
 
 def _full_block(graph: LabelGraph, adjacency: Adjacency, nodes: Tensor, senders: LabelEdges) -> LabelBlock:

@@ -6,10 +6,11 @@ import math
 from fractions import Fraction
 from typing import NamedTuple
 
+import torch
 from torch import Generator, Tensor
 
 from legnn.errors import InputError
-from legnn.ops.shuffle import shuffle
+from legnn.ops.checks import check_tensor
 
 
 class TrainingNodeSelection(NamedTuple):
@@ -35,13 +36,19 @@ def check_selection(num_train: int, rate: float) -> None:
         )
 
 
-def select_training_nodes(train_index: Tensor, rate: float, draw: Generator | Tensor) -> TrainingNodeSelection:
-    """Picks `⌊rate · |L|⌋` of the training nodes to predict; the rest show their labels.
+def select_training_nodes(train_index: Tensor, rate: float, generator: Generator) -> TrainingNodeSelection:
+    """Picks `⌊rate · |L|⌋` of the training nodes, an index or a mask, to predict; the others show their labels.
 
-    Their order is drawn as `shuffle` does, on the generator's device, which should be that of the nodes: then nothing
-    synchronizes.
+    Their order is drawn on the generator's device; if that is also the device of the nodes, nothing synchronizes.
     """
-    shuffled = shuffle(train_index, draw)
+    if not 0 < rate <= 1:
+        raise InputError(f"`rate` must be above 0 and at most 1, not {rate}")
+    if check_tensor("train_index", train_index).dtype == torch.bool and train_index.dim() == 1:
+        train_index = train_index.nonzero().flatten()
+    if train_index.is_floating_point() or train_index.dim() != 1:
+        raise InputError("`train_index` must be a vector of nodes or a boolean mask")
+    order = torch.randperm(train_index.numel(), generator=generator, device=generator.device)
+    shuffled = train_index.index_select(0, order.to(train_index.device))
     count = predicted_count(train_index.numel(), rate)
     # a predicted node shows no label, or the model could copy the answer
     return TrainingNodeSelection(predicted=shuffled[:count], shown=shuffled[count:])

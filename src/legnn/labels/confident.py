@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from legnn.training.inference import temper
+from legnn.training.inference import apply_temperature
 
 
 def class_thresholds(p: np.ndarray, given: np.ndarray) -> np.ndarray:
@@ -77,10 +77,10 @@ def calibrate(p: np.ndarray, given: np.ndarray) -> np.ndarray:
     rows, probabilities = np.arange(len(given)), torch.from_numpy(p)
 
     def likelihood(temperature: float) -> float:
-        own = temper(probabilities, temperature).numpy()[rows, given]
+        own = apply_temperature(probabilities, temperature).numpy()[rows, given]
         return float(np.log(PRIOR_RIGHT * own + (1 - PRIOR_RIGHT) / p.shape[1]).sum())
 
-    return np.asarray(temper(probabilities, max(TEMPERATURES.tolist(), key=likelihood)).numpy())
+    return np.asarray(apply_temperature(probabilities, max(TEMPERATURES.tolist(), key=likelihood)).numpy())
 
 
 def noise_matrix(p: np.ndarray, given: np.ndarray) -> np.ndarray:

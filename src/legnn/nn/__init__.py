@@ -5,6 +5,7 @@ from legnn.nn.backbones import BACKBONES, LayerSpec, lifted, register_backbone
 from legnn.nn.base import DataShape, Model, StagedModel
 from legnn.nn.gat import GAT
 from legnn.nn.gcn import GCN
+from legnn.nn.layer import LabelLayer, LayerOptions
 from legnn.nn.lifting import Lift, lift
 from legnn.nn.model import LEGNN, Representations
 from legnn.nn.propagated import APPNP, DAGNN
@@ -19,6 +20,8 @@ __all__ = [
     "LEGNN",
     "SAGE",
     "DataShape",
+    "LabelLayer",
+    "LayerOptions",
     "LayerSpec",
     "Lift",
     "Model",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 from torch import nn
 
@@ -16,24 +16,22 @@ from legnn.nn.gat import GAT
 from legnn.nn.gcn import GCN
 from legnn.nn.gcnii import GCNII
 from legnn.nn.hgt import HGT
-from legnn.nn.layer import channels_per_head
-from legnn.nn.lifting import lift
+from legnn.nn.layer import LabelLayer, LayerOptions, channels_per_head
+from legnn.nn.published import PublishedAttention, PublishedGAT, published_lift, published_normalization
 from legnn.nn.rgcn import RGCN
 from legnn.nn.sage import SAGE
 
 pyg_nn = lazy_module("torch_geometric.nn")
+
+L = TypeVar("L", GCN, SAGE, GCNII)
 
 
 class LayerSpec(NamedTuple):
     """What a layer is made from."""
 
     settings: ModelSettings
-    channels: int
-    """`D`, in and out."""
-    enhanced: bool
-    """Whether labels are nodes."""
-    update_labels: bool
-    """Whether it computes labels; the last layer does not."""
+    update_labels: bool = True
+    """Whether it computes labels, where they are nodes; the last layer does not."""
     depth: int = 1
     """Its number, from 1."""
     num_types: int = 1
@@ -41,70 +39,98 @@ class LayerSpec(NamedTuple):
     relations: tuple[tuple[int, int], ...] = ()
     """Source and target type of the edges that there are; none for a homogeneous graph."""
 
+    @property
+    def channels(self) -> int:
+        """`D`, in and out."""
+        return self.settings.hidden
 
-Backbone = Callable[[LayerSpec], nn.Module]
+    @property
+    def enhanced(self) -> bool:
+        """Whether labels are nodes."""
+        return self.settings.labels == "enhanced"
+
+    @property
+    def options(self) -> LayerOptions:
+        """The options that all layers have."""
+        settings = self.settings
+        return {
+            "enhanced": self.enhanced,
+            "update_labels": self.update_labels,
+            "normalize": settings.normalize,
+            # a batch norm would cancel the bias
+            "bias": settings.bias and settings.norm != "batch",
+            "label_bias": settings.bias and (settings.norm == "none" or settings.label_norm != "batch"),
+            "dropout": settings.layer_dropout,
+        }
+
+
+Backbone = Callable[[LayerSpec], LabelLayer]
 """Makes one layer."""
 
 
-def _own(layer: Callable[..., nn.Module], *names: str) -> Backbone:
-    """A backbone from a layer of this library, which takes the settings `names` besides those that all layers take."""
-
-    def backbone(spec: LayerSpec) -> nn.Module:
-        options = _options(spec) | _biases(spec.settings) | {name: getattr(spec.settings, name) for name in names}
-        return layer(spec.channels, spec.channels, **options)
-
-    return backbone
+def _with_published_normalization(layer: L, settings: ModelSettings) -> L:
+    layer.normalization = published_normalization(layer.normalization, settings)
+    return layer
 
 
-def _typed(layer: Callable[..., nn.Module], **names: str) -> Backbone:
-    """A backbone from a layer that tells relations apart, each with weights of its own in place of a normalization.
-
-    `names` are settings that it takes besides those that all layers take, by the names it has for them.
-    """
-
-    def backbone(spec: LayerSpec) -> nn.Module:
-        settings = spec.settings
-        if spec.enhanced and settings.normalize != "relation":
-            raise InputError(
-                f"normalize = {settings.normalize!r} needs gcn, sage or gat: {settings.backbone} has its own weights "
-                "within and between relations; give normalize = 'relation'"
-            )
-        return layer(
-            spec.channels, spec.channels, num_types=spec.num_types, relations=spec.relations, enhanced=spec.enhanced,
-            update_labels=spec.update_labels, label_edges=settings.label_edges, dropout=settings.layer_dropout,
-            **{name: getattr(settings, given) for name, given in names.items()}, **_biases(settings),
-        )  # fmt: skip
-
-    return backbone
+def _gcn(spec: LayerSpec) -> LabelLayer:
+    return _with_published_normalization(GCN(spec.channels, spec.channels, **spec.options), spec.settings)
 
 
-def _gcnii(spec: LayerSpec) -> nn.Module:
+def _sage(spec: LayerSpec) -> LabelLayer:
+    return _with_published_normalization(SAGE(spec.channels, spec.channels, **spec.options), spec.settings)
+
+
+def _gcnii(spec: LayerSpec) -> LabelLayer:
     settings = spec.settings
     beta = math.log(settings.identity_decay / spec.depth + 1)
-    return GCNII(spec.channels, restart=settings.restart, beta=beta, **_options(spec))
+    layer = GCNII(spec.channels, restart=settings.restart, beta=beta, **spec.options)
+    return _with_published_normalization(layer, settings)
+
+
+def _gat(spec: LayerSpec) -> LabelLayer:
+    settings, variant = spec.settings, PublishedAttention.of(spec.settings)
+    heads, label_edges = settings.heads, settings.label_edges
+    if variant == PublishedAttention() and settings.layer_dropout == 0:
+        return GAT(spec.channels, spec.channels, heads=heads, label_edges=label_edges, **spec.options)
+    return PublishedGAT(spec.channels, spec.channels, variant, heads=heads, label_edges=label_edges, **spec.options)
+
+
+def _rgcn(spec: LayerSpec) -> LabelLayer:
+    _check_relations(spec)
+    return RGCN(
+        spec.channels, spec.channels, num_types=spec.num_types, relations=spec.relations,
+        label_edges=spec.settings.label_edges, **spec.options,
+    )  # fmt: skip
+
+
+def _hgt(spec: LayerSpec) -> LabelLayer:
+    _check_relations(spec)
+    return HGT(
+        spec.channels, spec.channels, heads=spec.settings.heads, num_types=spec.num_types, relations=spec.relations,
+        label_edges=spec.settings.label_edges, projection_bias=spec.settings.bias, **spec.options,
+    )  # fmt: skip
+
+
+def _check_relations(spec: LayerSpec) -> None:
+    """Raises `InputError` for a normalization of all of `A'` in a layer with weights for each relation."""
+    settings = spec.settings
+    if spec.enhanced and settings.normalize != "relation":
+        raise InputError(
+            f"normalize = {settings.normalize!r} needs gcn, sage or gat: {settings.backbone} has its own weights "
+            "within and between relations; give normalize = 'relation'"
+        )
 
 
 def lifted(make: Callable[[ModelSettings, tuple[int, int], int], nn.Module]) -> Backbone:
     """Returns a backbone from a maker of bipartite PyG convolutions `(settings, channels, out) → convolution`."""
 
-    def backbone(spec: LayerSpec) -> nn.Module:
-        layer = lift(lambda both, out: make(spec.settings, both, out))
-        return layer(spec.channels, spec.channels, **_options(spec))
+    def backbone(spec: LayerSpec) -> LabelLayer:
+        return published_lift(
+            lambda both, out: make(spec.settings, both, out), spec.channels, spec.settings, spec.options
+        )
 
     return backbone
-
-
-def _options(spec: LayerSpec) -> dict[str, Any]:
-    """What every layer takes."""
-    options = {name: getattr(spec.settings, name) for name in ("normalize", "node_weight", "absent_label")}
-    dropout = spec.settings.layer_dropout
-    return {"enhanced": spec.enhanced, "update_labels": spec.update_labels, "dropout": dropout, **options}
-
-
-def _biases(settings: ModelSettings) -> dict[str, bool]:
-    # a batch norm would cancel the bias
-    bias = settings.bias and settings.norm != "batch"
-    return {"bias": bias, "label_bias": settings.bias and (settings.norm == "none" or settings.label_norm != "batch")}
 
 
 def _gatv2(settings: ModelSettings, both: tuple[int, int], out: int) -> nn.Module:
@@ -122,21 +148,16 @@ def _gin(settings: ModelSettings, both: tuple[int, int], out: int) -> nn.Module:
     return pyg_nn.GINConv(nn.Sequential(first, nn.ReLU(), second), train_eps=True)
 
 
-ATTENTION = (
-    "heads", "target_attention", "symmetric_norm", "scaled_scores", "attention_vectors", "target_map", "label_edges"
-)  # fmt: skip
-"""The settings that gat alone has."""
-
 BACKBONES: dict[str, Backbone] = {
-    "gcn": _own(GCN),
-    "sage": _own(SAGE),
-    "gat": _own(GAT, *ATTENTION),
+    "gcn": _gcn,
+    "sage": _sage,
+    "gat": _gat,
     "gcnii": _gcnii,
     "gatv2": lifted(_gatv2),
     "transformer": lifted(_transformer),
     "gin": lifted(_gin),
-    "rgcn": _typed(RGCN),
-    "hgt": _typed(HGT, heads="heads", projection_bias="bias"),
+    "rgcn": _rgcn,
+    "hgt": _hgt,
 }
 """gatv2, transformer and gin are PyG's convolutions, lifted; the others are layers of this library."""
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from legnn.errors import InputError
-from legnn.graph import LabelBlock, LabelGraph, SampledLabelGraph
-from legnn.nn.layer import targets_of
-
-Nodes = tuple[Tensor, Tensor | None]
-"""States of nodes `[n, D]` and, where labels are nodes, of labels `[C, D]`."""
+from legnn.graph.blocks import LabelBlock, SampledLabelGraph
+from legnn.graph.label_graph import LabelGraph
+from legnn.nn.layer import Nodes, targets_of
 
 
 class DataShape(NamedTuple):
@@ -45,28 +42,11 @@ class Model(nn.Module, ABC):
     """Whether edge weights are used."""
     edge_matrices: int = 0
     """`[E, D]` matrices that training keeps of each stage."""
-    whole_because: str = "it is not computed stage by stage"
+    full_batch_reason: str = "it is not computed stage by stage"
     """Why a model that is not staged needs the whole graph."""
 
-    def train(self, mode: bool = True) -> Self:
-        """Sets the mode of all parts, twice an epoch: PyTorch's own way takes four times as long."""
-        for module in self.modules():
-            # a model with a way of its own comes here from there
-            if module is self or type(module).train in (nn.Module.train, Model.train):
-                module.__dict__["training"] = mode
-            else:
-                module.train(mode)
-        return self
-
-    @torch.no_grad()
-    def copy_weights(self, weights: Mapping[str, Tensor]) -> None:
-        """Copies weights by their names in `state_dict`; `load_state_dict` does the same and takes much longer."""
-        own = self.state_dict()
-        if own:
-            torch._foreach_copy_([*own.values()], [weights[name] for name in own])
-
     @property
-    def first(self) -> nn.Module | None:
+    def decayed_module(self) -> nn.Module | None:
         """The part that holds the first matrix, on which the published GCN has its penalty."""
         return None
 
@@ -98,11 +78,11 @@ class Model(nn.Module, ABC):
         """
 
     def parameter_groups(self, weight_decay: float, layer_decay: float = 0.0) -> list[dict[str, Any]]:
-        """Parameters for an optimizer, with `weight_decay` on those of `first`, and `layer_decay` on all others."""
-        first = [] if self.first is None else list(self.first.parameters())
-        mine = set(first)
-        rest = [parameter for parameter in self.parameters() if parameter not in mine]
-        return [{"params": first, "weight_decay": weight_decay}, {"params": rest, "weight_decay": layer_decay}]
+        """Parameters for an optimizer, with `weight_decay` in `decayed_module` and `layer_decay` elsewhere."""
+        decayed = [] if self.decayed_module is None else list(self.decayed_module.parameters())
+        known = set(decayed)
+        others = [parameter for parameter in self.parameters() if parameter not in known]
+        return [{"params": decayed, "weight_decay": weight_decay}, {"params": others, "weight_decay": layer_decay}]
 
     def num_parameters(self) -> int:
         """How many numbers are trained."""
@@ -126,11 +106,11 @@ class StagedModel(Model):
     """Whether every stage but the last computes labels from all nodes that show them."""
     uses_class_mean: bool = False
     """Whether `encode` reads the mean of `batch_inputs` over the nodes that show each class."""
-    reads_first: bool = False
+    uses_initial_state: bool = False
     """Whether stages read the states before the first stage, too."""
     has_row_stage: bool = False
     """Whether in training, too, what the last stage computes of a node depends on no other node that is computed."""
-    takes_padding: bool = False
+    supports_padding: bool = False
     """Whether `graph.padding.pad_sample` of a sample gives the same logits and gradients, without synchronization."""
 
     @abstractmethod
@@ -141,15 +121,11 @@ class StagedModel(Model):
     def encode(self, inputs: Any, graph: LabelGraph | SampledLabelGraph) -> Nodes:
         """The states before the first stage."""
 
-    def begin(self, inputs: Any, graph: LabelGraph | SampledLabelGraph) -> Nodes:
-        """`encode`, or something that the first stage can read in its place."""
-        return self.encode(inputs, graph)
-
     @abstractmethod
-    def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, first: Nodes | None) -> Nodes:
+    def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, initial: Nodes | None) -> Nodes:
         """The states after stage `k`, from 0, of the nodes that receive in `block`.
 
-        With `reads_first`, `first` are the states before the first stage, `[M, D]` of the same nodes and `[C, D]`.
+        With `uses_initial_state`, `initial` are the states before the first stage: `[M, D]` of these nodes, `[C, D]`.
         """
 
     @abstractmethod
@@ -172,15 +148,13 @@ class StagedModel(Model):
 
         With `last`, the last stage of a whole graph computes the targets of that block alone.
         """
-        start, start_labels = nodes, labels = self.begin(inputs, graph)
+        start, start_labels = nodes, labels = self.encode(inputs, graph)
         read = labels
         for k in range(self.num_stages):
             block, read = graph.layer(k), labels
             if last is not None and k + 1 == self.num_stages:
                 block, nodes = last, nodes.index_select(0, last.nodes)
-                start = start.index_select(0, last.nodes) if self.reads_first else start
-            first: Nodes | None = None
-            if self.reads_first:
-                first = targets_of(start, block), start_labels
-            nodes, labels = self.stage(k, nodes, labels, block, first)
+                start = start.index_select(0, last.nodes) if self.uses_initial_state else start
+            initial = (targets_of(start, block), start_labels) if self.uses_initial_state else None
+            nodes, labels = self.stage(k, nodes, labels, block, initial)
         return nodes, read

@@ -5,14 +5,12 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from legnn.config.model import ModelSettings
-from legnn.graph import LabelGraph
+from legnn.graph.label_graph import LabelGraph
 from legnn.nn.backbones import BACKBONES, LayerSpec
-from legnn.nn.base import Nodes
-from legnn.nn.layer import Linear, typed_linear
-from legnn.nn.products import product_and_pass
-from legnn.ops import apply_norm_act_dropout, drop, update_labels
-from legnn.ops.norm_act_dropout.reference import apply_norm
-from legnn.ops.product import run_labels_beside
+from legnn.nn.layer import Nodes, glorot_linear, targets_of
+from legnn.nn.padding import PaddedLayerNorm
+from legnn.ops.norm_act_dropout import apply_norm_act_dropout, drop
+from legnn.ops.norm_act_dropout.reference import Norm, apply_norm
 
 
 class Block(nn.Module):
@@ -28,49 +26,26 @@ class Block(nn.Module):
         self.dropout = settings.dropout
         self.residual = _residual(settings.residual, channels)
         self.norm = make_norm(settings.norm, channels)
+        self.label_norm: Norm | None = None
+        self.label_residual: nn.Module | None = None
         if spec.enhanced and spec.update_labels:
             # a handful of labels is no batch to take statistics of: by default they have a layer norm
             self.label_norm = None if self.norm is None else make_norm(settings.label_norm, channels)
             self.label_residual = _residual(settings.residual, channels)
 
-    def forward(
-        self, x: Tensor, labels: Tensor | None, graph: LabelGraph, first: Nodes | None = None
-    ) -> tuple[Tensor, Tensor | None]:
-        """Shapes: `x` `[N, D]`, `labels` `[C, D]` or None; returns `[M, D]`, `[C, D]` or None, see `nn.layer`."""
-        add: Tensor | None = None
-        if isinstance(self.residual, Linear) and getattr(self.layer, "reads_by_products", False):
-            add, x = product_and_pass(x, self.residual.weight, rows=graph.num_nodes)
-        elif isinstance(self.residual, Linear):
-            add = self.residual(x[: graph.num_nodes])
-        elif self.residual is not None:
-            add = x
-        if first is None:
-            x, new_labels = self.layer(x, labels, graph, add)
-        else:
-            x, new_labels = self.layer(x, labels, graph, add, first)
-        if new_labels is None or labels is None:
-            return self._norm_act_dropout(x, self.norm, graph.real), None
-        return run_labels_beside(
-            labels,
-            lambda: self._norm_act_dropout(x, self.norm, graph.real),
-            lambda: self._update_labels(new_labels, labels),
-        )
+    def forward(self, x: Tensor, labels: Tensor | None, graph: LabelGraph, initial: Nodes | None = None) -> Nodes:
+        """Shapes: `x` `[N, D]`, `labels` `[C, D]` or None; returns `[M, D]`, `[C, D]` or None."""
+        residual = None if self.residual is None else self.residual(targets_of(x, graph))
+        nodes, new_labels = self.layer(x, labels, graph, residual, initial)
+        if new_labels is not None and self.label_residual is not None:
+            new_labels = new_labels + self.label_residual(labels)
+        nodes = self._norm_act_dropout(nodes, self.norm, graph.valid_mask)
+        return nodes, None if new_labels is None else self._norm_act_dropout(new_labels, self.label_norm)
 
-    def _update_labels(self, new_labels: Tensor, labels: Tensor) -> Tensor:
-        """`H_L'` `[C, D]` from what the layer gives, `new_labels`, and what it read."""
-        residual = None if self.label_residual is None else self.label_residual(labels)
-        channels = labels.size(1)
-        if getattr(self.layer, "activates", True):
-            return update_labels(new_labels, residual, self.label_norm, self.dropout, channels, training=self.training)
-        new_labels = new_labels[:, :channels]
-        if residual is not None:
-            new_labels = new_labels + residual[:, :channels]
-        return self._norm_act_dropout(new_labels, self.label_norm)
-
-    def _norm_act_dropout(
-        self, x: Tensor, norm: nn.BatchNorm1d | nn.LayerNorm | None, real: Tensor | None = None
-    ) -> Tensor:
-        if getattr(self.layer, "activates", True):
+    def _norm_act_dropout(self, x: Tensor, norm: Norm | None, real: Tensor | None = None) -> Tensor:
+        if isinstance(norm, PaddedLayerNorm):
+            x, norm = norm(x), None
+        if self.layer.activates:
             return apply_norm_act_dropout(x, norm, self.dropout, training=self.training, real=real)
         return drop(x if norm is None else apply_norm(norm, x, real), self.dropout, training=self.training)
 
@@ -83,11 +58,11 @@ class NormActDropout(nn.Module):
         self.norm, self.dropout = make_norm(settings.norm, channels), settings.dropout
 
     def forward(self, x: Tensor) -> Tensor:
-        """Shapes: `x` `[n, D]`, padded or not; returns as many columns."""
+        """Shapes: `x` `[n, D]`; returns the same."""
         return apply_norm_act_dropout(x, self.norm, self.dropout, training=self.training)
 
 
-def make_norm(kind: str, channels: int) -> nn.BatchNorm1d | nn.LayerNorm | None:
+def make_norm(kind: str, channels: int) -> Norm | None:
     """The norm that the setting `norm` names, or None."""
     if kind == "batch":
         return nn.BatchNorm1d(channels)
@@ -96,5 +71,5 @@ def make_norm(kind: str, channels: int) -> nn.BatchNorm1d | nn.LayerNorm | None:
 
 def _residual(kind: str | None, channels: int) -> nn.Module | None:
     if kind == "linear":
-        return typed_linear(channels, channels)
+        return glorot_linear(channels, channels)
     return nn.Identity() if kind == "identity" else None

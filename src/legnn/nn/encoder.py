@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import torch
 from torch import Tensor, nn
 
 from legnn.config.model import LabelFeatures, ModelSettings
 from legnn.errors import InputError
-from legnn.graph import LabelGraph, SampledLabelGraph
+from legnn.graph.blocks import SampledLabelGraph
+from legnn.graph.label_graph import LabelGraph
 from legnn.nn.features import Features, project
-from legnn.nn.label_columns import project_columns
-from legnn.nn.layer import column, glorot, trim, typed_linear
-from legnn.nn.products import ProjectedNodes
-from legnn.ops import LabelMessages, add_messages_, class_sum, drop, label_messages
-from legnn.ops.augment import augment, augmented_weight, takes_columns
-from legnn.ops.augment.reference import one_hot_labels
-from legnn.ops.product import FEW_ROWS
-from legnn.ops.runtime.padding import padded_width
-from legnn.ops.runtime.streams import run_beside
+from legnn.nn.layer import check_states, column, glorot, glorot_linear
+from legnn.ops.norm_act_dropout import drop
+from legnn.ops.propagate import add_labels_, class_sum
 
 
 def class_mean(graph: LabelGraph, x: Tensor) -> Tensor:
@@ -47,7 +39,7 @@ class LabelEmbedding(nn.Module):
         if kind == "one-hot":
             self.rows = glorot(num_classes, channels)
         elif kind == "class-mean":
-            self.project = typed_linear(in_channels, channels)
+            self.project = glorot_linear(in_channels, channels)
         else:
             if given is None:
                 raise InputError("label_features = given needs a matrix with a row for each class, and there is none")
@@ -56,7 +48,7 @@ class LabelEmbedding(nn.Module):
                     f"label features must have a row for each of the {num_classes} classes, got {list(given.shape)}"
                 )
             self.register_buffer("given", given.float())
-            self.project = typed_linear(given.size(1), channels)
+            self.project = glorot_linear(given.size(1), channels)
 
     def forward(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> Tensor:
         """`[C, D]` for `x` `[M, F]`."""
@@ -77,20 +69,6 @@ class LabelEmbedding(nn.Module):
         return drop(features, self.dropout, training=self.training)
 
 
-class _Labels(NamedTuple):
-    """What a model begins with of the labels."""
-
-    features: Tensor | None
-    """`H_L⁰` `[C, D]`."""
-    at_input: LabelMessages | None
-    """What nodes that show a label have added."""
-
-
-def _merge(nodes: Tensor, labels: _Labels) -> tuple[Tensor, Tensor | None]:
-    """`H_N⁰` and `H_L⁰` from the projected features and the labels."""
-    return nodes if labels.at_input is None else add_messages_(nodes, labels.at_input), labels.features
-
-
 class Encoder(nn.Module):
     """`H_N⁰ = Augment(X, Y) P_N` and, label-enhanced, `H_L⁰ = E P_L`.
 
@@ -109,9 +87,10 @@ class Encoder(nn.Module):
         self, in_channels: int, num_classes: int, settings: ModelSettings, label_features: Tensor | None = None
     ) -> None:
         super().__init__()
+        self.num_classes = num_classes
         self.labels, self.label_at_input = settings.labels, settings.label_at_input
         self.channels, self.input_dropout = settings.hidden, settings.input_dropout
-        self.project = typed_linear(in_channels, self.channels)
+        self.project = glorot_linear(in_channels, self.channels)
         if self.labels == "concat":
             self.label_rows = glorot(num_classes, self.channels)
         elif self.labels == "addition":
@@ -125,61 +104,25 @@ class Encoder(nn.Module):
     def forward(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> tuple[Tensor, Tensor | None]:
         """`H_N⁰` `[M, D]` and, label-enhanced, `H_L⁰` `[C, D]`, for `x` `[M, F]`."""
 
-        def nodes() -> Tensor:
-            return project(x, self.project, self.input_dropout, training=self.training)
-
-        def labels() -> _Labels:
-            return self._labels(x, graph)
-
-        if not self.training or self.labels == "vanilla" or not isinstance(graph, LabelGraph):
-            return _merge(nodes(), labels())
-        if graph.num_shown == 0 or graph.num_classes > FEW_ROWS:
-            return _merge(nodes(), labels())
-        if isinstance(x, Tensor) and self.adds_labels and takes_columns(x, self.input_dropout):
-            return self._project_columns(x, graph)
-        return _merge(*run_beside(graph.adjacency.col, nodes, labels))
-
-    def _project_columns(self, x: Tensor, graph: LabelGraph) -> tuple[Tensor, Tensor | None]:
-        """`forward` with `Y` as columns beside the features: `H_N⁰ = [dropout(X) ‖ Y] [P ‖ L]ᵀ`, one product."""
-        weight = self.project.weight
-
-        def labels() -> tuple[Tensor | None, Tensor, Tensor]:
-            rows = trim(self.label_embedding(x, graph), self.channels) if self.labels == "enhanced" else None
-            at_input = self._at_input(rows)
-            assert at_input is not None
-            at_input = trim(at_input, self.channels)
-            with torch.no_grad():
-                factor = augmented_weight(weight, at_input, x)
-            return None if rows is None else rows.to(x.dtype), at_input, factor
-
-        # the small launches that find the labels come first: beside the pass over the features each would wait for it
-        columns, (rows, at_input, factor) = run_beside(
-            x, lambda: augment(x, graph.at_input, self.input_dropout), labels
-        )
-        return project_columns(columns, factor, weight, at_input, graph.at_input, x.size(1)), rows
-
-    def _labels(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> _Labels:
-        labels = self.label_embedding(x, graph)[:, : self.channels].to(x.dtype) if self.labels == "enhanced" else None
+        self._check(x, graph)
+        # eq. 10: projection of features and labels
+        nodes = project(x, self.project, self.input_dropout, training=self.training)
+        labels = self.label_embedding(x, graph).to(x.dtype) if self.labels == "enhanced" else None
         at_input = self._at_input(labels)
-        if at_input is None:
-            return _Labels(labels, None)
-        at_input = at_input.to(x.dtype)
-        return _Labels(labels, label_messages(graph.at_input, at_input, padded_width(self.channels, at_input)))
+        return nodes if at_input is None else add_labels_(graph.at_input, nodes, at_input.to(nodes.dtype)), labels
 
-    def factor(self, x: Tensor, graph: LabelGraph) -> tuple[ProjectedNodes, Tensor | None]:
-        """`forward` with `H_N⁰` as its factors, for dense features: `[dropout(X) ‖ Y]` and `[P ‖ L]`."""
-        columns, weight = drop(x, self.input_dropout, training=self.training), self.project.weight
-        rows = self.label_embedding(x, graph) if self.labels == "enhanced" else None
-        at_input = self._at_input(rows)
-        if at_input is not None:
-            columns = torch.cat([columns, one_hot_labels(graph.at_input, x.dtype)], 1)
-            weight = torch.cat([weight, at_input.T], 1)
-        return ProjectedNodes(columns, weight), None if rows is None else rows.to(x.dtype)
-
-    @property
-    def adds_labels(self) -> bool:
-        """Whether nodes that show a label have something added."""
-        return self.labels in ("concat", "addition") or (self.labels == "enhanced" and self.label_at_input)
+    def _check(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> None:
+        if not isinstance(graph, LabelGraph | SampledLabelGraph):
+            raise InputError(f"graph must be a LabelGraph or a SampledLabelGraph, got {type(graph).__name__}")
+        rows = graph.num_nodes if isinstance(graph, LabelGraph) else graph.nodes.numel()
+        if isinstance(x, Tensor):
+            check_states("x", x, rows, self.project.in_features)
+        elif x.shape != (rows, self.project.in_features):
+            raise InputError(f"x must have a row for each of the {rows} nodes of graph, got shape {list(x.shape)}")
+        if self.labels != "vanilla" and graph.at_input.num_classes != self.num_classes:
+            raise InputError(
+                f"graph has {graph.at_input.num_classes} classes, and the model was made for {self.num_classes}"
+            )
 
     def _at_input(self, labels: Tensor | None) -> Tensor | None:
         """What nodes that show a label have added, `[C, D]`; None for nothing."""

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from legnn.nn.layer import Linear, add_bias
-from legnn.nn.products import product
-from legnn.ops import drop, project_entries
+from legnn.nn.layer import Linear, add_bias, linear
 from legnn.ops.csr.adjacency import Adjacency
-from legnn.ops.runtime.padding import pad_columns, padded_width
+from legnn.ops.norm_act_dropout import drop
+from legnn.ops.propagate import project_entries
 
 SPARSE_BELOW = 0.2
 """Features with a smaller fraction of nonzero entries are kept sparse: on CiteSeer (0.9 %) an epoch is then several
@@ -29,6 +28,11 @@ class SparseFeatures:
     dtype: torch.dtype = torch.float32
     """Of the projection."""
 
+    @property
+    def shape(self) -> torch.Size:
+        """`[M, F]`."""
+        return self.dense.shape
+
     @classmethod
     def from_dense(cls, x: Tensor, dtype: torch.dtype | None = None) -> SparseFeatures:
         """From `x` `[M, F]`."""
@@ -41,17 +45,16 @@ class SparseFeatures:
         values = self.rows.weight
         assert values is not None
         values = drop(values[None], dropout, training=training)[0]
-        out = project_entries(self.rows, values, weight).to(self.dtype)
-        return pad_columns(out, padded_width(out.size(1), out))
+        return project_entries(self.rows, values, weight).to(self.dtype)
 
 
 @dataclass(frozen=True, eq=False)
 class TypedFeatures:
-    """`X` `[n, T F]` of nodes of several types: the output of `spread`, without its zeros."""
+    """`X` `[n, T F]` of nodes of several types: the output of `scatter_by_type`, without its zeros."""
 
     parts: tuple[tuple[int, Tensor | SparseFeatures], ...]
     """Each type that has nodes, and their features `[n_t, F]`."""
-    place: Tensor | None
+    position: Tensor | None
     """`[n]` the position of each node among the nodes sorted by type; None where they are sorted."""
     rows: Tensor
     """`[n, F]` in the order of the nodes."""
@@ -66,12 +69,17 @@ class TypedFeatures:
         order = None if is_sorted else node_type.argsort(stable=True)
         parts = (x if order is None else x[order]).split(counts)
         return cls(
-            tuple((kind, compact(part, dtype)) for kind, part in enumerate(parts) if counts[kind]),
+            tuple((kind, to_sparse_if_faster(part, dtype)) for kind, part in enumerate(parts) if counts[kind]),
             None if order is None else order.argsort(),
             x,
             node_type,
             num_types,
         )
+
+    @property
+    def shape(self) -> torch.Size:
+        """`[n, T F]`."""
+        return torch.Size((self.rows.size(0), self.num_types * self.rows.size(1)))
 
     @property
     def dtype(self) -> torch.dtype:
@@ -81,33 +89,33 @@ class TypedFeatures:
     @property
     def dense(self) -> Tensor:
         """The same as a dense tensor `[n, T F]`."""
-        return spread(self.rows, self.node_type, self.num_types)
+        return scatter_by_type(self.rows, self.node_type, self.num_types)
 
     def project(self, weight: Tensor, dropout: float, training: bool) -> Tensor:
         """`dropout(X) P` `[n, D]` for `weight` `Pᵀ` `[D, T F]`."""
         channels = self.rows.size(1)
         projected = []
         for kind, part in self.parts:
-            mine = weight[:, kind * channels : (kind + 1) * channels]
+            of_type = weight[:, kind * channels : (kind + 1) * channels]
             if isinstance(part, SparseFeatures):
-                projected.append(part.project(mine.contiguous(), dropout, training))
+                projected.append(part.project(of_type.contiguous(), dropout, training))
             else:
-                projected.append(product(drop(part, dropout, training=training), mine))
+                projected.append(linear(drop(part, dropout, training=training), of_type))
         out = torch.cat(projected)
-        return out if self.place is None else out.index_select(0, self.place)
+        return out if self.position is None else out.index_select(0, self.position)
 
 
 Features = Tensor | SparseFeatures | TypedFeatures
 
 
-def project(x: Features, linear: Linear, dropout: float, *, training: bool) -> Tensor:
+def project(x: Features, module: Linear, dropout: float, *, training: bool) -> Tensor:
     """`dropout(X) P + b` `[n, D]` for any form of `X`."""
     if isinstance(x, Tensor):
-        return linear(drop(x, dropout, training=training))
-    return add_bias(x.project(linear.weight, dropout, training), linear.bias)
+        return module(drop(x, dropout, training=training))
+    return add_bias(x.project(module.weight, dropout, training), module.bias)
 
 
-def spread(x: Tensor, node_type: Tensor, num_types: int) -> Tensor:
+def scatter_by_type(x: Tensor, node_type: Tensor, num_types: int) -> Tensor:
     """`[n, T F]` with row `i` of `x` `[n, F]` in the columns `t F` to `(t + 1) F` of its type `t`.
 
     A projection of it has `F` rows of its own for each type.
@@ -117,13 +125,7 @@ def spread(x: Tensor, node_type: Tensor, num_types: int) -> Tensor:
     return out.flatten(1)
 
 
-def compact(x: Tensor, dtype: torch.dtype | None = None) -> Tensor | SparseFeatures:
+def to_sparse_if_faster(x: Tensor, dtype: torch.dtype | None = None) -> Tensor | SparseFeatures:
     """`x` `[M, F]` in `dtype`, sparse where that is faster."""
     is_sparse = x.numel() > 0 and float((x != 0).float().mean()) < SPARSE_BELOW
-    return SparseFeatures.from_dense(x, dtype) if is_sparse else dense(x, dtype)
-
-
-def dense(x: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-    """`x` `[M, F]` in `dtype`, with columns of zeros up to `padded_width`."""
-    x = x.to(dtype or x.dtype)
-    return pad_columns(x, padded_width(x.size(1), x))
+    return SparseFeatures.from_dense(x, dtype) if is_sparse else x.to(dtype or x.dtype)

@@ -4,33 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Unpack
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from legnn.errors import InputError
-from legnn.graph import LabelGraph
+from legnn.graph.label_graph import LabelGraph
 from legnn.lazy import lazy_module
-from legnn.nn.layer import Linear, channels_per_head, targets_of
+from legnn.nn.layer import LabelLayer, LayerOptions, Linear, Nodes, channels_per_head, targets_of
 from legnn.nn.relations import ONE_RELATION, Relation, relation_graph
-from legnn.ops import drop, label_gather
+from legnn.ops.propagate import label_gather
 
 pyg_utils = lazy_module("torch_geometric.utils")
 
 
-class HGT(nn.Module):
+class HGT(LabelLayer):
     r"""`h_i' = σ(g_τ) (A_τ gelu(Σ_j α_ij v_j M_r + b)) + (1 - σ(g_τ)) h_i`, `α_ij = softmax_j(μ_r k_j W_r · q_i / √d)`.
 
     `q_i = Q_τ(i) h_i`, `k_j = K_τ(j) h_j` and `v_j = V_τ(j) h_j` are by the types `τ` of nodes; the matrices `W_r` and
     `M_r` `[d, d]` of each head and its prior `μ_r` are by the relation `r` of an edge. One softmax is over all
     neighbors of a node, of whatever relation. Labels are one more type: the label of a node is one more neighbor in its
     softmax, and the nodes that show a label are its neighbors; there may be no label–label edges. An edge of weight `w`
-    counts as `w` edges. `bias=False` leaves out the biases of `A_τ`, `label_bias=False` that of the labels, and
-    `projection_bias=False` those of `K`, `Q` and `V`; `dropout`
-    is described in `nn.layer`.
-
-    HGT has no activation after the gate: `activates` is False.
+    counts as `w` edges. A softmax over sampled edges is biased. `projection_bias=False` leaves out the biases of `K`,
+    `Q` and `V`. Options: see `LabelLayer`. No activation follows the gate.
     """
 
     activates = False
@@ -43,20 +41,15 @@ class HGT(nn.Module):
         heads: int = 1,
         num_types: int = 1,
         relations: Sequence[Relation] = (),
-        enhanced: bool = True,
-        update_labels: bool = True,
         label_edges: bool = False,
-        bias: bool = True,
-        label_bias: bool = True,
         projection_bias: bool = True,
-        dropout: float = 0.0,
+        **options: Unpack[LayerOptions],
     ) -> None:
-        super().__init__()
-        if enhanced and label_edges:
+        super().__init__(in_channels, out_channels, **options)
+        if self.enhanced and label_edges:
             raise InputError("hgt takes no label–label edges; use gcn, sage, gat or rgcn with them")
-        self.num_types, self.relations, self.dropout = num_types, tuple(relations) or ONE_RELATION, dropout
-        self.channels, self.heads, width = out_channels, heads, channels_per_head(out_channels, heads)
-        update_labels = enhanced and update_labels
+        self.num_types, self.relations = num_types, tuple(relations) or ONE_RELATION
+        self.heads, width = heads, channels_per_head(out_channels, heads)
 
         def by_type(out: int, bias: bool = projection_bias) -> nn.ModuleList:
             return nn.ModuleList(Linear(in_channels, out, bias=bias) for _ in range(num_types))
@@ -66,25 +59,29 @@ class HGT(nn.Module):
 
         self.query = by_type(out_channels)  # Q_τ
         self.key_value = by_type(2 * out_channels)  # K_τ, V_τ
-        self.out = by_type(out_channels, bias)  # A_τ
+        self.out = by_type(out_channels, self.has_bias)  # A_τ
         self.gate = nn.Parameter(torch.ones(num_types))  # g_τ
         self.edges = nn.ModuleList(_Edges(heads, width) for _ in self.relations)  # W_r, M_r, μ_r
-        self.label_key_value = of_labels(2 * out_channels, enhanced)
-        self.label_to_node = _Edges(heads, width) if enhanced else None
-        self.label_query = of_labels(out_channels, update_labels)
-        self.label_out = of_labels(out_channels, update_labels, label_bias)
-        self.label_gate = nn.Parameter(torch.ones(())) if update_labels else None
-        self.node_to_label = _Edges(heads, width) if update_labels else None
+        self.label_key_value = of_labels(2 * out_channels, self.enhanced)
+        self.label_to_node = _Edges(heads, width) if self.enhanced else None
+        self.label_query = of_labels(out_channels, self.update_labels)
+        self.label_out = of_labels(out_channels, self.update_labels, self.has_label_bias)
+        self.label_gate = nn.Parameter(torch.ones(())) if self.update_labels else None
+        self.node_to_label = _Edges(heads, width) if self.update_labels else None
 
     def forward(
-        self, x: Tensor, labels: Tensor | None, graph: LabelGraph, add: Tensor | None = None
+        self,
+        x: Tensor,
+        labels: Tensor | None,
+        graph: LabelGraph,
+        residual: Tensor | None = None,
+        initial: Nodes | None = None,
     ) -> tuple[Tensor, Tensor | None]:
-        """Shapes: `x` `[N, in]`, `labels` `[C, in]` or None; returns `[M, out]`, `[C, out]` or None, see `nn.layer`."""
+        """See `LabelLayer.forward`."""
         edges, own = relation_graph(graph, self.num_types, self.relations), targets_of(x, graph)
-        assert own is not None
-        queries = edges.targets.split(self._drop(own))
+        queries = edges.targets.split(self.drop(own))
         query = edges.targets.join([self._by_head(q(part)) for q, part in zip(self.query, queries, strict=True)])
-        sources = edges.sources.split(self._drop(x))
+        sources = edges.sources.split(self.drop(x))
         sent = [self._by_head(linear(part), 2) for linear, part in zip(self.key_value, sources, strict=True)]
         # what is sent along each relation, one below the other
         table = torch.cat([
@@ -96,7 +93,7 @@ class HGT(nn.Module):
             score = score + adjacency.weight.to(score.dtype).log()[:, None]
         from_label = None
         if labels is not None and self.label_key_value is not None and self.label_to_node is not None:
-            label_sent = self._by_head(self.label_key_value(self._drop(labels)), 2)
+            label_sent = self._by_head(self.label_key_value(self.drop(labels)), 2)
             from_label = label_gather(graph.to_nodes, self.label_to_node(label_sent).flatten(1))
             from_label = from_label.unflatten(1, table.shape[1:])
             if graph.multiplicity is not None:
@@ -107,8 +104,7 @@ class HGT(nn.Module):
         nodes = edges.targets.join([
             _gated(part, old, gate) for part, old, gate in zip(parts, edges.targets.split(own), self.gate, strict=True)
         ])  # fmt: skip
-        add = None if add is None else targets_of(add, graph)
-        nodes = nodes if add is None else nodes + add
+        nodes = nodes if residual is None else nodes + targets_of(residual, graph)
         if labels is None or self.label_query is None:
             return nodes, None
         return nodes, self._new_labels(labels, edges.sources.join(sent), graph)
@@ -134,20 +130,15 @@ class HGT(nn.Module):
         assert self.label_out is not None
         assert self.label_gate is not None
         assert self.node_to_label is not None
-        senders, query = graph.to_labels, self._by_head(self.label_query(self._drop(labels)))
+        senders, query = graph.to_labels, self._by_head(self.label_query(self.drop(labels)))
         table = self.node_to_label(sent.index_select(0, senders.shown))
         attention = pyg_utils.softmax(_score(table, None, query, senders.y), senders.y, num_nodes=graph.num_classes)
         mixed = torch.zeros_like(query).index_add(0, senders.y, attention.to(table.dtype)[..., None] * table[:, 1])
-        return _gated(self.label_out(F.gelu(mixed.flatten(1)))[:, : self.channels], labels, self.label_gate)
+        return _gated(self.label_out(F.gelu(mixed.flatten(1))), labels, self.label_gate)
 
     def _by_head(self, rows: Tensor, parts: int | None = None) -> Tensor:
         """`[n, heads, d]`, or `[n, parts, heads, d]`, from the columns of a product."""
-        if parts is None:
-            return rows[:, : self.channels].unflatten(1, (self.heads, -1))
-        return rows[:, : parts * self.channels].unflatten(1, (parts, self.heads, -1))
-
-    def _drop(self, x: Tensor) -> Tensor:
-        return drop(x, self.dropout, training=self.training)
+        return rows.unflatten(1, (self.heads, -1) if parts is None else (parts, self.heads, -1))
 
 
 class _Edges(nn.Module):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +19,7 @@ VECTORS = ("source", "target", "label_source", "label_target")
 
 
 @torch.no_grad()
-def initialize_as_published(encoder: Encoder, blocks: nn.ModuleList, num_types: int = 1) -> None:
+def initialize_as_published(encoder: Encoder, blocks: Sequence[Block], num_types: int = 1) -> None:
     """Draws the weights anew, with the distributions of the published code.
 
     | | distribution |
@@ -40,8 +41,7 @@ def initialize_as_published(encoder: Encoder, blocks: nn.ModuleList, num_types: 
         else:
             embedding.project.reset_parameters()
     for block in blocks:
-        assert isinstance(block, Block)
-        for residual in (block.residual, getattr(block, "label_residual", None)):
+        for residual in (block.residual, block.label_residual):
             if isinstance(residual, nn.Linear):
                 nn.init.xavier_uniform_(residual.weight, GAIN)
         for name, parameter in block.layer.named_parameters():

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from torch import Tensor, nn
 
 from legnn.config.model import ModelSettings
 from legnn.errors import InputError
-from legnn.graph import LabelGraph, SampledLabelGraph
-from legnn.nn.backbones import BACKBONES, REGISTERED, LayerSpec
-from legnn.nn.base import DataShape, Nodes
+from legnn.graph.blocks import SampledLabelGraph
+from legnn.graph.label_graph import LabelGraph
+from legnn.nn.backbones import BACKBONES, LayerSpec
+from legnn.nn.base import DataShape
 from legnn.nn.block import Block
 from legnn.nn.encoder import Encoder
 from legnn.nn.feature_model import FeatureModel
 from legnn.nn.features import Features
 from legnn.nn.initialization import initialize_as_published
-from legnn.nn.layer import Linear, to_logits
-from legnn.ops import drop
-
-WORTH_FACTORS = 10**8
-"""Multiplications that the first layer saves if `H_N⁰` is not computed; with fewer, products are not what takes time.
-On a GPU they are not, either."""
+from legnn.nn.layer import Linear, Nodes, to_logits
+from legnn.nn.padding import ChannelPadding, PaddedLayerNorm
+from legnn.ops.norm_act_dropout import drop
 
 
 class Representations(NamedTuple):
@@ -33,6 +31,20 @@ class Representations(NamedTuple):
     labels: Tensor | None
     """`[C, D]`: the labels as the last layer read them; None where labels are not nodes. The paper's `Z_L` would be one
     more step, whose parameters no loss ever reaches."""
+
+
+class _Parts(nn.Module):
+    """The parts of a model, of the width in its settings."""
+
+    def __init__(self, settings: ModelSettings, data: DataShape, in_channels: int) -> None:
+        super().__init__()
+        self.encoder = Encoder(in_channels, data.classes, settings, data.label_features)
+        self.blocks = [
+            Block(LayerSpec(settings, k < settings.layers, k, data.types, data.relations))
+            for k in range(1, settings.layers + 1)
+        ]
+        self.layers = nn.ModuleList(self.blocks)
+        self.classifier = Linear(settings.hidden, data.classes)
 
 
 class LEGNN(FeatureModel):
@@ -52,7 +64,8 @@ class LEGNN(FeatureModel):
         num_types: int = 1,
         relations: Sequence[tuple[int, int]] = (),
     ) -> None:
-        super().__init__(settings, DataShape(in_channels, num_classes, num_types))
+        data = DataShape(in_channels, num_classes, num_types, tuple(relations), label_features=label_features)
+        super().__init__(settings, data)
         if settings.backbone not in BACKBONES:
             raise InputError(f"{settings.backbone} has no layers; give a backbone from {', '.join(BACKBONES)}")
         enhanced = settings.labels == "enhanced"
@@ -60,78 +73,61 @@ class LEGNN(FeatureModel):
             raise InputError("label_norm = batch needs at least two classes: a batch of one label has no variance")
         self.uses_labels, self.has_label_nodes = settings.labels != "vanilla", enhanced
         self.uses_class_mean = enhanced and settings.label_features == "class-mean"
-        self.channels, self.num_stages = settings.hidden, settings.layers
-        self.encoder = Encoder(self.in_channels, num_classes, settings, label_features)
-        self.layers = nn.ModuleList(
-            Block(
-                LayerSpec(
-                    settings,
-                    settings.hidden,
-                    enhanced=enhanced,
-                    update_labels=k + 1 < settings.layers,
-                    depth=k + 1,
-                    num_types=num_types,
-                    relations=tuple(relations),
-                )
-            )
-            for k in range(settings.layers)
-        )
-        self.reads_first = any(getattr(block.layer, "reads_first", False) for block in self.layers)
-        first = self.layers[0]
-        self.takes_factors = (
-            getattr(first.layer, "reads_by_products", False)
-            and settings.residual in ("linear", "none")
-            and settings.layer_dropout == 0
-            and not self.reads_first
-        )
-        # a batch norm takes statistics of all nodes, and a layer of the caller's may
-        self.has_row_stage = settings.norm != "batch" and settings.backbone not in REGISTERED
-        self.takes_padding = all(getattr(block.layer, "takes_padding", False) for block in self.layers)
-        self.dropout = settings.dropout
-        self.classifier = Linear(settings.hidden, num_classes)
+        self.num_stages, self.dropout = settings.layers, settings.dropout
+        parts = _Parts(settings, data, self.in_channels)
         if settings.init == "published":
-            initialize_as_published(self.encoder, self.layers, self.num_types)
+            initialize_as_published(parts.encoder, parts.blocks, self.num_types)
+        self.padding, self.num_padding = ChannelPadding(settings), 0
+        if self.padding.is_needed:
+            own, parts = parts, _Parts(self.padding.settings, data, self.in_channels)
+            for block in parts.blocks:
+                if isinstance(block.label_norm, nn.LayerNorm):
+                    block.label_norm = PaddedLayerNorm(self.padding.live(parts.classifier.in_features))
+            self.num_padding = self.padding.copy(parts, own)
+        self.encoder, self.layers, self.classifier = parts.encoder, parts.layers, parts.classifier
+        self.channels = self.padding.settings.hidden
+        self.uses_initial_state = any(block.layer.uses_initial_state for block in parts.blocks)
+        self.supports_padding = all(block.layer.supports_padding for block in parts.blocks)
+
+    def num_parameters(self) -> int:
+        """How many numbers are trained."""
+        return super().num_parameters() - self.num_padding
 
     @property
-    def first(self) -> nn.Module:
+    def decayed_module(self) -> nn.Module:
         """The projection of the features: a penalty on all matrices would shrink their product.
 
         GCNII's authors have one penalty on the first and the last matrix, and another on those of the layers.
         """
-        return nn.ModuleList([self.encoder.project, self.classifier]) if self.reads_first else self.encoder.project
+        project = self.encoder.project
+        return nn.ModuleList([project, self.classifier]) if self.uses_initial_state else project
 
     def encode(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> tuple[Tensor, Tensor | None]:
         """`H_N⁰` `[M, D]` and, label-enhanced, `H_L⁰` `[C, D]`; where every layer reads them, after a ReLU."""
         nodes, labels = self.encoder(x, graph)
-        if not self.reads_first:
+        if not self.uses_initial_state:
             return nodes, labels
         return nodes.relu(), None if labels is None else labels.relu()
 
-    def begin(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> tuple[Tensor, Tensor | None]:
-        """`encode`; where the first layer has less work with its factors, they stand for `H_N⁰`."""
-        if not isinstance(x, Tensor) or x.is_cuda or not isinstance(graph, LabelGraph) or not self.takes_factors:
-            return self.encode(x, graph)
-        # a step from F to D channels and one from D to D, or one from F to D, where labels are columns, too
-        columns = x.size(1) + (self.classifier.out_features if self.encoder.adds_labels else 0)
-        saved = x.size(0) * self.channels * (self.channels - columns) - self.channels**2 * columns
-        if saved < WORTH_FACTORS:
-            return self.encode(x, graph)
-        nodes, labels = self.encoder.factor(x, graph)
-        return cast(Tensor, nodes), labels
-
-    def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, first: Nodes | None) -> Nodes:
+    def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, initial: Nodes | None) -> Nodes:
         """`H_N^{k+1}` and `H_L^{k+1}` from `H_N^k` and `H_L^k`; the last layer gives no labels."""
-        if first is not None and k == 0:
+        if initial is not None and k == 0:
             # later layers read what this one reads undropped, so that it is dropped here
             nodes = drop(nodes, self.dropout, training=self.training)
             labels = None if labels is None else drop(labels, self.dropout, training=self.training)
-        return self.layers[k](nodes, labels, block, first)
+        return self.layers[k](nodes, labels, block, initial)
 
     def classify(self, nodes: Tensor) -> Tensor:
         """Logits `[n, C]`, in single precision at least, from the output of the last layer for `n` nodes."""
-        return to_logits(self.classifier(nodes), self.classifier.out_features)
+        return to_logits(self.classifier(nodes))  # eq. 19: logits
 
     def embed(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> Representations:
         """`Z_N` `[M, D]` and the labels `[C, D]`, for `x` from `inputs`."""
         nodes, labels = self.run_stages(x, graph)
-        return Representations(nodes[:, : self.channels], labels)
+        return Representations(self.unpad(nodes), None if labels is None else self.unpad(labels))
+
+    def unpad(self, states: Tensor) -> Tensor:
+        """The channels of the model `[n, D]` among those that are stored."""
+        if not self.padding.is_needed:
+            return states
+        return states.index_select(1, self.padding.live(states.size(1)).to(states.device))

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from legnn.config.model import AbsentLabel as AbsentLabel
-from legnn.config.model import Normalize as Normalize
-from legnn.graph import LabelGraph
-from legnn.ops import Scales
-from legnn.ops.csr.label_edges import has_kernels
-from legnn.ops.label_scales import EXPONENTS, label_factors
+from legnn.config.model import Normalize
+from legnn.graph.label_graph import LabelGraph
+from legnn.ops.types import Scales
 
 
 class LabelScales(NamedTuple):
@@ -28,7 +26,8 @@ class LabelScales(NamedTuple):
     """Of what a label receives along label–label edges."""
 
 
-class Normalization(NamedTuple):
+@dataclass(frozen=True)
+class Normalization:
     r"""`Â_ij = d_i^target A_ij d_j^source`, with `d` the degrees of incoming edges.
 
     | | `target` | `source` |
@@ -36,14 +35,9 @@ class Normalization(NamedTuple):
     | GCN | -1/2 | -1/2 |
     | GraphSAGE | -1 | 0 |
     | GAT | 0 | 0 |
-    | GAT with `symmetric_norm` | 1/2 | -1/2 |
-
-    All of it is multiplied by `weight`.
 
     With `kind="joint"` degrees are counted in `A'`. With `"relation"` each block of `A' = [[A, Y], [Yᵀ, S]]` is
-    normalized by its own degrees, and a row is the mean of the blocks in which it has edges. In the mean of a node, its
-    neighbors weigh `w = node_weight` and its label 1: `(w m_N + m_L) / (w [it has neighbors] + [it shows a label])`.
-    With `absent_label="zero"` the denominator is `w + 1` for every node.
+    normalized by its own degrees, and a row is the mean of the blocks in which it has edges.
     """
 
     kind: Normalize
@@ -53,38 +47,59 @@ class Normalization(NamedTuple):
     """Factor of a node without incoming edges."""
     is_softmax: bool = False
     """Whether edges have attention, which sums to 1, in place of their weight."""
-    scaled_scores: bool = False
-    """Attention: whether the scores of sources are multiplied by `d_j^source`, as the messages are."""
-    node_weight: float = 1.0
-    absent_label: AbsentLabel = "skip"
-    weight: float = 1.0
-    """Factor of all messages, beside a term that is added to them; needs a `target` other than 0."""
 
     def scales(self, graph: LabelGraph, x: Tensor, *, enhanced: bool) -> tuple[Scales, LabelScales]:
         """The factors for messages `x`, computed once for a graph; `enhanced=False` for messages along `A` alone."""
         # degrees exceed what bf16 can count
         dtype = torch.promote_types(x.dtype, torch.float32)
+        return graph.cached((self, enhanced, dtype), lambda: self.compute_scales(graph, dtype, enhanced=enhanced))
 
-        def make() -> tuple[Scales, LabelScales]:
-            if enhanced and self._has_factors_by_node(graph):
-                return self._scales_by_node(graph, dtype), LabelScales()
-            return self._weigh(*self._scales(graph, dtype, enhanced))
+    def compute_scales(self, graph: LabelGraph, dtype: torch.dtype, *, enhanced: bool) -> tuple[Scales, LabelScales]:
+        """The factors in `dtype`."""
+        if enhanced and self.kind == "joint":
+            return self._joint_scales(graph, dtype)
 
-        return graph.cached((self, enhanced, dtype), make)
+        def edge_scales() -> tuple[Tensor | None, Tensor | None]:
+            target = _times(self._power(graph.degree, self.target, dtype), self._multiplicity(graph))
+            return self._power(graph.source_degree, self.source, dtype), target
 
-    def _has_factors_by_node(self, graph: LabelGraph) -> bool:
-        """Whether the factors of labels are in those of nodes: a node has one label."""
-        is_plain = self.kind == "relation" and not self.is_softmax and self.weight == 1
-        is_plain = is_plain and {self.source, self.target} <= EXPONENTS
-        is_whole = graph.to_labels is graph.to_nodes and graph.multiplicity is None and graph.label_adjacency is None
-        return is_plain and is_whole and graph.num_shown > 0 and has_kernels(graph.adjacency.col.device)
+        source, target = graph.adjacency.cached((self, dtype), edge_scales)
+        if not enhanced:
+            return Scales(source, target), LabelScales()
+        shows = graph.label_degree_of_node.to(dtype)
+        of_neighbors, of_label = self.relation_weights((graph.degree > 0).to(dtype), shows)
+        # a node has one label edge: in Y only the labels have a degree to divide by; without exponents none is counted
+        label_target = self._power(graph.label_count, self.target, dtype) if self.target else None
+        label_source = label_target
+        if self.source != self.target:
+            label_source = self._power(graph.label_count, self.source, dtype)
+        labels = LabelScales(label_source, _times(label_target, self._label_multiplicity(graph)))
+        if graph.label_adjacency is not None:
+            # without label–label edges all of them are of one kind
+            label_mean, degree = graph.label_relations.to(dtype).reciprocal(), graph.label_adjacency.sum(1)
+            labels = labels._replace(
+                from_nodes=_times(labels.from_nodes, label_mean),
+                to_labels=self._power(degree, self.source, dtype),
+                from_labels=_times(self._power(degree, self.target, dtype), label_mean),
+            )
+        return Scales(source, _times(target, of_neighbors), of_label), labels
 
-    def _scales_by_node(self, graph: LabelGraph, dtype: torch.dtype) -> Scales:
-        """Those of nodes and labels, on a GPU: labels' own would be launches for a handful of rows in every layer."""
-        source, target = self._edge_scales(graph, dtype)
-        hidden, shown = graph.if_shown((self, dtype, "means"), lambda shows: self._means(graph, target, shows, dtype))
-        found = label_factors(graph.to_nodes, hidden, shown, self.source, self.target)
-        return Scales(source, found.chosen[1], found.from_label, found.to_label)
+    def relation_weights(self, has_neighbors: Tensor, shows: Tensor) -> tuple[Tensor, Tensor]:
+        """`[M]` what the sum over the neighbors of a node, and the message of its label, are multiplied by.
+
+        `has_neighbors` and `shows` `[M]` are 1 or 0.
+        """
+        mean = (has_neighbors + shows).clamp(min=1).reciprocal()
+        return mean, mean
+
+    def _joint_scales(self, graph: LabelGraph, dtype: torch.dtype) -> tuple[Scales, LabelScales]:
+        source = self._power(graph.source_node_degree, self.source, dtype)
+        target = self._power(graph.node_degree, self.target, dtype)
+        label_source = self._power(graph.label_degree, self.source, dtype)
+        label_target = self._power(graph.label_degree, self.target, dtype)
+        from_nodes = _times(label_target, self._label_multiplicity(graph))
+        nodes = Scales(source, _times(target, self._multiplicity(graph)), target, source)
+        return nodes, LabelScales(label_source, from_nodes, label_source, label_target)
 
     def _power(self, degree: Tensor, exponent: float, dtype: torch.dtype) -> Tensor | None:
         if exponent == 0:
@@ -92,83 +107,13 @@ class Normalization(NamedTuple):
         degree = degree.to(dtype)
         return torch.where(degree == 0, self.zero_degree, degree.pow(exponent))
 
-    def _edge_scales(self, graph: LabelGraph, dtype: torch.dtype) -> tuple[Tensor | None, Tensor | None]:
-        """The factors of sources and targets along `A`, normalized by its own degrees."""
-        # a sampled edge counts for several in a sum, but attention is a mean already
-        multiplicity = None if self.is_softmax else graph.multiplicity
+    # a sampled edge counts for several in a sum, but attention is a mean already
 
-        def make() -> tuple[Tensor | None, Tensor | None]:
-            target = self._power(graph.degree, self.target, dtype)
-            return self._power(graph.source_degree, self.source, dtype), _times(target, multiplicity)
+    def _multiplicity(self, graph: LabelGraph) -> Tensor | None:
+        return None if self.is_softmax else graph.multiplicity
 
-        return graph.cached_for_edges((self, dtype), make)
-
-    def _means(
-        self, graph: LabelGraph, target: Tensor | None, shows: Tensor, dtype: torch.dtype
-    ) -> tuple[Tensor, Tensor]:
-        """`[M]` what messages from labels, and those from neighbors, are multiplied by at their targets."""
-        mean = self._node_mean(graph.degree, shows, dtype)
-        scaled = _times(target, mean if self.node_weight == 1 else self.node_weight * mean)
-        assert scaled is not None
-        return mean, scaled
-
-    def _scales(self, graph: LabelGraph, dtype: torch.dtype, enhanced: bool) -> tuple[Scales, LabelScales]:
-        def power(degree: Tensor, exponent: float) -> Tensor | None:
-            return self._power(degree, exponent, dtype)
-
-        multiplicity = None if self.is_softmax else graph.multiplicity
-        label_multiplicity = None if self.is_softmax else graph.label_multiplicity
-        if enhanced and self.kind == "joint":
-            source, target = power(graph.source_node_degree, self.source), power(graph.node_degree, self.target)
-            label_source, label_target = (power(graph.label_degree, one) for one in (self.source, self.target))
-            nodes = Scales(source, _times(target, multiplicity), target, source, self._score(source), True)
-            return nodes, LabelScales(
-                label_source, _times(label_target, label_multiplicity), label_source, label_target
-            )
-
-        source, target = self._edge_scales(graph, dtype)
-        if not enhanced:
-            return Scales(source, target, score=self._score(source)), LabelScales()
-        mean, node_mean = graph.by_shown((self, dtype, "means"), lambda shows: self._means(graph, target, shows, dtype))
-        # a node has one label edge: in Y only the labels have a degree to divide by; without exponents none is counted
-        label_target = power(graph.label_count, self.target) if self.target else None
-        label_source = label_target
-        if self.source != self.target:
-            label_source = power(graph.label_count, self.source)
-        labels = LabelScales(label_source, _times(label_target, label_multiplicity))
-        if graph.label_adjacency is not None:
-            # without label–label edges all of them are of one kind
-            label_mean, degree = graph.label_relations.to(dtype).reciprocal(), graph.label_adjacency.sum(1)
-            labels = labels._replace(
-                from_nodes=_times(labels.from_nodes, label_mean),
-                to_labels=power(degree, self.source),
-                from_labels=_times(power(degree, self.target), label_mean),
-            )
-        return Scales(source, node_mean, mean, score=self._score(source)), labels
-
-    def _weigh(self, nodes: Scales, labels: LabelScales) -> tuple[Scales, LabelScales]:
-        if self.weight == 1:
-            return nodes, labels
-        nodes = nodes._replace(target=self._times_weight(nodes.target), from_label=self._times_weight(nodes.from_label))
-        from_nodes, from_labels = (self._times_weight(one) for one in (labels.from_nodes, labels.from_labels))
-        return nodes, labels._replace(from_nodes=from_nodes, from_labels=from_labels)
-
-    def _times_weight(self, scale: Tensor | None) -> Tensor | None:
-        # None where there are no such messages
-        return None if scale is None else self.weight * scale
-
-    def _score(self, source: Tensor | None) -> Tensor | None:
-        return source if self.scaled_scores else None
-
-    def _node_mean(self, degree: Tensor, shows: Tensor, dtype: torch.dtype) -> Tensor:
-        """`[M]` what a message from a label is multiplied by in the mean; one from neighbors, by `w` times that."""
-        if self.absent_label == "zero":
-            return torch.full_like(degree, 1 / (self.node_weight + 1), dtype=dtype)
-        # of how many kinds, from nodes and from labels, the incoming edges of each target are
-        relations = ((degree > 0).to(dtype) + shows).clamp(min=1)
-        if self.node_weight != 1:
-            relations = torch.where(degree > 0, relations - 1 + self.node_weight, relations)
-        return relations.reciprocal()
+    def _label_multiplicity(self, graph: LabelGraph) -> Tensor | None:
+        return None if self.is_softmax else graph.label_multiplicity
 
 
 def _times(scale: Tensor | None, factor: Tensor | None) -> Tensor | None:

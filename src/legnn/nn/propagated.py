@@ -8,18 +8,18 @@ import torch
 from torch import Tensor, nn
 
 from legnn.config.model import ModelSettings
-from legnn.graph import LabelGraph, SampledLabelGraph
-from legnn.nn.base import DataShape, Nodes
+from legnn.graph.blocks import SampledLabelGraph
+from legnn.graph.label_graph import LabelGraph
+from legnn.nn.base import DataShape
 from legnn.nn.block import NormActDropout
 from legnn.nn.encoder import Encoder
 from legnn.nn.feature_model import FeatureModel
 from legnn.nn.features import Features
 from legnn.nn.initialization import initialize_as_published
-from legnn.nn.layer import Linear, to_logits, typed_linear
+from legnn.nn.layer import Linear, Nodes, glorot_linear, targets_of, to_logits
 from legnn.nn.message_passing import pass_messages
 from legnn.nn.normalization import Normalization
-from legnn.nn.products import product
-from legnn.ops.runtime.padding import pad_columns
+from legnn.nn.published import published_normalization
 
 
 class _Perceptron(nn.Module):
@@ -34,7 +34,7 @@ class _Perceptron(nn.Module):
         self.matrices = nn.ModuleList(Linear(channels, out, bias=bias) for out, bias in zip(outs, biases, strict=True))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Shapes: `x` `[n, D]`; returns `[n, C]` or wider."""
+        """Shapes: `x` `[n, D]`; returns `[n, C]`."""
         for act, matrix in zip(self.acts, self.matrices, strict=True):
             x = matrix(act(x))
         return x
@@ -61,19 +61,13 @@ class Propagated(FeatureModel):
         self.label_perceptron = (
             _Perceptron(replace(settings, norm=label_norm), width, data.classes) if enhanced else None
         )
-        self.normalization = Normalization(
-            settings.normalize,
-            target=-0.5,
-            source=-0.5,
-            zero_degree=0.0,
-            node_weight=settings.node_weight,
-            absent_label=settings.absent_label,
-        )
+        gcn = Normalization(settings.normalize, target=-0.5, source=-0.5, zero_degree=0.0)
+        self.normalization = published_normalization(gcn, settings)
         if settings.init == "published":
-            initialize_as_published(self.encoder, nn.ModuleList(), self.num_types)
+            initialize_as_published(self.encoder, [], self.num_types)
 
     @property
-    def first(self) -> nn.Module:
+    def decayed_module(self) -> nn.Module:
         """The projection of the features."""
         return self.encoder.project
 
@@ -84,18 +78,16 @@ class Propagated(FeatureModel):
         nodes = nodes.to(torch.promote_types(nodes.dtype, torch.float32))
         if labels is None or self.label_perceptron is None:
             return nodes, None
-        return nodes, self.label_perceptron(labels)[:, : self.classes].to(nodes.dtype)
+        return nodes, self.label_perceptron(labels).to(nodes.dtype)
 
-    def propagate(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, add: Tensor | None) -> Nodes:
-        """`Â Z_N + Ŷ Z_L + add` and `Ŷᵀ Z_N + Ŝ Z_L`; no labels in the last step."""
-        padded = None if labels is None else pad_columns(labels, nodes.size(1))
-        last = k + 1 == self.num_stages
-        nodes, sums = pass_messages(block, nodes, padded, add, self.normalization, update_labels=not last)
-        return nodes, None if sums is None else sums[:, : self.classes]
+    def propagate(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph) -> Nodes:
+        """`Â Z_N + Ŷ Z_L` and `Ŷᵀ Z_N + Ŝ Z_L`; no labels in the last step."""
+        is_last = k + 1 == self.num_stages
+        return pass_messages(block, nodes, labels, None, self.normalization, update_labels=not is_last)
 
     def classify(self, nodes: Tensor) -> Tensor:
         """Logits `[n, C]`."""
-        return to_logits(nodes, self.classes)
+        return to_logits(nodes)
 
 
 class APPNP(Propagated):
@@ -104,20 +96,20 @@ class APPNP(Propagated):
     The authors' code also drops entries of `Â` in every step; that is left out.
     """
 
-    reads_first = True
+    uses_initial_state = True
 
     def __init__(self, settings: ModelSettings, data: DataShape) -> None:
         super().__init__(settings, data)
         self.restart = settings.restart
-        self.normalization = self.normalization._replace(weight=1 - settings.restart)
 
-    def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, first: Nodes | None) -> Nodes:
+    def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, initial: Nodes | None) -> Nodes:
         """`Z^{k+1}` from `Z^k` and `Z⁰`."""
-        assert first is not None
-        nodes, labels = self.propagate(k, nodes, labels, block, self.restart * first[0])
-        if labels is None or first[1] is None:
+        assert initial is not None
+        nodes, labels = self.propagate(k, nodes, labels, block)
+        nodes = torch.lerp(nodes, targets_of(initial[0], block), self.restart)
+        if labels is None or initial[1] is None:
             return nodes, None
-        return nodes, labels + self.restart * first[1]
+        return nodes, torch.lerp(labels, initial[1], self.restart)
 
 
 class DAGNN(Propagated):
@@ -129,23 +121,22 @@ class DAGNN(Propagated):
     def __init__(self, settings: ModelSettings, data: DataShape) -> None:
         super().__init__(settings, data)
         self.channels = 2 * data.classes
-        self.gate = typed_linear(data.classes, 1)  # s
+        self.gate = glorot_linear(data.classes, 1)  # s
 
     def encode(self, inputs: Features, graph: LabelGraph | SampledLabelGraph) -> Nodes:
         """`Z_N⁰ ‖ sigmoid(Z_N⁰ s) Z_N⁰` and `Z_L⁰`."""
         nodes, labels = super().encode(inputs, graph)
         return torch.cat([nodes, self._gated(nodes)], 1), labels
 
-    def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, first: Nodes | None) -> Nodes:
+    def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, initial: Nodes | None) -> Nodes:
         """`Z^{k+1}` from `Z^k`, and the sum with its term."""
-        width = nodes.size(1) // 2
-        total = nodes[: block.num_nodes, width:]
-        nodes, labels = self.propagate(k, nodes[:, :width], labels, block, None)
+        total = nodes[: block.num_nodes, self.classes :]
+        nodes, labels = self.propagate(k, nodes[:, : self.classes], labels, block)
         return torch.cat([nodes, total + self._gated(nodes)], 1), labels
 
     def classify(self, nodes: Tensor) -> Tensor:
         """Logits `[n, C]`: the sum."""
-        return to_logits(nodes[:, nodes.size(1) // 2 :], self.classes)
+        return to_logits(nodes[:, self.classes :])
 
     def _gated(self, nodes: Tensor) -> Tensor:
-        return torch.sigmoid(product(nodes, self.gate.weight)[:, :1]) * nodes
+        return torch.sigmoid(self.gate(nodes)) * nodes

@@ -12,13 +12,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from legnn.graph import LabelGraph
+from legnn.graph.label_graph import LabelGraph
 from legnn.nn.gat import GAT
 from legnn.nn.gcn import GCN
 from legnn.nn.gcnii import GCNII
 from legnn.nn.layer import add_bias
 from legnn.nn.normalization import Normalization
 from legnn.nn.propagated import APPNP, DAGNN
+from legnn.nn.published import PublishedGAT, PublishedNormalization
 from legnn.nn.sage import SAGE
 
 
@@ -49,12 +50,12 @@ def dense_layer(layer: GCN | SAGE | GAT, x: Tensor, labels: Tensor, graph: Label
 
 
 def dense_gcnii(
-    layer: GCNII, x: Tensor, labels: Tensor, graph: LabelGraph, first: tuple[Tensor, Tensor]
+    layer: GCNII, x: Tensor, labels: Tensor, graph: LabelGraph, initial: tuple[Tensor, Tensor]
 ) -> tuple[Tensor, Tensor]:
     """`H_N'` `[M, D]` and `H_L'` `[C, D]`: `H' = ((1 - α) Â' H + α H⁰) ((1 - β) I + β W)`."""
     assert layer.label is not None
     alpha, beta, M = layer.restart, layer.beta, graph.num_nodes
-    Z = (1 - alpha) * dense_gcn(layer.normalization, torch.cat([x, labels]), graph) + alpha * torch.cat([*first])
+    Z = (1 - alpha) * dense_gcn(layer.normalization, torch.cat([x, labels]), graph) + alpha * torch.cat([*initial])
     W_N, W_L = layer.node.weight.T, layer.label.weight.T
     return (1 - beta) * Z[:M] + beta * Z[:M] @ W_N, (1 - beta) * Z[M:] + beta * Z[M:] @ W_L
 
@@ -64,17 +65,17 @@ def dense_gcn(normalization: Normalization, H: Tensor, graph: LabelGraph) -> Ten
     return _over_relations(graph, normalization, H, lambda A, degree: _symmetric(A, degree) @ H)
 
 
-def dense_appnp(model: APPNP, first: tuple[Tensor, Tensor], graph: LabelGraph) -> Tensor:
+def dense_appnp(model: APPNP, initial: tuple[Tensor, Tensor], graph: LabelGraph) -> Tensor:
     """Logits `[M, C]`: `Z ← (1 - α) Â' Z + α Z⁰`, `hops` times."""
-    Z = Z_0 = torch.cat([*first])
+    Z = Z_0 = torch.cat([*initial])
     for _ in range(model.num_stages):
         Z = (1 - model.restart) * dense_gcn(model.normalization, Z, graph) + model.restart * Z_0
     return Z[: graph.num_nodes]
 
 
-def dense_dagnn(model: DAGNN, first: tuple[Tensor, Tensor], graph: LabelGraph) -> Tensor:
+def dense_dagnn(model: DAGNN, initial: tuple[Tensor, Tensor], graph: LabelGraph) -> Tensor:
     """Logits `[M, C]`: `Σ_k sigmoid(Z^k s) Z^k` of the nodes, `Z^k = Â' Z^{k-1}`, `k` up to `hops`."""
-    Z, s = torch.cat([*first]), model.gate.weight.T
+    Z, s = torch.cat([*initial]), model.gate.weight.T
     total = torch.sigmoid(Z @ s) * Z
     for _ in range(model.num_stages):
         Z = dense_gcn(model.normalization, Z, graph)
@@ -90,17 +91,19 @@ def _over_relations(
     A, M = torch.cat([torch.cat([A, Y], 1), torch.cat([Y.T, S], 1)]), graph.num_nodes  # A'
     if normalization.kind == "joint":
         return propagate(A, A.sum(1))
+    published = normalization if isinstance(normalization, PublishedNormalization) else None
+    node_weight = 1.0 if published is None else published.node_weight
     is_label = torch.arange(A.size(0)) >= M
     out, total = torch.zeros_like(values), torch.zeros_like(A[0])
     for to_label, from_label in product((False, True), repeat=2):
         relation = A * (is_label == to_label)[:, None] * (is_label == from_label)
         # within a type the degree of a source is that of its incoming edges, as in PyG
         source_degree = relation.sum(1 if to_label == from_label else 0)
-        weight = 1.0 if to_label or from_label else normalization.node_weight
+        weight = 1.0 if to_label or from_label else node_weight
         out = out + weight * propagate(relation, source_degree)
         total += weight * (relation.sum(1) > 0)
-    if normalization.absent_label == "zero":
-        total[:M] = normalization.node_weight + 1
+    if published is not None and published.absent_label == "zero":
+        total[:M] = node_weight + 1
     return out / total.masked_fill(total == 0, 1.0)[:, None]
 
 
@@ -117,7 +120,8 @@ def _propagate(
     values = sent = values.unflatten(1, (layer.attention.heads, -1))
     if layer.normalization.target:  # what is sent is W h_j / √d_j
         sent = values / source_degree.masked_fill(source_degree == 0, 1.0).sqrt()[:, None, None]
-    scored = sent if layer.normalization.scaled_scores else values
+    is_scaled = isinstance(layer.normalization, PublishedNormalization) and layer.normalization.scaled_scores
+    scored = sent if is_scaled else values
     source = _scores(scored, layer.source, layer.label_source, M)
     score = F.leaky_relu(source if target is None else source + target[:, None], layer.attention.negative_slope)
     exponent = A[..., None] * score.exp()
@@ -133,12 +137,13 @@ def _target_scores(layer: GAT, x: Tensor, labels: Tensor) -> Tensor | None:
     if not layer.attention.use_target_score:
         return None
     assert layer.label is not None
-    node = layer.node if layer.target_map is None else layer.target_map
-    label = layer.label if layer.label_target_map is None else layer.label_target_map
+    node, label, vectors = layer.node, layer.label, (layer.target, layer.label_target)
+    if isinstance(layer, PublishedGAT):
+        node = layer.node if layer.target_map is None else layer.target_map
+        label = layer.label if layer.label_target_map is None else layer.label_target_map
+        vectors = (layer.source, layer.label_source) if layer.is_shared else vectors
     by_head = torch.cat([node(x), label(labels)]).unflatten(1, (layer.attention.heads, -1))
-    if layer.is_shared:
-        return _scores(by_head, layer.source, layer.label_source, x.size(0))
-    return _scores(by_head, layer.target, layer.label_target, x.size(0))
+    return _scores(by_head, *vectors, x.size(0))
 
 
 def _scores(by_head: Tensor, node_vectors: Tensor | None, label_vectors: Tensor | None, M: int) -> Tensor:

@@ -7,7 +7,7 @@ edge. Two relations that join the same types are one here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
@@ -16,9 +16,8 @@ import torch
 from torch import Tensor
 
 from legnn.errors import InputError
-from legnn.graph import LabelGraph
-from legnn.ops.csr.adjacency import Adjacency, SampledAdjacency
-from legnn.ops.csr.transposition import inverse_permutation
+from legnn.graph.label_graph import LabelGraph
+from legnn.ops.csr.adjacency import Adjacency, inverse_permutation
 
 Relation = tuple[int, int]
 """Source and target type."""
@@ -90,11 +89,11 @@ def relation_graph(graph: LabelGraph, num_types: int, relations: Sequence[Relati
 
     It synchronizes once. Raises `InputError` for an edge of a relation that is not in `relations`.
     """
-    cache: dict[object, RelationGraph] = graph.adjacency.__dict__.setdefault("_relation_graphs", {})
-    key = num_types, tuple(relations)
-    if key not in cache:
-        cache[key] = _one_relation(graph) if num_types == 1 else _group(graph, num_types, relations)
-    return cache[key]
+
+    def make() -> RelationGraph:
+        return _one_relation(graph) if num_types == 1 else _group(graph, num_types, relations)
+
+    return graph.adjacency.cached(("edges by relation", num_types, tuple(relations)), make)
 
 
 def _one_relation(graph: LabelGraph) -> RelationGraph:
@@ -131,8 +130,7 @@ def _group(graph: LabelGraph, num_types: int, relations: Sequence[Relation]) -> 
             row[mine], col[mine], None if weight is None else weight[mine], targets.counts[target],
             sources.counts[source],
         )  # fmt: skip
-        if isinstance(adjacency, SampledAdjacency):
-            part = SampledAdjacency(part.rowptr, part.col, part.weight, part.num_cols, adjacency.fanout)
+        part = replace(part, is_sample=adjacency.is_sample, chunking=adjacency.chunking)
         edges[source, target] = LabelGraph.without_labels(part, graph.num_classes)
     return RelationGraph(sources, targets, edges, pair, adjacency)
 

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import torch
 from torch import Tensor, nn
 
-from legnn.graph import LabelEdges, LabelGraph
-from legnn.nn.layer import Linear, column, targets_of, typed_linear
+from legnn.graph.label_graph import LabelGraph
+from legnn.nn.layer import LabelLayer, LayerOptions, Linear, Nodes, column, glorot_linear, targets_of
 from legnn.nn.message_passing import pass_linear_messages
 from legnn.nn.normalization import Normalization
 from legnn.nn.relations import ONE_RELATION, Relation, relation_graph
-from legnn.ops import Scales, add_labels_, drop, propagate_messages
-from legnn.ops.csr.adjacency import Adjacency, SampledAdjacency
+from legnn.ops.csr.adjacency import Adjacency
+from legnn.ops.csr.label_edges import LabelEdges
+from legnn.ops.propagate import add_labels_, propagate_messages
+from legnn.ops.types import Scales
 
 MEAN = Normalization("relation", target=-1.0, source=0.0)
 """Over the edges of a relation that are there: of a sample, over the sample."""
 
 
-class RGCN(nn.Module):
+class RGCN(LabelLayer):
     r"""`h_i' = W_0,τ(i) h_i + Σ_r 1 / |N_i^r| Σ_{j ∈ N_i^r} W_r h_j + W_LN h_{y_i} + b_τ(i)`, `τ` the type of a node.
 
     A label is one more neighbor of the nodes that show it, and the nodes are those of the label:
     `h_c' = R_L h_c + 1 / n_c Σ_{y_j = c} W_NL h_j + W_LL Σ_d S_cd h_d / Σ_d S_cd + b_L`, the third term with
-    label–label edges `S` only. On a weighted graph the means are weighted. `bias=False` leaves out `b_τ` and
-    `label_bias=False` `b_L`, which a batch norm would cancel; `dropout` is described in `nn.layer`.
+    label–label edges `S` only. On a weighted graph the means are weighted. Options: see `LabelLayer`; each
+    relation has weights of its own in place of a normalization.
     """
 
     def __init__(
@@ -36,34 +38,38 @@ class RGCN(nn.Module):
         *,
         num_types: int = 1,
         relations: Sequence[Relation] = (),
-        enhanced: bool = True,
-        update_labels: bool = True,
         label_edges: bool = False,
-        bias: bool = True,
-        label_bias: bool = True,
-        dropout: float = 0.0,
+        **options: Unpack[LayerOptions],
     ) -> None:
-        super().__init__()
-        self.num_types, self.relations, self.dropout = num_types, tuple(relations) or ONE_RELATION, dropout
-        update_labels = enhanced and update_labels
+        super().__init__(in_channels, out_channels, **options)
+        self.num_types, self.relations = num_types, tuple(relations) or ONE_RELATION
 
         def matrix(needed: bool) -> Linear | None:
-            return typed_linear(in_channels, out_channels) if needed else None
+            return glorot_linear(in_channels, out_channels) if needed else None
 
-        self.roots = nn.ModuleList(Linear(in_channels, out_channels, bias=bias) for _ in range(num_types))  # W_0, b
-        self.neighbors = nn.ModuleList(typed_linear(in_channels, out_channels) for _ in self.relations)  # W_r
-        self.label_to_node = matrix(enhanced)  # W_LN
-        self.node_to_label = matrix(update_labels)  # W_NL
-        self.label_to_label = matrix(update_labels and label_edges)  # W_LL
-        self.label_root = Linear(in_channels, out_channels, bias=label_bias) if update_labels else None  # R_L, b_L
+        self.roots = nn.ModuleList(
+            Linear(in_channels, out_channels, bias=self.has_bias) for _ in range(num_types)
+        )  # W_0, b
+        self.neighbors = nn.ModuleList(glorot_linear(in_channels, out_channels) for _ in self.relations)  # W_r
+        self.label_to_node = matrix(self.enhanced)  # W_LN
+        self.node_to_label = matrix(self.update_labels)  # W_NL
+        self.label_to_label = matrix(self.update_labels and label_edges)  # W_LL
+        self.label_root = (
+            Linear(in_channels, out_channels, bias=self.has_label_bias) if self.update_labels else None
+        )  # R_L, b_L
 
     def forward(
-        self, x: Tensor, labels: Tensor | None, graph: LabelGraph, add: Tensor | None = None
+        self,
+        x: Tensor,
+        labels: Tensor | None,
+        graph: LabelGraph,
+        residual: Tensor | None = None,
+        initial: Nodes | None = None,
     ) -> tuple[Tensor, Tensor | None]:
-        """Shapes: `x` `[N, in]`, `labels` `[C, in]` or None; returns `[M, out]`, `[C, out]` or None, see `nn.layer`."""
+        """See `LabelLayer.forward`."""
         edges = relation_graph(graph, self.num_types, self.relations)
         parts = [root(own) for root, own in zip(self.roots, edges.targets.split(x), strict=True)]
-        sent = drop(x, self.dropout, training=self.training)
+        sent = self.drop(x)
         by_type = edges.sources.split(sent)
         for linear, ((source, target), relation) in zip(self.neighbors, edges.relations.items(), strict=True):
             weight = linear.get_parameter("weight")
@@ -71,11 +77,10 @@ class RGCN(nn.Module):
                 relation, by_type[source], weight, None, parts[target], MEAN, update_labels=False
             )[0]
         nodes = edges.targets.join(parts)
-        add = None if add is None else targets_of(add, graph)
-        nodes = nodes if add is None else nodes + add
+        nodes = nodes if residual is None else nodes + targets_of(residual, graph)
         if labels is None or self.label_to_node is None:
             return nodes, None
-        dropped = drop(labels, self.dropout, training=self.training)
+        dropped = self.drop(labels)
         nodes = add_labels_(graph.to_nodes, nodes, self.label_to_node(dropped))
         if self.label_root is None or self.node_to_label is None:
             return nodes, None
@@ -84,7 +89,7 @@ class RGCN(nn.Module):
             S = graph.label_adjacency.to(labels.dtype)
             total = S.sum(1, keepdim=True)
             new_labels = new_labels + self.label_to_label(S @ dropped / total.masked_fill(total == 0, 1.0))
-        return nodes, new_labels[:, : self.label_root.out_features]
+        return nodes, new_labels
 
 
 class _ToLabels(NamedTuple):
@@ -99,7 +104,7 @@ def shown_mean(graph: LabelGraph, x: Tensor) -> Tensor:
     """The mean of `x` `[N, D]` over the nodes that send to each label, `[C, D]`; zero where none does."""
     rows, edges = graph.adjacency, graph.to_labels
     # of a sample without edges it is known without synchronizing that no row is long
-    no_nodes = SampledAdjacency(torch.zeros_like(rows.rowptr[:1]), rows.col[:0], None, rows.num_cols, fanout=0)
+    no_nodes = Adjacency.sampled(torch.zeros_like(rows.rowptr[:1]), rows.col[:0], None, rows.num_cols, 0, None)
     total = propagate_messages(_ToLabels(no_nodes, edges, edges), x, None, None, Scales(), update_labels=True)[1]
     assert total is not None
     return total / column(edges.count.clamp(min=1), total)

@@ -6,18 +6,9 @@
 | `class_sum` | `Yᵀ x` | `propagate` |
 | `label_gather` | the rows of `Y labels` that are not zero | `propagate` |
 | `add_labels_`, or `label_messages` and `add_messages_` | `x + Y labels` | `propagate` |
-| `augment` | `dropout(X) ‖ Y` | `augment` |
 | `project_entries` | `X P` for mostly-zero `X` | `propagate` |
 | `attend` | as `propagate_messages`, with attention in place of `A` | `attention` |
-| `update_labels` | `dropout(relu(norm(x + residual)))` of labels | `label_update` |
 | `apply_norm_act_dropout`, `drop` | `dropout(relu(norm(x)))`; `dropout(x)` | `norm_act_dropout` |
-| `mean_cross_entropy` | `1/d Σ_i w_{y_i} CE(y_i, softmax(x_i))` and how many are predicted right | `cross_entropy` |
-| `weighted_cross_entropy` | `Σ_i w_i CE(y_i, softmax(x_i))` | `cross_entropy` |
-| `most_probable` | `max softmax(x_i)` and its class | `confidence` |
-| `count_known_and_right` | how many pseudo labels are right | `pseudo_labels` |
-| `validation_metrics` | accuracy, macro-F1 and cross-entropy | `validation` |
-| `stack_scalars` | numbers as one vector | `stack` |
-| `RowWriter` | rows of matrices, written in turn | `ring` |
 | `gather_rows` | rows of a matrix that may lie in the host's memory | `gather` |
 
 The folder of an operation holds `reference.py` (plain PyTorch, the equation), `autograd.py` (the gradient written out,
@@ -25,11 +16,7 @@ over kernels), `numba_kernels.py` (CPU) and `triton_kernels.py` (CUDA). `legnn.o
 """
 
 from legnn.ops.attention import attend
-from legnn.ops.confidence import most_probable
-from legnn.ops.cross_entropy import mean_cross_entropy, weighted_cross_entropy
-from legnn.ops.cross_entropy.reference import CrossEntropy
 from legnn.ops.gather import HotRows, gather_rows
-from legnn.ops.label_update import update_labels
 from legnn.ops.norm_act_dropout import apply_norm_act_dropout, drop
 from legnn.ops.propagate import (
     LabelMessages,
@@ -46,7 +33,6 @@ from legnn.ops.types import AttentionConfig, AttentionOutput, LabelGraphLike, Sc
 __all__ = [
     "AttentionConfig",
     "AttentionOutput",
-    "CrossEntropy",
     "HotRows",
     "LabelGraphLike",
     "LabelMessages",
@@ -60,10 +46,6 @@ __all__ = [
     "gather_rows",
     "label_gather",
     "label_messages",
-    "mean_cross_entropy",
-    "most_probable",
     "project_entries",
     "propagate_messages",
-    "update_labels",
-    "weighted_cross_entropy",
 ]

@@ -12,15 +12,13 @@ from __future__ import annotations
 import importlib
 import warnings
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from importlib.util import find_spec
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from legnn.ops.kernels import AttentionKernels, GatherKernels, NormActDropoutKernels, PropagateKernels
-
-if TYPE_CHECKING:
-    from legnn.ops.sample.types import Sampler
 
 
 class Kernels:
@@ -30,7 +28,8 @@ class Kernels:
         self.compiler = compiler
 
     def _module(self, operation: str) -> Any:
-        return importlib.import_module(f"legnn.ops.{operation}.{self.compiler}_kernels")
+        name = f"legnn.ops.{operation}.{'cpu' if self.compiler == 'numba' else 'gpu'}"
+        return importlib.import_module(name if find_spec(name) else f"legnn.ops.{operation}.{self.compiler}_kernels")
 
     @cached_property
     def propagate(self) -> PropagateKernels:
@@ -51,11 +50,6 @@ class Kernels:
     def gather(self) -> GatherKernels:
         """`legnn.ops.gather`."""
         return self._module("gather")
-
-    @cached_property
-    def sampler(self) -> type[Sampler]:
-        """`legnn.ops.sample`."""
-        return getattr(self._module("sample"), f"{self.compiler.title()}Sampler")
 
 
 NUMBA = Kernels("numba")

@@ -16,7 +16,7 @@ from legnn.report.reached_states import ReachedStates
 from legnn.report.removals import Removal, Rerun, WholeGraph
 from legnn.runs import Ensemble, Run
 from legnn.training import Inference, LayerWise
-from legnn.training.inference import temper
+from legnn.training.inference import apply_temperature
 
 MOST_NEIGHBORS = 40
 """Neighbors whose labels, edges and features are removed, and which are drawn."""
@@ -128,7 +128,7 @@ class _Mixture:
     def __call__(self, node: int, removal: Removal | None) -> Tensor:
         """`[C]` the probabilities of `node`."""
         rows = torch.stack([member[node](node, removal).double() for member in self.members])
-        return temper(torch.tensor(self.weights, dtype=torch.double)[None] @ rows, self.temperature)[0]
+        return apply_temperature(torch.tensor(self.weights, dtype=torch.double)[None] @ rows, self.temperature)[0]
 
     def shown_to(self, node: int) -> Tensor:
         """The nodes that show their labels to any member."""

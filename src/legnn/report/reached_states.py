@@ -11,9 +11,9 @@ from torch import Tensor
 
 from legnn.graph import LabelGraph, SampledLabelGraph
 from legnn.graph.blocks import LabelBlock
-from legnn.graph.sampling import all_neighbors, all_senders, neighbors_of
+from legnn.graph.sampling import full_label_block, full_node_block, neighbors_of
 from legnn.nn import StagedModel
-from legnn.nn.base import Nodes
+from legnn.nn.layer import Nodes
 from legnn.ops.csr.label_edges import LabelEdges
 from legnn.report.removals import MeanFeatures, Removal, without_edges
 from legnn.training import Inference, LayerWise
@@ -89,7 +89,9 @@ class ReachedStates:
             first = nodes, labels = self.model.encode(inputs, graph)
             states, of_labels = [nodes], [labels]
             for k in range(self.model.num_stages):
-                nodes, labels = self.model.stage(k, nodes, labels, graph, first if self.model.reads_first else None)
+                nodes, labels = self.model.stage(
+                    k, nodes, labels, graph, first if self.model.uses_initial_state else None
+                )
                 states.append(nodes)
                 of_labels.append(labels)
         return states, of_labels
@@ -116,7 +118,7 @@ class ReachedStates:
             rows = self._reached(graph, touched, moved, sends_other, classes, shows, needed[k + 1])
             moved = torch.zeros_like(touched)
             if rows.numel():
-                self._overwrite(k + 1, rows, self._stage(k, all_neighbors(graph, rows))[0], moved, undo)
+                self._overwrite(k + 1, rows, self._stage(k, full_node_block(graph, rows))[0], moved, undo)
             if labels is not None:
                 self.labels[k + 1] = labels
 
@@ -154,7 +156,7 @@ class ReachedStates:
         assert after is not None
         if not chosen.numel():
             return after
-        computed = self._stage(k, all_senders(graph, chosen))[1]
+        computed = self._stage(k, full_label_block(graph, chosen))[1]
         assert computed is not None
         return after.index_copy(0, chosen, computed[chosen])
 
@@ -164,7 +166,7 @@ class ReachedStates:
 
     def _stage(self, k: int, block: LabelBlock) -> Nodes:
         own, first = block.nodes[: block.num_nodes], None
-        if self.model.reads_first:
+        if self.model.uses_initial_state:
             first = self.states[0].index_select(0, own), self.labels[0]
         return self.model.stage(k, self.states[k].index_select(0, block.nodes), self.labels[k], block, first)
 
@@ -192,7 +194,7 @@ class ReachedStates:
         rows = (degree > 1).nonzero().flatten()[:20]
         if not rows.numel():
             return True
-        block = all_neighbors(self.graph, rows)
+        block = full_node_block(self.graph, rows)
         degrees = block.source_degrees.clone()
         degrees[block.num_nodes :] += 3
         other = replace(block, source_degrees=degrees)

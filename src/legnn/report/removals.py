@@ -89,6 +89,6 @@ class WholeGraph:
             x[removal.node] = self._mean(removal.node)
             task = replace(task, x=x)
         before = self.layer_wise
-        again = LayerWise(before.model, task, before.device, before.dtype)
+        again = LayerWise(before.model, task, before.device, before.dtype, plan=before.plan)
         inference = replace(self.inference, predictor=again, task=task)
         return inference.proba_with_shown(shown, torch.tensor([node], device=shown.device))[0].cpu()

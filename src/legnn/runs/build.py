@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -15,10 +16,9 @@ from legnn.errors import InputError, OutOfMemory, first_line
 from legnn.graph.selection import check_selection
 from legnn.nn import DataShape, Lift, Model
 from legnn.nn.lifting import check_liftable
-from legnn.ops.runtime.generators import copy_generators, drawing_from, seed_generators
 from legnn.ops.runtime.threads import limit_threads
 from legnn.runs.data_card import DataCard
-from legnn.runs.device import select_device
+from legnn.runs.device import device_plan, generators, is_gpu, seeded, select_device
 from legnn.runs.folder import RunFolder
 from legnn.runs.resources import check_memory, choose_storage, cpu_threads, explain_out_of_memory
 from legnn.training import (
@@ -37,13 +37,14 @@ from legnn.training import (
     Trainer,
     assign_folds,
     balanced_class_weight,
+    can_capture,
     make_adam,
     matrix_products,
-    pin_in_place,
+    register_pinned,
     require_staged,
+    training_modes,
     training_precision,
 )
-from legnn.training.sharing import during_turns, kept_by_group, takes_turns
 
 
 def make_model(settings: ResolvedSettings, card: DataCard, label_x: Tensor | None) -> Model:
@@ -77,7 +78,7 @@ def restore_model(folder: RunFolder) -> Model:
 
 def check_settings(settings: ResolvedSettings, graph: GraphData, card: DataCard) -> None:
     """Raises `InputError` for settings that could only fail later, before a folder is made."""
-    training_precision(settings.train.precision, select_device(settings.train.device))
+    training_precision(settings.train.precision, gpu=is_gpu(select_device(settings.train.device)))
     if settings.model.label_edges and graph.label_adjacency is None:
         raise InputError(
             f"label_edges is on, but {graph.name} has no label–label edges; give them, or `label_edges=False`"
@@ -100,7 +101,7 @@ def check_settings(settings: ResolvedSettings, graph: GraphData, card: DataCard)
 
 
 def make_task(settings: ResolvedSettings, graph: GraphData, device: torch.device, *, training: bool = True) -> Task:
-    """Returns the task on the devices where the graph is kept.
+    """Returns the task on the devices where the graph is stored.
 
     For `training` a GPU reads features in the host's memory again and again, and they are pinned: pages of a mapped
     file become memory of the process. A prediction reads them once or a few times, in order.
@@ -113,35 +114,37 @@ def make_task(settings: ResolvedSettings, graph: GraphData, device: torch.device
         label_edges=settings.model.label_edges,
         candidates=settings.self_training.candidates,
     )
-    is_pinned = training and storage.features != storage.graph and pin_in_place(graph.x)
+    is_pinned = training and storage.features != storage.graph and register_pinned(graph.x)
     return task.with_hot_rows(storage.hot_bytes) if is_pinned else task
 
 
 def make_rule(model: Model, task: Task, settings: ResolvedSettings) -> SelfTrainingRule | None:
-    """Returns what chooses pseudo labels, None without self-training."""
-    given = settings.self_training
-    if not given.as_train:
+    """Returns what selects pseudo labels, None without self-training."""
+    self_training = settings.self_training
+    if not self_training.as_train:
         return None
-    if given.choose == "top-k":
-        return TopK(given)
-    if given.choose == "agreement":
+    if self_training.choose == "top-k":
+        return TopK(self_training)
+    if self_training.choose == "agreement":
         second = LabelPropagation(settings.model.propagation_steps, settings.model.propagation_alpha)
-        # where the rule is asked: beside the model, if the graph is kept elsewhere
+        # where the rule is asked: on the device of the model, if the graph is stored elsewhere
         device = next(model.parameters(), task.x).device
-        return Agreement(given, second.classes(task.show(task.train)).to(device))
-    return ASTrain(given)
+        return Agreement(self_training, second.classes(task.show(task.train)).to(device))
+    return ASTrain(self_training)
 
 
 def _class_weight(model: Model, task: Task, settings: ResolvedSettings) -> Tensor | None:
     if settings.train.class_weights == "none":
         return None
-    # beside the model, where the loss is computed
+    # on the device of the model, where the loss is computed
     device = next(model.parameters(), task.x).device
     return balanced_class_weight(task.y[task.train], task.graph.num_classes).to(device)
 
 
-def make_trainer(model: Model, task: Task, settings: ResolvedSettings, dtype: torch.dtype, ranks: Ranks) -> Trainer:
-    """Returns the trainer of a run, before its first epoch."""
+def make_trainer(
+    model: Model, task: Task, settings: ResolvedSettings, dtype: torch.dtype, device: torch.device, ranks: Ranks
+) -> Trainer:
+    """Returns the trainer of a run on `device`, before its first epoch."""
     train = settings.train
     objective = Objective(
         alpha=train.alpha,
@@ -150,27 +153,34 @@ def make_trainer(model: Model, task: Task, settings: ResolvedSettings, dtype: to
         rule=make_rule(model, task, settings),
         class_weight=_class_weight(model, task, settings),
     )
-    optimizer = make_adam(model.parameter_groups(train.weight_decay, train.layer_decay), train.lr)
+    plan = device_plan(device, task.y.device, task.x.device)
+    fanouts = None
+    if not isinstance(train.batch, str):
+        fanouts = fanouts_for(train.fanout, settings.model.stages)
+        plan = replace(plan, capture=plan.capture and can_capture(model, fanouts, objective.rule, ranks))
+    groups = model.parameter_groups(train.weight_decay, train.layer_decay)
+    # several processes average gradients, and take the step, after what is captured
+    optimizer = make_adam(groups, train.lr, capture=plan.capture and ranks.world_size == 1)
     batching: Batching
-    if isinstance(train.batch, str):
+    if fanouts is None:
         # a generator of its own: how many numbers dropout draws must not change which nodes are selected
         generator = torch.Generator(task.x.device).manual_seed(train.seed)
-        batching = FullBatch(model, task, objective, optimizer, generator, dtype=dtype)
+        batching = FullBatch(model, task, objective, optimizer, generator, dtype=dtype, capture=plan.capture)
     else:
         # on the host, so that all processes draw alike wherever their graph is kept
         generator = torch.Generator().manual_seed(train.seed)
-        fanouts = fanouts_for(train.fanout, settings.model.stages)
         batching = MiniBatch(
             model,
             task,
             objective,
             optimizer,
             generator,
-            batch=train.batch,
+            batch=int(train.batch),
             fanouts=fanouts,
             pseudo_steps=settings.self_training.pseudo_steps,
             dtype=dtype,
             ranks=ranks,
+            plan=plan,
         )
     return Trainer(
         batching,
@@ -180,14 +190,8 @@ def make_trainer(model: Model, task: Task, settings: ResolvedSettings, dtype: to
         cosine_steps=train.cosine_steps,
         choose_by=train.choose_by,
         ties=train.ties,
+        generators=generators(device),
     )
-
-
-def _fit_inputs(model: Model, graph: GraphData) -> dict[str, Tensor]:
-    """The statistics of the features that the model takes, which depend on no seed."""
-    before = {name: value.clone() for name, value in model.state_dict().items()}
-    model.fit_inputs(graph.x, graph.node_type)
-    return {name: value.clone() for name, value in model.state_dict().items() if not torch.equal(value, before[name])}
 
 
 @contextmanager
@@ -195,39 +199,18 @@ def new_trainer(
     settings: ResolvedSettings, graph: GraphData, card: DataCard, device: torch.device, ranks: Ranks
 ) -> Iterator[Trainer]:
     """Context in which a run trains, seeded and in its precision, with its trainer before the first epoch."""
-    precision = training_precision(settings.train.precision, device)
-
-    def build() -> Trainer:
-        task = kept_by_group("task", lambda: make_task(settings, graph, device))
-        model = make_model(settings, card, graph.label_x)
-        # reading all features takes longer than some epochs
-        statistics = kept_by_group("statistics", lambda: _fit_inputs(model, graph))
-        model.load_state_dict(statistics, strict=False)
-        return make_trainer(model.to(device), task, settings, precision.dtype, ranks)
-
-    # which may count all features
-    threads = kept_by_group("threads", lambda: cpu_threads(settings, graph))
+    precision = training_precision(settings.train.precision, gpu=is_gpu(device))
     with (
         explain_out_of_memory(settings),
-        during_turns(lambda: matrix_products(precision.products)),
-        during_turns(lambda: limit_threads(threads)),
+        training_modes(),
+        matrix_products(precision.products),
+        limit_threads(cpu_threads(settings, graph)),
+        seeded(settings.train.seed, device),
     ):
-        if not takes_turns():
-            with _seeded(settings.train.seed, device):
-                yield build()
-            return
-        with _seeded(settings.train.seed, device):
-            trainer, generators = build(), copy_generators(device)
-        with drawing_from(generators):
-            yield trainer
-
-
-@contextmanager
-def _seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """Within it PyTorch draws from the run's seed; the caller's random state is left as it was."""
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        seed_generators(seed)
-        yield
+        task = make_task(settings, graph, device)
+        model = make_model(settings, card, graph.label_x)
+        model.fit_inputs(graph.x, graph.node_type)
+        yield make_trainer(model.to(device), task, settings, precision.dtype, device, ranks)
 
 
 def make_inference(

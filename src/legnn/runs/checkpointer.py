@@ -7,7 +7,6 @@ import time
 from legnn.errors import InputError
 from legnn.runs.folder import RunFolder
 from legnn.training import EpochLog, Trainer
-from legnn.training.sharing import idle_seconds
 
 FIRST_SECONDS = 4.0
 """A run that is younger has no checkpoint: it takes no longer to begin anew."""
@@ -18,30 +17,25 @@ LOG_SECONDS = 0.5
 class Checkpointer:
     """Writes the metrics of epochs, and a checkpoint soon after the start and then at most every `every` seconds.
 
-    All processes read the folder of their run, and one `is_writer`. Without a folder nothing is kept.
+    All processes read the folder of their run, and one `is_writer`. Without a folder nothing is written.
     """
 
     def __init__(self, trainer: Trainer, folder: RunFolder | None, every: float, *, is_writer: bool) -> None:
         self.trainer, self.folder, self.every, self.is_writer = trainer, folder, every, is_writer
-        self._start, self._idle = time.perf_counter(), idle_seconds()
+        self._start = time.perf_counter()
         self._next = min(every, FIRST_SECONDS)
         self._logs: list[EpochLog] = []
         self._written = 0.0
 
     @property
     def seconds(self) -> float:
-        """Seconds of training, over all the processes that took part in it, without the turns of other runs."""
-        return self._age - (idle_seconds() - self._idle)
-
-    @property
-    def _age(self) -> float:
-        """Seconds of training with the turns of others: what is lost with the process is that long ago."""
+        """Seconds of training, over all the processes that took part in it."""
         return time.perf_counter() - self._start
 
     @property
     def is_due(self) -> bool:
         """Whether it is time for a checkpoint."""
-        return self.folder is not None and self.is_writer and self._age >= self._next
+        return self.folder is not None and self.is_writer and self.seconds >= self._next
 
     def restore(self) -> None:
         """Bring the trainer to the last checkpoint in the folder, if there is one."""
@@ -57,14 +51,14 @@ class Checkpointer:
                 "restore both from a copy"
             ) from None
         self._start -= checkpoint[1]["seconds"]
-        self._next = self._age + self.every
+        self._next = self.seconds + self.every
 
     def add(self, log: EpochLog) -> None:
         """Note the metrics of an epoch, to be written soon."""
         if self.folder is None or not self.is_writer:
             return
         self._logs.append(log)
-        if self._age - self._written >= LOG_SECONDS:
+        if self.seconds - self._written >= LOG_SECONDS:
             self.write_logs()
 
     def write_logs(self) -> None:
@@ -73,14 +67,14 @@ class Checkpointer:
             # not twice, should it fail: lines after one that a full disk cut short could not be read
             logs, self._logs = self._logs, []
             self.folder.append(logs)
-            self._written = self._age
+            self._written = self.seconds
 
     def record(self, *, now: bool) -> None:
         """Write a checkpoint if one is due or wanted `now`; the state of the trainer is that after the last log."""
         if self.folder is None or not self.is_writer or not (now or self.is_due):
             return
         self.write_logs()
-        age, seconds = self._age, self.seconds
         tensors, meta = self.trainer.state()
+        seconds = self.seconds
         self.folder.save_checkpoint(tensors, {**meta, "seconds": seconds})
-        self._next = age + self.every
+        self._next = seconds + self.every

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
-from torch import Tensor
+from torch import Generator
 
 from legnn.errors import InputError
 from legnn.ops.runtime.bf16 import cpu_multiplies_bf16
-from legnn.training import memory
-from legnn.training.ranks import under_torchrun
+from legnn.training import DevicePlan, under_torchrun
+from legnn.training.device_plan import AT_ONCE_SHARE
+from legnn.training.memory import host_free_bytes, host_total_bytes
 
 BF16_CAPABILITY = (8, 0)
 """The compute capability from which a GPU multiplies in bf16."""
@@ -21,6 +22,15 @@ BF16_CAPABILITY = (8, 0)
 BF16_ON_CPU = 10**8
 """Multiplications of one product of all nodes from which bf16 is faster on a CPU: where products take most of the
 time."""
+
+CHUNK_BYTES = 2**32
+"""Bytes of one matrix of a chunk of layer-wise inference on a GPU: enough to keep it busy."""
+
+CHUNK_FROM_HOST = 2**29
+"""The same where the graph is in the host's memory: several are prepared there at once, in pinned memory."""
+
+SAMPLERS = 4
+"""Threads that prepare chunks for a GPU from a graph in the host's memory."""
 
 
 def is_gpu(device: torch.device) -> bool:
@@ -30,7 +40,7 @@ def is_gpu(device: torch.device) -> bool:
 
 def select_device(name: str) -> torch.device:
     """The device a setting means; under `torchrun`, each process of a machine has a GPU of its own."""
-    count = 0 if name == "cpu" else torch.cuda.device_count()
+    count = len(visible_gpus(name))
     if not count:
         if name == "cuda":
             raise InputError(
@@ -59,12 +69,12 @@ def device_name(device: torch.device) -> str:
 
 def free_bytes(device: torch.device) -> int:
     """Memory of `device` that is free at the moment."""
-    return torch.cuda.mem_get_info(device)[0] if is_gpu(device) else memory.free_bytes(device)
+    return torch.cuda.mem_get_info(device)[0] if is_gpu(device) else host_free_bytes()
 
 
 def total_bytes(device: torch.device) -> int:
     """All the memory of `device`, free or not."""
-    return torch.cuda.mem_get_info(device)[1] if is_gpu(device) else memory.total_bytes(device)
+    return torch.cuda.mem_get_info(device)[1] if is_gpu(device) else host_total_bytes()
 
 
 def peak_bytes(device: torch.device) -> int | None:
@@ -99,25 +109,44 @@ def single_precision(device: torch.device) -> str:
 @contextmanager
 def seeded(seed: int, device: torch.device) -> Iterator[None]:
     """Within it PyTorch draws from `seed` on the host and on `device`; the caller's random state is restored."""
-    with torch.random.fork_rng(devices=[device] if is_gpu(device) else []):
+    gpus = [device] if is_gpu(device) else []
+    with torch.random.fork_rng(devices=gpus):
         # `torch.manual_seed` also seeds kinds of devices that are missing, for which it notes the lines of all callers
         torch.default_generator.manual_seed(seed)
-        if is_gpu(device):
+        if gpus:
             torch.cuda.manual_seed_all(seed)
         yield
 
 
-def random_states(device: torch.device) -> dict[str, Tensor]:
-    """Returns the states of PyTorch's generators on the host and on `device`, by kind of device."""
-    states = {"cpu": torch.get_rng_state()}
-    return states | {"cuda": torch.cuda.get_rng_state(device)} if is_gpu(device) else states
+def generators(device: torch.device) -> dict[str, Generator]:
+    """Returns PyTorch's own generators on the host and on `device`, by kind of device."""
+    host = {"cpu": torch.default_generator}
+    if not is_gpu(device):
+        return host
+    number = torch.cuda.current_device() if device.index is None else device.index
+    return {**host, "cuda": torch.cuda.default_generators[number]}
 
 
-def set_random_states(states: Mapping[str, Tensor], device: torch.device) -> None:
-    """Restores what `random_states` returned."""
-    torch.set_rng_state(states["cpu"])
-    if is_gpu(device) and "cuda" in states:
-        torch.cuda.set_rng_state(states["cuda"], device)
+def device_plan(device: torch.device, graph: torch.device, features: torch.device) -> DevicePlan:
+    """Returns how a model is computed on `device`, from a graph and features that are stored on these devices."""
+    if not is_gpu(device):
+        return DevicePlan()
+    is_on_host = not is_gpu(graph)
+
+    def free() -> int:
+        # what the allocator keeps for the next tensor is free for it
+        return free_bytes(device) + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+
+    return DevicePlan(
+        # the reference operations may synchronize
+        capture=os.environ.get("LEGNN_BACKEND") != "reference",
+        streams=True,
+        pin=True,
+        samplers=SAMPLERS if is_on_host else 0,
+        chunk_bytes=CHUNK_FROM_HOST if is_on_host else CHUNK_BYTES,
+        at_once_bytes=int(AT_ONCE_SHARE * total_bytes(device)) if is_gpu(features) else 0,
+        free_bytes=free,
+    )
 
 
 def process_group(device: torch.device) -> str:

@@ -44,7 +44,7 @@ from legnn.runs.run import (
 )
 from legnn.runs.seeds import SEEDS, is_seeds_folder
 from legnn.training import Scores
-from legnn.training.inference import class_and_confidence, mix, top_classes
+from legnn.training.inference import average, class_and_confidence, top_classes
 from legnn.typed_json import read_json, to_json
 
 
@@ -52,7 +52,7 @@ from legnn.typed_json import read_json, to_json
 class Ensemble:
     """Finished runs on the same data that predict together.
 
-    With the probabilities `p_k` and weights `w_k` of its members, it predicts `p = temper(Σ_k w_k p_k, T)`.
+    With the probabilities `p_k` and weights `w_k` of its members, it predicts `p = apply_temperature(Σ_k w_k p_k, T)`.
 
     >>> ensemble = legnn.open_run("runs/auto")
     >>> ensemble.predict()              # its own graph; ensemble.predict(data) for one that has grown
@@ -171,7 +171,7 @@ class Ensemble:
                 graphs.append(graph)
                 yield p
 
-        p = mix(noting_graph(), [member.weight for member in self.members], self.about.temperature)
+        p = average(noting_graph(), [member.weight for member in self.members], self.about.temperature)
         return graphs[0], p
 
     def _to_result(

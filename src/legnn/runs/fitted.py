@@ -23,7 +23,7 @@ from legnn.ops.csr.adjacency import Adjacency
 from legnn.runs.build import make_model
 from legnn.runs.graphs import load_graph
 from legnn.runs.run import Run
-from legnn.training.inference import mix
+from legnn.training.inference import average
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -37,7 +37,7 @@ ARRAYS = ("x", "y", "edge_index", "edge_weight", "train_mask", "val_mask", "test
 class FittedGraph:
     """One run, or several with weights, on a graph in memory.
 
-    With the probabilities `p_k` and weights `w_k` of the runs, it predicts `p = temper(Σ_k w_k p_k, T)`.
+    With the probabilities `p_k` and weights `w_k` of the runs, it predicts `p = apply_temperature(Σ_k w_k p_k, T)`.
     """
 
     data: Data
@@ -118,10 +118,10 @@ class FittedGraph:
         return self._mix(predict)
 
     def _mix(self, predict: Callable[[Run], Tensor]) -> Tensor:
-        """`temper(Σ_k w_k p_k, T)` in double precision; the probabilities of one run as they are."""
+        """`apply_temperature(Σ_k w_k p_k, T)` in double precision; the probabilities of one run as they are."""
         if len(self.runs) == 1 and self.temperature == 1:
             return predict(self.runs[0])
-        return mix((predict(run) for run in self.runs), self.weights, self.temperature)
+        return average((predict(run) for run in self.runs), self.weights, self.temperature)
 
 
 def _weights_of(run: Run) -> bytes:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 from legnn.errors import Interrupted
@@ -15,8 +13,6 @@ from legnn.runs.result import Result
 
 class InOrder:
     """Passes on the epochs of the first run that has not ended at once, and those of a later one when it is the first.
-
-    Any thread may report; callbacks are called by the thread that asks for it.
 
     Args:
         seeds: one for each run.
@@ -32,15 +28,8 @@ class InOrder:
         self._ended = 0
         """Runs before the first one that has not ended, or was not passed on."""
         self._is_announced = False
-        self._is_stopping = threading.Event()
-
-    def callbacks(self, seed: int) -> Callbacks:
-        """Returns the callbacks that a run is trained with."""
-        return Callbacks(
-            on_epoch=partial(self.report, seed, "on_epoch"),
-            should_stop=self._is_stopping.is_set,
-            on_stage=partial(self.report, seed, "on_stage"),
-        )
+        self.is_stopping = False
+        """Whether all runs are asked to stop."""
 
     def report(self, seed: int, name: str, value: Any) -> None:
         """Notes that the callback `name` of a run is to be called."""
@@ -53,22 +42,13 @@ class InOrder:
     def fail(self, seed: int, error: BaseException) -> None:
         """Notes that a run did not come to its end, and asks the others to stop."""
         self._errors[seed] = error
-        self._is_stopping.set()
-
-    @property
-    def is_stopping(self) -> bool:
-        """Whether all runs are asked to stop."""
-        return self._is_stopping.is_set()
+        self.is_stopping = True
 
     def should_stop(self) -> bool:
         """Asks the caller whether all runs are to stop."""
         if self._callbacks.should_stop():
-            self.stop()
+            self.is_stopping = True
         return self.is_stopping
-
-    def stop(self) -> None:
-        """Asks all runs to stop after the epoch in flight."""
-        self._is_stopping.set()
 
     def pass_on(self) -> None:
         """Calls the callbacks for what was reported."""

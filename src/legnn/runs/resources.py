@@ -164,28 +164,28 @@ def _fixed_threads(settings: ResolvedSettings, graph: GraphData) -> int | None:
     """The threads of a run that takes so many in any process; None where it takes as many as PyTorch has."""
     if settings.train.threads != "auto":
         return settings.train.threads
-    layers, hidden = _multiplications(settings, graph), settings.model.hidden
+    layers, hidden = multiplications(settings, graph), settings.model.hidden
     # features are counted, which reads them all, only where the layers alone would not take several threads
     is_small = layers < SMALL_EPOCH and layers + int(torch.count_nonzero(graph.x)) * hidden < SMALL_EPOCH
     return 1 if is_small else None
 
 
-def _multiplications(settings: ResolvedSettings, graph: GraphData) -> int:
-    """Those of the layers in a forward pass."""
+def multiplications(settings: ResolvedSettings, graph: GraphData) -> int:
+    """Returns those of the layers in a forward pass."""
     model = settings.model
     return model.layers * model.hidden * (graph.num_edges + graph.num_nodes * model.hidden)
 
 
-def other_processes(settings: ResolvedSettings, graph: GraphData, device: torch.device, runs: int) -> int:
-    """Returns how many other processes may train some of `runs` runs on the GPUs or cores that one run leaves idle."""
+def processes_for(settings: ResolvedSettings, graph: GraphData, device: torch.device, runs: int) -> int:
+    """Returns how many processes may train `runs` runs, where one run leaves GPUs or cores idle."""
     if settings.model.backbone in REGISTERED:
-        return 0
+        return 1
     if gpus := visible_gpus(settings.train.device):
-        return max(min(len(gpus), runs) - 1, 0)
+        return min(len(gpus), runs)
     if (threads := _fixed_threads(settings, graph)) is None:
-        return 0
+        return 1
     fitting = int(USABLE * free_bytes(device) / size_of(graph, settings).training_bytes)
-    return max(min(usable_cores() // threads, runs, fitting) - 1, 0)
+    return max(min(usable_cores() // threads, runs, fitting), 1)
 
 
 def usable_cores() -> int:

@@ -24,7 +24,7 @@ from legnn.runs.adopt import adopt_graph
 from legnn.runs.build import make_inference, make_task, restore_model
 from legnn.runs.class_columns import check_columns, class_columns, top_columns
 from legnn.runs.data_card import DataCard
-from legnn.runs.device import select_device
+from legnn.runs.device import device_plan, is_gpu, select_device
 from legnn.runs.folder import RunFolder
 from legnn.runs.graphs import load_graph, reload_graph
 from legnn.runs.representations import NodeRepresentations, compute_representations
@@ -152,7 +152,7 @@ class Run:
     def inference(self, graph: GraphData, *, device: str = "auto") -> Iterator[tuple[LayerWise, Inference]]:
         """Context with the run's model and `graph` on a device: what computes any nodes, and what predicts them all."""
         where = select_device(device)
-        precision = prediction_precision(self.settings.train.precision, where)
+        precision = prediction_precision(self.settings.train.precision, gpu=is_gpu(where))
         with (
             explain_out_of_memory(self.settings),
             matrix_products(precision.products),
@@ -161,7 +161,8 @@ class Run:
             # a copy: the run's own model stays on its device
             model = deepcopy(self.model).to(where)
             task = make_task(self.settings, graph, where, training=False)
-            layer_wise = LayerWise(model, task, where, precision.dtype)
+            plan = device_plan(where, task.y.device, task.x.device)
+            layer_wise = LayerWise(model, task, where, precision.dtype, plan=plan)
             yield layer_wise, make_inference(layer_wise, model, graph, task, self.settings)
 
     def load_graph(self, data: Source | None = None) -> GraphData:

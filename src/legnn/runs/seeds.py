@@ -22,9 +22,9 @@ from legnn.runs.folder import RunFolder, check_free
 from legnn.runs.graphs import load_graph, load_new, reload_graph
 from legnn.runs.in_order import InOrder
 from legnn.runs.progress import Callbacks, follow
-from legnn.runs.resources import other_processes
+from legnn.runs.resources import processes_for
 from legnn.runs.result import Summary, summarize
-from legnn.runs.seed_processes import SameRuns, SeedProcesses
+from legnn.runs.seed_processes import SameRuns, train_all
 from legnn.runs.session import resolve_for
 from legnn.training import EpochLog, under_torchrun
 from legnn.typed_json import read_json, to_json, write_json
@@ -154,8 +154,7 @@ def _train_each(
     left = len(seeds) - len(finished)
     runs = InOrder(seeds, callbacks, on_seed)
     try:
-        processes = other_processes(settings, graph, device, left)
-        SeedProcesses(SameRuns(graph, settings, out), runs, processes).train()
+        train_all(SameRuns(graph, settings, out), runs, processes_for(settings, graph, device, left))
         results = runs.results()
     except Interrupted as stop:
         # what continues later is all of them, not this one seed

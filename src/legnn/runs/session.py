@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,34 +17,30 @@ from legnn.data import GraphData
 from legnn.data.summary import missing_class_notes
 from legnn.datasets import Source
 from legnn.errors import InputError, Interrupted
-from legnn.io import PredictionTable
 from legnn.locks import hold_folder
 from legnn.runs.build import check_settings, make_inference, new_trainer
 from legnn.runs.checkpointer import Checkpointer
 from legnn.runs.data_card import DataCard
-from legnn.runs.device import device_name, select_device
+from legnn.runs.device import device_name, process_group, select_device
 from legnn.runs.folder import RunFolder
 from legnn.runs.graphs import load_new, reload_graph
 from legnn.runs.progress import Callbacks, follow
 from legnn.runs.resources import choose_batch, choose_precision, storage_note
 from legnn.runs.result import Result, versions
 from legnn.runs.run import Run, predictions_table, score_splits
-from legnn.training import Batching, EpochLog, FullBatch, Ranks, Trainer, agent_died, join_ranks, restart_count
-from legnn.training.group_predictions import GroupPredictions
-from legnn.training.inference import split_folds
-from legnn.training.sharing import (
-    Steps,
-    current_group,
-    finish,
-    in_thread,
-    kept_by_group,
-    note_begun,
-    note_left,
-    others_begin,
+from legnn.training import (
+    EpochLog,
+    Ranks,
+    Trainer,
+    agent_died,
+    join_ranks,
+    restart_count,
+    training_modes,
 )
 
 
 @lists_settings()
+@training_modes()
 def train(
     data: Source = "digits",
     settings: Settings | None = None,
@@ -89,6 +85,7 @@ def resolve_for(graph: GraphData, settings: Settings) -> tuple[GraphData, Resolv
     return replace(graph, notes=notes), settings.resolve(facts)
 
 
+@training_modes()
 def resume(
     folder: str | Path,
     data: Source | None = None,
@@ -113,27 +110,21 @@ def start_run(
     graph: GraphData, settings: ResolvedSettings, out: Path | None, callbacks: Callbacks, *, is_held: bool = False
 ) -> Run:
     """Trains on a loaded graph, in the new or empty folder `out` if given, which the caller may hold for writing."""
-    return finish(_start_steps(graph, settings, out, callbacks, is_held=is_held))
-
-
-def _start_steps(
-    graph: GraphData, settings: ResolvedSettings, out: Path | None, callbacks: Callbacks, *, is_held: bool
-) -> Steps[Run]:
     device = select_device(settings.train.device)
     settings, precision_note = choose_precision(settings, graph, device)
     settings, batch_note = choose_batch(settings, graph, device)
     chosen = [note for note in (batch_note, precision_note, storage_note(settings, graph, device)) if note is not None]
     if chosen:
         graph = replace(graph, notes=[*graph.notes, *chosen])
-    card = kept_by_group("card", lambda: DataCard.of(graph))
-    kept_by_group("checked", lambda: check_settings(settings, graph, card))
+    card = DataCard.of(graph)
+    check_settings(settings, graph, card)
     folder = None if out is None else RunFolder(out)
-    with join_ranks(device) as ranks, _writing(out, ranks, is_held):
+    with join_ranks(process_group(device)) as ranks, _writing(out, ranks, is_held):
         if folder is not None and ranks.is_rank_zero:
-            yield from in_thread(lambda: folder.create(settings, card, graph.table_features))
+            folder.create(settings, card, graph.table_features)
         ranks.barrier()
         try:
-            return (yield from _execute(graph, card, settings, folder, callbacks, device, ranks))
+            return _execute(graph, card, settings, folder, callbacks, device, ranks)
         except InputError:
             if folder is not None and ranks.is_rank_zero:
                 folder.remove_untrained()
@@ -142,37 +133,28 @@ def _start_steps(
 
 def continue_run(folder: RunFolder, graph: GraphData, callbacks: Callbacks, *, is_held: bool = False) -> Run:
     """Continues a run on its graph, in a folder that the caller may hold for writing."""
-    return finish(_continue_steps(folder, graph, callbacks, is_held=is_held))
-
-
-def _continue_steps(folder: RunFolder, graph: GraphData, callbacks: Callbacks, *, is_held: bool) -> Steps[Run]:
     settings = folder.settings
     device = select_device(settings.train.device)
-    with join_ranks(device) as ranks, _writing(folder.path, ranks, is_held):
+    with join_ranks(process_group(device)) as ranks, _writing(folder.path, ranks, is_held):
         if ranks.is_rank_zero:
             if folder.is_finished:
                 raise InputError(f"{folder.path} was finished meanwhile by another process; it is there to be read")
             folder.rollback_to_checkpoint()
         ranks.barrier()
-        return (yield from _execute(graph, folder.card, settings, folder, callbacks, device, ranks))
+        return _execute(graph, folder.card, settings, folder, callbacks, device, ranks)
 
 
 def start_or_continue(graph: GraphData, settings: ResolvedSettings, out: Path | None, callbacks: Callbacks) -> Result:
     """Trains in the folder `out`, or goes on with what a process that was interrupted or killed has left there."""
-    return finish(run_steps(graph, settings, out, callbacks))
-
-
-def run_steps(graph: GraphData, settings: ResolvedSettings, out: Path | None, callbacks: Callbacks) -> Steps[Result]:
-    """`start_or_continue`, with pauses after launches of epochs."""
     if out is None:
-        return (yield from _start_steps(graph, settings, out, callbacks, is_held=False)).result
+        return start_run(graph, settings, out, callbacks).result
     with hold_folder(out, again=True):
         if not (out / "settings.yaml").is_file():
-            return (yield from _start_steps(graph, settings, out, callbacks, is_held=True)).result
+            return start_run(graph, settings, out, callbacks, is_held=True).result
         run = RunFolder.open(out)
         if run.is_finished:
             return run.result()
-        return (yield from _continue_steps(run, graph, callbacks, is_held=True)).result
+        return continue_run(run, graph, callbacks, is_held=True).result
 
 
 @contextmanager
@@ -193,18 +175,18 @@ def _execute(
     callbacks: Callbacks,
     device: torch.device,
     ranks: Ranks,
-) -> Steps[Run]:
+) -> Run:
     callbacks.on_stage("preparing and compiling")
     with new_trainer(settings, graph, card, device, ranks) as trainer:
         batching, model = trainer.batching, trainer.model
         every = settings.train.checkpoint_seconds
         checkpointer = Checkpointer(trainer, folder, every, is_writer=ranks.is_rank_zero)
         checkpointer.restore()
-        note_begun()
         try:
-            yield from _fit(trainer, checkpointer, callbacks, ranks)
+            trainer.fit(_AfterEpoch(checkpointer, callbacks, ranks))
+            model.load_state_dict(trainer.best)
             callbacks.on_stage("predicting")
-            predicted = yield from _predict(batching, graph, settings)
+            predicted = make_inference(batching, model, graph, batching.task, settings).predict().cpu()
         except BaseException:
             # what was trained is written down
             checkpointer.write_logs()
@@ -213,70 +195,34 @@ def _execute(
     predictions = predictions_table(graph, predicted)
     if folder is not None and ranks.is_rank_zero:
         weights = {name: value.cpu() for name, value in trainer.best.items()}
-        note_left()
-        yield from in_thread(lambda: _write(folder, checkpointer, weights, predictions, result))
+        checkpointer.write_logs()
+        folder.finish(weights, predictions, result)
     ranks.barrier()
     return Run(model.eval(), settings, card, predictions, result, None if folder is None else folder.path, graph)
 
 
-def _write(
-    folder: RunFolder,
-    checkpointer: Checkpointer,
-    weights: dict[str, Tensor],
-    predictions: PredictionTable,
-    result: Result,
-) -> None:
-    checkpointer.write_logs()
-    folder.finish(weights, predictions, result)
+@dataclass(frozen=True)
+class _AfterEpoch:
+    """Logs the metrics of an epoch and writes checkpoints; raises `Interrupted` if asked to stop."""
 
+    checkpointer: Checkpointer
+    callbacks: Callbacks
+    ranks: Ranks
 
-def _fit(trainer: Trainer, checkpointer: Checkpointer, callbacks: Callbacks, ranks: Ranks) -> Steps[None]:
-    """Trains to the end, and leaves the model with its best weights; raises `Interrupted` if asked to stop."""
-    is_asked = stopped = False
-
-    def after_epoch(log: EpochLog) -> bool:
-        nonlocal is_asked
-        checkpointer.add(log)
-        if ranks.is_rank_zero:
-            callbacks.on_epoch(log)
+    def __call__(self, log: EpochLog) -> bool:
+        """Returns whether training ends with this epoch."""
+        self.checkpointer.add(log)
+        if self.ranks.is_rank_zero:
+            self.callbacks.on_epoch(log)
         # asked last: what was learned of this epoch may end the run
-        is_last = ranks.any_rank(callbacks.should_finish())
-        # after every epoch: the next answer may be another, and the run may stop only when none is in flight
-        is_asked = callbacks.should_stop() or agent_died() or is_asked
-        # a run that is to stop can be continued, and then its state must be that of its last epoch
-        return is_last and not is_asked
-
-    def at_rest() -> bool:
-        nonlocal stopped
+        is_last = self.ranks.any_rank(self.callbacks.should_finish())
         # over all processes: one that stopped by itself would leave the others waiting
-        stopped = ranks.any_rank(is_asked)
-        checkpointer.record(now=stopped)
-        return stopped
-
-    yield from trainer.steps(after_epoch, wants_rest=lambda: checkpointer.is_due or is_asked, at_rest=at_rest)
-    if stopped:
-        raise Interrupted(trainer.epoch, None if checkpointer.folder is None else checkpointer.folder.path)
-    trainer.model.copy_weights(trainer.best)
-
-
-def _predict(batching: Batching, graph: GraphData, settings: ResolvedSettings) -> Steps[Tensor]:
-    """`[M, 2]` class and confidence of every node, without its own label, on the host."""
-    inference = make_inference(batching, batching.model, graph, batching.task, settings)
-    group = current_group()
-    # where no step was captured, a forward pass may synchronize
-    is_shared = group is not None and group.is_captured and batching.device.type == "cuda"
-    if not is_shared or not isinstance(batching, FullBatch) or inference.postprocess is not None:
-        return inference.predict().cpu()
-
-    def share() -> GroupPredictions:
-        folds = split_folds(inference.shown, inference.fold)
-        return GroupPredictions(batching.model, batching.inputs, batching.task, inference.shown, folds)
-
-    while others_begin():
-        yield
-    found = kept_by_group("predictions", share).predict(batching.model)
-    yield
-    return found.wait()
+        is_interrupted = self.ranks.any_rank(self.callbacks.should_stop() or agent_died())
+        self.checkpointer.record(now=is_interrupted)
+        if is_interrupted:
+            folder = self.checkpointer.folder
+            raise Interrupted(log.epoch, None if folder is None else folder.path)
+        return is_last
 
 
 def _result(

@@ -1,15 +1,16 @@
 """Training: the loop, full batches and mini-batches, the objective, inference. No files are read or written here."""
 
+from legnn.training.device_plan import DevicePlan
 from legnn.training.full_batch import FullBatch
 from legnn.training.inference import Inference, assign_folds, predict_folds, predict_without_own_label
 from legnn.training.layer_wise import LayerWise
 from legnn.training.loop import EpochLog, Trainer
 from legnn.training.metrics import Scores, score
-from legnn.training.mini_batch import MiniBatch
+from legnn.training.mini_batch import MiniBatch, can_capture
 from legnn.training.objective import ASTrain, Objective, PseudoLabels, balanced_class_weight, training_confidence
 from legnn.training.optimizer import make_adam
-from legnn.training.pinned import pin_in_place
-from legnn.training.precision import matrix_products, prediction_precision, training_precision
+from legnn.training.pinned import register_pinned
+from legnn.training.precision import matrix_products, prediction_precision, training_modes, training_precision
 from legnn.training.protocols import Batching, PostProcess, Predictor, SelfTrainingRule, require_staged
 from legnn.training.ranks import Ranks, agent_died, join_ranks, restart_count, under_torchrun
 from legnn.training.self_training import Agreement, TopK
@@ -19,6 +20,7 @@ __all__ = [
     "ASTrain",
     "Agreement",
     "Batching",
+    "DevicePlan",
     "EpochLog",
     "FullBatch",
     "Inference",
@@ -37,17 +39,19 @@ __all__ = [
     "agent_died",
     "assign_folds",
     "balanced_class_weight",
+    "can_capture",
     "join_ranks",
     "make_adam",
     "matrix_products",
-    "pin_in_place",
     "predict_folds",
     "predict_without_own_label",
     "prediction_precision",
+    "register_pinned",
     "require_staged",
     "restart_count",
     "score",
     "training_confidence",
+    "training_modes",
     "training_precision",
     "under_torchrun",
 ]

@@ -10,14 +10,12 @@ import torch
 from torch import Generator, Tensor
 
 from legnn.graph import LabelGraph, SampledLabelGraph, sample_label_graph
-from legnn.graph.padding import PaddedBlock
 from legnn.graph.sampling import Fanout
 from legnn.training.layer_wise import LayerWise
 from legnn.training.prefetch import prefetch
 from legnn.training.ranks import Ranks
 
 if TYPE_CHECKING:
-    from legnn.training.captured_sampling import CapturedSampling
     from legnn.training.padded_batches import Padding
 
 
@@ -38,87 +36,73 @@ def draw_nodes(nodes: Tensor, count: int, generator: Generator) -> Tensor:
 
 
 def _drop_repeated(values: Tensor) -> Tensor:
-    """`values` `[n]` in their order, each at its first place only."""
-    ordered, place = values.sort(stable=True)
+    """`values` `[n]` in their order, each at its first position only."""
+    ordered, position = values.sort(stable=True)
     is_first = torch.ones_like(ordered, dtype=torch.bool)
     is_first[1:] = ordered[1:] != ordered[:-1]
-    return values[place[is_first].sort().values]
+    return values[position[is_first].sort().values]
 
 
 class Batch(NamedTuple):
-    """What a process reads in one step, on the device.
+    """The input of a step of one process, on the device.
 
-    Its seeds are `n` predicted nodes, then `u` candidates. Where it has neither, one seed of another process is in
-    their place, which counts nowhere.
+    Its seeds are `n` predicted nodes, then `u` candidates. Where it has neither, one seed of another process stands in
+    for them, which counts nowhere.
     """
 
     x: Tensor
     graph: SampledLabelGraph
     truth: Tensor
     """`[n + u]` the classes of the seeds, -1 where unknown."""
-    rows: Tensor
+    candidate_index: Tensor
     """`[u]` positions of the candidates among those of the epoch."""
     num_predicted: int
     """Predicted nodes of the step over all processes."""
-    slot: object | None = None
-    """Owns the memory of its tensors, which a later batch overwrites; None where the batch has its own."""
 
     @property
     def num_candidates(self) -> int:
         """`u`."""
-        return self.rows.numel()
+        return self.candidate_index.numel()
 
     @property
-    def num_own(self) -> int:
+    def num_local(self) -> int:
         """`n`."""
         return self.truth.numel() - self.num_candidates
 
     @property
     def candidates(self) -> Tensor:
         """`[u]` nodes."""
-        return self.graph.nodes[self.num_own : self.truth.numel()].long()
+        return self.graph.nodes[self.num_local : self.truth.numel()].long()
 
-    def split(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """`[n, C]` and `[u, C]` of the logits of all seeds."""
-        return logits[: self.num_own], logits[self.num_own : self.truth.numel()]
+    def split(self, values: Tensor) -> tuple[Tensor, Tensor]:
+        """The rows of `values` of the `n` predicted nodes, and those of the `u` candidates."""
+        return values[: self.num_local], values[self.num_local : self.truth.numel()]
 
     @property
     def is_padded(self) -> bool:
         """Whether its sizes are among a few fixed ones."""
-        return any(isinstance(block, PaddedBlock) for block in self.graph.blocks)
+        return any(block.valid_mask is not None for block in self.graph.blocks)
 
 
-class Part(NamedTuple):
-    """The nodes of one step: of all processes, and those of this one, for which it samples its batch."""
+class BatchSpec(NamedTuple):
+    """The nodes of one step, from which a process samples its batch."""
 
-    nodes: Tensor
+    predicted: Tensor
     """Predicted nodes of the step over all processes."""
-    candidates: Tensor
-    """The candidates likewise."""
-    own: Tensor
-    """`[n]` predicted nodes of this process."""
-    own_candidates: Tensor
-    """`[u]`."""
-    rows: Tensor
+    seeds: Tensor
+    """`[n + u]` nodes that this process computes: predicted ones, then candidates. One that has no share of the step
+    computes a node of another process, so that it is part of the step."""
+    has_share: bool
+    candidate_index: Tensor
     """`[u]`, as in `Batch`."""
     key: tuple[int, int]
     """Two 32-bit words."""
 
     @property
-    def seeds(self) -> Tensor:
-        """Nodes that are computed: a process without a share takes one of another's, so that it is part of the step."""
-        own = torch.cat([self.own, self.own_candidates])
-        return own if own.numel() else torch.cat([self.nodes, self.candidates])[:1]
-
-    @property
-    def has_share(self) -> bool:
-        """Whether anything is to be computed for this process."""
-        return self.own.numel() + self.own_candidates.numel() > 0
-
-    @property
-    def num_planned(self) -> tuple[int, int]:
+    def num_seeds(self) -> tuple[int, int]:
         """Seeds that are predicted, and those that are candidates: sizes are planned by these."""
-        return self.own.numel() + (not self.has_share), self.own_candidates.numel()
+        num_candidates = self.candidate_index.numel()
+        return self.seeds.numel() - num_candidates, num_candidates
 
 
 def tensors_of(item: object) -> list[Tensor]:
@@ -137,7 +121,7 @@ def tensors_of(item: object) -> list[Tensor]:
 class BatchSampler:
     """Samples the steps of an epoch, this process's share of each.
 
-    Batches are sampled where the graph is kept, and moved to the device of the model.
+    Batches are sampled on the device of the graph, and moved to the device of the model.
     """
 
     inference: LayerWise
@@ -149,65 +133,51 @@ class BatchSampler:
     """Whether the predicted nodes show labels, which their own batch must not see."""
     padding: Padding | None = None
     """Plans fixed sizes of samples; None to leave them as they are."""
-    captured: CapturedSampling | None = None
-    """Samples batches of these sizes by CUDA graphs, where it can."""
 
     def batches(self, graph: LabelGraph, predicted: Tensor, candidates: Tensor, steps: int) -> Iterator[Batch]:
         """Yields `steps` batches that share out `predicted` `[P]` and `candidates` `[U]` in parts of nearly equal size.
 
-        Candidates must show no labels in `graph`. What reads a batch is launched before the next one is asked for.
+        Candidates must show no labels in `graph`.
         """
-        keys = torch.randint(2**32, (steps, 2), generator=self.generator)
         hides = self.hides_predicted and predicted.numel() > 0
         mean = None if hides else self.inference.class_mean(graph)
-        parts = self._parts(predicted, candidates, keys.tolist())
 
-        def sample(part: Part) -> Batch:
+        def sample(spec: BatchSpec) -> Batch:
             if not hides:
-                return self._sample(graph, mean, part)
+                return self._sample(graph, mean, spec)
             # the nodes of a batch show labels too: to all the others, not in their own batch
-            here = graph.hide(part.nodes)
-            return self._sample(here, self.inference.class_mean(here), part)
+            masked = graph.hide(spec.predicted)
+            return self._sample(masked, self.inference.class_mean(masked), spec)
 
-        captured, padding = self.captured, self.padding
-        if captured is None or padding is None or hides or not captured.takes(parts):
-            return prefetch(sample, parts, self.inference.device, tensors_of)
-        return captured.batches(graph, mean, zip(parts, keys.to(predicted.device), strict=True), padding.plan, sample)
+        specs = self._specs(predicted, candidates, steps)
+        if not self.inference.plan.streams:
+            return map(sample, specs)
+        return prefetch(sample, specs, self.inference.device, tensors_of)
 
-    def _parts(self, predicted: Tensor, candidates: Tensor, keys: list[list[int]]) -> list[Part]:
-        mine, steps = slice(self.ranks.rank, None, self.ranks.world_size), len(keys)
+    def _specs(self, predicted: Tensor, candidates: Tensor, steps: int) -> list[BatchSpec]:
+        keys = torch.randint(2**32, (steps, 2), generator=self.generator).tolist()
+        local = slice(self.ranks.rank, None, self.ranks.world_size)
         positions = torch.arange(candidates.numel(), device=candidates.device)
-        every = (values.tensor_split(steps) for values in (predicted, candidates, positions))
-        return [
-            Part(nodes, others, nodes[mine], others[mine], rows[mine], (low, high))
-            for nodes, others, rows, (low, high) in zip(*every, keys, strict=True)
-        ]
+        parts = (values.tensor_split(steps) for values in (predicted, candidates, positions))
+        specs = []
+        for nodes, others, index, (low, high) in zip(*parts, keys, strict=True):
+            seeds = torch.cat([nodes[local], others[local]])
+            has_share = seeds.numel() > 0
+            seeds = seeds if has_share else torch.cat([nodes, others])[:1]
+            specs.append(BatchSpec(nodes, seeds, has_share, index[local], (low, high)))
+        return specs
 
-    def _sample(self, graph: LabelGraph, mean: Tensor | None, part: Part) -> Batch:
-        """The batch of a part; several threads call this."""
-        device, seeds = self.inference.device, part.seeds
-        if self.padding is None:
-            sampled = sample_label_graph(graph, seeds, self.fanouts, part.key)
-        else:
-            sampled = self.padding.sample(graph, seeds, self.fanouts, part)
+    def _sample(self, graph: LabelGraph, mean: Tensor | None, spec: BatchSpec) -> Batch:
+        """The batch of a step; several threads call this."""
+        device, seeds = self.inference.device, spec.seeds
+        sampled = sample_label_graph(graph, seeds, self.fanouts, spec.key)
+        if self.padding is not None:
+            sampled = self.padding.pad(sampled, spec)
         sampled = sampled.with_class_mean(mean)
         return Batch(
             self.inference.inputs(sampled.nodes),
-            # not by comparing devices: `cuda` and `cuda:0` differ
-            sampled if sampled.nodes.device.type == device.type else sampled.to(device),
-            self.inference.task.y[seeds if part.has_share else seeds[:0]].to(device, non_blocking=True),
-            part.rows.to(device, non_blocking=True),
-            part.nodes.numel(),
+            sampled if sampled.nodes.device == device else sampled.to(device),
+            self.inference.task.y[seeds if spec.has_share else seeds[:0]].to(device, non_blocking=True),
+            spec.candidate_index.to(device, non_blocking=True),
+            spec.predicted.numel(),
         )
-
-
-def copy_tensors(into: list[Tensor], values: list[Tensor]) -> None:
-    """Copies tensors of the same shapes, with one launch for each dtype."""
-    by_dtype: dict[torch.dtype, tuple[list[Tensor], list[Tensor]]] = {}
-    for to, value in zip(into, values, strict=True):
-        if to.numel():
-            mine, theirs = by_dtype.setdefault(to.dtype, ([], []))
-            mine.append(to)
-            theirs.append(value)
-    for mine, theirs in by_dtype.values():
-        torch._foreach_copy_(mine, theirs)

@@ -31,12 +31,12 @@ def class_and_confidence(probabilities: Tensor) -> Tensor:
 
 def top_classes(probabilities: Tensor, top: int) -> Tensor:
     """`[n, k, 2]` the `k ≤ top` most probable classes of each row of `[n, C]` and their probabilities, as above."""
-    found = probabilities.topk(min(top, probabilities.size(-1)), -1)
-    rest = torch.stack([found.indices[:, 1:].double(), found.values[:, 1:].double()], -1)
-    return torch.cat([class_and_confidence(probabilities)[:, None], rest], 1)
+    highest = probabilities.topk(min(top, probabilities.size(-1)), -1)
+    others = torch.stack([highest.indices[:, 1:].double(), highest.values[:, 1:].double()], -1)
+    return torch.cat([class_and_confidence(probabilities)[:, None], others], 1)
 
 
-def temper(probabilities: Tensor, temperature: float) -> Tensor:
+def apply_temperature(probabilities: Tensor, temperature: float) -> Tensor:
     """`p_c^{1/T} / Σ_d p_d^{1/T}` in each row of `[n, C]`, which keeps the order of the classes; zeros stay zeros."""
     tiny = torch.finfo(probabilities.dtype).tiny
     # relative to the largest, whose power is 1: no row underflows
@@ -44,13 +44,13 @@ def temper(probabilities: Tensor, temperature: float) -> Tensor:
     return powers / powers.sum(-1, keepdim=True).clamp(min=tiny)
 
 
-def mix(probabilities: Iterable[Tensor], weights: Iterable[float], temperature: float) -> Tensor:
-    """`temper(Σ_k w_k p_k, T)` in double precision, with one of the `p_k` `[n, C]` in memory at a time."""
+def average(probabilities: Iterable[Tensor], weights: Iterable[float], temperature: float) -> Tensor:
+    """`apply_temperature(Σ_k w_k p_k, T)` in double precision, with one of the `p_k` `[n, C]` in memory at a time."""
     total: Tensor | None = None
     for p, weight in zip(probabilities, weights, strict=True):
         total = p.double() * weight if total is None else total.add_(p, alpha=weight)
-    assert total is not None, "there is something to mix"
-    return temper(total, temperature)
+    assert total is not None, "there is something to average"
+    return apply_temperature(total, temperature)
 
 
 def to_class_and_confidence(logits: Tensor) -> Tensor:
@@ -76,46 +76,31 @@ def _hash_integers(values: np.ndarray) -> np.ndarray:
     return words ^ (words >> np.uint64(31))
 
 
-Folds = list[tuple[Tensor, Tensor]]
-"""The nodes of each fold that show labels in the end, and the nodes that show them when these are predicted."""
-
-
-def split_folds(shown: Tensor, fold: Tensor) -> Folds:
-    """The nodes `shown` by their `fold` `[M]`."""
-    fold = fold.to(shown.device)[shown]
-    return [(shown[fold == k], shown[fold != k]) for k in fold.unique().tolist()]
-
-
 def predict_without_own_label(predict: Predict, shown: Tensor, fold: Tensor, nodes: Tensor | None = None) -> Tensor:
     """Rows of `predict` for every node, `[M, …]`, none of which depends on the node's own label. `fold` is `[M]`.
 
     With `nodes` `[n]`, only those are predicted; they must include all of `shown`, and the rows of the others are zero.
 
     A node that shows no label is predicted with every label in `shown` in the graph, as the paper does at inference.
-    A node of `shown` is predicted with the labels of its fold hidden, its own among them, and those of the other folds
+    A node of `shown` is predicted with the labels of its fold masked, its own among them, and those of the other folds
     shown. That is no cross-validation: the weights may have been trained on its label.
     """
-    return predict_in_folds(predict, shown, split_folds(shown, fold), fold.numel(), nodes)
-
-
-def predict_in_folds(
-    predict: Predict, shown: Tensor, folds: Folds, num_nodes: int, nodes: Tensor | None = None
-) -> Tensor:
-    """`predict_without_own_label` of `num_nodes` nodes, with the `folds` of `shown`; it does not synchronize."""
     if nodes is None:
-        out = predict(shown, torch.arange(num_nodes, device=shown.device)).clone()
+        out = predict(shown, torch.arange(fold.numel(), device=shown.device)).clone()
     else:
         rows = predict(shown, nodes)
-        out = rows.new_zeros(num_nodes, *rows.shape[1:]).index_copy_(0, nodes, rows)
-    for held, others in folds:
-        out.index_copy_(0, held, predict(others, held))
+        out = rows.new_zeros(fold.numel(), *rows.shape[1:]).index_copy_(0, nodes, rows)
+    for masked, rows in predict_folds(predict, shown, fold):
+        out.index_copy_(0, masked, rows)
     return out
 
 
 def predict_folds(predict: Predict, shown: Tensor, fold: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     """The nodes of each fold of `shown` and their rows of `predict`, the labels of the other folds shown."""
-    for held, others in split_folds(shown, fold):
-        yield held, predict(others, held)
+    fold = fold.to(shown.device)[shown]
+    for k in fold.unique().tolist():
+        masked = shown[fold == k]
+        yield masked, predict(shown[fold != k], masked)
 
 
 @dataclass(eq=False)
@@ -123,7 +108,7 @@ class Inference:
     """Predicts all nodes of a task (of several node types, those of the labeled one), each without its own label.
 
     Args:
-        predictor: predicts with the labels of given nodes shown.
+        predictor: predicts with the labels of some nodes shown.
         fold: `[M]` the fold in which a training node is predicted.
         uses_labels: whether the model does.
         postprocess: applied to the probabilities of all nodes; it sees the labels of the same nodes as the model.
@@ -167,8 +152,8 @@ class Inference:
     def proba_of(self, nodes: Tensor) -> Tensor:
         """`[n, C]` probabilities of `nodes` `[n]`, which ascend; none depends on the node's own label."""
         out = torch.zeros(nodes.numel(), self.task.graph.num_classes, device=nodes.device)
-        for own, shown in self.groups(nodes):
-            out[torch.searchsorted(nodes, own)] = self._proba(shown, own).to(out)
+        for part, shown in self.groups(nodes):
+            out[torch.searchsorted(nodes, part)] = self._proba(shown, part).to(out)
         return out
 
     def proba_of_hidden(self, nodes: Tensor) -> Tensor:
@@ -185,9 +170,9 @@ class Inference:
         is_shown = torch.zeros_like(self.fold, dtype=torch.bool, device=shown.device).index_fill(0, shown, True)[nodes]
         if not bool(is_shown.all()):
             yield nodes[~is_shown], shown
-        fold, own = self.fold.to(shown.device), nodes[is_shown]
-        for k in fold[own].unique().tolist():
-            yield own[fold[own] == k], shown[fold[shown] != k]
+        fold, labeled = self.fold.to(shown.device), nodes[is_shown]
+        for k in fold[labeled].unique().tolist():
+            yield labeled[fold[labeled] == k], shown[fold[shown] != k]
 
     @property
     def reads_labels(self) -> bool:

@@ -15,37 +15,29 @@ from torch import Tensor
 
 from legnn.errors import InputError
 from legnn.graph import LabelBlock, LabelEdges, LabelGraph, SampledLabelGraph
-from legnn.graph.sampling import all_neighbors, all_senders
+from legnn.graph.sampling import full_label_block, full_node_block
 from legnn.nn import LEGNN, Model, StagedModel
-from legnn.nn.base import Nodes
+from legnn.nn.layer import Nodes
 from legnn.nn.model import Representations
 from legnn.ops import class_sum, gather_rows
 from legnn.training.chunks import count_edges, needed_masks, nodes_of, split_by_work
-from legnn.training.memory import (
-    CHUNK_BYTES,
-    CHUNK_FROM_HOST,
-    MATRICES_OF_A_CHUNK,
-    SAMPLERS,
-    SINGLE,
-    Size,
-    total_bytes,
-)
+from legnn.training.device_plan import DevicePlan
+from legnn.training.memory import MATRICES_OF_A_CHUNK, SINGLE, Size
 from legnn.training.prefetch import map_ahead
 from legnn.training.protocols import Reduce, require_staged
 from legnn.training.ranks import SINGLE_PROCESS, Ranks
-from legnn.training.states import Place, States, make_states
+from legnn.training.states import Location, StateStore, make_states
 from legnn.training.task import Task
 
-AT_ONCE_SHARE = 0.25
-"""A graph whose inference takes no more than this part of the memory is computed at once, which is faster."""
+DEVICE_SHARE = 0.9
+"""The part of the device's free memory that states and chunks may take together."""
 
-
-_First = tuple[States, Tensor | None] | None
+_First = tuple[StateStore, Tensor | None] | None
 """The states before the first stage, where later stages read them."""
 
 
 class _Needed(NamedTuple):
-    """Which nodes each stage is computed for, kept while the same nodes are predicted."""
+    """Which nodes each stage is computed for, reused while the same nodes are predicted."""
 
     shown: Tensor
     nodes: Tensor
@@ -56,12 +48,13 @@ class _Needed(NamedTuple):
 class LayerWise:
     """Computes a model for any nodes of a graph in bounded memory of the device.
 
-    The states after a stage, `[M, D]`, are kept where they fit (`states`). With several processes each computes its
+    The states after a stage, `[M, D]`, are stored where they fit (`states`). With several processes each computes its
     share of the chunks. A model that is not staged is computed at once, whatever memory that takes.
 
     Args:
         chunk_size: about how many nodes and edges are computed together; None computes all at once where that fits.
-        place: where states lie; None for where they fit.
+        location: where states lie; None for where they fit.
+        plan: what to know of the device.
     """
 
     def __init__(
@@ -72,20 +65,18 @@ class LayerWise:
         dtype: torch.dtype,
         *,
         chunk_size: int | None = None,
-        place: Place | None = None,
+        location: Location | None = None,
         ranks: Ranks = SINGLE_PROCESS,
+        plan: DevicePlan | None = None,
     ) -> None:
         self.model, self.task, self.device, self.dtype, self.ranks = model, task, device, dtype, ranks
-        self.place = place
-        self._kept: _Needed | None = None
+        self.location, self.plan = location, plan or DevicePlan()
+        self._last_needed: _Needed | None = None
         self.is_at_once = not isinstance(model, StagedModel)
         if isinstance(model, StagedModel):
             width = max(model.channels, model.in_channels)
-            is_beside = task.graph.shown.device.type == device.type
-            self._chunk_bytes = CHUNK_BYTES[device.type] if is_beside else CHUNK_FROM_HOST
-            self._samplers = 0 if is_beside else SAMPLERS
             # a chunk has no more nodes than edges
-            self.chunk_size = chunk_size or max(self._chunk_bytes // (SINGLE * width), 1)
+            self.chunk_size = chunk_size or max(self.plan.chunk_bytes // (SINGLE * width), 1)
             self.is_at_once = chunk_size is None and ranks.world_size == 1 and self._fits(model)
 
     @torch.no_grad()
@@ -111,15 +102,16 @@ class LayerWise:
                 f"{name} has no representations of nodes; train a model with `architecture=legnn` and a backbone that "
                 "has layers, such as gcn"
             )
-        model, channels = self.model.eval(), self.model.channels
+        model = self.model.eval()
         graph = self.task.show(shown)
         if self.is_at_once:
             states, labels = model.embed(self._inputs, graph)
             rows = states.index_select(0, nodes).float()
         else:
-            empty = torch.zeros(0, channels, device=nodes.device)
-            rows, labels = self._staged_rows(graph, shown, nodes, empty, lambda states: states[:, :channels].float())
-        return Representations(rows, None if labels is None else labels[:, :channels].float())
+            empty = model.unpad(torch.zeros(0, model.channels, device=nodes.device))
+            rows, labels = self._staged_rows(graph, shown, nodes, empty, lambda states: model.unpad(states).float())
+            labels = None if labels is None else model.unpad(labels)
+        return Representations(rows, None if labels is None else labels.float())
 
     def _staged_rows(
         self, graph: LabelGraph, shown: Tensor, nodes: Tensor, empty: Tensor, finish: Reduce
@@ -132,12 +124,12 @@ class LayerWise:
             return empty, None
         needed = self._needed(graph, shown, nodes)
         state, labels = self._encode(graph, needed[0])
-        first = (state, labels) if self._staged.reads_first else None
+        first = (state, labels) if self._staged.uses_initial_state else None
         last = self._staged.num_stages - 1
         for k in range(last):
-            new = state.like(zeros=self.ranks.world_size > 1)
+            new = state.empty_like(zeros=self.ranks.world_size > 1)
             for chunk, read in self._chunks(graph, needed[k + 1], state):
-                new.put(chunk.nodes[: chunk.num_nodes], self._compute(k, chunk, state, labels, first, read)[0])
+                new.write(chunk.nodes[: chunk.num_nodes], self._compute(k, chunk, state, labels, first, read)[0])
             labels = self._labels(k, graph, state, labels, first)
             self.ranks.all_reduce(new.values)
             state = new
@@ -145,8 +137,8 @@ class LayerWise:
         out = empty.new_zeros(wanted.numel(), *empty.shape[1:], device=wanted.device)
         if last < 0:
             # a model that reads no neighbors
-            for own in self.ranks.shard(list(torch.arange(wanted.numel()).split(self.chunk_size))):
-                out[own] = finish(state.take(wanted[own], self.device)).to(out.device)
+            for part in self.ranks.shard(list(torch.arange(wanted.numel()).split(self.chunk_size))):
+                out[part] = finish(state.read(wanted[part], self.device)).to(out.device)
         for chunk, read in self._chunks(graph, needed[-1], state) if last >= 0 else ():
             rows = finish(self._compute(last, chunk, state, labels, first, read)[0])
             out[torch.searchsorted(wanted, chunk.nodes[: chunk.num_nodes])] = rows.to(out.device)
@@ -156,11 +148,9 @@ class LayerWise:
     def _fits(self, model: StagedModel) -> bool:
         """Whether all nodes can be computed at once; by the total memory, so that the answer is always the same."""
         x, adjacency = self.task.x, self.task.graph.adjacency
-        if x.device.type != self.device.type:
-            return False
         of_data = x.size(0), adjacency.num_edges, x.size(1), self.task.graph.num_classes
         size = Size(*of_data, model.channels, model.num_stages, model.edge_matrices)
-        return size.inference_bytes <= AT_ONCE_SHARE * total_bytes(self.device)
+        return size.inference_bytes <= self.plan.at_once_bytes
 
     @cached_property
     def _inputs(self) -> Any:
@@ -175,9 +165,9 @@ class LayerWise:
         if not self._staged.uses_class_mean:
             return None
         total = torch.zeros(graph.num_classes, self._staged.in_channels, device=self.device)
-        for own in graph.shown.split(self.chunk_size):
-            edges = LabelEdges.from_label_of(graph.to_nodes.label_of[own], graph.num_classes).to(self.device)
-            total += class_sum(edges, self.inputs(own))[:, : total.size(1)]
+        for part in graph.shown.split(self.chunk_size):
+            edges = LabelEdges.from_label_of(graph.to_nodes.label_of[part], graph.num_classes).to(self.device)
+            total += class_sum(edges, self.inputs(part))[:, : total.size(1)]
         return total / graph.label_count.to(total).clamp(min=1)[:, None]
 
     def inputs(self, nodes: Tensor) -> Tensor:
@@ -185,82 +175,89 @@ class LayerWise:
         node_type = None if self.task.node_type is None else gather_rows(self.task.node_type, nodes, self.device)
         return self._staged.batch_inputs(self.task.rows(nodes, self.device), self.dtype, node_type)
 
-    def _encode(self, graph: LabelGraph, needed: Tensor) -> tuple[States, Tensor | None]:
+    def _encode(self, graph: LabelGraph, needed: Tensor) -> tuple[StateStore, Tensor | None]:
         """`H_N⁰` `[M, D]` where it is needed, and `H_L⁰` `[C, D]`."""
         mean = self.class_mean(graph)
-        state: States | None = None
+        state: StateStore | None = None
         labels: Tensor | None = None
         for nodes in nodes_of(needed):
-            for own in nodes.split(self.chunk_size):
-                at_input = LabelEdges.from_label_of(graph.to_nodes.label_of[own], graph.num_classes).to(self.device)
-                rows, labels = self._staged.encode(self.inputs(own), SampledLabelGraph(own, [], at_input, mean))
+            for part in nodes.split(self.chunk_size):
+                at_input = LabelEdges.from_label_of(graph.to_nodes.label_of[part], graph.num_classes).to(self.device)
+                rows, labels = self._staged.encode(self.inputs(part), SampledLabelGraph(part, [], at_input, mean))
                 state = state or self._make_states(rows, graph.num_nodes)
-                state.put(own, rows)
+                state.write(part, rows)
         assert state is not None
         return state, labels
 
-    def _make_states(self, rows: Tensor, num_nodes: int) -> States:
+    def _make_states(self, rows: Tensor, num_nodes: int) -> StateStore:
         stages = self._staged.num_stages
         return make_states(
             rows,
             num_nodes,
             # read, written, and those before the first stage
-            copies=1 + (stages > 1) + (self._staged.reads_first and stages > 2),
-            working_bytes=MATRICES_OF_A_CHUNK * self._chunk_bytes,
-            place=self.place,
+            copies=1 + (stages > 1) + (self._staged.uses_initial_state and stages > 2),
+            location=self.location,
             zeros=self.ranks.world_size > 1,
+            device_bytes=int(DEVICE_SHARE * self.plan.free_bytes()) - MATRICES_OF_A_CHUNK * self.plan.chunk_bytes,
+            pin=self.plan.pin,
         )
 
-    def _labels(self, k: int, graph: LabelGraph, state: States, labels: Tensor | None, first: _First) -> Tensor | None:
+    def _labels(
+        self, k: int, graph: LabelGraph, state: StateStore, labels: Tensor | None, first: _First
+    ) -> Tensor | None:
         """The labels after stage `k`, from all nodes that show them."""
         if labels is None:
             return None
         out = torch.zeros_like(labels)
         for classes in self.ranks.shard(split_by_work(graph.to_labels.count, self.chunk_size)):
-            computed = self._compute(k, all_senders(graph, classes), state, labels, first)[1]
+            computed = self._compute(k, full_label_block(graph, classes), state, labels, first)[1]
             assert computed is not None
-            mine = classes.to(out.device)
-            out[mine] = computed[mine]
+            index = classes.to(out.device)
+            out[index] = computed[index]
         return self.ranks.all_reduce(out)
 
     def _compute(
         self,
         k: int,
         chunk: LabelBlock,
-        state: States,
+        state: StateStore,
         labels: Tensor | None,
         first: _First,
         read: Tensor | None = None,
     ) -> Nodes:
-        x = state.take(chunk.nodes, self.device) if read is None else read.to(self.device, non_blocking=True)
-        own: Nodes | None = None
+        x = state.read(chunk.nodes, self.device) if read is None else read.to(self.device, non_blocking=True)
+        initial: Nodes | None = None
         if first is not None:
-            own = first[0].take(chunk.nodes[: chunk.num_nodes], self.device), first[1]
-        return self._staged.stage(k, x, labels, chunk.to(self.device), own)
+            initial = first[0].read(chunk.nodes[: chunk.num_nodes], self.device), first[1]
+        return self._staged.stage(k, x, labels, chunk.to(self.device), initial)
 
-    def _chunks(self, graph: LabelGraph, needed: Tensor, state: States) -> Iterator[tuple[LabelBlock, Tensor | None]]:
+    def _chunks(
+        self, graph: LabelGraph, needed: Tensor, state: StateStore
+    ) -> Iterator[tuple[LabelBlock, Tensor | None]]:
         """This process's share of the nodes `needed` `[M]` with all their edges, and what they read of `state`.
 
-        For a GPU, the next chunks are sampled and read from the host's memory while one is computed.
+        With `plan.samplers`, the next chunks are sampled and read from the host's memory while one is computed.
         """
 
         def prepare(nodes: Tensor) -> tuple[LabelBlock, Tensor | None]:
-            block = all_neighbors(graph, nodes)
-            return block, None if state.place == "device" else state.read(block.nodes, self.device)
+            block = full_node_block(graph, nodes)
+            return block, None if state.location == "device" else state.read_to_host(block.nodes)
 
         targets = (
             nodes[index]
             for nodes in nodes_of(needed)
             for index in self.ranks.shard(split_by_work(count_edges(graph, nodes), self.chunk_size))
         )
-        if not self._samplers:
+        if not self.plan.samplers:
             return map(prepare, targets)
         # what a graph computes once is computed by one thread
-        all_neighbors(graph, graph.shown[:0])
-        return map_ahead(prepare, targets, self._samplers)
+        full_node_block(graph, graph.shown[:0])
+        return map_ahead(prepare, targets, self.plan.samplers)
 
     def _needed(self, graph: LabelGraph, shown: Tensor, nodes: Tensor) -> list[Tensor]:
         # validation predicts the same nodes in every epoch
-        if self._kept is None or self._kept.shown is not shown or self._kept.nodes is not nodes:
-            self._kept = _Needed(shown, nodes, needed_masks(graph, nodes, self._staged, self.chunk_size))
-        return self._kept.masks
+        last = self._last_needed
+        if last is None or last.shown is not shown or last.nodes is not nodes:
+            last = _Needed(shown, nodes, needed_masks(graph, nodes, self._staged, self.chunk_size))
+            self._last_needed = last
+        return last.masks

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Generator, Tensor
 
 from legnn.config import SelfTrainingSettings
 from legnn.graph import TrainingNodeSelection, select_training_nodes
 from legnn.graph.selection import predicted_count
-from legnn.ops import CrossEntropy, mean_cross_entropy, most_probable, weighted_cross_entropy
-from legnn.ops.pseudo_labels import count_known_and_right
 from legnn.training.protocols import SelfTrainingRule
 from legnn.training.ranks import SINGLE_PROCESS, Ranks
 
@@ -39,42 +38,37 @@ class PseudoLabels(NamedTuple):
         """`|U'|`, a scalar on the device."""
         return self.chosen.sum()
 
-    def known_and_right(self, truth: Tensor, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """How many have a known `truth` `[U]` (not -1), and how many of those are right; scalars on the device.
-
-        With `rows` `[U]`, those are the candidates in a longer `truth`.
-        """
-        return count_known_and_right(self.y, self.chosen, truth, rows)
+    def counts(self, truth: Tensor) -> Tensor:
+        """`[3]` in double precision: `|U'|`, how many of them have a known `truth` `[U]` (not -1), and are right."""
+        known = self.chosen & (truth >= 0)
+        return torch.stack([self.number, known.sum(), (known & (self.y == truth)).sum()]).double()
 
     def take(self, index: Tensor) -> PseudoLabels:
         """Some of the rows."""
         return PseudoLabels(*(values[index] for values in self))
 
 
-class CandidateLogits(NamedTuple):
-    """The candidates of a step, and what the model gives for them."""
+class Candidates(NamedTuple):
+    """The candidates of a step, and what the model predicts for them."""
 
     nodes: Tensor
     """`[U]`."""
     logits: Tensor
-    """`[U, C]`, or of more nodes."""
-    rows: Tensor | None = None
-    """`[U]` where the candidates are in logits of more nodes."""
+    """`[U, C]`."""
+    truth: Tensor
+    """`[U]` their classes, -1 where unknown: for the log alone, nothing learns from them."""
 
 
 class StepLosses(NamedTuple):
-    """The two terms of the loss of a step, and what is logged with them."""
+    """The loss of a step, and what is logged with it."""
 
     supervised: Tensor
     """The mean over the predicted nodes."""
     pseudo: Tensor | None
     """`λ TC` times the mean of `EC_i CE_i` over the pseudo labels; None where the step has no candidates."""
     sums: Tensor
-    """`[2]` the sum of the losses of predicted nodes, and how many are predicted right; in double precision."""
-    accuracy: Tensor
-    """Of the predicted nodes."""
-    labels: PseudoLabels | None
-    """Of the candidates of the step; None where it has none."""
+    """`[6]` in double precision: the losses of predicted nodes, how many of them are right, the loss of pseudo labels,
+    and `PseudoLabels.counts`."""
 
     @property
     def total(self) -> Tensor:
@@ -105,17 +99,17 @@ class ASTrain:
         """`TC`."""
         return training_confidence(epoch, self.settings.delta) if self.settings.use_tc else 1.0
 
-    def can_choose(self, confidence: float) -> bool:
+    def may_select(self, confidence: float) -> bool:
         """Whether a probability of 1 would pass."""
         return confidence > self.settings.threshold
 
-    def is_sure(self, nodes: Tensor, y: Tensor, p: Tensor, confidence: float | Tensor) -> Tensor:
+    def is_confident(self, nodes: Tensor, y: Tensor, p: Tensor, confidence: float | Tensor) -> Tensor:
         """`[U]` bool: the candidates that get a pseudo label, those with `p_i · TC > t`."""
         return p * confidence > self.settings.threshold
 
-    def choose(self, nodes: Tensor, y: Tensor, p: Tensor, confidence: float | Tensor) -> PseudoLabels:
-        """`ỹ_i = y_i` and `EC_i = p_i` where `is_sure`; all `[U]`."""
-        chosen = self.is_sure(nodes, y, p, confidence)
+    def select(self, nodes: Tensor, y: Tensor, p: Tensor, confidence: float | Tensor) -> PseudoLabels:
+        """`ỹ_i = y_i` and `EC_i = p_i` where `is_confident`; all `[U]`."""
+        chosen = self.is_confident(nodes, y, p, confidence)
         evaluating = p if self.settings.use_ec else torch.ones_like(p)
         return PseudoLabels(nodes, y, chosen, evaluating * chosen)
 
@@ -149,76 +143,67 @@ class Objective:
         """Whether predicted nodes show their labels."""
         return self.uses_labels and not self.selection
 
-    def select(self, train: Tensor, draw: Generator | Tensor) -> TrainingNodeSelection:
+    def select(self, train: Tensor, generator: Generator) -> TrainingNodeSelection:
         """The training nodes that are predicted in this epoch, and those that show their labels."""
         if self.selects_nodes:
-            return select_training_nodes(train, self.alpha, draw)
+            return select_training_nodes(train, self.alpha, generator)
         return TrainingNodeSelection(predicted=train, shown=train if self.uses_labels else train[:0])
 
-    def num_shown(self, num_train: int) -> int:
-        """How many of the training nodes show their labels."""
-        if self.selects_nodes:
-            return num_train - predicted_count(num_train, self.alpha)
-        return num_train if self.uses_labels else 0
+    def num_predicted(self, num_train: int) -> int:
+        """How many of the training nodes are predicted in an epoch."""
+        return predicted_count(num_train, self.alpha) if self.selects_nodes else num_train
 
     def confidence(self, epoch: int) -> float | None:
         """The training confidence in `epoch`; None without pseudo labels."""
         return None if self.rule is None else self.rule.confidence(epoch)
 
-    def supervised(
-        self,
-        logits: Tensor,
-        y: Tensor,
-        nodes: Tensor | None,
-        *,
-        num_predicted: int | None = None,
-        ranks: Ranks = SINGLE_PROCESS,
-    ) -> CrossEntropy:
-        """`1/|L̃| Σ_{i ∈ L̃} CE(y_i, ŷ_i)`, each times the weight of its class; arguments as in `losses`."""
-        number = (y if nodes is None else nodes).numel() if num_predicted is None else num_predicted
-        return mean_cross_entropy(logits, y, nodes, ranks.divisor_of_mean(number), self.class_weight)
+    def supervised(self, logits: Tensor, y: Tensor, divisor: float) -> Tensor:
+        """`1/divisor Σ_i CE(y_i, ŷ_i)` over `logits` `[n, C]`, each times the weight of its class `y` `[n]`."""
+        return self._cross_entropy(logits, y).sum() / divisor
 
     def losses(
         self,
         logits: Tensor,
         y: Tensor,
-        candidates: CandidateLogits | None,
+        candidates: Candidates | None,
         confidence: float | Tensor,
         *,
-        nodes: Tensor | None = None,
         num_predicted: int | None = None,
         ranks: Ranks = SINGLE_PROCESS,
     ) -> StepLosses:
         """Both terms of the loss of a step, without synchronization with the device.
 
         Args:
-            logits: `[n, C]` of the predicted nodes, or `[M, C]` of these and others.
-            y: `[n]` or `[M]` their labels.
+            logits: `[n, C]` of the predicted nodes.
+            y: `[n]` their labels.
             candidates: of the same forward pass; None for no pseudo labels.
             confidence: `TC`.
-            nodes: `[n]` the predicted ones of `M` nodes.
             num_predicted: predicted nodes of the step over all processes, `n` if not given.
             ranks: the processes that share the step; each gets its `Ranks.share_of_mean`.
         """
-        supervised, sums, accuracy = self.supervised(logits, y, nodes, num_predicted=num_predicted, ranks=ranks)
+        each = self._cross_entropy(logits, y)
+        supervised = each.sum() / ranks.divisor_of_mean(y.numel() if num_predicted is None else num_predicted)
+        hits = logits.detach().argmax(-1) == y
+        sums = torch.stack([each.detach().double().sum(), hits.double().sum()])
         if self.rule is None or candidates is None:
-            return StepLosses(supervised, None, sums, accuracy, None)
-        p, classes = most_probable(candidates.logits.detach(), candidates.rows)
-        pseudo = self.rule.choose(candidates.nodes, classes, p, confidence)
-        pseudo_loss = self.pseudo_loss(candidates.logits, pseudo, confidence, ranks, candidates.rows)
-        return StepLosses(supervised, pseudo_loss, sums, accuracy, pseudo)
+            return StepLosses(supervised, None, F.pad(sums, (0, 4)))
+        p, classes = torch.softmax(candidates.logits.detach().float(), -1).max(-1)
+        labels = self.rule.select(candidates.nodes, classes, p, confidence)
+        pseudo = self.pseudo_loss(candidates.logits, labels, confidence, ranks)
+        counts = labels.counts(candidates.truth)
+        return StepLosses(supervised, pseudo, torch.cat([sums, pseudo.detach().double()[None], counts]))
 
     def pseudo_loss(
-        self,
-        logits: Tensor,
-        pseudo: PseudoLabels,
-        confidence: float | Tensor,
-        ranks: Ranks = SINGLE_PROCESS,
-        rows: Tensor | None = None,
+        self, logits: Tensor, labels: PseudoLabels, confidence: float | Tensor, ranks: Ranks = SINGLE_PROCESS
     ) -> Tensor:
-        """`λ TC / |U'| Σ_{i ∈ U'} EC_i CE(ỹ_i, ŷ_i)` for the candidates in `pseudo`: `rows` of `logits`, or all."""
+        """`λ TC / |U'| Σ_{i ∈ U'} EC_i CE(ỹ_i, ŷ_i)` for the candidates in `labels`, whose `logits` are `[U, C]`."""
         assert self.rule is not None
         # a predicted class has at least the probability 1 / C: no cross-entropy here is infinite, and 0 times it is 0
-        total = weighted_cross_entropy(logits, pseudo.y, rows, pseudo.evaluating_confidence)
-        number = ranks.all_reduce(pseudo.number).clamp(min=1)
+        total = (labels.evaluating_confidence * F.cross_entropy(logits, labels.y, reduction="none")).sum()
+        number = ranks.all_reduce(labels.number).clamp(min=1)
         return ranks.share_of_mean(self.rule.loss_weight(confidence) * total, number)
+
+    def _cross_entropy(self, logits: Tensor, y: Tensor) -> Tensor:
+        """`[n]`"""
+        each = F.cross_entropy(logits, y, reduction="none")
+        return each if self.class_weight is None else each * self.class_weight.index_select(0, y)

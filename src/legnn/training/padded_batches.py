@@ -7,31 +7,27 @@ resumed run pads as the first one did.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from threading import Lock
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
 
-from legnn.graph import LabelGraph, SampledLabelGraph, sample_label_graph
-from legnn.graph.padded_sampling import sample_padded
+from legnn.graph import SampledLabelGraph
 from legnn.graph.padding import SampleSizes, pad_sample
-from legnn.graph.sampling import Fanout
 from legnn.ops.csr.adjacency import map_tensors
-from legnn.ops.select import TRITON, kernels_for_device
-from legnn.training.batches import Batch, Part, copy_tensors, tensors_of
-from legnn.training.cuda_graph import CudaGraphs, Replay
+from legnn.training.batches import Batch, BatchSpec, tensors_of
+from legnn.training.cuda_graph import CapturedStep, GraphCapture
 
 PROBES = 8
 """Samples from whose sizes those of a run are planned."""
-ROOM = (1.04, 1.2, 2.0)
+SIZE_FACTORS = (1.04, 1.2, 2.0)
 """Sizes are so many times the largest of these samples; a larger batch takes the next, or is not padded at all."""
 SEED_MULTIPLE = 32
 """Batches whose numbers of seeds differ by less are planned alike: those of an epoch differ by one."""
-MOST = 16
-"""Captured steps that are kept; others run launch by launch."""
+MAX_CAPTURED = 16
+"""Steps that are captured; others run launch by launch."""
 
 Probe = Callable[[int, int], Iterable[SampledLabelGraph]]
 """Samples of so many predicted nodes and candidates, always the same ones."""
@@ -48,29 +44,22 @@ class Padding:
         self._probe, self._planned = probe, planned
         self._lock = Lock()
 
-    def plan(self, part: Part) -> list[SampleSizes]:
-        """Sizes for the sample of a part, from the smallest."""
-        num_predicted, num_candidates = part.num_planned
+    def plan(self, spec: BatchSpec) -> list[SampleSizes]:
+        """Sizes for the sample of a step, from the smallest."""
+        num_predicted, num_candidates = spec.num_seeds
         key = _rounded(num_predicted), _rounded(num_candidates)
         # threads pad batches of the same epoch, and one of them plans
         with self._lock:
             if key not in self._planned:
                 seen = [SampleSizes.of(sample) for sample in self._probe(*key)]
-                self._planned[key] = [SampleSizes.above(seen, factor) for factor in ROOM]
+                self._planned[key] = [SampleSizes.above(seen, factor) for factor in SIZE_FACTORS]
             return self._planned[key]
 
-    def sample(self, graph: LabelGraph, seeds: Tensor, fanouts: Sequence[Fanout], part: Part) -> SampledLabelGraph:
-        """Returns the sample of `seeds` padded to the first planned sizes that hold it, or as it is."""
-        planned = self.plan(part)
-        bounded = [fanout for fanout in fanouts if fanout is not None]
-        if kernels_for_device(seeds.device) is TRITON and len(bounded) == len(fanouts):
-            padded = sample_padded(graph, seeds, bounded, part.key, planned)
-            if padded is not None:
-                return padded
-        sample = sample_label_graph(graph, seeds, fanouts, part.key)
+    def pad(self, sample: SampledLabelGraph, spec: BatchSpec) -> SampledLabelGraph:
+        """Returns the sample padded to the first planned sizes that hold it, or as it is."""
         size = SampleSizes.of(sample)
-        for sizes in planned:
-            if sizes.hold(size):
+        for sizes in self.plan(spec):
+            if sizes.fits(size):
                 return pad_sample(sample, sizes)
         return sample
 
@@ -85,39 +74,33 @@ class _Captured(NamedTuple):
     batch: Batch
     tensors: list[Tensor]
     """Those of the batch."""
-    replay: Replay
+    step: CapturedStep
 
 
-class CapturedSteps:
-    """Takes steps on padded batches: one captured step for each size of batch, or for each slot."""
+class StepsBySize:
+    """Takes steps on padded batches: one captured step for each size of batch."""
 
-    def __init__(self, device: torch.device, *, enabled: bool) -> None:
-        # threads that sample the next batches may synchronize: watching would take that for the step's
-        self.graphs = CudaGraphs(device, enabled=enabled, watch=False)
+    def __init__(self, device: torch.device, *, capture: bool) -> None:
+        self._graphs = GraphCapture(device, enabled=capture)
         self._captured: dict[object, _Captured] = {}
-        self._by_slot: WeakKeyDictionary[object, Replay] = WeakKeyDictionary()
 
     def run(self, batch: Batch, step: Callable[[Batch], Tensor]) -> Tensor:
         """Returns `step(batch)`, a tensor that the next step overwrites; `step` must not keep its batch."""
-        if not self.graphs.enabled:
+        if not self._graphs.enabled:
             return step(batch)
-        if batch.slot is not None:
-            # its tensors keep their addresses: nothing is copied
-            if batch.slot not in self._by_slot:
-                self._by_slot[batch.slot] = Replay(self.graphs)
-            return self._by_slot[batch.slot].run(lambda: step(batch))
         # read outside of a capture, in the order in which a batch is built
         tensors = tensors_of(batch)
         key = (batch.num_predicted, *(tensor.shape for tensor in tensors))
-        if key not in self._captured and len(self._captured) == MOST:
-            return step(batch)
         if key not in self._captured:
-            own = map_tensors(batch, torch.clone)
-            self._captured[key] = _Captured(own, tensors_of(own), Replay(self.graphs))
-        own, into, replay = self._captured[key]
-        copy_tensors(into, tensors)
-        # without what a step before cached of its graph
-        return replay.run(lambda: step(map_tensors(own, _same)))
+            if len(self._captured) == MAX_CAPTURED:
+                return step(batch)
+            copy = map_tensors(batch, torch.clone)
+            self._captured[key] = _Captured(copy, tensors_of(copy), CapturedStep(self._graphs))
+        captured = self._captured[key]
+        for destination, tensor in zip(captured.tensors, tensors, strict=True):
+            destination.copy_(tensor)
+        # a new object: what a step before cached of its graph is of another batch
+        return captured.step.run(lambda: step(map_tensors(captured.batch, _same)))
 
 
 def _same(tensor: Tensor) -> Tensor:

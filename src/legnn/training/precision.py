@@ -37,20 +37,36 @@ class Precision(NamedTuple):
     """Of products of float32 matrices, in PyTorch's words: float32, TF32 or bf16."""
 
 
-def training_precision(name: str, device: torch.device) -> Precision:
-    """The precision `name` for training on `device`; raises `InputError` for TF32 on a CPU."""
-    if name == "tf32" and device.type != "cuda":
+def training_precision(name: str, *, gpu: bool) -> Precision:
+    """The precision `name` for training on a GPU or on a CPU; raises `InputError` for TF32 on a CPU."""
+    if gpu:
+        return Precision(torch.bfloat16 if name == "bf16" else torch.float32, "highest" if name == "fp32" else "high")
+    if name == "tf32":
         raise InputError(
             "`precision=tf32` needs a GPU, and this run is on the CPU; give `precision=fp32` or `precision=auto`"
         )
-    if device.type == "cuda":
-        return Precision(torch.bfloat16 if name == "bf16" else torch.float32, "highest" if name == "fp32" else "high")
     return Precision(torch.bfloat16 if name == "bf16" and cpu_multiplies_bf16() else torch.float32, "highest")
 
 
-def prediction_precision(name: str, device: torch.device) -> Precision:
-    """The precision in which a run trained with `name` predicts on `device`: in float32 for TF32 on a CPU."""
-    return training_precision("auto" if name == "tf32" else name, device)
+def prediction_precision(name: str, *, gpu: bool) -> Precision:
+    """The precision in which a run trained with `name` predicts: in float32 for TF32 on a CPU."""
+    return training_precision("auto" if name == "tf32" else name, gpu=gpu)
+
+
+@contextmanager
+def training_modes() -> Iterator[None]:
+    """Context of a run, in which gradients are computed and new tensors are float32, whatever the caller has set."""
+    default = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        with torch.inference_mode(False), torch.enable_grad(), _no_autocast("cpu"), _no_autocast("cuda"):
+            yield
+    finally:
+        torch.set_default_dtype(default)
+
+
+def _no_autocast(device: str) -> torch.autocast:
+    return torch.autocast(device, enabled=False)
 
 
 @contextmanager

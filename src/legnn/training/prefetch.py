@@ -17,9 +17,9 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 THREADS = 2
-"""Threads that prepare batches, where no CUDA graph does: while one waits for its sizes, another one launches."""
+"""Threads that prepare batches: while one waits for its sizes, another one launches."""
 AHEAD = 2
-"""Batches that are ready, beside the one that is trained on and those that are prepared."""
+"""Batches that are ready, in addition to the current one and those that are being prepared."""
 QUEUED = 2
 """Steps that the host may have launched and the device not finished: each holds the memory of its batch."""
 
@@ -35,7 +35,7 @@ def map_ahead(
     """Yields `function` of each item in order, the next ones computed in threads; their errors are raised here.
 
     Args:
-        ahead: how many may have been computed, or wait for a thread, beside as many as there are threads.
+        ahead: how many may have been computed, or wait for a thread, in addition to one for each thread.
         begin: called at the beginning of each thread.
     """
     pool = ThreadPoolExecutor(threads, "legnn-ahead", begin)
@@ -52,28 +52,25 @@ def map_ahead(
 
 
 def prefetch(
-    prepare: Callable[[S], T], items: Iterable[S], device: torch.device, tensors: Callable[[T], Iterable[Tensor]]
+    prepare: Callable[[S], T],
+    items: Iterable[S],
+    device: torch.device,
+    tensors: Callable[[T], Iterable[Tensor]],
 ) -> Iterator[T]:
-    """Yields `prepare(item)` of each item in order, prepared in threads on CUDA streams of their own.
+    """Yields `prepare(item)` of each item in order, prepared in threads on streams of a GPU.
 
     Their errors are raised here, and the device is never more than a few items behind. The first item is prepared in
     the calling thread: what is computed or compiled once and read by all others is then made by one thread, before any
-    other stream reads it.
-
-    On a CPU they are prepared one by one as they are consumed: there are no other cores to prepare them on. `tensors`
-    gives those of an item that the device reads.
+    other stream reads it. `tensors` returns those of an item that the device reads.
     """
     remaining = iter(items)
-    if device.type != "cuda":
-        yield from map(prepare, remaining)
-        return
 
     def prepare_ahead(item: S) -> tuple[T, torch.cuda.Event]:
         return prepare(item), torch.cuda.current_stream(device).record_event()
 
     first = [prepare_ahead(item) for item in islice(remaining, 1)]
     current = torch.cuda.current_stream(device)
-    streams = [_sampling_stream(current, place) for place in range(THREADS)]
+    streams = [_sampling_stream(current, number) for number in range(THREADS)]
     for stream in streams:
         stream.wait_stream(current)
     unused = list(streams)
@@ -108,7 +105,7 @@ def _call(task: Callable[[], T]) -> T:
 
 
 @lru_cache(None)
-def _sampling_stream(current: torch.cuda.Stream, place: int) -> torch.cuda.Stream:
+def _sampling_stream(current: torch.cuda.Stream, number: int) -> torch.cuda.Stream:
     """The same ones in every epoch: PyTorch, and sampling, keep memory for every stream that they have seen."""
     # short kernels, whose sizes a thread waits for, go before the long ones of training
     return torch.cuda.Stream(current.device, priority=-1)

@@ -1,7 +1,6 @@
 """The processes that train together.
 
-PyTorch's `torchrun` starts them and gives each its rank; `DistributedDataParallel` averages gradients. Without it there
-is one process, of rank zero.
+PyTorch's `torchrun` starts them and gives each its rank. Without it there is one process, of rank zero.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,13 +16,12 @@ from typing import TypeVar
 
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, nn
 from torch.distributed.distributed_c10d import PrefixStore, Store, default_pg_timeout
 from torch.distributed.rendezvous import rendezvous
-from torch.nn.parallel import DistributedDataParallel
+from torch.nn.utils import parameters_to_vector
 
 from legnn.errors import InputError, Interrupted, first_line
-from legnn.nn import Model
 
 T = TypeVar("T")
 
@@ -73,52 +71,39 @@ class Ranks:
         if self.world_size > 1:
             dist.barrier()
 
-    def data_parallel(self, model: Model) -> Callable[..., Tensor]:
-        """`model`, whose gradients are averaged over all processes."""
-        if self.world_size == 1:
-            return model
-        # every parameter has a gradient in every step, if of zeros: labels that no node shows are computed all the same
-        return DistributedDataParallel(model)
-
 
 SINGLE_PROCESS = Ranks()
 
 
-class GradientAverage:
-    """The gradients of a model in one tensor, averaged over all processes in one exchange, and its running statistics.
+def gradient_vector(module: nn.Module) -> Tensor:
+    """The gradients of all parameters as one vector; one that is missing is zero."""
+    return parameters_to_vector(
+        torch.zeros_like(parameter) if parameter.grad is None else parameter.grad for parameter in _trained(module)
+    )
 
-    `collect` can be captured in a CUDA graph, and `exchange` follows it; `DistributedDataParallel` exchanges within
-    the backward pass.
+
+def average_gradients(module: nn.Module, gradients: Tensor, ranks: Ranks) -> None:
+    """Gives parameters the average of `gradients` over processes, and all processes the statistics of rank zero.
+
+    Args:
+        gradients: `gradient_vector` of this process, which is overwritten.
     """
+    gradients = ranks.all_reduce(gradients) / ranks.world_size
+    parameters = list(_trained(module))
+    parts = gradients.split([parameter.numel() for parameter in parameters])
+    for parameter, part in zip(parameters, parts, strict=True):
+        parameter.grad = part.view_as(parameter)
+    # running statistics of a batch norm, of this process's share of the step
+    statistics = [buffer for name, buffer in module.named_buffers() if "running" in name]
+    if statistics and ranks.world_size > 1:
+        first = parameters_to_vector(statistics)
+        dist.broadcast(first, 0)
+        for buffer, part in zip(statistics, first.split([buffer.numel() for buffer in statistics]), strict=True):
+            buffer.copy_(part.view_as(buffer))
 
-    def __init__(self, model: Model, ranks: Ranks) -> None:
-        self.ranks = ranks
-        self._parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        norms = (module for module in model.modules() if isinstance(module, torch.nn.BatchNorm1d))
-        self._statistics = [one for norm in norms for one in (norm.running_mean, norm.running_var) if one is not None]
-        sizes = [parameter.numel() for parameter in self._parameters]
-        self._all = torch.zeros(sum(sizes), device=self._parameters[0].device)
-        self._parts = [
-            part.view_as(parameter) for part, parameter in zip(self._all.split(sizes), self._parameters, strict=True)
-        ]
 
-    def collect(self) -> None:
-        """Copies the gradients of this process; one that a parameter has not is zero."""
-        for part, parameter in zip(self._parts, self._parameters, strict=True):
-            if parameter.grad is None:
-                part.zero_()
-            else:
-                part.copy_(parameter.grad)
-
-    def exchange(self) -> None:
-        """Gives every parameter the average of its gradients, and all processes the running statistics of rank zero."""
-        self.ranks.all_reduce(self._all).div_(self.ranks.world_size)
-        for parameter, part in zip(self._parameters, self._parts, strict=True):
-            parameter.grad = part
-        if self._statistics:
-            first = torch.cat(self._statistics)
-            dist.broadcast(first, 0)
-            torch._foreach_copy_(self._statistics, first.split([one.numel() for one in self._statistics]))
+def _trained(module: nn.Module) -> Iterator[nn.Parameter]:
+    return (parameter for parameter in module.parameters() if parameter.requires_grad)
 
 
 def under_torchrun() -> bool:
@@ -134,7 +119,7 @@ def restart_count() -> int:
 STORE_TIME = timedelta(seconds=60)
 """How long a process tries to reach the store of `torchrun`, which is there before any process is started."""
 SECONDS_ALONE = 30.0
-"""How long processes whose `torchrun` was killed may take to end by themselves, after the epoch in flight."""
+"""How long processes whose `torchrun` was killed may take to end by themselves, after the current epoch."""
 POLL_SECONDS = 0.5
 _PARENT = os.getppid()
 
@@ -146,19 +131,15 @@ def agent_died() -> bool:
 
 
 @contextmanager
-def join_ranks(device: torch.device) -> Iterator[Ranks]:
-    """Join the processes that `torchrun` started, over NCCL on GPUs and gloo on CPUs."""
+def join_ranks(backend: str = "gloo") -> Iterator[Ranks]:
+    """Join the processes that `torchrun` started, which exchange tensors over PyTorch's `backend`."""
     if not under_torchrun():
         yield SINGLE_PROCESS
         return
     if agent_died():
         raise Interrupted(None, None)
-    if device.type == "cuda":
-        torch.cuda.set_device(device)
     with _end_without_agent():
         store, rank, size = _reach_store()
-        # on GPUs, tensors in the host's memory are exchanged over gloo
-        backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
         dist.init_process_group(backend, store=store, rank=rank, world_size=size)
         try:
             yield Ranks(dist.get_rank(), dist.get_world_size())
@@ -169,13 +150,13 @@ def join_ranks(device: torch.device) -> Iterator[Ranks]:
 def _reach_store() -> tuple[Store, int, int]:
     """The store of `torchrun`, the rank of this process, and their number."""
     try:
-        found, rank, size = next(rendezvous("env://", timeout=STORE_TIME))
+        store, rank, size = next(rendezvous("env://", timeout=STORE_TIME))
     except dist.DistNetworkError as error:
         raise InputError(f"torchrun, which started this process, cannot be reached: {first_line(error)}") from None
     # others may take their time to read the graph
-    found.set_timeout(default_pg_timeout)
+    store.set_timeout(default_pg_timeout)
     # torchrun keeps one store over restarts: entries of a process that died must not be read by the next
-    return PrefixStore(f"start-{restart_count()}", found), rank, size
+    return PrefixStore(f"start-{restart_count()}", store), rank, size
 
 
 @contextmanager
@@ -183,7 +164,7 @@ def _end_without_agent() -> Iterator[None]:
     """Within it the process ends some time after its `torchrun` was killed, whatever it waits for.
 
     The store is gone with `torchrun`, and processes may wait for each other there for half an hour. One that trains
-    sees after the epoch in flight that it should stop, well before.
+    sees after the current epoch that it should stop, well before.
     """
     is_over = threading.Event()
 

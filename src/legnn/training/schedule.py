@@ -5,6 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from torch.optim import Optimizer
+
+from legnn.training.optimizer import set_lr
+
 FLOOR = 0.01
 """The learning rate ends at this fraction of its first value, as in the published code."""
 
@@ -20,8 +24,9 @@ def cosine_lr(done: int, length: int, lr: float) -> float:
 
 @dataclass(eq=False)
 class CosineSchedule:
-    """The learning rate of every epoch, or of every step."""
+    """Sets the learning rate of every epoch, or of every step."""
 
+    optimizer: Optimizer
     lr: float
     length: int
     """Epochs or steps over which it falls."""
@@ -32,15 +37,17 @@ class CosineSchedule:
     def __post_init__(self) -> None:
         self.current = self.lr
 
-    def before_epoch(self, epoch: int) -> float | None:
-        """The learning rate of `epoch`, from 1; None where every step has its own."""
-        return None if self.by_step else self._after(epoch - 1)
+    def before_epoch(self, epoch: int) -> None:
+        """Set the learning rate of `epoch`, from 1, unless every step has its own."""
+        if not self.by_step:
+            self._set(epoch - 1)
 
-    def before_step(self) -> float | None:
-        """The learning rate of the step that follows, which is counted; None where it is that of the epoch."""
+    def before_step(self) -> None:
+        """Count the step that follows, and set its learning rate unless it is that of the epoch."""
+        if self.by_step:
+            self._set(self.steps)
         self.steps += 1
-        return self._after(self.steps - 1) if self.by_step else None
 
-    def _after(self, done: int) -> float:
+    def _set(self, done: int) -> None:
         self.current = cosine_lr(done, self.length, self.lr)
-        return self.current
+        set_lr(self.optimizer, self.current)

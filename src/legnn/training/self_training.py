@@ -13,11 +13,11 @@ from legnn.training.objective import ASTrain
 class TopK(ASTrain):
     """A pseudo label for the `per_class` most confident candidates of each predicted class, without a threshold."""
 
-    def can_choose(self, confidence: float) -> bool:
+    def may_select(self, confidence: float) -> bool:
         """Whether a pseudo label would count at all."""
         return confidence > 0
 
-    def is_sure(self, nodes: Tensor, y: Tensor, p: Tensor, confidence: float | Tensor) -> Tensor:
+    def is_confident(self, nodes: Tensor, y: Tensor, p: Tensor, confidence: float | Tensor) -> Tensor:
         """`[U]` bool: `rank_i < per_class`, the rank by `p_i` among candidates of the same `y_i`, ties by position."""
         # two stable sorts: by probability, then by class, so that the members of a class lie together, the surest first
         order = p.argsort(descending=True, stable=True)
@@ -39,6 +39,6 @@ class Agreement(ASTrain):
     opinions: Tensor
     """`[M]` the class that the second model predicts of each node, -1 where it has none."""
 
-    def is_sure(self, nodes: Tensor, y: Tensor, p: Tensor, confidence: float | Tensor) -> Tensor:
+    def is_confident(self, nodes: Tensor, y: Tensor, p: Tensor, confidence: float | Tensor) -> Tensor:
         """`[U]` bool: `p_i · TC > t` and `y_i = opinions_i`."""
-        return super().is_sure(nodes, y, p, confidence) & (y == self.opinions.index_select(0, nodes))
+        return super().is_confident(nodes, y, p, confidence) & (y == self.opinions.index_select(0, nodes))

@@ -21,41 +21,39 @@ import torch
 from torch import Tensor
 
 from legnn.errors import OutOfMemory
-from legnn.training.memory import free_bytes, in_gib
+from legnn.training.memory import host_free_bytes, in_gib
 
 HOST_SHARE = 0.5
 """The part of the host's free memory that states may take: the mapped pages of the graph are in the rest."""
-DEVICE_SHARE = 0.9
-"""The part of a GPU's free memory that states and chunks may take together."""
 READERS = 32
 """Threads that read rows for a GPU, or from disk, where each waits for one page at a time: so more than cores."""
 ROWS_OF_A_READER = 512
 """Below so many rows for each, starting another thread costs more than it gains."""
 
-Place = Literal["device", "host", "disk"]
+Location = Literal["device", "host", "disk"]
 
 
 @dataclass(frozen=True, eq=False)
-class States:
+class StateStore:
     """`[M, D]` the states of nodes, of which some rows are written and read; rows that were not are undefined."""
 
     values: Tensor
-    place: Place
-
-    def take(self, nodes: Tensor, device: torch.device) -> Tensor:
-        """The rows of `nodes` `[n]` on `device`, where they are computed with."""
-        if self.place == "device":
-            return self.values.index_select(0, nodes.to(self.values.device))
-        return self.read(nodes, device).to(device, non_blocking=True)
+    location: Location
+    pin: bool = False
+    """Whether rows of the host's memory that are read for the device are pinned: they are copied while it computes."""
 
     def read(self, nodes: Tensor, device: torch.device) -> Tensor:
-        """The rows of `nodes` `[n]` in the host's memory, from where they will be copied to `device`."""
+        """The rows of `nodes` `[n]` on `device`, where they are computed with."""
+        if self.location == "device":
+            return self.values.index_select(0, nodes.to(self.values.device))
+        return self.read_to_host(nodes).to(device, non_blocking=True)
+
+    def read_to_host(self, nodes: Tensor) -> Tensor:
+        """The rows of `nodes` `[n]` in the host's memory, from where they will be copied to the device."""
         nodes = nodes.cpu()
-        # from pinned memory the copy runs beside what the device is doing
-        is_pinned = device.type == "cuda"
-        rows = torch.empty(nodes.numel(), self.values.size(1), dtype=self.values.dtype, pin_memory=is_pinned)
+        rows = torch.empty(nodes.numel(), self.values.size(1), dtype=self.values.dtype, pin_memory=self.pin)
         readers = min(READERS, nodes.numel() // ROWS_OF_A_READER)
-        if readers and (is_pinned or self.place == "disk"):
+        if readers and (self.pin or self.location == "disk"):
             # by NumPy: every thread that calls PyTorch would start as many threads as there are cores
             values, out = (tensor.view(torch.uint8).numpy() for tensor in (self.values, rows))
             parts = zip(np.array_split(nodes.numpy(), readers), np.array_split(out, readers), strict=True)
@@ -64,9 +62,9 @@ class States:
             torch.index_select(self.values, 0, nodes, out=rows)
         return rows
 
-    def put(self, nodes: Tensor, rows: Tensor) -> None:
+    def write(self, nodes: Tensor, rows: Tensor) -> None:
         """Writes the rows of `nodes` `[n]`, which ascend."""
-        if self.place != "device" and nodes.numel():
+        if self.location != "device" and nodes.numel():
             begin, end = int(nodes[0]), int(nodes[-1]) + 1
             if end - begin == nodes.numel():
                 # without a copy between
@@ -74,42 +72,49 @@ class States:
                 return
         self.values[nodes.to(self.values.device)] = rows.to(self.values.device, self.values.dtype)
 
-    def like(self, *, zeros: bool) -> States:
-        """New states of the same shape in the same place."""
-        values = _allocate(self.values.shape, self.values.dtype, self.place, self.values.device)
-        # a new file holds zeros
-        return States(values.zero_() if zeros and self.place != "disk" else values, self.place)
+    def empty_like(self, *, zeros: bool) -> StateStore:
+        """New states of the same shape in the same location."""
+        allocate = torch.zeros_like if zeros else torch.empty_like
+        values = allocate(self.values) if self.location != "disk" else _map_file(self.values.shape, self.values.dtype)
+        return StateStore(values, self.location, self.pin)
 
 
 def make_states(
-    rows: Tensor, num_nodes: int, copies: int, *, working_bytes: int, place: Place | None, zeros: bool
-) -> States:
+    rows: Tensor,
+    num_nodes: int,
+    copies: int,
+    *,
+    location: Location | None,
+    zeros: bool,
+    device_bytes: int = 0,
+    pin: bool = False,
+) -> StateStore:
     """New states of `num_nodes` nodes.
 
     Args:
         rows: `[n, D]` some of them, as they are computed.
         copies: how many such states there will be at once.
-        working_bytes: what computing a chunk takes on a GPU.
-        place: None for the first where all copies fit.
+        location: None for the first where all copies fit.
         zeros: whether rows that are not written are zeros.
+        device_bytes: what states may take of the memory of the device, if that is not the host's.
+        pin: as in `StateStore`.
     """
-    shape, device = torch.Size([num_nodes, rows.size(1)]), rows.device
+    shape = torch.Size([num_nodes, rows.size(1)])
     size = copies * shape.numel() * rows.element_size()
-    place = place or choose_place(size, device, working_bytes)
-    if place == "disk":
+    location = location or choose_location(size, device_bytes)
+    if location == "disk":
         _check_disk(size)
-    values = _allocate(shape, rows.dtype, place, device)
-    return States(values.zero_() if zeros and place != "disk" else values, place)
+        return StateStore(_map_file(shape, rows.dtype), location, pin)
+    allocate = torch.zeros if zeros else torch.empty
+    values = allocate(shape, dtype=rows.dtype, device=rows.device if location == "device" else "cpu")
+    return StateStore(values, location, pin)
 
 
-def choose_place(size: int, device: torch.device, working_bytes: int = 0) -> Place:
-    """The first place where states of `size` bytes fit that are computed with on `device`: device, host, disk."""
-    if device.type == "cuda":
-        # what the allocator keeps for the next tensor is free for it
-        kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        if size + working_bytes <= DEVICE_SHARE * (free_bytes(device) + kept):
-            return "device"
-    return "host" if size <= HOST_SHARE * free_bytes(torch.device("cpu")) else "disk"
+def choose_location(size: int, device_bytes: int) -> Location:
+    """The first location where states of `size` bytes fit: `device_bytes` of the device, the host, the disk."""
+    if device_bytes > 0 and size <= device_bytes:
+        return "device"
+    return "host" if size <= HOST_SHARE * host_free_bytes() else "disk"
 
 
 def state_folder() -> Path:
@@ -124,16 +129,15 @@ def _check_disk(size: int) -> None:
     folder = state_folder()
     free = shutil.disk_usage(folder).free
     if size > free:
-        there = in_gib(free_bytes(torch.device("cpu")))
+        in_memory = in_gib(host_free_bytes())
         raise OutOfMemory(
-            f"the states between layers take {in_gib(size)}; {there} of memory are free, and {in_gib(free)} in "
+            f"the states between layers take {in_gib(size)}; {in_memory} of memory are free, and {in_gib(free)} in "
             f"{folder}: set TMPDIR to a folder with more, or give `precision=bf16` or a smaller `hidden`"
         )
 
 
-def _allocate(shape: torch.Size, dtype: torch.dtype, place: Place, device: torch.device) -> Tensor:
-    if place != "disk":
-        return torch.empty(shape, dtype=dtype, device=device if place == "device" else "cpu")
+def _map_file(shape: torch.Size, dtype: torch.dtype) -> Tensor:
+    """Zeros in a new file."""
     size = shape.numel() * dtype.itemsize
     # it has no name, so that nothing is left of it when the process ends, however it ends
     with tempfile.TemporaryFile(dir=state_folder(), prefix="legnn-states-") as file:

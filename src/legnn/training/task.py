@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor
 
 from legnn.data import GraphData
-from legnn.graph import LabelGraph, SelectedLabelGraph, TrainingNodeSelection
+from legnn.graph import LabelGraph
 from legnn.ops import HotRows, gather_rows
 
 Candidates = Literal["unlabeled", "unsplit"]
@@ -105,8 +104,5 @@ class Task:
 
     def show(self, shown: Tensor) -> LabelGraph:
         """The label graph in which exactly the nodes `shown` show their labels."""
-        return self.graph.show(shown, self.y[shown]) if shown.numel() else self.graph
-
-    def show_selected(self, select: Callable[[], TrainingNodeSelection], num_shown: int) -> SelectedLabelGraph:
-        """The label graph in which nodes show their labels that `select` selects when they are first read."""
-        return SelectedLabelGraph(self.graph, self.y, select, num_shown)
+        # without the checks of `LabelGraph.show`, which would synchronize
+        return replace(self.graph, shown=shown, y=self.y[shown]) if shown.numel() else self.graph

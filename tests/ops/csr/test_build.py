@@ -8,20 +8,12 @@ from hypothesis import strategies as st
 from torch_geometric.utils import add_remaining_self_loops, coalesce
 
 from legnn.graph import Adjacency
-from legnn.ops.csr import build as csr_build
 from legnn.ops.csr.build import CSR, edges_to_csr
 
 NODES = 6
 WEIGHT = st.floats(0.125, 8, width=32)
 EDGES = st.lists(st.tuples(st.integers(0, NODES - 1), st.integers(0, NODES - 1), WEIGHT))
 OPTIONS = st.fixed_dictionaries({name: st.booleans() for name in ("undirected", "remove_duplicates", "self_loops")})
-
-
-@pytest.fixture(params=[0, csr_build.SMALL], ids=["kernels", "reference"], scope="module", autouse=True)
-def _form(request):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(csr_build, "SMALL", request.param)
-        yield
 
 
 def arrays(edges: list[tuple[int, int, float]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -1,15 +1,11 @@
 """The label edges are the matrix `Y` and its transpose."""
 
-import pytest
 import torch
 from hypothesis import given, settings
-from tests.ops.forms import GPU
+from hypothesis import strategies as st
 from tests.strategies import label_graphs
 
-from legnn.graph import Adjacency, LabelGraph
-from legnn.ops.csr.label_edges import LabelEdges, class_chunk
-
-DEVICE = "cuda" if GPU else "cpu"
+from legnn.graph import Adjacency, LabelEdges, LabelGraph
 
 
 def dense(adjacency: Adjacency) -> torch.Tensor:
@@ -36,61 +32,36 @@ def test_the_classes_are_y_transposed_and_y_is_their_transpose(graph):
 
 @given(label_graphs(max_nodes=12))
 @settings(deadline=None)
-def test_an_edge_is_found_again_in_the_transpose(graph):
-    for adjacency in (graph.adjacency, shown_in_any_order(graph).to_labels.classes):
-        transposition = adjacency.transposition
-        there = transposition.place.long()
-        assert torch.equal(transposition.adjacency.row[there], adjacency.col)
-        assert torch.equal(transposition.adjacency.col[there], adjacency.row)
-        assert torch.equal(transposition.origin[there].long(), torch.arange(adjacency.num_edges))
-        if adjacency.weight is not None:
-            assert torch.equal(transposition.adjacency.weight[there], adjacency.weight)
+def test_the_order_of_the_nodes_that_show_a_label_changes_nothing(graph):
+    one, other = graph.to_labels, shown_in_any_order(graph).to_labels
+    for name in ("label_of", "count", "position_in_classes"):
+        assert torch.equal(getattr(one, name), getattr(other, name))
+    for name in ("rowptr", "col", "perm"):
+        assert torch.equal(getattr(one.classes, name), getattr(other.classes, name))
 
 
-@pytest.mark.parametrize(("nodes", "count"), [(1, 1), (5, 0), (300, 270)])
-@pytest.mark.parametrize("num_classes", [7, 8, 1025])
-def test_a_gpu_reads_and_counts_the_classes_of_the_nodes_that_show_them(nodes, count, num_classes):
-    from legnn.ops.csr.triton_kernels import show_labels
-
-    shown, classes = torch.randperm(nodes, device=DEVICE)[:count], torch.randint(num_classes, (nodes,), device=DEVICE)
-    edges = LabelEdges.from_classes(shown.cpu(), classes.cpu(), num_classes)
-    assert torch.equal(edges.y, classes[shown].cpu())
-    y, label_of, count_minus_one = show_labels(shown, classes, num_classes)
-    assert torch.equal(y.cpu(), edges.y)
-    assert torch.equal(label_of.cpu(), edges.label_of)
-    assert torch.equal(edges.count_minus_one, edges.count.int() - 1)
-    assert count_minus_one is None if num_classes > 1024 else torch.equal(count_minus_one.cpu(), edges.count_minus_one)
-
-
-# thousands of programs would take the interpreter minutes
-LARGE = [pytest.param(170_000, 40, 45_000, marks=pytest.mark.gpu), pytest.param(300_000, 7, 99, marks=pytest.mark.gpu)]
-
-
-@pytest.mark.parametrize(
-    ("nodes", "classes", "count"),
-    [(1, 1, 1), (5, 3, 0), (40, 100, 30), (300, 7, 150), (300, 1, 300), (300, 600, 290), *(LARGE if GPU else [])],
-)
-def test_counting_on_a_gpu_gives_the_order_of_sorting(nodes, classes, count):
-    from legnn.ops.csr.triton_kernels import order_by_class, write_labels
-
-    shown, y = torch.randperm(nodes, device=DEVICE)[:count], torch.randint(classes, (count,), device=DEVICE)
-    edges = LabelEdges(shown.cpu(), y.cpu(), nodes, classes)
-    label_of = write_labels(shown, y, nodes)
-    assert torch.equal(label_of.cpu(), edges.label_of)
-    sorted_, chunks = edges.classes, edges.classes.row_chunks
-    rows, place = sorted_.transposition.adjacency, sorted_.transposition.place
-    bounds = torch.arange(count + 1)
-    assert torch.equal(torch.stack(rows.nonempty_spans), torch.stack([bounds[:-1], bounds[1:]]))
-    expected = [rows.rowptr, rows.col, rows.nonempty_rows, bounds, sorted_.rowptr, sorted_.col, place]
-    expected += [chunks.rows, chunks.pointer, chunks.owner, chunks.first, chunks.last]
-    found = order_by_class(label_of, count, classes, class_chunk(count), chunks.owner.numel())
-    assert all(torch.equal(ours.cpu(), plain.int()) for ours, plain in zip(found, expected, strict=True))
+@given(label_graphs(max_nodes=12), st.integers(0, 4))
+@settings(deadline=None)
+def test_padding_edges_are_read_by_no_sum(graph, padding):
+    """The last node is padding, and all padding edges are from it."""
+    edges, size = graph.to_labels, graph.num_nodes + 1
+    shown = torch.cat([edges.shown, torch.full((padding,), size - 1)])
+    y, padded_y = (torch.cat([edges.y, torch.full((padding,), fill)]) for fill in (0, edges.num_classes))
+    padded = LabelEdges(shown, y, size, edges.num_classes, padded_y)
+    assert torch.equal(padded.label_of[:-1], edges.label_of)
+    assert padded.label_of[-1] == -1
+    assert torch.equal(padded.count, edges.count)
+    for ours, plain in ((padded.classes, edges.classes), (padded.classes.transpose, edges.classes.transpose)):
+        assert torch.equal(ours.rowptr[: plain.rowptr.numel()], plain.rowptr)
+        assert ours.rowptr[-1] == plain.num_edges, "padding belongs to no row"
+        assert torch.equal(ours.col[: plain.num_edges], plain.col)
+    assert torch.equal(padded.classes.transpose.row[padded.classes.perm][: edges.y.numel()], edges.classes.col)
 
 
-def test_a_program_counts_as_many_nodes_of_the_last_class_as_it_has():
-    from legnn.ops.csr.triton_kernels import order_by_class
-
-    # of eight classes the last is counted in the byte that has the sign
-    label_of = torch.full((300,), 7, dtype=torch.int32, device=DEVICE)
-    found = order_by_class(label_of, 300, 8, 64, 13)
-    assert found.col.tolist() == list(range(300))
+@given(label_graphs(max_nodes=12))
+@settings(deadline=None)
+def test_every_node_knows_its_position_among_those_of_its_class(graph):
+    edges = graph.to_labels
+    position = edges.position_in_classes
+    assert torch.equal(edges.classes.col[position[graph.shown].long()].long(), graph.shown)
+    assert (position[edges.label_of < 0] >= graph.num_shown + graph.num_nodes).all()

@@ -4,7 +4,6 @@ from typing import ClassVar
 
 import torch
 
-from legnn.nn.products import product, product_and_pass
 from legnn.ops.runtime.gradients import apply_function
 
 
@@ -36,13 +35,3 @@ def test_without_gradients_no_node_of_a_graph_is_made():
     assert out.tolist() == [2, 2, 2]
     assert not out.requires_grad
     assert not isinstance(Counted.contexts[0], torch.autograd.function.BackwardCFunction)
-
-
-def test_products_are_the_same_to_the_bit_with_and_without_gradients():
-    generator = torch.Generator().manual_seed(0)
-    x, weight, add = (torch.randn(*shape, generator=generator) for shape in ((20, 8), (6, 8), (20, 6)))
-    weight.requires_grad_()
-    with_gradients = product(x, weight, add), *product_and_pass(x, weight, rows=10)
-    with torch.no_grad():
-        without = product(x, weight, add), *product_and_pass(x, weight, rows=10)
-    assert all(torch.equal(one, other) for one, other in zip(with_gradients, without, strict=True))

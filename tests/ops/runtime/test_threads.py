@@ -96,7 +96,7 @@ def test_a_kernel_that_cannot_be_shared_is_refused():
 def test_a_kernel_that_is_loaded_from_the_cache_runs_on_all_threads(tmp_path):
     program = """
 import numpy as np, torch
-from legnn.ops.norm_act_dropout.numba_kernels import _scale_act_dropout, scale_act_dropout
+from legnn.ops.norm_act_dropout.cpu import _scale_act_dropout, scale_act_dropout
 torch.set_num_threads(2)
 x = torch.randn(1000, 100, generator=torch.Generator().manual_seed(0))
 out = scale_act_dropout(x, None, None, 0.5, torch.tensor([1, 2]), relu=True)

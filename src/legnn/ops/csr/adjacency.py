@@ -4,65 +4,96 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass, replace
-from functools import cached_property
-from typing import Any, TypeVar, cast
+from functools import partial
+from typing import Any, Literal, TypeVar, cast
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from legnn.ops.csr.build import CSR, SMALL, coo_to_csr
+from legnn.errors import InputError
+from legnn.ops.backend import backend
+from legnn.ops.checks import check_count, check_index, check_range, check_tensor, check_weight
+from legnn.ops.csr.build import CSR
+from legnn.ops.csr.keyed_cache import KeyedCache, derived
+from legnn.ops.csr.reference import row_of_edges, row_pointers
 from legnn.ops.csr.row_chunks import LONG_ROW, LONG_SAMPLED_ROW, RowChunks
-from legnn.ops.csr.transposition import Transposition, inverse_permutation
 
 T = TypeVar("T", bound=Any)
 
 FEW_EDGES = 2**16
 """With fewer edges than this, summing even one row of all of them takes less time than splitting it."""
 
-PARTS = 32
+NUM_PARTITIONS = 32
 """Parts of the rows with about the same work, among which the threads of a CPU choose."""
+
+Chunking = Literal["long", "longest", "all", "none"]
+"""Which rows a GPU sums in chunks: those longer than `LONG_ROW`; as many of the longest as may be long, which is known
+without synchronizing; all; or none."""
 
 
 @dataclass(frozen=True, eq=False)
-class Adjacency:
+class Adjacency(KeyedCache):
     """`A` as CSR: row `i` holds the sources `j` of the edges `j → i`, so that `(A x)_i = Σ_j A_ij x_j`.
 
     PyG's `edge_index` is `[source, target]`; here targets are rows, and sources are columns. An edge of weight 2 counts
-    as two edges, in every backbone. Parallel edges are kept.
+    as two edges, in every backbone. Parallel edges are kept. The edges of a sample may have padding after them, which
+    belongs to no row, and whose column is `num_cols`.
+
+    `from_edge_index` and `from_csr` check what they get; the constructor does not. The tensors must not be changed:
+    what is derived from them, such as the transpose, is cached.
     """
 
     rowptr: Tensor
     """`[rows + 1]`, the position of each row's first edge."""
     col: Tensor
-    """`[edges]`, the source of each edge, ascending within a row."""
+    """`[edges]`, the source of each edge, ascending within a row; in a sample, in the order drawn."""
     weight: Tensor | None
     """`[edges]`, positive, or None if every edge weighs 1."""
     num_cols: int
+    chunking: Chunking = "long"
+    is_sample: bool = False
+    """Whether it is one of many that steps read once: it is not compared with its transpose."""
+    edge: Tensor | None = None
+    """`[edges]` the position of each edge of a sample in the whole adjacency; None if not requested."""
 
     @classmethod
     def from_edge_index(cls, edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None = None) -> Adjacency:
-        """From PyG's `edge_index` `[2, E]` (source, target) and optional `edge_weight` `[E]`."""
-        source, target = edge_index
-        if edge_index.device.type == "cpu":
-            weight = None if edge_weight is None else edge_weight.numpy()
-            return cls.from_csr(coo_to_csr(target.numpy(), source.numpy(), weight, num_nodes, num_nodes), num_nodes)
-        order = torch.argsort(target * num_nodes + source, stable=True)
-        return cls.from_sorted(
-            target[order], source[order], None if edge_weight is None else edge_weight[order], num_nodes, num_nodes
-        )
+        """From PyG's `edge_index` `[2, E]` (source, target) and optional `edge_weight` `[E]`; copies both."""
+        num_nodes = check_count("num_nodes", num_nodes)
+        if check_tensor("edge_index", edge_index).dim() != 2 or edge_index.size(0) != 2:
+            raise InputError(f"`edge_index` must have the shape [2, E], not {list(edge_index.shape)}")
+        source, target = check_index("edge_index", edge_index.reshape(-1), num_nodes).view(2, -1)
+        weight = None if edge_weight is None else check_weight("edge_weight", edge_weight, (source.numel(),))
+        rowptr, col, weight = backend("csr", source.device).sort_edges(target, source, weight, num_nodes)
+        return cls(_narrow(rowptr, col.numel()), _narrow(col, num_nodes), weight, num_nodes)
 
     @classmethod
     def from_csr(cls, csr: CSR, num_cols: int) -> Adjacency:
-        """From NumPy arrays, whose memory it shares."""
-        weight = None if csr.weight is None else torch.from_numpy(csr.weight)
-        return cls(torch.from_numpy(csr.rowptr), torch.from_numpy(csr.col), weight, num_cols)
+        """From NumPy arrays, whose memory it shares: they must not be changed."""
+        rowptr, col, values = (None if each is None else torch.from_numpy(np.asarray(each)) for each in csr)
+        rowptr, col = (check_tensor("rowptr", rowptr), check_tensor("col", col))
+        for name, index in (("rowptr", rowptr), ("col", col)):
+            if index.dim() != 1 or index.dtype not in (torch.int32, torch.int64):
+                raise InputError(f"`{name}` must be a vector of int32 or int64, not {index.dtype} {list(index.shape)}")
+        if not rowptr.numel() or rowptr[0] != 0 or rowptr[-1] != col.numel() or bool((rowptr.diff() < 0).any()):
+            raise InputError("`rowptr` must ascend from 0 to the number of edges")
+        check_range("col", col, check_count("num_cols", num_cols))
+        weight = None if values is None else check_weight("weight", values, (col.numel(),))
+        return cls(rowptr, col, weight, num_cols)
 
     @classmethod
     def from_sorted(cls, row: Tensor, col: Tensor, weight: Tensor | None, num_rows: int, num_cols: int) -> Adjacency:
         """From edges that ascend by row. Indices become int32 if they fit. Does not synchronize."""
-        # a binary search for each row, not `bincount`, which synchronizes
-        rowptr = torch.searchsorted(row, torch.arange(num_rows + 1, device=row.device, dtype=row.dtype))
-        return cls(_narrow(rowptr, col.numel()), _narrow(col, num_cols), weight, num_cols)
+        return cls(_narrow(row_pointers(row, num_rows), col.numel()), _narrow(col, num_cols), weight, num_cols)
+
+    @classmethod
+    def sampled(
+        cls, rowptr: Tensor, col: Tensor, weight: Tensor | None, num_cols: int, fanout: int | None, edge: Tensor | None
+    ) -> Adjacency:
+        """Some edges of some rows: at most `fanout` of each, which saves counting the long rows."""
+        is_short = fanout is not None and fanout <= LONG_SAMPLED_ROW
+        return cls(rowptr, col, weight, num_cols, "none" if is_short else "long", is_sample=True, edge=edge)
 
     @property
     def num_rows(self) -> int:
@@ -74,68 +105,54 @@ class Adjacency:
         """Number of edges, self-loops included."""
         return self.col.numel()
 
-    @cached_property
+    @derived
     def row(self) -> Tensor:
-        """`[edges]`, the target of each edge."""
-        counts = self.rowptr[1:] - self.rowptr[:-1]
-        return torch.repeat_interleave(counts, output_size=self.num_edges).to(self.col.dtype)
+        """`[edges]`, the target of each edge; the number of rows for padding edges."""
+        return row_of_edges(self.rowptr, self.num_edges).to(self.col.dtype)
 
-    @cached_property
+    @derived
     def edge_index(self) -> Tensor:
         """`[2, E]` in PyG's order (source, target)."""
         return torch.stack([self.col, self.row]).long()
 
-    @cached_property
+    @derived
     def degree(self) -> Tensor:
         """`[rows]` float: the sum of the weights of a row."""
         if self.weight is None:
-            return (self.rowptr[1:] - self.rowptr[:-1]).to(torch.get_default_dtype())
+            return self.rowptr.diff().to(torch.get_default_dtype())
         return torch.segment_reduce(self.weight, "sum", offsets=self.rowptr.long(), initial=0)
 
     @property
     def transpose(self) -> Adjacency:
-        """`Aᵀ`."""
-        return self.transposition.adjacency
-
-    @cached_property
-    def transposition(self) -> Transposition:
         """`Aᵀ`, along which gradients are passed back; `A` itself if it is symmetric."""
-        on_cpu = self.col.device.type == "cpu"
-        # of a small graph sorting takes milliseconds, once, where compiling the kernels takes half a second
-        counts = on_cpu and (self.is_sample or self.num_edges >= SMALL)
-        transposed, place = self.transpose_by_counting() if counts else self.transpose_by_sorting()
-        if self.may_be_symmetric and self._equals(transposed):
-            return Transposition(self, place, is_symmetric=True)
-        return Transposition(transposed, place)
-
-    def transpose_by_sorting(self) -> tuple[Adjacency, Tensor]:
-        """Returns the transpose, and the position of each edge in it. Does not synchronize."""
-        # rows ascend, so that a stable sort by column alone leaves them ascending within a column
-        col, order = self.col.sort(stable=True)
-        weight = None if self.weight is None else self.weight[order]
-        kind = Adjacency if self.may_be_symmetric else _TransposedSample
-        transposed = kind.from_sorted(col, self.row[order], weight, self.num_cols, self.num_rows)
-        return transposed, inverse_permutation(_narrow(order, self.num_edges))
-
-    def transpose_by_counting(self) -> tuple[Adjacency, Tensor]:
-        """Returns the same, on a CPU."""
-        # not every command needs numba, which takes a moment to import
-        from legnn.ops.csr.transpose import transpose_csr
-
-        rowptr, row, place = transpose_csr(self.rowptr, self.col, self.num_cols)
-        weight = None if self.weight is None else torch.empty_like(self.weight).index_copy(0, place.long(), self.weight)
-        rowptr, row = _narrow(rowptr, self.num_edges), _narrow(row, self.num_rows)
-        return Adjacency(rowptr, row, weight, self.num_rows), _narrow(place, self.num_edges)
+        # a symmetric adjacency that cached itself would be freed by a collection of garbage alone
+        return self.transposition[0] or self
 
     @property
-    def is_sample(self) -> bool:
-        """Whether it is one of many that steps read once."""
-        return False
+    def inv_perm(self) -> Tensor:
+        """`[edges]` the position in `A` of each edge of `Aᵀ`."""
+        return self.transposition[1]
 
-    @property
-    def may_be_symmetric(self) -> bool:
-        """Whether to compare it with its transpose."""
-        return self.num_rows == self.num_cols
+    @derived
+    def perm(self) -> Tensor:
+        """`[edges]` the position in `Aᵀ` of each edge of `A`."""
+        return inverse_permutation(self.inv_perm)
+
+    @derived
+    def transposition(self) -> tuple[Adjacency | None, Tensor]:
+        """`transpose`, None for `A` itself, and `inv_perm`."""
+        rowptr, col, inv_perm = backend("csr", self.col.device).transpose(self.rowptr, self.col, self.num_cols)
+        transposed = Adjacency(
+            _narrow(rowptr, self.num_edges),
+            _narrow(col, self.num_rows),
+            None if self.weight is None else self.weight[inv_perm],
+            self.num_rows,
+            # counting the long rows of a sample, which is used once, is not worth synchronizing
+            "longest" if self.is_sample else "long",
+            self.is_sample,
+        )
+        is_symmetric = not self.is_sample and self._equals(transposed)
+        return None if is_symmetric else transposed, _narrow(inv_perm, self.num_edges)
 
     def _equals(self, other: Adjacency) -> bool:
         return (
@@ -145,16 +162,25 @@ class Adjacency:
             and (self.weight is None or (other.weight is not None and torch.equal(self.weight, other.weight)))
         )
 
-    @cached_property
+    @derived
     def row_chunks(self) -> RowChunks | None:
-        """The rows longer than `LONG_ROW` in chunks; None if there are none."""
-        count = self.rowptr[1:] - self.rowptr[:-1]
+        """The rows that `chunking` names in chunks; None if there are none."""
+        if self.chunking == "none" or (self.chunking == "longest" and self.num_edges < FEW_EDGES):
+            return None
+        if self.chunking == "all":
+            return RowChunks.of_all(self.rowptr, self.num_edges)
+        count = self.rowptr.diff()
+        if self.chunking == "longest":
+            # a row among them that is not long is summed twice, to the same sum
+            most = min(self.num_edges // LONG_SAMPLED_ROW, self.num_rows)
+            rows = count.topk(most, sorted=False).indices.to(self.rowptr.dtype)
+            return RowChunks.split(self.rowptr, rows, LONG_SAMPLED_ROW, self.num_edges // LONG_SAMPLED_ROW + most)
         rows = (count > LONG_ROW).nonzero().flatten().to(self.rowptr.dtype)
         if rows.numel() == 0:
             return None
         return RowChunks.split(self.rowptr, rows, LONG_ROW, int(((count[rows] + LONG_ROW - 1) // LONG_ROW).sum()))
 
-    @cached_property
+    @derived
     def chunked_rows(self) -> tuple[Tensor, Tensor]:
         """The first edge, and one past the last, of each row in `row_chunks`."""
         assert self.row_chunks is not None
@@ -163,82 +189,53 @@ class Adjacency:
     @property
     def all_rows_chunked(self) -> bool:
         """Whether `row_chunks` holds every row, and not the long ones only."""
-        return False
+        return self.chunking == "all"
 
-    @cached_property
+    @derived
     def nonempty_rows(self) -> Tensor | None:
         """The rows that have an edge, if most rows have none and kernels should skip these; else None."""
         return None
 
-    @cached_property
+    @derived
     def nonempty_spans(self) -> tuple[Tensor, Tensor]:
         """The first edge, and one past the last, of each of `nonempty_rows`."""
         assert self.nonempty_rows is not None
         return self.rowptr[self.nonempty_rows], self.rowptr[self.nonempty_rows + 1]
 
-    @cached_property
-    def cuts(self) -> list[int]:
-        """`PARTS + 1` rows between which the parts have about the same work, counting a row as one more edge."""
+    @derived
+    def row_partition(self) -> list[int]:
+        """`NUM_PARTITIONS + 1` rows, between which parts have about the same work, counting a row as one more edge."""
         work = self.rowptr.long() + torch.arange(self.num_rows + 1, device=self.rowptr.device)
-        goal = torch.arange(PARTS + 1, device=self.rowptr.device) * work[-1] // PARTS
+        goal = torch.arange(NUM_PARTITIONS + 1, device=self.rowptr.device) * work[-1] // NUM_PARTITIONS
         return [0, *torch.searchsorted(work, goal).tolist()[1:-1], self.num_rows]
+
+    def edges_of(self, rows: Tensor) -> Tensor:
+        """The positions of all edges of `rows` `[R]`, row after row."""
+        rows = rows.long()
+        begin = self.rowptr[rows].long()
+        count = self.rowptr[rows + 1].long() - begin
+        # each edge's position among those returned, shifted to that of its row
+        shift = torch.repeat_interleave(begin - count.cumsum(0) + count, count)
+        return shift + torch.arange(shift.numel(), device=rows.device)
 
     def with_weight(self, weight: Tensor) -> Adjacency:
         """Returns the same edges with other weights `[edges]`."""
         other = replace(self, weight=weight)
         # none of these depends on the weights
-        other.__dict__.update(row_chunks=self.row_chunks, cuts=self.cuts, row=self.row)
+        for name in ("row", "row_chunks", "row_partition"):
+            other.cached(name, partial(getattr, self, name))
         return other
 
     def with_weight_both_ways(self, weight: Tensor) -> Adjacency:
         """Returns the same edges with other weights `[edges]`, and with their transpose. Does not synchronize."""
-        other, way_back = self.with_weight(weight), self.transposition
-        transposed = way_back.adjacency.with_weight(weight.index_select(0, way_back.origin))
-        other.__dict__["transposition"] = Transposition(transposed, way_back.place)
+        other = self.with_weight(weight)
+        transposed = self.transpose.with_weight(weight.index_select(0, self.inv_perm))
+        other.cached("transposition", lambda: (transposed, self.inv_perm))
         return other
 
     def to(self, device: torch.device | str) -> Adjacency:
         """Returns the adjacency on `device`; from pinned memory without synchronizing."""
         return move_tensors(self, device)
-
-
-@dataclass(frozen=True, eq=False)
-class SampledAdjacency(Adjacency):
-    """Some of the edges of some rows of an adjacency, within a row in the order in which they were drawn."""
-
-    fanout: int | None = None
-    """The largest number of edges in a row; None if all edges of the rows are here."""
-    edge: Tensor | None = None
-    """`[edges]` the position of each edge in the whole adjacency; None if not requested."""
-
-    @property
-    def is_sample(self) -> bool:
-        """True."""
-        return True
-
-    @property
-    def may_be_symmetric(self) -> bool:
-        """False: a sample hardly ever is, and comparing would synchronize."""
-        return False
-
-    @cached_property
-    def row_chunks(self) -> RowChunks | None:
-        """None, without synchronizing, if no row can be long."""
-        return None if self.fanout is not None and self.fanout <= LONG_SAMPLED_ROW else super().row_chunks
-
-
-class _TransposedSample(Adjacency):
-    """The transpose of a sample, which is used once: not worth synchronizing to count its long rows."""
-
-    @cached_property
-    def row_chunks(self) -> RowChunks | None:
-        """The longest rows, as many as may be long; a row among them that is not is summed twice, to the same sum."""
-        if self.num_edges < FEW_EDGES:
-            return None
-        most = min(self.num_edges // LONG_SAMPLED_ROW, self.num_rows)
-        count = self.rowptr[1:] - self.rowptr[:-1]
-        rows = count.topk(most, sorted=False).indices.to(self.rowptr.dtype)
-        return RowChunks.split(self.rowptr, rows, LONG_SAMPLED_ROW, self.num_edges // LONG_SAMPLED_ROW + most)
 
 
 def map_tensors(item: T, function: Callable[[Tensor], Tensor]) -> T:
@@ -249,7 +246,8 @@ def map_tensors(item: T, function: Callable[[Tensor], Tensor]) -> T:
     if isinstance(item, Tensor):
         return cast(T, function(item))
     if is_dataclass(item) and not isinstance(item, type):
-        return replace(item, **{part.name: map_tensors(getattr(item, part.name), function) for part in fields(item)})
+        names = [part.name for part in fields(item) if part.init]
+        return replace(item, **{name: map_tensors(getattr(item, name), function) for name in names})
     if isinstance(item, tuple | list):
         parts = [map_tensors(part, function) for part in item]
         return type(item)(*parts) if hasattr(item, "_fields") else type(item)(parts)
@@ -261,6 +259,12 @@ def move_tensors(item: T, device: torch.device | str) -> T:
     values = {field.name: getattr(item, field.name) for field in fields(item)}
     tensors = {name: value for name, value in values.items() if isinstance(value, Tensor)}
     return replace(item, **{name: tensor.to(device, non_blocking=True) for name, tensor in tensors.items()})
+
+
+def inverse_permutation(order: Tensor) -> Tensor:
+    """Returns the position of each number in `order` `[n]`, a permutation of the numbers below `n`."""
+    positions = torch.arange(order.numel(), dtype=order.dtype, device=order.device)
+    return torch.empty_like(order).index_copy(0, order.long(), positions)
 
 
 def _narrow(index: Tensor, size: int) -> Tensor:

@@ -5,11 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from legnn.ops.csr.reference import Entries, sort_edges
 from legnn.ops.runtime.jit import compiled
-
-SMALL = 50_000
-"""Fewer edges than this are sorted by NumPy, in about 50 ms at most, where compiling the kernels takes about 1 s."""
 
 
 class CSR(NamedTuple):
@@ -44,13 +40,6 @@ def edges_to_csr(
         remove_duplicates: merge parallel edges.
         self_loops: give every node exactly one edge to itself: its last one, or one of weight 1 if it has none.
     """
-    if len(source) < SMALL:
-        _check(target, num_nodes, "row")
-        _check(source, num_nodes, "column")
-        given = Entries(target, source, weight)
-        row, col, weight = sort_edges(given, num_nodes, undirected, remove_duplicates, self_loops)
-        rowptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=num_nodes))])
-        return CSR(rowptr.astype(_index_type(len(row))), col.astype(_index_type(num_nodes)), weight)
     csr = coo_to_csr(target, source, weight, num_nodes, num_nodes, undirected=undirected)
     if remove_duplicates:
         csr = _merge_duplicates(csr)

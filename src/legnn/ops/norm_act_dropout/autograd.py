@@ -28,7 +28,7 @@ def apply_norm_act_dropout(
                 x, scale, norm.bias - mean * scale, dropout, seed, relu=True
             )
     if isinstance(norm, torch.nn.LayerNorm) and kernels is NUMBA:
-        from legnn.ops.norm_act_dropout.numba_layer_norm import LayerNormActDropout
+        from legnn.ops.norm_act_dropout.cpu_layer_norm import LayerNormActDropout
 
         return apply_function(LayerNormActDropout, x, norm.weight, norm.bias, norm, dropout, seed)
     if norm is not None:

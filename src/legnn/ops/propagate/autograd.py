@@ -160,6 +160,5 @@ class ProjectEntries(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
         """Returns the gradient of `weight`."""
         rows, values, kernels = ctx.rest
-        transposition = rows.transposition
-        transposed = transposition.adjacency.with_weight(values.index_select(0, transposition.origin))
+        transposed = rows.transpose.with_weight(values.index_select(0, rows.inv_perm))
         return kernels.propagate.sum_rows(transposed, gradients[0].contiguous()).T, None, None, None

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from legnn.ops.runtime.hashing import LABELS, random_words
-from legnn.ops.sample.types import DrawnLayer, Fanout, SampledNodes, SamplingRows
+from legnn.ops.sample.types import DrawnLayer, DrawnNodes, Fanout, SamplingView
 
 
 def draw_edges(rowptr: Tensor, rows: Tensor, fanout: Fanout, key: tuple[int, int]) -> tuple[Tensor, Tensor]:
@@ -25,21 +25,21 @@ def draw_edges(rowptr: Tensor, rows: Tensor, fanout: Fanout, key: tuple[int, int
     position = torch.arange(owner.numel(), device=rows.device) - drawn_rowptr[owner]
     if fanout is None:
         return drawn_rowptr, begin[owner] + position
-    taken = torch.empty(rows.numel(), fanout, dtype=torch.long, device=rows.device)
+    drawn = torch.empty(rows.numel(), fanout, dtype=torch.long, device=rows.device)
     for i in range(fanout):
         last = degree - fanout + i
         pick = (random_words(rows, i, key) * (last + 1).clamp(min=1)) >> 32
-        again = (taken[:, :i] == pick[:, None]).any(1)
-        taken[:, i] = torch.where(again, last, pick)
+        again = (drawn[:, :i] == pick[:, None]).any(1)
+        drawn[:, i] = torch.where(again, last, pick)
     # a row with `fanout` edges or fewer gives all of them
-    chosen = torch.where((degree <= fanout)[owner], position, taken[owner, position])
+    chosen = torch.where((degree <= fanout)[owner], position, drawn[owner, position])
     return drawn_rowptr, begin[owner] + chosen
 
 
-class ReferenceSampler:
-    """`Sampler` for any device."""
+class Sampler:
+    """Draws one sample on any device; see the package."""
 
-    def __init__(self, rows: SamplingRows, seeds: Tensor, number: Tensor) -> None:
+    def __init__(self, rows: SamplingView, seeds: Tensor, number: Tensor) -> None:
         self._rows, self._num_seeds, self._number = rows, seeds.numel(), number
         self._is_read = torch.zeros(rows.num_classes, dtype=torch.bool, device=seeds.device)
         self._targets: list[int] = []
@@ -47,7 +47,7 @@ class ReferenceSampler:
         self._append(seeds)
 
     def draw_layer(self, fanout: Fanout, key: tuple[int, int], *, edges: bool) -> DrawnLayer:
-        """See `Sampler`."""
+        """See the package."""
         rows, targets = self._rows, self._nodes
         rowptr, edge = draw_edges(rows.rowptr, targets, fanout, key)
         read = self._is_read.nonzero().flatten()
@@ -55,7 +55,7 @@ class ReferenceSampler:
         count = rowptr.new_zeros(targets.numel() + rows.num_classes + 1)
         count[1 : targets.numel() + 1] = rowptr.diff()
         count[targets.numel() + 1 + read] = label_rowptr.diff().to(count.dtype)
-        label_edge = label_edge + torch.searchsorted(rows.gaps, label_edge, right=True)
+        label_edge = label_edge + torch.searchsorted(rows.excluded_positions, label_edge, right=True)
         source = torch.cat([rows.col[edge].long(), rows.class_col[label_edge].long()])
         self._append(source[self._number[source] == 0].unique())
         self._targets.append(targets.numel())
@@ -72,14 +72,14 @@ class ReferenceSampler:
             targets.numel(),
         )
 
-    def finish(self) -> SampledNodes:
-        """See `Sampler`."""
+    def finish(self) -> DrawnNodes:
+        """See the package."""
         self._number[self._nodes] = 0
         label_of = self._label_of(self._nodes)
         shown = (label_of >= 0).nonzero().flatten()
         shown_by_targets = [int((shown < targets).sum()) for targets in self._targets]
         degree = self._rows.degree[self._nodes]
-        return SampledNodes(self._nodes, label_of, degree, shown, label_of[shown].long(), shown_by_targets)
+        return DrawnNodes(self._nodes, label_of, degree, shown, label_of[shown].long(), shown_by_targets)
 
     def _append(self, nodes: Tensor) -> None:
         self._nodes = torch.cat([self._nodes, nodes])

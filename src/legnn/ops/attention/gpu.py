@@ -1,0 +1,214 @@
+"""Attention on a GPU, in Triton: its denominator, its sum, and its gradient along the transpose."""
+
+# Kernels take many arguments, and Triton reads annotations at run time.
+# mypy: disable-error-code="no-untyped-def"
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from legnn.ops.attention.gpu_edges import leaky
+from legnn.ops.attention.gpu_edges import softmax as softmax
+from legnn.ops.attention.gpu_scores import OneEdge, score_gradient, target_sums, write_target_gradients
+from legnn.ops.csr.adjacency import Adjacency
+from legnn.ops.csr.row_chunks import RowChunks
+from legnn.ops.propagate.gpu import (
+    REGISTERS,
+    RowSpans,
+    chunk_spans,
+    of_label,
+    run_by_length,
+    sum_chunks,
+    sum_long_rows,
+    sum_whole_rows,
+)
+from legnn.ops.propagate.gpu_columns import BLOCK, columns_of_head, head_vector, vectors_end
+from legnn.ops.runtime.launch import fast_launch
+from legnn.ops.runtime.padding import padded_width
+from legnn.ops.runtime.streams import run_beside
+from legnn.ops.types import AttentionGradient, AttentionInputs, RowTerms
+
+READS_SHARE = False
+EDGES, EDGES_IN_BF16 = 2, 4
+"""Edges in flight at once in a program of the gradient, which holds whole heads in registers."""
+WARPS = 1
+
+
+@fast_launch
+@triton.jit
+def _value_gradient(
+    first, last, owner, rowptr, col, weight, values, source, target, scaled_log, source_scale, gradient, product, out,
+    label_of, label_source, label_target, label_log, label_scale, label_gradient, label_product, limit, slope,
+    HEADS: tl.constexpr, CHANNELS: tl.constexpr, VALUES_STRIDE: tl.constexpr, UP_STRIDE: tl.constexpr,
+    OUT_STRIDE: tl.constexpr, OWNED: tl.constexpr, PARTIAL: tl.constexpr, WEIGHT: tl.constexpr,
+    TARGET_SCORE: tl.constexpr, SOURCE: tl.constexpr, LABEL: tl.constexpr, LABEL_TARGET: tl.constexpr,
+    LABEL_SCALE: tl.constexpr, VECTOR: tl.constexpr, BLOCK: tl.constexpr, EDGES: tl.constexpr,
+):  # fmt: skip
+    # a program has a whole head of one source, since the gradient of a score is a product over all of it
+    program = tl.program_id(0).to(tl.int64)
+    head = tl.program_id(1)
+    begin = tl.load(first + program)
+    end = tl.load(last + program)
+    row = program
+    if OWNED:
+        row = tl.load(owner + program).to(tl.int64)
+    own = tl.load(source + row * HEADS + head)
+    sends = 1.0
+    if SOURCE:
+        sends = tl.load(source_scale + row).to(tl.float32)
+    if LABEL:
+        y = tl.load(label_of + row)
+        if PARTIAL:
+            # of a row in chunks, the first one has its label
+            y = tl.where(tl.load(rowptr + row) == begin, y, -1)
+    if end - begin <= limit:
+        column, there = columns_of_head(head, 0, CHANNELS, VECTOR, BLOCK)
+        read = there
+        if VECTOR:
+            read = column < vectors_end(head, CHANNELS, VECTOR)
+        mine = tl.load(values + row * VALUES_STRIDE + column, mask=there, other=0.0)
+        total = tl.zeros([BLOCK], dtype=tl.float32)
+        # the ends of the next edges are read while the rows of these are on their way
+        following = (begin + tl.arange(0, EDGES)).to(tl.int64)
+        next_i = tl.load(col + following, mask=following < end, other=0)
+        for edge in range(begin, end, EDGES):
+            k = (edge + tl.arange(0, EDGES)).to(tl.int64)
+            inside = k < end
+            i = next_i.to(tl.int64)
+            following = k + EDGES
+            next_i = tl.load(col + following, mask=following < end, other=0)
+            # every lane computes the number of an edge: it is read with the row, and is no pass of its own
+            score = tl.zeros([EDGES], dtype=tl.float32) + own
+            if TARGET_SCORE:
+                score += tl.load(target + i * HEADS + head, mask=inside, other=0.0)
+            arrives = tl.load(scaled_log + i * HEADS + head, mask=inside, other=float("inf"))
+            arrives = sends * tl.exp(leaky(score, slope) - arrives)
+            if WEIGHT:
+                arrives *= tl.load(weight + k, mask=inside, other=0.0).to(tl.float32)
+            up = tl.load(
+                gradient + i[:, None] * UP_STRIDE + column[None, :], mask=inside[:, None] & read[None, :], other=0.0
+            ).to(tl.float32)
+            total += tl.sum(arrives[:, None] * up, 0)
+            change = arrives * tl.sum(up * mine.to(tl.float32)[None, :], 1)
+            tl.store(product + k * HEADS + head, change, mask=inside)
+        # one condition is known when it is compiled, the other is not
+        if LABEL:  # noqa: SIM102
+            if y >= 0:
+                up = of_label(label_gradient + y * UP_STRIDE, y, column, there).to(tl.float32)
+                score = tl.load(label_source + row * HEADS + head)
+                if LABEL_TARGET:
+                    score += tl.load(label_target + y * HEADS + head)
+                arrives = tl.exp(leaky(score, slope) - tl.load(label_log + y * HEADS + head))
+                if LABEL_SCALE:
+                    arrives *= tl.load(label_scale + row).to(tl.float32)
+                total += arrives * up
+                tl.store(label_product + row * HEADS + head, arrives * tl.sum(up * mine.to(tl.float32), 0))
+        to = row
+        if PARTIAL:
+            to = program
+        tl.store(out + to * OUT_STRIDE + column, total.to(out.dtype.element_ty), mask=there)
+
+
+def attention_sum(adjacency: Adjacency, attention: AttentionInputs, terms: RowTerms = RowTerms()) -> Tensor:
+    """See `AttentionKernels`."""
+    x, (channels, heads, _, _), share = attention.values_and_scores, attention.config, attention.share
+    out = x.new_empty(adjacency.num_rows, padded_width(channels, x))
+    how = x, channels, out, terms, share, heads
+    run_beside(
+        x,
+        lambda: run_by_length(
+            adjacency, x, lambda rows: sum_whole_rows(adjacency, rows, *how),
+            lambda chunks: sum_long_rows(adjacency, chunks, *how),
+        ),
+        out[:, channels:].zero_,
+    )  # fmt: skip
+    return out
+
+
+def attention_gradient(
+    nodes: AttentionGradient, labels: AttentionGradient | None, into: Tensor, score_scale: Tensor | None
+) -> Tensor | None:
+    """See `AttentionKernels`."""
+    (channels, heads, _, _), transposed = nodes.inputs.config, nodes.adjacency.transpose
+    source_scores, rest = into[:, channels : channels + heads], into[:, channels + heads :]
+    product, label_product = _value_gradients(nodes, labels, into)
+    of_labels: OneEdge | None = None
+    if labels is None or labels.one_target is None or label_product is None:
+        sums = _target_sums(nodes, product)
+    else:
+        # scores are a number for each edge: beside them there is room for those of labels
+        sums, label_sums = run_beside(
+            into, lambda: _target_sums(nodes, product), lambda: _target_sums(labels, label_product)
+        )
+        of_labels = OneEdge(labels.one_target, labels.inputs, label_product, label_sums)
+
+    def write_targets() -> Tensor | None:
+        write_target_gradients(sums, rest)
+        if of_labels is None or of_labels.attention.target is None:
+            return None
+        d_label_target = into.new_empty(of_labels.sums.size(0), heads)
+        write_target_gradients(of_labels.sums, d_label_target)
+        return d_label_target
+
+    return run_beside(
+        into,
+        lambda: score_gradient(transposed, nodes.inputs, sums, product, score_scale, of_labels, source_scores),
+        write_targets,
+    )[1]
+
+
+def _value_gradients(
+    nodes: AttentionGradient, labels: AttentionGradient | None, into: Tensor
+) -> tuple[Tensor, Tensor | None]:
+    """Writes the gradients of the values into `into`; returns `α_ij` times its gradient.
+
+    That is `[edges, heads]` of the nodes, in the order of the transpose, and `[sources, heads]` of the labels.
+    """
+    (channels, heads, _, slope), transposed = nodes.inputs.config, nodes.adjacency.transpose
+    width, vector = channels // heads, head_vector(nodes.d_output, channels, heads)
+    block = triton.next_power_of_2(width + vector)
+    # more registers, and fewer programs would run at the same time
+    size = {"num_warps": WARPS, "maxnreg": REGISTERS} if block <= BLOCK else {"num_warps": 4}
+    scores = nodes.inputs
+    # a number for each edge and head; a row that is not long may be among the long ones, and is computed twice
+    product = scores.source.new_empty(transposed.num_edges, heads)
+    values, gradient, terms = scores.values_and_scores, nodes.d_output, nodes.terms
+    label_product: Tensor | None = None
+    of_labels: tuple[Tensor | None, ...] = (None,) * 7
+    if labels is not None:
+        of, label_product = labels.inputs, torch.empty_like(labels.inputs.source)
+        of_labels = (
+            labels.one_target, of.source, of.target, of.log_denominator, labels.terms.source_scale, labels.d_output,
+            label_product,
+        )  # fmt: skip
+
+    def launch(rows: RowSpans, out: Tensor, *, partial: bool) -> None:
+        _value_gradient[(rows.size, heads)](
+            rows.first, rows.last, rows.owner, transposed.rowptr, transposed.col, transposed.weight, values,
+            scores.source, scores.target, scores.scaled_log, terms.source_scale, gradient, product, out,
+            *of_labels, rows.limit, slope,
+            HEADS=heads, CHANNELS=width, VALUES_STRIDE=values.stride(0), UP_STRIDE=gradient.stride(0),
+            OUT_STRIDE=out.stride(0), OWNED=rows.owner is not None, PARTIAL=partial,
+            WEIGHT=transposed.weight is not None, TARGET_SCORE=scores.target is not None,
+            SOURCE=terms.source_scale is not None, LABEL=labels is not None,
+            LABEL_TARGET=of_labels[2] is not None, LABEL_SCALE=of_labels[4] is not None, VECTOR=vector, BLOCK=block,
+            EDGES=EDGES_IN_BF16 if into.dtype == torch.bfloat16 else EDGES, **size,
+        )  # fmt: skip
+
+    def long(chunks: RowChunks) -> None:
+        partial = torch.empty(chunks.owner.numel(), channels, dtype=torch.float32, device=into.device)
+        launch(chunk_spans(chunks), partial, partial=True)
+        sum_chunks(chunks, partial, into)
+
+    run_by_length(transposed, into, lambda rows: launch(rows, into, partial=False), long)
+    return product, label_product
+
+
+def _target_sums(relation: AttentionGradient, product: Tensor) -> Tensor:
+    """`target_sums`, the first of them less the gradient of the log-denominator: what softmax subtracts."""
+    adjacency = relation.adjacency
+    place = adjacency.perm if relation.one_target is None else adjacency.col
+    sums = target_sums(adjacency, relation.inputs, product, place)
+    if relation.d_log is not None:
+        sums[:, 0] -= relation.d_log
+    return sums
