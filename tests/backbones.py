@@ -1,16 +1,15 @@
 """Layers of a user's own."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
-from legnn.nn import lifted
-from legnn.nn.backbones import BACKBONES, REGISTERED, register_backbone
+from legnn.nn.backbones import BACKBONES, REGISTERED, Backbone, register_backbone
 
 
 @contextmanager
-def registered(name: str, make: Callable) -> Iterator[None]:
-    """Registers a convolution of PyG, made from settings, input and output widths, under a name."""
-    register_backbone(name, lifted(make))
+def registered(name: str, backbone: Backbone) -> Iterator[None]:
+    """Registers a backbone under a name."""
+    register_backbone(name, backbone)
     try:
         yield
     finally:

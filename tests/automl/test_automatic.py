@@ -26,6 +26,7 @@ from legnn.automl import search as search_module
 from legnn.automl.clock import Clock
 from legnn.automl.sharing import TORCHRUN, Share, meet, without_torchrun
 from legnn.errors import InputError, Interrupted
+from legnn.nn import lifted
 
 __all__ = ["command"]
 
@@ -215,7 +216,7 @@ def test_an_unknown_setting_is_named(tmp_path):
 
 def test_a_layer_of_the_callers_own_is_refused_before_anything_is_trained(tmp_path):
     with (
-        registered("own mean", lambda settings, both, out: SAGEConv(both, out)),
+        registered("own mean", lifted(lambda settings, both, out: SAGEConv(both, out))),
         pytest.raises(InputError, match="backbone = 'own mean' was registered in this process, and other processes"),
     ):
         legnn.auto(small_data(), out=tmp_path / "auto", backbone="own mean", **QUICK)

@@ -9,6 +9,7 @@ from tests.graphs import small_data, table_folder
 from torch_geometric.nn import SAGEConv
 
 from legnn.automl.candidate_runs import CandidateFolder, CandidateTask, train_candidate
+from legnn.nn import lifted
 from legnn.runs.task_server import Signals
 
 VALUES = {"architecture": "mlp", "hidden": 8, "epochs": 30, "patience": 30, "device": "cpu"}
@@ -105,6 +106,6 @@ class Failing(SAGEConv):
 
 def test_an_unexpected_error_ends_the_process_and_its_reason_is_kept(task):
     values = {"backbone": "failing", "hidden": 8, "epochs": 3, "device": "cpu"}
-    with registered("failing", lambda settings, both, out: Failing(both, out)), pytest.raises(SystemExit):
+    with registered("failing", lifted(lambda settings, both, out: Failing(both, out))), pytest.raises(SystemExit):
         train_candidate(task._replace(values=values), Asked())
     assert CandidateFolder(task.folder).failure() == "RuntimeError: CUDA error: device-side assert triggered"

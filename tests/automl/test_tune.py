@@ -21,6 +21,7 @@ from legnn.automl.study import WARMUP_EPOCHS, Tuned
 from legnn.automl.tune import tune
 from legnn.config import GraphFacts, ResolvedSettings, Settings
 from legnn.errors import InputError, Interrupted
+from legnn.nn import lifted
 from legnn.runs import Run, train
 
 pytest.importorskip("optuna")
@@ -250,7 +251,7 @@ def test_settings_that_fail_leave_their_reason_and_the_others_go_on(tmp_path):
         return SAGEConv(both, out)
 
     given = {"backbone": "own mean", "labels": "vanilla", "layers": 1, "hidden": 8, "epochs": 3, "as_train": False}
-    with registered("own mean", make):
+    with registered("own mean", lifted(make)):
         found = tune(small_data(), trials=3, out=tmp_path, **given)
     assert [one.state for one in found.trials] == ["failed", "complete", "complete"]
     assert found.trials[0].why == "out of memory with batch = full"

@@ -13,6 +13,7 @@ from legnn.experiments import EXPERIMENTS, Experiment, Plan, Report, Request, Va
 from legnn.experiments.planned import PlannedRun
 from legnn.experiments.tried import TRIED
 from legnn.experiments.worker import train_planned
+from legnn.nn import lifted
 from legnn.runs.digests import write_digests
 
 QUICK = {"epochs": 2, "hidden": 8, "heads": 2}
@@ -60,7 +61,7 @@ def test_seed_k_takes_split_k_and_begins_again():
 
 def test_a_layer_of_the_callers_own_is_refused_before_anything_is_trained(folder):
     with (
-        registered("own mean", lambda settings, both, out: SAGEConv(both, out)),
+        registered("own mean", lifted(lambda settings, both, out: SAGEConv(both, out))),
         pytest.raises(InputError, match="backbone = 'own mean' was registered in this process, and other processes"),
     ):
         plan_of(folder, backbones=("gcn", "own mean"))

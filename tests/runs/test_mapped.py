@@ -15,13 +15,13 @@ MIB = 2**20
 
 SCRIPT = """
 import re, sys, threading, time
+from functools import partial
 from pathlib import Path
 import legnn
-from legnn.training import layer_wise
+from legnn.runs import device
 
 # a machine on which the graph does not fit would compute layer by layer, in parts that are small beside the graph
-layer_wise.AT_ONCE_SHARE = 0.0
-layer_wise.CHUNK_BYTES["cpu"] = 2**23
+device.DevicePlan = partial(device.DevicePlan, at_once_bytes=0, chunk_bytes=2**23)
 peak = [0]
 
 def anonymous():

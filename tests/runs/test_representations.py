@@ -1,5 +1,8 @@
 """What a run knows of each node before it classifies."""
 
+from contextlib import contextmanager
+from dataclasses import fields, replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +12,7 @@ from tests.typed_graphs import small_hetero
 
 import legnn
 from legnn.errors import InputError
-from legnn.training import Task, layer_wise
+from legnn.training import LayerWise, Task
 
 QUICK = {"epochs": 4, "hidden": 12, "layers": 2, "folds": 3}
 USAGES = [
@@ -51,11 +54,25 @@ def test_with_all_training_labels_shown_they_are_those_of_the_model(run):
     assert np.array_equal(found.nodes, found.nodes_without_own_label) == (not run.model.uses_labels)
 
 
-def test_layer_by_layer_they_are_the_same(run, monkeypatch):
+class LayerByLayer(legnn.Run):
+    """A run whose graph does not fit the memory of the device: it is computed in small chunks, layer by layer."""
+
+    @contextmanager
+    def inference(self, graph, *, device="auto"):
+        with super().inference(graph, device=device) as (layer_wise, inference):
+            plan = replace(layer_wise.plan, at_once_bytes=0, chunk_bytes=500)
+            staged = LayerWise(layer_wise.model, layer_wise.task, layer_wise.device, layer_wise.dtype, plan=plan)
+            assert not staged.is_at_once
+            yield staged, replace(inference, predictor=staged)
+
+
+def layer_by_layer(run):
+    return LayerByLayer(**{one.name: getattr(run, one.name) for one in fields(run)})
+
+
+def test_layer_by_layer_they_are_the_same(run):
     expected = run.representations()
-    monkeypatch.setattr(layer_wise, "AT_ONCE_SHARE", 0.0)
-    monkeypatch.setitem(layer_wise.CHUNK_BYTES, "cpu", 500)
-    found = run.representations()
+    found = layer_by_layer(run).representations()
     for name in ("nodes", "nodes_without_own_label", "labels"):
         one, other = getattr(found, name), getattr(expected, name)
         assert (one is None) == (other is None)
@@ -65,14 +82,13 @@ def test_layer_by_layer_they_are_the_same(run, monkeypatch):
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-@pytest.mark.parametrize("share", [0.25, 0.0], ids=["at once", "layer by layer"])
+@pytest.mark.parametrize("is_staged", [False, True], ids=["at once", "layer by layer"])
 @pytest.mark.parametrize("usage", USAGES, ids=str)
-def test_on_a_gpu_they_are_the_same_within_its_precision(usage, monkeypatch, share):
+def test_on_a_gpu_they_are_the_same_within_its_precision(usage, is_staged):
     # a run keeps its precision, which is bf16 on a GPU where nothing else is given
     run = legnn.train(small_data(), **{**QUICK, **usage}, precision="tf32")
     expected = run.representations(device="cpu")
-    monkeypatch.setattr(layer_wise, "AT_ONCE_SHARE", share)
-    found = run.representations(device="cuda")
+    found = (layer_by_layer(run) if is_staged else run).representations(device="cuda")
     for name in ("nodes", "nodes_without_own_label", "labels"):
         one, other = getattr(found, name), getattr(expected, name)
         assert (one is None) == (other is None)
