@@ -9,9 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-import numba
-import numpy as np
-
 import legnn
 from benchmarks.campaign.cases import Case
 from benchmarks.campaign.commands import command
@@ -20,7 +17,6 @@ from benchmarks.campaign.results import digest, frame_digest, graph_digest, resu
 from benchmarks.campaign.specimens import OPTIONS, QUICK, TABLES
 from legnn.analysis import evaluate_run
 from legnn.datasets import check_prepared
-from legnn.ops.runtime.jit import compiled
 from legnn.runs import RunFolder, open_run, resume_seeds
 
 RUNS = ("finished", "finished", "finished-mixed", "finished-typed", "cut-csv", "cut-csv", "cut-mixed", "seeds",
@@ -121,15 +117,14 @@ def prepared_actions(name: str, folder: Path, place: Path, specimens: Path) -> A
 
 
 def cache_case(random: Random, specimens: Path, place: Path) -> Case:
-    """The cache of computed features, or of compiled functions, with a file damaged: computed again, without a word."""
-    name = random.choice(("embeddings", "numba"))
-    use = {"embeddings": load_typed, "numba": call_compiled}[name]
-    folder = _copy(specimens / "caches" / name, place / "cache")
+    """The cache of computed features with a file damaged: computed again, without a word."""
+    cache = specimens / "caches" / "embeddings"
+    folder = _copy(cache, place / "cache")
     about = _damage_one(random, folder, None)
     return Case(
-        about=f"{name}/{about}",
-        actions={name: lambda: use(specimens, folder)},
-        expected=lambda _: use(specimens, specimens / "caches" / name),
+        about=f"embeddings/{about}",
+        actions={"embeddings": lambda: load_typed(specimens, folder)},
+        expected=lambda _: load_typed(specimens, cache),
     )
 
 
@@ -141,26 +136,6 @@ def load_typed(specimens: Path, cache: Path) -> str:
         return graph_digest(legnn.load(specimens / "tables" / "typed", **OPTIONS["typed"]))
     finally:
         os.environ["XDG_CACHE_HOME"] = before
-
-
-def _sums(values: np.ndarray, rowptr: np.ndarray, out: np.ndarray) -> None:
-    for row in range(len(rowptr) - 1):
-        out[row] = 0
-        for index in range(rowptr[row], rowptr[row + 1]):
-            out[row] += values[index]
-
-
-def call_compiled(specimens: Path, cache: Path) -> str:
-    """Calls a function that is compiled, and kept in `cache`."""
-    cache.mkdir(parents=True, exist_ok=True)
-    before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(cache)
-    try:
-        out = np.empty(5)
-        # a new dispatcher has nothing compiled: what the cache holds is loaded
-        compiled(_sums)(np.arange(20.0), np.array([0, 3, 3, 9, 14, 20]), out)
-        return digest(out)
-    finally:
-        numba.config.CACHE_DIR = before
 
 
 def _copy(source: Path, target: Path) -> Path:

@@ -84,12 +84,11 @@ def main() -> None:
     torch.set_num_threads(1)
     os.environ["XDG_CACHE_HOME"] = str(given.specimens / "cache")
     if not given.numbers:
-        from benchmarks.campaign.folder_cases import call_compiled, load_typed
+        from benchmarks.campaign.folder_cases import load_typed
         from benchmarks.campaign.specimens import build_specimens
 
         build_specimens(given.specimens)
         load_typed(given.specimens, given.specimens / "caches" / "embeddings")
-        call_compiled(given.specimens, given.specimens / "caches" / "numba")
         return
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     work(given.specimens, given.place, given.seed, [*map(int, given.numbers.split(","))], report)
