@@ -1,6 +1,6 @@
 """Hooks of the site's build: source files that pages name become pages, and so do notebooks.
 
-A page says where an equation is as `nn/gcn.py:44`; here that becomes a link to the line of a page with the source.
+A page names a file as `nn/gcn.py`; here that becomes a link to a page with its source.
 Notebooks are kept without outputs: with `LEGNN_RUN_NOTEBOOKS=1` they are executed, and their outputs shown.
 """
 
@@ -20,7 +20,7 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "legnn"
-LINE = re.compile(r"`((?:\w+/)*\w+\.py):(\d+)`")
+NAMED = re.compile(r"`((?:\w+/)+\w+\.py)`")
 PRINTED = "```text\n"
 OUTSIDE = re.compile(r"\]\((?:\.\./)+src/legnn/([\w/]+\.py)\)")
 
@@ -28,7 +28,7 @@ OUTSIDE = re.compile(r"\]\((?:\.\./)+src/legnn/([\w/]+\.py)\)")
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds a page for each source file that a page names, and for each notebook."""
     texts = [file.content_string for file in files.documentation_pages()]
-    named = {found for text in texts for found in [*(m[1] for m in LINE.finditer(text)), *OUTSIDE.findall(text)]}
+    named = {found for text in texts for found in [*NAMED.findall(text), *OUTSIDE.findall(text)]}
     for path in sorted(named):
         if (SOURCE / path).is_file():
             files.append(File.generated(config, _page_of(path), content=_source_page(path)))
@@ -47,16 +47,13 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Links the lines of source files that a page names."""
+    """Links the source files that a page names."""
 
-    def line(found: re.Match[str]) -> str:
-        there = files.get_file_from_path(_page_of(found[1]))
-        if there is None:
-            return found[0]
-        # MkDocs does not see the anchors of lines: such a link in Markdown would be reported as broken
-        return f'<a href="{there.url_relative_to(page.file)}#__codelineno-0-{found[2]}">{found[0]}</a>'
+    def link(match: re.Match[str]) -> str:
+        source = files.get_file_from_path(_page_of(match[1]))
+        return match[0] if source is None else f'<a href="{source.url_relative_to(page.file)}">{match[0]}</a>'
 
-    return re.sub(r"<code>([\w/]+\.py):(\d+)</code>", line, html)
+    return re.sub(r"<code>((?:\w+/)+\w+\.py)</code>", link, html)
 
 
 def _page_of(path: str) -> str:

@@ -45,12 +45,12 @@ def test_nothing_is_fetched_from_elsewhere_when_a_page_is_shown(site):
 
 
 @pytest.mark.slow
-def test_an_equation_is_linked_to_its_line(site):
+def test_source_files_named_in_the_method_are_linked(site):
     page = (site / "method" / "index.html").read_text(encoding="utf-8")
-    links = re.findall(r'<a href="\.\./(source/[\w/]+/)#(__codelineno-0-\d+)"><code>', page)
+    links = re.findall(r'<a href="\.\./(source/[\w/]+/)"><code>', page)
     assert len(links) > 10
-    for place, anchor in links:
-        assert f'id="{anchor}"' in (site / place / "index.html").read_text(encoding="utf-8")
+    for target in links:
+        assert (site / target / "index.html").is_file(), target
 
 
 @pytest.mark.slow
