@@ -16,7 +16,7 @@ from legnn.errors import InputError
 
 def round_trips(typed: tuple[NodeTypes, torch.Tensor], missing: list[str]) -> list[list[str]]:
     types, edge_index = typed
-    return trips(types.edges(edge_index), missing, "paper")
+    return trips(types, types.edges(edge_index), missing)
 
 
 def test_the_meta_path_visits_every_type_without_features_and_comes_back():

@@ -10,7 +10,7 @@ from tests.graphs import small_data
 from tests.typed_graphs import small_hetero, typed_edges, with_tags
 from torch_geometric.data import HeteroData
 
-from legnn.data.metapath import all_trips
+from legnn.data.metapath import trips
 from legnn.data.node_types import EdgesByTypes, NodeTypes
 from legnn.data.skip_gram import NEGATIVES, draw_walks, embed_walks, skip_gram
 from legnn.datasets import load
@@ -35,7 +35,7 @@ def test_features_of_every_type_are_those_of_walks_from_the_labeled_one():
     graph = with_tags(small_hetero(author_channels=20))
     data = load(graph, **WALKS)
     types, edges = typed(graph)
-    assert torch.equal(data.x, embed_walks(types, edges, all_trips(edges, types.names, "paper"), 6, seed=0))
+    assert torch.equal(data.x, embed_walks(types, edges, trips(types, edges), 6, seed=0))
     assert data.x.any(1).all()
     assert data.provenance.computed_features == ["author", "paper", "tag"]
     assert data.node_types.columns == [[*"012345"]] * 3
@@ -44,17 +44,17 @@ def test_features_of_every_type_are_those_of_walks_from_the_labeled_one():
 
 def test_walks_go_along_edges_and_along_the_types_of_their_trip():
     types, edges = typed(with_tags(small_hetero()))
-    trips = all_trips(edges, types.names, "paper")
-    assert {trip[1] for trip in trips} == {"author", "tag", "paper"}
-    assert {trip[0] for trip in trips} == {trip[-1] for trip in trips} == {"paper"}
-    walks = draw_walks(types, edges, trips[:1], np.random.default_rng(0))
+    ways = trips(types, edges)
+    assert {trip[1] for trip in ways} == {"author", "tag", "paper"}
+    assert {trip[0] for trip in ways} == {trip[-1] for trip in ways} == {"paper"}
+    walks = draw_walks(types, edges, ways[:1], np.random.default_rng(0))
     joined = {tuple(pair) for each in edges.values() for pair in each.T.tolist()}
     kinds = ["author"] * 12 + ["paper"] * 40 + ["tag"] * 6
     for walk in walks.tolist():
         nodes = [node for node in walk if node >= 0]
         assert walk == nodes + [-1] * (len(walk) - len(nodes))
         assert all(pair in joined for pair in pairwise(nodes))
-        assert [kinds[node] for node in nodes] == [trips[0][step % 2] for step in range(len(nodes))]
+        assert [kinds[node] for node in nodes] == [ways[0][step % 2] for step in range(len(nodes))]
 
 
 def test_a_walk_ends_at_a_node_without_a_next_edge():
@@ -88,7 +88,7 @@ def test_papers_of_the_same_author_are_more_alike_than_others():
     writes = [(author, 5 * author + paper) for author in range(4) for paper in range(5)]
     types, edge_index = typed_edges({("author", "writes", "paper"): writes}, author=4, paper=20)
     edges = types.edges(edge_index)
-    x = torch.nn.functional.normalize(embed_walks(types, edges, all_trips(edges, types.names, "paper"), 8, seed=0)[4:])
+    x = torch.nn.functional.normalize(embed_walks(types, edges, trips(types, edges), 8, seed=0)[4:])
     alike, same = x @ x.T, torch.arange(20)[:, None] // 5 == torch.arange(20) // 5
     assert alike[same].mean() > alike[~same].mean() + 0.3
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from legnn.config.data import Features, MissingFeatures
 from legnn.data.cache import cached, digest_of
-from legnn.data.metapath import PUBLISHED_TRIP, all_trips, trips
+from legnn.data.metapath import PUBLISHED_TRIP, trips
 from legnn.data.node_types import NodeTypes
 from legnn.data.raw_graph import RawGraph
 from legnn.data.validation import check_edges, check_nodes
@@ -47,7 +47,9 @@ def embed(
             x = spectral(edge_index, num_nodes, channels, SEED)
         else:
             assert types is not None, "walks go from type to type"
-            x = _from_walks(edge_index, channels, method, types, missing)
+            edges = types.edges(edge_index)
+            paths = [PUBLISHED_TRIP] if method == "published" else trips(types, edges, missing)
+            x = skip_gram.embed_walks(types, edges, paths, channels, SEED)
         if types is None or missing is None:
             return x
         return x[torch.isin(types.node_type, torch.tensor([types.names.index(name) for name in missing]))]
@@ -56,19 +58,6 @@ def embed(
     if types is not None:
         key += [WALKS, *types.names, "target", types.target, types.node_type, *(missing or ())]
     return cached(key, compute)
-
-
-def _from_walks(
-    edge_index: Tensor, channels: int, method: MissingFeatures, types: NodeTypes, missing: list[str] | None
-) -> Tensor:
-    edges = types.edges(edge_index)
-    if method == "published":
-        ways = [PUBLISHED_TRIP]
-    elif missing is None:
-        ways = all_trips(edges, types.names, types.target)
-    else:
-        ways = trips(edges, missing, types.target)
-    return skip_gram.embed_walks(types, edges, ways, channels, SEED)
 
 
 def with_computed_features(graph: RawGraph, method: Features, channels: int) -> RawGraph:

@@ -7,6 +7,7 @@ labels, the target, and only its nodes are predicted.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -45,6 +46,7 @@ def to_homogeneous(
     1 elsewhere. The other arguments are those of `raw_from_pyg`.
     """
     labeled = _labeled_type(graph, name, training)
+    graph = copy(graph)  # `graph[kind]` adds a type that edges alone name
     relations, sizes = _relations(graph, name)
     _check_target(target_type, labeled, sizes, name)
     target = target_type or labeled or next(iter(sizes))
@@ -56,12 +58,14 @@ def to_homogeneous(
     edge_index = torch.cat([torch.empty(2, 0, dtype=torch.int64), *ends], 1)
     notes = list(graph.get("notes") or [])
     features, computed, feature_digest = _features(graph, types, edge_index, settings, name, notes)
-    width = max(x.size(1) for x in features.values())
+    x = torch.zeros(len(node_type), max(x.size(1) for x in features.values()))
+    for kind, rows in zip(sizes, x.split(count.tolist()), strict=True):
+        rows[:, : features[kind].size(1)] = features[kind]
     y, masks = _labels(graph, labeled, sizes, name)
     store = graph[labeled] if labeled is not None else {}
     return RawGraph(
         name=name,
-        x=torch.cat([torch.nn.functional.pad(features[kind], (0, width - features[kind].size(1))) for kind in sizes]),
+        x=x,
         y=y,
         edge_index=edge_index,
         edge_weight=_weights(graph, relations, name, notes),
@@ -139,7 +143,7 @@ def _relations(graph: HeteroData, name: str) -> tuple[dict[Relation, Tensor], di
 
 def _size(graph: HeteroData, kind: str, relations: dict[Relation, Tensor]) -> int:
     """Returns the nodes of a type: its rows, its `num_nodes`, or the largest number in its edges and one."""
-    store = _store(graph, kind)
+    store = graph[kind]
     for field in ("x", "y", "node_id", *MASKS):
         if store.get(field) is not None:
             return len(store[field])
@@ -246,7 +250,7 @@ def _node_ids(graph: HeteroData, sizes: dict[str, int], target: str, name: str) 
     """Returns ids `[M]`, numbers or text as those of the target are. Two types may have the same ids."""
     ids: dict[str, np.ndarray] = {}
     for kind, size in sizes.items():
-        ids[kind] = conversion.to_node_ids(_store(graph, kind).get("node_id"), size)
+        ids[kind] = conversion.to_node_ids(graph[kind].get("node_id"), size)
         if len(ids[kind]) != size:
             raise InputError(f"{kind!r} of {name} has {plural(size, 'node')} and {len(ids[kind]):,} in node_id")
     if ids[target].dtype == object:
@@ -280,12 +284,7 @@ def _columns(graph: HeteroData, features: dict[str, Tensor], kinds: list[str]) -
     """Returns the names of the columns of each type, and numbers for those without."""
     columns = []
     for kind in kinds:
-        names, width = _store(graph, kind).get("feature_names"), features[kind].size(1)
+        names, width = graph[kind].get("feature_names"), features[kind].size(1)
         # computed features have no names, and those of given features name other columns
         columns.append([str(name) for name in (names if names and len(names) == width else range(width))])
     return columns
-
-
-def _store(graph: HeteroData, kind: str) -> Any:
-    """What is known of the nodes of a type: nothing of one that edges alone name, which `graph[kind]` would add."""
-    return graph[kind] if kind in graph.node_types else {}

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Collection
 
-from legnn.data.node_types import EdgesByTypes, Relation
+from legnn.data.node_types import EdgesByTypes, NodeTypes, Relation
 from legnn.errors import InputError
 
 MAG_RELATIONS: tuple[Relation, ...] = (
@@ -31,13 +31,15 @@ def check_published(relations: Collection[Relation]) -> None:
         )
 
 
-def trips(edges: EdgesByTypes, missing: list[str], start: str) -> list[list[str]]:
-    """Returns a round trip from `start` to each type of `missing` and back along the same path.
+def trips(types: NodeTypes, edges: EdgesByTypes, missing: list[str] | None = None) -> list[list[str]]:
+    """Returns a round trip from the target type to each type of `missing` and back along the same path.
 
-    Paths are the shortest along relations in either direction; the shorter and those with more edges are first.
+    Without `missing`, they go to all types and, where the target has edges within itself, along these. Paths are the
+    shortest along relations in either direction; the shorter and those with more edges are first.
     """
+    start = types.target
     paths = _paths_from(edges, start)
-    others = [name for name in missing if name != start]
+    others = [name for name in (types.names if missing is None else missing) if name != start]
     unreached = next((name for name in others if name not in paths), None)
     if unreached is not None:
         raise InputError(
@@ -50,13 +52,8 @@ def trips(edges: EdgesByTypes, missing: list[str], start: str) -> list[list[str]
         if away is None:
             raise InputError(f"the type {start!r} has neither features nor edges to make them of; give it features")
         others, paths[away] = [away], [start, away]
-    return [[*paths[name], *paths[name][-2::-1]] for name in others]
-
-
-def all_trips(edges: EdgesByTypes, names: list[str], start: str) -> list[list[str]]:
-    """Returns the round trips from `start` to every other type and, where it has edges within itself, along these."""
-    others = trips(edges, [name for name in names if name != start], start)
-    return [*others, [start, start]] if (start, start) in edges else others
+    within = [[start, start]] if missing is None and (start, start) in edges else []
+    return [[*paths[name], *paths[name][-2::-1]] for name in others] + within
 
 
 def _paths_from(edges: EdgesByTypes, start: str) -> dict[str, list[str]]:

@@ -74,14 +74,6 @@ def draw_walks(
 
 
 @kernel
-def _draw(state):
-    """The next of a sequence of random 64-bit words (xorshift)."""
-    state ^= state << np.uint64(13)
-    state ^= state >> np.uint64(7)
-    return state ^ (state << np.uint64(17))
-
-
-@kernel
 def skip_gram(walks, x, context, table, rate, state):
     """Takes a step of gradient descent on `x` and `context` `[M, D]` for each pair of nodes within a window.
 
@@ -103,7 +95,10 @@ def skip_gram(walks, x, context, table, rate, state):
                 for k in range(NEGATIVES + 1):
                     other = walk[b]
                     if k > 0:
-                        state = _draw(state)
+                        # the next random word (xorshift)
+                        state ^= state << np.uint64(13)
+                        state ^= state >> np.uint64(7)
+                        state ^= state << np.uint64(17)
                         other = table[(state >> np.uint64(16)) % np.uint64(table.size)]
                         if other == walk[b]:
                             continue
