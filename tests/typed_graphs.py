@@ -8,7 +8,7 @@ import torch
 from tests.graphs import small_data
 from torch_geometric.data import HeteroData
 
-from legnn.data.node_types import TypedEdges
+from legnn.data.node_types import NodeTypes
 
 AUTHORS, TAGS = 12, 6
 
@@ -79,8 +79,16 @@ def write(table: pd.DataFrame, path: Path) -> None:
         table.to_csv(path, index=False)
 
 
-def typed_edges(relations: dict[tuple[str, str, str], list[tuple[int, int]]], **sizes: int) -> TypedEdges:
-    return TypedEdges(sizes, {name: torch.tensor(edges).T for name, edges in relations.items()})
+def typed_edges(
+    relations: dict[tuple[str, str, str], list[tuple[int, int]]], **sizes: int
+) -> tuple[NodeTypes, torch.Tensor]:
+    """The types of nodes that are numbered type after type, papers to be predicted, and the edges between them."""
+    count = torch.tensor(list(sizes.values()))
+    first = dict(zip(sizes, (count.cumsum(0) - count).tolist(), strict=True))
+    ends = [(first[s] + i, first[t] + j) for (s, _, t), edges in relations.items() for i, j in edges]
+    node_type = torch.arange(len(sizes)).repeat_interleave(count)
+    types = NodeTypes(names=list(sizes), node_type=node_type, target="paper", columns=[])
+    return types, torch.tensor(ends, dtype=torch.int64).reshape(-1, 2).T
 
 
 def small_mag(seed: int = 0) -> HeteroData:

@@ -23,10 +23,11 @@ from torch_geometric.nn import SAGEConv
 import legnn
 from legnn.analysis.ensemble_picture import read_leaderboard
 from legnn.automl import search as search_module
-from legnn.automl.clock import Clock
+from legnn.automl.clock import Clock, TimeUsed
 from legnn.automl.sharing import TORCHRUN, Share, meet, without_torchrun
 from legnn.errors import InputError, Interrupted
 from legnn.nn import lifted
+from legnn.typed_json import write_json
 
 __all__ = ["command"]
 
@@ -267,7 +268,9 @@ def test_the_environment_of_torchrun_is_restored(monkeypatch):
 
 
 def test_the_first_process_waits_for_the_others_and_not_beyond_the_budget(tmp_path):
-    clock = Clock(tmp_path / "time.json", 10, began=time.time() - 10.3)
+    write_json(tmp_path / "time.json", TimeUsed(10.3))
+    clock = Clock(tmp_path / "time.json", 10)
+    (tmp_path / "time.json").unlink()
     begin = time.monotonic()
     meet(tmp_path, Share(0, 3), clock)
     assert time.monotonic() - begin < 5

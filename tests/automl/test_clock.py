@@ -28,10 +28,6 @@ def test_a_search_continues_with_what_is_left(tmp_path, now):
     assert Clock(path, 100).left == 70
 
 
-def test_what_was_before_the_search_counts(tmp_path, now):
-    assert Clock(tmp_path / "time.json", 60, began=now[0] - 5).left == 55
-
-
 def test_time_is_written_now_and_then(tmp_path, now):
     path = tmp_path / "time.json"
     clock = Clock(path, 60)

@@ -70,7 +70,6 @@ def test_help_of_what_takes_settings_lists_them_all():
         assert "choose_by: " in text
         assert "(accuracy | macro_f1 | loss) [accuracy]" in text
         assert text.index("on_epoch: ") < text.index("Training:"), "after the arguments"
-    assert "    seed: Seed of the weights" not in (legnn.auto.__doc__ or ""), "its own argument"
 
 
 def test_a_number_too_long_to_be_written_is_refused_in_words():

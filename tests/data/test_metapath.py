@@ -1,70 +1,68 @@
 """Random walks along a meta-path: where they go, and the features that are learned of them."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 from tests.data.cache_entries import scale_entry
 from tests.typed_graphs import CHAIN, small_hetero, small_mag, typed_edges
 
-from legnn.data.metapath import published_trip, trips
-from legnn.data.node_types import TypedEdges
+from legnn.data.metapath import PUBLISHED_TRIP, check_published, trips
+from legnn.data.node_types import NodeTypes
 from legnn.data.skip_gram import embed_walks
 from legnn.datasets import load
 from legnn.errors import InputError
 
 
-def meta_path(edges: TypedEdges, missing: list[str], start: str) -> list:
-    return [relation for trip in trips(edges, missing, start) for relation in trip]
+def round_trips(typed: tuple[NodeTypes, torch.Tensor], missing: list[str]) -> list[list[str]]:
+    types, edge_index = typed
+    return trips(types, types.edges(edge_index), missing)
 
 
 def test_the_meta_path_visits_every_type_without_features_and_comes_back():
-    edges = typed_edges(CHAIN, author=2, paper=3, field=1, institute=1)
-    path = meta_path(edges, ["author", "field", "institute"], "paper")
-    steps = [source for source, _, _ in path] + [path[-1][2]]
-    assert steps == ["paper", "author", "paper", "field", "paper", "author", "institute", "author", "paper"]
+    typed = typed_edges(CHAIN, author=2, paper=3, field=1, institute=1)
+    assert round_trips(typed, ["author", "field", "institute"]) == [
+        ["paper", "author", "paper"],
+        ["paper", "field", "paper"],
+        ["paper", "author", "institute", "author", "paper"],
+    ]
 
 
 def test_walks_from_the_one_type_without_features_go_anywhere_and_back():
-    edges = typed_edges({("paper", "has", "field"): [(0, 0)]}, paper=1, field=1)
-    assert [pair[::2] for pair in meta_path(edges, ["paper"], "paper")] == [("paper", "field"), ("field", "paper")]
-    edges = typed_edges({("paper", "cites", "paper"): [(0, 1)]}, paper=2)
-    assert {pair[::2] for pair in meta_path(edges, ["paper"], "paper")} == {("paper", "paper")}
+    typed = typed_edges({("paper", "has", "field"): [(0, 0)]}, paper=1, field=1)
+    assert round_trips(typed, ["paper"]) == [["paper", "field", "paper"]]
+    typed = typed_edges({("paper", "cites", "paper"): [(0, 1)]}, paper=2)
+    assert set(round_trips(typed, ["paper"])[0]) == {"paper"}
 
 
 def test_a_type_that_no_walk_reaches_is_named():
-    edges = typed_edges({("tag", "like", "tag"): [(0, 1)]}, paper=2, tag=2)
+    typed = typed_edges({("tag", "like", "tag"): [(0, 1)]}, paper=2, tag=2)
     with pytest.raises(InputError, match=r"no relation joins the type 'tag' to 'paper'.*choose .* spectral"):
-        meta_path(edges, ["tag"], "paper")
+        round_trips(typed, ["tag"])
     with pytest.raises(InputError, match="'paper' has neither features nor edges"):
-        meta_path(typed_edges({}, paper=2), ["paper"], "paper")
+        round_trips(typed_edges({}, paper=2), ["paper"])
 
 
 def test_walk_features_are_seeded_and_zero_where_no_walk_goes():
-    edges = typed_edges(CHAIN, author=2, paper=3, field=2, institute=1)
-    found = trips(edges, ["field"], "paper")
+    types, edge_index = typed_edges(CHAIN, author=2, paper=3, field=2, institute=1)
+    edges, path = types.edges(edge_index), [["paper", "field", "paper"]]
     state = torch.random.get_rng_state()
-    x = embed_walks(edges, found, 4, seed=0)
+    x = embed_walks(types, edges, path, 4, seed=0)
     assert torch.equal(torch.random.get_rng_state(), state), "the caller's random state is left as it was"
     assert x.shape == (8, 4)
-    assert torch.equal(x, embed_walks(edges, found, 4, seed=0))
-    assert not torch.equal(x, embed_walks(edges, found, 4, seed=1))
+    assert torch.equal(x, embed_walks(types, edges, path, 4, seed=0))
+    assert not torch.equal(x, embed_walks(types, edges, path, 4, seed=1))
     assert x[5].any()
     assert not x[6].any(), "field 1 has no edges"
     assert not x[:2].any(), "no walk visits authors"
 
 
-def mag_edges() -> TypedEdges:
-    graph = small_mag()
-    return TypedEdges(
-        {kind: graph[kind].num_nodes for kind in graph.node_types},
-        {relation: graph[relation].edge_index for relation in graph.edge_types},
-    )
-
-
-def test_the_published_meta_path_goes_round_from_authors():
-    path = published_trip(mag_edges())
+def test_the_published_meta_path_goes_round_from_authors_along_relations_of_the_graph():
+    check_published(small_mag().edge_types)
     kinds = ["author", "paper", "field_of_study", "paper", "paper", "author", "institution", "author", "paper", "paper"]
-    assert [source for source, _, _ in path] == kinds
-    assert [target for _, _, target in path] == [*kinds[1:], "author"]
+    assert [*kinds, "author"] == PUBLISHED_TRIP
+    ends = {ends for source, _, target in small_mag().edge_types for ends in ((source, target), (target, source))}
+    assert set(pairwise(PUBLISHED_TRIP)) <= ends
 
 
 def test_the_published_features_are_for_all_types_but_papers(tmp_path, monkeypatch):

@@ -10,9 +10,8 @@ from tests.graphs import small_data
 from tests.typed_graphs import small_hetero, typed_edges, with_tags
 from torch_geometric.data import HeteroData
 
-from legnn.data import embedding
-from legnn.data.metapath import all_trips
-from legnn.data.node_types import TypedEdges
+from legnn.data.metapath import trips
+from legnn.data.node_types import EdgesByTypes, NodeTypes
 from legnn.data.skip_gram import NEGATIVES, draw_walks, embed_walks, skip_gram
 from legnn.datasets import load
 from legnn.errors import InputError
@@ -26,16 +25,17 @@ def cache(tmp_path, monkeypatch):
     return tmp_path / "cache" / "legnn" / "embeddings"
 
 
-def edges_of(graph: HeteroData) -> TypedEdges:
-    relations = {(s, "to", t): graph[s, name, t].edge_index for s, name, t in graph.edge_types}
-    return TypedEdges({"author": 12, "paper": 40, "tag": 6}, relations)
+def typed(graph: HeteroData) -> tuple[NodeTypes, EdgesByTypes]:
+    relations = {edge: graph[edge].edge_index.T.tolist() for edge in graph.edge_types}
+    types, edge_index = typed_edges(relations, author=12, paper=40, tag=6)
+    return types, types.edges(edge_index)
 
 
 def test_features_of_every_type_are_those_of_walks_from_the_labeled_one():
     graph = with_tags(small_hetero(author_channels=20))
     data = load(graph, **WALKS)
-    edges = edges_of(graph)
-    assert torch.equal(data.x, embed_walks(edges, all_trips(edges, "paper"), 6, seed=0))
+    types, edges = typed(graph)
+    assert torch.equal(data.x, embed_walks(types, edges, trips(types, edges), 6, seed=0))
     assert data.x.any(1).all()
     assert data.provenance.computed_features == ["author", "paper", "tag"]
     assert data.node_types.columns == [[*"012345"]] * 3
@@ -43,26 +43,25 @@ def test_features_of_every_type_are_those_of_walks_from_the_labeled_one():
 
 
 def test_walks_go_along_edges_and_along_the_types_of_their_trip():
-    edges = edges_of(with_tags(small_hetero()))
-    trips = all_trips(edges, "paper")
-    ends = {("paper", "to", "author"), ("paper", "to", "tag"), ("paper", "to", "paper")}
-    assert {trip[0] for trip in trips} == ends
-    assert all(trip[-1][2] == "paper" for trip in trips)
-    walks = draw_walks(edges, trips[:1], np.random.default_rng(0))
-    joined = {tuple(pair) for pair in torch.cat([edges.edge_index(), edges.edge_index().flip(0)], 1).T.tolist()}
+    types, edges = typed(with_tags(small_hetero()))
+    ways = trips(types, edges)
+    assert {trip[1] for trip in ways} == {"author", "tag", "paper"}
+    assert {trip[0] for trip in ways} == {trip[-1] for trip in ways} == {"paper"}
+    walks = draw_walks(types, edges, ways[:1], np.random.default_rng(0))
+    joined = {tuple(pair) for each in edges.values() for pair in each.T.tolist()}
     kinds = ["author"] * 12 + ["paper"] * 40 + ["tag"] * 6
     for walk in walks.tolist():
         nodes = [node for node in walk if node >= 0]
         assert walk == nodes + [-1] * (len(walk) - len(nodes))
         assert all(pair in joined for pair in pairwise(nodes))
-        assert [kinds[node] for node in nodes] == [trips[0][step % 2][0] for step in range(len(nodes))]
+        assert [kinds[node] for node in nodes] == [ways[0][step % 2] for step in range(len(nodes))]
 
 
 def test_a_walk_ends_at_a_node_without_a_next_edge():
     relations = {("paper", "has", "tag"): [(0, 0), (2, 1)], ("tag", "of", "field"): [(0, 0)]}
-    edges = typed_edges(relations, paper=3, tag=2, field=1)
-    path = [("paper", "to", "tag"), ("tag", "to", "field"), ("field", "to", "tag"), ("tag", "to", "paper")]
-    walks = np.unique(draw_walks(edges, [path], np.random.default_rng(0)), axis=0)
+    types, edge_index = typed_edges(relations, paper=3, tag=2, field=1)
+    trip = ["paper", "tag", "field", "tag", "paper"]
+    walks = np.unique(draw_walks(types, types.edges(edge_index), [trip], np.random.default_rng(0)), axis=0)
     assert walks[:, :5].tolist() == [[0, 3, 5, 3, 0], [2, 4, -1, -1, -1]], "paper 1 has no tag, and tag 1 no field"
 
 
@@ -87,8 +86,9 @@ def test_a_step_of_skip_gram_is_one_of_gradient_descent():
 
 def test_papers_of_the_same_author_are_more_alike_than_others():
     writes = [(author, 5 * author + paper) for author in range(4) for paper in range(5)]
-    edges = typed_edges({("author", "writes", "paper"): writes}, author=4, paper=20)
-    x = torch.nn.functional.normalize(embed_walks(edges, all_trips(edges, "paper"), 8, seed=0)[4:])
+    types, edge_index = typed_edges({("author", "writes", "paper"): writes}, author=4, paper=20)
+    edges = types.edges(edge_index)
+    x = torch.nn.functional.normalize(embed_walks(types, edges, trips(types, edges), 8, seed=0)[4:])
     alike, same = x @ x.T, torch.arange(20)[:, None] // 5 == torch.arange(20) // 5
     assert alike[same].mean() > alike[~same].mean() + 0.3
 
@@ -100,11 +100,14 @@ def test_the_order_of_the_nodes_does_not_matter():
     for field in ("x", "y", "train_mask", "val_mask", "test_mask", "node_type"):
         shuffled[field] = plain[field][order]
     shuffled.node_id, shuffled.edge_index = plain.node_id[order], order.argsort()[plain.edge_index]
-    edges, sorted_nodes = embedding._by_type(shuffled.edge_index, load(shuffled).node_types)
-    ends = edges.edge_index()
-    found = {tuple(pair) for pair in sorted_nodes[ends].T.tolist()}
-    assert found == {tuple(pair) for pair in shuffled.edge_index.T.tolist()}
-    assert load(shuffled, **WALKS).x.shape == (58, 6)
+    types = load(shuffled).node_types
+    edges = types.edges(shuffled.edge_index)
+    for (source, target), ends in edges.items():
+        assert {types.names[kind] for kind in types.node_type[ends[0]].tolist()} == {source}
+        assert {types.names[kind] for kind in types.node_type[ends[1]].tolist()} == {target}
+    both = torch.cat([shuffled.edge_index, shuffled.edge_index.flip(0)], 1)
+    assert sorted(torch.cat(list(edges.values()), 1).T.tolist()) == sorted(both.T.tolist())
+    assert load(shuffled, **WALKS).x.any(1).all()
 
 
 def test_neither_labels_nor_given_features_matter():

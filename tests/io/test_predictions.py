@@ -95,10 +95,12 @@ def test_a_column_of_few_values_is_that_of_its_rows(names, which, tmp_path):
     pd.testing.assert_frame_equal(PredictionTable({"id": column}).frame, PredictionTable({"id": rows}).frame)
 
 
-def test_a_table_is_the_frame_it_was_made_of_and_its_notes_are_those_of_the_frame():
+def test_a_table_has_the_values_of_the_frame_it_was_made_of_and_its_notes_are_those_of_the_frame():
     frame = pd.DataFrame({"id": [1, 2], "prediction": ["a", "b"]})
     frame.attrs["notes"] = ["one"]
-    assert PredictionTable.from_frame(frame).frame is frame
+    again = PredictionTable.from_frame(frame).frame
+    pd.testing.assert_frame_equal(again, frame)
+    assert again.attrs == frame.attrs
     copied = PredictionTable({"id": [1, 2], "prediction": ["a", "b"]}, ("one",)).frame
     pd.testing.assert_frame_equal(copied, frame)
     assert copied.attrs == frame.attrs

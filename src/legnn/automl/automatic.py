@@ -53,7 +53,7 @@ class SearchCard:
     seed: int
 
 
-@lists_settings(without=("source", "seed"))
+@lists_settings()
 def auto(
     data: Source,
     *,
@@ -61,9 +61,7 @@ def auto(
     out: str | Path | None = None,
     single: bool = False,
     jobs: int | None = None,
-    seed: int = 0,
     only: Sequence[str] | None = None,
-    began: float | None = None,
     on_progress: Callable[[Sequence[Row], Clock], None] = lambda rows, clock: None,
     should_stop: Callable[[], bool] = lambda: False,
     **given: Any,
@@ -80,24 +78,24 @@ def auto(
         out: folder of the search, `runs/DATA-auto` if it is not given; its candidates are run folders in it.
         single: return the best single model, as an ensemble of one.
         jobs: candidates that train at a time; by default one a core, or one a GPU.
-        seed: of the candidates and of the changes.
         only: names from `CANDIDATES` in the place of the portfolio.
-        began: when the budget began, by `time.time`; now if not given.
         on_progress: called about twice a second with the leaderboard and the time.
         should_stop: asked as often; True writes checkpoints and raises `Interrupted`.
-        **given: settings of every candidate: `auto("cora", budget=60, device="cpu")`.
+        **given: settings of every candidate: `auto("cora", budget=60, device="cpu")`. `seed` is that of the changes,
+            too.
 
     Members and weights are chosen by validation nodes alone. Under `torchrun` the processes share the candidates.
     """
     seconds = parse_duration(str(budget))
     if jobs is not None and jobs < 1:
         raise InputError(f"jobs must be at least 1, got {jobs}")
-    Settings(given=given)  # names and values that no candidate could have are refused
+    checked = Settings(given=given)  # names and values that no candidate could have are refused
+    seed = checked.given.get("seed", 0)
     require_known_everywhere(given.get("backbone", ""))
     folder = new_folder(data) if out is None else Path(out)
     # each candidate is locked by the process that trains it, the folder of the search by the first one
     with without_torchrun() as share, nullcontext() if share.rank else hold_folder(folder):
-        clock = Clock(folder / "time.json", seconds, began=began)
+        clock = Clock(folder / "time.json", seconds)
         graph, source = _load(data, folder, given)
         require_validation(graph)
         facts = graph.facts()

@@ -30,10 +30,10 @@ class TimeUsed:
 class Clock:
     """Seconds used and left; those used are kept in a file, so that a search continues with what is left."""
 
-    def __init__(self, path: Path, budget: float, *, began: float | None = None) -> None:
+    def __init__(self, path: Path, budget: float) -> None:
         self.path, self.budget = path, budget
         self._before = read_json(path, TimeUsed).seconds if path.is_file() else 0.0
-        self._began = time.time() if began is None else began
+        self._began = time.time()
         self._saved = 0.0
 
     @property

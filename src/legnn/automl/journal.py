@@ -17,6 +17,7 @@ from legnn.locks import hold_folder
 
 if TYPE_CHECKING:
     import optuna
+    from optuna.storages import BaseStorage
 
 JOURNAL = "study.log"
 
@@ -32,20 +33,21 @@ def open_study(folder: Path, tuned: Tuned, fingerprint: str) -> Iterator[Study]:
         # the journal's own lock, left by a process that was killed while it wrote: nobody else holds it now
         (folder / f"{JOURNAL}.lock").unlink(missing_ok=True)
         _mend(folder / JOURNAL)
-        study = _load(folder)
+        study, storage = _load(folder)
         _check_same(study, folder, {**tuned.identity(), "data": fingerprint})
-        yield Study(study, tuned)
+        yield Study(study, storage, tuned)
 
 
-def _load(folder: Path) -> optuna.Study:
+def _load(folder: Path) -> tuple[optuna.Study, BaseStorage]:
     import optuna
     from optuna.storages import JournalStorage
     from optuna.storages.journal import JournalFileBackend
 
     optuna.logging.set_verbosity(logging.WARNING)
     try:
-        return optuna.create_study(
-            storage=JournalStorage(JournalFileBackend(str(folder / JOURNAL))),
+        storage = JournalStorage(JournalFileBackend(str(folder / JOURNAL)))
+        study = optuna.create_study(
+            storage=storage,
             study_name="legnn",
             direction="maximize",
             load_if_exists=True,
@@ -56,6 +58,7 @@ def _load(folder: Path) -> optuna.Study:
                 n_min_trials=STARTUP_TRIALS - 1,
             ),
         )
+        return study, storage
     except (ValueError, LookupError, TypeError, AttributeError, AssertionError, RecursionError) as error:
         raise InputError(
             f"{folder / JOURNAL} is damaged ({first_line(error)}); restore it from a copy, or remove it"

@@ -15,6 +15,7 @@ from legnn.errors import InputError
 
 if TYPE_CHECKING:
     import optuna
+    from optuna.storages import BaseStorage
 
 STARTUP_TRIALS = 4
 """Trials that are trained to their end before any is pruned."""
@@ -140,8 +141,8 @@ def _key(one: Tunable, values: Sequence[Any]) -> str:
 class Study:
     """The trials of a search; `journal.open_study` opens the one in a folder."""
 
-    def __init__(self, study: optuna.Study, tuned: Tuned) -> None:
-        self._study, self._tuned = study, tuned
+    def __init__(self, study: optuna.Study, storage: BaseStorage, tuned: Tuned) -> None:
+        self._study, self._storage, self._tuned = study, storage, tuned
         self._grid = tuned.grid() if tuned.space == "paper" else None
 
     @property
@@ -170,12 +171,16 @@ class Study:
         found = []
         for one in self._begun():
             if one.state == optuna.trial.TrialState.RUNNING:
-                running = Running(self._study, one.number, optuna.Trial(self._study, one._trial_id))
+                running = Running(self._study, one.number, optuna.Trial(self._study, self._id(one.number)))
                 if "chosen" in one.user_attrs:
                     found.append(running)
                 else:
                     running.fail("it was interrupted before it had settings", 0.0)
         return found
+
+    def _id(self, number: int) -> int:
+        study = self._storage.get_study_id_from_name(self._study.study_name)
+        return self._storage.get_trial_id_from_study_id_trial_number(study, number)
 
     def next(self) -> Running:
         """Begins a trial: the settings that are there without a choice first, then what Optuna suggests."""

@@ -63,7 +63,7 @@ class TuneResult:
         return pd.DataFrame(rows)
 
 
-@lists_settings(without=("source", "seed"))
+@lists_settings()
 def tune(
     data: Source = "digits",
     settings: Settings | None = None,
@@ -72,7 +72,6 @@ def tune(
     budget: float | None = None,
     space: Space = "full",
     out: str | Path,
-    seed: int = 0,
     on_progress: Callable[[Progress], None] = lambda progress: None,
     should_stop: Callable[[], bool] = lambda: False,
     **given: Any,
@@ -84,12 +83,12 @@ def tune(
 
     Args:
         data: as in `train`.
-        settings: those in it, and those in `given`, are fixed; the others are searched.
+        settings: those in it, and those in `given`, are fixed; the others are searched. `seed` is that of the search
+            and of every run.
         trials: at most so many, over all calls; 50 where there is no budget either, or all of the paper's grid.
         budget: seconds of trials, over all calls; the trial in flight ends with the epoch that exceeds them.
         space: `full`, all settings that matter for the model (`automl/space.py`), or `paper`, the grid of the paper.
         out: folder of the search: `trials/N` the runs, `study.log`, `trials.csv` and `best.yaml`.
-        seed: of the search and of every run.
         on_progress: called after every epoch.
         should_stop: asked after every epoch; True writes a checkpoint and raises `Interrupted`.
     """
@@ -98,7 +97,9 @@ def tune(
     for name, least in (("trials", trials), ("budget", budget)):
         if least is not None and not least > 0:
             raise InputError(f"{name} must be above 0, got {least}")
-    settings = (settings or Settings()).override(**given, seed=seed)
+    settings = (settings or Settings()).override(**given)
+    seed = settings.given.get("seed", 0)
+    settings = settings.override(seed=seed)
     if space == "paper" and settings.preset == Settings.preset:
         # what the grid does not vary is the paper's, too
         settings = settings.override(preset="paper")

@@ -14,6 +14,9 @@ from legnn.config import SECTIONS
 from legnn.config.duration import parse_duration
 from legnn.errors import Interrupted
 
+LEAST_SECONDS = 0.1
+"""Of a search, where importing the library took all of the budget."""
+
 
 @with_settings(*SECTIONS, without=("source", "seed"))
 def auto(
@@ -32,7 +35,7 @@ def auto(
     or with a larger --budget. Settings that are given hold for every candidate.
     """
     began = time.time()
-    parse_duration(budget)
+    seconds = parse_duration(budget)
 
     with loading():
         from legnn.automl.automatic import LEADERBOARD, new_folder
@@ -46,13 +49,13 @@ def auto(
         with stop_on_signal() as should_stop, SearchProgress() as progress:
             found = search(
                 data,
-                budget=budget,
+                # what was imported so far took its part
+                budget=max(seconds - (time.time() - began), LEAST_SECONDS),
                 out=folder,
                 single=single,
                 jobs=jobs,
                 seed=seed,
                 only=names,
-                began=began,
                 on_progress=progress.show,
                 should_stop=should_stop,
                 **given,

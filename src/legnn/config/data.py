@@ -57,7 +57,6 @@ class DataSettings(Section):
     cross_label_seed: int = setting(0, "Seed of these edges", least=0)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         # a label read as text would be the answer among the features
         text = ["text"] if self.text else []
         self._check_distinct(["id_column", "label_column", "split_column", *text])

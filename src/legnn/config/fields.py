@@ -136,7 +136,19 @@ class Setting:
         return f"a finite number {self.bounds}".rstrip()
 
 
-class Section:
+class Checked(type):
+    """Metaclass: what an object is made of first goes through `checked`, so that frozen objects stay as they are."""
+
+    def __call__(cls, **values: Any) -> Any:
+        """Returns an object made of the checked values."""
+        return super().__call__(**cls.checked(**values))
+
+    def checked(cls, **values: Any) -> dict[str, Any]:
+        """Returns the values in their types. Raises `InputError` for one that cannot be brought to it."""
+        raise NotImplementedError
+
+
+class Section(metaclass=Checked):
     """Base of the sections: every value is checked and brought to its type when a section is made."""
 
     name: ClassVar[str]
@@ -145,9 +157,10 @@ class Section:
     """Heading in the help and the guide."""
     _settings: ClassVar[tuple[Setting, ...]]
 
-    def __post_init__(self) -> None:
-        for one in self.settings():
-            object.__setattr__(self, one.name, one.check(getattr(self, one.name)))
+    @classmethod
+    def checked(cls, **values: Any) -> dict[str, Any]:
+        """Returns the values in their types; those of no setting are left to the constructor, which refuses them."""
+        return values | {one.name: one.check(values[one.name]) for one in cls.settings() if one.name in values}
 
     @classmethod
     def settings(cls) -> tuple[Setting, ...]:

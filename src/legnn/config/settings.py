@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from textwrap import indent
+from types import MappingProxyType
 from typing import Any
 
 from legnn.config.data import DataSettings
 from legnn.config.facts import GraphFacts
-from legnn.config.fields import Section, Setting
+from legnn.config.fields import Checked, Section, Setting
 from legnn.config.model import ModelSettings
 from legnn.config.presets import PRESETS
 from legnn.config.training import SelfTrainingSettings, TrainSettings
@@ -25,7 +26,7 @@ SETTINGS: dict[str, Setting] = {one.name: one for kind in SECTIONS.values() for 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class Settings(metaclass=Checked):
     """Settings as the user left them: what was given, by name, and the preset that chooses the rest.
 
     >>> Settings().override(backbone="gat", preset="paper").resolve(facts).train.lr
@@ -34,14 +35,16 @@ class Settings:
     preset: str = "recommended"
     given: Mapping[str, Any] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
+    @classmethod
+    def checked(cls, *, preset: str = preset, given: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+        """Returns the arguments with every value in its type."""
         # an array is no word, and does not compare like one
-        if not isinstance(self.preset, str) or self.preset not in list(PRESETS):
-            close = did_you_mean(self.preset, PRESETS) if isinstance(self.preset, str) else ""
-            raise InputError(f"preset must be one of {', '.join(PRESETS)}, got {short_repr(self.preset)}{close}")
-        _check_names(self.given, ["preset", *SETTINGS], self.given.get("as_train", False))
-        checked = _sections(self.given)
-        object.__setattr__(self, "given", {n: getattr(checked[SETTINGS[n].section], n) for n in self.given})
+        if not isinstance(preset, str) or preset not in list(PRESETS):
+            close = did_you_mean(preset, PRESETS) if isinstance(preset, str) else ""
+            raise InputError(f"preset must be one of {', '.join(PRESETS)}, got {short_repr(preset)}{close}")
+        _check_names(given, ["preset", *SETTINGS], given.get("as_train", False))
+        checked = _sections(given)
+        return {"preset": preset, "given": {n: getattr(checked[SETTINGS[n].section], n) for n in given}}
 
     @property
     def data(self) -> DataSettings:

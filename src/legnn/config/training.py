@@ -92,7 +92,6 @@ class TrainSettings(Section):
     checkpoint_seconds: float = setting(5.0, "Least seconds between checkpoints; 0: one after every epoch", least=0)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         parse_fanout(self.fanout)
 
 

@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -33,18 +32,12 @@ def cached(parts: Iterable[str | Tensor], compute: Callable[[], Tensor]) -> Tens
     key = digest_of(parts)
     name = f"embeddings/{key}.safetensors"
     # RuntimeError: the user has no home folder
-    with suppress(OSError, RuntimeError, SafetensorError, KeyError, ValueError, TypeError):
-        return _read(cache_folder() / name, key)
+    damage = (OSError, RuntimeError, SafetensorError, KeyError, ValueError, TypeError)
+    with suppress(*damage), safe_open(cache_folder() / name, framework="pt") as file:
+        tensor: Tensor = file.get_tensor("tensor")
+        if (file.metadata() or {}).get("digest") == digest_of([key, tensor]):
+            return tensor
     tensor = compute().contiguous()
     with suppress(OSError, RuntimeError), atomic_write(cache_folder() / name) as file:
         file.write(save({"tensor": tensor}, metadata={"digest": digest_of([key, tensor])}))
-    return tensor
-
-
-def _read(path: Path, key: str) -> Tensor:
-    """The tensor of a file; raises `ValueError` if it is not the one that was written for `key`."""
-    with safe_open(path, framework="pt") as file:
-        tensor: Tensor = file.get_tensor("tensor")
-        if (file.metadata() or {}).get("digest") != digest_of([key, tensor]):
-            raise ValueError("it was changed")
     return tensor

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from legnn.config.data import Features, MissingFeatures
 from legnn.data.cache import cached, digest_of
-from legnn.data.metapath import all_trips, published_trip, trips
-from legnn.data.node_types import NodeTypes, Relation, TypedEdges
+from legnn.data.metapath import PUBLISHED_TRIP, trips
+from legnn.data.node_types import NodeTypes
 from legnn.data.raw_graph import RawGraph
 from legnn.data.validation import check_edges, check_nodes
 from legnn.errors import InputError, plural
@@ -17,6 +17,7 @@ from legnn.lazy import lazy_module
 from legnn.ops.runtime.threads import limit_threads
 
 pyg_utils = lazy_module("torch_geometric.utils")
+skip_gram = lazy_module("legnn.data.skip_gram")
 
 SEED = 0
 SPARE_COLUMNS = 16
@@ -28,48 +29,70 @@ STEPS, STEPS_PER_BASIS = 15, 5
 
 
 def embed(
-    edges: TypedEdges, missing: list[str], start: str, method: MissingFeatures, channels: int
-) -> dict[str, Tensor]:
-    """Returns features `[n, channels]` for each type of `missing`, computed once and kept in the user's cache.
+    edge_index: Tensor,
+    num_nodes: int,
+    channels: int,
+    method: MissingFeatures = "spectral",
+    types: NodeTypes | None = None,
+    missing: list[str] | None = None,
+) -> Tensor:
+    """Returns features `[n, channels]`, computed from the edges once and kept in the user's cache.
 
-    Walks start from nodes of the type `start`, the labeled one; the published ones from authors.
+    They are those of all nodes, or of the nodes of the types `missing`. Walks start from the target type; the published
+    ones from authors.
     """
-    sizes = (f"{name} {size}" for name, size in edges.sizes.items())
-    relations = (part for relation, index in edges.relations.items() for part in ("__".join(relation), index))
 
     def compute() -> Tensor:
         if method == "spectral":
-            x = spectral(edges.edge_index(), edges.num_nodes, channels, SEED)
+            x = spectral(edge_index, num_nodes, channels, SEED)
         else:
-            x = _walk(
-                edges, [published_trip(edges)] if method == "published" else trips(edges, missing, start), channels
-            )
-        return torch.cat([x[edges.rows[name]] for name in missing])
+            assert types is not None, "walks go from type to type"
+            edges = types.edges(edge_index)
+            paths = [PUBLISHED_TRIP] if method == "published" else trips(types, edges, missing)
+            x = skip_gram.embed_walks(types, edges, paths, channels, SEED)
+        if types is None or missing is None:
+            return x
+        return x[torch.isin(types.node_type, torch.tensor([types.names.index(name) for name in missing]))]
 
-    how = method if method == "spectral" else f"{method} {WALKS}"
-    rows = cached([f"{how} {channels} {SEED} {start}", *missing, *sizes, *relations], compute)
-    return dict(zip(missing, rows.split([edges.sizes[name] for name in missing]), strict=True))
+    key: list[str | Tensor] = [f"{method} {channels} {SEED} {num_nodes}", edge_index]
+    if types is not None:
+        key += [WALKS, *types.names, "target", types.target, types.node_type, *(missing or ())]
+    return cached(key, compute)
 
 
 def with_computed_features(graph: RawGraph, method: Features, channels: int) -> RawGraph:
     """Returns the graph with `channels` features of every node, of all types, computed from its edges.
 
-    They are kept in the user's cache. Features that the graph has are left aside. Raises `InputError` for walks between
-    types on a graph with one.
+    Features that the graph has are left aside. With the method `given`, one that has no features gets as many spectral
+    ones as it has eigenvectors, and the logarithm of each node's degree. Raises `InputError` for walks between types on
+    a graph with one.
     """
     check_nodes(graph)
     check_edges(graph)
-    how, types = f"{method} {channels} {SEED}", graph.node_types
-    if method == "metapath2vec":
-        x = _from_walks(graph, how, channels)
+    edge_index, nodes, types = graph.edge_index, len(graph.x), graph.node_types
+    if method == "given":
+        # eigenvectors are as many as nodes
+        width = min(channels, nodes)
+        degree = torch.bincount(edge_index.flatten(), minlength=nodes)
+        x = torch.cat([embed(edge_index, nodes, width), degree.float().log1p()[:, None]], 1)
+        how = f"spectral {width} {SEED} degree"
+        note = (
+            f"{graph.name} has no features: {plural(width, 'eigenvector')} of its graph and the degree of each node "
+            f"take their place, and the run can predict this graph alone."
+        )
     else:
-        nodes = len(graph.x)
-        x = cached([f"{how} {nodes}", graph.edge_index], lambda: spectral(graph.edge_index, nodes, channels, SEED))
-    note = (
-        f"The {plural(channels, 'feature')} of every node {'was' if channels == 1 else 'were'} computed from the graph "
-        f"alone (`features={method}`); those of the data are left aside, so no figure is comparable with published "
-        f"ones."
-    )
+        if method == "metapath2vec" and types is None:
+            raise InputError(
+                f"`features=metapath2vec` walks between node types, and {graph.name} has one; choose "
+                f"`features=spectral`"
+            )
+        x = embed(edge_index, nodes, channels, method, None if method == "spectral" else types)
+        how = f"{method} {channels} {SEED}"
+        note = (
+            f"The {plural(channels, 'feature')} of every node {'was' if channels == 1 else 'were'} computed from the "
+            f"graph alone (`features={method}`); those of the data are left aside, so no figure is comparable with "
+            f"published ones."
+        )
     columns = [str(column) for column in range(channels)]
     return replace(
         graph,
@@ -81,66 +104,6 @@ def with_computed_features(graph: RawGraph, method: Features, channels: int) -> 
         feature_digest=digest_of([how]),  # the edges are in the fingerprint of the graph
         notes=[*graph.notes, note],
     )
-
-
-def with_default_features(graph: RawGraph, channels: int) -> RawGraph:
-    """Returns a graph that has no features with `spectral` ones, and the logarithm of each node's degree."""
-    check_nodes(graph)
-    check_edges(graph)
-    nodes = len(graph.x)
-    # eigenvectors are as many as nodes
-    width = min(channels, nodes)
-    x = cached(
-        [f"spectral {width} {SEED} {nodes}", graph.edge_index], lambda: spectral(graph.edge_index, nodes, width, SEED)
-    )
-    degree = torch.bincount(graph.edge_index.flatten(), minlength=nodes)
-    note = (
-        f"{graph.name} has no features: {plural(width, 'eigenvector')} of its graph and the degree of each node take "
-        f"their place, and the run can predict this graph alone."
-    )
-    return replace(
-        graph,
-        x=torch.cat([x, degree.float().log1p()[:, None]], 1),
-        computed_features=["nodes"],
-        feature_digest=digest_of([f"spectral {width} {SEED} degree"]),
-        notes=[*graph.notes, note],
-    )
-
-
-def _from_walks(graph: RawGraph, how: str, channels: int) -> Tensor:
-    """Returns metapath2vec's features `[M, channels]` of all types, by walks from the target to every other type."""
-    types = graph.node_types
-    if types is None:
-        raise InputError(
-            f"`features=metapath2vec` walks between node types, and {graph.name} has one; choose `features=spectral`"
-        )
-    edges, order = _by_type(graph.edge_index, types)
-
-    def compute() -> Tensor:
-        return _walk(edges, all_trips(edges, types.target), channels)[order.argsort()]
-
-    return cached([how, WALKS, *types.names, types.target, types.node_type, graph.edge_index], compute)
-
-
-def _walk(edges: TypedEdges, trips: list[list[Relation]], channels: int) -> Tensor:
-    # not every command needs numba, which takes a moment to import
-    from legnn.data.skip_gram import embed_walks
-
-    return embed_walks(edges, trips, channels, SEED)
-
-
-def _by_type(edge_index: Tensor, types: NodeTypes) -> tuple[TypedEdges, Tensor]:
-    """Returns the edges between each pair of types, and the nodes `[M]` in the order of their types."""
-    sizes = torch.bincount(types.node_type, minlength=len(types.names))
-    order = types.node_type.argsort(stable=True)
-    within = order.argsort() - (sizes.cumsum(0) - sizes)[types.node_type]
-    source, target = types.node_type[edge_index]
-    relations = {}
-    for pair in torch.unique(source * len(types.names) + target).tolist():
-        ends = divmod(pair, len(types.names))
-        mine = (source == ends[0]) & (target == ends[1])
-        relations[types.names[ends[0]], "to", types.names[ends[1]]] = within[edge_index[:, mine]]
-    return TypedEdges(dict(zip(types.names, sizes.tolist(), strict=True)), relations), order
 
 
 def spectral(edge_index: Tensor, num_nodes: int, channels: int, seed: int) -> Tensor:
@@ -186,9 +149,8 @@ def _normalized(edge_index: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
     scale = (degree + degree.float().mean().clamp(min=1)).rsqrt()
     pointer = torch.cat([degree.new_zeros(1), degree.cumsum(0)])
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
-        # some versions of PyTorch warn although `check_invariants` is given
-        warnings.filterwarnings("ignore", message="Sparse invariant checks are implicitly disabled")
+        # of the beta state of CSR and, in some versions of PyTorch, although `check_invariants` is given, of that
+        warnings.filterwarnings("ignore", message="Sparse (CSR tensor support is in beta|invariant checks are)")
         operator = torch.sparse_csr_tensor(
             pointer, col, scale[row] * scale[col], (num_nodes, num_nodes), check_invariants=False
         )

@@ -13,7 +13,7 @@ from legnn.config.data import DataSettings
 from legnn.config.facts import GraphFacts
 from legnn.data.cache import digest_of
 from legnn.data.cross_label import with_cross_label_edges
-from legnn.data.embedding import with_computed_features, with_default_features
+from legnn.data.embedding import with_computed_features
 from legnn.data.pyg import raw_from_pyg
 from legnn.data.raw_graph import GraphFields, RawGraph
 from legnn.data.splits import MASKS, Split, pick_split, split_number, stratified_split
@@ -104,12 +104,8 @@ class GraphData(GraphFields):
 
     def relations(self) -> list[tuple[int, int]]:
         """Returns the source and target type of the edges that there are, ascending; none for a homogeneous graph."""
-        types = self.node_type
-        if types is None:
-            return []
-        number = self.num_types
-        pair = types[self.adjacency.col.long()] * number + types[self.adjacency.row.long()]
-        return [divmod(one, number) for one in pair.unique().tolist()]
+        types, edges = self.node_types, self.adjacency
+        return [] if types is None else types.relations(edges.col.long(), edges.row.long())
 
     @property
     def labeled_nodes(self) -> Tensor:
@@ -121,21 +117,17 @@ class GraphData(GraphFields):
         x, types = self.x, self.node_types
         if types is not None:
             x = x[types.target_mask, : len(types.columns[types.names.index(types.target)])]
+        # columns of several kinds are of sizes that do not compare; a mask would be as large as x, which may not fit
+        counts = self.table_features is None or self.table_features.is_plain
+        counts = counts and float(x.min()) >= 0 and 2 * int(torch.count_nonzero(x)) < x.numel()
         return GraphFacts(
             num_train=int(self.train_mask.sum()),
             num_classes=self.num_classes,
-            counts_features=self._counts_features(x),
+            counts_features=counts,
             has_label_edges=self.label_adjacency is not None,
             num_types=self.num_types,
             train_homophily=train_homophily(self.adjacency, self.train_mask, self.y),
         )
-
-    def _counts_features(self, x: Tensor) -> bool:
-        """Whether features are like counts of words; columns of several kinds are of sizes that do not compare."""
-        if self.table_features is not None and not self.table_features.is_plain:
-            return False
-        # reductions alone: a mask would be as large as x, which may not fit into memory
-        return float(x.min()) >= 0 and 2 * int(torch.count_nonzero(x)) < x.numel()
 
     def fingerprint(self) -> str:
         """Returns a digest of features, labels, edges and splits, equal only for the same graph on any machine."""
@@ -172,10 +164,9 @@ class GraphData(GraphFields):
         """
         if settings.cross_label_edges:
             raw = with_cross_label_edges(raw, settings.cross_label_edges, settings.cross_label_seed)
-        if settings.features != "given":
+        has_none = raw.x.dim() == 2 and raw.x.size(1) == 0 and raw.node_types is None
+        if settings.features != "given" or has_none:
             raw = with_computed_features(raw, settings.features, settings.type_channels)
-        elif raw.x.dim() == 2 and raw.x.size(1) == 0 and raw.node_types is None:
-            raw = with_default_features(raw, settings.type_channels)
         split, notes = _choose_split(raw, split_number(settings.split), training)
         validates = settings.validation == "split"
         if training and not validates:

@@ -7,6 +7,8 @@ labels, the target, and only its nodes are predicted.
 
 from __future__ import annotations
 
+from copy import copy
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +20,8 @@ from legnn.config.data import DataSettings
 from legnn.data import conversion
 from legnn.data.cache import cached, digest_of
 from legnn.data.embedding import SEED, embed
-from legnn.data.node_types import NodeTypes, Relation, TypedEdges
+from legnn.data.metapath import check_published
+from legnn.data.node_types import NodeTypes, Relation
 from legnn.data.raw_graph import RawGraph
 from legnn.data.splits import MASKS, Split
 from legnn.data.validation import check_finite
@@ -43,30 +46,36 @@ def to_homogeneous(
     1 elsewhere. The other arguments are those of `raw_from_pyg`.
     """
     labeled = _labeled_type(graph, name, training)
-    edges = _edges(graph, name)
-    _check_target(target_type, labeled, edges, name)
+    graph = copy(graph)  # `graph[kind]` adds a type that edges alone name
+    relations, sizes = _relations(graph, name)
+    _check_target(target_type, labeled, sizes, name)
+    target = target_type or labeled or next(iter(sizes))
+    count = torch.tensor(list(sizes.values()))
+    node_type = torch.repeat_interleave(torch.arange(len(sizes)), count)
+    types = NodeTypes(names=list(sizes), node_type=node_type, target=target, columns=[])
+    first = dict(zip(sizes, count.cumsum(0) - count, strict=True))
+    ends = [index + torch.stack([first[source], first[end]])[:, None] for (source, _, end), index in relations.items()]
+    edge_index = torch.cat([torch.empty(2, 0, dtype=torch.int64), *ends], 1)
     notes = list(graph.get("notes") or [])
-    target = target_type or labeled or next(iter(edges.sizes))
-    features, computed, feature_digest = _features(graph, edges, target, settings, name, notes)
-    x = torch.zeros(edges.num_nodes, max(x.size(1) for x in features.values()))
-    for kind, rows in edges.rows.items():
-        x[rows, : features[kind].size(1)] = features[kind]
-    weight = _weights(graph, edges, name, notes)
-    y, masks = _labels(graph, labeled, edges, name)
+    features, computed, feature_digest = _features(graph, types, edge_index, settings, name, notes)
+    x = torch.zeros(len(node_type), max(x.size(1) for x in features.values()))
+    for kind, rows in zip(sizes, x.split(count.tolist()), strict=True):
+        rows[:, : features[kind].size(1)] = features[kind]
+    y, masks = _labels(graph, labeled, sizes, name)
     store = graph[labeled] if labeled is not None else {}
     return RawGraph(
         name=name,
         x=x,
         y=y,
-        edge_index=edges.edge_index(),
-        edge_weight=weight,
+        edge_index=edge_index,
+        edge_weight=_weights(graph, relations, name, notes),
         masks=masks,
         class_names=conversion.to_class_names(store.get("class_names"), y),
-        node_id=_node_ids(graph, edges, target, name),
+        node_id=_node_ids(graph, sizes, target, name),
         table_features=graph.get("table_features"),
         label_x=conversion.to_floats(store.get("label_x")),
         label_adjacency=conversion.to_floats(store.get("label_adjacency")),
-        node_types=_node_types(graph, edges, target, features),
+        node_types=None if len(sizes) == 1 else replace(types, columns=_columns(graph, features, types.names)),
         computed_features=computed,
         feature_digest=feature_digest,
         notes=notes,
@@ -91,14 +100,14 @@ def _labeled_type(graph: HeteroData, name: str, training: bool) -> str | None:
     return labeled[0] if labeled else None
 
 
-def _check_target(target_type: str | None, labeled: str | None, edges: TypedEdges, name: str) -> None:
-    if not edges.num_nodes:
+def _check_target(target_type: str | None, labeled: str | None, sizes: dict[str, int], name: str) -> None:
+    if not any(sizes.values()):
         raise InputError(f"{name} has no nodes; there must be at least one of each class")
     if target_type is None:
         return
-    if target_type not in edges.sizes:
+    if target_type not in sizes:
         raise InputError(
-            f"{name} has no node type {target_type!r}, the one to be predicted; it has {_listed([*edges.sizes])}"
+            f"{name} has no node type {target_type!r}, the one to be predicted; it has {_listed([*sizes])}"
         )
     if labeled not in (None, target_type):
         raise InputError(
@@ -106,8 +115,11 @@ def _check_target(target_type: str | None, labeled: str | None, edges: TypedEdge
         )
 
 
-def _edges(graph: HeteroData, name: str) -> TypedEdges:
-    """Returns sizes and relations; ends are checked here because in one numbering of all nodes they cannot be."""
+def _relations(graph: HeteroData, name: str) -> tuple[dict[Relation, Tensor], dict[str, int]]:
+    """Returns the edges of each relation and the nodes of each type.
+
+    Ends are checked here because in one numbering of all nodes they cannot be.
+    """
     relations: dict[Relation, Tensor] = {}
     for relation in graph.edge_types:
         index = graph[relation].get("edge_index")
@@ -117,7 +129,7 @@ def _edges(graph: HeteroData, name: str) -> TypedEdges:
     types = dict.fromkeys([*graph.node_types, *(kind for source, _, target in relations for kind in (source, target))])
     sizes = {kind: _size(graph, kind, relations) for kind in types}
     for relation, index in relations.items():
-        for row, kind in zip(index, (relation[0], relation[2]), strict=True):
+        for row, kind in zip(index, relation[::2], strict=True):
             outside = (row < 0) | (row >= sizes[kind])
             if outside.any():
                 edge = int(outside.to(torch.uint8).argmax())
@@ -126,12 +138,12 @@ def _edges(graph: HeteroData, name: str) -> TypedEdges:
                     f"does not exist, the first is edge {edge} ({int(row[edge])}); there are {sizes[kind]:,}, numbered "
                     f"from 0"
                 )
-    return TypedEdges(sizes, relations)
+    return relations, sizes
 
 
 def _size(graph: HeteroData, kind: str, relations: dict[Relation, Tensor]) -> int:
     """Returns the nodes of a type: its rows, its `num_nodes`, or the largest number in its edges and one."""
-    store = graph[kind] if kind in graph.node_types else {}
+    store = graph[kind]
     for field in ("x", "y", "node_id", *MASKS):
         if store.get(field) is not None:
             return len(store[field])
@@ -144,28 +156,33 @@ def _size(graph: HeteroData, kind: str, relations: dict[Relation, Tensor]) -> in
 
 
 def _features(
-    graph: HeteroData, edges: TypedEdges, target: str, settings: DataSettings, name: str, notes: list[str]
+    graph: HeteroData, types: NodeTypes, edge_index: Tensor, settings: DataSettings, name: str, notes: list[str]
 ) -> tuple[dict[str, Tensor], list[str], str]:
     """Returns `x` [n, F] of each type, the types whose features were computed, and the digest of what from.
 
     Without a column where all features are computed later, from the edges of the whole graph.
     """
+    size = torch.bincount(types.node_type, minlength=len(types.names)).tolist()
     if settings.features != "given":
-        return {kind: torch.empty(size, 0) for kind, size in edges.sizes.items()}, [], ""
+        return {kind: torch.empty(n, 0) for kind, n in zip(types.names, size, strict=True)}, [], ""
+    channels, method = settings.type_channels, settings.missing_features
     given = _given_features(graph, name)
-    missing = [kind for kind in edges.sizes if kind not in given]
+    missing = [kind for kind in types.names if kind not in given]
     features = dict(given)
     if missing:
-        features |= embed(edges, missing, target, settings.missing_features, settings.type_channels)
+        if method == "published":
+            check_published(graph.edge_types)
+        x = embed(edge_index, len(types.node_type), channels, method, types, missing)
+        rows = x.split([n for kind, n in zip(types.names, size, strict=True) if kind in missing])
+        features |= dict(zip(missing, rows, strict=True))
         notes.append(
-            f"Nodes of {_listed(missing)} come without features: {settings.type_channels} were computed from the "
-            f"graph ({settings.missing_features})."
+            f"Nodes of {_listed(missing)} come without features: {channels} were computed from the graph ({method})."
         )
     named = [kind for kind in given if graph[kind].get("feature_names")]
-    reduced = _reduce(features, target, settings.type_channels, named, notes)
+    reduced = _reduce(features, types.target, channels, named, notes)
     if not missing and not reduced:
         return features, [], ""
-    how = f"{settings.missing_features} {settings.type_channels} {missing} {reduced}"
+    how = f"{method} {channels} {missing} {reduced}"
     return features, [*missing, *reduced], digest_of([how, *given.values()])
 
 
@@ -186,19 +203,21 @@ def _given_features(graph: HeteroData, name: str) -> dict[str, Tensor]:
     return given
 
 
-def _reduce(found: dict[str, Tensor], target: str, channels: int, named: list[str], notes: list[str]) -> list[str]:
-    """Reduces, in place, types that are wider than the others may be; returns their names. One alone is kept.
+def _reduce(features: dict[str, Tensor], target: str, channels: int, named: list[str], notes: list[str]) -> list[str]:
+    """Reduces, in place, types that are wider than the others may be; returns their names. A single type stays.
 
     Features that were reduced exist for no other graph: columns of tables, which are `named`, may be wider.
     """
-    own = found[target].size(1)
-    width = max(channels, own) if own <= MAX_TARGET_CHANNELS or len(found) == 1 else channels
-    most = {kind: max(width, MAX_TARGET_CHANNELS) if kind in named else width for kind in found}
-    wide = [kind for kind, x in found.items() if x.size(1) > most[kind]]
+    width = features[target].size(1)
+    width = max(channels, width) if width <= MAX_TARGET_CHANNELS or len(features) == 1 else channels
+    most = {kind: max(width, MAX_TARGET_CHANNELS) if kind in named else width for kind in features}
+    wide = [kind for kind, x in features.items() if x.size(1) > most[kind]]
     for kind in wide:
-        x = found[kind]
-        found[kind] = cached([f"svd {width} {SEED}", x], partial(_principal, x, width))
-        notes.append(f"Features of {kind} were reduced from {x.size(1):,} to {found[kind].size(1):,} by truncated SVD.")
+        x = features[kind]
+        features[kind] = cached([f"svd {width} {SEED}", x], partial(_principal, x, width))
+        notes.append(
+            f"Features of {kind} were reduced from {x.size(1):,} to {features[kind].size(1):,} by truncated SVD."
+        )
     return wide
 
 
@@ -211,66 +230,61 @@ def _principal(x: Tensor, width: int) -> Tensor:
     return U * S
 
 
-def _weights(graph: HeteroData, edges: TypedEdges, name: str, notes: list[str]) -> Tensor | None:
-    unused = [relation[1] for relation in edges.relations if graph[relation].get("edge_attr") is not None]
+def _weights(graph: HeteroData, relations: dict[Relation, Tensor], name: str, notes: list[str]) -> Tensor | None:
+    unused = [relation[1] for relation in relations if graph[relation].get("edge_attr") is not None]
     if unused:
         notes.append(f"edge_attr of {_listed(unused)} is left aside; a weight for each edge goes into edge_weight.")
-    weights = {relation: graph[relation].get("edge_weight") for relation in edges.relations}
+    weights = {relation: conversion.to_floats(graph[relation].get("edge_weight")) for relation in relations}
     if all(weight is None for weight in weights.values()):
         return None
     parts = []
     for relation, weight in weights.items():
-        count = edges.relations[relation].size(1)
+        count = relations[relation].size(1)
         if weight is not None and list(weight.shape) != [count]:
             raise conversion.shape_error(f"edge_weight of {relation}", weight, name, f"be [{count}]")
-        parts.append(torch.ones(count) if weight is None else weight.detach().cpu().float())
+        parts.append(torch.ones(count) if weight is None else weight)
     return torch.cat(parts)
 
 
-def _node_ids(graph: HeteroData, edges: TypedEdges, target: str, name: str) -> np.ndarray:
+def _node_ids(graph: HeteroData, sizes: dict[str, int], target: str, name: str) -> np.ndarray:
     """Returns ids `[M]`, numbers or text as those of the target are. Two types may have the same ids."""
     ids: dict[str, np.ndarray] = {}
-    for kind, size in edges.sizes.items():
-        given = graph[kind].get("node_id") if kind in graph.node_types else None
-        ids[kind] = conversion.to_node_ids(given, size)
+    for kind, size in sizes.items():
+        ids[kind] = conversion.to_node_ids(graph[kind].get("node_id"), size)
         if len(ids[kind]) != size:
             raise InputError(f"{kind!r} of {name} has {plural(size, 'node')} and {len(ids[kind]):,} in node_id")
     if ids[target].dtype == object:
-        return np.concatenate([one.astype(str).astype(object) for one in ids.values()])
-    # beside numbers, types with text ids are numbered by row
-    return np.concatenate([np.arange(len(one)) if one.dtype == object else one for one in ids.values()])
+        return np.concatenate([each.astype(str).astype(object) for each in ids.values()])
+    # next to numbers, types with text ids are numbered by row
+    return np.concatenate([np.arange(len(each)) if each.dtype == object else each for each in ids.values()])
 
 
-def _labels(graph: HeteroData, labeled: str | None, edges: TypedEdges, name: str) -> tuple[Tensor, Split | None]:
+def _labels(graph: HeteroData, labeled: str | None, sizes: dict[str, int], name: str) -> tuple[Tensor, Split | None]:
     """Returns `y` `[M]`, -1 for nodes of other types, and the masks, False for them."""
     if labeled is None:
-        return torch.full((edges.num_nodes,), -1), None
+        return torch.full((sum(sizes.values()),), -1), None
     store: Any = graph[labeled]
     if not isinstance(store["y"], Tensor):
         raise InputError(f"y of {name} is a {type(store['y']).__name__}; it must be a tensor")
     fields = {"y": conversion.to_classes(store["y"], name)}
     fields |= {mask: store[mask].detach().cpu().bool() for mask in MASKS if store.get(mask) is not None}
-    size = edges.sizes[labeled]
-    for field, own in fields.items():
-        if len(own) != size:
-            raise InputError(
-                f"{field} of {name} has {plural(len(own), 'row')}, and there are {plural(size, 'node')} of its type"
-            )
-        fields[field] = own.new_full((edges.num_nodes, *own.shape[1:]), -1 if field == "y" else 0)
-        fields[field][edges.rows[labeled]] = own
+    for field, rows in fields.items():
+        if len(rows) != sizes[labeled]:
+            nodes = plural(sizes[labeled], "node")
+            raise InputError(f"{field} of {name} has {plural(len(rows), 'row')}, and there are {nodes} of its type")
+        other = {
+            kind: rows.new_full((size, *rows.shape[1:]), -1 if field == "y" else 0) for kind, size in sizes.items()
+        }
+        fields[field] = torch.cat(list((other | {labeled: rows}).values()))
     y = fields.pop("y")
-    return y, conversion.to_split(fields, edges.num_nodes, name)
+    return y, conversion.to_split(fields, len(y), name)
 
 
-def _node_types(graph: HeteroData, edges: TypedEdges, target: str, features: dict[str, Tensor]) -> NodeTypes | None:
-    """Returns the types of the nodes, with numbers for columns without names; None for one type alone."""
-    if len(edges.sizes) == 1:
-        return None
+def _columns(graph: HeteroData, features: dict[str, Tensor], kinds: list[str]) -> list[list[str]]:
+    """Returns the names of the columns of each type, and numbers for those without."""
     columns = []
-    for kind in edges.sizes:
-        names, width = graph[kind].get("feature_names") if kind in graph.node_types else None, features[kind].size(1)
+    for kind in kinds:
+        names, width = graph[kind].get("feature_names"), features[kind].size(1)
         # computed features have no names, and those of given features name other columns
         columns.append([str(name) for name in (names if names and len(names) == width else range(width))])
-    sizes = torch.tensor(list(edges.sizes.values()))
-    node_type = torch.repeat_interleave(torch.arange(len(sizes)), sizes)
-    return NodeTypes(names=list(edges.sizes), node_type=node_type, target=target, columns=columns)
+    return columns

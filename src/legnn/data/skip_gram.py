@@ -6,11 +6,13 @@ One numba kernel on one thread: PyG's `MetaPath2Vec` takes a hundred times as lo
 # mypy: disable-error-code="no-untyped-def"
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import torch
 from torch import Tensor
 
-from legnn.data.node_types import Relation, TypedEdges
+from legnn.data.node_types import EdgesByTypes, NodeTypes
 from legnn.ops.csr.build import coo_to_csr
 from legnn.ops.runtime.jit import kernel
 
@@ -28,60 +30,47 @@ FREQUENCY_POWER = 0.75
 """Nodes are drawn as negatives by how often walks visit them, to this power."""
 
 
-def embed_walks(edges: TypedEdges, trips: list[list[Relation]], channels: int, seed: int) -> Tensor:
+def embed_walks(types: NodeTypes, edges: EdgesByTypes, trips: list[list[str]], channels: int, seed: int) -> Tensor:
     """Returns `[M, channels]`: nodes that are near each other on walks along the round trips have similar rows.
 
     Rows of nodes that no walk visits are zero.
     """
-    random = np.random.default_rng(seed)
-    walks = draw_walks(edges, trips, random)
-    visits = np.bincount(walks[walks >= 0], minlength=edges.num_nodes)
+    random, nodes = np.random.default_rng(seed), len(types.node_type)
+    walks = draw_walks(types, edges, trips, random)
+    visits = np.bincount(walks[walks >= 0], minlength=nodes)
     total = np.cumsum(visits**FREQUENCY_POWER)
     # a table to draw from, as word2vec's
     table = np.searchsorted(total, (np.arange(1 << 20) + 0.5) / (1 << 20) * total[-1]).astype(np.int32)
-    x = ((random.random((edges.num_nodes, channels), np.float32) - 0.5) / channels).astype(np.float32)
+    x = ((random.random((nodes, channels), np.float32) - 0.5) / channels).astype(np.float32)
     skip_gram(random.permutation(walks), x, np.zeros_like(x), table, np.float32(RATE), np.uint64(seed + 1))
     return torch.from_numpy(x * (visits > 0)[:, None])
 
 
-def draw_walks(edges: TypedEdges, trips: list[list[Relation]], random: np.random.Generator) -> np.ndarray:
+def draw_walks(
+    types: NodeTypes, edges: EdgesByTypes, trips: list[list[str]], random: np.random.Generator
+) -> np.ndarray:
     """Returns walks `[W, LENGTH + 1]` of nodes, -1 after their end, each along one of the trips again and again."""
-    start = edges.rows[trips[0][0][0]]
-    nodes = np.arange(start.start, start.stop, dtype=np.int64)
-    per_trip = MOST_VISITS // max(len(nodes) * LENGTH * len(trips), 1)
-    between = edges.between()
+    M = len(types.node_type)
+    start = np.flatnonzero(types.node_type.numpy() == types.names.index(trips[0][0]))
+    per_trip = MOST_VISITS // max(len(start) * LENGTH * len(trips), 1)
     parts = []
     for trip in trips:
-        here = np.repeat(nodes, min(max(per_trip, 1), MOST_WALKS))
-        walks = np.full((len(here), LENGTH + 1), -1, np.int32)
-        walks[:, 0] = here
-        steps = {relation: _rows(edges, relation, between[relation[0], relation[2]]) for relation in trip}
+        node = np.repeat(start, min(max(per_trip, 1), MOST_WALKS))
+        walks = np.full((len(node), LENGTH + 1), -1, np.int32)
+        walks[:, 0] = node
+        pairs = [edges[pair].numpy() for pair in pairwise(trip)]
+        steps = [coo_to_csr(source, target, None, M, M) for source, target in pairs]
         for step in range(LENGTH):
-            rowptr, col = steps[trip[step % len(trip)]]
-            first = rowptr[here]
-            degree = rowptr[here + 1] - first
-            drawn = first + (random.random(len(here)) * degree).astype(np.int64)
+            rows = steps[step % len(steps)]
+            first = rows.rowptr[node]
+            degree = rows.rowptr[node + 1] - first
+            drawn = first + (random.random(len(node)) * degree).astype(np.int64)
             # a walk ends at a node without a next edge, and stays ended
             is_open = (degree > 0) & (walks[:, step] >= 0)
-            here = np.where(is_open, col[np.minimum(drawn, len(col) - 1)], here)
-            walks[:, step + 1] = np.where(is_open, here, -1)
+            node = np.where(is_open, rows.col[np.minimum(drawn, len(rows.col) - 1)], node)
+            walks[:, step + 1] = np.where(is_open, node, -1)
         parts.append(walks[walks[:, 1] >= 0])
     return np.concatenate(parts)
-
-
-def _rows(edges: TypedEdges, relation: Relation, index: Tensor) -> tuple[np.ndarray, np.ndarray]:
-    """The edges `[2, E]` of a relation as CSR over all nodes, by their sources."""
-    first, M = [edges.rows[kind].start for kind in (relation[0], relation[2])], edges.num_nodes
-    csr = coo_to_csr((index[0] + first[0]).numpy(), (index[1] + first[1]).numpy(), None, M, M)
-    return csr.rowptr, csr.col
-
-
-@kernel
-def _draw(state):
-    """The next of a sequence of random 64-bit words (xorshift)."""
-    state ^= state << np.uint64(13)
-    state ^= state >> np.uint64(7)
-    return state ^ (state << np.uint64(17))
 
 
 @kernel
@@ -106,7 +95,10 @@ def skip_gram(walks, x, context, table, rate, state):
                 for k in range(NEGATIVES + 1):
                     other = walk[b]
                     if k > 0:
-                        state = _draw(state)
+                        # the next random word (xorshift)
+                        state ^= state << np.uint64(13)
+                        state ^= state >> np.uint64(7)
+                        state ^= state << np.uint64(17)
                         other = table[(state >> np.uint64(16)) % np.uint64(table.size)]
                         if other == walk[b]:
                             continue

@@ -58,8 +58,8 @@ def draw_split(y: Tensor, train: np.ndarray, val: np.ndarray, seed: int) -> Spli
     c = label[by_class]
     first_of_class = np.searchsorted(c, c)
     rank = np.arange(len(c)) - first_of_class
-    parts = (rank < train[c], (rank >= train[c]) & (rank < train[c] + val[c]), rank >= train[c] + val[c])
-    return Split(*(index_to_mask(by_class[part], len(label)) for part in parts))
+    part = (rank >= train[c]) + (rank >= train[c] + val[c]).astype(np.int64)
+    return Split(*(index_to_mask(by_class[part == number], len(label)) for number in range(3)))
 
 
 def index_to_mask(index: np.ndarray, size: int) -> Tensor:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from legnn.config.facts import Statistics
+from legnn.errors import some_of
 from legnn.ops.csr.adjacency import Adjacency
 
 if TYPE_CHECKING:
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
 
 CHUNK = 1 << 22
 """Edges whose classes are gathered together: a copy for all of them would be as large as the graph."""
-
-NAMES = 5
-"""Most names of classes in a note."""
 
 MOST_NODES = 50_000
 LEAST_EDGES = 40
@@ -50,9 +48,8 @@ def missing_class_notes(graph: GraphData) -> list[str]:
         count = torch.bincount(graph.y[mask], minlength=graph.num_classes)
         missing = [str(graph.class_names[c]) for c in (count == 0).nonzero().flatten().tolist()]
         if missing and len(missing) < graph.num_classes:
-            more = f" and {len(missing) - NAMES} more" if len(missing) > NAMES else ""
-            names = ", ".join(missing[:NAMES]) + more
-            notes.append(f"the {split} split has no nodes of {len(missing)} of {graph.num_classes} classes: {names}.")
+            lacking = f"{len(missing)} of {graph.num_classes} classes: {some_of(missing)}"
+            notes.append(f"the {split} split has no nodes of {lacking}.")
     return notes
 
 
@@ -65,17 +62,17 @@ def train_homophily(adjacency: Adjacency, train_mask: Tensor, y: Tensor) -> floa
     """
     nodes = train_mask.nonzero().flatten()
     nodes = nodes[:: -(-len(nodes) // MOST_NODES) or 1]
-    begin, end = adjacency.rowptr[nodes].long(), adjacency.rowptr[nodes + 1].long()
-    degree = end - begin
+    begin = adjacency.rowptr[nodes].long()
+    degree = adjacency.rowptr[nodes + 1] - begin
     row = nodes.repeat_interleave(degree)
-    # the places of their edges: those of a row follow each other
-    place = torch.arange(len(row)) + (begin - degree.cumsum(0) + degree).repeat_interleave(degree)
-    col = adjacency.col[place].long()
-    kept = train_mask[col] & (row != col)
-    if int(kept.sum()) < LEAST_EDGES:
+    # the edges of a row follow each other
+    edge = torch.arange(len(row)) + (begin - degree.cumsum(0) + degree).repeat_interleave(degree)
+    col = adjacency.col[edge].long()
+    between = train_mask[col] & (row != col)
+    if int(between.sum()) < LEAST_EDGES:
         return None
-    found = edge_homophily(torch.stack([row[kept], col[kept]]), y)
-    return None if math.isnan(found) else found
+    homophily = edge_homophily(torch.stack([row[between], col[between]]), y)
+    return None if math.isnan(homophily) else homophily
 
 
 def edge_homophily(edge_index: Tensor, y: Tensor) -> float:

@@ -49,9 +49,7 @@ class PredictionTable:
     @classmethod
     def from_frame(cls, frame: pd.DataFrame) -> PredictionTable:
         """From the columns of a frame."""
-        table = cls({name: frame[name].to_numpy() for name in frame.columns}, tuple(frame.attrs.get("notes", ())))
-        table.__dict__["frame"] = frame
-        return table
+        return cls({name: frame[name].to_numpy() for name in frame.columns}, tuple(frame.attrs.get("notes", ())))
 
     @cached_property
     def frame(self) -> pd.DataFrame:
