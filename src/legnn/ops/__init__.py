@@ -2,7 +2,7 @@
 
 | function | equation | folder |
 |---|---|---|
-| `propagate_messages` | `t ∘ A (s ∘ x) + l ∘ Y labels + add` and `Yᵀ (c ∘ x) + add_to_labels` | `propagate` |
+| `propagate_messages` | `t ∘ A (s ∘ x) + l ∘ Y labels + add` and `Yᵀ (c ∘ x)` | `propagate` |
 | `class_sum` | `Yᵀ x` | `propagate` |
 | `label_gather` | the rows of `Y labels` that are not zero | `propagate` |
 | `add_labels_` | `x + Y labels` | `propagate` |

@@ -10,8 +10,7 @@ from torch import Tensor
 
 from legnn.ops.attention.gpu_edges import grid_of, leaky, spans_of, tile_of
 from legnn.ops.csr.adjacency import Adjacency
-from legnn.ops.csr.row_chunks import RowChunks
-from legnn.ops.propagate.gpu import RowSpans, chunk_spans, launch_by_length, sum_chunks
+from legnn.ops.propagate.gpu import Programs, launch_rows
 from legnn.ops.types import AttentionInputs
 
 TARGETS = 128
@@ -150,21 +149,16 @@ def target_sums(adjacency: Adjacency, attention: AttentionInputs, product: Tenso
     sums = 3 if has_target else 1
     out = product.new_empty(adjacency.num_rows, sums * heads)
 
-    def launch(rows: RowSpans, to: Tensor, *, partial: bool) -> None:
+    def launch(rows: Programs, to: Tensor) -> None:
         tile = tile_of(rows, heads)
         _target_sums[grid_of(rows, tile)](
             rows.first, rows.last, rows.owner, place, adjacency.col, adjacency.weight,
             attention.source, attention.target, attention.log_denominator, product, to, rows.size, rows.limit,
-            attention.config.negative_slope, PARTIAL=partial, WEIGHT=adjacency.weight is not None,
+            attention.config.negative_slope, PARTIAL=rows.partial, WEIGHT=adjacency.weight is not None,
             TARGET_SCORE=has_target, SUMS=sums, **tile, num_warps=4,
         )  # fmt: skip
 
-    def launch_long(chunks: RowChunks) -> None:
-        partial = product.new_empty(chunks.owner.numel(), sums * heads)
-        launch(chunk_spans(chunks), partial, partial=True)
-        sum_chunks(chunks, partial, out)
-
-    launch_by_length(adjacency, lambda rows: launch(rows, out, partial=False), launch_long)
+    launch_rows(adjacency, launch, out)
     return out.unflatten(1, (sums, heads))
 
 
@@ -200,20 +194,15 @@ def score_gradient(
         of = labels.attention
         of_labels = labels.target, of.source, of.target, of.log_denominator, labels.sums, labels.product
 
-    def launch(rows: RowSpans, to: Tensor, *, partial: bool) -> None:
+    def launch(rows: Programs, to: Tensor) -> None:
         tile = tile_of(rows, attention.config.heads)
         _score_gradient[grid_of(rows, tile)](
             rows.first, rows.last, rows.owner, transposed.rowptr, transposed.col, transposed.weight, attention.source,
             attention.target, attention.log_denominator, sums, product, scale, to, *of_labels, rows.size, rows.limit,
-            attention.config.negative_slope, to.stride(0), PARTIAL=partial, WEIGHT=transposed.weight is not None,
+            attention.config.negative_slope, to.stride(0), PARTIAL=rows.partial, WEIGHT=transposed.weight is not None,
             TARGET_SCORE=attention.target is not None, SCALE=scale is not None, LABEL=labels is not None,
             LABEL_TARGET=of_labels[2] is not None, SUMS=sums.size(1),
             LABEL_SUMS=0 if labels is None else labels.sums.size(1), **tile, num_warps=4,
         )  # fmt: skip
 
-    def launch_long(chunks: RowChunks) -> None:
-        partial = product.new_empty(chunks.owner.numel(), attention.config.heads)
-        launch(chunk_spans(chunks), partial, partial=True)
-        sum_chunks(chunks, partial, out)
-
-    launch_by_length(transposed, lambda rows: launch(rows, out, partial=False), launch_long)
+    launch_rows(transposed, launch, out)

@@ -186,22 +186,6 @@ class Adjacency(KeyedCache):
         assert self.row_chunks is not None
         return self.rowptr[self.row_chunks.rows], self.rowptr[self.row_chunks.rows + 1]
 
-    @property
-    def all_rows_chunked(self) -> bool:
-        """Whether `row_chunks` holds every row, and not the long ones only."""
-        return self.chunking == "all"
-
-    @derived
-    def nonempty_rows(self) -> Tensor | None:
-        """The rows that have an edge, if most rows have none and kernels should skip these; else None."""
-        return None
-
-    @derived
-    def nonempty_spans(self) -> tuple[Tensor, Tensor]:
-        """The first edge, and one past the last, of each of `nonempty_rows`."""
-        assert self.nonempty_rows is not None
-        return self.rowptr[self.nonempty_rows], self.rowptr[self.nonempty_rows + 1]
-
     @derived
     def row_partition(self) -> list[int]:
         """`NUM_PARTITIONS + 1` rows, between which parts have about the same work, counting a row as one more edge."""
