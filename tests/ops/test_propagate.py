@@ -52,7 +52,7 @@ def test_the_projection_of_entries_equals_the_dense_product(rows, columns, chann
     X = torch.randn(rows, columns, dtype=torch.float64) * (torch.rand(rows, columns) < density)
     weight = torch.randn(channels, columns, dtype=torch.float64, requires_grad=True)
     features = SparseFeatures.from_dense(X)
-    found = reference.project_entries(features.rows, features.rows.weight, weight)
+    found = reference.neighbor_sum(features.rows.with_weight(features.rows.weight), weight.T)
     torch.testing.assert_close(found, X @ weight.T)
     torch.testing.assert_close(gradients([found], [weight]), gradients([X @ weight.T], [weight]))
 

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from legnn.errors import InputError
-from legnn.ops.backend import backend
+from legnn.ops.backend import autocast, backend
 
 Inputs = Sequence[Any]
 """Tensors, or None."""
@@ -116,7 +116,7 @@ def _differentiate(ctx: Any, reread: Inputs, needed: Sequence[bool], gradients: 
             inputs.append(torch.zeros(like.shape, dtype=like.dtype, device=like.device, requires_grad=needed[position]))
     wrt = [x for x in inputs if x is not None and x.requires_grad]
     # an autocast around the loop is not meant for the equations of an operation
-    with torch.autocast(ctx.inputs[0].device.type, enabled=False):
+    with autocast(ctx.inputs[0].device, enabled=False):
         outputs: Inputs = operation.reference(*inputs)
     used = [(out, d) for out, d in zip(outputs, gradients, strict=True) if d is not None and out.requires_grad]
     if not used:

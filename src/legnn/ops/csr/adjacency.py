@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import torch
@@ -216,33 +215,6 @@ class Adjacency(KeyedCache):
         transposed = self.transpose.with_weight(weight.index_select(0, self.inv_perm))
         other.cached("transposition", lambda: (transposed, self.inv_perm))
         return other
-
-    def to(self, device: torch.device | str) -> Adjacency:
-        """Returns the adjacency on `device`; from pinned memory without synchronizing."""
-        return move_tensors(self, device)
-
-
-def map_tensors(item: T, function: Callable[[Tensor], Tensor]) -> T:
-    """Returns `item`, of dataclasses, tuples and tensors, anew with `function` of its tensors, called in a fixed order.
-
-    What was cached of its dataclasses is not in the new ones.
-    """
-    if isinstance(item, Tensor):
-        return cast(T, function(item))
-    if is_dataclass(item) and not isinstance(item, type):
-        names = [part.name for part in fields(item) if part.init]
-        return replace(item, **{name: map_tensors(getattr(item, name), function) for name in names})
-    if isinstance(item, tuple | list):
-        parts = [map_tensors(part, function) for part in item]
-        return type(item)(*parts) if hasattr(item, "_fields") else type(item)(parts)
-    return item
-
-
-def move_tensors(item: T, device: torch.device | str) -> T:
-    """Returns the dataclass `item` with its tensors on `device`; from pinned memory without synchronizing."""
-    values = {field.name: getattr(item, field.name) for field in fields(item)}
-    tensors = {name: value for name, value in values.items() if isinstance(value, Tensor)}
-    return replace(item, **{name: tensor.to(device, non_blocking=True) for name, tensor in tensors.items()})
 
 
 def inverse_permutation(order: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from legnn.ops.csr.adjacency import Adjacency, inverse_permutation, move_tensors
+from legnn.ops.csr.adjacency import Adjacency, inverse_permutation
 from legnn.ops.csr.keyed_cache import KeyedCache, derived
 
 
@@ -77,7 +77,3 @@ class LabelEdges(KeyedCache):
         # sums of integers are exact in any order, so that this is deterministic on every device
         y = self.y if self.padded_y is None else self.padded_y
         return y.new_zeros(self.num_classes + 1).index_add(0, y, torch.ones_like(y))[:-1]
-
-    def to(self, device: torch.device) -> LabelEdges:
-        """Returns the edges on `device`; from pinned memory without synchronizing."""
-        return move_tensors(self, device)

@@ -156,4 +156,5 @@ def draw_sample(
     count = _look_up(nodes, seeds.numel(), label_of, degree, node_labels, node_degrees, shown, y, numbers)
     arrays = nodes, node_labels, node_degrees, shown[:count], y[:count]
     shown_by_targets = np.searchsorted(shown[:count], [layer.num_targets for layer in layers]).tolist()
-    return layers, DrawnNodes(*map(torch.from_numpy, arrays), shown_by_targets)
+    ids, labels, degrees, showing, classes = map(torch.from_numpy, arrays)
+    return layers, DrawnNodes(ids, labels, degrees, showing, classes, shown_by_targets)
