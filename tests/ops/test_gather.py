@@ -30,7 +30,7 @@ def test_hot_rows_are_those_with_the_largest_count():
     values, count = torch.arange(40.0).view(10, 4), torch.tensor([3, 1, 9, 9, 0, 5, 2, 8, 1, 1])
     hot = FeatureCache.of(values, count, 4)
     assert torch.equal(hot.values, values[[2, 3, 5, 7]])
-    assert hot.place.tolist() == [-1, -1, 0, 1, -1, 2, -1, 3, -1, -1]
+    assert hot.position.tolist() == [-1, -1, 0, 1, -1, 2, -1, 3, -1, -1]
 
 
 def test_on_one_device_rows_are_selected():
@@ -56,7 +56,7 @@ def test_a_gpu_reads_pinned_memory_of_the_host(hot):
     found = gather_rows(values, rows, device, near).cpu()
     wanted = values[rows.cpu()]
     if near is not None:
-        wanted = wanted + (near.place[rows] >= 0).cpu()[:, None]
+        wanted = wanted + (near.position[rows] >= 0).cpu()[:, None]
     assert torch.equal(found, wanted)
     del values
     again = torch.from_numpy(array)

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
@@ -81,6 +81,10 @@ class LabelGraphSampler(BaseSampler):
         seeds = index.node.to(self.graph.shown.device)
         sampled = sample_label_graph(self.graph, seeds, self.fanouts, (low, high), edges=True)
         return _output(sampled, self.graph.num_classes, (index.input_id, index.time))
+
+    def sample_from_edges(self, index: object, neg_sampling: object = None) -> NoReturn:
+        """Raises `NotImplementedError`: nodes are classified, not edges."""
+        raise NotImplementedError("LabelGraphSampler samples around nodes")
 
 
 def _output(sampled: SampledLabelGraph, num_classes: int, metadata: tuple[Tensor | None, Tensor | None]) -> Any:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from legnn.ops.attention.gpu_edges import leaky
 from legnn.ops.attention.gpu_edges import softmax as softmax
-from legnn.ops.attention.gpu_scores import OneEdge, score_gradient, target_sums, write_target_gradients
+from legnn.ops.attention.gpu_scores import score_gradient, target_sums, write_target_gradients
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.propagate.gpu import (
     BLOCK,
@@ -117,16 +117,17 @@ def attention_gradient(
     (channels, heads, _, _), transposed = nodes.inputs.config, nodes.adjacency.transpose
     source_scores, others = into[:, channels : channels + heads], into[:, channels + heads :]
     product, label_product = _value_gradients(nodes, labels, into)
-    sums, of_labels = _target_sums(nodes, product), None
-    if labels is not None and labels.one_target is not None and label_product is not None:
-        label_sums = _target_sums(labels, label_product)
-        of_labels = OneEdge(labels.one_target, labels.inputs, label_product, label_sums)
+    sums = _target_sums(nodes, product)
+    of_labels: tuple[Tensor | None, ...] = (None,) * 6
+    d_label_target: Tensor | None = None
+    if labels is not None and label_product is not None:
+        of, label_sums = labels.inputs, _target_sums(labels, label_product)
+        of_labels = labels.one_target, of.source, of.target, of.log_denominator, label_sums, label_product
+        if of.target is not None:
+            d_label_target = into.new_empty(label_sums.size(0), heads)
+            write_target_gradients(label_sums, d_label_target)
     score_gradient(transposed, nodes.inputs, sums, product, score_scale, of_labels, source_scores)
     write_target_gradients(sums, others)
-    if of_labels is None or of_labels.attention.target is None:
-        return None
-    d_label_target = into.new_empty(of_labels.sums.size(0), heads)
-    write_target_gradients(of_labels.sums, d_label_target)
     return d_label_target
 
 

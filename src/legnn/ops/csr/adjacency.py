@@ -167,7 +167,11 @@ class Adjacency(KeyedCache):
         if self.chunking == "none" or (self.chunking == "longest" and self.num_edges < FEW_EDGES):
             return None
         if self.chunking == "all":
-            return RowChunks.of_all(self.rowptr, self.num_edges)
+            # classes are few, and only many chunks keep all of a GPU busy
+            length = 64 if self.num_edges > 4096 else 16
+            rows = torch.arange(self.num_rows, dtype=self.rowptr.dtype, device=self.rowptr.device)
+            # how many chunks there are depends on the rows, and reading it would synchronize
+            return RowChunks.split(self.rowptr, rows, length, self.num_edges // length + self.num_rows)
         count = self.rowptr.diff()
         if self.chunking == "longest":
             # a row among them that is not long is summed twice, to the same sum
