@@ -10,7 +10,7 @@ import legnn
 from legnn.cli.loading import WORDS
 
 SOURCE = str(Path(legnn.__file__).resolve().parents[1])
-UNNEEDED = "torch_geometric torch._dynamo sklearn scipy.sparse sympy matplotlib"
+UNNEEDED = "torch_geometric torch._dynamo sklearn sympy matplotlib"
 COMMANDS = """
 import sys
 from legnn.cli import main

@@ -24,7 +24,7 @@ from legnn.graph import Adjacency, LabelEdges, LabelGraph, SampledLabelGraph, sa
 from legnn.graph.sampling import draw_blocks, full_node_block, sampling_view
 from legnn.nn import GCN, SAGE
 from legnn.ops.backend import backend
-from legnn.ops.sample import cpu, gpu
+from legnn.ops.sample import cpu, gpu_drawing
 from legnn.ops.sample.reference import draw_edges
 from legnn.ops.sample.scratch import borrow_zeros
 
@@ -434,17 +434,17 @@ def test_on_a_gpu_each_layer_synchronizes_once():
     draw_blocks(graph, seeds, (5, 4, 3), (1, 2))
     synchronized = []
     with pytest.MonkeyPatch.context() as patch:
-        number = gpu.Sampler._number_new_nodes
+        read_counts = gpu_drawing.read_counts
 
-        def counted(self, *arguments):
+        def counted(counts):
             synchronized.append(1)
             torch.cuda.set_sync_debug_mode("default")
             try:
-                return number(self, *arguments)
+                return read_counts(counts)
             finally:
                 torch.cuda.set_sync_debug_mode("error")
 
-        patch.setattr(gpu.Sampler, "_number_new_nodes", counted)
+        patch.setattr(gpu_drawing, "read_counts", counted)
         torch.cuda.set_sync_debug_mode("error")
         try:
             draw_blocks(graph, seeds, (5, 4, 3), (1, 3))

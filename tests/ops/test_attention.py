@@ -94,10 +94,6 @@ def check_attention(
     rows, fast_rows = pair(graph.num_classes, channels, dtype=dtype, device=device)
     target, fast_target = pair(graph.num_classes, 3, dtype=dtype, device=device)
     add, fast_add = pair(graph.num_nodes, channels, dtype=dtype, device=device)
-    # a bias is in single precision
-    bias, fast_bias = pair(1, channels, dtype=torch.float32, device=device)
-    added_row = {"add_to_labels": bias.expand(graph.num_classes, -1)} if added else {}
-    fast_added_row = {"add_to_labels": fast_bias.expand(graph.num_classes, -1)} if added else {}
     scales, fast_scales = random_scales(graph.num_nodes, device, given=scaled)
     if scaled_scores != "none":
         factors, both = torch.rand(graph.num_nodes), scaled_scores == "of all relations"
@@ -106,13 +102,12 @@ def check_attention(
     config = AttentionConfig(channels, 3, use_target_score, 0.2)
     plain = reference.attend(
         graph, x, rows if labels else None, target if use_target_score else None, add if added else None, scales,
-        config, update_labels=update_labels, **added_row,
+        config, update_labels=update_labels,
     )  # fmt: skip
     with using(kernels):
         fast = ops.attend(
             to(graph, device), fast_x, fast_rows if labels else None, fast_target if use_target_score else None,
             pad_columns(fast_add, wide) if added else None, fast_scales, config, update_labels=update_labels,
-            **fast_added_row,
         )  # fmt: skip
     assert not fast.nodes[:, channels:].any()
     assert fast.labels is None or not fast.labels[:, channels:].any()
@@ -125,9 +120,9 @@ def check_attention(
     wanted = [(0, slice(None)), (1, reached)] + ([(2, slice(None)), (3, shown)] if update_labels else [])
     ours = gradients(
         [fast[i][part.to(device) if i % 2 else part] for i, part in wanted],
-        [fast_x, fast_rows, fast_target, fast_add, fast_bias],
+        [fast_x, fast_rows, fast_target, fast_add],
     )
-    theirs = gradients([plain[i][part] for i, part in wanted], [x, rows, target, add, bias])
+    theirs = gradients([plain[i][part] for i, part in wanted], [x, rows, target, add])
     assert_equal(ours, theirs, dtype)
 
 

@@ -25,12 +25,12 @@ SEED = torch.tensor([3, 2**32 - 5])
 SCALES = Scales(*torch.rand(5, NODES, generator=torch.Generator().manual_seed(1)) + 0.5)
 
 
-def propagate(x, labels, add, bias):
-    return ops.propagate_messages(GRAPH, x, labels, add, SCALES, update_labels=True, add_to_labels=bias)
+def propagate(x, labels, add):
+    return ops.propagate_messages(GRAPH, x, labels, add, SCALES, update_labels=True)
 
 
-def attend(x, labels, label_target, add, bias):
-    output = ops.attend(GRAPH, x, labels, label_target, add, SCALES, CONFIG, update_labels=True, add_to_labels=bias)
+def attend(x, labels, label_target, add):
+    output = ops.attend(GRAPH, x, labels, label_target, add, SCALES, CONFIG, update_labels=True)
     # a node without neighbors has minus infinity there, whose derivatives no difference can find
     return output.nodes, output.log_denominator[GRAPH.adjacency.degree > 0], output.labels
 
@@ -54,8 +54,8 @@ def norm_act_dropout(kind, real=None):
 
 NODE_ROWS, LABEL_ROWS = (NODES, COLUMNS), (CLASSES, COLUMNS)
 OPERATIONS = {
-    "propagate": (propagate, [NODE_ROWS, LABEL_ROWS, NODE_ROWS, LABEL_ROWS]),
-    "attend": (attend, [(NODES, WIDTH), LABEL_ROWS, (CLASSES, HEADS), NODE_ROWS, LABEL_ROWS]),
+    "propagate": (propagate, [NODE_ROWS, LABEL_ROWS, NODE_ROWS]),
+    "attend": (attend, [(NODES, WIDTH), LABEL_ROWS, (CLASSES, HEADS), NODE_ROWS]),
     "class_sum": (lambda x: (ops.class_sum(GRAPH.to_labels, x),), [NODE_ROWS]),
     "label_gather": (lambda x: (ops.label_gather(GRAPH.to_nodes, x),), [LABEL_ROWS]),
     "add_labels": (add_labels, [NODE_ROWS, LABEL_ROWS]),

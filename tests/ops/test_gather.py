@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from legnn.ops import HotRows, gather_rows
+from legnn.ops import FeatureCache, gather_rows
 from legnn.ops.gather.gpu import gather_from_host
 from legnn.training import register_pinned
 
@@ -20,7 +20,7 @@ def test_gathered_rows_are_those_of_the_matrix(shape, dtype, hot):
     generator = torch.Generator().manual_seed(0)
     values = torch.randint(-100, 100, shape, generator=generator).to(dtype)
     count = torch.rand(50, generator=generator)
-    near = HotRows.of(values, count, hot) if hot else None
+    near = FeatureCache.of(values, count, hot) if hot else None
     rows = torch.randint(50, (33,), generator=generator)
     assert torch.equal(gather_from_host(values, rows, near), values[rows])
     assert gather_from_host(values, rows[:0], near).shape == (0, *shape[1:])
@@ -28,9 +28,9 @@ def test_gathered_rows_are_those_of_the_matrix(shape, dtype, hot):
 
 def test_hot_rows_are_those_with_the_largest_count():
     values, count = torch.arange(40.0).view(10, 4), torch.tensor([3, 1, 9, 9, 0, 5, 2, 8, 1, 1])
-    hot = HotRows.of(values, count, 4)
+    hot = FeatureCache.of(values, count, 4)
     assert torch.equal(hot.values, values[[2, 3, 5, 7]])
-    assert hot.place.tolist() == [-1, -1, 0, 1, -1, 2, -1, 3, -1, -1]
+    assert hot.position.tolist() == [-1, -1, 0, 1, -1, 2, -1, 3, -1, -1]
 
 
 def test_on_one_device_rows_are_selected():
@@ -49,14 +49,14 @@ def test_a_gpu_reads_pinned_memory_of_the_host(hot):
     assert torch.equal(gather_rows(values, rows, device).cpu(), values[rows.cpu()])
     assert register_pinned(values)
     assert values.is_pinned()
-    near = HotRows.of(values, torch.rand(1000, device=device), hot) if hot else None
+    near = FeatureCache.of(values, torch.rand(1000, device=device), hot) if hot else None
     if near is not None:
         # from the GPU's own memory, not from the host's
         near.values.add_(1)
     found = gather_rows(values, rows, device, near).cpu()
     wanted = values[rows.cpu()]
     if near is not None:
-        wanted = wanted + (near.place[rows] >= 0).cpu()[:, None]
+        wanted = wanted + (near.position[rows] >= 0).cpu()[:, None]
     assert torch.equal(found, wanted)
     del values
     again = torch.from_numpy(array)

@@ -13,7 +13,7 @@ from legnn import ops
 from legnn.graph import Adjacency
 from legnn.nn.features import SparseFeatures
 from legnn.ops import Scales
-from legnn.ops.propagate import cpu, reference
+from legnn.ops.propagate import reference
 
 FAST_SIZES = [(1, 0, 1), (2, 5, 3), (31, 100, 60), (5, 0, 4), (11, 50, 139)]
 
@@ -41,9 +41,9 @@ def test_class_sums_and_gathers_are_products_with_the_one_hot_matrix(graph):
     Y = one_hot(graph)
     x = torch.randn(graph.num_nodes, 3, dtype=torch.float64)
     labels = torch.randn(graph.num_classes, 3, dtype=torch.float64)
-    torch.testing.assert_close(reference.class_sum(graph.to_labels, x), Y.T @ x)
+    torch.testing.assert_close(reference.neighbor_sum(graph.to_labels.classes, x), Y.T @ x)
     torch.testing.assert_close(reference.label_gather(graph.to_nodes, labels), (Y @ labels)[graph.shown])
-    torch.testing.assert_close(reference.add_labels(graph.to_nodes, x.clone(), labels), x + Y @ labels)
+    torch.testing.assert_close(ops.add_labels_(graph.to_nodes, x.clone(), labels), x + Y @ labels)
 
 
 @pytest.mark.parametrize(("rows", "columns", "channels"), [(0, 3, 2), (1, 1, 1), (7, 5, 3), (5, 7, 3), (65, 63, 33)])
@@ -52,7 +52,7 @@ def test_the_projection_of_entries_equals_the_dense_product(rows, columns, chann
     X = torch.randn(rows, columns, dtype=torch.float64) * (torch.rand(rows, columns) < density)
     weight = torch.randn(channels, columns, dtype=torch.float64, requires_grad=True)
     features = SparseFeatures.from_dense(X)
-    found = reference.project_entries(features.rows, features.rows.weight, weight)
+    found = reference.neighbor_sum(features.rows.with_weight(features.rows.weight), weight.T)
     torch.testing.assert_close(found, X @ weight.T)
     torch.testing.assert_close(gradients([found], [weight]), gradients([X @ weight.T], [weight]))
 
@@ -107,24 +107,17 @@ def test_propagation_with_and_without_each_part(form, labels, update_labels, sca
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("nobody_shows", [False, True])
-@pytest.mark.parametrize("is_row", [False, True])
-def test_what_is_added_to_labels_may_be_one_row_and_narrower(form, dtype, nobody_shows, is_row):
+def test_labels_that_nobody_shows_receive_zeros(form, dtype):
     kernels, device = form
-    graph = with_labels(random_graph(30, 60, torch.float32, weighted=False), share=0.0 if nobody_shows else 0.5)
+    graph = with_labels(random_graph(30, 60, torch.float32, weighted=False), share=0.0)
     x, fast_x = pair(30, 24, dtype=dtype, device=device)
-    # a bias is in single precision, and has no padding columns
-    add, fast_add = pair(1 if is_row else graph.num_classes, 20, dtype=torch.float32, device=device)
     none = (None, None, Scales())
-    plain = reference.propagate_messages(
-        graph, x, *none, update_labels=True, add_to_labels=add.expand(graph.num_classes, -1)
-    )
+    plain = reference.propagate_messages(graph, x, *none, update_labels=True)
     with using(kernels):
-        fast = ops.propagate_messages(
-            to(graph, device), fast_x, *none, update_labels=True, add_to_labels=fast_add.expand(graph.num_classes, -1)
-        )
+        fast = ops.propagate_messages(to(graph, device), fast_x, *none, update_labels=True)
+    assert not fast[1].any()
     assert_equal(fast, plain, dtype)
-    assert_equal(gradients(fast, [fast_x, fast_add]), gradients(plain, [x, add]), dtype)
+    assert_equal(gradients(fast, [fast_x]), gradients(plain, [x]), dtype)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -154,6 +147,12 @@ def test_one_node_with_very_many_neighbors_and_a_class_with_very_many_nodes(form
     assert_equal(gradients(fast[:1], [fast_x]), gradients(plain[:1], [x]), torch.float32)
 
 
+def dense_labels(graph, x, rows):
+    """`x + Y rows`."""
+    Y = torch.zeros(graph.num_nodes, graph.num_classes, dtype=x.dtype).index_put((graph.shown, graph.y), x.new_ones(()))
+    return x + torch.nn.functional.pad(Y @ rows, (0, x.size(1) - rows.size(1)))
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("columns", [1, 5, 7])
 def test_messages_of_labels_may_be_narrower_than_what_they_are_added_to(form, columns):
@@ -165,7 +164,7 @@ def test_messages_of_labels_may_be_narrower_than_what_they_are_added_to(form, co
         fast = ops.add_labels_(to(graph, device).to_nodes, fast_x.clone(), fast_rows)
         with torch.no_grad():
             alone = ops.add_labels_(to(graph, device).to_nodes, fast_x.clone(), fast_rows)
-    plain = reference.add_labels(graph.to_nodes, x.clone(), rows)
+    plain = dense_labels(graph, x, rows)
     assert torch.equal(alone, fast)
     assert_equal([fast], [plain], torch.float32)
     assert_equal(gradients([fast], [fast_x, fast_rows]), gradients([plain], [x, rows]), torch.float32)
@@ -182,10 +181,10 @@ def test_sums_and_gathers_of_labels(form):
         sums = ops.class_sum(there.to_labels, fast_x)
         gathered = ops.label_gather(there.to_nodes, fast_rows)
         added = ops.add_labels_(there.to_nodes, fast_x.clone(), fast_rows)
-    assert_equal([sums], [reference.class_sum(graph.to_labels, x)], torch.float32)
+    assert_equal([sums], [reference.neighbor_sum(graph.to_labels.classes, x)], torch.float32)
     pairs = [
         (gathered, reference.label_gather(graph.to_nodes, rows)),
-        (added, reference.add_labels(graph.to_nodes, x.clone(), rows)),
+        (added, dense_labels(graph, x, rows)),
     ]
     for fast, plain in pairs:
         assert_equal([fast], [plain], torch.float32)
@@ -204,15 +203,3 @@ def test_the_projection_of_entries(form, rows, columns, channels, density):
         fast = ops.project_entries(features.rows, features.rows.weight, fast_weight)
     assert_equal([fast], [X.double() @ weight.T], torch.float32)
     assert_equal(gradients([fast], [fast_weight]), gradients([X.double() @ weight.T], [weight]), torch.float32)
-
-
-def test_numpy_and_the_kernel_add_label_rows_to_the_same_bits(monkeypatch):
-    generator = torch.Generator().manual_seed(0)
-    x, rows = torch.randn(60, 7, generator=generator), torch.randn(5, 7, generator=generator)
-    shown, y = torch.randperm(60, generator=generator)[:20], torch.arange(20) % 5
-    by_numpy, by_kernel = x.clone(), x.clone()
-    cpu.add_label_rows(by_numpy, shown, y, rows)
-    monkeypatch.setattr(cpu, "FEW_NUMBERS", 0)
-    cpu.add_label_rows(by_kernel, shown, y, rows)
-    assert torch.equal(by_numpy, by_kernel)
-    assert not torch.equal(by_numpy, x)

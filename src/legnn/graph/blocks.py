@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from legnn.graph.label_graph import LabelGraph
-from legnn.ops.csr.adjacency import move_tensors
-from legnn.ops.csr.keyed_cache import KeyedCache, derived
+from legnn.ops.csr.keyed_cache import KeyedCache, derived, move_tensors
 from legnn.ops.csr.label_edges import LabelEdges
 
 
@@ -92,11 +91,6 @@ class LabelBlock(LabelGraph):
         """`[N]` degrees in `A'` of the source nodes."""
         return self.source_degrees + (self.source_labels >= 0)
 
-    def to(self, device: torch.device) -> LabelBlock:
-        """Returns the block on `device`; from pinned memory without synchronizing."""
-        moved = move_tensors(self, device)
-        return replace(moved, adjacency=self.adjacency.to(device), senders=self.senders.to(device))
-
 
 @dataclass(frozen=True, eq=False)
 class SampledLabelGraph:
@@ -117,9 +111,7 @@ class SampledLabelGraph:
 
     def to(self, device: torch.device) -> SampledLabelGraph:
         """Returns the sample on `device`; from pinned memory without synchronizing."""
-        blocks = [block.to(device) for block in self.blocks]
-        nodes = blocks[0].nodes if blocks else self.nodes.to(device, non_blocking=True)
-        return replace(self, nodes=nodes, blocks=blocks, at_input=self.at_input.to(device))
+        return move_tensors(self, device)
 
     def with_class_mean(self, mean: Tensor | None) -> SampledLabelGraph:
         """Returns the sample with the class means of the whole graph."""

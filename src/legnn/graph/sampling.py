@@ -156,11 +156,8 @@ def _draw(
     """The layers from the last one to the first, and their nodes; weighted edges are always numbered."""
     edges = edges or graph.adjacency.weight is not None
     with borrow_zeros(graph.adjacency) as scratch:
-        sampler = backend("sample", seeds.device).Sampler(view, seeds, scratch)
-        layers = [
-            sampler.draw_layer(fanouts[k], (key[0], key[1] ^ k), edges=edges) for k in reversed(range(len(fanouts)))
-        ]
-        return layers, sampler.finish()
+        layers, nodes = backend("sample", seeds.device).draw_sample(view, seeds, fanouts, key, scratch, edges=edges)
+    return layers, nodes
 
 
 def _full_block(graph: LabelGraph, adjacency: Adjacency, nodes: Tensor, senders: LabelEdges) -> LabelBlock:

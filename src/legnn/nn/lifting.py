@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from legnn.errors import InputError
 from legnn.graph.label_graph import LabelGraph
 from legnn.nn.layer import LabelLayer, LayerOptions, Nodes, column, targets_of
+from legnn.ops.backend import autocast
 
 MakeConvolution = Callable[[tuple[int, int], int], nn.Module]
 """Makes one bipartite convolution from `(source channels, target channels)` and the output channels."""
@@ -52,7 +53,7 @@ class Lift(LabelLayer):
         """See `LabelLayer.forward`."""
         check_liftable(weighted=graph.adjacency.weight is not None, label_edges=graph.label_adjacency is not None)
         # unlike our layers, PyG's convolutions do not convert their matrices to the precision of the features
-        with torch.autocast(x.device.type, torch.bfloat16, enabled=x.dtype == torch.bfloat16):
+        with autocast(x.device, enabled=x.dtype == torch.bfloat16):
             nodes, new_labels = self._convolve(x, labels, graph)
         nodes = nodes.to(x.dtype)
         if residual is not None:

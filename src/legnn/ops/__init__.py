@@ -2,7 +2,7 @@
 
 | function | equation | folder |
 |---|---|---|
-| `propagate_messages` | `t ∘ A (s ∘ x) + l ∘ Y labels + add` and `Yᵀ (c ∘ x) + add_to_labels` | `propagate` |
+| `propagate_messages` | `t ∘ A (s ∘ x) + l ∘ Y labels + add` and `Yᵀ (c ∘ x)` | `propagate` |
 | `class_sum` | `Yᵀ x` | `propagate` |
 | `label_gather` | the rows of `Y labels` that are not zero | `propagate` |
 | `add_labels_` | `x + Y labels` | `propagate` |
@@ -17,7 +17,7 @@ The package of an operation holds `reference.py` (plain PyTorch, the equation), 
 """
 
 from legnn.ops.attention import attend
-from legnn.ops.gather import HotRows, gather_rows
+from legnn.ops.gather import FeatureCache, gather_rows
 from legnn.ops.norm_act_dropout import apply_norm_act_dropout, drop
 from legnn.ops.propagate import add_labels_, class_sum, label_gather, project_entries, propagate_messages
 from legnn.ops.rows import apply_norm, scale_rows, split_scores
@@ -26,7 +26,7 @@ from legnn.ops.types import AttentionConfig, AttentionOutput, LabelGraphLike, Sc
 __all__ = [
     "AttentionConfig",
     "AttentionOutput",
-    "HotRows",
+    "FeatureCache",
     "LabelGraphLike",
     "Scales",
     "add_labels_",

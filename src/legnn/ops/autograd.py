@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from legnn.errors import InputError
-from legnn.ops.backend import backend
+from legnn.ops.backend import autocast, backend
 
 Inputs = Sequence[Any]
 """Tensors, or None."""
@@ -36,8 +36,6 @@ class Operation(ABC):
     """The positions of the inputs that the gradient depends on. The operation is linear in the others."""
     rereads_output: ClassVar[bool] = False
     """Whether the gradient is the same at the output as at the first input, and the output is read in its place."""
-    in_place: ClassVar[bool] = False
-    """Whether the result is the first input, changed."""
     fills_gradients: ClassVar[bool] = True
     """Whether `backward` gets zeros, and not None, for an output that nothing depends on."""
     saved: Outputs = ()
@@ -84,8 +82,6 @@ class _Differentiable(torch.autograd.Function):
         operation, *tensors = inputs
         ctx.operation = operation
         ctx.set_materialize_grads(operation.fills_gradients)
-        if operation.in_place:
-            ctx.mark_dirty(tensors[0])
         # of the inputs that are not read again
         ctx.inputs = [None if x is None else _Like(x.shape, x.dtype, x.device) for x in tensors]
         points = output if operation.rereads_output else tensors
@@ -120,7 +116,7 @@ def _differentiate(ctx: Any, reread: Inputs, needed: Sequence[bool], gradients: 
             inputs.append(torch.zeros(like.shape, dtype=like.dtype, device=like.device, requires_grad=needed[position]))
     wrt = [x for x in inputs if x is not None and x.requires_grad]
     # an autocast around the loop is not meant for the equations of an operation
-    with torch.autocast(ctx.inputs[0].device.type, enabled=False):
+    with autocast(ctx.inputs[0].device, enabled=False):
         outputs: Inputs = operation.reference(*inputs)
     used = [(out, d) for out, d in zip(outputs, gradients, strict=True) if d is not None and out.requires_grad]
     if not used:

@@ -15,14 +15,18 @@ from __future__ import annotations
 import importlib
 import os
 import warnings
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib.util import find_spec
 from types import ModuleType
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 from legnn.errors import InputError
+
+T = TypeVar("T")
 
 VARIABLE = "LEGNN_BACKEND"
 KERNELS = {"cpu": "cpu", "cuda": "gpu"}
@@ -32,6 +36,16 @@ KERNELS = {"cpu": "cpu", "cuda": "gpu"}
 def backend(operation: str, like: Tensor | torch.device) -> ModuleType:
     """Returns the module of `legnn.ops.<operation>` that computes on the device of `like`, in its dtype if a tensor."""
     return _module(operation, _implementation(like))
+
+
+def by_device(values: Mapping[str, T], like: Tensor, default: T) -> T:
+    """Returns the one of `values`, a value for each type of device, for the device of `like`."""
+    return values.get(like.device.type, default)
+
+
+def autocast(device: torch.device, *, enabled: bool) -> torch.autocast:
+    """A context on `device` in which products of matrices are in bf16, or in the precision of the inputs."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=enabled)
 
 
 def _implementation(like: Tensor | torch.device) -> str:

@@ -58,15 +58,6 @@ class NormInputs(NamedTuple):
     shift: Tensor
 
 
-class RealRows(NamedTuple):
-    """Which rows of a padded matrix are those of nodes, on the device."""
-
-    mask: Tensor
-    """`[n]` bool."""
-    number: Tensor
-    """How many, a scalar."""
-
-
 class RowTerms(NamedTuple):
     """The terms of `out_i = t_i Σ_j … s_j x_j + l_i label_rows_{y_i} + add_i` besides the edges and `x`.
 

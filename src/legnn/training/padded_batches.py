@@ -16,7 +16,7 @@ from torch import Tensor
 
 from legnn.graph import SampledLabelGraph
 from legnn.graph.padding import SampleSizes, pad_sample
-from legnn.ops.csr.adjacency import map_tensors
+from legnn.ops.csr.keyed_cache import map_tensors
 from legnn.training.batches import Batch, BatchSpec, tensors_of
 from legnn.training.cuda_graph import CapturedStep, GraphCapture
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from legnn.data import GraphData
 from legnn.graph import LabelGraph
-from legnn.ops import HotRows, gather_rows
+from legnn.ops import FeatureCache, gather_rows
 
 Candidates = Literal["unlabeled", "unsplit"]
 """Nodes that may get a pseudo label: every node but the training nodes, or only nodes in no split."""
@@ -38,7 +38,7 @@ class Task:
     """`[M]` where nodes are of several types."""
     targets: Tensor | None = None
     """`[n]` nodes of the one of these types that is predicted."""
-    hot: HotRows | None = None
+    hot: FeatureCache | None = None
     """Rows of `x` on the device of the graph, where `x` is in the host's memory."""
 
     @classmethod
@@ -91,7 +91,7 @@ class Task:
         for sources in self.graph.adjacency.col.split(EDGES_AT_A_TIME):
             # sums of integers are exact in any order
             count.index_add_(0, sources, torch.ones_like(sources, dtype=torch.int32))
-        return replace(self, hot=HotRows.of(self.x, count, number))
+        return replace(self, hot=FeatureCache.of(self.x, count, number))
 
     def rows(self, nodes: Tensor, device: torch.device) -> Tensor:
         """The features of `nodes` `[n]`, on `device`."""

@@ -116,7 +116,7 @@ def test_edges_of_rows_come_row_after_row(graph, data):
 @settings(deadline=None)
 def test_other_weights_have_the_transpose_of_their_own(graph):
     adjacency = Adjacency.from_edge_index(*graph[:2])
-    weight = torch.rand(adjacency.num_edges) + 0.5
+    weight = torch.rand(adjacency.num_edges, dtype=torch.float64) + 0.5
     for other in (adjacency.with_weight(weight), adjacency.with_weight_both_ways(weight)):
         assert torch.equal(dense(other.transpose), dense(other).T)
         assert torch.equal(other.row, adjacency.row)

@@ -19,15 +19,13 @@ def attend(
     config: AttentionConfig,
     *,
     update_labels: bool,
-    add_to_labels: Tensor | None = None,
 ) -> AttentionOutput:
     """Attention over a label graph, one softmax within each relation.
 
     `β_ij = LeakyReLU(source_j + target_i)`, `α_ij = A_ij exp β_ij / Σ_k A_ik exp β_ik`,
     `nodes_i = t_i Σ_j α_ij s_j values_j + l_i labels_{y_i} + add_i`. With `update_labels`, each label attends over the
-    nodes that show it in the same way, with target scores `label_target` and `scales.to_label` in place of `s`, and
-    `add_to_labels` is added. The scores of sources are multiplied by `scales.score`, for labels only with
-    `scales.scales_label_scores`.
+    nodes that show it in the same way, with target scores `label_target` and `scales.to_label` in place of `s`. The
+    scores of sources are multiplied by `scales.score`, for labels only with `scales.scales_label_scores`.
 
     Args:
         values_and_scores: `[N, W]`, the result of one product. Its columns are the values of all heads
@@ -36,7 +34,6 @@ def attend(
         labels: `[C, D]` the messages of the labels, or None.
         label_target: `[C, heads]` the scores of the labels as targets, or None.
         add: `[M, D]`, or None.
-        add_to_labels: `[C, D]` or narrower, or None.
     """
     operation = Attend(graph, scales, config, update_labels)
-    return AttentionOutput(*run(operation, values_and_scores, labels, label_target, add, add_to_labels))
+    return AttentionOutput(*run(operation, values_and_scores, labels, label_target, add))

@@ -11,7 +11,7 @@ from torch import Tensor
 from legnn.ops.attention import reference
 from legnn.ops.autograd import Inputs, Operation, Outputs
 from legnn.ops.backend import backend
-from legnn.ops.propagate.autograd import contiguous, label_gradient, no_sums, node_terms
+from legnn.ops.propagate.autograd import contiguous, label_gradient, node_terms
 from legnn.ops.rows import split_scores
 from legnn.ops.types import (
     AttentionConfig,
@@ -26,7 +26,7 @@ from legnn.ops.types import (
 
 @dataclass(eq=False)
 class Attend(Operation):
-    """Of `values_and_scores`, `labels`, `label_target`, `add` and `add_to_labels`; see `legnn.ops.attend`."""
+    """Of `values_and_scores`, `labels`, `label_target` and `add`; see `legnn.ops.attend`."""
 
     graph: LabelGraphLike
     scales: Scales
@@ -38,9 +38,8 @@ class Attend(Operation):
     fills_gradients = False
 
     def forward(
-        self, values_and_scores: Tensor, labels: Tensor | None, label_target: Tensor | None, add: Tensor | None,
-        add_to_labels: Tensor | None,
-    ) -> AttentionOutput:  # fmt: skip
+        self, values_and_scores: Tensor, labels: Tensor | None, label_target: Tensor | None, add: Tensor | None
+    ) -> AttentionOutput:
         """Returns nodes `[M, D]`, labels `[C, D]` and their log-denominators."""
         graph, scales, kernels = self.graph, self.scales, self.kernels
         x = values_and_scores.contiguous()
@@ -61,13 +60,12 @@ class Attend(Operation):
             softmax_at_labels = kernels.softmax(classes.classes, label_source, label_target, slope, None)
             label_log, label_share, _ = softmax_at_labels
             inputs = AttentionInputs(x, self.config, label_source, label_target, *softmax_at_labels)
-            new_labels = kernels.attention_sum(classes.classes, inputs, RowTerms(scales.to_label, add=add_to_labels))
+            new_labels = kernels.attention_sum(classes.classes, inputs, RowTerms(scales.to_label))
         elif self.update_labels:
-            new_labels = no_sums(nodes, classes, add_to_labels)
+            new_labels = nodes.new_zeros(classes.num_classes, nodes.size(1))
             label_log = log.new_full((classes.num_classes, self.config.heads), -torch.inf)
         self.sums = backend("propagate", x)
         self.label_columns = None if labels is None else labels.size(1)
-        self.added_columns = None if add_to_labels is None else add_to_labels.size(1)
         self.shapes = nodes.shape, None if new_labels is None else new_labels.shape
         shares = (share, label_share) if kernels.READS_SHARE else (None, None)
         self.saved = source, target, label_source, log, scaled_log, label_log, *shares
@@ -101,21 +99,18 @@ class Attend(Operation):
             d_label_target = torch.zeros_like(label_target) if d_label_target is None else d_label_target.to(x.dtype)
         if scales.score is not None and scales.scales_label_scores:
             d_x[:, config.channels : config.channels + config.heads].mul_(scales.score[:, None])
-        d_labels = d_added = None
+        d_labels = None
         if needed[1]:
             d_labels = label_gradient(self.sums, self.graph, gradient, scales)[:, : self.label_columns]
-        if d_new_labels is not None and needed[4]:
-            d_added = d_new_labels[:, : self.added_columns]
-        return d_x, d_labels, d_label_target, gradient if needed[3] else None, d_added
+        return d_x, d_labels, d_label_target, gradient if needed[3] else None
 
     def reference(
-        self, values_and_scores: Tensor, labels: Tensor | None, label_target: Tensor | None, add: Tensor | None,
-        add_to_labels: Tensor | None,
-    ) -> AttentionOutput:  # fmt: skip
+        self, values_and_scores: Tensor, labels: Tensor | None, label_target: Tensor | None, add: Tensor | None
+    ) -> AttentionOutput:
         """See `reference.attend`."""
         return reference.attend(
             self.graph, values_and_scores, labels, label_target, add, self.scales, self.config,
-            update_labels=self.update_labels, add_to_labels=add_to_labels,
+            update_labels=self.update_labels,
         )  # fmt: skip
 
     @property

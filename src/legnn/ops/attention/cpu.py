@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from legnn.ops.csr.adjacency import Adjacency
-from legnn.ops.propagate.cpu import edge_arrays, sum_heads
+from legnn.ops.propagate.cpu import edge_arrays, sum_heads, sum_rows
 from legnn.ops.runtime.arrays import as_array, as_matrix, as_output, empty_padded
 from legnn.ops.runtime.jit import exponentiate, kernel, narrow, widen
 from legnn.ops.runtime.padding import padded_width
@@ -120,18 +120,6 @@ def _score_gradient(
                 d_target[row + h] += product[k * width + h]
 
 
-@kernel
-def _sum_edges(begin, end, heads, rowptr, place, x, out):
-    width = np.uint64(len(heads))
-    for i in range(np.uint64(begin), np.uint64(end)):
-        for h in range(width):
-            out[i * width + h] = 0
-        for k in range(np.uint64(rowptr[i]), np.uint64(rowptr[i + 1])):
-            edge = np.uint64(place[k]) * width
-            for h in range(width):
-                out[i * width + h] += x[edge + h]
-
-
 def _as_constant(heads: int) -> tuple[int, ...]:
     """A tuple of length `heads`: the length is part of its type, for which numba compiles a kernel."""
     return (0,) * heads
@@ -212,9 +200,8 @@ def _relation_gradient(relation: AttentionGradient, into: Tensor, *, add: bool) 
         _flat(attention.share), _flat(attention.source), _flat(attention.target), np.float32(slope), _flat(d_log),
         *scales, _flat(product), _flat(d_target),
     )  # fmt: skip
-    d_source = torch.empty(transposed.num_rows, heads)
-    run_parallel(
-        _sum_edges, transposed.row_partition, product.numel(), _as_constant(heads), transposed.rowptr.numpy(),
-        adjacency.inv_perm.numpy(), _flat(product), _flat(d_source),
-    )  # fmt: skip
-    return d_source, d_target
+    # along the edges in the order of the transpose, by their positions
+    edges_of_sources = adjacency.cached(
+        "edges of sources", lambda: Adjacency(transposed.rowptr, adjacency.inv_perm, None, adjacency.num_edges)
+    )
+    return sum_rows(edges_of_sources, product), d_target

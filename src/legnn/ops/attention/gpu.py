@@ -9,20 +9,16 @@ from torch import Tensor
 
 from legnn.ops.attention.gpu_edges import leaky
 from legnn.ops.attention.gpu_edges import softmax as softmax
-from legnn.ops.attention.gpu_scores import OneEdge, score_gradient, target_sums, write_target_gradients
+from legnn.ops.attention.gpu_scores import score_gradient, target_sums, write_target_gradients
 from legnn.ops.csr.adjacency import Adjacency
-from legnn.ops.csr.row_chunks import RowChunks
 from legnn.ops.propagate.gpu import (
+    BLOCK,
     REGISTERS,
-    RowSpans,
-    chunk_spans,
-    launch_by_length,
+    Programs,
+    launch_rows,
     of_label,
-    sum_chunks,
-    sum_long_rows,
-    sum_whole_rows,
+    sum_heads,
 )
-from legnn.ops.propagate.gpu_columns import BLOCK, columns_of_head, head_vector, vectors_end
 from legnn.ops.runtime.padding import padded_width
 from legnn.ops.types import AttentionGradient, AttentionInputs, RowTerms
 
@@ -39,7 +35,7 @@ def _value_gradient(
     HEADS: tl.constexpr, CHANNELS: tl.constexpr, VALUES_STRIDE: tl.constexpr, UP_STRIDE: tl.constexpr,
     OUT_STRIDE: tl.constexpr, OWNED: tl.constexpr, PARTIAL: tl.constexpr, WEIGHT: tl.constexpr,
     TARGET_SCORE: tl.constexpr, SOURCE: tl.constexpr, LABEL: tl.constexpr, LABEL_TARGET: tl.constexpr,
-    LABEL_SCALE: tl.constexpr, VECTOR: tl.constexpr, BLOCK: tl.constexpr, EDGES: tl.constexpr,
+    LABEL_SCALE: tl.constexpr, BLOCK: tl.constexpr, EDGES: tl.constexpr,
 ):  # fmt: skip
     # a program has a whole head of one source, since the gradient of a score is a product over all of it
     program = tl.program_id(0).to(tl.int64)
@@ -59,10 +55,9 @@ def _value_gradient(
             # of a row in chunks, the first one has its label
             y = tl.where(tl.load(rowptr + row) == begin, y, -1)
     if end - begin <= limit:
-        column, there = columns_of_head(head, 0, CHANNELS, VECTOR, BLOCK)
-        read = there
-        if VECTOR:
-            read = column < vectors_end(head, CHANNELS, VECTOR)
+        within = tl.arange(0, BLOCK)
+        there = within < CHANNELS
+        column = head * CHANNELS + within
         mine = tl.load(values + row * VALUES_STRIDE + column, mask=there, other=0.0)
         total = tl.zeros([BLOCK], dtype=tl.float32)
         # the ends of the next edges are read while the rows of these are on their way
@@ -83,7 +78,7 @@ def _value_gradient(
             if WEIGHT:
                 arrives *= tl.load(weight + k, mask=inside, other=0.0).to(tl.float32)
             up = tl.load(
-                gradient + i[:, None] * UP_STRIDE + column[None, :], mask=inside[:, None] & read[None, :], other=0.0
+                gradient + i[:, None] * UP_STRIDE + column[None, :], mask=inside[:, None] & there[None, :], other=0.0
             ).to(tl.float32)
             total += tl.sum(arrives[:, None] * up, 0)
             change = arrives * tl.sum(up * mine.to(tl.float32)[None, :], 1)
@@ -108,14 +103,9 @@ def _value_gradient(
 
 def attention_sum(adjacency: Adjacency, attention: AttentionInputs, terms: RowTerms = RowTerms()) -> Tensor:
     """As in `cpu`."""
-    x, (channels, heads, _, _), share = attention.values_and_scores, attention.config, attention.share
+    x, (channels, heads, _, _) = attention.values_and_scores, attention.config
     out = x.new_empty(adjacency.num_rows, padded_width(channels, x))
-    arguments = x, channels, out, terms, share, heads
-    launch_by_length(
-        adjacency,
-        lambda rows: sum_whole_rows(adjacency, rows, *arguments),
-        lambda chunks: sum_long_rows(adjacency, chunks, *arguments),
-    )
+    sum_heads(adjacency, attention.share, heads, x, channels, terms, out)
     out[:, channels:].zero_()
     return out
 
@@ -127,16 +117,17 @@ def attention_gradient(
     (channels, heads, _, _), transposed = nodes.inputs.config, nodes.adjacency.transpose
     source_scores, others = into[:, channels : channels + heads], into[:, channels + heads :]
     product, label_product = _value_gradients(nodes, labels, into)
-    sums, of_labels = _target_sums(nodes, product), None
-    if labels is not None and labels.one_target is not None and label_product is not None:
-        label_sums = _target_sums(labels, label_product)
-        of_labels = OneEdge(labels.one_target, labels.inputs, label_product, label_sums)
+    sums = _target_sums(nodes, product)
+    of_labels: tuple[Tensor | None, ...] = (None,) * 6
+    d_label_target: Tensor | None = None
+    if labels is not None and label_product is not None:
+        of, label_sums = labels.inputs, _target_sums(labels, label_product)
+        of_labels = labels.one_target, of.source, of.target, of.log_denominator, label_sums, label_product
+        if of.target is not None:
+            d_label_target = into.new_empty(label_sums.size(0), heads)
+            write_target_gradients(label_sums, d_label_target)
     score_gradient(transposed, nodes.inputs, sums, product, score_scale, of_labels, source_scores)
     write_target_gradients(sums, others)
-    if of_labels is None or of_labels.attention.target is None:
-        return None
-    d_label_target = into.new_empty(of_labels.sums.size(0), heads)
-    write_target_gradients(of_labels.sums, d_label_target)
     return d_label_target
 
 
@@ -148,8 +139,8 @@ def _value_gradients(
     That is `[edges, heads]` of the nodes, in the order of the transpose, and `[sources, heads]` of the labels.
     """
     (channels, heads, _, slope), transposed = nodes.inputs.config, nodes.adjacency.transpose
-    width, vector = channels // heads, head_vector(nodes.d_output, channels, heads)
-    block = triton.next_power_of_2(width + vector)
+    width = channels // heads
+    block = triton.next_power_of_2(width)
     # more registers, and fewer programs would run at the same time
     size = {"num_warps": WARPS, "maxnreg": REGISTERS} if block <= BLOCK else {"num_warps": 4}
     scores = nodes.inputs
@@ -165,25 +156,20 @@ def _value_gradients(
             label_product,
         )  # fmt: skip
 
-    def launch(rows: RowSpans, out: Tensor, *, partial: bool) -> None:
+    def launch(rows: Programs, out: Tensor) -> None:
         _value_gradient[(rows.size, heads)](
             rows.first, rows.last, rows.owner, transposed.rowptr, transposed.col, transposed.weight, values,
             scores.source, scores.target, scores.scaled_log, terms.source_scale, gradient, product, out,
             *of_labels, rows.limit, slope,
             HEADS=heads, CHANNELS=width, VALUES_STRIDE=values.stride(0), UP_STRIDE=gradient.stride(0),
-            OUT_STRIDE=out.stride(0), OWNED=rows.owner is not None, PARTIAL=partial,
+            OUT_STRIDE=out.stride(0), OWNED=rows.owner is not None, PARTIAL=rows.partial,
             WEIGHT=transposed.weight is not None, TARGET_SCORE=scores.target is not None,
             SOURCE=terms.source_scale is not None, LABEL=labels is not None,
-            LABEL_TARGET=of_labels[2] is not None, LABEL_SCALE=of_labels[4] is not None, VECTOR=vector, BLOCK=block,
+            LABEL_TARGET=of_labels[2] is not None, LABEL_SCALE=of_labels[4] is not None, BLOCK=block,
             EDGES=EDGES_IN_BF16 if into.dtype == torch.bfloat16 else EDGES, **size,
         )  # fmt: skip
 
-    def long(chunks: RowChunks) -> None:
-        partial = torch.empty(chunks.owner.numel(), channels, dtype=torch.float32, device=into.device)
-        launch(chunk_spans(chunks), partial, partial=True)
-        sum_chunks(chunks, partial, into)
-
-    launch_by_length(transposed, lambda rows: launch(rows, into, partial=False), long)
+    launch_rows(transposed, launch, into[:, :channels])
     return product, label_product
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.csr.row_chunks import RowChunks
-from legnn.ops.propagate.gpu import RowSpans, launch_by_length
+from legnn.ops.propagate.gpu import Programs, launch_by_length
 from legnn.ops.types import Softmax
 
 ROWS, EDGES = 8, 16
@@ -104,14 +104,14 @@ def _softmax(
         tl.store(share + place, tl.exp(more - log[:, None, :]), mask=both)
 
 
-def tile_of(rows: RowSpans, heads: int, *, edges: int = EDGES) -> dict[str, int | bool]:
+def tile_of(rows: Programs, heads: int, *, edges: int = EDGES) -> dict[str, int | bool]:
     """What every pass is launched with: whole programs of short rows, or one long row to each."""
     block = triton.next_power_of_2(heads)
     size = ROWS if edges == EDGES else 1
     return {"HEADS": heads, "OWNED": rows.owner is not None, "HEADS_BLOCK": block, "ROWS": size, "EDGES": edges}
 
 
-def grid_of(rows: RowSpans, tile: dict[str, int | bool]) -> tuple[int]:
+def grid_of(rows: Programs, tile: dict[str, int | bool]) -> tuple[int]:
     """As many programs as `rows` need."""
     return (triton.cdiv(rows.size, int(tile["ROWS"])),)
 
@@ -124,7 +124,7 @@ def softmax(
     log_denominator, share = (source.new_empty(size, heads) for size in (adjacency.num_rows, adjacency.num_edges))
     scaled_log = None if target_scale is None else torch.empty_like(log_denominator)
 
-    def launch(rows: RowSpans, edges: int) -> None:
+    def launch(rows: Programs, edges: int) -> None:
         tile = tile_of(rows, heads, edges=edges)
         _softmax[grid_of(rows, tile)](
             rows.first, rows.last, rows.owner, adjacency.col, adjacency.weight, source, target, target_scale,
@@ -135,7 +135,7 @@ def softmax(
 
     def launch_long(chunks: RowChunks) -> None:
         # a score is one number: long rows are read in wide blocks, and need not be cut
-        launch(RowSpans(*adjacency.chunked_rows, chunks.rows, chunks.rows.numel()), LONG_EDGES)
+        launch(Programs(*adjacency.chunked_rows, chunks.rows, chunks.rows.numel()), LONG_EDGES)
 
     launch_by_length(adjacency, lambda rows: launch(rows, EDGES), launch_long)
     return Softmax(log_denominator, share, log_denominator if scaled_log is None else scaled_log)

@@ -2,7 +2,7 @@
 
 # Kernels take many arguments, and Triton reads annotations at run time.
 # mypy: disable-error-code="no-untyped-def"
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import triton
 import triton.language as tl
@@ -10,8 +10,7 @@ from torch import Tensor
 
 from legnn.ops.attention.gpu_edges import grid_of, leaky, spans_of, tile_of
 from legnn.ops.csr.adjacency import Adjacency
-from legnn.ops.csr.row_chunks import RowChunks
-from legnn.ops.propagate.gpu import RowSpans, chunk_spans, launch_by_length, sum_chunks
+from legnn.ops.propagate.gpu import Programs, launch_rows
 from legnn.ops.types import AttentionInputs
 
 TARGETS = 128
@@ -150,21 +149,16 @@ def target_sums(adjacency: Adjacency, attention: AttentionInputs, product: Tenso
     sums = 3 if has_target else 1
     out = product.new_empty(adjacency.num_rows, sums * heads)
 
-    def launch(rows: RowSpans, to: Tensor, *, partial: bool) -> None:
+    def launch(rows: Programs, to: Tensor) -> None:
         tile = tile_of(rows, heads)
         _target_sums[grid_of(rows, tile)](
             rows.first, rows.last, rows.owner, place, adjacency.col, adjacency.weight,
             attention.source, attention.target, attention.log_denominator, product, to, rows.size, rows.limit,
-            attention.config.negative_slope, PARTIAL=partial, WEIGHT=adjacency.weight is not None,
+            attention.config.negative_slope, PARTIAL=rows.partial, WEIGHT=adjacency.weight is not None,
             TARGET_SCORE=has_target, SUMS=sums, **tile, num_warps=4,
         )  # fmt: skip
 
-    def launch_long(chunks: RowChunks) -> None:
-        partial = product.new_empty(chunks.owner.numel(), sums * heads)
-        launch(chunk_spans(chunks), partial, partial=True)
-        sum_chunks(chunks, partial, out)
-
-    launch_by_length(adjacency, lambda rows: launch(rows, out, partial=False), launch_long)
+    launch_rows(adjacency, launch, out)
     return out.unflatten(1, (sums, heads))
 
 
@@ -178,42 +172,27 @@ def write_target_gradients(sums: Tensor, out: Tensor) -> None:
         )  # fmt: skip
 
 
-class OneEdge(NamedTuple):
-    """What the gradient of scores reads of a relation in which a source has one edge at most, as nodes to labels."""
-
-    target: Tensor
-    """`[sources]` that of the edge, -1 for none."""
-    attention: AttentionInputs
-    product: Tensor
-    """`[sources, heads]` `α_ij` times its gradient."""
-    sums: Tensor
-    """`target_sums`."""
-
-
 def score_gradient(
     transposed: Adjacency, attention: AttentionInputs, sums: Tensor, product: Tensor, scale: Tensor | None,
-    labels: OneEdge | None, out: Tensor,
+    of_labels: Sequence[Tensor | None], out: Tensor,
 ) -> None:  # fmt: skip
-    """Writes the gradients of the source scores into `out` `[sources, heads]`: times `scale`, and those of `labels`."""
-    of_labels: tuple[Tensor | None, ...] = (None,) * 6
-    if labels is not None:
-        of = labels.attention
-        of_labels = labels.target, of.source, of.target, of.log_denominator, labels.sums, labels.product
+    """Writes the gradients of the source scores into `out` `[sources, heads]`: times `scale`, and those of the labels.
 
-    def launch(rows: RowSpans, to: Tensor, *, partial: bool) -> None:
+    Args:
+        of_labels: the label of each source, -1 for none; of the relation to labels, the scores of sources and targets
+            and the log-denominator; its `target_sums`, and `[sources, heads]` `α_ij` times its gradient. Or only None.
+    """
+    label_sums = of_labels[4]
+
+    def launch(rows: Programs, to: Tensor) -> None:
         tile = tile_of(rows, attention.config.heads)
         _score_gradient[grid_of(rows, tile)](
             rows.first, rows.last, rows.owner, transposed.rowptr, transposed.col, transposed.weight, attention.source,
             attention.target, attention.log_denominator, sums, product, scale, to, *of_labels, rows.size, rows.limit,
-            attention.config.negative_slope, to.stride(0), PARTIAL=partial, WEIGHT=transposed.weight is not None,
-            TARGET_SCORE=attention.target is not None, SCALE=scale is not None, LABEL=labels is not None,
+            attention.config.negative_slope, to.stride(0), PARTIAL=rows.partial, WEIGHT=transposed.weight is not None,
+            TARGET_SCORE=attention.target is not None, SCALE=scale is not None, LABEL=label_sums is not None,
             LABEL_TARGET=of_labels[2] is not None, SUMS=sums.size(1),
-            LABEL_SUMS=0 if labels is None else labels.sums.size(1), **tile, num_warps=4,
+            LABEL_SUMS=0 if label_sums is None else label_sums.size(1), **tile, num_warps=4,
         )  # fmt: skip
 
-    def launch_long(chunks: RowChunks) -> None:
-        partial = product.new_empty(chunks.owner.numel(), attention.config.heads)
-        launch(chunk_spans(chunks), partial, partial=True)
-        sum_chunks(chunks, partial, out)
-
-    launch_by_length(transposed, lambda rows: launch(rows, out, partial=False), launch_long)
+    launch_rows(transposed, launch, out)

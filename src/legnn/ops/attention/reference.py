@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 def attend(
     graph: LabelGraphLike, values_and_scores: Tensor, labels: Tensor | None, label_target: Tensor | None,
     add: Tensor | None, scales: Scales, config: AttentionConfig, *, update_labels: bool,
-    add_to_labels: Tensor | None = None,
 ) -> AttentionOutput:  # fmt: skip
-    """`nodes_i = t_i Σ_j α_ij s_j values_j + l_i labels_{y_i} + add_i`, and the same for labels and what they add."""
+    """`nodes_i = t_i Σ_j α_ij s_j values_j + l_i labels_{y_i} + add_i`, and the same for labels."""
     values = values_and_scores[:, : config.channels].unflatten(1, (config.heads, -1))
     source, target = split_scores(values_and_scores, config)
     source, label_source = scale_scores(source, scales)
@@ -38,10 +37,7 @@ def attend(
     new_labels, label_log_denominator = neighbor_attention(
         graph.to_labels.classes, scale_rows(values, scales.to_label), label_source, label_target, slope
     )
-    new_labels = new_labels.flatten(1)
-    new_labels = pad_columns(new_labels, nodes.size(1))
-    if add_to_labels is not None:
-        new_labels = new_labels + pad_columns(add_to_labels, nodes.size(1)).to(new_labels.dtype)
+    new_labels = pad_columns(new_labels.flatten(1), nodes.size(1))
     return AttentionOutput(nodes, log_denominator, new_labels, label_log_denominator)
 
 

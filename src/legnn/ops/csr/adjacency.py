@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import torch
@@ -168,7 +167,11 @@ class Adjacency(KeyedCache):
         if self.chunking == "none" or (self.chunking == "longest" and self.num_edges < FEW_EDGES):
             return None
         if self.chunking == "all":
-            return RowChunks.of_all(self.rowptr, self.num_edges)
+            # classes are few, and only many chunks keep all of a GPU busy
+            length = 64 if self.num_edges > 4096 else 16
+            rows = torch.arange(self.num_rows, dtype=self.rowptr.dtype, device=self.rowptr.device)
+            # how many chunks there are depends on the rows, and reading it would synchronize
+            return RowChunks.split(self.rowptr, rows, length, self.num_edges // length + self.num_rows)
         count = self.rowptr.diff()
         if self.chunking == "longest":
             # a row among them that is not long is summed twice, to the same sum
@@ -185,22 +188,6 @@ class Adjacency(KeyedCache):
         """The first edge, and one past the last, of each row in `row_chunks`."""
         assert self.row_chunks is not None
         return self.rowptr[self.row_chunks.rows], self.rowptr[self.row_chunks.rows + 1]
-
-    @property
-    def all_rows_chunked(self) -> bool:
-        """Whether `row_chunks` holds every row, and not the long ones only."""
-        return self.chunking == "all"
-
-    @derived
-    def nonempty_rows(self) -> Tensor | None:
-        """The rows that have an edge, if most rows have none and kernels should skip these; else None."""
-        return None
-
-    @derived
-    def nonempty_spans(self) -> tuple[Tensor, Tensor]:
-        """The first edge, and one past the last, of each of `nonempty_rows`."""
-        assert self.nonempty_rows is not None
-        return self.rowptr[self.nonempty_rows], self.rowptr[self.nonempty_rows + 1]
 
     @derived
     def row_partition(self) -> list[int]:
@@ -232,33 +219,6 @@ class Adjacency(KeyedCache):
         transposed = self.transpose.with_weight(weight.index_select(0, self.inv_perm))
         other.cached("transposition", lambda: (transposed, self.inv_perm))
         return other
-
-    def to(self, device: torch.device | str) -> Adjacency:
-        """Returns the adjacency on `device`; from pinned memory without synchronizing."""
-        return move_tensors(self, device)
-
-
-def map_tensors(item: T, function: Callable[[Tensor], Tensor]) -> T:
-    """Returns `item`, of dataclasses, tuples and tensors, anew with `function` of its tensors, called in a fixed order.
-
-    What was cached of its dataclasses is not in the new ones.
-    """
-    if isinstance(item, Tensor):
-        return cast(T, function(item))
-    if is_dataclass(item) and not isinstance(item, type):
-        names = [part.name for part in fields(item) if part.init]
-        return replace(item, **{name: map_tensors(getattr(item, name), function) for name in names})
-    if isinstance(item, tuple | list):
-        parts = [map_tensors(part, function) for part in item]
-        return type(item)(*parts) if hasattr(item, "_fields") else type(item)(parts)
-    return item
-
-
-def move_tensors(item: T, device: torch.device | str) -> T:
-    """Returns the dataclass `item` with its tensors on `device`; from pinned memory without synchronizing."""
-    values = {field.name: getattr(item, field.name) for field in fields(item)}
-    tensors = {name: value for name, value in values.items() if isinstance(value, Tensor)}
-    return replace(item, **{name: tensor.to(device, non_blocking=True) for name, tensor in tensors.items()})
 
 
 def inverse_permutation(order: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Rows of edges on a CPU, by counting sorts."""
+"""Rows of edges on a CPU, by sorting."""
 
 from __future__ import annotations
 

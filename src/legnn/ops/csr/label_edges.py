@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from legnn.ops.csr.adjacency import Adjacency, inverse_permutation, move_tensors
+from legnn.ops.csr.adjacency import Adjacency, inverse_permutation
 from legnn.ops.csr.keyed_cache import KeyedCache, derived
 
 
@@ -50,17 +50,11 @@ class LabelEdges(KeyedCache):
         """`Yᵀ` `[C, n]`: row `c` holds the nodes that show class `c`, ascending. Built without synchronizing."""
         before = torch.zeros(self.num_nodes + 1, dtype=torch.int32, device=self.y.device)
         torch.cumsum(self.label_of >= 0, 0, dtype=torch.int32, out=before[1:])
-        if self.padded_y is None:
-            # the position of a node among those that show a label, in the order of the nodes: faster than sorting
-            position = before[self.shown].long()
-            y = torch.empty_like(self.y).index_copy(0, position, self.y)
-            shown = torch.empty_like(self.shown).index_copy(0, position, self.shown)
-        else:
-            # padding edges after all nodes; a padding node has no edges: nothing is done for it
-            shown, order = self.shown.where(self.padded_y < self.num_classes, self.num_nodes).sort(stable=True)
-            y, shown = self.padded_y[order], shown.clamp(max=self.num_nodes - 1)
+        y = self.y if self.padded_y is None else self.padded_y
+        # padding edges come after all nodes; a padding node has no edges: nothing is done for it
+        shown, order = self.shown.where(y < self.num_classes, self.num_nodes).sort(stable=True)
+        y, shown = y[order], shown.clamp(max=self.num_nodes - 1)
         rows = Adjacency(before, y.int(), None, self.num_classes, chunking="none")
-        rows.cached("nonempty_rows", shown.int)
         # few classes are few bits to sort by
         y, order = (y.short() if self.num_classes < 2**15 else y).sort(stable=True)
         sorted_ = Adjacency.from_sorted(y.long(), shown[order], None, self.num_classes, self.num_nodes)
@@ -83,7 +77,3 @@ class LabelEdges(KeyedCache):
         # sums of integers are exact in any order, so that this is deterministic on every device
         y = self.y if self.padded_y is None else self.padded_y
         return y.new_zeros(self.num_classes + 1).index_add(0, y, torch.ones_like(y))[:-1]
-
-    def to(self, device: torch.device) -> LabelEdges:
-        """Returns the edges on `device`; from pinned memory without synchronizing."""
-        return move_tensors(self, device)

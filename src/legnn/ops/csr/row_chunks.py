@@ -14,11 +14,6 @@ LONG_SAMPLED_ROW = 256
 """The same in a sample, which is used once: chunks are not worth as much there."""
 
 
-def class_chunk(num_shown: int) -> int:
-    """Nodes of a class that a GPU sums in one chunk: classes are few, and only many chunks keep all of it busy."""
-    return 64 if num_shown > 4096 else 16
-
-
 @dataclass(frozen=True, eq=False)
 class RowChunks:
     """Rows of an adjacency split into chunks of edges, which are summed one by one and then added up in order."""
@@ -48,11 +43,3 @@ class RowChunks:
         first = torch.minimum(begin[of] + (chunk - pointer[of]) * length, end[of])
         last = torch.minimum(first + length, end[of])
         return cls(rows, pointer, rows[of], first, last, length)
-
-    @classmethod
-    def of_all(cls, rowptr: Tensor, num_edges: int) -> RowChunks:
-        """Splits all rows, which are few and most of them long. Does not synchronize."""
-        rows = torch.arange(rowptr.numel() - 1, dtype=rowptr.dtype, device=rowptr.device)
-        length = class_chunk(num_edges)
-        # how many chunks there are depends on the rows, and reading it would synchronize
-        return cls.split(rowptr, rows, length, num_edges // length + rows.numel())

@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from legnn.ops.gather import HotRows
+from legnn.ops.gather import FeatureCache
 
 ROWS = 8
 """Rows of a program."""
@@ -22,7 +22,7 @@ BLOCK = 128
 # threads read the rows of batches of different sizes at the same time: none is to compile it anew
 @triton.jit(do_not_specialize=["count"])
 def _gather(
-    values, hot, place, rows, out, count,
+    values, hot, position, rows, out, count,
     COLUMNS: tl.constexpr, HOT: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     to = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
@@ -30,7 +30,7 @@ def _gather(
     row = tl.load(rows + to, mask=inside, other=0).to(tl.int64)
     on_host = inside
     if HOT:
-        hot_row = tl.load(place + row, mask=inside, other=-1).to(tl.int64)
+        hot_row = tl.load(position + row, mask=inside, other=-1).to(tl.int64)
         is_hot = hot_row >= 0
         on_host = inside & (hot_row < 0)
     for start in range(0, COLUMNS, BLOCK):
@@ -43,22 +43,23 @@ def _gather(
         tl.store(out + to[:, None] * COLUMNS + column[None, :], value, mask=inside[:, None] & there)
 
 
-def gather_rows(values: Tensor, rows: Tensor, device: torch.device, hot: HotRows | None) -> Tensor:
+def gather_rows(values: Tensor, rows: Tensor, device: torch.device, hot: FeatureCache | None) -> Tensor:
     """Returns the rows of `values`, in whose memory they are: of the GPU, pinned, or of the host."""
-    if values.is_cuda:
-        return values.index_select(0, rows.to(values.device))
+    on_device = rows.to(device)
+    if values.device == on_device.device:
+        return values.index_select(0, on_device)
     if values.is_contiguous() and values.is_pinned():
-        return gather_from_host(values, rows.to(device), hot)
+        return gather_from_host(values, on_device, hot)
     return values.index_select(0, rows.to(values.device)).pin_memory().to(device, non_blocking=True)
 
 
-def gather_from_host(values: Tensor, rows: Tensor, hot: HotRows | None) -> Tensor:
+def gather_from_host(values: Tensor, rows: Tensor, hot: FeatureCache | None) -> Tensor:
     """Returns the rows of `values`, contiguous and pinned, on the device of `rows`; `hot` ones are read there."""
     out = torch.empty(rows.numel(), *values.shape[1:], dtype=values.dtype, device=rows.device)
     if out.numel():
-        near, place = hot or (None, None)
+        near, position = hot or (None, None)
         _gather[(triton.cdiv(rows.numel(), ROWS),)](
-            values, near, place, rows, out, rows.numel(),
+            values, near, position, rows, out, rows.numel(),
             COLUMNS=out.numel() // rows.numel(), HOT=hot is not None, ROWS=ROWS, BLOCK=BLOCK, num_warps=4,
         )  # fmt: skip
     return out

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from legnn.ops.gather import HotRows
+    from legnn.ops.gather import FeatureCache
 
 
-def gather_rows(values: Tensor, rows: Tensor, device: torch.device, hot: HotRows | None) -> Tensor:
+def gather_rows(values: Tensor, rows: Tensor, device: torch.device, hot: FeatureCache | None) -> Tensor:
     """Returns the rows `[n, …]` of `values` `[M, …]` on `device`."""
     return values.index_select(0, rows.to(values.device)).to(device)

@@ -13,7 +13,7 @@ from legnn.ops.backend import backend
 from legnn.ops.norm_act_dropout import reference
 from legnn.ops.norm_act_dropout.reference import running_statistics
 from legnn.ops.rows import Norm, apply_norm
-from legnn.ops.types import NormInputs, RealRows
+from legnn.ops.types import NormInputs
 
 
 def apply_norm_act_dropout(
@@ -31,8 +31,6 @@ def apply_norm_act_dropout(
             scale = norm.weight * torch.rsqrt(variance + norm.eps)
             shift = norm.bias - mean * scale
             return kernels.scale_act_dropout(x.contiguous(), scale, shift, dropout, seed, relu=True)
-    if isinstance(norm, torch.nn.LayerNorm) and hasattr(kernels, "layer_norm_act_dropout"):
-        return run(LayerNormActDropout(norm.eps, dropout, seed), x, norm.weight, norm.bias)[0]
     if norm is not None:
         x = apply_norm(norm, x)
     return run(ActDropout(dropout, seed), x)[0]
@@ -97,49 +95,22 @@ class BatchNormActDropout(Operation):
     def forward(self, x: Tensor, weight: Tensor, bias: Tensor) -> Outputs:
         """Returns `[n, D]`, and updates the running statistics."""
         x, kernels = x.contiguous(), self.kernels
-        self.rows = None if self.real is None else RealRows(self.real, self.real.sum())
-        found = kernels.batch_norm_statistics(x, self.norm, self.rows)
-        out = kernels.scale_act_dropout(x, found.scale, found.shift, self.dropout, self.seed, relu=True)
-        self.saved = out if kernels.READS_OUTPUT else None, *found
+        statistics = kernels.batch_norm_statistics(x, self.norm, self.real)
+        out = kernels.scale_act_dropout(x, statistics.scale, statistics.shift, self.dropout, self.seed, relu=True)
+        self.saved = out, *statistics
         return (out,)
 
     def backward(self, inputs: Inputs, saved: Inputs, needed: Sequence[bool], gradients: Inputs) -> Outputs:
         """Returns the gradients of the inputs."""
         (x, _, _), (out, *norm), (gradient,) = inputs, saved, gradients
         return self.kernels.norm_act_dropout_gradient(
-            gradient.contiguous(), out, x.contiguous(), NormInputs(*norm), self.dropout, self.seed, self.rows
+            gradient.contiguous(), out, x.contiguous(), NormInputs(*norm), self.dropout, self.seed, self.real
         )
 
     def reference(self, x: Tensor, weight: Tensor, bias: Tensor) -> Outputs:
         """The same, with the running statistics as they are."""
         x = reference.batch_norm(x, weight, bias, self.norm.eps, self.real)
         return (reference.act_dropout(x, self.dropout, self.seed),)
-
-
-@dataclass(eq=False)
-class LayerNormActDropout(Operation):
-    """`dropout(relu(layer_norm(x)))` of `x`, the weight and the bias."""
-
-    eps: float
-    dropout: float
-    seed: Tensor | None
-    package = "norm_act_dropout"
-    reread = (0, 1, 2)
-
-    def forward(self, x: Tensor, weight: Tensor, bias: Tensor) -> Outputs:
-        """Returns `[n, D]`."""
-        self.saved = self.kernels.layer_norm_act_dropout(x, weight, bias, self.eps, self.dropout, self.seed)
-        return self.saved[:1]
-
-    def backward(self, inputs: Inputs, saved: Inputs, needed: Sequence[bool], gradients: Inputs) -> Outputs:
-        """Returns the gradients of the inputs."""
-        (x, weight, _), (out, mean_and_inverse), (gradient,) = inputs, saved, gradients
-        factor = _keep_factor(self.dropout, self.seed)
-        return self.kernels.layer_norm_act_dropout_gradient(gradient, out, x, weight, mean_and_inverse, factor)
-
-    def reference(self, x: Tensor, weight: Tensor, bias: Tensor) -> Outputs:
-        """See `reference.layer_norm`."""
-        return (reference.act_dropout(reference.layer_norm(x, weight, bias, self.eps), self.dropout, self.seed),)
 
 
 def _keep_factor(dropout: float, seed: Tensor | None) -> float:

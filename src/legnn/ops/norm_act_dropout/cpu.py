@@ -19,10 +19,8 @@ from legnn.ops.runtime.hashing import GOLDEN
 from legnn.ops.runtime.jit import kernel, mix, narrow, widen
 from legnn.ops.runtime.padding import pad_columns
 from legnn.ops.runtime.threads import run_parallel
-from legnn.ops.types import NormInputs, RealRows
+from legnn.ops.types import NormInputs
 
-READS_OUTPUT = True
-"""Whether the gradient of a batch norm reads the output, or computes from `x` which of it is positive."""
 NO_ROWS = np.empty(0, bool)
 
 
@@ -46,66 +44,6 @@ def _scale_act_dropout(begin, end, x, scale, shift, low, high, least, factor, re
                 line[c] = line[c] * factor if word >= least else np.float32(0)
         for c in range(columns):
             out[i, c] = narrow(line[c], out)
-
-
-# Loops that sum up numbers write nothing: a loop that does both is compiled twice, and which one runs, with sums in
-# another order, depends on where in memory the arrays are.
-@kernel
-def _layer_norm(begin, end, x, weight, bias, epsilon, low, high, least, factor, drops, mean_and_inverse, out):
-    columns, golden = weight.size, np.uint32(GOLDEN)
-    line = np.empty(columns, np.float32)
-    for i in range(begin, end):
-        total = squares = np.float32(0)
-        for c in range(columns):
-            line[c] = widen(x[i, c])
-        for c in range(columns):
-            total += line[c]
-        mean = total / np.float32(columns)
-        for c in range(columns):
-            line[c] -= mean
-        for c in range(columns):
-            squares += line[c] * line[c]
-        inverse = np.float32(1) / np.sqrt(squares / np.float32(columns) + epsilon)
-        mean_and_inverse[i, 0], mean_and_inverse[i, 1] = mean, inverse
-        for c in range(columns):
-            value = line[c] * inverse * weight[c] + bias[c]
-            # NaN stays NaN
-            line[c] = np.float32(0) if value <= 0 else value
-        if drops:
-            key = np.uint32(mix(np.uint32(np.uint32(i) ^ low)) ^ high)
-            for c in range(columns):
-                word = mix(np.uint32(key + np.uint32(np.uint32(c) * golden)))
-                line[c] = line[c] * factor if word >= least else np.float32(0)
-        for c in range(columns):
-            out[i, c] = narrow(line[c], out)
-
-
-@kernel
-def _layer_norm_gradient(begin, end, gradient, out, x, weight, mean_and_inverse, factor, into, partial, rows):
-    columns = weight.size
-    up = np.empty(columns, np.float32)
-    value = np.empty(columns, np.float32)
-    for part in range(begin, end):
-        sums, products = partial[part, 0], partial[part, 1]
-        sums[:] = 0
-        products[:] = 0
-        for i in range(part * rows, min((part + 1) * rows, x.shape[0])):
-            mean, inverse = mean_and_inverse[i, 0], mean_and_inverse[i, 1]
-            for c in range(columns):
-                value[c] = (widen(x[i, c]) - mean) * inverse
-                up[c] = widen(gradient[i, c]) * factor if widen(out[i, c]) > 0 else np.float32(0)
-            for c in range(columns):
-                sums[c] += up[c]
-                products[c] += up[c] * value[c]
-                up[c] *= weight[c]
-            total = product = np.float32(0)
-            for c in range(columns):
-                total += up[c]
-                product += up[c] * value[c]
-            total /= np.float32(columns)
-            product /= np.float32(columns)
-            for c in range(columns):
-                into[i, c] = narrow(inverse * (up[c] - total - value[c] * product), into)
 
 
 @kernel
@@ -159,19 +97,19 @@ def _column_sums(sum_parts: Callable[..., None], x: Tensor, columns: int, *argum
     return partial.double().sum(0)
 
 
-def _rows_and_number(rows: RealRows | None, size: int) -> tuple[np.ndarray, int]:
+def _rows_and_number(real: Tensor | None, size: int) -> tuple[np.ndarray, int]:
     """Which rows are those of nodes, an empty array for all of them, and how many."""
-    return (NO_ROWS, size) if rows is None else (rows.mask.numpy(), int(rows.number))
+    return (NO_ROWS, size) if real is None else (real.numpy(), int(real.sum()))
 
 
-def batch_norm_statistics(x: Tensor, norm: nn.BatchNorm1d, rows: RealRows | None) -> NormInputs:
-    """Returns the statistics of the columns, of the given rows alone, if any are given.
+def batch_norm_statistics(x: Tensor, norm: nn.BatchNorm1d, real: Tensor | None) -> NormInputs:
+    """Returns the statistics of the columns, of the rows that are `real` alone, if any are given.
 
     Updates the running statistics in place. `x` may have more columns than those: they are zero, and stay zero.
     """
     running_mean, running_var, momentum = running_statistics(norm)
-    real, size = _rows_and_number(rows, x.size(0))
-    sums = _column_sums(_statistics, x, running_mean.numel(), as_matrix(x, x.dtype), real, as_array(running_mean))
+    rows, size = _rows_and_number(real, x.size(0))
+    sums = _column_sums(_statistics, x, running_mean.numel(), as_matrix(x, x.dtype), rows, as_array(running_mean))
     away, squares = sums / size
     variance = (squares - away.square()).clamp(min=0)
     mean = running_mean + away.float()
@@ -189,48 +127,14 @@ def scale_act_dropout(
     if scale is not None and shift is not None:
         scale, shift = pad_columns(scale, x.size(1)), pad_columns(shift, x.size(1))
     out = torch.empty(x.shape, dtype=x.dtype)
-    *words, drops = _dropping(dropout, seed)
-    run_parallel(
-        _scale_act_dropout, row_cuts(x.size(0)), x.numel(), as_matrix(x, x.dtype), as_array(scale), as_array(shift),
-        *words, relu, drops, as_output(out),
-    )  # fmt: skip
-    return out
-
-
-def _dropping(dropout: float, seed: Tensor | None) -> tuple[np.uint32, np.uint32, np.uint32, np.float32, bool]:
-    """Both words of `seed`, the least word that is not dropped, the factor of the others, and whether any are."""
     low, high = (0, 0) if seed is None else seed.tolist()
     factor = 1.0 if seed is None else 1 / (1 - dropout)
-    return np.uint32(low), np.uint32(high), np.uint32(drop_threshold(dropout)), np.float32(factor), seed is not None
-
-
-def layer_norm_act_dropout(
-    x: Tensor, weight: Tensor, bias: Tensor, eps: float, dropout: float, seed: Tensor | None
-) -> tuple[Tensor, Tensor]:
-    """Returns `dropout(relu(layer_norm(x)))`, and the mean and inverse deviation of each row `[n, 2]`.
-
-    PyTorch's layer norm is a good kernel, but what follows it, and its gradient, are passes of their own.
-    """
-    out, mean_and_inverse = empty_padded(x.size(0), x.size(1), weight.numel(), x.dtype), torch.empty(x.size(0), 2)
+    words = np.uint32(low), np.uint32(high), np.uint32(drop_threshold(dropout)), np.float32(factor)
     run_parallel(
-        _layer_norm, row_cuts(x.size(0)), x.numel(), as_matrix(x, x.dtype), as_array(weight), as_array(bias),
-        np.float32(eps), *_dropping(dropout, seed), mean_and_inverse.numpy(), as_output(out),
+        _scale_act_dropout, row_cuts(x.size(0)), x.numel(), as_matrix(x, x.dtype), as_array(scale), as_array(shift),
+        *words, relu, seed is not None, as_output(out),
     )  # fmt: skip
-    return out, mean_and_inverse
-
-
-def layer_norm_act_dropout_gradient(
-    gradient: Tensor, out: Tensor, x: Tensor, weight: Tensor, mean_and_inverse: Tensor, factor: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Returns the gradients of `x`, of the weight and of the bias, where entries that are not dropped had `factor`."""
-    parts, columns = -(-x.size(0) // ROWS_PER_PART), weight.numel()
-    into, partial = empty_padded(x.size(0), x.size(1), columns, x.dtype), torch.empty(parts, 2, columns)
-    run_parallel(
-        _layer_norm_gradient, range(parts + 1), x.numel(), *(as_matrix(part, x.dtype) for part in (gradient, out, x)),
-        as_array(weight), mean_and_inverse.numpy(), np.float32(factor), as_output(into), partial.numpy(), ROWS_PER_PART,
-    )  # fmt: skip
-    d_bias, d_weight = partial.sum(0)
-    return into, d_weight, d_bias
+    return out
 
 
 def act_dropout_gradient(gradient: Tensor, out: Tensor, factor: float) -> Tensor:
@@ -240,16 +144,16 @@ def act_dropout_gradient(gradient: Tensor, out: Tensor, factor: float) -> Tensor
 
 
 def norm_act_dropout_gradient(
-    gradient: Tensor, out: Tensor | None, x: Tensor, norm: NormInputs, dropout: float, seed: Tensor | None,
-    rows: RealRows | None,
+    gradient: Tensor, out: Tensor, x: Tensor, norm: NormInputs, dropout: float, seed: Tensor | None,
+    real: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Returns the gradients of `x`, of the weight and of the bias of the batch norm.
 
-    Other rows than the given have the gradient zero.
+    Rows that are not `real` have the gradient zero.
     """
-    real, size = _rows_and_number(rows, x.size(0))
+    rows, size = _rows_and_number(real, x.size(0))
     columns, factor = norm.mean.numel(), np.float32(1.0 if seed is None else 1 / (1 - dropout))
-    matrices = *(as_matrix(part, x.dtype) for part in (gradient, out, x)), real
+    matrices = *(as_matrix(part, x.dtype) for part in (gradient, out, x)), rows
     mean, inverse = as_array(norm.mean), as_array(norm.inverse)
     d_bias, d_weight = _column_sums(_norm_gradient_sums, x, columns, *matrices, mean, inverse, factor).float()
     into = empty_padded(x.size(0), x.size(1), columns, x.dtype)

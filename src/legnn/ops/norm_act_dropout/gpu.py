@@ -9,9 +9,8 @@ from torch import Tensor, nn
 
 from legnn.ops.norm_act_dropout.reference import drop_threshold, running_statistics
 from legnn.ops.runtime.hashing_triton import mix
-from legnn.ops.types import NormInputs, RealRows
+from legnn.ops.types import NormInputs
 
-READS_OUTPUT = False
 BLOCK = 128
 """Columns of a tile."""
 TILE = 8
@@ -216,22 +215,22 @@ def _tiles(x: Tensor) -> tuple[int, int]:
     return triton.cdiv(x.size(0), TILE), triton.cdiv(x.size(1), BLOCK)
 
 
-def batch_norm_statistics(x: Tensor, norm: nn.BatchNorm1d, rows: RealRows | None) -> NormInputs:
+def batch_norm_statistics(x: Tensor, norm: nn.BatchNorm1d, real: Tensor | None) -> NormInputs:
     """As in `cpu`."""
     running_mean, running_var, momentum = running_statistics(norm)
     size, columns = x.size(0), running_mean.numel()
     each = _rows_of_program(size)
     programs, blocks = triton.cdiv(size, each), triton.cdiv(columns, BLOCK)
-    real, count = rows or (None, None)
+    count = None if real is None else real.sum()
     partial = torch.empty(programs, 2, columns, dtype=torch.float32, device=x.device)
     mean, inverse, scale, shift = running_mean.new_empty(4, columns)
     _statistics[(programs, blocks)](
         x, running_mean, partial, real, size, each,
-        COLUMNS=x.size(1), NORM=columns, ROWS=TILE, BLOCK=BLOCK, PADDED=rows is not None, num_warps=4,
+        COLUMNS=x.size(1), NORM=columns, ROWS=TILE, BLOCK=BLOCK, PADDED=real is not None, num_warps=4,
     )  # fmt: skip
     _merge_statistics[(triton.cdiv(columns, MERGED_COLUMNS),)](
         partial, running_mean, running_var, norm.weight, norm.bias, mean, inverse, scale, shift, count, programs,
-        size, momentum, norm.eps, NORM=columns, ROWS=MERGED, BLOCK=MERGED_COLUMNS, PADDED=rows is not None,
+        size, momentum, norm.eps, NORM=columns, ROWS=MERGED, BLOCK=MERGED_COLUMNS, PADDED=real is not None,
         num_warps=8,
     )  # fmt: skip
     return NormInputs(mean, inverse, scale, shift)
@@ -262,12 +261,12 @@ def act_dropout_gradient(gradient: Tensor, out: Tensor, factor: float) -> Tensor
 
 
 def norm_act_dropout_gradient(
-    gradient: Tensor, out: Tensor | None, x: Tensor, norm: NormInputs, dropout: float, seed: Tensor | None,
-    rows: RealRows | None,
+    gradient: Tensor, out: Tensor, x: Tensor, norm: NormInputs, dropout: float, seed: Tensor | None,
+    real: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """As in `cpu`."""
     size, columns = x.size(0), norm.mean.numel()
-    real, count = rows or (None, None)
+    count = None if real is None else real.sum()
     each = _rows_of_program(size)
     programs, blocks = triton.cdiv(size, each), triton.cdiv(columns, BLOCK)
     partial = torch.empty(programs, 2, columns, dtype=torch.float32, device=x.device)
@@ -280,7 +279,7 @@ def norm_act_dropout_gradient(
         partial, d_bias, d_weight, programs, NORM=columns, ROWS=MERGED, BLOCK=MERGED_COLUMNS, num_warps=8
     )
     _norm_gradient[_tiles(x)](
-        gradient, x, *given, d_bias, d_weight, into, real, count, size, *drops, **sizes, PADDED=rows is not None,
+        gradient, x, *given, d_bias, d_weight, into, real, count, size, *drops, **sizes, PADDED=real is not None,
         num_warps=4,
     )  # fmt: skip
     return into, d_weight, d_bias

@@ -37,12 +37,6 @@ def batch_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float, real: Tensor
     return pad_columns(out, x.size(1)).to(x.dtype)
 
 
-def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
-    """The first columns of each row of `x` `[n, D]` in the same way."""
-    columns = x[:, : weight.numel()].to(weight.dtype)
-    return pad_columns(F.layer_norm(columns, weight.shape, weight, bias, eps), x.size(1)).to(x.dtype)
-
-
 def running_statistics(norm: nn.BatchNorm1d) -> tuple[Tensor, Tensor, float]:
     """The running mean and variance `[D]` of a batch norm, and its momentum."""
     assert norm.running_mean is not None

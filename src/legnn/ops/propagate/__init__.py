@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from legnn.ops.autograd import run
-from legnn.ops.propagate.autograd import AddLabels, ClassSum, LabelGather, ProjectEntries, PropagateMessages
+from legnn.ops.propagate.autograd import LabelGather, NeighborSum, PropagateMessages
+from legnn.ops.runtime.padding import pad_columns
 from legnn.ops.types import LabelGraphLike, Scales
 
 if TYPE_CHECKING:
@@ -23,22 +24,21 @@ def propagate_messages(
     scales: Scales,
     *,
     update_labels: bool,
-    add_to_labels: Tensor | None = None,
 ) -> tuple[Tensor, Tensor | None]:
-    """The product with `A'`, scaled: `nodes = t ∘ A (s ∘ x) + l ∘ Y labels + add`, `sums = Yᵀ (c ∘ x) + add_to_labels`.
+    """The product with `A'`, scaled: `nodes = t ∘ A (s ∘ x) + l ∘ Y labels + add`, `sums = Yᵀ (c ∘ x)`.
 
     `s`, `t`, `l` and `c` are `scales.source`, `.target`, `.from_label` and `.to_label`.
 
-    Shapes: `x` `[N, D]`, `labels` `[C, D]` or None, `add` `[M, D]` or None, `add_to_labels` `[C, D]` or narrower or
-    None; returns `[M, D]` and, with `update_labels`, `[C, D]`.
+    Shapes: `x` `[N, D]`, `labels` `[C, D]` or None, `add` `[M, D]` or None; returns `[M, D]` and, with
+    `update_labels`, `[C, D]`.
     """
-    nodes, sums = run(PropagateMessages(graph, scales, update_labels), x, labels, add, add_to_labels)
+    nodes, sums = run(PropagateMessages(graph, scales, update_labels), x, labels, add)
     return nodes, sums
 
 
 def class_sum(edges: LabelEdges, x: Tensor) -> Tensor:
     """`Yᵀ x`: the sum of `x` `[N, D]` over the nodes that show each class, `[C, D]`."""
-    (sums,) = run(ClassSum(edges), x)
+    (sums,) = run(NeighborSum(edges.classes), x)
     return sums
 
 
@@ -49,12 +49,12 @@ def label_gather(edges: LabelEdges, labels: Tensor) -> Tensor:
 
 
 def add_labels_(edges: LabelEdges, x: Tensor, labels: Tensor) -> Tensor:
-    """`x + Y labels` for `x` `[M, D]`, which may be changed in place, and `labels` `[C, D]` or narrower."""
-    (out,) = run(AddLabels(edges), x, labels)
-    return out
+    """`x + Y labels`, in place, for `x` `[M, D]` and `labels` `[C, D]` or narrower."""
+    # deterministic on a GPU, too: no node shows two labels
+    return x.index_add_(0, edges.shown, pad_columns(label_gather(edges, labels), x.size(1)).to(x.dtype))
 
 
 def project_entries(rows: Adjacency, values: Tensor, weight: Tensor) -> Tensor:
     """`X P` `[M, D]` for the entries of `X` `[M, F]` in CSR, with `values` `[entries]`; `weight` is `Pᵀ` `[D, F]`."""
-    (product,) = run(ProjectEntries(rows, values), weight)
+    (product,) = run(NeighborSum(rows.with_weight_both_ways(values)), weight.T)
     return product

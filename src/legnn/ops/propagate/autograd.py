@@ -23,34 +23,29 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class PropagateMessages(Operation):
-    """Of `x`, `labels`, `add` and `add_to_labels`; see `legnn.ops.propagate_messages`."""
+    """Of `x`, `labels` and `add`; see `legnn.ops.propagate_messages`."""
 
     graph: LabelGraphLike
     scales: Scales
     update_labels: bool
     package = "propagate"
 
-    def forward(
-        self, x: Tensor, labels: Tensor | None, add: Tensor | None, add_to_labels: Tensor | None
-    ) -> tuple[Tensor, Tensor | None]:
+    def forward(self, x: Tensor, labels: Tensor | None, add: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """Returns nodes `[M, D]` and, with `update_labels`, the sums of the classes `[C, D]`."""
         x, classes = x.contiguous(), self.graph.to_labels
         self.label_columns = None if labels is None else labels.size(1)
-        self.added_columns = None if add_to_labels is None else add_to_labels.size(1)
         terms = node_terms(self.graph, contiguous(labels), contiguous(add), self.scales)
         nodes = self.kernels.sum_rows(self.graph.adjacency, x, terms)
         if not self.update_labels:
             return nodes, None
         if classes.is_empty:
-            return nodes, no_sums(nodes, classes, add_to_labels)
-        terms = RowTerms(self.scales.to_label, add=contiguous(add_to_labels))
-        return nodes, self.kernels.sum_rows(classes.classes, x, terms)
+            return nodes, nodes.new_zeros(classes.num_classes, x.size(1))
+        return nodes, self.kernels.sum_rows(classes.classes, x, RowTerms(self.scales.to_label))
 
     def backward(self, inputs: Inputs, saved: Inputs, needed: Sequence[bool], gradients: Inputs) -> Outputs:
         """Returns the gradients of the inputs."""
         d_nodes, d_sums = gradients
         d_nodes, classes, scales = d_nodes.contiguous(), self.graph.to_labels, self.scales
-        _, needs_labels, needs_add, needs_added = needed
         terms = RowTerms(scales.target, scales.source)
         if self.update_labels and not classes.is_empty:
             terms = terms._replace(
@@ -58,16 +53,13 @@ class PropagateMessages(Operation):
             )
         d_x = self.kernels.sum_rows(self.graph.adjacency.transpose, d_nodes, terms)
         d_labels = None
-        if needs_labels:
+        if needed[1]:
             d_labels = label_gradient(self.kernels, self.graph, d_nodes, scales)[:, : self.label_columns]
-        d_added = d_sums[:, : self.added_columns] if needs_added and self.update_labels else None
-        return d_x, d_labels, d_nodes if needs_add else None, d_added
+        return d_x, d_labels, d_nodes if needed[2] else None
 
-    def reference(self, x: Tensor, labels: Tensor | None, add: Tensor | None, add_to_labels: Tensor | None) -> Outputs:
+    def reference(self, x: Tensor, labels: Tensor | None, add: Tensor | None) -> Outputs:
         """See `reference.propagate_messages`."""
-        return reference.propagate_messages(
-            self.graph, x, labels, add, self.scales, update_labels=self.update_labels, add_to_labels=add_to_labels
-        )
+        return reference.propagate_messages(self.graph, x, labels, add, self.scales, update_labels=self.update_labels)
 
 
 def node_terms(graph: LabelGraphLike, labels: Tensor | None, add: Tensor | None, scales: Scales) -> RowTerms:
@@ -86,37 +78,29 @@ def label_gradient(kernels: Any, graph: LabelGraphLike, gradient: Tensor, scales
     return sums
 
 
-def no_sums(like: Tensor, edges: LabelEdges, add: Tensor | None) -> Tensor:
-    """What labels that nobody shows become: `add` `[C, D]` or narrower, zeros for None."""
-    sums = like.new_zeros(edges.num_classes, like.size(1))
-    if add is not None:
-        sums[:, : add.size(1)] += add
-    return sums
-
-
 def contiguous(x: Tensor | None) -> Tensor | None:
     """`x.contiguous()`, or None."""
     return None if x is None else x.contiguous()
 
 
 @dataclass(eq=False)
-class ClassSum(Operation):
-    """Of `x` `[N, D]`; see `legnn.ops.class_sum`."""
+class NeighborSum(Operation):
+    """Of `x` `[cols, D]`: the product with `rows`."""
 
-    edges: LabelEdges
+    rows: Adjacency
     package = "propagate"
 
     def forward(self, x: Tensor) -> Outputs:
-        """Returns `[C, D]`."""
-        return (self.kernels.sum_rows(self.edges.classes, x.contiguous()),)
+        """Returns `[rows, D]`."""
+        return (self.kernels.sum_rows(self.rows, x.contiguous()),)
 
     def backward(self, inputs: Inputs, saved: Inputs, needed: Sequence[bool], gradients: Inputs) -> Outputs:
         """Returns the gradient of `x`."""
-        return (self.kernels.sum_rows(self.edges.classes.transpose, gradients[0].contiguous()),)
+        return (self.kernels.sum_rows(self.rows.transpose, gradients[0].contiguous()),)
 
     def reference(self, x: Tensor) -> Outputs:
-        """See `reference.class_sum`."""
-        return (reference.class_sum(self.edges, x),)
+        """See `reference.neighbor_sum`."""
+        return (reference.neighbor_sum(self.rows, x),)
 
 
 @dataclass(eq=False)
@@ -141,51 +125,3 @@ class LabelGather(Operation):
     def reference(self, labels: Tensor) -> Outputs:
         """See `reference.label_gather`."""
         return (reference.label_gather(self.edges, labels),)
-
-
-@dataclass(eq=False)
-class AddLabels(Operation):
-    """Of `x` `[M, D]`, in place, and `labels` `[C, D]` or narrower; see `legnn.ops.add_labels_`."""
-
-    edges: LabelEdges
-    package = "propagate"
-    in_place = True
-
-    def forward(self, x: Tensor, labels: Tensor) -> Outputs:
-        """Returns `x`, changed."""
-        self.columns = labels.size(1)
-        self.kernels.add_label_rows(x, self.edges.shown, self.edges.y, labels.contiguous())
-        return (x,)
-
-    def backward(self, inputs: Inputs, saved: Inputs, needed: Sequence[bool], gradients: Inputs) -> Outputs:
-        """Returns the gradients of `x` and `labels`."""
-        (gradient,) = gradients
-        if not needed[1]:
-            return gradient, None
-        return gradient, self.kernels.sum_rows(self.edges.classes, gradient.contiguous())[:, : self.columns]
-
-    def reference(self, x: Tensor, labels: Tensor) -> Outputs:
-        """See `reference.add_labels`."""
-        return (reference.add_labels(self.edges, x, labels),)
-
-
-@dataclass(eq=False)
-class ProjectEntries(Operation):
-    """Of `weight` `[D, F]`; see `legnn.ops.project_entries`."""
-
-    rows: Adjacency
-    values: Tensor
-    package = "propagate"
-
-    def forward(self, weight: Tensor) -> Outputs:
-        """Returns `[M, D]`."""
-        return (self.kernels.sum_rows(self.rows.with_weight(self.values), weight.T.contiguous()),)
-
-    def backward(self, inputs: Inputs, saved: Inputs, needed: Sequence[bool], gradients: Inputs) -> Outputs:
-        """Returns the gradient of `weight`."""
-        transposed = self.rows.transpose.with_weight(self.values.index_select(0, self.rows.inv_perm))
-        return (self.kernels.sum_rows(transposed, gradients[0].contiguous()).T,)
-
-    def reference(self, weight: Tensor) -> Outputs:
-        """See `reference.project_entries`."""
-        return (reference.project_entries(self.rows, self.values, weight),)

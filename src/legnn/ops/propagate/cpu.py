@@ -12,15 +12,13 @@ import torch
 from torch import Tensor
 
 from legnn.ops.csr.adjacency import Adjacency
-from legnn.ops.runtime.arrays import NO_MATRIX, as_array, as_matrix, as_output, row_cuts
+from legnn.ops.runtime.arrays import NO_MATRIX, as_array, as_matrix, as_output
 from legnn.ops.runtime.jit import kernel, narrow, widen
 from legnn.ops.runtime.padding import pad_columns
 from legnn.ops.runtime.threads import run_parallel
 from legnn.ops.types import RowTerms
 
 NO_CLASSES = np.empty(0, np.int32)
-FEW_NUMBERS = 60_000
-"""Fewer numbers than this PyTorch adds to rows, in 40 µs at most, where compiling the kernel takes 0.2 s."""
 
 
 def edge_arrays(adjacency: Adjacency) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -76,14 +74,6 @@ def _sum_rows(
             out[i, c] = narrow(total[c], out)
 
 
-@kernel
-def _add_label_rows(begin, end, x, shown, y, rows):
-    for s in range(np.uint64(begin), np.uint64(end)):
-        i, row = np.uint64(shown[s]), np.uint64(y[s])
-        for c in range(np.uint64(rows.shape[1])):
-            x[i, c] = narrow(widen(x[i, c]) + widen(rows[row, c]), x)
-
-
 def sum_rows(adjacency: Adjacency, x: Tensor, terms: RowTerms = RowTerms()) -> Tensor:
     """Returns `A x` `[rows, D]` for `x` `[cols, D]`, scaled and added to as `terms` say."""
     out = torch.empty(adjacency.num_rows, x.size(1), dtype=x.dtype)
@@ -103,17 +93,4 @@ def sum_heads(
         _sum_rows, adjacency.row_partition, adjacency.num_edges * channels, heads, channels, adjacency.rowptr.numpy(),
         adjacency.col.numpy(), as_array(weight, NO_MATRIX), as_matrix(x, x.dtype),
         *term_arrays(terms, channels, x.dtype), as_output(out),
-    )  # fmt: skip
-
-
-def add_label_rows(x: Tensor, shown: Tensor, y: Tensor, rows: Tensor) -> None:
-    """Adds row `y[s]` of `rows` `[C, D]` to row `shown[s]` of `x` `[M, D]`, in place."""
-    work = shown.numel() * x.size(1)
-    if work < FEW_NUMBERS:
-        columns = x[:, : rows.size(1)]
-        columns[shown] = columns[shown] + rows[y].to(x.dtype)
-        return
-    run_parallel(
-        _add_label_rows, row_cuts(shown.numel()), work, as_output(x), shown.numpy(), y.numpy(),
-        as_matrix(rows, x.dtype),
     )  # fmt: skip

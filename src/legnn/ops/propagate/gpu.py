@@ -17,12 +17,13 @@ from torch import Tensor
 
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.csr.row_chunks import RowChunks
-from legnn.ops.propagate.gpu_columns import columns_of_head, cut_columns, head_vector, vectors_end
 from legnn.ops.types import RowTerms
 
 EDGES, EDGES_IN_BF16 = 2, 4
 """Edges in flight at once in a program: as many as registers allow, in bf16 more."""
 WARPS = 1
+BLOCK = 256
+"""Columns of one program: each lane of a warp reads four numbers at once, twice."""
 REGISTERS, MOST_COLUMNS = 64, 288
 """Of a lane, with which a multiprocessor runs as many programs of one warp as it can, 32; and for how many columns."""
 MANY_LONG_ROWS = 1024
@@ -43,7 +44,7 @@ def _sum_rows(
     OUT_STRIDE: tl.constexpr, LABEL_STRIDE: tl.constexpr, ADD: tl.constexpr, ADD_STRIDE: tl.constexpr,
     ADD_COLUMNS: tl.constexpr, OWNED: tl.constexpr, PARTIAL: tl.constexpr,
     INDIRECT: tl.constexpr, WEIGHT: tl.constexpr, SOURCE: tl.constexpr, TARGET: tl.constexpr, LABEL: tl.constexpr,
-    LABEL_SCALE: tl.constexpr, EARLY_LABEL: tl.constexpr, VECTOR: tl.constexpr, BLOCK: tl.constexpr, TAIL: tl.constexpr,
+    LABEL_SCALE: tl.constexpr, EARLY_LABEL: tl.constexpr, BLOCK: tl.constexpr, TAIL: tl.constexpr,
     EDGES: tl.constexpr, AHEAD: tl.constexpr,
 ):  # fmt: skip
     # CHANNELS and BLOCKS are those of one head; a program has WIDTH columns: BLOCK of them, and a TAIL
@@ -64,11 +65,9 @@ def _sum_rows(
         scale = tl.load(target_scale + row).to(tl.float32)
     if end - begin <= limit:
         start = (tl.program_id(1) % BLOCKS) * WIDTH
-        column, there = columns_of_head(head, start, CHANNELS, VECTOR, BLOCK)
-        # what is read beyond the columns of the head is not stored
-        read = there
-        if VECTOR:
-            read = column < vectors_end(head, CHANNELS, VECTOR)
+        within = start + tl.arange(0, BLOCK)
+        there = within < CHANNELS
+        column = head * CHANNELS + within
         if TAIL:
             tail_within = start + BLOCK + tl.arange(0, TAIL)
             tail_there = (tail_within < CHANNELS) & (tail_within < start + WIDTH)
@@ -111,7 +110,7 @@ def _sum_rows(
             if SOURCE:
                 share *= tl.load(source_scale + j, mask=inside, other=0.0).to(tl.float32)
             from_row = x + j[:, None] * X_STRIDE
-            values = tl.load(from_row + column[None, :], mask=inside[:, None] & read[None, :], other=0.0)
+            values = tl.load(from_row + column[None, :], mask=inside[:, None] & there[None, :], other=0.0)
             # added up at once: a sum for each edge in flight would take the registers of more edges
             result += tl.sum(share[:, None] * values.to(tl.float32), 0)
             if TAIL:
@@ -142,8 +141,20 @@ def _sum_rows(
             tl.store(to_row + tail_column, tail_result.to(out.dtype.element_ty), mask=tail_there)
 
 
-class RowSpans(NamedTuple):
-    """The rows, or chunks of rows, of one launch, which has a program for each."""
+def cut_columns(columns: int) -> tuple[int, int, int, int]:
+    """How to cut columns: into how many parts, of what width, which is a power of 2 and a tail.
+
+    Triton's vectors have a power of 2 of numbers. 544 columns in three vectors of 256 would leave most of the last
+    empty; in two of 256 + 16 nothing is.
+    """
+    blocks = max(columns // BLOCK, 1)
+    width = columns if blocks == 1 else 8 * triton.cdiv(columns, 8 * blocks)
+    block = 1 << (width.bit_length() - 1)
+    return blocks, width, block, triton.next_power_of_2(width - block) if width > block else 0
+
+
+class Programs(NamedTuple):
+    """The programs of one launch: each has a row, or a chunk of one."""
 
     first: Tensor
     """`[size]` the first edge of each."""
@@ -154,11 +165,8 @@ class RowSpans(NamedTuple):
     size: int
     limit: int = NO_LIMIT
     """Longer rows are skipped."""
-
-
-def chunk_spans(chunks: RowChunks) -> RowSpans:
-    """What to launch over the chunks of long rows."""
-    return RowSpans(chunks.first, chunks.last, chunks.owner, chunks.owner.numel())
+    partial: bool = False
+    """Whether each program writes a row of the output by its own number: the sum of a chunk."""
 
 
 def row_stride(x: Tensor | None) -> int:
@@ -167,107 +175,78 @@ def row_stride(x: Tensor | None) -> int:
 
 
 def _launch(
-    rows: RowSpans, col: Tensor | None, weight: Tensor | None, x: Tensor, channels: int, out: Tensor, terms: RowTerms,
-    *, heads: int = 1, partial: bool = False, edges: int | None = None,
+    rows: Programs, col: Tensor | None, weight: Tensor | None, heads: int, x: Tensor, out: Tensor, terms: RowTerms,
+    edges: int | None = None,
 ) -> None:  # fmt: skip
     if edges is None:
         edges = EDGES_IN_BF16 if x.dtype == torch.bfloat16 else EDGES
+    channels = out.size(1)
     blocks, width, block, tail = cut_columns(channels // heads)
-    vector = head_vector(x, channels, heads)
-    if vector:
-        block, tail = triton.next_power_of_2(width + vector), 0
     # of bf16 without heads, its registers would be missed
     ahead = col is not None and (heads > 1 or x.dtype != torch.bfloat16)
     # told how many there are, the compiler has more rows in flight beside what is read ahead
-    most = {"maxnreg": REGISTERS} if ahead and not partial and block + tail <= MOST_COLUMNS else {}
+    most = {"maxnreg": REGISTERS} if ahead and not rows.partial and block + tail <= MOST_COLUMNS else {}
     _sum_rows[(rows.size, heads * blocks)](
         rows.first, rows.last, rows.owner, col, weight, x, *terms, out, rows.limit,
         HEADS=heads, CHANNELS=channels // heads, BLOCKS=blocks, WIDTH=width, X_STRIDE=x.stride(0),
         OUT_STRIDE=out.stride(0), LABEL_STRIDE=row_stride(terms.label_rows), ADD=terms.add is not None,
         ADD_STRIDE=row_stride(terms.add), ADD_COLUMNS=0 if terms.add is None else terms.add.size(1),
-        OWNED=rows.owner is not None, PARTIAL=partial, INDIRECT=col is not None, WEIGHT=weight is not None,
+        OWNED=rows.owner is not None, PARTIAL=rows.partial, INDIRECT=col is not None, WEIGHT=weight is not None,
         SOURCE=terms.source_scale is not None, TARGET=terms.target_scale is not None,
         LABEL=terms.label_of is not None, LABEL_SCALE=terms.label_scale is not None,
         # of float32, and beside what is read ahead, its registers would be missed
         EARLY_LABEL=terms.label_of is not None and x.dtype == torch.bfloat16 and heads == 1,
-        VECTOR=vector, BLOCK=block, TAIL=tail, EDGES=edges, AHEAD=ahead, num_warps=WARPS, **most,
+        BLOCK=block, TAIL=tail, EDGES=edges, AHEAD=ahead, num_warps=WARPS, **most,
     )  # fmt: skip
 
 
-def sum_whole_rows(
-    adjacency: Adjacency, rows: RowSpans, x: Tensor, channels: int, out: Tensor, terms: RowTerms,
-    weight: Tensor | None, heads: int,
-) -> None:  # fmt: skip
-    """Sums the first `channels` columns of `x` over the edges of `rows` into `out`.
-
-    `weight` `[edges, heads]` is the factor of each edge, or None; of a head, the columns are side by side.
-    """
-    _launch(rows, adjacency.col, weight, x, channels, out, terms, heads=heads)
-
-
-def sum_long_rows(
-    adjacency: Adjacency, chunks: RowChunks, x: Tensor, channels: int, out: Tensor, terms: RowTerms,
-    weight: Tensor | None, heads: int,
-) -> None:  # fmt: skip
-    """`sum_whole_rows` of the rows in `chunks`."""
-    partial = torch.empty(chunks.owner.numel(), channels, dtype=torch.float32, device=x.device)
-    of_chunks = RowTerms(terms.source_scale)
-    _launch(chunk_spans(chunks), adjacency.col, weight, x, channels, partial, of_chunks, heads=heads, partial=True)
-    sum_chunks(chunks, partial, out, terms._replace(source_scale=None))
-
-
 def launch_by_length(
-    adjacency: Adjacency, whole: Callable[[RowSpans], None], long: Callable[[RowChunks], None]
+    adjacency: Adjacency, whole: Callable[[Programs], None], long: Callable[[RowChunks], None]
 ) -> None:
     """Launches `whole` over the rows that are not cut, and `long` over the chunks of the others."""
     rowptr, chunks = adjacency.rowptr, adjacency.row_chunks
-    if adjacency.num_rows > 0 and not adjacency.all_rows_chunked:
+    if adjacency.num_rows > 0 and adjacency.chunking != "all":
         limit = NO_LIMIT if chunks is None else chunks.length
-        whole(RowSpans(rowptr, rowptr[1:], None, adjacency.num_rows, limit))
+        whole(Programs(rowptr, rowptr[1:], None, adjacency.num_rows, limit))
     if chunks is not None:
         long(chunks)
+
+
+def launch_rows(
+    adjacency: Adjacency, launch: Callable[[Programs, Tensor], None], into: Tensor, terms: RowTerms = RowTerms()
+) -> None:
+    """Launches the rows that are not cut, to write to `into`, and the chunks of the others, then added up into it.
+
+    Args:
+        launch: over programs, and the matrix to write to.
+        terms: of the sum of the chunks.
+    """
+
+    def long(chunks: RowChunks) -> None:
+        partial = torch.empty(chunks.owner.numel(), into.size(1), dtype=torch.float32, device=into.device)
+        launch(Programs(chunks.first, chunks.last, chunks.owner, chunks.owner.numel(), partial=True), partial)
+        rows = Programs(chunks.pointer, chunks.pointer[1:], chunks.rows, chunks.rows.numel())
+        # with many rows the longest, of hundreds of chunks, is what takes time
+        _launch(rows, None, None, 1, partial, into, terms, edges=8 if rows.size >= MANY_LONG_ROWS else EDGES)
+
+    launch_by_length(adjacency, lambda rows: launch(rows, into), long)
 
 
 def sum_rows(adjacency: Adjacency, x: Tensor, terms: RowTerms = RowTerms()) -> Tensor:
     """As in `cpu`."""
     out = x.new_empty(adjacency.num_rows, x.size(1))
-    arguments = x, x.size(1), out, terms, adjacency.weight, 1
     if out.numel():
-        launch_by_length(
-            adjacency,
-            lambda rows: sum_whole_rows(adjacency, rows, *arguments),
-            lambda chunks: sum_long_rows(adjacency, chunks, *arguments),
-        )
+        sum_heads(adjacency, adjacency.weight, 1, x, x.size(1), terms, out)
     return out
 
 
-def sum_chunks(chunks: RowChunks, partial: Tensor, into: Tensor, terms: RowTerms = RowTerms()) -> None:
-    """Adds up the chunks of every long row, `partial` `[P, D]`, into its row of `into`."""
-    rows = RowSpans(chunks.pointer, chunks.pointer[1:], chunks.rows, chunks.rows.numel())
-    # with many rows the longest, of hundreds of chunks, is what takes time
-    edges = 8 if rows.size >= MANY_LONG_ROWS else EDGES
-    _launch(rows, None, None, partial, partial.size(1), into, terms, edges=edges)
-
-
-@triton.jit
-def _add_label_rows(
-    x, shown, y, rows, count, STRIDE: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr
-):
-    place = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    inside = place < count
-    row = tl.load(shown + place, mask=inside, other=0).to(tl.int64)
-    label = tl.load(y + place, mask=inside, other=0).to(tl.int64)
-    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    mask = inside[:, None] & (column < COLUMNS)[None, :]
-    to = x + row[:, None] * STRIDE + column[None, :]
-    value = tl.load(to, mask=mask, other=0.0).to(tl.float32)
-    value += tl.load(rows + label[:, None] * COLUMNS + column[None, :], mask=mask, other=0.0).to(tl.float32)
-    tl.store(to, value.to(x.dtype.element_ty), mask=mask)
-
-
-def add_label_rows(x: Tensor, shown: Tensor, y: Tensor, rows: Tensor) -> None:
+def sum_heads(
+    adjacency: Adjacency, weight: Tensor | None, heads: int, x: Tensor, channels: int, terms: RowTerms, out: Tensor
+) -> None:
     """As in `cpu`."""
-    if shown.numel():
-        _add_label_rows[(triton.cdiv(shown.numel(), 4), triton.cdiv(rows.size(1), 256))](
-            x, shown, y, rows, shown.numel(), STRIDE=x.size(1), COLUMNS=rows.size(1), ROWS=4, BLOCK=256, num_warps=4
-        )
+
+    def launch(rows: Programs, to: Tensor) -> None:
+        terms_of_rows = RowTerms(terms.source_scale) if rows.partial else terms
+        _launch(rows, adjacency.col, weight, heads, x, to, terms_of_rows)
+
+    launch_rows(adjacency, launch, out[:, :channels], terms._replace(source_scale=None))

@@ -34,15 +34,13 @@ def propagate_messages(
     scales: Scales,
     *,
     update_labels: bool,
-    add_to_labels: Tensor | None = None,
 ) -> tuple[Tensor, Tensor | None]:
-    """`nodes = t ∘ A (s ∘ x) + l ∘ Y labels + add` and `sums = Yᵀ (c ∘ x) + add_to_labels`."""
+    """`nodes = t ∘ A (s ∘ x) + l ∘ Y labels + add` and `sums = Yᵀ (c ∘ x)`."""
     nodes = scale_rows(neighbor_sum(graph.adjacency, scale_rows(x, scales.source)), scales.target)
     nodes = add_label_messages(graph, nodes, labels, add, scales.from_label)
     if not update_labels:
         return nodes, None
-    sums = class_sum(graph.to_labels, scale_rows(x, scales.to_label))
-    return nodes, sums if add_to_labels is None else sums + pad_columns(add_to_labels, sums.size(1)).to(sums.dtype)
+    return nodes, neighbor_sum(graph.to_labels.classes, scale_rows(x, scales.to_label))
 
 
 def add_label_messages(
@@ -57,21 +55,6 @@ def add_label_messages(
     return nodes if add is None else nodes + add.to(nodes.dtype)
 
 
-def class_sum(edges: LabelEdges, x: Tensor) -> Tensor:
-    """`Yᵀ x`."""
-    return neighbor_sum(edges.classes, x)
-
-
 def label_gather(edges: LabelEdges, labels: Tensor) -> Tensor:
     """The rows of `Y labels` that are not zero."""
     return labels.index_select(0, edges.y)
-
-
-def add_labels(edges: LabelEdges, x: Tensor, labels: Tensor) -> Tensor:
-    """`x + Y labels`."""
-    return x.index_add(0, edges.shown, pad_columns(label_gather(edges, labels), x.size(1)).to(x.dtype))
-
-
-def project_entries(rows: Adjacency, values: Tensor, weight: Tensor) -> Tensor:
-    """`X P`, `weight` being `Pᵀ`."""
-    return neighbor_sum(rows.with_weight(values), weight.T)

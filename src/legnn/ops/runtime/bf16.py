@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from functools import cache
 
-import torch
+from llvmlite.binding import get_host_cpu_features
 
 
 @cache
 def cpu_multiplies_bf16() -> bool:
     """Whether the processor multiplies in bf16, which takes half of the time of float32 or less."""
-    # they have no public names
-    asked = (getattr(torch.cpu, name, None) for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"))
-    return any(ask is not None and ask() for ask in asked)
+    features = get_host_cpu_features()
+    return any(features.get(name, False) for name in ("avx512bf16", "amx-bf16"))

@@ -96,23 +96,3 @@ def narrow(context: Any, value: Any, into: Any) -> Any:
         return builder.select(builder.fcmp_unordered("uno", number, number), _half(0x7FC0), rounded)
 
     return into.dtype(value, into), generate
-
-
-@intrinsic
-def prefetch(context: Any, array: Any, index: Any) -> Any:
-    """Loads `array[index]` into the cache without waiting for it; kernels call it some entries ahead."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kind = signature.args[0]
-        of = context.make_array(kind)(context, builder, arguments[0])
-        position = context.cast(builder, arguments[1], signature.args[1], types.intp)
-        pointer = builder.gep(of.data, [position])
-        byte, word = ir.IntType(8).as_pointer(), _word
-        call = builder.module.declare_intrinsic(
-            "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, word, word, word])
-        )
-        # to be read, to be kept in all levels of the cache, data and not instructions
-        builder.call(call, [builder.bitcast(pointer, byte), *(word(flag) for flag in (0, 3, 1))])
-        return context.get_dummy_value()
-
-    return types.void(array, index), generate

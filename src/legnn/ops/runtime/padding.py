@@ -11,13 +11,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from legnn.ops.backend import by_device
+
 COLUMN_MULTIPLE = {"cuda": 8}
 """By device, the number that columns are padded to a multiple of; 1 elsewhere."""
 
 
 def padded_width(columns: int, like: Tensor) -> int:
     """Returns the width of a matrix that holds `columns`, on the device and in the precision of `like`."""
-    step = COLUMN_MULTIPLE.get(like.device.type, 1) if like.dtype in (torch.float32, torch.bfloat16) else 1
+    step = by_device(COLUMN_MULTIPLE, like, 1) if like.dtype in (torch.float32, torch.bfloat16) else 1
     return -(-columns // step) * step
 
 

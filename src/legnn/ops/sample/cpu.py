@@ -8,20 +8,18 @@ that are busy with something else. For the same reason large arrays are NumPy's 
 # mypy: disable-error-code="no-untyped-def"
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from legnn.ops.runtime.hashing import GOLDEN, LABELS
-from legnn.ops.runtime.jit import kernel, mix, prefetch
+from legnn.ops.runtime.jit import kernel, mix
 from legnn.ops.sample.types import DrawnLayer, DrawnNodes, Fanout, SamplingView
 
 NO_LIMIT = 2**62
 NOT_READ = 2**30
-AHEAD = 24
-"""How many entries ahead of the current one are prefetched."""
-PREFETCHED = 128
-"""How many entries are prefetched before the first of them is read."""
 
 
 @kernel
@@ -30,9 +28,6 @@ def _count(
 ):  # fmt: skip
     for r in range(count.size):
         if r < targets.size:
-            ahead = targets[min(r + AHEAD, targets.size - 1)]
-            prefetch(rowptr, ahead)
-            prefetch(label_of, ahead)
             node = targets[r]
             first[r] = rowptr[node]
             degree = np.int64(rowptr[node + 1]) - np.int64(rowptr[node])
@@ -69,45 +64,25 @@ def _pick(row, degree, count, low, high, into):
 
 @kernel
 def _draw(targets, first, edge_count, pointer, col, class_col, excluded, low, label_low, high, source, edge):
-    # several rows are drawn before any entry is read: by then it is in the cache
-    longest = 0
     for r in range(edge_count.size):
-        longest = max(longest, pointer[r + 1] - pointer[r])
-    at = np.empty(longest + PREFETCHED, np.int64)
-    pending, from_row = 0, 0
-    for r in range(edge_count.size):
-        count = pointer[r + 1] - pointer[r]
-        picked = at[pending : pending + count]
+        begin, end = pointer[r], pointer[r + 1]
         if r < targets.size:
-            _pick(targets[r], edge_count[r], count, low, high, picked)
-            for i in range(count):
-                picked[i] += first[r]
-                prefetch(col, picked[i])
+            _pick(targets[r], edge_count[r], end - begin, low, high, edge[begin:end])
+            for i in range(begin, end):
+                edge[i] += first[r]
+                source[i] = col[edge[i]]
         else:
-            _pick(r - targets.size, edge_count[r], count, label_low, high, picked)
-            for i in range(count):
-                picked[i] += first[r]
-                picked[i] += np.searchsorted(excluded, picked[i], side="right")
-        pending += count
-        if pending >= PREFETCHED or r + 1 == edge_count.size or r + 1 == targets.size:
-            to = pointer[from_row]
-            if r < targets.size:
-                for i in range(pending):
-                    source[to + i] = col[at[i]]
-            else:
-                for i in range(pending):
-                    source[to + i] = class_col[at[i]]
-            if edge.size:
-                for i in range(pending):
-                    edge[to + i] = at[i]
-            pending, from_row = 0, r + 1
+            _pick(r - targets.size, edge_count[r], end - begin, label_low, high, edge[begin:end])
+            for i in range(begin, end):
+                edge[i] += first[r]
+                edge[i] += np.searchsorted(excluded, edge[i], side="right")
+                source[i] = class_col[edge[i]]
 
 
 @kernel
 def _number_sources(source, number, known, nodes, col):
     """Writes the number of each source to `col`, appends new ones to `nodes`, and returns how many nodes there are."""
     for e in range(source.size):
-        prefetch(number, source[min(e + AHEAD, source.size - 1)])
         node = source[e]
         position = number[node]
         if position == 0:
@@ -129,10 +104,6 @@ def _number_seeds(nodes, number):
 def _look_up(nodes, seeds, label_of, degree, node_labels, node_degrees, shown, y, number):
     count = 0
     for i in range(nodes.size):
-        ahead = nodes[min(i + AHEAD, nodes.size - 1)]
-        prefetch(label_of, ahead)
-        prefetch(degree, ahead)
-        prefetch(number, ahead)
         node = nodes[i]
         label = label_of[node] if i >= seeds else -1
         node_labels[i] = label
@@ -145,60 +116,45 @@ def _look_up(nodes, seeds, label_of, degree, node_labels, node_degrees, shown, y
     return count
 
 
-class Sampler:
+def draw_sample(
+    view: SamplingView, seeds: Tensor, fanouts: Sequence[Fanout], key: tuple[int, int], number: Tensor, *, edges: bool
+) -> tuple[list[DrawnLayer], DrawnNodes]:
     """Draws one sample on a CPU; see the package."""
-
-    def __init__(self, rows: SamplingView, seeds: Tensor, number: Tensor) -> None:
-        self._rows, self._num_seeds = rows, seeds.numel()
-        self._rowptr, self._col, self._label_of = rows.rowptr.numpy(), rows.col.numpy(), rows.label_of.numpy()
-        self._class_rowptr, self._class_col = rows.class_rowptr.numpy(), rows.class_col.numpy()
-        self._excluded, self._number = rows.excluded_positions.numpy(), number.numpy()
-        # the layer, in the order drawn, that is the first to read a label
-        self._read = np.full(rows.num_classes, NOT_READ, np.int32)
-        self._targets: list[int] = []
-        self._nodes = seeds.contiguous().numpy()
-        _number_seeds(self._nodes, self._number)
-
-    def draw_layer(self, fanout: Fanout, key: tuple[int, int], *, edges: bool) -> DrawnLayer:
-        """See the package."""
-        targets = self._nodes.size
-        total = targets + self._rows.num_classes
+    col, label_of, class_col, degree = (x.numpy() for x in (view.col, view.label_of, view.class_col, view.degree))
+    excluded, numbers, nodes = view.excluded_positions.numpy(), number.numpy(), seeds.contiguous().numpy()
+    # the layer, in the order drawn, that is the first to read a label
+    read = np.full(view.num_classes, NOT_READ, np.int32)
+    layers: list[DrawnLayer] = []
+    _number_seeds(nodes, numbers)
+    for k in reversed(range(len(fanouts))):
+        targets, limit = nodes.size, fanouts[k]
+        total = targets + view.num_classes
         first, edge_count = np.empty(total, np.int64), np.empty(total, np.int64)
         rowptr = np.zeros(total + 1, np.int64)
         _count(
-            self._rowptr, self._nodes, self._num_seeds, self._class_rowptr, self._label_of,
-            self._rows.reads_all_labels, self._read, len(self._targets), NO_LIMIT if fanout is None else fanout,
-            first, edge_count, rowptr[1:],
+            view.rowptr.numpy(), nodes, seeds.numel(), view.class_rowptr.numpy(), label_of, view.reads_all_labels,
+            read, len(layers), NO_LIMIT if limit is None else limit, first, edge_count, rowptr[1:],
         )  # fmt: skip
         np.cumsum(rowptr, out=rowptr)
         drawn = int(rowptr[-1])
-        source = np.empty(drawn, self._col.dtype)
-        edge = torch.empty(drawn if edges else 0, dtype=torch.long)
-        low, high = (np.uint32(word & 0xFFFFFFFF) for word in key)
+        source, edge = np.empty(drawn, col.dtype), torch.empty(drawn, dtype=torch.long)
+        low, high = (np.uint32(word & 0xFFFFFFFF) for word in (key[0], key[1] ^ k))
         _draw(
-            self._nodes, first, edge_count, rowptr, self._col, self._class_col, self._excluded, low,
-            low ^ np.uint32(LABELS), high, source, edge.numpy(),
+            nodes, first, edge_count, rowptr, col, class_col, excluded, low, low ^ np.uint32(LABELS), high, source,
+            edge.numpy(),
         )  # fmt: skip
-        nodes, col = np.empty(min(targets + drawn, self._number.size), np.int64), np.empty(drawn, np.int32)
-        nodes[:targets] = self._nodes
-        self._nodes = nodes[: _number_sources(source, self._number, targets, nodes, col)]
-        self._targets.append(targets)
-        rowptr = rowptr.astype(np.int32) if drawn < 2**31 else rowptr
-        return DrawnLayer(
-            torch.from_numpy(rowptr), torch.from_numpy(col), edge if edges else None,
-            torch.from_numpy(edge_count[:targets]), int(rowptr[targets]), targets,
+        more, new_col = np.empty(min(targets + drawn, numbers.size), np.int64), np.empty(drawn, np.int32)
+        more[:targets] = nodes
+        nodes = more[: _number_sources(source, numbers, targets, more, new_col)]
+        layer = DrawnLayer(
+            torch.from_numpy(rowptr.astype(np.int32) if drawn < 2**31 else rowptr), torch.from_numpy(new_col),
+            edge if edges else None, torch.from_numpy(edge_count[:targets]), int(rowptr[targets]), targets,
         )  # fmt: skip
-
-    def finish(self) -> DrawnNodes:
-        """See the package."""
-        size, degree = self._nodes.size, self._rows.degree
-        node_labels, node_degrees = np.empty(size, np.int32), torch.empty(size, dtype=degree.dtype)
-        shown, y = np.empty(size, np.int64), np.empty(size, np.int64)
-        count = _look_up(
-            self._nodes, self._num_seeds, self._label_of, degree.numpy(), node_labels, node_degrees.numpy(), shown, y,
-            self._number,
-        )  # fmt: skip
-        shown_by_targets = np.searchsorted(shown[:count], self._targets).tolist()
-        arrays = (self._nodes, node_labels, shown[:count], y[:count])
-        nodes, labels, shown_nodes, classes = (torch.from_numpy(array) for array in arrays)
-        return DrawnNodes(nodes, labels, node_degrees, shown_nodes, classes, shown_by_targets)
+        layers.append(layer)
+    node_labels, node_degrees = np.empty(nodes.size, np.int32), np.empty(nodes.size, degree.dtype)
+    shown, y = np.empty(nodes.size, np.int64), np.empty(nodes.size, np.int64)
+    count = _look_up(nodes, seeds.numel(), label_of, degree, node_labels, node_degrees, shown, y, numbers)
+    arrays = nodes, node_labels, node_degrees, shown[:count], y[:count]
+    shown_by_targets = np.searchsorted(shown[:count], [layer.num_targets for layer in layers]).tolist()
+    ids, labels, degrees, showing, classes = map(torch.from_numpy, arrays)
+    return layers, DrawnNodes(ids, labels, degrees, showing, classes, shown_by_targets)

@@ -10,6 +10,8 @@ time: no kernel is compiled anew for a number that differs between batches (`do_
 
 # Kernels take many arguments, and Triton reads annotations at run time.
 # mypy: disable-error-code="no-untyped-def"
+from typing import NamedTuple
+
 import torch
 import triton
 import triton.language as tl
@@ -25,9 +27,27 @@ BLOCK = 1024
 """Entries of a program that handles each entry by itself."""
 TILE = 1024
 """Entries of a program that draws: rows times edges of a row."""
-ADDED, EDGES, SENDERS, SHOWN = (tl.constexpr(place) for place in range(4))
-"""What is counted of a layer: new nodes, edges of its targets, edges of labels, targets that show a label."""
-COUNTS = 4
+ADDED, EDGES, SENDERS, SHOWN = (tl.constexpr(position) for position in range(4))
+"""What is counted of a layer: new nodes, edges of its targets, edges of labels, new nodes that show a label."""
+
+
+class Drawn(NamedTuple):
+    """The rows of one layer, and where their edges are written to."""
+
+    view: SamplingView
+    targets: Tensor
+    """`[R]` the nodes; the labels are the rows after them."""
+    first: Tensor
+    """`[R + C]` the first edge of each row."""
+    edge_count: Tensor
+    """`[R + C]` how many edges a row has."""
+    pointer: Tensor
+    """`[R + C + 1]` the position of the first edge drawn of each row."""
+    number: Tensor
+    """`[M]` the number of each node in the sample from 1 on, 0 for none, and -1 for one that is drawn just now."""
+    source: Tensor
+    """`[E]` or longer."""
+    edge: Tensor | None
 
 
 @triton.jit(do_not_specialize=["num_targets", "total", "seeds", "step", "fanout"])
@@ -159,34 +179,28 @@ def _count_new(number, label_of, counted, size, BLOCK: tl.constexpr):
         tl.store(counted, 0)
 
 
-@triton.jit(do_not_specialize=["begin", "capacity", "offset", "shown_capacity", "step", "num_targets", "total"])
+@triton.jit(do_not_specialize=["num_targets", "total"])
 def _assign(
     number, label_of, before, pointer, counts, nodes, shown, y,
-    begin, offset, capacity, shown_capacity, step, num_targets, total, size,
-    COUNTS: tl.constexpr, BLOCK: tl.constexpr,
+    num_targets, total, size, BLOCK: tl.constexpr,
 ):  # fmt: skip
     program = tl.program_id(0)
     node = program.to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     is_new, label, packed = _new_nodes(number, label_of, node, size)
     count = tl.load(before + program) + tl.cumsum(packed, 0)
     new = (count & 0xFFFFFFFF) - 1
-    fits = is_new & (new < capacity)
-    tl.store(nodes + offset + new, node, mask=fits)
-    # a node without a place is forgotten: all others are forgotten at the end of the sample
-    tl.store(number + node, tl.where(fits, begin + new + 1, 0).to(tl.int32), mask=is_new)
-    layer = counts + step * COUNTS
-    place = tl.load(layer + SHOWN) + (count >> 32) - 1
-    shows = (label >= 0) & (place < shown_capacity)
-    tl.store(shown + place, begin + new, mask=shows)
-    tl.store(y + place, label.to(tl.int64), mask=shows)
+    tl.store(nodes + new, node, mask=is_new)
+    tl.store(number + node, (num_targets + new + 1).to(tl.int32), mask=is_new)
+    position = (count >> 32) - 1
+    tl.store(shown + position, num_targets + new, mask=label >= 0)
+    tl.store(y + position, label.to(tl.int64), mask=label >= 0)
     if program == 0:
         counted = tl.load(before + tl.num_programs(0))
         edges = tl.load(pointer + num_targets).to(tl.int64)
-        tl.store(layer + ADDED, counted & 0xFFFFFFFF)
-        tl.store(layer + EDGES, edges)
-        tl.store(layer + SENDERS, tl.load(pointer + total).to(tl.int64) - edges)
-        # these nodes are targets of the next layer
-        tl.store(layer + COUNTS + SHOWN, tl.load(layer + SHOWN) + (counted >> 32))
+        tl.store(counts + ADDED, counted & 0xFFFFFFFF)
+        tl.store(counts + EDGES, edges)
+        tl.store(counts + SENDERS, tl.load(pointer + total).to(tl.int64) - edges)
+        tl.store(counts + SHOWN, counted >> 32)
 
 
 def grid_for(count: int) -> tuple[int]:
@@ -201,31 +215,28 @@ def signed(word: int) -> int:
     return word - 2**32 if word >= 2**31 else word
 
 
-def draw_rows(
-    rows: SamplingView, targets: Tensor, first: Tensor, edge_count: Tensor, pointer: Tensor, number: Tensor,
-    source: Tensor, edge: Tensor | None, key: tuple[int, int], fanout: int, num_targets: int,
-) -> None:  # fmt: skip
+def draw_rows(rows: Drawn, key: tuple[int, int], fanout: int) -> None:
     """Draws `fanout` edges of each row to `source` and `edge`, as two 32-bit words of `key` say."""
-    total = num_targets + rows.num_classes
+    view, num_targets = rows.view, rows.targets.numel()
+    total = num_targets + view.num_classes
     width = triton.next_power_of_2(fanout)
     many = max(TILE // width, 1)
     _draw[(-(-total // many),)](
-        targets, first, edge_count, pointer, rows.col, rows.class_col, rows.excluded_positions, number, source, edge,
-        num_targets, total, rows.excluded_positions.numel(), source.numel(), *map(signed, key),
-        FANOUT=fanout, WIDTH=width, ROWS=many, GAP_STEPS=_gap_steps(rows), EDGE=edge is not None,
+        rows.targets, rows.first, rows.edge_count, rows.pointer, view.col, view.class_col, view.excluded_positions,
+        rows.number, rows.source, rows.edge, num_targets, total, view.excluded_positions.numel(),
+        rows.source.numel(), *map(signed, key),
+        FANOUT=fanout, WIDTH=width, ROWS=many, GAP_STEPS=_gap_steps(view), EDGE=rows.edge is not None,
     )  # fmt: skip
 
 
-def copy_rows(
-    rows: SamplingView, count: Tensor, first: Tensor, pointer: Tensor, number: Tensor, source: Tensor,
-    edge: Tensor | None, num_targets: int,
-) -> None:  # fmt: skip
-    """Copies all edges of each row to `source` and `edge`."""
-    drawn = source.numel()
+def copy_rows(rows: Drawn, count: Tensor) -> None:
+    """Copies all edges of each row, `count` of them, to `source` and `edge`."""
+    view, drawn = rows.view, rows.source.numel()
     owner = torch.repeat_interleave(count, output_size=drawn)
     _copy[grid_for(drawn)](
-        owner, first, pointer, rows.col, rows.class_col, rows.excluded_positions, number, source, edge, num_targets,
-        drawn, rows.excluded_positions.numel(), GAP_STEPS=_gap_steps(rows), EDGE=edge is not None, BLOCK=BLOCK,
+        owner, rows.first, rows.pointer, view.col, view.class_col, view.excluded_positions, rows.number, rows.source,
+        rows.edge, rows.targets.numel(), drawn, view.excluded_positions.numel(), GAP_STEPS=_gap_steps(view),
+        EDGE=rows.edge is not None, BLOCK=BLOCK,
     )  # fmt: skip
 
 
@@ -234,17 +245,29 @@ def _gap_steps(rows: SamplingView) -> int:
     return (rows.excluded_positions.numel() - 1).bit_length() + 1 if rows.excluded_positions.numel() else 0
 
 
-def number_new_nodes(
-    rows: SamplingView, number: Tensor, pointer: Tensor, counts: Tensor, nodes: Tensor, shown: Tensor, y: Tensor,
-    begin: int, offset: int, capacity: int, step: int, num_targets: int,
-) -> None:  # fmt: skip
-    """Numbers the nodes marked as new from `begin` on, writes them from `offset` on, and counts the layer `step`."""
+def number_new_nodes(rows: Drawn) -> tuple[Tensor, int, int, Tensor, Tensor]:
+    """Numbers the nodes marked as new, after the targets.
+
+    Returns the new nodes, how many edges of targets and how many of labels were drawn, and the numbers and labels of
+    the new nodes that show one.
+    """
+    label_of, number, num_targets = rows.view.label_of, rows.number, rows.targets.numel()
     size = number.numel()
     grid = grid_for(size)
     counted = torch.empty(grid[0] + 1, dtype=torch.int64, device=number.device)
-    _count_new[grid](number, rows.label_of, counted, size, BLOCK=BLOCK)
+    _count_new[grid](number, label_of, counted, size, BLOCK=BLOCK)
+    most = min(rows.source.numel(), size)
+    nodes, shown, y = torch.empty(3, most, dtype=torch.int64, device=number.device)
+    counts = torch.empty(4, dtype=torch.int64, device=number.device)
     _assign[grid](
-        number, rows.label_of, counted.cumsum(0), pointer, counts, nodes, shown, y,
-        begin, offset, capacity, shown.numel(), step, num_targets, num_targets + rows.num_classes, size,
-        COUNTS=COUNTS, BLOCK=BLOCK,
+        number, label_of, counted.cumsum(0), rows.pointer, counts, nodes, shown, y, num_targets,
+        num_targets + rows.view.num_classes, size, BLOCK=BLOCK,
     )  # fmt: skip
+    new, num_edges, senders, showing = read_counts(counts)
+    return nodes[:new], num_edges, senders, shown[:showing], y[:showing]
+
+
+def read_counts(counts: Tensor) -> list[int]:
+    """The one synchronization of a layer."""
+    numbers: list[int] = counts.tolist()
+    return numbers

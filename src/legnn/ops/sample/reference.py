@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -36,57 +38,43 @@ def draw_edges(rowptr: Tensor, rows: Tensor, fanout: Fanout, key: tuple[int, int
     return drawn_rowptr, begin[owner] + chosen
 
 
-class Sampler:
+def draw_sample(
+    view: SamplingView, seeds: Tensor, fanouts: Sequence[Fanout], key: tuple[int, int], number: Tensor, *, edges: bool
+) -> tuple[list[DrawnLayer], DrawnNodes]:
     """Draws one sample on any device; see the package."""
-
-    def __init__(self, rows: SamplingView, seeds: Tensor, number: Tensor) -> None:
-        self._rows, self._num_seeds, self._number = rows, seeds.numel(), number
-        self._is_read = torch.zeros(rows.num_classes, dtype=torch.bool, device=seeds.device)
-        self._targets: list[int] = []
-        self._nodes = seeds[:0]
-        self._append(seeds)
-
-    def draw_layer(self, fanout: Fanout, key: tuple[int, int], *, edges: bool) -> DrawnLayer:
-        """See the package."""
-        rows, targets = self._rows, self._nodes
-        rowptr, edge = draw_edges(rows.rowptr, targets, fanout, key)
-        read = self._is_read.nonzero().flatten()
-        label_rowptr, label_edge = draw_edges(rows.class_rowptr, read, fanout, (key[0] ^ LABELS, key[1]))
-        count = rowptr.new_zeros(targets.numel() + rows.num_classes + 1)
-        count[1 : targets.numel() + 1] = rowptr.diff()
-        count[targets.numel() + 1 + read] = label_rowptr.diff().to(count.dtype)
-        label_edge = label_edge + torch.searchsorted(rows.excluded_positions, label_edge, right=True)
-        source = torch.cat([rows.col[edge].long(), rows.class_col[label_edge].long()])
-        self._append(source[self._number[source] == 0].unique())
-        self._targets.append(targets.numel())
-        if rows.reads_all_labels:
-            self._is_read.fill_(True)
-        shown = self._label_of(targets)
-        self._is_read[shown[shown >= 0].long()] = True
-        return DrawnLayer(
-            count.cumsum(0, dtype=count.dtype),
-            self._number[source] - 1,
-            torch.cat([edge, label_edge]) if edges else None,
-            rows.rowptr[targets + 1] - rows.rowptr[targets],
-            edge.numel(),
-            targets.numel(),
+    is_read = torch.zeros(view.num_classes, dtype=torch.bool, device=seeds.device)
+    layers: list[DrawnLayer] = []
+    nodes = seeds
+    number[nodes] = torch.arange(1, nodes.numel() + 1, dtype=number.dtype, device=nodes.device)
+    for k in reversed(range(len(fanouts))):
+        words = key[0], key[1] ^ k
+        rowptr, edge = draw_edges(view.rowptr, nodes, fanouts[k], words)
+        read = is_read.nonzero().flatten()
+        label_rowptr, label_edge = draw_edges(view.class_rowptr, read, fanouts[k], (words[0] ^ LABELS, words[1]))
+        count = rowptr.new_zeros(nodes.numel() + view.num_classes + 1)
+        count[1 : nodes.numel() + 1] = rowptr.diff()
+        count[nodes.numel() + 1 + read] = label_rowptr.diff().to(count.dtype)
+        label_edge = label_edge + torch.searchsorted(view.excluded_positions, label_edge, right=True)
+        source = torch.cat([view.col[edge].long(), view.class_col[label_edge].long()])
+        known, nodes = nodes, torch.cat([nodes, source[number[source] == 0].unique()])
+        number[nodes] = torch.arange(1, nodes.numel() + 1, dtype=number.dtype, device=nodes.device)
+        layers.append(
+            DrawnLayer(
+                count.cumsum(0, dtype=count.dtype),
+                number[source] - 1,
+                torch.cat([edge, label_edge]) if edges else None,
+                view.rowptr[known + 1] - view.rowptr[known],
+                edge.numel(),
+                known.numel(),
+            )
         )
-
-    def finish(self) -> DrawnNodes:
-        """See the package."""
-        self._number[self._nodes] = 0
-        label_of = self._label_of(self._nodes)
-        shown = (label_of >= 0).nonzero().flatten()
-        shown_by_targets = [int((shown < targets).sum()) for targets in self._targets]
-        degree = self._rows.degree[self._nodes]
-        return DrawnNodes(self._nodes, label_of, degree, shown, label_of[shown].long(), shown_by_targets)
-
-    def _append(self, nodes: Tensor) -> None:
-        self._nodes = torch.cat([self._nodes, nodes])
-        numbers = torch.arange(1, self._nodes.numel() + 1, dtype=self._number.dtype, device=nodes.device)
-        self._number[self._nodes] = numbers
-
-    def _label_of(self, nodes: Tensor) -> Tensor:
-        label_of = self._rows.label_of[nodes]
-        label_of[: self._num_seeds] = -1
-        return label_of
+        if view.reads_all_labels:
+            is_read.fill_(True)
+        shown = view.label_of[known[seeds.numel() :]]
+        is_read[shown[shown >= 0].long()] = True
+    number[nodes] = 0
+    label_of = view.label_of[nodes]
+    label_of[: seeds.numel()] = -1
+    shown = (label_of >= 0).nonzero().flatten()
+    shown_by_targets = [int((shown < layer.num_targets).sum()) for layer in layers]
+    return layers, DrawnNodes(nodes, label_of, view.degree[nodes], shown, label_of[shown].long(), shown_by_targets)
