@@ -31,8 +31,9 @@ from benchmarks.synthetic import SIZES, TRAINED, Size, Workload, synthetic_data
 from legnn.config import fanouts_for
 from legnn.graph import sample_label_graph
 from legnn.nn import LEGNN
-from legnn.runs.device import device_plan, is_gpu
-from legnn.training import MiniBatch, Objective, Task, make_adam, matrix_products, register_pinned, training_precision
+from legnn.runs.device import hardware, register_pinned
+from legnn.runs.precision import matrix_products
+from legnn.training import MiniBatch, Objective, Task, make_adam
 
 _out = Console(markup=False, emoji=False, highlight=False, width=200)
 
@@ -66,7 +67,7 @@ def build(work: Workload, case: Case, options: argparse.Namespace, *, capture: b
     model = LEGNN(data.x.size(1), len(data.class_names), settings.model)
     model.fit_inputs(data.x)
     model.to(device)
-    plan = device_plan(device, device, features)
+    plan = hardware(device).plan(device, features)
     plan = replace(plan, capture=plan.capture and capture)
     return MiniBatch(
         model,
@@ -76,7 +77,7 @@ def build(work: Workload, case: Case, options: argparse.Namespace, *, capture: b
         torch.Generator().manual_seed(0),
         batch=options.batch,
         fanouts=fanouts_for(options.fanout, model.num_stages),
-        dtype=training_precision(options.precision, gpu=is_gpu(device)).dtype,
+        dtype=hardware(device).precision(options.precision).dtype,
         plan=plan,
     )
 
@@ -136,7 +137,7 @@ def measured(work: Workload, case: Case, options: argparse.Namespace) -> Row:
         "precision": options.precision,
         "predicted": predicted,
     }
-    with matrix_products(training_precision(options.precision, gpu=is_gpu(device)).products):
+    with matrix_products(hardware(device).precision(options.precision).products):
         # kernels are compiled, steps captured, and what the graph caches is computed, before the clock runs
         if device.type == "cuda":
             parts.train_epoch(1)

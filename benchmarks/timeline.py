@@ -22,8 +22,8 @@ from benchmarks.epochs import build, scaled, seconds
 from benchmarks.speed import Case
 from benchmarks.synthetic import SIZES
 from legnn.graph.selection import predicted_count
-from legnn.runs.device import is_gpu
-from legnn.training import matrix_products, training_precision
+from legnn.runs.device import hardware
+from legnn.runs.precision import matrix_products
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def main(arguments: list[str] | None = None) -> None:
     for title, capture in (("launched one by one", False), ("captured", True)):
         parts = build(work, Case("legnn", options.backbone, "enhanced"), options, capture=capture)
         steps = -(-predicted_count(parts.task.train.numel(), parts.objective.alpha) // parts.batch)
-        with matrix_products(training_precision(options.precision, gpu=is_gpu(parts.device)).products):
+        with matrix_products(hardware(parts.device).precision(options.precision).products):
             # kernels are compiled and steps captured in the first epoch
             parts.train_epoch(1)
             alone = 1e3 * seconds(lambda parts=parts: parts.train_epoch(2), parts.device) / steps

@@ -18,8 +18,9 @@ from legnn.nn import DataShape, Lift, Model
 from legnn.nn.lifting import check_liftable
 from legnn.ops.runtime.threads import limit_threads
 from legnn.runs.data_card import DataCard
-from legnn.runs.device import device_plan, generators, is_gpu, seeded, select_device
+from legnn.runs.device import hardware, register_pinned, seeded, select_device
 from legnn.runs.folder import RunFolder
+from legnn.runs.precision import matrix_products, training_modes
 from legnn.runs.resources import check_memory, choose_storage, cpu_threads, explain_out_of_memory
 from legnn.training import (
     Agreement,
@@ -39,11 +40,7 @@ from legnn.training import (
     balanced_class_weight,
     can_capture,
     make_adam,
-    matrix_products,
-    register_pinned,
     require_staged,
-    training_modes,
-    training_precision,
 )
 
 
@@ -78,7 +75,7 @@ def restore_model(folder: RunFolder) -> Model:
 
 def check_settings(settings: ResolvedSettings, graph: GraphData, card: DataCard) -> None:
     """Raises `InputError` for settings that could only fail later, before a folder is made."""
-    training_precision(settings.train.precision, gpu=is_gpu(select_device(settings.train.device)))
+    hardware(select_device(settings.train.device)).precision(settings.train.precision)
     if settings.model.label_edges and graph.label_adjacency is None:
         raise InputError(
             f"label_edges is on, but {graph.name} has no label–label edges; give them, or `label_edges=False`"
@@ -153,7 +150,7 @@ def make_trainer(
         rule=make_rule(model, task, settings),
         class_weight=_class_weight(model, task, settings),
     )
-    plan = device_plan(device, task.y.device, task.x.device)
+    plan = hardware(device).plan(task.y.device, task.x.device)
     fanouts = None
     if not isinstance(train.batch, str):
         fanouts = fanouts_for(train.fanout, settings.model.stages)
@@ -190,7 +187,7 @@ def make_trainer(
         cosine_steps=train.cosine_steps,
         choose_by=train.choose_by,
         ties=train.ties,
-        generators=generators(device),
+        generators=hardware(device).generators(),
     )
 
 
@@ -199,7 +196,7 @@ def new_trainer(
     settings: ResolvedSettings, graph: GraphData, card: DataCard, device: torch.device, ranks: Ranks
 ) -> Iterator[Trainer]:
     """Context in which a run trains, seeded and in its precision, with its trainer before the first epoch."""
-    precision = training_precision(settings.train.precision, gpu=is_gpu(device))
+    precision = hardware(device).precision(settings.train.precision)
     with (
         explain_out_of_memory(settings),
         training_modes(),

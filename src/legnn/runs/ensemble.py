@@ -27,7 +27,7 @@ from legnn.io import read_predictions, write_predictions
 from legnn.lazy import pandas as pd
 from legnn.runs.class_columns import check_columns
 from legnn.runs.data_card import DataCard
-from legnn.runs.device import device_name, select_device
+from legnn.runs.device import hardware, select_device
 from legnn.runs.digests import check_digest, write_digests
 from legnn.runs.ensemble_card import EnsembleCard, Member, average_of_seeds
 from legnn.runs.folder import ENSEMBLE, RunFolder
@@ -189,7 +189,7 @@ class Ensemble:
             seconds=round(seconds, 3),
             parameters=sum(run.result.parameters for run in runs),
             seed=runs[0].result.seed,
-            device=device_name(select_device(device)),
+            device=hardware(select_device(device)).name,
             precision=precisions.pop() if len(precisions) == 1 else "mixed",
             versions=versions(),
             notes=[*graph.notes, *notes, *missing_class_notes(graph)],
