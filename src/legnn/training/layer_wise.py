@@ -26,7 +26,7 @@ from legnn.training.memory import MATRICES_OF_A_CHUNK, SINGLE, Size
 from legnn.training.prefetch import map_ahead
 from legnn.training.protocols import Reduce, require_staged
 from legnn.training.ranks import SINGLE_PROCESS, Ranks
-from legnn.training.states import Location, StateStore, make_states
+from legnn.training.states import Location, StateStore, check_disk, choose_location
 from legnn.training.task import Task
 
 DEVICE_SHARE = 0.9
@@ -127,7 +127,7 @@ class LayerWise:
         first = (state, labels) if self._staged.uses_initial_state else None
         last = self._staged.num_stages - 1
         for k in range(last):
-            new = state.empty_like(zeros=self.ranks.world_size > 1)
+            new = state.zeros_like()
             for chunk, read in self._chunks(graph, needed[k + 1], state):
                 new.write(chunk.nodes[: chunk.num_nodes], self._compute(k, chunk, state, labels, first, read)[0])
             labels = self._labels(k, graph, state, labels, first)
@@ -138,7 +138,7 @@ class LayerWise:
         if last < 0:
             # a model that reads no neighbors
             for part in self.ranks.shard(list(torch.arange(wanted.numel()).split(self.chunk_size))):
-                out[part] = finish(state.read(wanted[part], self.device)).to(out.device)
+                out[part] = finish(state.read(wanted[part])).to(out.device)
         for chunk, read in self._chunks(graph, needed[-1], state) if last >= 0 else ():
             rows = finish(self._compute(last, chunk, state, labels, first, read)[0])
             out[torch.searchsorted(wanted, chunk.nodes[: chunk.num_nodes])] = rows.to(out.device)
@@ -190,17 +190,16 @@ class LayerWise:
         return state, labels
 
     def _make_states(self, rows: Tensor, num_nodes: int) -> StateStore:
+        """States of all nodes, with rows like `rows`, in the first location where all that are needed at once fit."""
         stages = self._staged.num_stages
-        return make_states(
-            rows,
-            num_nodes,
-            # read, written, and those before the first stage
-            copies=1 + (stages > 1) + (self._staged.uses_initial_state and stages > 2),
-            location=self.location,
-            zeros=self.ranks.world_size > 1,
-            device_bytes=int(DEVICE_SHARE * self.plan.free_bytes()) - MATRICES_OF_A_CHUNK * self.plan.chunk_bytes,
-            pin=self.plan.pin,
-        )
+        # read, written, and those before the first stage
+        copies = 1 + (stages > 1) + (self._staged.uses_initial_state and stages > 2)
+        size = copies * num_nodes * rows[:1].nbytes
+        of_device = int(DEVICE_SHARE * self.plan.free_bytes()) - MATRICES_OF_A_CHUNK * self.plan.chunk_bytes
+        location = self.location or choose_location(size, of_device)
+        if location == "disk":
+            check_disk(size)
+        return StateStore((num_nodes, rows.size(1)), rows.dtype, self.device, location, pin=self.plan.pin)
 
     def _labels(
         self, k: int, graph: LabelGraph, state: StateStore, labels: Tensor | None, first: _First
@@ -225,10 +224,10 @@ class LayerWise:
         first: _First,
         read: Tensor | None = None,
     ) -> Nodes:
-        x = state.read(chunk.nodes, self.device) if read is None else read.to(self.device, non_blocking=True)
+        x = state.read(chunk.nodes) if read is None else read.to(self.device, non_blocking=True)
         initial: Nodes | None = None
         if first is not None:
-            initial = first[0].read(chunk.nodes[: chunk.num_nodes], self.device), first[1]
+            initial = first[0].read(chunk.nodes[: chunk.num_nodes]), first[1]
         return self._staged.stage(k, x, labels, chunk.to(self.device), initial)
 
     def _chunks(
