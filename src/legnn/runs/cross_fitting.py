@@ -232,7 +232,7 @@ def _run(graph: GraphData, settings: ResolvedSettings, folder: Path | None, call
 def _predict(run: Run, graph: GraphData, held: Tensor) -> Tensor:
     """`[n, C]` probabilities of the nodes `held`, which have no label in `graph`, on the CPU."""
     with run.inference(graph, device=run.settings.train.device) as (_, inference):
-        return inference.proba_of_hidden(held.to(inference.task.train.device)).float().cpu()
+        return inference.proba(held.to(inference.task.train.device)).float().cpu()
 
 
 def _table(graph: GraphData, folds: int, probabilities: Tensor) -> pd.DataFrame:

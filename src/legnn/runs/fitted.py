@@ -113,7 +113,7 @@ class FittedGraph:
 
         def predict(run: Run) -> Tensor:
             with run.inference(graph, device=device) as (_, inference):
-                return inference.proba_of_hidden(nodes.to(inference.task.train.device)).cpu()
+                return inference.proba(nodes.to(inference.task.train.device)).cpu()
 
         return self._mix(predict)
 

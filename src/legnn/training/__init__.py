@@ -2,7 +2,7 @@
 
 from legnn.training.device_plan import DevicePlan
 from legnn.training.full_batch import FullBatch
-from legnn.training.inference import Inference, assign_folds, predict_folds, predict_without_own_label
+from legnn.training.inference import Inference, assign_folds, predict_without_own_label, split_by_fold
 from legnn.training.layer_wise import LayerWise
 from legnn.training.loop import EpochLog, Trainer
 from legnn.training.metrics import Scores, score
@@ -38,9 +38,9 @@ __all__ = [
     "balanced_class_weight",
     "can_capture",
     "make_adam",
-    "predict_folds",
     "predict_without_own_label",
     "require_staged",
     "score",
+    "split_by_fold",
     "training_confidence",
 ]

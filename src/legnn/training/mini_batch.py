@@ -20,7 +20,7 @@ from legnn.training.layer_wise import LayerWise
 from legnn.training.metrics import Metrics, training_metrics
 from legnn.training.objective import Candidates
 from legnn.training.padded_batches import PROBES, Padding, Planned, StepsBySize
-from legnn.training.protocols import Batching, Reduce, SelfTrainingRule, no_callback, require_staged
+from legnn.training.protocols import Batching, Reduce, SelfTrainingRule, require_staged
 from legnn.training.ranks import SINGLE_PROCESS, Ranks, average_gradients, gradient_vector
 
 EPOCH_SEEDS = 1_000_003
@@ -85,7 +85,7 @@ class MiniBatch(Batching):
         self._seed = self.generator.initial_seed()
         self.reset()
 
-    def train_epoch(self, epoch: int, before_step: Callable[[], None] = no_callback) -> Metrics:
+    def train_epoch(self, epoch: int, before_step: Callable[[], None] = lambda: None) -> Metrics:
         """Select training nodes, and train on the predicted ones and on pseudo labels."""
         torch.manual_seed((self._seed * EPOCH_SEEDS + epoch) * self.ranks.world_size + self.ranks.rank)
         predicted, shown = self._select(self.generator)

@@ -73,10 +73,6 @@ class Predictor(Protocol):
         """
 
 
-def no_callback() -> None:
-    """Does nothing before a step."""
-
-
 @dataclass(eq=False, repr=False)
 class Batching(ABC):
     """How an epoch goes over the graph; a `Predictor`."""
@@ -93,7 +89,7 @@ class Batching(ABC):
     """Of the model."""
 
     @abstractmethod
-    def train_epoch(self, epoch: int, before_step: Callable[[], None] = no_callback) -> Metrics:
+    def train_epoch(self, epoch: int, before_step: Callable[[], None] = lambda: None) -> Metrics:
         """Train for one epoch, calling `before_step` before every step of the optimizer; returns `training_metrics`."""
 
     @abstractmethod

@@ -36,10 +36,6 @@ class Ranks:
             dist.all_reduce(values)
         return values
 
-    def divisor_of_mean(self, number: int) -> float:
-        """What a sum of this process is divided by to be its part of a mean over `number`, see `share_of_mean`."""
-        return number / self.world_size
-
     def share_of_mean(self, total: Tensor, number: Tensor | int) -> Tensor:
         """This process's part of a mean over all processes: their average is the sum of all `total` over `number`.
 
