@@ -32,10 +32,11 @@ from legnn.io.prepared import read_prepared
 from legnn.io.prepared_card import VERSION, ArrayCard, PreparedCard, write_card
 from legnn.nn import LEGNN, ModelSettings
 from legnn.runs.device import CHUNK_FROM_HOST, SAMPLERS, hardware
+from legnn.runs.memory import SINGLE, Size
 from legnn.runs.precision import matrix_products
 from legnn.training import DevicePlan, LayerWise, Task, assign_folds
 from legnn.training.inference import to_class_and_confidence
-from legnn.training.memory import MATRICES_OF_A_CHUNK, NODES_AT_A_TIME, SINGLE, Size
+from legnn.training.layer_wise import MATRICES_OF_A_CHUNK, NODES_AT_A_TIME
 from legnn.training.states import Location, state_folder
 
 NODES, TRAINED, CLASSES, FEATURES, EDGES = 111_059_956, 1_207_179, 172, 128, 30

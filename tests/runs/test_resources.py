@@ -10,9 +10,10 @@ from tests.graphs import small_data
 import legnn
 from legnn.config import ResolvedSettings, Settings
 from legnn.datasets import load
-from legnn.errors import InputError
+from legnn.errors import InputError, in_gib
 from legnn.runs import device, resources
 from legnn.runs.device import Cpu, Gpu, hardware, visible_gpus
+from legnn.runs.memory import Size
 from legnn.runs.resources import (
     Storage,
     choose_batch,
@@ -24,7 +25,6 @@ from legnn.runs.resources import (
     storage_note,
     usable_cores,
 )
-from legnn.training.memory import Size, in_gib
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 QUICK = {"epochs": 2, "hidden": 8, "layers": 2}

@@ -12,8 +12,8 @@ from tests.training.mini_batches import CPU, make
 
 from legnn.errors import OutOfMemory
 from legnn.training import DevicePlan, LayerWise, states
-from legnn.training.chunks import nodes_of, split_by_work
 from legnn.training.inference import to_class_and_confidence
+from legnn.training.layer_wise import nodes_of, split_by_work
 from legnn.training.states import StateStore, choose_location, state_folder
 
 
@@ -155,9 +155,8 @@ def test_states_have_the_precision_in_which_they_are_computed():
     ("size", "device_bytes", "location"),
     [(40, 0, "host"), (60, 0, "disk"), (700, 850, "device"), (870, 850, "disk"), (0, 0, "host"), (40, -9, "host")],
 )
-def test_states_lie_in_the_first_place_where_they_fit(size, device_bytes, location, monkeypatch):
-    monkeypatch.setattr(states, "host_free_bytes", lambda: 100)
-    assert choose_location(size, device_bytes) == location
+def test_states_lie_in_the_first_location_where_they_fit(size, device_bytes, location):
+    assert choose_location(size, device_bytes, 100) == location
 
 
 def test_what_does_not_fit_the_memory_is_predicted_from_disk(monkeypatch):
@@ -167,8 +166,8 @@ def test_what_does_not_fit_the_memory_is_predicted_from_disk(monkeypatch):
     parts = LayerWise(model, task, CPU, torch.float32, chunk_size=30)
     expected = parts.logits(task.train, task.val)
     assert not asked, "states are in memory"
-    monkeypatch.setattr(states, "host_free_bytes", lambda: 1000)
-    assert torch.equal(parts.logits(task.train, task.val), expected)
+    small = LayerWise(model, task, CPU, torch.float32, chunk_size=30, plan=DevicePlan(host_bytes=lambda: 1000))
+    assert torch.equal(small.logits(task.train, task.val), expected)
     assert asked
 
 
@@ -189,7 +188,7 @@ def test_chunks_that_threads_prepare_are_the_same(location):
 
 
 def test_nodes_of_a_mask_come_in_order_some_at_a_time(monkeypatch):
-    monkeypatch.setattr("legnn.training.chunks.NODES_AT_A_TIME", 10)
+    monkeypatch.setattr("legnn.training.layer_wise.NODES_AT_A_TIME", 10)
     mask = torch.rand(95) < 0.3
     mask[40:50] = False
     parts = list(nodes_of(mask))
@@ -201,7 +200,7 @@ def test_few_nodes_at_a_time_change_no_prediction(monkeypatch):
     model, task = make(nodes=200)
     nodes = torch.arange(200)
     expected = LayerWise(model, task, CPU, torch.float32, chunk_size=50).logits(task.train, nodes)
-    monkeypatch.setattr("legnn.training.chunks.NODES_AT_A_TIME", 37)
+    monkeypatch.setattr("legnn.training.layer_wise.NODES_AT_A_TIME", 37)
     found = LayerWise(model, task, CPU, torch.float32, chunk_size=50).logits(task.train, nodes)
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
 

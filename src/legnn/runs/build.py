@@ -21,7 +21,7 @@ from legnn.runs.data_card import DataCard
 from legnn.runs.device import hardware, register_pinned, seeded, select_device
 from legnn.runs.folder import RunFolder
 from legnn.runs.precision import matrix_products, training_modes
-from legnn.runs.resources import check_memory, choose_storage, cpu_threads, explain_out_of_memory
+from legnn.runs.resources import check_memory, choose_storage, cpu_threads, explain_out_of_memory, size_of
 from legnn.training import (
     Agreement,
     ASTrain,
@@ -139,7 +139,13 @@ def _class_weight(model: Model, task: Task, settings: ResolvedSettings) -> Tenso
 
 
 def make_trainer(
-    model: Model, task: Task, settings: ResolvedSettings, dtype: torch.dtype, device: torch.device, ranks: Ranks
+    model: Model,
+    task: Task,
+    settings: ResolvedSettings,
+    dtype: torch.dtype,
+    device: torch.device,
+    ranks: Ranks,
+    inference_bytes: int,
 ) -> Trainer:
     """Returns the trainer of a run on `device`, before its first epoch."""
     train = settings.train
@@ -150,7 +156,7 @@ def make_trainer(
         rule=make_rule(model, task, settings),
         class_weight=_class_weight(model, task, settings),
     )
-    plan = hardware(device).plan(task.y.device, task.x.device)
+    plan = hardware(device).plan(task.y.device, task.x.device, inference_bytes)
     fanouts = None
     if not isinstance(train.batch, str):
         fanouts = fanouts_for(train.fanout, settings.model.stages)
@@ -207,7 +213,8 @@ def new_trainer(
         task = make_task(settings, graph, device)
         model = make_model(settings, card, graph.label_x)
         model.fit_inputs(graph.x, graph.node_type)
-        yield make_trainer(model.to(device), task, settings, precision.dtype, device, ranks)
+        inference_bytes = size_of(graph, settings).inference_bytes
+        yield make_trainer(model.to(device), task, settings, precision.dtype, device, ranks, inference_bytes)
 
 
 def make_inference(

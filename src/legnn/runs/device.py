@@ -14,11 +14,10 @@ from torch import Generator, Tensor
 
 from legnn.errors import InputError
 from legnn.ops.runtime.bf16 import cpu_multiplies_bf16
+from legnn.runs.memory import AT_ONCE, USABLE, host_free_bytes, host_total_bytes
 from legnn.runs.precision import Precision
 from legnn.runs.processes import under_torchrun
 from legnn.training import DevicePlan
-from legnn.training.device_plan import AT_ONCE_SHARE
-from legnn.training.memory import USABLE, host_free_bytes, host_total_bytes
 
 HOST = torch.device("cpu")
 
@@ -86,9 +85,13 @@ class Cpu:
         """PyTorch's own generators on the host and on the device, by kind of device."""
         return {"cpu": torch.default_generator}
 
-    def plan(self, graph: torch.device, features: torch.device) -> DevicePlan:
-        """How a model is computed, from a graph and features that are stored on these devices."""
-        return DevicePlan()
+    def plan(self, graph: torch.device, features: torch.device, inference_bytes: int = 0) -> DevicePlan:
+        """How a model is computed, from a graph and features that are stored on these devices.
+
+        Args:
+            inference_bytes: what inference at once takes, compared with all the memory: the answer is always the same.
+        """
+        return DevicePlan(at_once=inference_bytes <= AT_ONCE * self.total_bytes(), host_bytes=host_free_bytes)
 
     def process_group(self) -> str:
         """PyTorch's backend for the exchange between processes, each of which uses its own device from now on."""
@@ -140,7 +143,7 @@ class Gpu:
         number = torch.cuda.current_device() if self.device.index is None else self.device.index
         return {"cpu": torch.default_generator, "cuda": torch.cuda.default_generators[number]}
 
-    def plan(self, graph: torch.device, features: torch.device) -> DevicePlan:
+    def plan(self, graph: torch.device, features: torch.device, inference_bytes: int = 0) -> DevicePlan:
         """With captured steps, streams and pinned memory."""
         is_on_host = graph == HOST
         return DevicePlan(
@@ -150,7 +153,8 @@ class Gpu:
             pin=True,
             samplers=SAMPLERS if is_on_host else 0,
             chunk_bytes=CHUNK_FROM_HOST if is_on_host else CHUNK_BYTES,
-            at_once_bytes=0 if features == HOST else int(AT_ONCE_SHARE * self.total_bytes()),
+            at_once=features != HOST and inference_bytes <= AT_ONCE * self.total_bytes(),
+            host_bytes=host_free_bytes,
             # what the allocator keeps for the next tensor is free for it
             free_bytes=lambda: (
                 self.free_bytes() + torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)

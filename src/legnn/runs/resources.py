@@ -12,11 +12,11 @@ import torch
 from legnn.baselines import ARCHITECTURES
 from legnn.config import ResolvedSettings, fanouts_for
 from legnn.data import GraphData
-from legnn.errors import InputError, OutOfMemory
+from legnn.errors import InputError, OutOfMemory, in_gib
 from legnn.nn.backbones import REGISTERED
 from legnn.runs.device import hardware, select_device, visible_gpus
+from legnn.runs.memory import SINGLE, USABLE, Size
 from legnn.runs.processes import under_torchrun
-from legnn.training.memory import SINGLE, USABLE, Size, in_gib
 
 DEFAULT_BATCH = 1024
 """Nodes in a step where `batch = auto` takes mini-batches: enough to keep a GPU busy, few enough for a laptop."""

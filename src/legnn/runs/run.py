@@ -29,7 +29,7 @@ from legnn.runs.folder import RunFolder
 from legnn.runs.graphs import load_graph, reload_graph
 from legnn.runs.precision import matrix_products
 from legnn.runs.representations import NodeRepresentations, compute_representations
-from legnn.runs.resources import cpu_threads, explain_out_of_memory
+from legnn.runs.resources import cpu_threads, explain_out_of_memory, size_of
 from legnn.runs.result import Result
 from legnn.training import Inference, LayerWise, Scores, score
 from legnn.training.inference import class_and_confidence
@@ -164,7 +164,8 @@ class Run:
             # a copy: the run's own model stays on its device
             model = deepcopy(self.model).to(where)
             task = make_task(self.settings, graph, where, training=False)
-            plan = hardware(where).plan(task.y.device, task.x.device)
+            needed = size_of(graph, self.settings).inference_bytes
+            plan = hardware(where).plan(task.y.device, task.x.device, needed)
             layer_wise = LayerWise(model, task, where, precision.dtype, plan=plan)
             yield layer_wise, make_inference(layer_wise, model, graph, task, self.settings)
 

@@ -19,8 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from legnn.errors import OutOfMemory
-from legnn.training.memory import host_free_bytes, in_gib
+from legnn.errors import OutOfMemory, in_gib
 
 HOST_SHARE = 0.5
 """The part of the host's free memory that states may take: the mapped pages of the graph are in the rest."""
@@ -91,22 +90,22 @@ class StateStore:
         return StateStore(shape, self.values.dtype, self.device, self.location, pin=self.pin)
 
 
-def choose_location(size: int, device_bytes: int) -> Location:
-    """The first location where states of `size` bytes fit: `device_bytes` of the device, the host, the disk."""
+def choose_location(size: int, device_bytes: int, host_bytes: int) -> Location:
+    """The first location where states of `size` bytes fit into what is free: the device, the host, the disk."""
     if size <= device_bytes and device_bytes > 0:
         return "device"
-    return "host" if size <= HOST_SHARE * host_free_bytes() else "disk"
+    return "host" if size <= HOST_SHARE * host_bytes else "disk"
 
 
-def check_disk(size: int) -> None:
+def check_disk(size: int, host_bytes: int) -> None:
     """Raises `OutOfMemory` if states of `size` bytes do not fit on the disk."""
     folder = state_folder()
     free = shutil.disk_usage(folder).free
     if size > free:
-        in_memory = in_gib(host_free_bytes())
         raise OutOfMemory(
-            f"the states between layers take {in_gib(size)}; {in_memory} of memory are free, and {in_gib(free)} in "
-            f"{folder}: set TMPDIR to a folder with more, or give `precision=bf16` or a smaller `hidden`"
+            f"the states between layers take {in_gib(size)}; {in_gib(host_bytes)} of memory are free, and "
+            f"{in_gib(free)} in {folder}: set TMPDIR to a folder with more, or give `precision=bf16` or a smaller "
+            "`hidden`"
         )
 
 
