@@ -52,14 +52,9 @@ class Batch(NamedTuple):
     """Predicted nodes of the step over all processes."""
 
     @property
-    def num_candidates(self) -> int:
-        """`u`."""
-        return self.candidate_index.numel()
-
-    @property
     def num_local(self) -> int:
         """`n`."""
-        return self.truth.numel() - self.num_candidates
+        return self.truth.numel() - self.candidate_index.numel()
 
     @property
     def candidates(self) -> Tensor:
@@ -89,12 +84,6 @@ class BatchSpec(NamedTuple):
     """`[u]`, as in `Batch`."""
     key: tuple[int, int]
     """Two 32-bit words."""
-
-    @property
-    def num_seeds(self) -> tuple[int, int]:
-        """Seeds that are predicted, and those that are candidates: sizes are planned by these."""
-        num_candidates = self.candidate_index.numel()
-        return self.seeds.numel() - num_candidates, num_candidates
 
 
 def tensors_of(item: object) -> list[Tensor]:

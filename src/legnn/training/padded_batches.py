@@ -48,7 +48,10 @@ class Padding:
 
     def plan(self, spec: BatchSpec) -> list[SampleSizes]:
         """Sizes for the sample of a step, from the smallest."""
-        predicted, candidates = (-(-count // SEED_MULTIPLE) * SEED_MULTIPLE for count in spec.num_seeds)
+        number = spec.candidate_index.numel()
+        predicted, candidates = (
+            -(-count // SEED_MULTIPLE) * SEED_MULTIPLE for count in (spec.seeds.numel() - number, number)
+        )
         # threads pad batches of the same epoch, and one of them plans
         with self._lock:
             if (predicted, candidates) not in self._planned:

@@ -66,6 +66,7 @@ class PostProcess(Protocol):
 class Predictor(Protocol):
     """Predicts in evaluation mode."""
 
+    @abstractmethod
     def logits(self, shown: Tensor, nodes: Tensor, reduce: Reduce) -> Tensor:
         """`reduce` of the logits of `nodes` `[n]`, with the labels of exactly the nodes `shown` in the graph.
 
@@ -74,8 +75,8 @@ class Predictor(Protocol):
 
 
 @dataclass(eq=False, repr=False)
-class Batching(ABC):
-    """How an epoch goes over the graph; a `Predictor`."""
+class Batching(Predictor, ABC):
+    """How an epoch goes over the graph."""
 
     model: Model
     task: Task
@@ -98,10 +99,6 @@ class Batching(ABC):
 
         The next call may overwrite them.
         """
-
-    @abstractmethod
-    def logits(self, shown: Tensor, nodes: Tensor, reduce: Reduce) -> Tensor:
-        """As in `Predictor`."""
 
     def reset(self) -> None:
         """Free what is stored between epochs: training is over, or another state was loaded."""
