@@ -25,6 +25,7 @@ from legnn.errors import InputError, plural
 from legnn.files import write_text
 from legnn.io import read_predictions, write_predictions
 from legnn.lazy import pandas as pd
+from legnn.runs.averaging import average
 from legnn.runs.class_columns import check_columns
 from legnn.runs.data_card import DataCard
 from legnn.runs.device import hardware, select_device
@@ -44,7 +45,7 @@ from legnn.runs.run import (
 )
 from legnn.runs.seeds import SEEDS, is_seeds_folder
 from legnn.training import Scores
-from legnn.training.inference import average, class_and_confidence, top_classes
+from legnn.training.inference import class_and_confidence, top_classes
 from legnn.typed_json import read_json, to_json
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -34,23 +34,6 @@ def top_classes(probabilities: Tensor, top: int) -> Tensor:
     highest = probabilities.topk(min(top, probabilities.size(-1)), -1)
     others = torch.stack([highest.indices[:, 1:].double(), highest.values[:, 1:].double()], -1)
     return torch.cat([class_and_confidence(probabilities)[:, None], others], 1)
-
-
-def apply_temperature(probabilities: Tensor, temperature: float) -> Tensor:
-    """`p_c^{1/T} / Σ_d p_d^{1/T}` in each row of `[n, C]`, which keeps the order of the classes; zeros stay zeros."""
-    tiny = torch.finfo(probabilities.dtype).tiny
-    # relative to the largest, whose power is 1: no row underflows
-    powers = (probabilities / probabilities.amax(-1, keepdim=True).clamp(min=tiny)).pow(1 / temperature)
-    return powers / powers.sum(-1, keepdim=True).clamp(min=tiny)
-
-
-def average(probabilities: Iterable[Tensor], weights: Iterable[float], temperature: float) -> Tensor:
-    """`apply_temperature(Σ_k w_k p_k, T)` in double precision, with one of the `p_k` `[n, C]` in memory at a time."""
-    total: Tensor | None = None
-    for p, weight in zip(probabilities, weights, strict=True):
-        total = p.double() * weight if total is None else total.add_(p, alpha=weight)
-    assert total is not None, "there is something to average"
-    return apply_temperature(total, temperature)
 
 
 def to_class_and_confidence(logits: Tensor) -> Tensor:
