@@ -1,12 +1,11 @@
-"""Whole epochs of mini-batch training: seconds, nodes a second, how much of it is sampling, and whether it is linear.
+"""Whole epochs of mini-batch training: seconds, nodes a second, and whether it is linear.
 
     python -m benchmarks.epochs --size mag --device cuda --backbones gcn sage gat --json epochs.json
     python -m benchmarks.epochs --size mag --scales 0.25 0.5 1 --device cuda --backbones sage --plot epochs.png
 
 An epoch is what `legnn train --batch N` does in one: training nodes selected, half of them predicted in batches, each
-sampled, gathered, trained on. `sampling` is the same batches sampled and gathered as training does it, with nothing
-else done; `validation` is inference over all neighbors of the validation nodes, at once where that fits. A graph scaled
-by 0.5 has half of the nodes, edges and training nodes.
+sampled, gathered, trained on. `validation` is inference over all neighbors of the validation nodes, at once where that
+fits. A graph scaled by 0.5 has half of the nodes, edges and training nodes.
 """
 
 from __future__ import annotations
@@ -29,10 +28,11 @@ from benchmarks.speed import Case, settings_for
 from benchmarks.speed_report import Row, machine, print_machine, versions
 from benchmarks.synthetic import SIZES, TRAINED, Size, Workload, synthetic_data
 from legnn.config import fanouts_for
-from legnn.graph import sample_label_graph
 from legnn.nn import LEGNN
-from legnn.runs.device import device_plan, is_gpu
-from legnn.training import MiniBatch, Objective, Task, make_adam, matrix_products, register_pinned, training_precision
+from legnn.runs.device import hardware, register_pinned
+from legnn.runs.precision import matrix_products
+from legnn.runs.resources import size_of
+from legnn.training import MiniBatch, Objective, Task, make_adam
 
 _out = Console(markup=False, emoji=False, highlight=False, width=200)
 
@@ -66,7 +66,7 @@ def build(work: Workload, case: Case, options: argparse.Namespace, *, capture: b
     model = LEGNN(data.x.size(1), len(data.class_names), settings.model)
     model.fit_inputs(data.x)
     model.to(device)
-    plan = device_plan(device, device, features)
+    plan = hardware(device).plan(device, features, size_of(data, settings).inference_bytes)
     plan = replace(plan, capture=plan.capture and capture)
     return MiniBatch(
         model,
@@ -76,7 +76,7 @@ def build(work: Workload, case: Case, options: argparse.Namespace, *, capture: b
         torch.Generator().manual_seed(0),
         batch=options.batch,
         fanouts=fanouts_for(options.fanout, model.num_stages),
-        dtype=training_precision(options.precision, gpu=is_gpu(device)).dtype,
+        dtype=hardware(device).precision(options.precision).dtype,
         plan=plan,
     )
 
@@ -90,23 +90,6 @@ def seconds(run: Callable[[], object], device: torch.device) -> float:
     if device.type == "cuda":
         torch.cuda.synchronize()
     return time.perf_counter() - begin
-
-
-def make_batches(parts: MiniBatch) -> None:
-    """Make the batches of an epoch as training does, and do nothing with them."""
-    predicted, shown = parts._select(parts.generator)
-    for _ in parts._batches(parts.task.show(shown), predicted, predicted[:0], -(-predicted.numel() // parts.batch)):
-        pass
-
-
-def count_drawn_edges(parts: MiniBatch) -> int:
-    """How many edges the batches of an epoch have, labels' included."""
-    predicted, shown = parts._select(parts.generator)
-    graph = parts.task.show(shown)
-    drawn = 0
-    for k, seeds in enumerate(predicted.tensor_split(-(-predicted.numel() // parts.batch))):
-        drawn += sample_label_graph(graph, seeds, parts.fanouts, (k, 1)).num_edges
-    return drawn
 
 
 def uncaptured_seconds(work: Workload, case: Case, options: argparse.Namespace) -> float:
@@ -136,19 +119,16 @@ def measured(work: Workload, case: Case, options: argparse.Namespace) -> Row:
         "precision": options.precision,
         "predicted": predicted,
     }
-    with matrix_products(training_precision(options.precision, gpu=is_gpu(device)).products):
+    with matrix_products(hardware(device).precision(options.precision).products):
         # kernels are compiled, steps captured, and what the graph caches is computed, before the clock runs
         if device.type == "cuda":
             parts.train_epoch(1)
         few = parts.task.train[: 8 * parts.batch]
         task, parts.task = parts.task, replace(parts.task, train=few)
         parts.train_epoch(1)
-        make_batches(parts)
         parts.task = task
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats()
-        row["sampling_s"] = seconds(lambda: make_batches(parts), device)
-        row["drawn_edges"] = count_drawn_edges(parts)
         row["epoch_s"] = seconds(lambda: parts.train_epoch(2), device)
         parts.validate(parts.task.train)
         row["validation_s"] = seconds(lambda: parts.validate(parts.task.train), device)
@@ -166,9 +146,6 @@ def print_rows(rows: list[Row]) -> None:
             "uncaptured, s",
             "nodes/s",
             "features on",
-            "sampling, s",
-            "of the epoch",
-            "M edges/s",
             "validation, s",
             "GiB",
         ),
@@ -180,9 +157,7 @@ def print_rows(rows: list[Row]) -> None:
             *(row["size"], f"{row['edges']:,}", row["backbone"], row["labels"], row["precision"], f"{row['batch']:,}"),
             *(f"{row['predicted']:,}", f"{row['epoch_s']:.2f}", "" if alone is None else f"{alone:.2f}"),
             *(f"{row['predicted'] / row['epoch_s']:,.0f}", row["features_on"]),
-            *(f"{row['sampling_s']:.2f}", f"{row['sampling_s'] / row['epoch_s']:.0%}"),
-            *(f"{row['drawn_edges'] / row['sampling_s'] / 1e6:.1f}", f"{row['validation_s']:.2f}"),
-            "" if memory is None else f"{memory:.1f}",
+            *(f"{row['validation_s']:.2f}", "" if memory is None else f"{memory:.1f}"),
         )
     _out.print(table)
 
@@ -194,7 +169,7 @@ def draw_plot(rows: list[Row], place: Path) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    panels = [("epoch_s", "epoch, s"), ("sampling_s", "sampling, s"), ("validation_s", "validation, s")]
+    panels = [("epoch_s", "epoch, s"), ("validation_s", "validation, s")]
     if all(row["peak_gib"] is not None for row in rows):
         panels.append(("peak_gib", "peak memory, GiB"))
     figure, axes = plt.subplots(1, len(panels), figsize=(3.2 * len(panels), 3), constrained_layout=True)

@@ -27,8 +27,9 @@ from legnn.config import fanouts_for
 from legnn.graph import LabelGraph
 from legnn.nn import LEGNN
 from legnn.ops.csr.adjacency import Adjacency
-from legnn.runs.device import device_plan, is_gpu
-from legnn.training import MiniBatch, Objective, Task, make_adam, matrix_products, register_pinned, training_precision
+from legnn.runs.device import hardware, register_pinned
+from legnn.runs.precision import matrix_products
+from legnn.training import MiniBatch, Objective, Task, make_adam
 
 CLASSES = 172
 PLACES = ("GPU", "pinned host, some on the GPU", "pinned host", "host")
@@ -84,7 +85,7 @@ def make_batching(task: Task, options: argparse.Namespace) -> MiniBatch:
     settings = settings_for(Case("legnn", options.backbone, "enhanced"), work)
     torch.manual_seed(0)
     model = LEGNN(task.x.size(1), CLASSES, settings.model).to(device)
-    plan = device_plan(device, device, task.x.device)
+    plan = hardware(device).plan(device, task.x.device)
     return MiniBatch(
         model,
         task,
@@ -93,7 +94,7 @@ def make_batching(task: Task, options: argparse.Namespace) -> MiniBatch:
         torch.Generator().manual_seed(0),
         batch=options.batch,
         fanouts=fanouts_for(options.fanout, model.num_stages),
-        dtype=training_precision(options.precision, gpu=is_gpu(device)).dtype,
+        dtype=hardware(device).precision(options.precision).dtype,
         plan=plan,
     )
 
@@ -136,7 +137,7 @@ def main(arguments: list[str] | None = None) -> list[Row]:
         if place == PLACES[1]:
             task = task.with_hot_rows(int(options.hot * x.nbytes))
         parts = make_batching(task, options)
-        with matrix_products(training_precision(options.precision, gpu=is_gpu(device)).products):
+        with matrix_products(hardware(device).precision(options.precision).products):
             # kernels are compiled and steps captured before the clock runs
             first = parts.train_epoch(1)
             spent = seconds(lambda parts=parts: parts.train_epoch(2), device)

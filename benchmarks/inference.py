@@ -31,10 +31,12 @@ from legnn.io.arrays import map_array
 from legnn.io.prepared import read_prepared
 from legnn.io.prepared_card import VERSION, ArrayCard, PreparedCard, write_card
 from legnn.nn import LEGNN, ModelSettings
-from legnn.runs.device import CHUNK_FROM_HOST, SAMPLERS, device_plan, is_gpu
-from legnn.training import DevicePlan, LayerWise, Task, assign_folds, matrix_products, training_precision
+from legnn.runs.device import CHUNK_FROM_HOST, SAMPLERS, hardware
+from legnn.runs.memory import SINGLE, Size
+from legnn.runs.precision import matrix_products
+from legnn.training import DevicePlan, LayerWise, Task, assign_folds
 from legnn.training.inference import to_class_and_confidence
-from legnn.training.memory import MATRICES_OF_A_CHUNK, NODES_AT_A_TIME, SINGLE, Size
+from legnn.training.layer_wise import MATRICES_OF_A_CHUNK, NODES_AT_A_TIME
 from legnn.training.states import Location, state_folder
 
 NODES, TRAINED, CLASSES, FEATURES, EDGES = 111_059_956, 1_207_179, 172, 128, 30
@@ -178,7 +180,7 @@ def plan_inference(
 def predict(folder: Path, place: Location, options: argparse.Namespace) -> tuple[Tensor, dict[str, Any]]:
     """Class and confidence of all nodes of a prepared folder, with the states in one place, and what that took."""
     device = torch.device(options.device)
-    precision = training_precision(options.precision, gpu=is_gpu(device))
+    precision = hardware(device).precision(options.precision)
     with matrix_products(precision.products), Peaks() as peaks:
         graph = read_prepared(folder)
         torch.manual_seed(0)
@@ -189,7 +191,12 @@ def predict(folder: Path, place: Location, options: argparse.Namespace) -> tuple
         folds = assign_folds(graph.node_id, 10)
         start = time.perf_counter()
         layer_wise = LayerWise(
-            model, task, device, precision.dtype, location=place, plan=device_plan(device, task.y.device, task.x.device)
+            model,
+            task,
+            device,
+            precision.dtype,
+            location=place,
+            plan=hardware(device).plan(task.y.device, task.x.device),
         )
         # however small the graph
         layer_wise.is_at_once = False

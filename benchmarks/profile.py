@@ -15,8 +15,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.speed import BACKBONES, PRECISIONS, Case, build
 from benchmarks.synthetic import workload
-from legnn.runs.device import is_gpu
-from legnn.training import training_precision
+from legnn.runs.device import hardware
 
 STEPS = 3
 
@@ -54,7 +53,7 @@ def main(arguments: list[str] | None = None) -> list[tuple[str, float, int]]:
     parser.add_argument("--lines", type=int, default=12)
     options = parser.parse_args(arguments)
     device = torch.device(options.device)
-    torch.set_float32_matmul_precision(training_precision(options.precision, gpu=is_gpu(device)).products)
+    torch.set_float32_matmul_precision(hardware(device).precision(options.precision).products)
     case = Case("legnn", options.backbone, options.labels)
     lines = shares(build(case, workload(options.size), device, options.precision).train_step, device)
     total = sum(milliseconds for _, milliseconds, _ in lines)

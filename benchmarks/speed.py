@@ -41,8 +41,8 @@ from legnn.data import GraphData
 from legnn.errors import InputError
 from legnn.graph.selection import predicted_count
 from legnn.nn import LEGNN
-from legnn.runs.device import device_plan, is_gpu
-from legnn.training import FullBatch, Objective, Task, make_adam, training_precision
+from legnn.runs.device import hardware
+from legnn.training import FullBatch, Objective, Task, make_adam
 
 BACKBONES = ("gcn", "sage", "gat")
 PRECISIONS = ("fp32", "tf32", "bf16")
@@ -67,14 +67,14 @@ def build_ours(data: GraphData, settings: ResolvedSettings, device: torch.device
     model.fit_inputs(data.x)
     model.to(device)
     task = Task.from_graph(data, device)
-    capture = device_plan(device, device, device).capture
+    capture = hardware(device).plan(device, device).capture
     batching = FullBatch(
         model,
         task,
         Objective(alpha=settings.train.alpha, uses_labels=model.uses_labels),
         make_adam(model.parameter_groups(settings.train.weight_decay), settings.train.lr, capture=capture),
         torch.Generator(device).manual_seed(0),
-        dtype=training_precision(precision, gpu=is_gpu(device)).dtype,
+        dtype=hardware(device).precision(precision).dtype,
         capture=capture,
     )
     shown = task.train if model.uses_labels else task.train[:0]
@@ -180,7 +180,7 @@ def shape_of(case: Case, work: Workload, precision: str, device: torch.device) -
         heads=work.heads,
         train=work.train,
         predicted=predicted_count(work.train, settings.train.alpha) if enhanced else work.train,
-        itemsize=training_precision(precision, gpu=is_gpu(device)).dtype.itemsize,
+        itemsize=hardware(device).precision(precision).dtype.itemsize,
     )
 
 
@@ -193,8 +193,8 @@ def run_size(
     common |= {"repeats": repeats, "machine": machine(device), "versions": versions()}
     for precision in precisions:
         # of everything that is done in single precision, the peers' as well as ours
-        torch.set_float32_matmul_precision(training_precision(precision, gpu=is_gpu(device)).products)
-        ceilings = measure_ceilings(device, training_precision(precision, gpu=is_gpu(device)).dtype)
+        torch.set_float32_matmul_precision(hardware(device).precision(precision).products)
+        ceilings = measure_ceilings(device, hardware(device).precision(precision).dtype)
         for together in cases(backbones, peers):
             makes = [partial(build, case, work, device, precision) for case in together]
             for case, found in zip(together, measure_together(makes, device, repeats), strict=True):

@@ -18,7 +18,7 @@ from benchmarks.campaign.children import train_or_resume
 from benchmarks.campaign.moments import draw
 from benchmarks.campaign.outcomes import Kill, differences, has_one_sentence, outcome
 from legnn.locks import is_being_written
-from legnn.training.ranks import SECONDS_ALONE, STORE_TIME
+from legnn.runs.processes import SECONDS_ALONE, STORE_TIME
 
 SECONDS_OF_START = 10.0
 SECONDS_TO_START = 60.0

@@ -79,3 +79,8 @@ def short_repr(value: object) -> str:
         return _SHORT.repr(value)
     except ValueError:  # Python writes no whole number of more than some thousand digits
         return "a number of thousands of digits"
+
+
+def in_gib(size: int) -> str:
+    """`"1.5 GiB"`."""
+    return f"{size / 2**30:.1f} GiB"

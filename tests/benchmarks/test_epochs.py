@@ -12,7 +12,6 @@ def test_epochs_are_measured_for_every_scale_and_backbone(tmp_path):
     for row in rows:
         assert row["epoch_s"] > 0
         assert row["validation_s"] > 0
-        assert row["drawn_edges"] / row["sampling_s"] > 0
     assert json.loads((tmp_path / "rows.json").read_text()) == rows
     assert (tmp_path / "plot.png").stat().st_size > 1000
     again = epochs.main(["--from-json", str(tmp_path / "rows.json"), "--backbones", "gat"])

@@ -71,7 +71,7 @@ class ShowsOwnLabels(legnn.Run):
 
     def predict_graph(self, graph, *, device="auto"):
         with self.inference(graph, device=device) as (_, inference):
-            return inference.proba_with_shown(inference.shown, inference.nodes)
+            return inference.proba(inference.nodes, inference.shown)
 
 
 class ShowsTestLabels(legnn.Run):

@@ -6,7 +6,7 @@ import torch
 
 from legnn.ops import FeatureCache, gather_rows
 from legnn.ops.gather.gpu import gather_from_host
-from legnn.training import register_pinned
+from legnn.runs.device import register_pinned
 
 GPU = torch.cuda.is_available()
 CPU = torch.device("cpu")

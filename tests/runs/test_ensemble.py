@@ -16,7 +16,7 @@ from tests.typed_graphs import small_hetero
 import legnn
 from legnn.errors import InputError
 from legnn.runs import Member, write_ensemble
-from legnn.training.inference import apply_temperature
+from legnn.runs.averaging import apply_temperature
 
 QUICK = {"epochs": 3, "hidden": 8, "folds": 3, "preset": "simple"}
 PLAIN = {"postprocess": "none", "propagation_steps": 50, "propagation_alpha": 0.9}

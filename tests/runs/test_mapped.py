@@ -21,7 +21,8 @@ import legnn
 from legnn.runs import device
 
 # a machine on which the graph does not fit would compute layer by layer, in parts that are small beside the graph
-device.DevicePlan = partial(device.DevicePlan, at_once_bytes=0, chunk_bytes=2**23)
+device.DevicePlan = partial(device.DevicePlan, chunk_bytes=2**23)
+device.AT_ONCE = 0
 peak = [0]
 
 def anonymous():

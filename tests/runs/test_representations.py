@@ -60,7 +60,7 @@ class LayerByLayer(legnn.Run):
     @contextmanager
     def inference(self, graph, *, device="auto"):
         with super().inference(graph, device=device) as (layer_wise, inference):
-            plan = replace(layer_wise.plan, at_once_bytes=0, chunk_bytes=500)
+            plan = replace(layer_wise.plan, at_once=False, chunk_bytes=500)
             staged = LayerWise(layer_wise.model, layer_wise.task, layer_wise.device, layer_wise.dtype, plan=plan)
             assert not staged.is_at_once
             yield staged, replace(inference, predictor=staged)

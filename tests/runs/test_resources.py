@@ -10,9 +10,10 @@ from tests.graphs import small_data
 import legnn
 from legnn.config import ResolvedSettings, Settings
 from legnn.datasets import load
-from legnn.errors import InputError
+from legnn.errors import InputError, in_gib
 from legnn.runs import device, resources
-from legnn.runs.device import free_bytes, total_bytes, visible_gpus
+from legnn.runs.device import Cpu, Gpu, hardware, visible_gpus
+from legnn.runs.memory import Size
 from legnn.runs.resources import (
     Storage,
     choose_batch,
@@ -24,7 +25,6 @@ from legnn.runs.resources import (
     storage_note,
     usable_cores,
 )
-from legnn.training.memory import Size, in_gib
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 QUICK = {"epochs": 2, "hidden": 8, "layers": 2}
@@ -42,7 +42,7 @@ def test_auto_takes_the_full_batch_where_it_fits():
 
 
 def test_auto_takes_mini_batches_where_it_does_not_and_says_so(monkeypatch, tmp_path):
-    monkeypatch.setattr(resources, "free_bytes", lambda device: 1000)
+    monkeypatch.setattr(Cpu, "free_bytes", lambda self: 1000)
     run = legnn.train(small_data(), out=tmp_path / "run", **QUICK)
     assert run.settings.train.batch == resources.DEFAULT_BATCH
     (note,) = [note for note in run.result.notes if "batch = auto" in note]
@@ -53,7 +53,7 @@ def test_auto_takes_mini_batches_where_it_does_not_and_says_so(monkeypatch, tmp_
 
 @pytest.mark.parametrize("batch", [7, "full"])
 def test_what_the_user_says_is_not_chosen_again(monkeypatch, batch):
-    monkeypatch.setattr(resources, "free_bytes", lambda device: 1000)
+    monkeypatch.setattr(Cpu, "free_bytes", lambda self: 1000)
     settings, note = choose_batch(*resolved(batch=batch), CPU)
     assert settings.train.batch == batch
     assert note is None
@@ -140,7 +140,7 @@ def test_other_errors_are_not_taken_for_it():
 
 
 def test_memory_of_the_machine_is_known():
-    assert 0 < free_bytes(CPU) <= total_bytes(CPU)
+    assert 0 < hardware(CPU).free_bytes() <= hardware(CPU).total_bytes()
     assert in_gib(3 * 2**29) == "1.5 GiB"
 
 
@@ -172,7 +172,7 @@ def test_features_are_the_first_to_stay_in_the_hosts_memory_and_that_is_said(mon
     settings, data = resolved(batch=4)
     size = replace(resources.size_of(data, settings), features=10_000)
     monkeypatch.setattr(resources, "size_of", lambda *_: size)
-    monkeypatch.setattr(resources, "free_bytes", lambda _: free * size.graph_bytes / resources.RESIDENT + 1)
+    monkeypatch.setattr(Gpu, "free_bytes", lambda self: free * size.graph_bytes / resources.RESIDENT + 1)
     assert choose_storage(settings, data, GPU) == storage(size)
     note = storage_note(settings, data, GPU)
     assert note is None if said is None else re.fullmatch(said, note)

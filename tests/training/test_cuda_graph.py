@@ -12,7 +12,7 @@ from legnn.config import SelfTrainingSettings
 from legnn.datasets import load
 from legnn.errors import InputError
 from legnn.nn import LEGNN, ModelSettings
-from legnn.runs.device import generators
+from legnn.runs.device import hardware
 from legnn.training import ASTrain, EpochLog, FullBatch, Objective, Task, Trainer, make_adam
 from legnn.training.cuda_graph import WARM_UP, CapturedStep, GraphCapture, recover_from_failed_capture
 from legnn.training.optimizer import set_lr
@@ -126,7 +126,12 @@ def make(
     objective = Objective(alpha=0.5, selection=selection, uses_labels=model.uses_labels, rule=rule)
     batching = FullBatch(model, task, objective, optimizer, generator, capture=capture)
     return Trainer(
-        batching, lr=0.01, epochs=epochs, patience=100, cosine_steps=cosine_steps, generators=generators(device)
+        batching,
+        lr=0.01,
+        epochs=epochs,
+        patience=100,
+        cosine_steps=cosine_steps,
+        generators=hardware(device).generators(),
     )
 
 

@@ -11,7 +11,8 @@ from tests.training.mini_batches import CPU, NoStep, make, mini_batch
 from legnn.config import SelfTrainingSettings
 from legnn.datasets import load
 from legnn.graph.padding import SampleSizes
-from legnn.training import ASTrain, DevicePlan, Task, Trainer, can_capture, make_adam, register_pinned
+from legnn.runs.device import register_pinned
+from legnn.training import ASTrain, DevicePlan, Task, Trainer, can_capture, make_adam
 from legnn.training import batches as batches_module
 from legnn.training import prefetch as prefetch_module
 from legnn.training.batches import BatchSpec, tensors_of

@@ -12,9 +12,9 @@ from tests.training.mini_batches import CPU, make
 
 from legnn.errors import OutOfMemory
 from legnn.training import DevicePlan, LayerWise, states
-from legnn.training.chunks import nodes_of, split_by_work
 from legnn.training.inference import to_class_and_confidence
-from legnn.training.states import StateStore, choose_location, make_states, state_folder
+from legnn.training.layer_wise import nodes_of, split_by_work
+from legnn.training.states import StateStore, choose_location, state_folder
 
 
 @pytest.fixture(autouse=True)
@@ -25,9 +25,8 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def new_states(location, rows=9, dtype=torch.float32, **options) -> StateStore:
-    given = {"copies": 2, "zeros": False}
-    return make_states(torch.zeros(1, 3, dtype=dtype), rows, location=location, **{**given, **options})
+def new_states(location, rows=9, dtype=torch.float32) -> StateStore:
+    return StateStore((rows, 3), dtype, CPU, location)
 
 
 @pytest.mark.parametrize("backbone", ["gcn", "gat"])
@@ -61,7 +60,7 @@ def test_rows_that_were_written_are_read(location, dtype):
     found = new_states(location, dtype=dtype)
     found.write(torch.arange(2, 6), torch.arange(12, dtype=dtype).view(4, 3))
     found.write(torch.tensor([0, 8]), torch.full((2, 3), -1, dtype=dtype))
-    rows = found.read(torch.tensor([8, 3, 3, 0]), CPU)
+    rows = found.read(torch.tensor([8, 3, 3, 0]))
     assert rows.dtype == dtype
     assert rows.tolist() == [[-1] * 3, [3, 4, 5], [3, 4, 5], [-1] * 3]
 
@@ -71,15 +70,15 @@ def test_many_rows_are_read_by_many_threads_in_order():
     values = torch.randn(20_000, 3)
     found.write(torch.arange(20_000), values)
     nodes = torch.randint(20_000, (30_000,))
-    assert torch.equal(found.read(nodes, CPU), values[nodes])
+    assert torch.equal(found.read(nodes), values[nodes])
 
 
 @pytest.mark.parametrize("location", ["host", "disk"])
 def test_rows_are_zeros_where_processes_add_theirs(location):
-    first = new_states(location, zeros=True)
+    first = new_states(location)
     first.write(torch.arange(9), torch.ones(9, 3))
-    assert not first.empty_like(zeros=True).values.any()
-    assert not new_states(location, zeros=True).values.any()
+    assert not first.zeros_like().values.any()
+    assert not new_states(location).values.any()
 
 
 # -- on disk ---------------------------------------------------------------------------------------------------------
@@ -98,8 +97,8 @@ def test_a_file_of_states_has_no_name_and_its_space_comes_back(folder):
 
 def test_nothing_is_left_of_a_process_that_was_killed(folder):
     code = (
-        "import os, signal, torch\nfrom legnn.training.states import make_states\n"
-        "states = make_states(torch.zeros(1, 4), 1000, 2, location='disk', zeros=False)\n"
+        "import os, signal, torch\nfrom legnn.training.states import StateStore\n"
+        "states = StateStore((1000, 4), torch.float32, torch.device('cpu'), 'disk')\n"
         "states.write(torch.arange(1000), torch.ones(1000, 4))\nos.kill(os.getpid(), signal.SIGKILL)"
     )
     done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "TMPDIR": str(folder)}, check=False)
@@ -120,7 +119,9 @@ def test_a_disk_that_is_too_small_is_named_before_anything_is_computed(folder, m
     usage = namedtuple("usage", "total used free")(10, 5, 5)
     monkeypatch.setattr(states.shutil, "disk_usage", lambda path: usage)
     with pytest.raises(OutOfMemory, match=rf"layers take .*, and 0.0 GiB in {folder}: set TMPDIR to a folder"):
-        new_states("disk")
+        LayerWise(*make(nodes=100), CPU, torch.float32, chunk_size=30, location="disk").logits(
+            torch.arange(0), torch.arange(100)
+        )
 
 
 def test_states_lie_in_the_systems_folder_for_large_files_unless_another_is_given(folder, monkeypatch):
@@ -154,9 +155,8 @@ def test_states_have_the_precision_in_which_they_are_computed():
     ("size", "device_bytes", "location"),
     [(40, 0, "host"), (60, 0, "disk"), (700, 850, "device"), (870, 850, "disk"), (0, 0, "host"), (40, -9, "host")],
 )
-def test_states_lie_in_the_first_place_where_they_fit(size, device_bytes, location, monkeypatch):
-    monkeypatch.setattr(states, "host_free_bytes", lambda: 100)
-    assert choose_location(size, device_bytes) == location
+def test_states_lie_in_the_first_location_where_they_fit(size, device_bytes, location):
+    assert choose_location(size, device_bytes, 100) == location
 
 
 def test_what_does_not_fit_the_memory_is_predicted_from_disk(monkeypatch):
@@ -166,8 +166,8 @@ def test_what_does_not_fit_the_memory_is_predicted_from_disk(monkeypatch):
     parts = LayerWise(model, task, CPU, torch.float32, chunk_size=30)
     expected = parts.logits(task.train, task.val)
     assert not asked, "states are in memory"
-    monkeypatch.setattr(states, "host_free_bytes", lambda: 1000)
-    assert torch.equal(parts.logits(task.train, task.val), expected)
+    small = LayerWise(model, task, CPU, torch.float32, chunk_size=30, plan=DevicePlan(host_bytes=lambda: 1000))
+    assert torch.equal(small.logits(task.train, task.val), expected)
     assert asked
 
 
@@ -188,7 +188,7 @@ def test_chunks_that_threads_prepare_are_the_same(location):
 
 
 def test_nodes_of_a_mask_come_in_order_some_at_a_time(monkeypatch):
-    monkeypatch.setattr("legnn.training.chunks.NODES_AT_A_TIME", 10)
+    monkeypatch.setattr("legnn.training.layer_wise.NODES_AT_A_TIME", 10)
     mask = torch.rand(95) < 0.3
     mask[40:50] = False
     parts = list(nodes_of(mask))
@@ -200,7 +200,7 @@ def test_few_nodes_at_a_time_change_no_prediction(monkeypatch):
     model, task = make(nodes=200)
     nodes = torch.arange(200)
     expected = LayerWise(model, task, CPU, torch.float32, chunk_size=50).logits(task.train, nodes)
-    monkeypatch.setattr("legnn.training.chunks.NODES_AT_A_TIME", 37)
+    monkeypatch.setattr("legnn.training.layer_wise.NODES_AT_A_TIME", 37)
     found = LayerWise(model, task, CPU, torch.float32, chunk_size=50).logits(task.train, nodes)
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
 

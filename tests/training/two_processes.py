@@ -7,7 +7,8 @@ import torch
 from tests.training.mini_batches import make, mini_batch
 
 from legnn.config import SelfTrainingSettings
-from legnn.training import ASTrain, join_ranks
+from legnn.runs.processes import join_ranks
+from legnn.training import ASTrain
 from legnn.training.inference import to_class_and_confidence, to_probabilities
 from legnn.training.metrics import evaluate
 

@@ -13,7 +13,7 @@ import torch
 from legnn.data import GraphData
 from legnn.runs import Run, RunFolder
 from legnn.runs.build import new_trainer
-from legnn.runs.device import peak_bytes, reset_peak_bytes, select_device, synchronize
+from legnn.runs.device import hardware, select_device
 from legnn.training.ranks import SINGLE_PROCESS
 
 REPEATS = 5
@@ -55,9 +55,9 @@ def training_cost(run: RunFolder, graph: GraphData, device: str = "auto") -> Tra
     with new_trainer(run.settings, graph, run.card, where, SINGLE_PROCESS) as trainer:
         trainer.epoch = max(run.result().epochs - WARM_UP - REPEATS, 0)
         # before the first step: a captured step takes memory without the allocator counting it again
-        reset_peak_bytes(where)
+        hardware(where).reset_peak_bytes()
         seconds = _median_seconds(trainer.train_epoch, where, warm_up=WARM_UP)
-        peak = peak_bytes(where)
+        peak = hardware(where).peak_bytes()
         trainer.batching.reset()
     return TrainingCost(seconds, peak)
 
@@ -66,10 +66,10 @@ def _median_seconds(work: Callable[[], object], device: torch.device, *, warm_up
     """The median time of five calls of `work`, after some that are not timed."""
 
     def seconds() -> float:
-        synchronize(device)
+        hardware(device).synchronize()
         start = time.perf_counter()
         work()
-        synchronize(device)
+        hardware(device).synchronize()
         return time.perf_counter() - start
 
     for _ in range(warm_up):

@@ -34,7 +34,7 @@ def held_out_probabilities(run: Run, graph: GraphData, *, device: str = "auto") 
         with variant.inference(graph, device=device) as (_, inference):
             for name in ("val", "test"):
                 nodes = getattr(inference.task, name)
-                found[name + suffix] = inference.proba_of_hidden(nodes).float().cpu().numpy()
+                found[name + suffix] = inference.proba(nodes).float().cpu().numpy()
     return found
 
 

@@ -65,7 +65,7 @@ def _train(source: str, settings: Settings, out: Path | None, seeds: int | None,
     with loading():
         from legnn.runs import cross_fit, train_seeds
         from legnn.runs import train as train_run
-        from legnn.training import under_torchrun
+        from legnn.runs.processes import under_torchrun
 
     if out is None and seeds is None and folds is None and under_torchrun():
         raise InputError("give --out under torchrun: a process that is started again finds its run by it")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from legnn.training.inference import apply_temperature
+from legnn.runs.averaging import apply_temperature
 
 
 def class_thresholds(p: np.ndarray, given: np.ndarray) -> np.ndarray:

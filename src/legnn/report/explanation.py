@@ -15,8 +15,8 @@ from legnn.data import GraphData
 from legnn.report.reached_states import ReachedStates
 from legnn.report.removals import Removal, Rerun, WholeGraph
 from legnn.runs import Ensemble, Run
+from legnn.runs.averaging import apply_temperature
 from legnn.training import Inference, LayerWise
-from legnn.training.inference import apply_temperature
 
 MOST_NEIGHBORS = 40
 """Neighbors whose labels, edges and features are removed, and which are drawn."""

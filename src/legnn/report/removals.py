@@ -91,4 +91,4 @@ class WholeGraph:
         before = self.layer_wise
         again = LayerWise(before.model, task, before.device, before.dtype, plan=before.plan)
         inference = replace(self.inference, predictor=again, task=task)
-        return inference.proba_with_shown(shown, torch.tensor([node], device=shown.device))[0].cpu()
+        return inference.proba(torch.tensor([node], device=shown.device), shown)[0].cpu()

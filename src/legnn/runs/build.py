@@ -18,9 +18,10 @@ from legnn.nn import DataShape, Lift, Model
 from legnn.nn.lifting import check_liftable
 from legnn.ops.runtime.threads import limit_threads
 from legnn.runs.data_card import DataCard
-from legnn.runs.device import device_plan, generators, is_gpu, seeded, select_device
+from legnn.runs.device import hardware, register_pinned, seeded, select_device
 from legnn.runs.folder import RunFolder
-from legnn.runs.resources import check_memory, choose_storage, cpu_threads, explain_out_of_memory
+from legnn.runs.precision import matrix_products, training_modes
+from legnn.runs.resources import check_memory, choose_storage, cpu_threads, explain_out_of_memory, size_of
 from legnn.training import (
     Agreement,
     ASTrain,
@@ -39,11 +40,7 @@ from legnn.training import (
     balanced_class_weight,
     can_capture,
     make_adam,
-    matrix_products,
-    register_pinned,
     require_staged,
-    training_modes,
-    training_precision,
 )
 
 
@@ -78,7 +75,7 @@ def restore_model(folder: RunFolder) -> Model:
 
 def check_settings(settings: ResolvedSettings, graph: GraphData, card: DataCard) -> None:
     """Raises `InputError` for settings that could only fail later, before a folder is made."""
-    training_precision(settings.train.precision, gpu=is_gpu(select_device(settings.train.device)))
+    hardware(select_device(settings.train.device)).precision(settings.train.precision)
     if settings.model.label_edges and graph.label_adjacency is None:
         raise InputError(
             f"label_edges is on, but {graph.name} has no label–label edges; give them, or `label_edges=False`"
@@ -142,7 +139,13 @@ def _class_weight(model: Model, task: Task, settings: ResolvedSettings) -> Tenso
 
 
 def make_trainer(
-    model: Model, task: Task, settings: ResolvedSettings, dtype: torch.dtype, device: torch.device, ranks: Ranks
+    model: Model,
+    task: Task,
+    settings: ResolvedSettings,
+    dtype: torch.dtype,
+    device: torch.device,
+    ranks: Ranks,
+    inference_bytes: int,
 ) -> Trainer:
     """Returns the trainer of a run on `device`, before its first epoch."""
     train = settings.train
@@ -153,7 +156,7 @@ def make_trainer(
         rule=make_rule(model, task, settings),
         class_weight=_class_weight(model, task, settings),
     )
-    plan = device_plan(device, task.y.device, task.x.device)
+    plan = hardware(device).plan(task.y.device, task.x.device, inference_bytes)
     fanouts = None
     if not isinstance(train.batch, str):
         fanouts = fanouts_for(train.fanout, settings.model.stages)
@@ -190,7 +193,7 @@ def make_trainer(
         cosine_steps=train.cosine_steps,
         choose_by=train.choose_by,
         ties=train.ties,
-        generators=generators(device),
+        generators=hardware(device).generators(),
     )
 
 
@@ -199,7 +202,7 @@ def new_trainer(
     settings: ResolvedSettings, graph: GraphData, card: DataCard, device: torch.device, ranks: Ranks
 ) -> Iterator[Trainer]:
     """Context in which a run trains, seeded and in its precision, with its trainer before the first epoch."""
-    precision = training_precision(settings.train.precision, gpu=is_gpu(device))
+    precision = hardware(device).precision(settings.train.precision)
     with (
         explain_out_of_memory(settings),
         training_modes(),
@@ -210,7 +213,8 @@ def new_trainer(
         task = make_task(settings, graph, device)
         model = make_model(settings, card, graph.label_x)
         model.fit_inputs(graph.x, graph.node_type)
-        yield make_trainer(model.to(device), task, settings, precision.dtype, device, ranks)
+        inference_bytes = size_of(graph, settings).inference_bytes
+        yield make_trainer(model.to(device), task, settings, precision.dtype, device, ranks, inference_bytes)
 
 
 def make_inference(

@@ -25,11 +25,12 @@ from legnn.runs.data_card import DataCard
 from legnn.runs.digests import check_digest, write_digests
 from legnn.runs.folder import RunFolder, check_free
 from legnn.runs.graphs import MEMORY, check_unchanged, hide_fold, load_graph, load_new
+from legnn.runs.processes import under_torchrun
 from legnn.runs.progress import Callbacks, follow
 from legnn.runs.result import MeanScores, Result, versions
 from legnn.runs.run import Run
 from legnn.runs.session import resolve_for, start_or_continue, start_run
-from legnn.training import EpochLog, Scores, assign_folds, score, under_torchrun
+from legnn.training import EpochLog, Scores, assign_folds, score
 from legnn.typed_json import read_json, to_json, write_json
 
 PLAN, RESULT, PREDICTIONS = "cross_fit.json", "summary.json", "cross_fitted.parquet"
@@ -231,7 +232,7 @@ def _run(graph: GraphData, settings: ResolvedSettings, folder: Path | None, call
 def _predict(run: Run, graph: GraphData, held: Tensor) -> Tensor:
     """`[n, C]` probabilities of the nodes `held`, which have no label in `graph`, on the CPU."""
     with run.inference(graph, device=run.settings.train.device) as (_, inference):
-        return inference.proba_of_hidden(held.to(inference.task.train.device)).float().cpu()
+        return inference.proba(held.to(inference.task.train.device)).float().cpu()
 
 
 def _table(graph: GraphData, folds: int, probabilities: Tensor) -> pd.DataFrame:

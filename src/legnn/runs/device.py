@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import os
 import platform
+import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 
 import torch
-from torch import Generator
+from torch import Generator, Tensor
 
 from legnn.errors import InputError
 from legnn.ops.runtime.bf16 import cpu_multiplies_bf16
-from legnn.training import DevicePlan, under_torchrun
-from legnn.training.device_plan import AT_ONCE_SHARE
-from legnn.training.memory import host_free_bytes, host_total_bytes
+from legnn.runs.memory import AT_ONCE, USABLE, host_free_bytes, host_total_bytes
+from legnn.runs.precision import Precision
+from legnn.runs.processes import under_torchrun
+from legnn.training import DevicePlan
+
+HOST = torch.device("cpu")
 
 BF16_CAPABILITY = (8, 0)
 """The compute capability from which a GPU multiplies in bf16."""
@@ -33,9 +38,139 @@ SAMPLERS = 4
 """Threads that prepare chunks for a GPU from a graph in the host's memory."""
 
 
-def is_gpu(device: torch.device) -> bool:
-    """Whether `device` is a GPU."""
-    return device.type == "cuda"
+@dataclass(frozen=True)
+class Cpu:
+    """What a run asks of a CPU; `Gpu` answers the same questions."""
+
+    device: torch.device
+    single_precision = "fp32"
+    """The precision of products of float32 matrices where the user has not chosen one."""
+
+    @property
+    def name(self) -> str:
+        """What a reader calls the device."""
+        return f"{platform.machine()} CPU"
+
+    def free_bytes(self) -> int:
+        """Memory that is free at the moment."""
+        return host_free_bytes()
+
+    def total_bytes(self) -> int:
+        """All the memory, free or not."""
+        return host_total_bytes()
+
+    def peak_bytes(self) -> int | None:
+        """The most memory of a GPU that was allocated since `reset_peak_bytes`; None on a CPU."""
+        return None
+
+    def reset_peak_bytes(self) -> None:
+        """Lets `peak_bytes` count anew."""
+
+    def synchronize(self) -> None:
+        """Waits until the device has computed everything."""
+
+    def least_bf16_product(self) -> float:
+        """Multiplications of one product from which bf16 is faster; infinite if it never is."""
+        return BF16_ON_CPU if cpu_multiplies_bf16() else float("inf")
+
+    def precision(self, name: str) -> Precision:
+        """What the setting `precision` means; raises `InputError` for TF32 on a CPU."""
+        if name == "tf32":
+            raise InputError(
+                "`precision=tf32` needs a GPU, and this run is on the CPU; give `precision=fp32` or `precision=auto`"
+            )
+        return Precision(torch.bfloat16 if name == "bf16" and cpu_multiplies_bf16() else torch.float32, "highest")
+
+    def generators(self) -> dict[str, Generator]:
+        """PyTorch's own generators on the host and on the device, by kind of device."""
+        return {"cpu": torch.default_generator}
+
+    def plan(self, graph: torch.device, features: torch.device, inference_bytes: int = 0) -> DevicePlan:
+        """How a model is computed, from a graph and features that are stored on these devices.
+
+        Args:
+            inference_bytes: what inference at once takes, compared with all the memory: the answer is always the same.
+        """
+        return DevicePlan(at_once=inference_bytes <= AT_ONCE * self.total_bytes(), host_bytes=host_free_bytes)
+
+    def process_group(self) -> str:
+        """PyTorch's backend for the exchange between processes, each of which uses its own device from now on."""
+        return "gloo"
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """What a run asks of a GPU, as in `Cpu`."""
+
+    device: torch.device
+    single_precision = "tf32"
+
+    @property
+    def name(self) -> str:
+        """The product name."""
+        return torch.cuda.get_device_name(self.device)
+
+    def free_bytes(self) -> int:
+        """Memory that is free at the moment, whoever uses the rest."""
+        return torch.cuda.mem_get_info(self.device)[0]
+
+    def total_bytes(self) -> int:
+        """All the memory."""
+        return torch.cuda.mem_get_info(self.device)[1]
+
+    def peak_bytes(self) -> int | None:
+        """The most memory that was allocated since `reset_peak_bytes`."""
+        return torch.cuda.max_memory_allocated(self.device)
+
+    def reset_peak_bytes(self) -> None:
+        """Lets `peak_bytes` count anew."""
+        torch.cuda.reset_peak_memory_stats(self.device)
+
+    def synchronize(self) -> None:
+        """Waits until all kernels have ended."""
+        torch.cuda.synchronize(self.device)
+
+    def least_bf16_product(self) -> float:
+        """Zero where the GPU multiplies in bf16."""
+        return 0.0 if torch.cuda.get_device_capability(self.device) >= BF16_CAPABILITY else float("inf")
+
+    def precision(self, name: str) -> Precision:
+        """What the setting `precision` means; `auto` is TF32."""
+        return Precision(torch.bfloat16 if name == "bf16" else torch.float32, "highest" if name == "fp32" else "high")
+
+    def generators(self) -> dict[str, Generator]:
+        """As in `Cpu`; the generator of the GPU exists once CUDA is initialized."""
+        number = torch.cuda.current_device() if self.device.index is None else self.device.index
+        return {"cpu": torch.default_generator, "cuda": torch.cuda.default_generators[number]}
+
+    def plan(self, graph: torch.device, features: torch.device, inference_bytes: int = 0) -> DevicePlan:
+        """With captured steps, streams and pinned memory."""
+        is_on_host = graph == HOST
+        return DevicePlan(
+            # the reference operations may synchronize
+            capture=os.environ.get("LEGNN_BACKEND") != "reference",
+            streams=True,
+            pin=True,
+            samplers=SAMPLERS if is_on_host else 0,
+            chunk_bytes=CHUNK_FROM_HOST if is_on_host else CHUNK_BYTES,
+            at_once=features != HOST and inference_bytes <= AT_ONCE * self.total_bytes(),
+            host_bytes=host_free_bytes,
+            # what the allocator keeps for the next tensor is free for it
+            free_bytes=lambda: (
+                self.free_bytes() + torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
+            ),
+        )
+
+    def process_group(self) -> str:
+        """NCCL, with this GPU as the one of the process."""
+        torch.cuda.set_device(self.device)
+        # tensors in the host's memory are exchanged over gloo
+        return "cpu:gloo,cuda:nccl"
+
+
+def hardware(device: torch.device) -> Cpu | Gpu:
+    """Returns what a run may ask of `device`."""
+    return Gpu(device) if device.type == "cuda" else Cpu(device)
 
 
 def select_device(name: str) -> torch.device:
@@ -46,7 +181,7 @@ def select_device(name: str) -> torch.device:
             raise InputError(
                 "`device=cuda` needs a GPU, and PyTorch sees no GPU here; give `device=cpu` or `device=auto`"
             )
-        return torch.device("cpu")
+        return HOST
     if not under_torchrun():
         return torch.device("cuda")
     number = int(os.environ.get("LOCAL_RANK", "0"))
@@ -62,97 +197,34 @@ def visible_gpus(name: str) -> list[str]:
     return names.split(",")[:count] if names else [str(number) for number in range(count)]
 
 
-def device_name(device: torch.device) -> str:
-    """Returns what a reader calls the device."""
-    return torch.cuda.get_device_name(device) if is_gpu(device) else f"{platform.machine()} CPU"
-
-
-def free_bytes(device: torch.device) -> int:
-    """Memory of `device` that is free at the moment."""
-    return torch.cuda.mem_get_info(device)[0] if is_gpu(device) else host_free_bytes()
-
-
-def total_bytes(device: torch.device) -> int:
-    """All the memory of `device`, free or not."""
-    return torch.cuda.mem_get_info(device)[1] if is_gpu(device) else host_total_bytes()
-
-
-def peak_bytes(device: torch.device) -> int | None:
-    """The most memory of a GPU that was allocated since `reset_peak_bytes`; None on a CPU."""
-    return torch.cuda.max_memory_allocated(device) if is_gpu(device) else None
-
-
-def reset_peak_bytes(device: torch.device) -> None:
-    """Lets `peak_bytes` count anew."""
-    if is_gpu(device):
-        torch.cuda.reset_peak_memory_stats(device)
-
-
-def synchronize(device: torch.device) -> None:
-    """Waits until `device` has computed everything."""
-    if is_gpu(device):
-        torch.cuda.synchronize(device)
-
-
-def least_bf16_product(device: torch.device) -> float:
-    """Multiplications of one product from which bf16 is faster on `device`; infinite if it never is."""
-    if is_gpu(device):
-        return 0.0 if torch.cuda.get_device_capability(device) >= BF16_CAPABILITY else float("inf")
-    return BF16_ON_CPU if cpu_multiplies_bf16() else float("inf")
-
-
-def single_precision(device: torch.device) -> str:
-    """The precision of products of float32 matrices where the user has not chosen one."""
-    return "tf32" if is_gpu(device) else "fp32"
-
-
 @contextmanager
 def seeded(seed: int, device: torch.device) -> Iterator[None]:
     """Within it PyTorch draws from `seed` on the host and on `device`; the caller's random state is restored."""
-    gpus = [device] if is_gpu(device) else []
-    with torch.random.fork_rng(devices=gpus):
-        # `torch.manual_seed` also seeds kinds of devices that are missing, for which it notes the lines of all callers
-        torch.default_generator.manual_seed(seed)
-        if gpus:
-            torch.cuda.manual_seed_all(seed)
+    # `torch.manual_seed` also seeds kinds of devices that are missing, for which it notes the lines of all callers
+    states = [(generator, generator.get_state()) for generator in hardware(device).generators().values()]
+    try:
+        for generator, _ in states:
+            generator.manual_seed(seed)
         yield
+    finally:
+        for generator, state in states:
+            generator.set_state(state)
 
 
-def generators(device: torch.device) -> dict[str, Generator]:
-    """Returns PyTorch's own generators on the host and on `device`, by kind of device."""
-    host = {"cpu": torch.default_generator}
-    if not is_gpu(device):
-        return host
-    number = torch.cuda.current_device() if device.index is None else device.index
-    return {**host, "cuda": torch.cuda.default_generators[number]}
+def register_pinned(values: Tensor) -> bool:
+    """Pins the memory of `values`, which a GPU then reads by itself, until it is freed; returns whether that succeeded.
 
-
-def device_plan(device: torch.device, graph: torch.device, features: torch.device) -> DevicePlan:
-    """Returns how a model is computed on `device`, from a graph and features that are stored on these devices."""
-    if not is_gpu(device):
-        return DevicePlan()
-    is_on_host = not is_gpu(graph)
-
-    def free() -> int:
-        # what the allocator keeps for the next tensor is free for it
-        return free_bytes(device) + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-
-    return DevicePlan(
-        # the reference operations may synchronize
-        capture=os.environ.get("LEGNN_BACKEND") != "reference",
-        streams=True,
-        pin=True,
-        samplers=SAMPLERS if is_on_host else 0,
-        chunk_bytes=CHUNK_FROM_HOST if is_on_host else CHUNK_BYTES,
-        at_once_bytes=int(AT_ONCE_SHARE * total_bytes(device)) if is_gpu(features) else 0,
-        free_bytes=free,
-    )
-
-
-def process_group(device: torch.device) -> str:
-    """Returns PyTorch's backend for the exchange between processes, each of which uses its own `device`."""
-    if not is_gpu(device):
-        return "gloo"
-    torch.cuda.set_device(device)
-    # tensors in the host's memory are exchanged over gloo
-    return "cpu:gloo,cuda:nccl"
+    `Tensor.pin_memory` would need the same memory again, rounded up to a power of two. Pages of a mapped file become
+    memory of the process: where they do not fit, nothing is pinned.
+    """
+    size = values.nbytes
+    if not values.is_contiguous() or size == 0 or size > USABLE * host_free_bytes():
+        return False
+    runtime, address = torch.cuda.cudart(), values.data_ptr()
+    if int(runtime.cudaHostRegister(address, size, 0)) != 0:
+        # the next launch of a kernel would report the error as its own
+        with suppress(RuntimeError):
+            torch.ones(1, device="cuda")
+        return False
+    weakref.finalize(values, runtime.cudaHostUnregister, address)
+    return True

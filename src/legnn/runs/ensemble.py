@@ -25,9 +25,10 @@ from legnn.errors import InputError, plural
 from legnn.files import write_text
 from legnn.io import read_predictions, write_predictions
 from legnn.lazy import pandas as pd
+from legnn.runs.averaging import average
 from legnn.runs.class_columns import check_columns
 from legnn.runs.data_card import DataCard
-from legnn.runs.device import device_name, select_device
+from legnn.runs.device import hardware, select_device
 from legnn.runs.digests import check_digest, write_digests
 from legnn.runs.ensemble_card import EnsembleCard, Member, average_of_seeds
 from legnn.runs.folder import ENSEMBLE, RunFolder
@@ -44,7 +45,7 @@ from legnn.runs.run import (
 )
 from legnn.runs.seeds import SEEDS, is_seeds_folder
 from legnn.training import Scores
-from legnn.training.inference import average, class_and_confidence, top_classes
+from legnn.training.inference import class_and_confidence, top_classes
 from legnn.typed_json import read_json, to_json
 
 
@@ -189,7 +190,7 @@ class Ensemble:
             seconds=round(seconds, 3),
             parameters=sum(run.result.parameters for run in runs),
             seed=runs[0].result.seed,
-            device=device_name(select_device(device)),
+            device=hardware(select_device(device)).name,
             precision=precisions.pop() if len(precisions) == 1 else "mixed",
             versions=versions(),
             notes=[*graph.notes, *notes, *missing_class_notes(graph)],

@@ -20,10 +20,10 @@ from legnn.datasets.arrays import EdgeArrays
 from legnn.io import PredictionTable
 from legnn.lazy import lazy_module
 from legnn.ops.csr.adjacency import Adjacency
+from legnn.runs.averaging import average
 from legnn.runs.build import make_model
 from legnn.runs.graphs import load_graph
 from legnn.runs.run import Run
-from legnn.training.inference import average
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -113,7 +113,7 @@ class FittedGraph:
 
         def predict(run: Run) -> Tensor:
             with run.inference(graph, device=device) as (_, inference):
-                return inference.proba_of_hidden(nodes.to(inference.task.train.device)).cpu()
+                return inference.proba(nodes.to(inference.task.train.device)).cpu()
 
         return self._mix(predict)
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from legnn.training import Inference, LayerWise, predict_folds
+from legnn.training import Inference, LayerWise, split_by_fold
 
 
 class NodeRepresentations(NamedTuple):
@@ -36,9 +36,10 @@ def compute_representations(layer_wise: LayerWise, inference: Inference) -> dict
     if shown.numel():
         without = nodes.copy()
         # from a node to its row: nodes that are not of the labeled type have none
-        place = torch.full((inference.fold.numel(),), -1, device=every.device)
-        place[every] = torch.arange(every.numel(), device=every.device)
-        for held, rows in predict_folds(lambda *given: layer_wise.representations(*given).nodes, shown, inference.fold):
-            without[place[held].cpu().numpy()] = rows.cpu().numpy()
+        row_of = torch.full((inference.fold.numel(),), -1, device=every.device)
+        row_of[every] = torch.arange(every.numel(), device=every.device)
+        for masked, others in split_by_fold(shown, inference.fold):
+            rows = layer_wise.representations(others, masked).nodes
+            without[row_of[masked].cpu().numpy()] = rows.cpu().numpy()
     of_labels = None if labels is None else labels.cpu().numpy()
     return {"nodes": nodes, "nodes_without_own_label": without, "labels": of_labels}

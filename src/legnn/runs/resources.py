@@ -12,18 +12,11 @@ import torch
 from legnn.baselines import ARCHITECTURES
 from legnn.config import ResolvedSettings, fanouts_for
 from legnn.data import GraphData
-from legnn.errors import InputError, OutOfMemory
+from legnn.errors import InputError, OutOfMemory, in_gib
 from legnn.nn.backbones import REGISTERED
-from legnn.runs.device import (
-    free_bytes,
-    least_bf16_product,
-    select_device,
-    single_precision,
-    total_bytes,
-    visible_gpus,
-)
-from legnn.training.memory import SINGLE, USABLE, Size, in_gib
-from legnn.training.ranks import under_torchrun
+from legnn.runs.device import hardware, select_device, visible_gpus
+from legnn.runs.memory import SINGLE, USABLE, Size
+from legnn.runs.processes import under_torchrun
 
 DEFAULT_BATCH = 1024
 """Nodes in a step where `batch = auto` takes mini-batches: enough to keep a GPU busy, few enough for a laptop."""
@@ -67,7 +60,7 @@ def choose_batch(
             "`batch=full` is one step of one process; several processes need a number as `batch`, or `batch=auto`"
         )
     if batch == "auto":
-        needed, free = size_of(graph, settings).training_bytes, free_bytes(device)
+        needed, free = size_of(graph, settings).training_bytes, hardware(device).free_bytes()
         batch = "full" if needed <= USABLE * free and not under_torchrun() else DEFAULT_BATCH
         if batch != "full":
             why = "several processes share them"
@@ -90,9 +83,9 @@ def choose_precision(
     is_compared = model.architecture == "legnn" and model.backbone in BF16_BACKBONES
     if settings.train.precision != "auto" or not is_compared:
         return settings, None
-    if graph.num_nodes * model.hidden**2 < least_bf16_product(device):
+    if graph.num_nodes * model.hidden**2 < hardware(device).least_bf16_product():
         return settings, None
-    note = f"precision bf16 (auto); `precision={single_precision(device)}` is slower and a little finer."
+    note = f"precision bf16 (auto); `precision={hardware(device).single_precision}` is slower and a little finer."
     return settings.override(precision="bf16"), note
 
 
@@ -115,7 +108,7 @@ def choose_storage(settings: ResolvedSettings, graph: GraphData, device: torch.d
     size, host = size_of(graph, settings), torch.device("cpu")
     if settings.train.batch == "full":
         return Storage(device, device)
-    room = RESIDENT * free_bytes(device)
+    room = RESIDENT * hardware(device).free_bytes()
     if size.graph_bytes <= room:
         return Storage(device, device)
     rest = int(room) - (size.graph_bytes - size.feature_bytes)
@@ -131,7 +124,8 @@ def storage_note(settings: ResolvedSettings, graph: GraphData, device: torch.dev
     size = size_of(graph, settings)
     needed = in_gib(size.graph_bytes if storage.graph != device else size.feature_bytes)
     hot = f", but for the {in_gib(storage.hot_bytes)} that are read most" if storage.hot_bytes else ""
-    return f"{what} in the host's memory ({needed}, with {in_gib(free_bytes(device))} free on {device.type}){hot}."
+    free = in_gib(hardware(device).free_bytes())
+    return f"{what} in the host's memory ({needed}, with {free} free on {device.type}){hot}."
 
 
 COPIES = 5
@@ -141,7 +135,7 @@ COPIES = 5
 def check_memory(settings: ResolvedSettings, graph: GraphData, parameters: int) -> None:
     """Raises `OutOfMemory` for a model that the device could not train if nothing else were there."""
     device = select_device(settings.train.device)
-    needed, there = COPIES * SINGLE * parameters, total_bytes(device)
+    needed, there = COPIES * SINGLE * parameters, hardware(device).total_bytes()
     if settings.train.batch == "full":
         needed += size_of(graph, settings).training_bytes
     if needed > there:
@@ -184,7 +178,7 @@ def processes_for(settings: ResolvedSettings, graph: GraphData, device: torch.de
         return min(len(gpus), runs)
     if (threads := _fixed_threads(settings, graph)) is None:
         return 1
-    fitting = int(USABLE * free_bytes(device) / size_of(graph, settings).training_bytes)
+    fitting = int(USABLE * hardware(device).free_bytes() / size_of(graph, settings).training_bytes)
     return max(min(usable_cores() // threads, runs, fitting), 1)
 
 

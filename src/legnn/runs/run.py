@@ -24,13 +24,14 @@ from legnn.runs.adopt import adopt_graph
 from legnn.runs.build import make_inference, make_task, restore_model
 from legnn.runs.class_columns import check_columns, class_columns, top_columns
 from legnn.runs.data_card import DataCard
-from legnn.runs.device import device_plan, is_gpu, select_device
+from legnn.runs.device import hardware, select_device
 from legnn.runs.folder import RunFolder
 from legnn.runs.graphs import load_graph, reload_graph
+from legnn.runs.precision import matrix_products
 from legnn.runs.representations import NodeRepresentations, compute_representations
-from legnn.runs.resources import cpu_threads, explain_out_of_memory
+from legnn.runs.resources import cpu_threads, explain_out_of_memory, size_of
 from legnn.runs.result import Result
-from legnn.training import Inference, LayerWise, Scores, matrix_products, prediction_precision, score
+from legnn.training import Inference, LayerWise, Scores, score
 from legnn.training.inference import class_and_confidence
 
 SPLITS = ("train", "val", "test")
@@ -152,7 +153,9 @@ class Run:
     def inference(self, graph: GraphData, *, device: str = "auto") -> Iterator[tuple[LayerWise, Inference]]:
         """Context with the run's model and `graph` on a device: what computes any nodes, and what predicts them all."""
         where = select_device(device)
-        precision = prediction_precision(self.settings.train.precision, gpu=is_gpu(where))
+        trained = self.settings.train.precision
+        # a CPU has no TF32, and predicts in float32
+        precision = hardware(where).precision("auto" if trained == "tf32" else trained)
         with (
             explain_out_of_memory(self.settings),
             matrix_products(precision.products),
@@ -161,7 +164,8 @@ class Run:
             # a copy: the run's own model stays on its device
             model = deepcopy(self.model).to(where)
             task = make_task(self.settings, graph, where, training=False)
-            plan = device_plan(where, task.y.device, task.x.device)
+            needed = size_of(graph, self.settings).inference_bytes
+            plan = hardware(where).plan(task.y.device, task.x.device, needed)
             layer_wise = LayerWise(model, task, where, precision.dtype, plan=plan)
             yield layer_wise, make_inference(layer_wise, model, graph, task, self.settings)
 

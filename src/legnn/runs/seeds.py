@@ -21,12 +21,13 @@ from legnn.runs.digests import check_digest, write_digests
 from legnn.runs.folder import RunFolder, check_free
 from legnn.runs.graphs import load_graph, load_new, reload_graph
 from legnn.runs.in_order import InOrder
+from legnn.runs.processes import under_torchrun
 from legnn.runs.progress import Callbacks, follow
 from legnn.runs.resources import processes_for
 from legnn.runs.result import Summary, summarize
 from legnn.runs.seed_processes import SameRuns, train_all
 from legnn.runs.session import resolve_for
-from legnn.training import EpochLog, under_torchrun
+from legnn.training import EpochLog
 from legnn.typed_json import read_json, to_json, write_json
 
 SEEDS, SETTINGS, SUMMARY = "seeds.json", "settings.yaml", "summary.json"

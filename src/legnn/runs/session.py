@@ -21,22 +21,16 @@ from legnn.locks import hold_folder
 from legnn.runs.build import check_settings, make_inference, new_trainer
 from legnn.runs.checkpointer import Checkpointer
 from legnn.runs.data_card import DataCard
-from legnn.runs.device import device_name, process_group, select_device
+from legnn.runs.device import hardware, select_device
 from legnn.runs.folder import RunFolder
 from legnn.runs.graphs import load_new, reload_graph
+from legnn.runs.precision import training_modes
+from legnn.runs.processes import agent_died, join_ranks, restart_count
 from legnn.runs.progress import Callbacks, follow
 from legnn.runs.resources import choose_batch, choose_precision, storage_note
 from legnn.runs.result import Result, versions
 from legnn.runs.run import Run, predictions_table, score_splits
-from legnn.training import (
-    EpochLog,
-    Ranks,
-    Trainer,
-    agent_died,
-    join_ranks,
-    restart_count,
-    training_modes,
-)
+from legnn.training import EpochLog, Ranks, Trainer
 
 
 @lists_settings()
@@ -119,7 +113,7 @@ def start_run(
     card = DataCard.of(graph)
     check_settings(settings, graph, card)
     folder = None if out is None else RunFolder(out)
-    with join_ranks(process_group(device)) as ranks, _writing(out, ranks, is_held):
+    with join_ranks(hardware(device).process_group()) as ranks, _writing(out, ranks, is_held):
         if folder is not None and ranks.is_rank_zero:
             folder.create(settings, card, graph.table_features)
         ranks.barrier()
@@ -135,7 +129,7 @@ def continue_run(folder: RunFolder, graph: GraphData, callbacks: Callbacks, *, i
     """Continues a run on its graph, in a folder that the caller may hold for writing."""
     settings = folder.settings
     device = select_device(settings.train.device)
-    with join_ranks(process_group(device)) as ranks, _writing(folder.path, ranks, is_held):
+    with join_ranks(hardware(device).process_group()) as ranks, _writing(folder.path, ranks, is_held):
         if ranks.is_rank_zero:
             if folder.is_finished:
                 raise InputError(f"{folder.path} was finished meanwhile by another process; it is there to be read")
@@ -238,7 +232,7 @@ def _result(
         seconds=round(seconds, 3),
         parameters=trainer.model.num_parameters(),
         seed=settings.train.seed,
-        device=device_name(trainer.batching.device),
+        device=hardware(trainer.batching.device).name,
         precision=settings.train.precision,
         versions=versions(),
         notes=[*card.notes, *missing_class_notes(graph)],

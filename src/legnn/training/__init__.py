@@ -2,17 +2,15 @@
 
 from legnn.training.device_plan import DevicePlan
 from legnn.training.full_batch import FullBatch
-from legnn.training.inference import Inference, assign_folds, predict_folds, predict_without_own_label
+from legnn.training.inference import Inference, assign_folds, predict_without_own_label, split_by_fold
 from legnn.training.layer_wise import LayerWise
 from legnn.training.loop import EpochLog, Trainer
 from legnn.training.metrics import Scores, score
 from legnn.training.mini_batch import MiniBatch, can_capture
 from legnn.training.objective import ASTrain, Objective, PseudoLabels, balanced_class_weight, training_confidence
 from legnn.training.optimizer import make_adam
-from legnn.training.pinned import register_pinned
-from legnn.training.precision import matrix_products, prediction_precision, training_modes, training_precision
 from legnn.training.protocols import Batching, PostProcess, Predictor, SelfTrainingRule, require_staged
-from legnn.training.ranks import Ranks, agent_died, join_ranks, restart_count, under_torchrun
+from legnn.training.ranks import Ranks
 from legnn.training.self_training import Agreement, TopK
 from legnn.training.task import Task
 
@@ -36,22 +34,13 @@ __all__ = [
     "Task",
     "TopK",
     "Trainer",
-    "agent_died",
     "assign_folds",
     "balanced_class_weight",
     "can_capture",
-    "join_ranks",
     "make_adam",
-    "matrix_products",
-    "predict_folds",
     "predict_without_own_label",
-    "prediction_precision",
-    "register_pinned",
     "require_staged",
-    "restart_count",
     "score",
+    "split_by_fold",
     "training_confidence",
-    "training_modes",
-    "training_precision",
-    "under_torchrun",
 ]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Generator, Tensor
 
@@ -14,9 +15,6 @@ from legnn.graph.sampling import Fanout
 from legnn.training.layer_wise import LayerWise
 from legnn.training.prefetch import prefetch
 from legnn.training.ranks import Ranks
-
-if TYPE_CHECKING:
-    from legnn.training.padded_batches import Padding
 
 
 def draw_nodes(nodes: Tensor, count: int, generator: Generator) -> Tensor:
@@ -30,17 +28,11 @@ def draw_nodes(nodes: Tensor, count: int, generator: Generator) -> Tensor:
     else:
         index = torch.empty(0, dtype=torch.long)
         while index.numel() < count:
-            index = _drop_repeated(torch.cat([index, torch.randint(nodes.numel(), (2 * count,), generator=generator)]))
+            index = torch.cat([index, torch.randint(nodes.numel(), (2 * count,), generator=generator)])
+            # each at its first position only
+            index = index[np.sort(np.unique(index.numpy(), return_index=True)[1])]
         index = index[:count]
     return nodes[index.to(nodes.device)]
-
-
-def _drop_repeated(values: Tensor) -> Tensor:
-    """`values` `[n]` in their order, each at its first position only."""
-    ordered, position = values.sort(stable=True)
-    is_first = torch.ones_like(ordered, dtype=torch.bool)
-    is_first[1:] = ordered[1:] != ordered[:-1]
-    return values[position[is_first].sort().values]
 
 
 class Batch(NamedTuple):
@@ -60,14 +52,9 @@ class Batch(NamedTuple):
     """Predicted nodes of the step over all processes."""
 
     @property
-    def num_candidates(self) -> int:
-        """`u`."""
-        return self.candidate_index.numel()
-
-    @property
     def num_local(self) -> int:
         """`n`."""
-        return self.truth.numel() - self.num_candidates
+        return self.truth.numel() - self.candidate_index.numel()
 
     @property
     def candidates(self) -> Tensor:
@@ -98,12 +85,6 @@ class BatchSpec(NamedTuple):
     key: tuple[int, int]
     """Two 32-bit words."""
 
-    @property
-    def num_seeds(self) -> tuple[int, int]:
-        """Seeds that are predicted, and those that are candidates: sizes are planned by these."""
-        num_candidates = self.candidate_index.numel()
-        return self.seeds.numel() - num_candidates, num_candidates
-
 
 def tensors_of(item: object) -> list[Tensor]:
     """All tensors of a batch or another object of dataclasses and tuples, in the order of `map_tensors`."""
@@ -131,8 +112,8 @@ class BatchSampler:
     ranks: Ranks
     hides_predicted: bool
     """Whether the predicted nodes show labels, which their own batch must not see."""
-    padding: Padding | None = None
-    """Plans fixed sizes of samples; None to leave them as they are."""
+    pad: Callable[[SampledLabelGraph, BatchSpec], SampledLabelGraph] | None = None
+    """Gives samples planned sizes; None to leave them as they are."""
 
     def batches(self, graph: LabelGraph, predicted: Tensor, candidates: Tensor, steps: int) -> Iterator[Batch]:
         """Yields `steps` batches that share out `predicted` `[P]` and `candidates` `[U]` in parts of nearly equal size.
@@ -171,8 +152,8 @@ class BatchSampler:
         """The batch of a step; several threads call this."""
         device, seeds = self.inference.device, spec.seeds
         sampled = sample_label_graph(graph, seeds, self.fanouts, spec.key)
-        if self.padding is not None:
-            sampled = self.padding.pad(sampled, spec)
+        if self.pad is not None:
+            sampled = self.pad(sampled, spec)
         sampled = sampled.with_class_mean(mean)
         return Batch(
             self.inference.inputs(sampled.nodes),

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
-
-from legnn.training.memory import host_total_bytes
-
-AT_ONCE_SHARE = 0.25
-"""A graph whose inference takes no more than this part of the memory is computed at once, which is faster."""
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class DevicePlan:
-    """How a model is computed; the defaults are those of a CPU."""
+    """How a model is computed; the defaults are those of a CPU with memory for everything."""
 
     capture: bool = False
     """Whether steps are captured as CUDA graphs."""
@@ -23,9 +19,11 @@ class DevicePlan:
     """Whether memory of the host that is copied to the device is pinned."""
     samplers: int = 0
     """Threads that prepare chunks of layer-wise inference; 0 where they are prepared one by one."""
+    at_once: bool = True
+    """Whether inference fits at once, which is faster; otherwise it is computed layer by layer, in chunks."""
     chunk_bytes: int = 2**25
     """Bytes of one matrix of such a chunk: enough to keep the device busy."""
-    at_once_bytes: int = field(default_factory=lambda: int(AT_ONCE_SHARE * host_total_bytes()))
-    """Inference that takes no more is computed at once."""
     free_bytes: Callable[[], int] = lambda: 0
-    """Memory of the device, if it is not the host's, that may hold the states between layers."""
+    """Memory of the device, if it is not the host's, that may store the states between layers."""
+    host_bytes: Callable[[], int] = lambda: sys.maxsize
+    """Memory of the host that is free; states that would take too much of it are stored on disk."""

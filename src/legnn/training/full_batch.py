@@ -15,7 +15,7 @@ from legnn.graph import LabelGraph
 from legnn.training.cuda_graph import CapturedStep, GraphCapture
 from legnn.training.metrics import Metrics, training_metrics
 from legnn.training.objective import Candidates
-from legnn.training.protocols import Batching, Reduce, no_callback
+from legnn.training.protocols import Batching, Reduce
 
 
 class _Evaluation(NamedTuple):
@@ -44,7 +44,7 @@ class FullBatch(Batching):
         self._confidence = torch.ones((), device=self.device)
         self.reset()
 
-    def train_epoch(self, epoch: int, before_step: Callable[[], None] = no_callback) -> Metrics:
+    def train_epoch(self, epoch: int, before_step: Callable[[], None] = lambda: None) -> Metrics:
         """Select training nodes and take one step."""
         before_step()
         confidence = self.objective.confidence(epoch)

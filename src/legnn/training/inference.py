@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from legnn.lazy import pandas as pd
-from legnn.training.protocols import PostProcess, Predictor
+from legnn.training.protocols import PostProcess, Predictor, Reduce
 from legnn.training.task import Task
 
 Predict = Callable[[Tensor, Tensor], Tensor]
@@ -34,23 +34,6 @@ def top_classes(probabilities: Tensor, top: int) -> Tensor:
     highest = probabilities.topk(min(top, probabilities.size(-1)), -1)
     others = torch.stack([highest.indices[:, 1:].double(), highest.values[:, 1:].double()], -1)
     return torch.cat([class_and_confidence(probabilities)[:, None], others], 1)
-
-
-def apply_temperature(probabilities: Tensor, temperature: float) -> Tensor:
-    """`p_c^{1/T} / Σ_d p_d^{1/T}` in each row of `[n, C]`, which keeps the order of the classes; zeros stay zeros."""
-    tiny = torch.finfo(probabilities.dtype).tiny
-    # relative to the largest, whose power is 1: no row underflows
-    powers = (probabilities / probabilities.amax(-1, keepdim=True).clamp(min=tiny)).pow(1 / temperature)
-    return powers / powers.sum(-1, keepdim=True).clamp(min=tiny)
-
-
-def average(probabilities: Iterable[Tensor], weights: Iterable[float], temperature: float) -> Tensor:
-    """`apply_temperature(Σ_k w_k p_k, T)` in double precision, with one of the `p_k` `[n, C]` in memory at a time."""
-    total: Tensor | None = None
-    for p, weight in zip(probabilities, weights, strict=True):
-        total = p.double() * weight if total is None else total.add_(p, alpha=weight)
-    assert total is not None, "there is something to average"
-    return apply_temperature(total, temperature)
 
 
 def to_class_and_confidence(logits: Tensor) -> Tensor:
@@ -90,17 +73,16 @@ def predict_without_own_label(predict: Predict, shown: Tensor, fold: Tensor, nod
     else:
         rows = predict(shown, nodes)
         out = rows.new_zeros(fold.numel(), *rows.shape[1:]).index_copy_(0, nodes, rows)
-    for masked, rows in predict_folds(predict, shown, fold):
-        out.index_copy_(0, masked, rows)
+    for masked, others in split_by_fold(shown, fold):
+        out.index_copy_(0, masked, predict(others, masked))
     return out
 
 
-def predict_folds(predict: Predict, shown: Tensor, fold: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """The nodes of each fold of `shown` and their rows of `predict`, the labels of the other folds shown."""
+def split_by_fold(shown: Tensor, fold: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """The nodes of `shown` in each fold, which are predicted together, and those in the others, which show labels."""
     fold = fold.to(shown.device)[shown]
     for k in fold.unique().tolist():
-        masked = shown[fold == k]
-        yield masked, predict(shown[fold != k], masked)
+        yield shown[fold == k], shown[fold != k]
 
 
 @dataclass(eq=False)
@@ -134,63 +116,53 @@ class Inference:
 
     def predict(self) -> Tensor:
         """`[M, 2]` class and confidence."""
-        if self.postprocess is None:
-            return self._predict(lambda shown, nodes: self.predictor.logits(shown, nodes, to_class_and_confidence))
-        return self._predict(lambda shown, nodes: class_and_confidence(self._proba(shown, nodes)))
+        return self._predict(class_and_confidence)
 
     def predict_top(self, top: int) -> Tensor:
         """`[M, k, 2]` the most probable classes and their probabilities, without all probabilities in memory."""
-        if self.postprocess is None:
-            reduce = lambda logits: top_classes(to_probabilities(logits), top)  # noqa: E731
-            return self._predict(lambda shown, nodes: self.predictor.logits(shown, nodes, reduce))
-        return self._predict(lambda shown, nodes: top_classes(self._proba(shown, nodes), top))
+        return self._predict(partial(top_classes, top=top))
 
     def predict_proba(self) -> Tensor:
         """`[M, C]` probabilities."""
-        return self._predict(self._proba)
+        return self._predict(lambda probabilities: probabilities)
 
     def proba_of(self, nodes: Tensor) -> Tensor:
         """`[n, C]` probabilities of `nodes` `[n]`, which ascend; none depends on the node's own label."""
         out = torch.zeros(nodes.numel(), self.task.graph.num_classes, device=nodes.device)
         for part, shown in self.groups(nodes):
-            out[torch.searchsorted(nodes, part)] = self._proba(shown, part).to(out)
+            out[torch.searchsorted(nodes, part)] = self.proba(part, shown).to(out)
         return out
 
-    def proba_of_hidden(self, nodes: Tensor) -> Tensor:
-        """`[n, C]` probabilities of `nodes` `[n]`, none of which is a training node: all training labels are shown."""
-        return self._proba(self._shown_at_inference, nodes)
-
-    def proba_with_shown(self, shown: Tensor, nodes: Tensor) -> Tensor:
-        """`[n, C]` probabilities of `nodes` `[n]`, none of which is in `shown`, the nodes that show their labels."""
-        return self._proba(shown, nodes)
+    def proba(self, nodes: Tensor, shown: Tensor | None = None) -> Tensor:
+        """`[n, C]` probabilities of `nodes` `[n]`, none of which is in `shown`, by default all training nodes."""
+        return self._reduced(self._all_shown if shown is None else shown, nodes, lambda probabilities: probabilities)
 
     def groups(self, nodes: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         """Yields parts of `nodes` `[n]` with the nodes that show their labels when `predict` predicts these."""
-        shown = self._shown_at_inference
-        is_shown = torch.zeros_like(self.fold, dtype=torch.bool, device=shown.device).index_fill(0, shown, True)[nodes]
-        if not bool(is_shown.all()):
-            yield nodes[~is_shown], shown
-        fold, labeled = self.fold.to(shown.device), nodes[is_shown]
-        for k in fold[labeled].unique().tolist():
-            yield labeled[fold[labeled] == k], shown[fold[shown] != k]
+        shown = self._all_shown
+        others = nodes[~torch.isin(nodes, shown)]
+        if others.numel():
+            yield others, shown
+        for masked, visible in split_by_fold(shown, self.fold):
+            part = masked[torch.isin(masked, nodes)]
+            if part.numel():
+                yield part, visible
 
     @property
-    def reads_labels(self) -> bool:
-        """Whether shown labels reach predictions, by the model or by its post-processing."""
-        return self.uses_labels or self.postprocess is not None
+    def _all_shown(self) -> Tensor:
+        """The training nodes, if their labels reach predictions, by the model or by its post-processing."""
+        return self.shown if self.postprocess is None else self.task.train
 
-    @property
-    def _shown_at_inference(self) -> Tensor:
-        return self.task.train if self.reads_labels else self.task.train[:0]
+    def _predict(self, reduce: Reduce) -> Tensor:
+        predict = partial(self._reduced, reduce=reduce)
+        return predict_without_own_label(predict, self._all_shown, self.fold, self.task.targets)
 
-    def _predict(self, predict: Predict) -> Tensor:
-        return predict_without_own_label(predict, self._shown_at_inference, self.fold, self.task.targets)
-
-    def _proba(self, shown: Tensor, nodes: Tensor) -> Tensor:
+    def _reduced(self, shown: Tensor, nodes: Tensor, reduce: Reduce) -> Tensor:
+        """`reduce` of the probabilities of `nodes` `[n]`, the nodes `shown` showing their labels."""
         if self.postprocess is None:
-            return self.predictor.logits(shown, nodes, to_probabilities)
+            return self.predictor.logits(shown, nodes, lambda logits: reduce(to_probabilities(logits)))
         p = self._proba_of_all(shown) if self.uses_labels else self._proba_without_labels
-        return self.postprocess(p, self.task.show(shown)).index_select(0, nodes)
+        return reduce(self.postprocess(p, self.task.show(shown)).index_select(0, nodes))
 
     def _proba_of_all(self, shown: Tensor) -> Tensor:
         every = torch.arange(self.fold.numel(), device=shown.device)

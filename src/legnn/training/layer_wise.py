@@ -8,41 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from legnn.errors import InputError
 from legnn.graph import LabelBlock, LabelEdges, LabelGraph, SampledLabelGraph
-from legnn.graph.sampling import full_label_block, full_node_block
+from legnn.graph.sampling import full_label_block, full_node_block, neighbors_of
 from legnn.nn import LEGNN, Model, StagedModel
 from legnn.nn.layer import Nodes
 from legnn.nn.model import Representations
 from legnn.ops import class_sum, gather_rows
-from legnn.training.chunks import count_edges, needed_masks, nodes_of, split_by_work
 from legnn.training.device_plan import DevicePlan
-from legnn.training.memory import MATRICES_OF_A_CHUNK, SINGLE, Size
 from legnn.training.prefetch import map_ahead
 from legnn.training.protocols import Reduce, require_staged
 from legnn.training.ranks import SINGLE_PROCESS, Ranks
-from legnn.training.states import Location, StateStore, make_states
+from legnn.training.states import Location, StateStore, check_disk, choose_location
 from legnn.training.task import Task
 
 DEVICE_SHARE = 0.9
 """The part of the device's free memory that states and chunks may take together."""
+MATRICES_OF_A_CHUNK = 3
+"""Matrices of a chunk that are in memory at once."""
+
+NODES_AT_A_TIME = 2**22
+"""Nodes that are divided into chunks together."""
 
 _First = tuple[StateStore, Tensor | None] | None
 """The states before the first stage, where later stages read them."""
-
-
-class _Needed(NamedTuple):
-    """Which nodes each stage is computed for, reused while the same nodes are predicted."""
-
-    shown: Tensor
-    nodes: Tensor
-    masks: list[Tensor]
-    """`[M]` bool: of the input, and of the output of every stage."""
 
 
 class LayerWise:
@@ -71,13 +65,13 @@ class LayerWise:
     ) -> None:
         self.model, self.task, self.device, self.dtype, self.ranks = model, task, device, dtype, ranks
         self.location, self.plan = location, plan or DevicePlan()
-        self._last_needed: _Needed | None = None
+        self._last_needed: tuple[Tensor, Tensor, list[Tensor]] | None = None
         self.is_at_once = not isinstance(model, StagedModel)
         if isinstance(model, StagedModel):
             width = max(model.channels, model.in_channels)
             # a chunk has no more nodes than edges
-            self.chunk_size = chunk_size or max(self.plan.chunk_bytes // (SINGLE * width), 1)
-            self.is_at_once = chunk_size is None and ranks.world_size == 1 and self._fits(model)
+            self.chunk_size = chunk_size or max(self.plan.chunk_bytes // (torch.float32.itemsize * width), 1)
+            self.is_at_once = chunk_size is None and ranks.world_size == 1 and self.plan.at_once
 
     @torch.no_grad()
     def logits(self, shown: Tensor, nodes: Tensor, reduce: Reduce = lambda logits: logits) -> Tensor:
@@ -127,7 +121,7 @@ class LayerWise:
         first = (state, labels) if self._staged.uses_initial_state else None
         last = self._staged.num_stages - 1
         for k in range(last):
-            new = state.empty_like(zeros=self.ranks.world_size > 1)
+            new = state.zeros_like()
             for chunk, read in self._chunks(graph, needed[k + 1], state):
                 new.write(chunk.nodes[: chunk.num_nodes], self._compute(k, chunk, state, labels, first, read)[0])
             labels = self._labels(k, graph, state, labels, first)
@@ -138,19 +132,12 @@ class LayerWise:
         if last < 0:
             # a model that reads no neighbors
             for part in self.ranks.shard(list(torch.arange(wanted.numel()).split(self.chunk_size))):
-                out[part] = finish(state.read(wanted[part], self.device)).to(out.device)
+                out[part] = finish(state.read(wanted[part])).to(out.device)
         for chunk, read in self._chunks(graph, needed[-1], state) if last >= 0 else ():
             rows = finish(self._compute(last, chunk, state, labels, first, read)[0])
             out[torch.searchsorted(wanted, chunk.nodes[: chunk.num_nodes])] = rows.to(out.device)
         self.ranks.all_reduce(out)
         return out if torch.equal(wanted, nodes) else out[torch.searchsorted(wanted, nodes)], labels
-
-    def _fits(self, model: StagedModel) -> bool:
-        """Whether all nodes can be computed at once; by the total memory, so that the answer is always the same."""
-        x, adjacency = self.task.x, self.task.graph.adjacency
-        of_data = x.size(0), adjacency.num_edges, x.size(1), self.task.graph.num_classes
-        size = Size(*of_data, model.channels, model.num_stages, model.edge_matrices)
-        return size.inference_bytes <= self.plan.at_once_bytes
 
     @cached_property
     def _inputs(self) -> Any:
@@ -190,17 +177,16 @@ class LayerWise:
         return state, labels
 
     def _make_states(self, rows: Tensor, num_nodes: int) -> StateStore:
+        """States of all nodes, with rows like `rows`, in the first location where all that are needed at once fit."""
         stages = self._staged.num_stages
-        return make_states(
-            rows,
-            num_nodes,
-            # read, written, and those before the first stage
-            copies=1 + (stages > 1) + (self._staged.uses_initial_state and stages > 2),
-            location=self.location,
-            zeros=self.ranks.world_size > 1,
-            device_bytes=int(DEVICE_SHARE * self.plan.free_bytes()) - MATRICES_OF_A_CHUNK * self.plan.chunk_bytes,
-            pin=self.plan.pin,
-        )
+        # read, written, and those before the first stage
+        copies = 1 + (stages > 1) + (self._staged.uses_initial_state and stages > 2)
+        size = copies * num_nodes * rows[:1].nbytes
+        of_device = int(DEVICE_SHARE * self.plan.free_bytes()) - MATRICES_OF_A_CHUNK * self.plan.chunk_bytes
+        location = self.location or choose_location(size, of_device, self.plan.host_bytes())
+        if location == "disk":
+            check_disk(size, self.plan.host_bytes())
+        return StateStore((num_nodes, rows.size(1)), rows.dtype, self.device, location, pin=self.plan.pin)
 
     def _labels(
         self, k: int, graph: LabelGraph, state: StateStore, labels: Tensor | None, first: _First
@@ -225,10 +211,10 @@ class LayerWise:
         first: _First,
         read: Tensor | None = None,
     ) -> Nodes:
-        x = state.read(chunk.nodes, self.device) if read is None else read.to(self.device, non_blocking=True)
+        x = state.read(chunk.nodes) if read is None else read.to(self.device, non_blocking=True)
         initial: Nodes | None = None
         if first is not None:
-            initial = first[0].read(chunk.nodes[: chunk.num_nodes], self.device), first[1]
+            initial = first[0].read(chunk.nodes[: chunk.num_nodes]), first[1]
         return self._staged.stage(k, x, labels, chunk.to(self.device), initial)
 
     def _chunks(
@@ -255,9 +241,48 @@ class LayerWise:
         return map_ahead(prepare, targets, self.plan.samplers)
 
     def _needed(self, graph: LabelGraph, shown: Tensor, nodes: Tensor) -> list[Tensor]:
-        # validation predicts the same nodes in every epoch
+        """`needed_masks`, reused while the same nodes are predicted, as validation does in every epoch."""
         last = self._last_needed
-        if last is None or last.shown is not shown or last.nodes is not nodes:
-            last = _Needed(shown, nodes, needed_masks(graph, nodes, self._staged, self.chunk_size))
+        if last is None or last[0] is not shown or last[1] is not nodes:
+            last = shown, nodes, needed_masks(graph, nodes, self._staged, self.chunk_size)
             self._last_needed = last
-        return last.masks
+        return last[2]
+
+
+def needed_masks(graph: LabelGraph, nodes: Tensor, model: StagedModel, chunk_size: int) -> list[Tensor]:
+    """`[M]` bool, of the input and of the output of every stage: from `nodes` back to those they depend on."""
+    mask = torch.zeros(graph.num_nodes, dtype=torch.bool, device=nodes.device).index_fill(0, nodes, True)
+    masks = [mask]
+    for k in reversed(range(model.num_stages)):
+        mask = mask.clone()
+        if not bool(mask.all()):
+            for rows in nodes_of(masks[0]):
+                for index in split_by_work(count_edges(graph, rows), chunk_size):
+                    mask[neighbors_of(graph.adjacency, rows[index])] = True
+        if model.has_label_nodes and k + 1 < model.num_stages:
+            # labels are computed in every stage but the last, from all nodes that show them
+            mask[graph.shown] = True
+        masks.insert(0, mask)
+    return masks
+
+
+def nodes_of(mask: Tensor) -> Iterator[Tensor]:
+    """The nodes of `mask` `[M]` in order, some at a time."""
+    for number, part in enumerate(mask.split(NODES_AT_A_TIME)):
+        nodes = part.nonzero().flatten()
+        if nodes.numel():
+            yield nodes + number * NODES_AT_A_TIME
+
+
+def count_edges(graph: LabelGraph, nodes: Tensor) -> Tensor:
+    """`[n]` how many edges each of `nodes` `[n]` receives."""
+    return graph.adjacency.rowptr[nodes + 1] - graph.adjacency.rowptr[nodes]
+
+
+def split_by_work(work: Tensor, chunk_size: int) -> list[Tensor]:
+    """Positions `0 … n - 1` in runs of about `chunk_size` of `work` `[n]` each."""
+    if work.numel() == 0:
+        return []
+    part = (work + 1).long().cumsum(0) // chunk_size
+    sizes = torch.unique_consecutive(part, return_counts=True)[1].tolist()
+    return list(torch.arange(work.numel(), device=work.device).split(sizes))

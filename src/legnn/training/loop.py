@@ -19,9 +19,6 @@ from legnn.training.schedule import CosineSchedule
 ChooseBy = Literal["accuracy", "macro_f1", "loss"]
 """The metric of validation by which an epoch is the best."""
 
-AfterEpoch = Callable[["EpochLog"], bool | None]
-"""Called with the metrics of every epoch, for logs, checkpoints and interruption; True ends training."""
-
 
 @dataclass(frozen=True)
 class EpochLog:
@@ -92,8 +89,10 @@ class Trainer:
         self.best = _copy(self.model.state_dict())
         """The weights after the best epoch so far."""
 
-    def fit(self, after_epoch: AfterEpoch = lambda log: None) -> None:
+    def fit(self, after_epoch: Callable[[EpochLog], bool | None] = lambda log: None) -> None:
         """Train until the epochs are over, validation stops improving, or `after_epoch` returns True.
+
+        `after_epoch` gets the metrics of every epoch, for logs, checkpoints and interruption.
 
         Nothing here learns or selects from test labels; the accuracy of pseudo labels, which is logged where the truth
         is known, is for the reader.

@@ -11,6 +11,7 @@ import torch
 from torch import Generator, Tensor
 
 from legnn.graph import LabelGraph, SampledLabelGraph, TrainingNodeSelection, sample_label_graph
+from legnn.graph.padding import SampleSizes
 from legnn.graph.sampling import Fanout
 from legnn.nn import Model
 from legnn.training.batches import Batch, BatchSampler, draw_nodes
@@ -19,8 +20,8 @@ from legnn.training.inference import to_class_and_confidence
 from legnn.training.layer_wise import LayerWise
 from legnn.training.metrics import Metrics, training_metrics
 from legnn.training.objective import Candidates
-from legnn.training.padded_batches import PROBES, Padding, Planned, StepsBySize
-from legnn.training.protocols import Batching, Reduce, SelfTrainingRule, no_callback, require_staged
+from legnn.training.padded_batches import PROBES, Padding, StepsBySize
+from legnn.training.protocols import Batching, Reduce, SelfTrainingRule, require_staged
 from legnn.training.ranks import SINGLE_PROCESS, Ranks, average_gradients, gradient_vector
 
 EPOCH_SEEDS = 1_000_003
@@ -77,7 +78,7 @@ class MiniBatch(Batching):
             ranks=self.ranks,
             plan=self.plan,
         )
-        self._pads, self._planned = self.pad or self.plan.capture, Planned()
+        self._planned: dict[tuple[int, int], list[SampleSizes]] = {}
         self._sums = torch.zeros(6, dtype=torch.double, device=self.device)
         # where captured steps read it
         self._confidence = torch.zeros((), device=self.device)
@@ -85,7 +86,7 @@ class MiniBatch(Batching):
         self._seed = self.generator.initial_seed()
         self.reset()
 
-    def train_epoch(self, epoch: int, before_step: Callable[[], None] = no_callback) -> Metrics:
+    def train_epoch(self, epoch: int, before_step: Callable[[], None] = lambda: None) -> Metrics:
         """Select training nodes, and train on the predicted ones and on pseudo labels."""
         torch.manual_seed((self._seed * EPOCH_SEEDS + epoch) * self.ranks.world_size + self.ranks.rank)
         predicted, shown = self._select(self.generator)
@@ -144,8 +145,8 @@ class MiniBatch(Batching):
     def _batches(self, graph: LabelGraph, predicted: Tensor, candidates: Tensor, steps: int) -> Iterator[Batch]:
         hides = self.objective.shows_predicted
         # not stored: it refers to this object, and a cycle is freed late
-        padding = Padding(self._probe, self._planned) if self._pads else None
-        sampler = BatchSampler(self.inference, self.fanouts, self.generator, self.ranks, hides, padding)
+        pad = Padding(self._probe, self._planned).pad if self.pad or self.plan.capture else None
+        sampler = BatchSampler(self.inference, self.fanouts, self.generator, self.ranks, hides, pad)
         return sampler.batches(graph, predicted, candidates, steps)
 
     def _train(

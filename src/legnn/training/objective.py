@@ -182,7 +182,7 @@ class Objective:
             ranks: the processes that share the step; each gets its `Ranks.share_of_mean`.
         """
         each = self._cross_entropy(logits, y)
-        supervised = each.sum() / ranks.divisor_of_mean(y.numel() if num_predicted is None else num_predicted)
+        supervised = ranks.share_of_mean(each.sum(), y.numel() if num_predicted is None else num_predicted)
         hits = logits.detach().argmax(-1) == y
         sums = torch.stack([each.detach().double().sum(), hits.double().sum()])
         if self.rule is None or candidates is None:

@@ -29,43 +29,42 @@ SEED_MULTIPLE = 32
 MAX_CAPTURED = 16
 """Steps that are captured; others run launch by launch."""
 
-Probe = Callable[[int, int], Iterable[SampledLabelGraph]]
-"""Samples of so many predicted nodes and candidates, always the same ones."""
-
-
-Planned = dict[tuple[int, int], list[SampleSizes]]
-"""Sizes by the numbers of predicted nodes and candidates, from the smallest."""
-
 
 class Padding:
-    """Plans the sizes of the samples of a run, which it adds to `planned` as they are needed."""
+    """Plans the sizes of the samples of a run.
 
-    def __init__(self, probe: Probe, planned: Planned) -> None:
+    Args:
+        probe: returns samples of so many predicted nodes and candidates, always the same ones.
+        planned: sizes by these numbers, from the smallest; those that are needed are added to it.
+    """
+
+    def __init__(
+        self,
+        probe: Callable[[int, int], Iterable[SampledLabelGraph]],
+        planned: dict[tuple[int, int], list[SampleSizes]],
+    ) -> None:
         self._probe, self._planned = probe, planned
         self._lock = Lock()
 
     def plan(self, spec: BatchSpec) -> list[SampleSizes]:
         """Sizes for the sample of a step, from the smallest."""
-        num_predicted, num_candidates = spec.num_seeds
-        key = _rounded(num_predicted), _rounded(num_candidates)
+        number = spec.candidate_index.numel()
+        predicted, candidates = (
+            -(-count // SEED_MULTIPLE) * SEED_MULTIPLE for count in (spec.seeds.numel() - number, number)
+        )
         # threads pad batches of the same epoch, and one of them plans
         with self._lock:
-            if key not in self._planned:
-                seen = [SampleSizes.of(sample) for sample in self._probe(*key)]
-                self._planned[key] = [SampleSizes.above(seen, factor) for factor in SIZE_FACTORS]
-            return self._planned[key]
+            if (predicted, candidates) not in self._planned:
+                seen = [SampleSizes.of(sample) for sample in self._probe(predicted, candidates)]
+                self._planned[predicted, candidates] = [SampleSizes.above(seen, factor) for factor in SIZE_FACTORS]
+            return self._planned[predicted, candidates]
 
     def pad(self, sample: SampledLabelGraph, spec: BatchSpec) -> SampledLabelGraph:
         """Returns the sample padded to the first planned sizes that hold it, or as it is."""
         size = SampleSizes.of(sample)
-        for sizes in self.plan(spec):
-            if sizes.fits(size):
-                return pad_sample(sample, sizes)
-        return sample
-
-
-def _rounded(count: int) -> int:
-    return -(-count // SEED_MULTIPLE) * SEED_MULTIPLE
+        fitting = (sizes for sizes in self.plan(spec) if sizes.fits(size))
+        sizes = next(fitting, None)
+        return sample if sizes is None else pad_sample(sample, sizes)
 
 
 class _Captured(NamedTuple):
@@ -100,8 +99,4 @@ class StepsBySize:
         for destination, tensor in zip(captured.tensors, tensors, strict=True):
             destination.copy_(tensor)
         # a new object: what a step before cached of its graph is of another batch
-        return captured.step.run(lambda: step(map_tensors(captured.batch, _same)))
-
-
-def _same(tensor: Tensor) -> Tensor:
-    return tensor
+        return captured.step.run(lambda: step(map_tensors(captured.batch, lambda tensor: tensor)))

@@ -78,7 +78,9 @@ def prefetch(
     tasks: Iterator[Callable[[], tuple[T, torch.cuda.Event]]]
     tasks = chain([first.pop] * len(first), (partial(prepare_ahead, item) for item in remaining))
     # a thread begins with a stream, which it keeps
-    prepared = map_ahead(_call, tasks, THREADS, ahead=AHEAD, begin=lambda: torch.cuda.set_stream(unused.pop()))
+    prepared = map_ahead(
+        lambda task: task(), tasks, THREADS, ahead=AHEAD, begin=lambda: torch.cuda.set_stream(unused.pop())
+    )
     launched: deque[torch.cuda.Event] = deque()
     try:
         with closing(prepared):
@@ -98,10 +100,6 @@ def prefetch(
         for stream in streams:
             # what the threads read is freed on this one, also where some items were prepared for nobody
             current.wait_stream(stream)
-
-
-def _call(task: Callable[[], T]) -> T:
-    return task()
 
 
 @lru_cache(None)

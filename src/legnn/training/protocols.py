@@ -66,6 +66,7 @@ class PostProcess(Protocol):
 class Predictor(Protocol):
     """Predicts in evaluation mode."""
 
+    @abstractmethod
     def logits(self, shown: Tensor, nodes: Tensor, reduce: Reduce) -> Tensor:
         """`reduce` of the logits of `nodes` `[n]`, with the labels of exactly the nodes `shown` in the graph.
 
@@ -73,13 +74,9 @@ class Predictor(Protocol):
         """
 
 
-def no_callback() -> None:
-    """Does nothing before a step."""
-
-
 @dataclass(eq=False, repr=False)
-class Batching(ABC):
-    """How an epoch goes over the graph; a `Predictor`."""
+class Batching(Predictor, ABC):
+    """How an epoch goes over the graph."""
 
     model: Model
     task: Task
@@ -93,7 +90,7 @@ class Batching(ABC):
     """Of the model."""
 
     @abstractmethod
-    def train_epoch(self, epoch: int, before_step: Callable[[], None] = no_callback) -> Metrics:
+    def train_epoch(self, epoch: int, before_step: Callable[[], None] = lambda: None) -> Metrics:
         """Train for one epoch, calling `before_step` before every step of the optimizer; returns `training_metrics`."""
 
     @abstractmethod
@@ -102,10 +99,6 @@ class Batching(ABC):
 
         The next call may overwrite them.
         """
-
-    @abstractmethod
-    def logits(self, shown: Tensor, nodes: Tensor, reduce: Reduce) -> Tensor:
-        """As in `Predictor`."""
 
     def reset(self) -> None:
         """Free what is stored between epochs: training is over, or another state was loaded."""

@@ -15,8 +15,8 @@ from legnn.labels.audit.subject import Subject
 from legnn.runs import Run
 from legnn.runs.build import new_trainer
 from legnn.runs.data_card import DataCard
-from legnn.runs.device import process_group, select_device
-from legnn.training import join_ranks
+from legnn.runs.device import hardware, select_device
+from legnn.runs.processes import join_ranks
 
 EPOCHS = 5
 
@@ -74,7 +74,10 @@ def _train(run: Run, graph: GraphData, device: str) -> tuple[dict[str, Tensor], 
     settings = run.settings.override(epochs=EPOCHS, patience=EPOCHS + 1)
     where = select_device(device)
     card = DataCard.of(graph)
-    with join_ranks(process_group(where)) as ranks, new_trainer(settings, graph, card, where, ranks) as trainer:
+    with (
+        join_ranks(hardware(where).process_group()) as ranks,
+        new_trainer(settings, graph, card, where, ranks) as trainer,
+    ):
         trainer.fit()
         last = {name: value.detach().clone() for name, value in trainer.model.state_dict().items()}
         return last, trainer.best, trainer.stopper.best_epoch

@@ -24,33 +24,14 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 
-from legnn.errors import InputError
-from legnn.ops.runtime.bf16 import cpu_multiplies_bf16
-
 
 class Precision(NamedTuple):
-    """The setting `precision` on a device."""
+    """What the setting `precision` means on a device; `runs.device` chooses it."""
 
     dtype: torch.dtype
     """Of the features and activations."""
     products: Literal["highest", "high", "medium"]
     """Of products of float32 matrices, in PyTorch's words: float32, TF32 or bf16."""
-
-
-def training_precision(name: str, *, gpu: bool) -> Precision:
-    """The precision `name` for training on a GPU or on a CPU; raises `InputError` for TF32 on a CPU."""
-    if gpu:
-        return Precision(torch.bfloat16 if name == "bf16" else torch.float32, "highest" if name == "fp32" else "high")
-    if name == "tf32":
-        raise InputError(
-            "`precision=tf32` needs a GPU, and this run is on the CPU; give `precision=fp32` or `precision=auto`"
-        )
-    return Precision(torch.bfloat16 if name == "bf16" and cpu_multiplies_bf16() else torch.float32, "highest")
-
-
-def prediction_precision(name: str, *, gpu: bool) -> Precision:
-    """The precision in which a run trained with `name` predicts: in float32 for TF32 on a CPU."""
-    return training_precision("auto" if name == "tf32" else name, gpu=gpu)
 
 
 @contextmanager

@@ -11,41 +11,41 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 import legnn
 from legnn.errors import InputError, Interrupted
 from legnn.nn.block import Block
-from legnn.runs import RunFolder, session
+from legnn.runs import RunFolder, device, session
+from legnn.runs.device import Cpu, hardware
 from legnn.runs.digests import write_digests
-from legnn.training import matrix_products, precision, prediction_precision, training_precision
+from legnn.runs.precision import matrix_products
 
 FP32, BF16 = torch.float32, torch.bfloat16
+CPU = Cpu(torch.device("cpu"))
 QUICK = {"epochs": 4, "hidden": 8, "device": "cpu"}
 
 
 @pytest.mark.parametrize(
-    ("name", "gpu", "dtype", "products"),
+    ("name", "kind", "dtype", "products"),
     [
-        ("fp32", False, FP32, "highest"),
-        ("fp32", True, FP32, "highest"),
-        ("tf32", True, FP32, "high"),
-        ("bf16", False, BF16, "highest"),
-        ("bf16", True, BF16, "high"),
-        ("auto", False, FP32, "highest"),
-        ("auto", True, FP32, "high"),
+        ("fp32", "cpu", FP32, "highest"),
+        ("fp32", "cuda", FP32, "highest"),
+        ("tf32", "cuda", FP32, "high"),
+        ("bf16", "cpu", BF16, "highest"),
+        ("bf16", "cuda", BF16, "high"),
+        ("auto", "cpu", FP32, "highest"),
+        ("auto", "cuda", FP32, "high"),
     ],
 )
-def test_what_a_name_means_on_a_device(name, gpu, dtype, products, monkeypatch):
-    monkeypatch.setattr(precision, "cpu_multiplies_bf16", lambda: True)
-    assert training_precision(name, gpu=gpu) == (dtype, products)
-    assert prediction_precision(name, gpu=gpu) == (dtype, products)
+def test_what_a_name_means_on_a_device(name, kind, dtype, products, monkeypatch):
+    monkeypatch.setattr(device, "cpu_multiplies_bf16", lambda: True)
+    assert hardware(torch.device(kind)).precision(name) == (dtype, products)
 
 
 def test_bf16_is_fp32_on_a_cpu_that_does_not_multiply_in_it(monkeypatch):
-    monkeypatch.setattr(precision, "cpu_multiplies_bf16", lambda: False)
-    assert training_precision("bf16", gpu=False) == training_precision("fp32", gpu=False)
+    monkeypatch.setattr(device, "cpu_multiplies_bf16", lambda: False)
+    assert CPU.precision("bf16") == CPU.precision("fp32")
 
 
-def test_tf32_needs_a_gpu_to_train_but_not_to_predict():
+def test_tf32_needs_a_gpu_to_train():
     with pytest.raises(InputError, match=r"`precision=tf32` needs a GPU.*; give `precision=fp32` or `precision=auto`"):
-        training_precision("tf32", gpu=False)
-    assert prediction_precision("tf32", gpu=False) == (FP32, "highest")
+        CPU.precision("tf32")
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def test_what_auto_chose_is_kept_with_the_run_and_what_an_earlier_run_says_is_no
 
 @pytest.mark.parametrize("backbone", ["gcn", "sage", "gat"])
 def test_bf16_trains_and_predicts_close_to_fp32(tmp_path, backbone, monkeypatch):
-    monkeypatch.setattr(precision, "cpu_multiplies_bf16", lambda: True)
+    monkeypatch.setattr(device, "cpu_multiplies_bf16", lambda: True)
     options = {"epochs": 60, "hidden": 16, "lr": 0.02, "device": "cpu", "backbone": backbone}
     data = small_data(nodes=120)
     seen = set()

@@ -19,12 +19,8 @@ BYTES_OF_A_NODE = 40
 USABLE = 0.8
 """The part of the memory that a run may plan with: allocators leave gaps, and other processes need some."""
 
-
-NODES_AT_A_TIME = 2**22
-"""Nodes that layer-wise inference divides into chunks together."""
-
-MATRICES_OF_A_CHUNK = 3
-"""Matrices of a chunk that are in memory at once."""
+AT_ONCE = 0.25
+"""A graph whose inference takes no more than this part of the memory is computed at once, which is faster."""
 
 
 @dataclass(frozen=True)
@@ -75,11 +71,6 @@ def host_free_bytes() -> int:
 def host_total_bytes() -> int:
     """All the memory of the host, free or not."""
     return min(psutil.virtual_memory().total, _cgroup_limit())
-
-
-def in_gib(size: int) -> str:
-    """`"1.5 GiB"`."""
-    return f"{size / 2**30:.1f} GiB"
 
 
 def _cgroup_limit() -> int:
