@@ -119,6 +119,10 @@ class StagedModel(Model):
     def encode(self, inputs: Any, graph: LabelGraph | SampledLabelGraph) -> Nodes:
         """The states before the first stage."""
 
+    def encode_all(self, inputs: Any, graph: LabelGraph | SampledLabelGraph) -> Nodes:
+        """`encode`, in any form that the first stage can read as a whole."""
+        return self.encode(inputs, graph)
+
     @abstractmethod
     def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, initial: Nodes | None) -> Nodes:
         """The states after stage `k`, from 0, of the nodes that receive in `block`.
@@ -139,7 +143,7 @@ class StagedModel(Model):
 
     def run_stages(self, inputs: Any, graph: LabelGraph | SampledLabelGraph) -> Nodes:
         """The states of nodes after the last stage, and of labels as the last stage reads them."""
-        start, start_labels = nodes, labels = self.encode(inputs, graph)
+        start, start_labels = nodes, labels = self.encode_all(inputs, graph)
         read = labels
         for k in range(self.num_stages):
             block, read = graph.layer(k), labels

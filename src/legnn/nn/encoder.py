@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from legnn.config.model import LabelFeatures, ModelSettings
@@ -9,7 +11,7 @@ from legnn.errors import InputError
 from legnn.graph.blocks import SampledLabelGraph
 from legnn.graph.label_graph import LabelGraph
 from legnn.nn.features import Features, project
-from legnn.nn.layer import check_states, column, glorot, glorot_linear
+from legnn.nn.layer import Factors, check_states, column, glorot, glorot_linear
 from legnn.ops.norm_act_dropout import drop
 from legnn.ops.propagate import add_labels_, class_sum
 
@@ -110,6 +112,19 @@ class Encoder(nn.Module):
         labels = self.label_embedding(x, graph).to(x.dtype) if self.labels == "enhanced" else None
         at_input = self._at_input(labels)
         return nodes if at_input is None else add_labels_(graph.at_input, nodes, at_input.to(nodes.dtype)), labels
+
+    def factors(self, x: Tensor, graph: LabelGraph) -> tuple[Factors, Tensor | None]:
+        """`forward` with `H_N⁰` by its factors, `dropout(X) ‖ Y` and the matrices of both."""
+        self._check(x, graph)
+        columns, weight = drop(x, self.input_dropout, training=self.training), self.project.weight
+        labels = self.label_embedding(x, graph).to(x.dtype) if self.labels == "enhanced" else None
+        at_input = self._at_input(labels)
+        if at_input is not None:
+            one_hot = torch.eye(self.num_classes, dtype=x.dtype, device=x.device)
+            columns = F.pad(columns, (0, self.num_classes))
+            columns = add_labels_(graph.at_input, columns, F.pad(one_hot, (x.size(1), 0)))
+            weight = torch.cat([weight, at_input.T.to(weight.dtype)], 1)
+        return Factors(columns, weight), labels
 
     def _check(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> None:
         if not isinstance(graph, LabelGraph | SampledLabelGraph):
