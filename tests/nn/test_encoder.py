@@ -162,7 +162,7 @@ def test_features_may_stay_as_they_are():
 @settings(max_examples=5, deadline=None)
 def test_a_first_layer_over_factors_gives_the_values_and_gradients_of_one_over_states(backbone, labels, graph):
     torch.manual_seed(0)
-    chosen = ModelSettings(backbone=backbone, labels=labels, hidden=64, layers=2, residual="linear")
+    chosen = ModelSettings(backbone=backbone, labels=labels, hidden=64, layers=2, residual="linear", label_edges=True)
     model, x = LEGNN(IN, graph.num_classes, chosen).double(), features(graph)
     results = []
     for factors in (True, False):

@@ -6,12 +6,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from legnn.baselines.propagation import neighbor_sum
 from legnn.baselines.typed import Parts, TypedModel, edges_into, linear
 from legnn.config.model import ModelSettings
 from legnn.nn import DataShape
 from legnn.nn.layer import Linear, column, glorot_linear
 from legnn.nn.relations import Relation, RelationGraph
-from legnn.ops import Scales, drop, propagate_messages
+from legnn.ops import drop
 
 
 class RSHN(TypedModel):
@@ -25,10 +26,9 @@ class RSHN(TypedModel):
 
     def __init__(self, settings: ModelSettings, data: DataShape) -> None:
         super().__init__(settings, data)
-        self.dropout = settings.dropout
         self.embedding = RelationEmbedding(self.relations, settings.hidden)
 
-    def make_layer(self, settings: ModelSettings, k: int) -> nn.Module:
+    def make_layer(self, settings: ModelSettings, data: DataShape) -> nn.Module:
         """`W`."""
         return glorot_linear(settings.hidden, settings.hidden)
 
@@ -39,7 +39,7 @@ class RSHN(TypedModel):
         for kind, mine in enumerate(own):
             total, degree = torch.zeros_like(mine), mine.new_zeros(mine.size(0), dtype=torch.float32)
             for number, source, relation in edges_into(edges, kind):
-                sums = propagate_messages(relation, x[source], None, None, Scales(), update_labels=False)[0]
+                sums = neighbor_sum(relation, x[source])
                 total, degree = total + embedding[number] * sums, degree + relation.degree
             mean = total / column(degree.masked_fill(degree == 0, 1.0), total)
             new = torch.tanh(linear(mine + mean, self.layers[k]))

@@ -17,7 +17,7 @@ from legnn.nn.gcn import GCN
 from legnn.nn.gcnii import GCNII
 from legnn.nn.hgt import HGT
 from legnn.nn.layer import LabelLayer, LayerOptions, channels_per_head
-from legnn.nn.published import PublishedAttention, PublishedGAT, published_lift, published_normalization
+from legnn.nn.published import GAT_VARIANTS, PublishedGAT, published_lift, published_normalization
 from legnn.nn.rgcn import RGCN
 from legnn.nn.sage import SAGE
 
@@ -89,11 +89,11 @@ def _gcnii(spec: LayerSpec) -> LabelLayer:
 
 
 def _gat(spec: LayerSpec) -> LabelLayer:
-    settings, variant = spec.settings, PublishedAttention.of(spec.settings)
+    settings, plain = spec.settings, ModelSettings()
     heads, label_edges = settings.heads, settings.label_edges
-    if variant == PublishedAttention() and settings.layer_dropout == 0:
+    if all(getattr(settings, name) == getattr(plain, name) for name in (*GAT_VARIANTS, "layer_dropout")):
         return GAT(spec.channels, spec.channels, heads=heads, label_edges=label_edges, **spec.options)
-    return PublishedGAT(spec.channels, spec.channels, variant, heads=heads, label_edges=label_edges, **spec.options)
+    return PublishedGAT(spec.channels, spec.channels, settings, heads=heads, label_edges=label_edges, **spec.options)
 
 
 def _rgcn(spec: LayerSpec) -> LabelLayer:

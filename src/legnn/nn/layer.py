@@ -134,7 +134,7 @@ class Linear(nn.Linear):
 def linear(x: Tensor | Factors, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`x Wᵀ + b` `[n, out]` in the precision of `x`, for `weight` `[out, in]`."""
     if isinstance(x, Factors):
-        x, weight = x.x, weight.to(x.x.dtype) @ x.weight.to(x.x.dtype)
+        return linear(x.x, weight.to(x.x.dtype) @ x.weight.to(x.x.dtype), bias)
     return F.linear(x, weight.to(x.dtype), None if bias is None else bias.to(x.dtype))
 
 

@@ -12,16 +12,14 @@ from legnn.errors import InputError
 from legnn.graph.blocks import SampledLabelGraph
 from legnn.graph.label_graph import LabelGraph
 from legnn.nn.backbones import BACKBONES, LayerSpec
-from legnn.nn.base import DataShape
+from legnn.nn.base import DataShape, FeatureModel
 from legnn.nn.block import Block
 from legnn.nn.encoder import Encoder
-from legnn.nn.feature_model import FeatureModel
 from legnn.nn.features import Features
 from legnn.nn.initialization import initialize_as_published
 from legnn.nn.layer import Linear, Nodes, to_logits
 from legnn.nn.padding import ChannelPadding, PaddedLayerNorm
 from legnn.ops.norm_act_dropout import drop
-
 
 FEW_COLUMNS = 4
 """Times as many channels as columns of features and labels from which the first layer reads factors."""
@@ -91,9 +89,8 @@ class LEGNN(FeatureModel):
         self.encoder, self.layers, self.classifier = parts.encoder, parts.layers, parts.classifier
         self.channels = self.padding.settings.hidden
         self.uses_initial_state = any(block.layer.uses_initial_state for block in parts.blocks)
-        self.reads_products = (
-            settings.backbone in ("gcn", "sage", "gat") and settings.layer_dropout == 0 and settings.residual != "identity"
-        )
+        is_linear = settings.layer_dropout == 0 and settings.residual != "identity"
+        self.reads_products = is_linear and settings.backbone in ("gcn", "sage", "gat")
         self.supports_padding = all(block.layer.supports_padding for block in parts.blocks)
 
     def num_parameters(self) -> int:
