@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from functools import partial
+from typing import NamedTuple
 
 from torch import nn
 
@@ -22,8 +23,6 @@ from legnn.nn.rgcn import RGCN
 from legnn.nn.sage import SAGE
 
 pyg_nn = lazy_module("torch_geometric.nn")
-
-L = TypeVar("L", GCN, SAGE, GCNII)
 
 
 class LayerSpec(NamedTuple):
@@ -68,17 +67,13 @@ Backbone = Callable[[LayerSpec], LabelLayer]
 """Makes one layer."""
 
 
-def _with_published_normalization(layer: L, settings: ModelSettings) -> L:
+def _with_published_normalization(layer: GCN | SAGE | GCNII, settings: ModelSettings) -> LabelLayer:
     layer.normalization = published_normalization(layer.normalization, settings)
     return layer
 
 
-def _gcn(spec: LayerSpec) -> LabelLayer:
-    return _with_published_normalization(GCN(spec.channels, spec.channels, **spec.options), spec.settings)
-
-
-def _sage(spec: LayerSpec) -> LabelLayer:
-    return _with_published_normalization(SAGE(spec.channels, spec.channels, **spec.options), spec.settings)
+def _plain(layer: type[GCN | SAGE], spec: LayerSpec) -> LabelLayer:
+    return _with_published_normalization(layer(spec.channels, spec.channels, **spec.options), spec.settings)
 
 
 def _gcnii(spec: LayerSpec) -> LabelLayer:
@@ -149,8 +144,8 @@ def _gin(settings: ModelSettings, both: tuple[int, int], out: int) -> nn.Module:
 
 
 BACKBONES: dict[str, Backbone] = {
-    "gcn": _gcn,
-    "sage": _sage,
+    "gcn": partial(_plain, GCN),
+    "sage": partial(_plain, SAGE),
     "gat": _gat,
     "gcnii": _gcnii,
     "gatv2": lifted(_gatv2),
