@@ -13,7 +13,6 @@ from legnn.baselines.typed import (
     attend_relation,
     edges_into,
     head_scores,
-    linear,
     projected_scores,
     weighted_sum,
 )
@@ -50,7 +49,7 @@ class HetSANNLayer(TypedLayer):
             out = state + bias.to(state.dtype)
             messages, logs = [], []
             for number, source, relation in edges_into(edges, kind):
-                values = linear(sent[source], self.relation[number])
+                values = self.relation[number](sent[source])
                 target = projected_scores(receives[kind], self.own_map(kind), self.target[number])
                 scores = head_scores(values, self.source[number])
                 message, log_denominator = attend_relation(relation, self.drop(values), scores, target)

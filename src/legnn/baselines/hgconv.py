@@ -14,7 +14,6 @@ from legnn.baselines.typed import (
     attend_relation,
     edges_into,
     head_scores,
-    linear,
     projected_scores,
     weighted_sum,
 )
@@ -50,7 +49,7 @@ class HGConvLayer(TypedLayer):
 
     def forward(self, x: Parts, own: Parts, edges: RelationGraph) -> list[Tensor]:
         """Shapes: `x` `[N_t, D]` and `own` `[M_t, D]` of each type; returns `[M_t, D]` of each."""
-        values = [linear(self.drop(part), node) for part, node in zip(x, self.node, strict=True)]
+        values = [node(self.drop(part)) for part, node in zip(x, self.node, strict=True)]
         receives = [self.drop(part) for part in own]
         parts = []
         for kind, (state, root, gate) in enumerate(zip(own, self.root, self.gate, strict=True)):
@@ -59,8 +58,8 @@ class HGConvLayer(TypedLayer):
                 scores = head_scores(values[source], self.source[source])
                 target = projected_scores(receives[kind], self.node[kind], self.target[source])
                 message, _ = attend_relation(relation, values[source], scores, target)
-                messages.append(linear(F.relu(message), self.relation[number]))
-            residual = linear(state, root)
+                messages.append(self.relation[number](F.relu(message)))
+            residual = root(state)
             merged = self._weigh(messages, state, kind) if messages else torch.zeros_like(residual)
             parts.append(torch.lerp(residual, merged, gate.sigmoid().to(residual.dtype)))
         return parts

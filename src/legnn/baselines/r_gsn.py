@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from legnn.baselines.typed import Parts, TypedLayer, TypedModel, attend_relation, edges_into, head_scores, linear
+from legnn.baselines.typed import Parts, TypedLayer, TypedModel, attend_relation, edges_into, head_scores
 from legnn.config.model import ModelSettings
 from legnn.graph import LabelGraph, SampledLabelGraph
 from legnn.nn import DataShape
@@ -47,14 +47,14 @@ class RGSNLayer(TypedLayer):
         """Shapes: `x` `[N_t, D]` and `own` `[M_t, D]` of each type; returns `[M_t, D]` of each."""
         unit = [F.normalize(part) for part in x]
         parts = []
-        for kind, (mine, root, norm) in enumerate(zip(own, self.root, self.norm, strict=True)):
+        for kind, (state, root, norm) in enumerate(zip(own, self.root, self.norm, strict=True)):
             messages = []
             for number, source, relation in edges_into(edges, kind):
                 score = head_scores(unit[source], self.source[number])
-                values = linear(x[source], self.relation[number])
+                values = self.relation[number](x[source])
                 # a slope of 1 leaves the scores as they are
                 messages.append(F.normalize(attend_relation(relation, values, score, None, slope=1.0)[0]))
-            out = linear(mine, root)
+            out = root(state)
             if messages:
                 share = self._shares(kind, messages).to(out.dtype)
                 total = sum(one * row for one, row in zip(share, messages, strict=True))

@@ -15,7 +15,6 @@ from legnn.baselines.typed import (
     TypedModel,
     attend_relation,
     head_scores,
-    linear,
     projected_scores,
     weighted_sum,
 )
@@ -66,20 +65,20 @@ class RHGNNLayer(TypedLayer):
             toward, away = vectors.view(2, self.heads, -1)
             back = (target, source)
             sent = x[source][self.slot(back) if back in self.relations else 0]
-            values = linear(self.drop(sent), self.node[source])
+            values = self.node[source](self.drop(sent))
             scores = projected_scores(self.drop(own[target][self.slot((source, target))]), self.node[target], toward)
             messages.append(attend_relation(relation, values, head_scores(values, away), scores)[0])
-        return [self._cross(kind, mine, messages) for kind, mine in enumerate(own)]
+        return [self._cross(kind, target, messages) for kind, target in enumerate(own)]
 
     def _cross(self, kind: int, own: tuple[Tensor, ...], messages: list[Tensor]) -> list[Tensor]:
         """`h_ir'` `[M_t, D]` for each relation to the type `kind`; of a type without any, `R_t h_i + b_t`."""
         numbers, share = self.into[kind], self.gate[kind].sigmoid()
         if not numbers:
-            return [self._normed(linear(own[0], self.root[kind]), kind)]
+            return [self._normed(self.root[kind](own[0]), kind)]
         rows = []
-        for number, mine in zip(numbers, own, strict=False):
-            kept = linear(mine, self.root[kind])
-            rows.append(torch.lerp(kept, F.relu(messages[number]), share.to(kept.dtype)))
+        for number, target in zip(numbers, own, strict=False):
+            root = self.root[kind](target)
+            rows.append(torch.lerp(root, F.relu(messages[number]), share.to(root.dtype)))
         if len(rows) > 1:
             vectors = [self.crossing[str(number)] for number in numbers]
             scores = [torch.stack([head_scores(row, one) for row in rows]) for one in vectors]
@@ -88,7 +87,7 @@ class RHGNNLayer(TypedLayer):
 
     def propagate(self, state: Tensor) -> Tensor:
         """`e_r'` `[R, …]` of each relation."""
-        return torch.stack([linear(one[None], module)[0] for one, module in zip(state, self.relation, strict=True)])
+        return torch.stack([module(one[None])[0] for one, module in zip(state, self.relation, strict=True)])
 
     def slot(self, relation: Relation) -> int:
         """Where the representation for `relation` is among those of its target type."""

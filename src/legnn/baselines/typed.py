@@ -16,8 +16,7 @@ from legnn.errors import InputError
 from legnn.graph import LabelGraph
 from legnn.nn import DataShape
 from legnn.nn.gat import COLUMNS
-from legnn.nn.layer import Linear, Nodes, channels_per_head, glorot, glorot_linear
-from legnn.nn.layer import linear as matrix_product
+from legnn.nn.layer import Linear, Nodes, channels_per_head, glorot, glorot_linear, linear
 from legnn.nn.relations import Relation, RelationGraph, relation_graph
 from legnn.ops import AttentionConfig, Scales, attend, drop
 
@@ -95,12 +94,6 @@ def incoming(relations: Sequence[Relation], kind: int) -> list[int]:
     return [number for number, (_, target) in enumerate(relations) if target == kind]
 
 
-def linear(x: Tensor, module: nn.Module) -> Tensor:
-    """`x W + b`."""
-    out: Tensor = module(x)
-    return out
-
-
 def head_scores(values: Tensor, vectors: Tensor) -> Tensor:
     """`a · v` `[n, heads]` for `values` `[n, D]` and `vectors` `[heads, D / heads]`."""
     return (values.unflatten(1, vectors.shape) * vectors.to(values.dtype)).sum(-1)
@@ -109,7 +102,7 @@ def head_scores(values: Tensor, vectors: Tensor) -> Tensor:
 def projected_scores(x: Tensor, module: nn.Module, vectors: Tensor) -> Tensor:
     """`a · W x` `[n, heads]` as `(a W) x`, without `W x`, for `vectors` as in `head_scores`."""
     rows = torch.einsum("hd,hdi->hi", vectors, module.get_parameter("weight").unflatten(0, vectors.shape))
-    return matrix_product(x, rows)
+    return linear(x, rows)
 
 
 def weighted_sum(rows: Sequence[Tensor], scores: Tensor) -> Tensor:
