@@ -13,7 +13,7 @@ from tests.typed_graphs import small_hetero
 from torch import Tensor
 
 import legnn
-from legnn.baselines import ARCHITECTURES, edge_product
+from legnn.baselines import ARCHITECTURES, gcn_lpa
 from legnn.baselines.gcn_lpa import GCNLPA
 from legnn.errors import InputError
 from legnn.graph import Adjacency, LabelGraph
@@ -93,13 +93,13 @@ def random_graph(nodes: int = 50) -> LabelGraph:
 
 @pytest.mark.parametrize("chunk", [1, 40, 10**6])
 def test_edge_gradients_in_chunks_are_those_at_once(chunk, monkeypatch):
-    monkeypatch.setattr(edge_product, "CHUNK", chunk)
+    monkeypatch.setattr(gcn_lpa, "CHUNK", chunk)
     adjacency = random_graph().adjacency
     weight = torch.rand(adjacency.num_edges, dtype=torch.float64, requires_grad=True)
     x = torch.randn(50, 7, dtype=torch.float64, requires_grad=True)
     A = torch.zeros(50, 50, dtype=torch.float64)
     A = A.index_put((adjacency.row.long(), adjacency.col.long()), weight, accumulate=True)
-    found, expected = edge_product.edge_product(adjacency, weight, x), A @ x
+    found, expected = gcn_lpa.edge_product(adjacency, weight, x), A @ x
     torch.testing.assert_close(found, expected, **EXACT)
     torch.testing.assert_close(gradients((found,), [weight, x]), gradients((expected,), [weight, x]), **EXACT)
 

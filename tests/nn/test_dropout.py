@@ -9,7 +9,7 @@ from tests.nn.test_model import rich_graph
 from legnn.graph import Adjacency, LabelGraph
 from legnn.nn import BACKBONES, ModelSettings
 from legnn.nn.encoder import Encoder
-from legnn.nn.published import PublishedAttention, PublishedGAT
+from legnn.nn.published import PublishedGAT
 
 LAYERS = ["gcn", "sage", "gat", "gat, as published", "gat, source attention", "gat, target map"]
 
@@ -61,7 +61,7 @@ def test_values_and_source_scores_share_a_draw_and_target_scores_have_another(mo
     graph = rich_graph()
     layer = make("gat, target map" if mapped else "gat, target scores", normalize=normalize, dropout=0.5).train()
     heads = layer.attention.heads
-    same = PublishedGAT(IN, OUT, PublishedAttention(target_map=True), heads=heads, normalize=normalize).double()
+    same = PublishedGAT(IN, OUT, ModelSettings(target_map=True), heads=heads, normalize=normalize).double()
     state = dict(layer.state_dict())
     for matrix, target_map in (("node", "target_map"), ("label", "label_target_map")):
         state[f"{target_map}.weight"] = 3 * state[f"{target_map if mapped else matrix}.weight"]

@@ -7,8 +7,9 @@ from tests.strategies import label_graphs
 
 from legnn.errors import InputError
 from legnn.graph import Adjacency, LabelGraph
-from legnn.nn import ModelSettings
+from legnn.nn import LEGNN, ModelSettings
 from legnn.nn.encoder import Encoder, LabelEmbedding
+from legnn.nn.layer import Factors
 from legnn.nn.reference import dense_blocks
 from legnn.nn.scaling import FeatureScale
 
@@ -153,3 +154,22 @@ def test_features_may_stay_as_they_are():
     scale = FeatureScale("none", 3)
     scale.fit(x)
     assert torch.equal(scale(x), x)
+
+
+@pytest.mark.parametrize("labels", ["vanilla", "concat", "addition", "enhanced"])
+@pytest.mark.parametrize("backbone", ["gcn", "sage", "gat"])
+@given(graph=label_graphs())
+@settings(max_examples=5, deadline=None)
+def test_a_first_layer_over_factors_gives_the_values_and_gradients_of_one_over_states(backbone, labels, graph):
+    torch.manual_seed(0)
+    chosen = ModelSettings(backbone=backbone, labels=labels, hidden=64, layers=2, residual="linear", label_edges=True)
+    model, x = LEGNN(IN, graph.num_classes, chosen).double(), features(graph)
+    results = []
+    for factors in (True, False):
+        model.reads_products = factors
+        model.zero_grad()
+        logits = model(x, graph)
+        logits.square().sum().backward()
+        results.append([logits, *(parameter.grad for parameter in model.parameters())])
+    assert isinstance(model.encoder.factors(x, graph)[0], Factors)
+    torch.testing.assert_close(*results)

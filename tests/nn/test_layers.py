@@ -1,7 +1,6 @@
 """Every layer equals the dense reference that builds `A'`, values and gradients."""
 
 from collections.abc import Callable
-from dataclasses import fields
 
 import pytest
 import torch
@@ -14,7 +13,7 @@ from legnn.config.model import ModelSettings
 from legnn.errors import InputError
 from legnn.graph import Adjacency, LabelGraph
 from legnn.nn import GAT, GCN, SAGE
-from legnn.nn.published import PublishedAttention, PublishedGAT, published_normalization
+from legnn.nn.published import GAT_VARIANTS, PublishedGAT, published_normalization
 from legnn.nn.reference import dense_layer
 
 IN, OUT = 5, 6
@@ -38,8 +37,8 @@ LAYERS: dict[str, Callable[..., nn.Module]] = {
 
 
 def variant(heads: int = 2, **options: object) -> PublishedGAT:
-    chosen = {field.name: options.pop(field.name) for field in fields(PublishedAttention) if field.name in options}
-    return PublishedGAT(IN, OUT, PublishedAttention(**chosen), heads=heads, **options)
+    chosen = {name: options.pop(name) for name in GAT_VARIANTS if name in options}
+    return PublishedGAT(IN, OUT, ModelSettings(**chosen), heads=heads, **options)
 
 
 def make(name: str, seed: int = 0, **options: object) -> nn.Module:

@@ -10,7 +10,7 @@ from torch_geometric.nn import GATConv, GATv2Conv, GCNConv, GINConv, SAGEConv, T
 from legnn.errors import InputError
 from legnn.graph import Adjacency, LabelGraph
 from legnn.nn import BACKBONES, GAT, GCN, LEGNN, SAGE, LabelLayer, ModelSettings, lift, lifted, register_backbone
-from legnn.nn.published import PublishedAttention, PublishedGAT
+from legnn.nn.published import PublishedGAT
 
 D = 8
 
@@ -208,7 +208,7 @@ def test_uniform_attention_with_symmetric_norm_equals_gcn():
     graph = ringed()
     x, _ = inputs(graph)
     gcn = GCN(D, D, enhanced=False)
-    gat = PublishedGAT(D, D, PublishedAttention(symmetric_norm=True), heads=2, enhanced=False)
+    gat = PublishedGAT(D, D, ModelSettings(symmetric_norm=True), heads=2, enhanced=False)
     gcn.load_state_dict({name: value for name, value in gat.state_dict().items() if name in gcn.state_dict()})
     nn.init.zeros_(gat.source)
     nn.init.zeros_(gat.target)

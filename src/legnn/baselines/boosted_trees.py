@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from legnn.baselines.label_propagation import shown_one_hot
-from legnn.baselines.neighbor_mean import neighbor_mean, without_self_loops
+from legnn.baselines.propagation import neighbor_mean, without_self_loops
 from legnn.config.model import ModelSettings
 from legnn.errors import InputError
 from legnn.graph import Adjacency, LabelGraph

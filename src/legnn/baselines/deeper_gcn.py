@@ -6,12 +6,13 @@ import torch
 from torch import Tensor, nn
 
 from legnn.baselines.projected import ProjectedModel
+from legnn.baselines.propagation import neighbor_sum
 from legnn.config.model import ModelSettings
 from legnn.graph import LabelGraph
 from legnn.nn import DataShape
 from legnn.nn.block import NormActDropout, make_norm
-from legnn.nn.layer import Linear, Nodes, targets_of, to_logits
-from legnn.ops import Scales, apply_norm_act_dropout, propagate_messages
+from legnn.nn.layer import Linear, Nodes, targets_of
+from legnn.ops import apply_norm_act_dropout
 
 EPSILON = 1e-7
 LEAST = -80.0
@@ -45,10 +46,7 @@ class GENLayer(nn.Module):
         # a factor of all weights, which the division cancels
         largest = exponent.detach().amax(0)
         weight = (exponent - largest).clamp(min=LEAST).exp()
-        total, weights = (
-            propagate_messages(graph, one, None, None, Scales(), update_labels=False)[0]
-            for one in (weight * message, weight)
-        )
+        total, weights = (neighbor_sum(graph, rows) for rows in (weight * message, weight))
         return (total / weights.where(weights > 0, 1.0)).to(x.dtype)
 
 
@@ -60,11 +58,11 @@ class DeeperGCN(ProjectedModel):
 
     def __init__(self, settings: ModelSettings, data: DataShape) -> None:
         super().__init__(settings, data)
-        hidden, self.num_stages = settings.hidden, settings.layers
-        self.channels, self.num_classes = hidden, data.classes
-        self.layers = nn.ModuleList(GENLayer(settings, hidden) for _ in range(settings.layers))
-        self.acts = nn.ModuleList(NormActDropout(settings, hidden) for _ in range(settings.layers + 1))
-        self.classifier = Linear(hidden, data.classes)
+        self.acts = nn.ModuleList(NormActDropout(settings, settings.hidden) for _ in range(settings.layers + 1))
+
+    def make_layer(self, settings: ModelSettings, data: DataShape) -> nn.Module:
+        """`GEN`."""
+        return GENLayer(settings, settings.hidden)
 
     def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, initial: Nodes | None) -> Nodes:
         """`H^{k+1}` `[M, D]`."""
@@ -72,4 +70,4 @@ class DeeperGCN(ProjectedModel):
 
     def classify(self, nodes: Tensor) -> Tensor:
         """`dropout(relu(norm(H^K))) W + b` `[n, C]`."""
-        return to_logits(self.classifier(self.acts[-1](nodes)))
+        return super().classify(self.acts[-1](nodes))

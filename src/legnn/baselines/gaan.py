@@ -6,23 +6,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from legnn.baselines.edge_messages import EdgeMessageModel
-from legnn.baselines.projected import ProjectedModel
+from legnn.baselines.projected import EdgeMessageModel, ProjectedModel
+from legnn.baselines.propagation import neighbor_mean
 from legnn.config.model import ModelSettings
 from legnn.graph import LabelGraph
 from legnn.lazy import lazy_module
 from legnn.nn import DataShape
 from legnn.nn.block import NormActDropout
-from legnn.nn.layer import Linear, Nodes, channels_per_head, targets_of, to_logits
-from legnn.nn.normalization import Normalization
-from legnn.ops import propagate_messages
+from legnn.nn.layer import Nodes, channels_per_head, targets_of
 
 pyg_utils = lazy_module("torch_geometric.utils")
 
 SLOPE = 0.1
 """Of the LeakyReLU of the values."""
-MEAN = Normalization("relation", target=-1.0, source=0.0)
-"""`D^{-1} A`."""
 
 
 class GatedAttention(nn.Module):
@@ -61,9 +57,7 @@ class GatedAttention(nn.Module):
         largest = pooled.new_zeros(graph.num_nodes, pooled.size(1))
         # zero for a node without neighbors
         largest = largest.scatter_reduce(0, target[:, None].expand_as(pooled), pooled, "amax", include_self=False)
-        scales = MEAN.scales(graph, x, enhanced=False)[0]
-        mean = propagate_messages(graph, x, None, None, scales, update_labels=False)[0]
-        return torch.sigmoid(self.gate(torch.cat([own, largest, mean], 1)))
+        return torch.sigmoid(self.gate(torch.cat([own, largest, neighbor_mean(graph, x)], 1)))
 
     def _split(self, x: Tensor, nodes: Tensor) -> Tensor:
         """The rows `nodes` `[E]` of `x`, `[E, H, D / H]`."""
@@ -75,16 +69,12 @@ class GaAN(EdgeMessageModel, ProjectedModel):
 
     def __init__(self, settings: ModelSettings, data: DataShape) -> None:
         super().__init__(settings, data)
-        hidden, self.num_stages = settings.hidden, settings.layers
-        self.channels, self.num_classes = hidden, data.classes
-        self.layers = nn.ModuleList(GatedAttention(hidden, settings.heads) for _ in range(settings.layers))
-        self.acts = nn.ModuleList(NormActDropout(settings, hidden) for _ in range(settings.layers))
-        self.classifier = Linear(hidden, data.classes)
+        self.acts = nn.ModuleList(NormActDropout(settings, settings.hidden) for _ in range(settings.layers))
+
+    def make_layer(self, settings: ModelSettings, data: DataShape) -> nn.Module:
+        """Gated attention."""
+        return GatedAttention(settings.hidden, settings.heads)
 
     def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, initial: Nodes | None) -> Nodes:
         """`H^{k+1}` `[M, D]`."""
         return self.acts[k](self.layers[k](nodes, block, self.edges_of(block))), None
-
-    def classify(self, nodes: Tensor) -> Tensor:
-        """`H^K W + b` `[n, C]`."""
-        return to_logits(self.classifier(nodes))

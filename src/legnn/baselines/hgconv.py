@@ -9,32 +9,21 @@ from torch import Tensor, nn
 from legnn.baselines.typed import (
     SLOPE,
     Parts,
+    TypedLayer,
     TypedModel,
     attend_relation,
     edges_into,
     head_scores,
-    incoming,
-    linear,
     projected_scores,
     weighted_sum,
 )
 from legnn.config.model import ModelSettings
-from legnn.nn.layer import Linear, channels_per_head, glorot, glorot_linear
-from legnn.nn.relations import Relation, RelationGraph
-from legnn.ops import drop
+from legnn.nn import DataShape
+from legnn.nn.layer import glorot_linear
+from legnn.nn.relations import RelationGraph
 
 
-class HGConv(TypedModel):
-    """Hybrid micro/macro level convolution: `H^{k+1} = HGConvLayer(H^k)`, without activations or norms between."""
-
-    title = "HGConv"
-
-    def make_layer(self, settings: ModelSettings, k: int) -> nn.Module:
-        """A layer with weights of its own."""
-        return HGConvLayer(settings.hidden, settings.heads, self.types, self.relations, settings.dropout)
-
-
-class HGConvLayer(nn.Module):
+class HGConvLayer(TypedLayer):
     r"""For a node `i` of type `t` and each relation `r` from a type `s` to `t`, in each head:
 
     `z_ir = relu(Σ_j α_ij W_s h_j)`, `α_ij = softmax_{j ∈ N_i^r} LeakyReLU(a_s · W_s h_j + c_s · W_t h_i)`;
@@ -45,41 +34,34 @@ class HGConvLayer(nn.Module):
     reads, and of `Σ_r`.
     """
 
-    def __init__(
-        self, channels: int, heads: int, num_types: int, relations: tuple[Relation, ...], dropout: float
-    ) -> None:
-        super().__init__()
-        width = channels_per_head(channels, heads)
-        self.dropout = dropout
-
-        def matrices(number: int) -> nn.ModuleList:
-            return nn.ModuleList(glorot_linear(channels, channels) for _ in range(number))
-
-        self.node = matrices(num_types)  # W_t
-        self.source, self.target = glorot(num_types, heads, width), glorot(num_types, heads, width)  # a_s, c_s
-        self.relation = matrices(len(relations))  # Q_r
-        compares = [len(incoming(relations, kind)) > 1 for kind in range(num_types)]
+    def __init__(self, settings: ModelSettings, data: DataShape) -> None:
+        super().__init__(settings, data)
+        D = self.channels
+        self.node = self.maps(self.types)  # W_t
+        self.source, self.target = self.vectors(self.types), self.vectors(self.types)  # a_s, c_s
+        self.relation = self.maps(len(self.relations))  # Q_r
+        compares = [len(numbers) > 1 for numbers in self.into]
         # of a type with one relation nothing would train its own
-        self.center = nn.ModuleList(glorot_linear(channels, channels) if one else nn.Identity() for one in compares)
-        self.macro = glorot(2, heads, width) if any(compares) else None  # m, n
-        self.root = nn.ModuleList(Linear(channels, channels) for _ in range(num_types))  # R_t, b_t
-        self.gate = nn.Parameter(torch.randn(num_types))  # g_t
+        self.center = nn.ModuleList(glorot_linear(D, D) if several else nn.Identity() for several in compares)  # C_t
+        self.macro = self.vectors(2) if any(compares) else None  # m, n
+        self.root = self.maps(self.types, bias=True)  # R_t, b_t
+        self.gate = nn.Parameter(torch.randn(self.types))  # g_t
 
     def forward(self, x: Parts, own: Parts, edges: RelationGraph) -> list[Tensor]:
         """Shapes: `x` `[N_t, D]` and `own` `[M_t, D]` of each type; returns `[M_t, D]` of each."""
-        values = [linear(self._drop(part), node) for part, node in zip(x, self.node, strict=True)]
-        receives = [self._drop(part) for part in own]
+        values = [node(self.drop(part)) for part, node in zip(x, self.node, strict=True)]
+        receives = [self.drop(part) for part in own]
         parts = []
-        for kind, (mine, root, gate) in enumerate(zip(own, self.root, self.gate, strict=True)):
+        for kind, (state, root, gate) in enumerate(zip(own, self.root, self.gate, strict=True)):
             messages = []
             for number, source, relation in edges_into(edges, kind):
                 scores = head_scores(values[source], self.source[source])
                 target = projected_scores(receives[kind], self.node[kind], self.target[source])
-                found, _ = attend_relation(relation, values[source], scores, target)
-                messages.append(linear(F.relu(found), self.relation[number]))
-            kept = linear(mine, root)
-            together = self._weigh(messages, mine, kind) if messages else torch.zeros_like(kept)
-            parts.append(torch.lerp(kept, together, gate.sigmoid().to(kept.dtype)))
+                message, _ = attend_relation(relation, values[source], scores, target)
+                messages.append(self.relation[number](F.relu(message)))
+            residual = root(state)
+            merged = self._weigh(messages, state, kind) if messages else torch.zeros_like(residual)
+            parts.append(torch.lerp(residual, merged, gate.sigmoid().to(residual.dtype)))
         return parts
 
     def _weigh(self, messages: list[Tensor], own: Tensor, kind: int) -> Tensor:
@@ -88,8 +70,12 @@ class HGConvLayer(nn.Module):
             return messages[0]
         assert self.macro is not None
         center = projected_scores(own, self.center[kind], self.macro[0])
-        scores = torch.stack([center + head_scores(one, self.macro[1]) for one in messages])
-        return self._drop(weighted_sum(messages, F.leaky_relu(scores, SLOPE)))
+        scores = torch.stack([center + head_scores(message, self.macro[1]) for message in messages])
+        return self.drop(weighted_sum(messages, F.leaky_relu(scores, SLOPE)))
 
-    def _drop(self, x: Tensor) -> Tensor:
-        return drop(x, self.dropout, training=self.training)
+
+class HGConv(TypedModel):
+    """Hybrid micro/macro level convolution: `H^{k+1} = HGConvLayer(H^k)`, without activations or norms between."""
+
+    title = "HGConv"
+    layer_type = HGConvLayer

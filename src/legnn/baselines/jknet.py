@@ -5,13 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from legnn.baselines.gcn_propagation import GCN_NORMALIZATION, gcn_propagate
+from legnn.baselines.propagation import GCN_NORMALIZATION, gcn_propagate
 from legnn.config.model import ModelSettings
 from legnn.graph import LabelGraph, SampledLabelGraph
 from legnn.nn import DataShape
+from legnn.nn.base import FeatureModel
 from legnn.nn.block import NormActDropout
-from legnn.nn.feature_model import FeatureModel
-from legnn.nn.features import Features, project
+from legnn.nn.features import Features
 from legnn.nn.layer import Linear, Nodes, add_bias, glorot, glorot_linear, linear, targets_of, to_logits
 from legnn.nn.message_passing import pass_linear_messages
 
@@ -30,10 +30,9 @@ class JKNet(FeatureModel):
     def __init__(self, settings: ModelSettings, data: DataShape) -> None:
         super().__init__(settings, data)
         hidden, layers = settings.hidden, settings.layers
-        self.hidden, self.num_stages, self.num_classes = hidden, layers, data.classes
+        self.hidden, self.num_stages = hidden, layers
         self.sums = settings.jump == "concat"
         self.channels = hidden + (data.classes if self.sums else hidden)
-        self.input_dropout = settings.input_dropout
         self.project = glorot_linear(self.in_channels, hidden)  # W_1
         self.weights = nn.ParameterList(glorot(hidden, hidden) for _ in range(layers - 1))  # W_2, …
         # a batch norm would cancel the bias
@@ -42,14 +41,9 @@ class JKNet(FeatureModel):
         self.acts = nn.ModuleList(NormActDropout(settings, hidden) for _ in range(layers))
         self.classifier = Linear(layers * hidden if self.sums else hidden, data.classes)
 
-    @property
-    def decayed_module(self) -> nn.Module:
-        """`W_1`."""
-        return self.project
-
     def encode(self, inputs: Features, graph: LabelGraph | SampledLabelGraph) -> Nodes:
         """`X W_1`, and the columns of `J`."""
-        nodes = project(inputs, self.project, self.input_dropout, training=self.training)
+        nodes = self.projected(inputs)
         joined = nodes.new_zeros(nodes.size(0), self.channels - self.hidden)
         return torch.cat([nodes, joined], 1), None
 

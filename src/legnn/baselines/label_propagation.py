@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from legnn.baselines.gcn_propagation import gcn_propagate
+from legnn.baselines.propagation import gcn_propagate
 from legnn.graph import LabelGraph
 from legnn.nn import Model
 

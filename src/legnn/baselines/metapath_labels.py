@@ -12,8 +12,8 @@ from legnn.baselines.metapaths import MetapathGraph, feature_paths, label_paths,
 from legnn.config.model import ModelSettings
 from legnn.graph import LabelGraph
 from legnn.nn import DataShape
+from legnn.nn.base import FeatureInputs
 from legnn.nn.block import NormActDropout
-from legnn.nn.feature_model import FeatureInputs
 from legnn.nn.features import Features, project, to_sparse_if_faster
 from legnn.nn.layer import Linear, add_bias, glorot_linear, linear, to_logits
 from legnn.nn.relations import ONE_RELATION
@@ -37,12 +37,12 @@ class MetapathLabels(FeatureInputs):
 
     full_batch_reason = "it reads all labels that a metapath reaches"
     uses_labels = True
+    project: nn.ModuleList
 
     def __init__(self, settings: ModelSettings, data: DataShape) -> None:
         super().__init__(settings, data)
-        self.types, self.target, self.num_classes = data.types, data.target, data.classes
+        self.types, self.target = data.types, data.target
         self.relations = tuple(data.relations) if data.types > 1 else ONE_RELATION
-        self.input_dropout = settings.input_dropout
         self.feature_paths = feature_paths(self.relations, self.target)
         self.label_paths = label_paths(self.relations, self.target)
         widths = [*[settings.hidden] * (settings.layers - 1), data.classes]
@@ -51,11 +51,6 @@ class MetapathLabels(FeatureInputs):
         self.bias = nn.Parameter(torch.zeros(widths[0]))
         self.acts = nn.ModuleList(NormActDropout(settings, width) for width in widths[:-1])
         self.matrices = nn.ModuleList(map(Linear, widths[:-1], widths[1:]))
-
-    @property
-    def decayed_module(self) -> nn.Module:
-        """`W_p` of all paths."""
-        return self.project
 
     def inputs(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> Tensor:
         """Features `[M, F]` that can be averaged: scaled, and not sparse."""

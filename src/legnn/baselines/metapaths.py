@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from legnn.baselines.neighbor_mean import neighbor_mean, without_self_loops
+from legnn.baselines.propagation import neighbor_mean, without_self_loops
 from legnn.graph import LabelGraph
 from legnn.nn.relations import NodesByType, Relation, relation_graph
 

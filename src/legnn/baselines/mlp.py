@@ -7,9 +7,9 @@ from torch import Tensor, nn
 from legnn.config.model import ModelSettings
 from legnn.graph import LabelGraph, SampledLabelGraph
 from legnn.nn import DataShape
+from legnn.nn.base import FeatureModel
 from legnn.nn.block import NormActDropout
-from legnn.nn.feature_model import FeatureModel
-from legnn.nn.features import Features, project
+from legnn.nn.features import Features
 from legnn.nn.layer import Linear, Nodes, to_logits
 
 
@@ -24,21 +24,15 @@ class MLP(FeatureModel):
     def __init__(self, settings: ModelSettings, data: DataShape) -> None:
         super().__init__(settings, data)
         hidden = settings.layers - 1
-        self.channels, self.num_classes = settings.hidden if hidden else data.classes, data.classes
-        self.input_dropout = settings.input_dropout
+        self.channels = settings.hidden if hidden else data.classes
         self.project = Linear(self.in_channels, self.channels)
         self.matrices = nn.ModuleList(Linear(self.channels, self.channels) for _ in range(hidden - 1))
         self.acts = nn.ModuleList(NormActDropout(settings, self.channels) for _ in range(hidden))
         self.classifier = Linear(self.channels, data.classes) if hidden else None
 
-    @property
-    def decayed_module(self) -> nn.Module:
-        """The first matrix."""
-        return self.project
-
     def encode(self, inputs: Features, graph: LabelGraph | SampledLabelGraph) -> Nodes:
         """`H^{K-1}` `[n, D]`."""
-        nodes = project(inputs, self.project, self.input_dropout, training=self.training)
+        nodes = self.projected(inputs)
         for k, act in enumerate(self.acts):
             nodes = act(self.matrices[k - 1](nodes) if k else nodes)
         return nodes, None

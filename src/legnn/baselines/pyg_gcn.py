@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -10,9 +11,8 @@ from torch import Tensor, nn
 from legnn.config.model import ModelSettings
 from legnn.graph import LabelGraph
 from legnn.lazy import lazy_module
-from legnn.nn import DataShape, Model
-from legnn.nn.features import scatter_by_type
-from legnn.nn.scaling import FeatureScale
+from legnn.nn import DataShape
+from legnn.nn.base import FeatureInputs
 
 pyg_nn = lazy_module("torch_geometric.nn")
 
@@ -33,18 +33,18 @@ class _Dropout(nn.Dropout):
         return input * keep.div_(1 - self.p)
 
 
-class PyGGCN(Model):
+class PyGGCN(FeatureInputs):
     """`torch_geometric.nn.GCN` on the features alone. It computes in single precision, and on the whole graph."""
 
     full_batch_reason = "it is PyG's own module (`backbone=gcn` and `labels=vanilla` have them)"
     uses_labels = False
+    takes_sparse, ignores_dtype = False, True
 
     def __init__(self, settings: ModelSettings, data: DataShape) -> None:
-        super().__init__()
-        self.num_types = data.types
-        self.scale = FeatureScale(settings.scale, data.features, data.types)
+        # PyG's module knows no types: each has columns of its own
+        super().__init__(replace(settings, shared_projection=False), data)
         self.gcn = pyg_nn.GCN(
-            data.types * data.features,
+            self.in_channels,
             settings.hidden,
             settings.layers,
             data.classes,
@@ -58,15 +58,6 @@ class PyGGCN(Model):
     def decayed_module(self) -> nn.Module:
         """The first convolution."""
         return self.gcn.convs[0]
-
-    def fit_inputs(self, x: Tensor, node_type: Tensor | None = None) -> None:
-        """Take the statistics of the features `[M, F]` that `inputs` scales by."""
-        self.scale.fit(x, node_type)
-
-    def inputs(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> Tensor:
-        """Scaled features `[M, F]`; of several node types, each in columns of its own."""
-        scaled: Tensor = self.scale(x, node_type)
-        return scaled if node_type is None else scatter_by_type(scaled, node_type, self.num_types)
 
     def forward(self, inputs: Tensor, graph: LabelGraph) -> Tensor:
         """Logits `[M, C]`."""

@@ -6,13 +6,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from legnn.baselines.typed import Parts, TypedModel, attend_relation, edges_into, head_scores, incoming, linear
+from legnn.baselines.typed import Parts, TypedLayer, TypedModel, attend_relation, edges_into, head_scores
 from legnn.config.model import ModelSettings
 from legnn.graph import LabelGraph, SampledLabelGraph
 from legnn.nn import DataShape
 from legnn.nn.features import Features
-from legnn.nn.layer import Linear, Nodes, glorot, glorot_linear
-from legnn.nn.relations import Relation, RelationGraph
+from legnn.nn.layer import Nodes, glorot
+from legnn.nn.relations import RelationGraph
 from legnn.ops import drop
 from legnn.ops.rows import apply_norm
 
@@ -20,34 +20,7 @@ MOMENTUM = 0.1
 """Of the running means of messages, as in a batch norm."""
 
 
-class RGSN(TypedModel):
-    """`H⁰ = norm(X P + b)`, then layers as in `RGSNLayer`, with ReLU and dropout between them.
-
-    The authors' last layer gives the logits; here all layers have `D` channels, and a linear classifier follows.
-    """
-
-    title = "R-GSN"
-
-    def __init__(self, settings: ModelSettings, data: DataShape) -> None:
-        super().__init__(settings, data)
-        self.dropout = settings.dropout
-        self.norm = nn.LayerNorm(settings.hidden)
-
-    def make_layer(self, settings: ModelSettings, k: int) -> nn.Module:
-        """A layer with weights of its own."""
-        return RGSNLayer(settings.hidden, self.types, self.relations)
-
-    def encode(self, inputs: Features, graph: LabelGraph | SampledLabelGraph) -> Nodes:
-        """`H⁰` `[n, D]`."""
-        return apply_norm(self.norm, super().encode(inputs, graph)[0]), None
-
-    def run_layer(self, k: int, x: Parts, own: Parts, edges: RelationGraph) -> Parts:
-        """The states after layer `k`, activated."""
-        parts = super().run_layer(k, x, own, edges)
-        return [drop(F.relu(part), self.dropout, training=self.training) for part in parts]
-
-
-class RGSNLayer(nn.Module):
+class RGSNLayer(TypedLayer):
     r"""For a node `i` of type `t` and each relation `r` to `t`, with `n(v) = v / ‖v‖`:
 
     `m_ir = n(Σ_j α_ij W_r h_j)`, `α_ij = softmax_{j ∈ N_i^r} a_r · n(h_j)`;
@@ -61,28 +34,27 @@ class RGSNLayer(nn.Module):
 
     running: Tensor
 
-    def __init__(self, channels: int, num_types: int, relations: tuple[Relation, ...]) -> None:
-        super().__init__()
-        self.into = [incoming(relations, kind) for kind in range(num_types)]
-        self.relation = nn.ModuleList(glorot_linear(channels, channels) for _ in relations)  # W_r
-        self.source = glorot(len(relations), 1, channels)  # a_r
-        self.root = nn.ModuleList(Linear(channels, channels) for _ in range(num_types))  # R_t, b_t
-        self.scale = nn.Parameter(torch.ones(num_types))  # s_t
-        self.norm = nn.ModuleList(nn.LayerNorm(channels) for _ in range(num_types))
-        self.register_buffer("running", torch.zeros(len(relations), channels))  # m̄_r
+    def __init__(self, settings: ModelSettings, data: DataShape) -> None:
+        super().__init__(settings, data)
+        self.relation = self.maps(len(self.relations))  # W_r
+        self.source = glorot(len(self.relations), 1, self.channels)  # a_r
+        self.root = self.maps(self.types, bias=True)  # R_t, b_t
+        self.scale = nn.Parameter(torch.ones(self.types))  # s_t
+        self.norm = nn.ModuleList(nn.LayerNorm(self.channels) for _ in range(self.types))
+        self.register_buffer("running", torch.zeros(len(self.relations), self.channels))  # m̄_r
 
     def forward(self, x: Parts, own: Parts, edges: RelationGraph) -> list[Tensor]:
         """Shapes: `x` `[N_t, D]` and `own` `[M_t, D]` of each type; returns `[M_t, D]` of each."""
         unit = [F.normalize(part) for part in x]
         parts = []
-        for kind, (mine, root, norm) in enumerate(zip(own, self.root, self.norm, strict=True)):
+        for kind, (state, root, norm) in enumerate(zip(own, self.root, self.norm, strict=True)):
             messages = []
             for number, source, relation in edges_into(edges, kind):
                 score = head_scores(unit[source], self.source[number])
-                values = linear(x[source], self.relation[number])
+                values = self.relation[number](x[source])
                 # a slope of 1 leaves the scores as they are
                 messages.append(F.normalize(attend_relation(relation, values, score, None, slope=1.0)[0]))
-            out = linear(mine, root)
+            out = root(state)
             if messages:
                 share = self._shares(kind, messages).to(out.dtype)
                 total = sum(one * row for one, row in zip(share, messages, strict=True))
@@ -106,3 +78,26 @@ class RGSNLayer(nn.Module):
             mean = torch.stack([self.running[number] for number in numbers])
         whole = mean.sum(0, keepdim=True)
         return torch.softmax((F.normalize(mean) * F.normalize(whole)).sum(1), 0)
+
+
+class RGSN(TypedModel):
+    """`H⁰ = norm(X P + b)`, then layers as in `RGSNLayer`, with ReLU and dropout between them.
+
+    The authors' last layer gives the logits; here all layers have `D` channels, and a linear classifier follows.
+    """
+
+    title = "R-GSN"
+    layer_type = RGSNLayer
+
+    def __init__(self, settings: ModelSettings, data: DataShape) -> None:
+        super().__init__(settings, data)
+        self.norm = nn.LayerNorm(settings.hidden)
+
+    def encode(self, inputs: Features, graph: LabelGraph | SampledLabelGraph) -> Nodes:
+        """`H⁰` `[n, D]`."""
+        return apply_norm(self.norm, self.projected(inputs)), None
+
+    def run_layer(self, k: int, x: Parts, own: Parts, edges: RelationGraph) -> Parts:
+        """The states after layer `k`, activated."""
+        parts = super().run_layer(k, x, own, edges)
+        return [drop(F.relu(part), self.dropout, training=self.training) for part in parts]

@@ -11,11 +11,10 @@ from torch import Tensor, nn
 from legnn.baselines.typed import (
     SLOPE,
     Parts,
+    TypedLayer,
     TypedModel,
     attend_relation,
     head_scores,
-    incoming,
-    linear,
     projected_scores,
     weighted_sum,
 )
@@ -25,7 +24,6 @@ from legnn.nn import DataShape
 from legnn.nn.features import Features
 from legnn.nn.layer import Linear, Nodes, channels_per_head, glorot, glorot_linear
 from legnn.nn.relations import Relation, RelationGraph
-from legnn.ops import drop
 from legnn.ops.rows import apply_norm
 
 Slots = Sequence[tuple[Tensor, ...]]
@@ -35,55 +33,7 @@ RELATION_CHANNELS = 8
 """Channels of the representation of a relation, in each head."""
 
 
-class RHGNN(TypedModel):
-    """Layers as in `RHGNNLayer`, then one representation of a node from those of its relations, as in `Fusion`.
-
-    The state of a node has `D` columns for each relation into its type, side by side; at first they are equal. What a
-    type with fewer relations than another does not need is zero. Any `norm` is a layer norm for each type.
-    """
-
-    title = "R-HGNN"
-
-    def __init__(self, settings: ModelSettings, data: DataShape) -> None:
-        super().__init__(settings, data)
-        self.hidden = settings.hidden
-        self.slots = max(len(incoming(self.relations, kind)) for kind in range(self.types))
-        self.channels = self.slots * settings.hidden
-        self.relation_state = glorot(len(self.relations), RELATION_CHANNELS * settings.heads)  # e_r
-        self.fusion = Fusion(settings.hidden, settings.heads, self.types, self.relations, settings.dropout)
-
-    def make_layer(self, settings: ModelSettings, k: int) -> nn.Module:
-        """A layer with weights of its own."""
-        return RHGNNLayer(settings, self.types, self.relations)
-
-    def encode(self, inputs: Features, graph: LabelGraph | SampledLabelGraph) -> Nodes:
-        """`H⁰` `[n, slots D]`: the projected features, once for each relation."""
-        return super().encode(inputs, graph)[0].repeat(1, self.slots), None
-
-    def run_layer(self, k: int, x: Parts, own: Parts, edges: RelationGraph) -> Parts:
-        """The representations after layer `k`; after the last layer fused, in the first `D` columns."""
-        state: Tensor = self.relation_state
-        layer = self.layers[k]
-        assert isinstance(layer, RHGNNLayer)
-        for earlier in list(self.layers)[:k]:
-            assert isinstance(earlier, RHGNNLayer)
-            state = earlier.propagate(state)
-        by_type = layer(*([part.split(self.hidden, 1) for part in parts] for parts in (x, own)), edges, state)
-        if k + 1 == self.num_stages:
-            by_type = [[fused] for fused in self.fusion(by_type, layer.propagate(state))]
-        return [_pad(torch.cat(slots, 1), self.channels) for slots in by_type]
-
-    def classify(self, nodes: Tensor) -> Tensor:
-        """Logits `[n, C]` from the fused representations."""
-        return super().classify(nodes[:, : self.hidden])
-
-
-def _pad(x: Tensor, columns: int) -> Tensor:
-    """`x` `[n, D]` with zeros up to `columns`."""
-    return F.pad(x, (0, columns - x.size(1)))
-
-
-class RHGNNLayer(nn.Module):
+class RHGNNLayer(TypedLayer):
     r"""For a node `i` of type `t` and each relation `r` from a type `s` to `t`, in each head:
 
     `z_ir = σ(g_t) relu(Σ_j α_ij W_s h_jr') + (1 - σ(g_t)) (R_t h_ir + b_t)`, `r'` the reverse of `r`,
@@ -94,23 +44,18 @@ class RHGNNLayer(nn.Module):
     Dropout is of what attention reads, and of `Σ_q`.
     """
 
-    def __init__(self, settings: ModelSettings, num_types: int, relations: tuple[Relation, ...]) -> None:
-        super().__init__()
-        self.channels, self.heads, self.dropout = settings.hidden, settings.heads, settings.dropout
-        self.relations = relations
-        self.into = [incoming(relations, kind) for kind in range(num_types)]
+    def __init__(self, settings: ModelSettings, data: DataShape) -> None:
+        super().__init__(settings, data)
         width, of_relation = channels_per_head(self.channels, self.heads), RELATION_CHANNELS * self.heads
-        self.node = nn.ModuleList(glorot_linear(self.channels, self.channels) for _ in range(num_types))  # W_t
-        self.attention = nn.ModuleList(glorot_linear(of_relation, 2 * self.channels) for _ in relations)  # A_r
-        self.relation = nn.ModuleList(Linear(of_relation, of_relation) for _ in relations)  # P_r, p_r
-        self.root = nn.ModuleList(Linear(self.channels, self.channels) for _ in range(num_types))  # R_t, b_t
-        self.gate = nn.Parameter(torch.randn(num_types))  # g_t
-        # one relation has nothing to be compared with
-        compared = [number for numbers in self.into if len(numbers) > 1 for number in numbers]
-        self.crossing = nn.ParameterDict({str(number): glorot(self.heads, width) for number in compared})  # m_r
+        self.node = self.maps(self.types)  # W_t
+        self.attention = nn.ModuleList(glorot_linear(of_relation, 2 * self.channels) for _ in self.relations)  # A_r
+        self.relation = nn.ModuleList(Linear(of_relation, of_relation) for _ in self.relations)  # P_r, p_r
+        self.root = self.maps(self.types, bias=True)  # R_t, b_t
+        self.gate = nn.Parameter(torch.randn(self.types))  # g_t
+        self.crossing = nn.ParameterDict({name: glorot(self.heads, width) for name in self.compared()})  # m_r
         self.norm = None
         if settings.norm != "none":
-            self.norm = nn.ModuleList(nn.LayerNorm(self.channels) for _ in range(num_types))
+            self.norm = nn.ModuleList(nn.LayerNorm(self.channels) for _ in range(self.types))
 
     def forward(self, x: Slots, own: Slots, edges: RelationGraph, state: Tensor) -> list[list[Tensor]]:
         """`[M_t, D]` of each type and relation, from `x` `[N_t, D]`, `own` `[M_t, D]` and `state` `[R, …]`."""
@@ -120,29 +65,29 @@ class RHGNNLayer(nn.Module):
             toward, away = vectors.view(2, self.heads, -1)
             back = (target, source)
             sent = x[source][self.slot(back) if back in self.relations else 0]
-            values = linear(self._drop(sent), self.node[source])
-            scores = projected_scores(self._drop(own[target][self.slot((source, target))]), self.node[target], toward)
+            values = self.node[source](self.drop(sent))
+            scores = projected_scores(self.drop(own[target][self.slot((source, target))]), self.node[target], toward)
             messages.append(attend_relation(relation, values, head_scores(values, away), scores)[0])
-        return [self._cross(kind, mine, messages) for kind, mine in enumerate(own)]
+        return [self._cross(kind, target, messages) for kind, target in enumerate(own)]
 
     def _cross(self, kind: int, own: tuple[Tensor, ...], messages: list[Tensor]) -> list[Tensor]:
         """`h_ir'` `[M_t, D]` for each relation to the type `kind`; of a type without any, `R_t h_i + b_t`."""
         numbers, share = self.into[kind], self.gate[kind].sigmoid()
         if not numbers:
-            return [self._normed(linear(own[0], self.root[kind]), kind)]
+            return [self._normed(self.root[kind](own[0]), kind)]
         rows = []
-        for number, mine in zip(numbers, own, strict=False):
-            kept = linear(mine, self.root[kind])
-            rows.append(torch.lerp(kept, F.relu(messages[number]), share.to(kept.dtype)))
+        for number, target in zip(numbers, own, strict=False):
+            root = self.root[kind](target)
+            rows.append(torch.lerp(root, F.relu(messages[number]), share.to(root.dtype)))
         if len(rows) > 1:
             vectors = [self.crossing[str(number)] for number in numbers]
             scores = [torch.stack([head_scores(row, one) for row in rows]) for one in vectors]
-            rows = [self._drop(weighted_sum(rows, F.leaky_relu(one, SLOPE))) for one in scores]
+            rows = [self.drop(weighted_sum(rows, F.leaky_relu(one, SLOPE))) for one in scores]
         return [self._normed(row, kind) for row in rows]
 
     def propagate(self, state: Tensor) -> Tensor:
         """`e_r'` `[R, …]` of each relation."""
-        return torch.stack([linear(one[None], module)[0] for one, module in zip(state, self.relation, strict=True)])
+        return torch.stack([module(one[None])[0] for one, module in zip(state, self.relation, strict=True)])
 
     def slot(self, relation: Relation) -> int:
         """Where the representation for `relation` is among those of its target type."""
@@ -155,24 +100,16 @@ class RHGNNLayer(nn.Module):
         assert isinstance(norm, nn.LayerNorm)
         return apply_norm(norm, x)
 
-    def _drop(self, x: Tensor) -> Tensor:
-        return drop(x, self.dropout, training=self.training)
 
-
-class Fusion(nn.Module):
+class Fusion(TypedLayer):
     r"""`h_i = Σ_r γ_ir V_r h_ir`, `γ_ir = softmax_r LeakyReLU(V_r h_ir · U_r e_r)` in each head.
 
     `h_i = h_ir` for a type with one relation.
     """
 
-    def __init__(
-        self, channels: int, heads: int, num_types: int, relations: tuple[Relation, ...], dropout: float
-    ) -> None:
-        super().__init__()
-        width = channels_per_head(channels, heads)
-        self.heads, self.dropout = heads, dropout
-        self.into = [incoming(relations, kind) for kind in range(num_types)]
-        compared = [str(number) for numbers in self.into if len(numbers) > 1 for number in numbers]
+    def __init__(self, settings: ModelSettings, data: DataShape) -> None:
+        super().__init__(settings, data)
+        heads, width, compared = self.heads, channels_per_head(self.channels, self.heads), self.compared()
         self.node = nn.ParameterDict({name: glorot(heads, width, width) for name in compared})  # V_r
         self.relation = nn.ParameterDict({name: glorot(heads, RELATION_CHANNELS, width) for name in compared})  # U_r
 
@@ -190,4 +127,43 @@ class Fusion(nn.Module):
             scores.append(head_scores(values, torch.einsum("hc,hcd->hd", query, self.relation[str(number)])))
             mapped.append(values)
         fused = weighted_sum(mapped, F.leaky_relu(torch.stack(scores), SLOPE))
-        return drop(fused, self.dropout, training=self.training)
+        return self.drop(fused)
+
+
+class RHGNN(TypedModel):
+    """Layers as in `RHGNNLayer`, then one representation of a node from those of its relations, as in `Fusion`.
+
+    The state of a node has `D` columns for each relation into its type, side by side; at first they are equal. What a
+    type with fewer relations than another does not need is zero. Any `norm` is a layer norm for each type.
+    """
+
+    title = "R-HGNN"
+    layer_type = RHGNNLayer
+
+    def __init__(self, settings: ModelSettings, data: DataShape) -> None:
+        super().__init__(settings, data)
+        self.relation_state = glorot(len(self.relations), RELATION_CHANNELS * settings.heads)  # e_r
+        self.fusion = Fusion(settings, data)
+        self.hidden, self.slots = settings.hidden, max(map(len, self.fusion.into))
+        self.channels = self.slots * settings.hidden
+
+    def encode(self, inputs: Features, graph: LabelGraph | SampledLabelGraph) -> Nodes:
+        """`H⁰` `[n, slots D]`: the projected features, once for each relation."""
+        return self.projected(inputs).repeat(1, self.slots), None
+
+    def run_layer(self, k: int, x: Parts, own: Parts, edges: RelationGraph) -> Parts:
+        """The representations after layer `k`; after the last layer fused, in the first `D` columns."""
+        state: Tensor = self.relation_state
+        layer = self.layers[k]
+        assert isinstance(layer, RHGNNLayer)
+        for earlier in list(self.layers)[:k]:
+            assert isinstance(earlier, RHGNNLayer)
+            state = earlier.propagate(state)
+        by_type = layer(*([part.split(self.hidden, 1) for part in parts] for parts in (x, own)), edges, state)
+        if k + 1 == self.num_stages:
+            by_type = [[fused] for fused in self.fusion(by_type, layer.propagate(state))]
+        return [F.pad(states := torch.cat(slots, 1), (0, self.channels - states.size(1))) for slots in by_type]
+
+    def classify(self, nodes: Tensor) -> Tensor:
+        """Logits `[n, C]` from the fused representations."""
+        return super().classify(nodes[:, : self.hidden])

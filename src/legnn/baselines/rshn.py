@@ -6,12 +6,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from legnn.baselines.typed import Parts, TypedModel, edges_into, linear
+from legnn.baselines.propagation import neighbor_sum
+from legnn.baselines.typed import Parts, TypedModel, edges_into
 from legnn.config.model import ModelSettings
 from legnn.nn import DataShape
 from legnn.nn.layer import Linear, column, glorot_linear
 from legnn.nn.relations import Relation, RelationGraph
-from legnn.ops import Scales, drop, propagate_messages
+from legnn.ops import drop
 
 
 class RSHN(TypedModel):
@@ -25,10 +26,9 @@ class RSHN(TypedModel):
 
     def __init__(self, settings: ModelSettings, data: DataShape) -> None:
         super().__init__(settings, data)
-        self.dropout = settings.dropout
         self.embedding = RelationEmbedding(self.relations, settings.hidden)
 
-    def make_layer(self, settings: ModelSettings, k: int) -> nn.Module:
+    def make_layer(self, settings: ModelSettings, data: DataShape) -> nn.Module:
         """`W`."""
         return glorot_linear(settings.hidden, settings.hidden)
 
@@ -36,13 +36,13 @@ class RSHN(TypedModel):
         """The states after layer `k`."""
         embedding = self.embedding().to(x[0].dtype)
         parts = []
-        for kind, mine in enumerate(own):
-            total, degree = torch.zeros_like(mine), mine.new_zeros(mine.size(0), dtype=torch.float32)
+        for kind, state in enumerate(own):
+            total, degree = torch.zeros_like(state), state.new_zeros(state.size(0), dtype=torch.float32)
             for number, source, relation in edges_into(edges, kind):
-                sums = propagate_messages(relation, x[source], None, None, Scales(), update_labels=False)[0]
+                sums = neighbor_sum(relation, x[source])
                 total, degree = total + embedding[number] * sums, degree + relation.degree
             mean = total / column(degree.masked_fill(degree == 0, 1.0), total)
-            new = torch.tanh(linear(mine + mean, self.layers[k]))
+            new = torch.tanh(self.layers[k](state + mean))
             parts.append(drop(new, self.dropout, training=self.training))
         return parts
 
@@ -70,4 +70,4 @@ class RelationEmbedding(nn.Module):
         identity = torch.eye(self.joined.size(0), dtype=self.beta.dtype, device=self.beta.device)
         weight = F.normalize(self.joined.to(identity.dtype)) + identity  # S
         scores = (self.beta * weight).masked_fill(weight == 0, -torch.inf)
-        return linear(F.relu(identity + torch.softmax(scores, 1)), self.project)
+        return self.project(F.relu(identity + torch.softmax(scores, 1)))

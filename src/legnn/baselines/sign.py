@@ -6,12 +6,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from legnn.baselines.gcn_propagation import gcn_propagate
+from legnn.baselines.propagation import gcn_propagate
 from legnn.config.model import ModelSettings
 from legnn.graph import LabelGraph, SampledLabelGraph
 from legnn.nn import DataShape
+from legnn.nn.base import FeatureModel
 from legnn.nn.block import make_norm
-from legnn.nn.feature_model import FeatureModel
 from legnn.nn.features import Features, project, to_sparse_if_faster
 from legnn.nn.layer import Linear, Nodes, add_bias, linear, targets_of, to_logits
 from legnn.ops import drop
@@ -42,10 +42,11 @@ class SIGN(FeatureModel):
     computed once for each `inputs`, which are recognized by identity, so that their contents must not change.
     """
 
+    takes_sparse = False
+
     def __init__(self, settings: ModelSettings, data: DataShape) -> None:
         super().__init__(settings, data)
-        self.num_stages, self.num_classes = settings.hops, data.classes
-        self.hidden, self.channels = settings.hidden, self.in_channels + data.classes
+        self.num_stages, self.hidden, self.channels = settings.hops, settings.hidden, self.in_channels + data.classes
         self.branches = nn.ModuleList(Branch(self.in_channels, settings) for _ in range(settings.hops + 1))
         self.classifier = Linear((settings.hops + 1) * settings.hidden, data.classes)  # Ω
 
@@ -53,10 +54,6 @@ class SIGN(FeatureModel):
     def decayed_module(self) -> nn.Module:
         """The branches, each of which has a first matrix."""
         return self.branches
-
-    def inputs(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> Tensor:
-        """Features `[n, F]` that can be propagated: scaled, and not sparse."""
-        return self.batch_inputs(x, dtype, node_type)
 
     def forward(self, inputs: Tensor, graph: LabelGraph | SampledLabelGraph) -> Tensor:
         """Logits `[M, C]`; over a whole graph from hops that are computed once."""

@@ -16,16 +16,42 @@ from legnn.errors import InputError
 from legnn.graph import LabelGraph
 from legnn.nn import DataShape
 from legnn.nn.gat import COLUMNS
-from legnn.nn.layer import Linear, Nodes, to_logits
-from legnn.nn.layer import linear as matrix_product
+from legnn.nn.layer import Linear, Nodes, channels_per_head, glorot, glorot_linear, linear
 from legnn.nn.relations import Relation, RelationGraph, relation_graph
-from legnn.ops import AttentionConfig, Scales, attend
+from legnn.ops import AttentionConfig, Scales, attend, drop
 
 SLOPE = 0.2
 """Of LeakyReLU below zero, in all of these designs."""
 
 Parts = Sequence[Tensor]
 """`[n_t, D]` of each node type."""
+
+
+class TypedLayer(nn.Module):
+    """The sizes that layers share, and their dropout."""
+
+    def __init__(self, settings: ModelSettings, data: DataShape) -> None:
+        super().__init__()
+        self.channels, self.heads, self.dropout = settings.hidden, settings.heads, settings.dropout
+        self.types, self.relations = data.types, tuple(data.relations)
+        self.into = [incoming(self.relations, kind) for kind in range(self.types)]
+
+    def compared(self) -> list[str]:
+        """The numbers of relations that are not the only one to their target type."""
+        return [str(number) for numbers in self.into if len(numbers) > 1 for number in numbers]
+
+    def maps(self, number: int, *, bias: bool = False) -> nn.ModuleList:
+        """So many matrices `[D, D]`."""
+        D = self.channels
+        return nn.ModuleList(Linear(D, D) if bias else glorot_linear(D, D) for _ in range(number))
+
+    def vectors(self, number: int) -> nn.Parameter:
+        """So many vectors, in parts for each head `[number, heads, D / heads]`."""
+        return glorot(number, self.heads, channels_per_head(self.channels, self.heads))
+
+    def drop(self, x: Tensor) -> Tensor:
+        """`dropout(x)` in training."""
+        return drop(x, self.dropout, training=self.training)
 
 
 class TypedModel(ProjectedModel):
@@ -37,6 +63,7 @@ class TypedModel(ProjectedModel):
 
     title: ClassVar[str]
     """As papers call it."""
+    layer_type: ClassVar[type[TypedLayer]]
 
     def __init__(self, settings: ModelSettings, data: DataShape) -> None:
         if data.types < 2:
@@ -45,14 +72,11 @@ class TypedModel(ProjectedModel):
                 f"graph with types"
             )
         super().__init__(settings, data)
-        self.types, self.relations = data.types, tuple(data.relations)
-        self.channels, self.num_stages = settings.hidden, settings.layers
-        self.layers = nn.ModuleList(self.make_layer(settings, k) for k in range(settings.layers))
-        self.classifier = Linear(settings.hidden, data.classes)
+        self.types, self.relations, self.dropout = data.types, tuple(data.relations), settings.dropout
 
-    def make_layer(self, settings: ModelSettings, k: int) -> nn.Module:
-        """Returns layer `k`, from 0."""
-        raise NotImplementedError
+    def make_layer(self, settings: ModelSettings, data: DataShape) -> nn.Module:
+        """Returns a layer with weights of its own."""
+        return self.layer_type(settings, data)
 
     def run_layer(self, k: int, x: Parts, own: Parts, edges: RelationGraph) -> Parts:
         """The states `[M_t, D]` after layer `k`, from `x` `[N_t, D]` and `own` `[M_t, D]`."""
@@ -64,20 +88,10 @@ class TypedModel(ProjectedModel):
         parts = self.run_layer(k, edges.sources.split(nodes), edges.targets.split(nodes), edges)
         return edges.targets.join(parts), None
 
-    def classify(self, nodes: Tensor) -> Tensor:
-        """Logits `[n, C]`, in single precision at least."""
-        return to_logits(self.classifier(nodes))
-
 
 def incoming(relations: Sequence[Relation], kind: int) -> list[int]:
     """Returns the numbers of the relations whose targets are of the type `kind`."""
     return [number for number, (_, target) in enumerate(relations) if target == kind]
-
-
-def linear(x: Tensor, module: nn.Module) -> Tensor:
-    """`x W + b`."""
-    out: Tensor = module(x)
-    return out
 
 
 def head_scores(values: Tensor, vectors: Tensor) -> Tensor:
@@ -88,7 +102,7 @@ def head_scores(values: Tensor, vectors: Tensor) -> Tensor:
 def projected_scores(x: Tensor, module: nn.Module, vectors: Tensor) -> Tensor:
     """`a · W x` `[n, heads]` as `(a W) x`, without `W x`, for `vectors` as in `head_scores`."""
     rows = torch.einsum("hd,hdi->hi", vectors, module.get_parameter("weight").unflatten(0, vectors.shape))
-    return matrix_product(x, rows)
+    return linear(x, rows)
 
 
 def weighted_sum(rows: Sequence[Tensor], scores: Tensor) -> Tensor:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from legnn.baselines.edge_messages import EdgeMessageModel
+from legnn.baselines.projected import EdgeMessageModel
 from legnn.config.model import ModelSettings
 from legnn.graph import LabelGraph, SampledLabelGraph
 from legnn.lazy import lazy_module
@@ -29,11 +28,11 @@ class UniMP(EdgeMessageModel):
     """
 
     uses_labels = True
+    takes_sparse = False
 
     def __init__(self, settings: ModelSettings, data: DataShape) -> None:
         super().__init__(settings, data)
         hidden, heads, self.num_stages = settings.hidden, settings.heads, settings.layers
-        self.input_dropout, self.num_classes = settings.input_dropout, data.classes
         self.widths = [self.in_channels, *[hidden] * (settings.layers - 1)]
         # all states are as wide as the widest, the features or a layer
         self.channels = max(self.widths)
@@ -48,10 +47,6 @@ class UniMP(EdgeMessageModel):
     def decayed_module(self) -> nn.Module:
         """The first layer."""
         return self.layers[0]
-
-    def inputs(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> Tensor:
-        """Features `[n, F]` to which labels can be added: scaled, and not sparse."""
-        return self.batch_inputs(x, dtype, node_type)
 
     def encode(self, inputs: Tensor, graph: LabelGraph | SampledLabelGraph) -> Nodes:
         """`dropout(X) + Y W_c` `[n, channels]`."""

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from legnn.config.model import ModelSettings
 from legnn.graph import LabelGraph
 from legnn.nn import DataShape
+from legnn.nn.base import FeatureInputs
 from legnn.nn.block import NormActDropout
-from legnn.nn.feature_model import FeatureInputs
-from legnn.nn.features import Features, project
+from legnn.nn.features import Features
 from legnn.nn.layer import add_bias, glorot_linear, to_logits
 
 Times = Callable[[Tensor], Tensor]
@@ -25,7 +25,6 @@ class WholeGraphGCN(FeatureInputs):
 
     def __init__(self, settings: ModelSettings, data: DataShape) -> None:
         super().__init__(settings, data)
-        self.num_classes, self.input_dropout = data.classes, settings.input_dropout
         widths = [self.in_channels, *[settings.hidden] * (settings.layers - 1), data.classes]
         self.project = glorot_linear(*widths[:2])  # W_1
         self.matrices = nn.ModuleList(map(glorot_linear, widths[1:-1], widths[2:]))  # W_2, …
@@ -35,18 +34,13 @@ class WholeGraphGCN(FeatureInputs):
         self.biases = nn.ParameterList(torch.zeros(width) for width in biased)
         self.last_bias = nn.Parameter(torch.zeros(data.classes))
 
-    @property
-    def decayed_module(self) -> nn.Module:
-        """`W_1`."""
-        return self.project
-
     @abstractmethod
     def times(self, graph: LabelGraph, dtype: torch.dtype) -> Times:
         """The product with `Â` for states in `dtype`."""
 
     def forward(self, inputs: Features, graph: LabelGraph) -> Tensor:
         """Logits `[M, C]`."""
-        x = project(inputs, self.project, self.input_dropout, training=self.training)
+        x = self.projected(inputs)
         times = self.times(graph, x.dtype)
         for k, (act, matrix) in enumerate(zip(self.acts, self.matrices, strict=True)):
             x = matrix(act(add_bias(times(x), self.biases[k] if len(self.biases) else None)))

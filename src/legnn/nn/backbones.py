@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from functools import partial
+from typing import NamedTuple
 
 from torch import nn
 
@@ -17,13 +18,11 @@ from legnn.nn.gcn import GCN
 from legnn.nn.gcnii import GCNII
 from legnn.nn.hgt import HGT
 from legnn.nn.layer import LabelLayer, LayerOptions, channels_per_head
-from legnn.nn.published import PublishedAttention, PublishedGAT, published_lift, published_normalization
+from legnn.nn.published import GAT_VARIANTS, PublishedGAT, published_lift, published_normalization
 from legnn.nn.rgcn import RGCN
 from legnn.nn.sage import SAGE
 
 pyg_nn = lazy_module("torch_geometric.nn")
-
-L = TypeVar("L", GCN, SAGE, GCNII)
 
 
 class LayerSpec(NamedTuple):
@@ -68,17 +67,13 @@ Backbone = Callable[[LayerSpec], LabelLayer]
 """Makes one layer."""
 
 
-def _with_published_normalization(layer: L, settings: ModelSettings) -> L:
+def _with_published_normalization(layer: GCN | SAGE | GCNII, settings: ModelSettings) -> LabelLayer:
     layer.normalization = published_normalization(layer.normalization, settings)
     return layer
 
 
-def _gcn(spec: LayerSpec) -> LabelLayer:
-    return _with_published_normalization(GCN(spec.channels, spec.channels, **spec.options), spec.settings)
-
-
-def _sage(spec: LayerSpec) -> LabelLayer:
-    return _with_published_normalization(SAGE(spec.channels, spec.channels, **spec.options), spec.settings)
+def _plain(layer: type[GCN | SAGE], spec: LayerSpec) -> LabelLayer:
+    return _with_published_normalization(layer(spec.channels, spec.channels, **spec.options), spec.settings)
 
 
 def _gcnii(spec: LayerSpec) -> LabelLayer:
@@ -89,11 +84,11 @@ def _gcnii(spec: LayerSpec) -> LabelLayer:
 
 
 def _gat(spec: LayerSpec) -> LabelLayer:
-    settings, variant = spec.settings, PublishedAttention.of(spec.settings)
+    settings, plain = spec.settings, ModelSettings()
     heads, label_edges = settings.heads, settings.label_edges
-    if variant == PublishedAttention() and settings.layer_dropout == 0:
+    if all(getattr(settings, name) == getattr(plain, name) for name in (*GAT_VARIANTS, "layer_dropout")):
         return GAT(spec.channels, spec.channels, heads=heads, label_edges=label_edges, **spec.options)
-    return PublishedGAT(spec.channels, spec.channels, variant, heads=heads, label_edges=label_edges, **spec.options)
+    return PublishedGAT(spec.channels, spec.channels, settings, heads=heads, label_edges=label_edges, **spec.options)
 
 
 def _rgcn(spec: LayerSpec) -> LabelLayer:
@@ -149,8 +144,8 @@ def _gin(settings: ModelSettings, both: tuple[int, int], out: int) -> nn.Module:
 
 
 BACKBONES: dict[str, Backbone] = {
-    "gcn": _gcn,
-    "sage": _sage,
+    "gcn": partial(_plain, GCN),
+    "sage": partial(_plain, SAGE),
     "gat": _gat,
     "gcnii": _gcnii,
     "gatv2": lifted(_gatv2),

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from legnn.config.model import ModelSettings
 from legnn.errors import InputError
 from legnn.graph.blocks import SampledLabelGraph
 from legnn.graph.label_graph import LabelGraph
-from legnn.nn.layer import Nodes, targets_of
+from legnn.nn.features import Features, TypedFeatures, project, scatter_by_type, to_sparse_if_faster
+from legnn.nn.layer import Linear, Nodes, check_states, targets_of
+from legnn.nn.scaling import FeatureScale
 
 
 class DataShape(NamedTuple):
@@ -119,6 +122,10 @@ class StagedModel(Model):
     def encode(self, inputs: Any, graph: LabelGraph | SampledLabelGraph) -> Nodes:
         """The states before the first stage."""
 
+    def encode_all(self, inputs: Any, graph: LabelGraph | SampledLabelGraph) -> Nodes:
+        """`encode`, in any form that the first stage can read as a whole."""
+        return self.encode(inputs, graph)
+
     @abstractmethod
     def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, initial: Nodes | None) -> Nodes:
         """The states after stage `k`, from 0, of the nodes that receive in `block`.
@@ -139,10 +146,76 @@ class StagedModel(Model):
 
     def run_stages(self, inputs: Any, graph: LabelGraph | SampledLabelGraph) -> Nodes:
         """The states of nodes after the last stage, and of labels as the last stage reads them."""
-        start, start_labels = nodes, labels = self.encode(inputs, graph)
+        start, start_labels = nodes, labels = self.encode_all(inputs, graph)
         read = labels
         for k in range(self.num_stages):
             block, read = graph.layer(k), labels
             initial = (targets_of(start, block), start_labels) if self.uses_initial_state else None
             nodes, labels = self.stage(k, nodes, labels, block, initial)
         return nodes, read
+
+
+class FeatureInputs(Model):
+    """A model of scaled features.
+
+    With several node types, each has columns of its own, so that the first matrix is one for each type, unless the
+    settings say `shared_projection`.
+    """
+
+    takes_sparse: ClassVar[bool] = True
+    """Whether `forward` takes sparse features."""
+    ignores_dtype: ClassVar[bool] = False
+    """Whether it computes in the precision of the features: sums over edges are too coarse in any lower one."""
+    project: nn.Module
+    """The first matrix."""
+
+    def __init__(self, settings: ModelSettings, data: DataShape) -> None:
+        super().__init__()
+        # the columns of the types are side by side, or one above the other
+        self.num_types = 1 if settings.shared_projection else data.types
+        self.num_features, self.in_channels = data.features, self.num_types * data.features
+        self.num_classes, self.input_dropout = data.classes, settings.input_dropout
+        self.scale = FeatureScale(settings.scale, data.features, data.types)
+
+    @property
+    def decayed_module(self) -> nn.Module:
+        """The projection of the features."""
+        return self.project
+
+    def fit_inputs(self, x: Tensor, node_type: Tensor | None = None) -> None:
+        """Computes the statistics of the features `[M, F]` that `inputs` scales by."""
+        self.scale.fit(x, node_type)
+
+    def inputs(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> Features:
+        """Features `[n, F]` in the form that `forward` takes: scaled, and sparse where that is faster.
+
+        The model computes in `dtype`. With several node types, each of `node_type` `[n]` has columns of its own among
+        `[n, T F]`, unless they share a projection.
+        """
+        if not self.takes_sparse:
+            return self.batch_inputs(x, dtype, node_type)
+        check_states("x", x, None, self.num_features)
+        scaled, dtype = self.scale(x, node_type), None if self.ignores_dtype else dtype
+        if node_type is None or self.num_types == 1:
+            return to_sparse_if_faster(scaled, dtype)
+        return TypedFeatures.from_rows(scaled, node_type, self.num_types, dtype)
+
+    def batch_inputs(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> Tensor:
+        """`inputs` of some rows `[n, F]`, never sparse: testing whether that is faster takes longer than it saves."""
+        check_states("x", x, None, self.num_features)
+        scaled = self.scale(x, node_type)
+        if node_type is not None and self.num_types > 1:
+            scaled = scatter_by_type(scaled, node_type, self.num_types)
+        return scaled.to(scaled.dtype if dtype is None or self.ignores_dtype else dtype)
+
+    def projected(self, inputs: Features) -> Tensor:
+        """`dropout(X) P + b` `[n, D]`."""
+        assert isinstance(self.project, Linear)
+        return project(inputs, self.project, self.input_dropout, training=self.training)
+
+
+class FeatureModel(FeatureInputs, StagedModel):
+    """A staged model of scaled features."""
+
+    uses_labels = False
+    has_label_nodes = False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from legnn.config.model import LabelFeatures, ModelSettings
@@ -9,7 +11,7 @@ from legnn.errors import InputError
 from legnn.graph.blocks import SampledLabelGraph
 from legnn.graph.label_graph import LabelGraph
 from legnn.nn.features import Features, project
-from legnn.nn.layer import check_states, column, glorot, glorot_linear
+from legnn.nn.layer import Factors, check_states, column, glorot, glorot_linear
 from legnn.ops.norm_act_dropout import drop
 from legnn.ops.propagate import add_labels_, class_sum
 
@@ -103,13 +105,23 @@ class Encoder(nn.Module):
 
     def forward(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> tuple[Tensor, Tensor | None]:
         """`H_N⁰` `[M, D]` and, label-enhanced, `H_L⁰` `[C, D]`, for `x` `[M, F]`."""
-
         self._check(x, graph)
         # eq. 10: projection of features and labels
         nodes = project(x, self.project, self.input_dropout, training=self.training)
-        labels = self.label_embedding(x, graph).to(x.dtype) if self.labels == "enhanced" else None
-        at_input = self._at_input(labels)
+        labels, at_input = self._labels(x, graph)
         return nodes if at_input is None else add_labels_(graph.at_input, nodes, at_input.to(nodes.dtype)), labels
+
+    def factors(self, x: Tensor, graph: LabelGraph) -> tuple[Factors, Tensor | None]:
+        """`forward` with `H_N⁰` by its factors, `dropout(X) ‖ Y` and the matrices of both."""
+        self._check(x, graph)
+        columns, weight = drop(x, self.input_dropout, training=self.training), self.project.weight
+        labels, at_input = self._labels(x, graph)
+        if at_input is not None:
+            one_hot = torch.eye(self.num_classes, dtype=x.dtype, device=x.device)
+            columns = F.pad(columns, (0, self.num_classes))
+            columns = add_labels_(graph.at_input, columns, F.pad(one_hot, (x.size(1), 0)))
+            weight = torch.cat([weight, at_input.T.to(weight.dtype)], 1)
+        return Factors(columns, weight), labels
 
     def _check(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> None:
         if not isinstance(graph, LabelGraph | SampledLabelGraph):
@@ -124,10 +136,11 @@ class Encoder(nn.Module):
                 f"graph has {graph.at_input.num_classes} classes, and the model was made for {self.num_classes}"
             )
 
-    def _at_input(self, labels: Tensor | None) -> Tensor | None:
-        """What nodes that show a label have added, `[C, D]`; None for nothing."""
+    def _labels(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> tuple[Tensor | None, Tensor | None]:
+        """`H_L⁰`, and what nodes that show a label have added, both `[C, D]`; None for nothing."""
         if self.labels == "concat":
-            return self.label_rows
+            return None, self.label_rows
         if self.labels == "addition":
-            return self.project(self.label_rows)
-        return labels if self.label_at_input else None
+            return None, self.project(self.label_rows)
+        labels = self.label_embedding(x, graph).to(x.dtype) if self.labels == "enhanced" else None
+        return labels, labels if self.label_at_input else None

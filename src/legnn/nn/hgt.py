@@ -61,13 +61,13 @@ class HGT(LabelLayer):
         self.key_value = by_type(2 * out_channels)  # K_τ, V_τ
         self.out = by_type(out_channels, self.has_bias)  # A_τ
         self.gate = nn.Parameter(torch.ones(num_types))  # g_τ
-        self.edges = nn.ModuleList(_Edges(heads, width) for _ in self.relations)  # W_r, M_r, μ_r
+        self.edges = nn.ModuleList(_RelationWeights(heads, width) for _ in self.relations)  # W_r, M_r, μ_r
         self.label_key_value = of_labels(2 * out_channels, self.enhanced)
-        self.label_to_node = _Edges(heads, width) if self.enhanced else None
+        self.label_to_node = _RelationWeights(heads, width) if self.enhanced else None
         self.label_query = of_labels(out_channels, self.update_labels)
         self.label_out = of_labels(out_channels, self.update_labels, self.has_label_bias)
         self.label_gate = nn.Parameter(torch.ones(())) if self.update_labels else None
-        self.node_to_label = _Edges(heads, width) if self.update_labels else None
+        self.node_to_label = _RelationWeights(heads, width) if self.update_labels else None
 
     def forward(
         self,
@@ -140,7 +140,7 @@ class HGT(LabelLayer):
         return rows.unflatten(1, (self.heads, -1) if parts is None else (parts, self.heads, -1))
 
 
-class _Edges(nn.Module):
+class _RelationWeights(nn.Module):
     """`W_r`, `M_r` and `μ_r` of one relation."""
 
     def __init__(self, heads: int, width: int) -> None:

@@ -7,7 +7,7 @@ alone. Matrices are used in the precision of `x`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, TypedDict, get_args
+from typing import Any, ClassVar, NamedTuple, TypedDict, get_args
 
 import torch
 import torch.nn.functional as F
@@ -20,6 +20,22 @@ from legnn.ops.norm_act_dropout import drop
 
 Nodes = tuple[Tensor, Tensor | None]
 """States of nodes `[n, D]` and, where labels are nodes, of labels `[C, D]`."""
+
+
+class Factors(NamedTuple):
+    """`H = X Pᵀ` `[N, D]` by its factors, for a layer that reads `H` in products alone: `H Wᵀ = X (W P)ᵀ`.
+
+    With much fewer features than channels that is less work, forward and backward.
+    """
+
+    x: Tensor
+    """`X` `[N, F]`."""
+    weight: Tensor
+    """`P` `[D, F]`."""
+
+    def size(self, axis: int) -> int:
+        """`N` or `D`."""
+        return (self.x if axis == 0 else self.weight).size(0)
 
 
 class LayerOptions(TypedDict, total=False):
@@ -96,14 +112,15 @@ class LabelLayer(nn.Module, ABC):
         """Checks what `forward` relies on, in constant time."""
         if not isinstance(graph, LabelGraph):
             raise InputError(f"graph must be a LabelGraph, got {type(graph).__name__}")
-        check_states("x", x, graph.adjacency.num_cols, self.in_channels)
+        if not isinstance(x, Factors):
+            check_states("x", x, graph.adjacency.num_cols, self.in_channels)
         if labels is not None:
             check_states("labels", labels, graph.num_classes, self.in_channels)
         return super().__call__(x, labels, graph, *others, **named)
 
     def drop(self, x: Tensor) -> Tensor:
         """`dropout(x)` in training."""
-        return drop(x, self.dropout, training=self.training)
+        return x if self.dropout == 0 else drop(x, self.dropout, training=self.training)
 
 
 class Linear(nn.Linear):
@@ -114,8 +131,10 @@ class Linear(nn.Linear):
         return linear(x, self.weight, self.bias)
 
 
-def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def linear(x: Tensor | Factors, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`x Wᵀ + b` `[n, out]` in the precision of `x`, for `weight` `[out, in]`."""
+    if isinstance(x, Factors):
+        return linear(x.x, weight.to(x.x.dtype) @ x.weight.to(x.x.dtype), bias)
     return F.linear(x, weight.to(x.dtype), None if bias is None else bias.to(x.dtype))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from torch import Tensor, nn
 
@@ -12,15 +12,17 @@ from legnn.errors import InputError
 from legnn.graph.blocks import SampledLabelGraph
 from legnn.graph.label_graph import LabelGraph
 from legnn.nn.backbones import BACKBONES, LayerSpec
-from legnn.nn.base import DataShape
+from legnn.nn.base import DataShape, FeatureModel
 from legnn.nn.block import Block
 from legnn.nn.encoder import Encoder
-from legnn.nn.feature_model import FeatureModel
 from legnn.nn.features import Features
 from legnn.nn.initialization import initialize_as_published
 from legnn.nn.layer import Linear, Nodes, to_logits
 from legnn.nn.padding import ChannelPadding, PaddedLayerNorm
 from legnn.ops.norm_act_dropout import drop
+
+FEW_COLUMNS = 4
+"""Times as many channels as columns of features and labels from which the first layer reads factors."""
 
 
 class Representations(NamedTuple):
@@ -87,6 +89,8 @@ class LEGNN(FeatureModel):
         self.encoder, self.layers, self.classifier = parts.encoder, parts.layers, parts.classifier
         self.channels = self.padding.settings.hidden
         self.uses_initial_state = any(block.layer.uses_initial_state for block in parts.blocks)
+        is_linear = settings.layer_dropout == 0 and settings.residual != "identity"
+        self.reads_products = is_linear and settings.backbone in ("gcn", "sage", "gat")
         self.supports_padding = all(block.layer.supports_padding for block in parts.blocks)
 
     def num_parameters(self) -> int:
@@ -108,6 +112,14 @@ class LEGNN(FeatureModel):
         if not self.uses_initial_state:
             return nodes, labels
         return nodes.relu(), None if labels is None else labels.relu()
+
+    def encode_all(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> tuple[Tensor, Tensor | None]:
+        """`encode`, with `H_N⁰` by its factors where the first layer has much less work with them."""
+        is_narrow = FEW_COLUMNS * (self.in_channels + self.encoder.num_classes) <= self.channels
+        if not self.reads_products or not is_narrow or not isinstance(x, Tensor) or not isinstance(graph, LabelGraph):
+            return self.encode(x, graph)
+        nodes, labels = self.encoder.factors(x, graph)
+        return cast(Tensor, nodes), labels
 
     def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, initial: Nodes | None) -> Nodes:
         """`H_N^{k+1}` and `H_L^{k+1}` from `H_N^k` and `H_L^k`; the last layer gives no labels."""

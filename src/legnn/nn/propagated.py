@@ -10,10 +10,9 @@ from torch import Tensor, nn
 from legnn.config.model import ModelSettings
 from legnn.graph.blocks import SampledLabelGraph
 from legnn.graph.label_graph import LabelGraph
-from legnn.nn.base import DataShape
+from legnn.nn.base import DataShape, FeatureModel
 from legnn.nn.block import NormActDropout
 from legnn.nn.encoder import Encoder
-from legnn.nn.feature_model import FeatureModel
 from legnn.nn.features import Features
 from legnn.nn.initialization import initialize_as_published
 from legnn.nn.layer import Linear, Nodes, glorot_linear, targets_of, to_logits

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Literal, Unpack, get_args
+from typing import Unpack, get_args
 
 import torch
 import torch.nn.functional as F
@@ -65,38 +65,31 @@ def published_normalization(normalization: Normalization, settings: ModelSetting
     return PublishedNormalization(**plain, node_weight=settings.node_weight, absent_label=settings.absent_label)
 
 
-@dataclass(frozen=True)
-class PublishedAttention:
-    """Options of `PublishedGAT`."""
-
-    target_attention: bool = True
-    """False drops `t`."""
-    attention_vectors: Literal["separate", "shared"] = "separate"
-    """`"shared"` has one vector `a_φ` in the place of both `s_φ` and `t_φ`."""
-    target_map: bool = False
-    """The score of a target is `t_φ · B_φ h_i`, with a matrix `B_φ` of its own."""
-    symmetric_norm: bool = False
-    """Sends `h_j / √d_j` and receives `√d_i Σ …`, which makes uniform attention equal GCN."""
-    scaled_scores: bool = False
-    """With `symmetric_norm`, the score of a source is that of `W h_j / √d_j`."""
-    node_weight: float = 1.0
-    """See `PublishedNormalization`."""
-    absent_label: AbsentLabel = "skip"
-
-    @classmethod
-    def of(cls, settings: ModelSettings) -> PublishedAttention:
-        """The options that settings have by the same names."""
-        return cls(**{field.name: getattr(settings, field.name) for field in fields(cls)})
+GAT_VARIANTS = (
+    "target_attention", "attention_vectors", "target_map", "symmetric_norm", "scaled_scores", "node_weight",
+    "absent_label",
+)  # fmt: skip
+"""Settings that only `PublishedGAT` reads."""
 
 
 class PublishedGAT(GAT):
-    """`GAT` with the options of `PublishedAttention`; `dropout` has a draw of its own for the scores of targets."""
+    """`GAT` with variants; `dropout` has a draw of its own for the scores of targets.
+
+    `target_attention=False` drops `t`. `attention_vectors="shared"` has one vector `a_φ` in the place of both `s_φ` and
+    `t_φ`. With `target_map` the score of a target is `t_φ · B_φ h_i`, with a matrix `B_φ` of its own. `symmetric_norm`
+    sends `h_j / √d_j` and receives `√d_i Σ …`, which makes uniform attention equal GCN; with `scaled_scores` the score
+    of a source is that of `W h_j / √d_j`. For `node_weight` and `absent_label` see `PublishedNormalization`.
+
+    Args:
+        variant: these settings.
+        options: see `GAT` and `LabelLayer`.
+    """
 
     def __init__(
         self,
         in_channels: int,
         out_channels: int,
-        variant: PublishedAttention | None = None,
+        variant: ModelSettings,
         *,
         heads: int = 1,
         negative_slope: float = 0.2,
@@ -106,7 +99,6 @@ class PublishedGAT(GAT):
         super().__init__(
             in_channels, out_channels, heads=heads, negative_slope=negative_slope, label_edges=label_edges, **options
         )
-        variant = PublishedAttention() if variant is None else variant
         power = 0.5 if variant.symmetric_norm else 0.0
         self.normalization = PublishedNormalization(
             self.normalize, target=power, source=-power, is_softmax=True, node_weight=variant.node_weight,

@@ -91,15 +91,14 @@ def relation_graph(graph: LabelGraph, num_types: int, relations: Sequence[Relati
     """
 
     def make() -> RelationGraph:
-        return _one_relation(graph) if num_types == 1 else _group(graph, num_types, relations)
+        if num_types > 1:
+            return _group(graph, num_types, relations)
+        adjacency = graph.adjacency
+        edges = {ONE_RELATION[0]: LabelGraph.without_labels(adjacency, graph.num_classes)}
+        sources, targets = NodesByType((adjacency.num_cols,)), NodesByType((adjacency.num_rows,))
+        return RelationGraph(sources, targets, edges, None, adjacency)
 
     return graph.edge_cache.cached(("edges by relation", num_types, tuple(relations)), make)
-
-
-def _one_relation(graph: LabelGraph) -> RelationGraph:
-    adjacency = graph.adjacency
-    edges = {ONE_RELATION[0]: LabelGraph.without_labels(adjacency, graph.num_classes)}
-    return RelationGraph(NodesByType((adjacency.num_cols,)), NodesByType((adjacency.num_rows,)), edges, None, adjacency)
 
 
 def _group(graph: LabelGraph, num_types: int, relations: Sequence[Relation]) -> RelationGraph:

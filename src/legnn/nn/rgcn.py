@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Unpack
+from typing import Unpack
 
-import torch
 from torch import Tensor, nn
 
 from legnn.graph.label_graph import LabelGraph
@@ -13,10 +12,7 @@ from legnn.nn.layer import LabelLayer, LayerOptions, Linear, Nodes, column, glor
 from legnn.nn.message_passing import pass_linear_messages
 from legnn.nn.normalization import Normalization
 from legnn.nn.relations import ONE_RELATION, Relation, relation_graph
-from legnn.ops.csr.adjacency import Adjacency
-from legnn.ops.csr.label_edges import LabelEdges
-from legnn.ops.propagate import add_labels_, propagate_messages
-from legnn.ops.types import Scales
+from legnn.ops.propagate import add_labels_, class_sum
 
 MEAN = Normalization("relation", target=-1.0, source=0.0)
 """Over the edges of a relation that are there: of a sample, over the sample."""
@@ -92,19 +88,7 @@ class RGCN(LabelLayer):
         return nodes, new_labels
 
 
-class _ToLabels(NamedTuple):
-    """The label edges alone, in the form of a graph that computes no nodes."""
-
-    adjacency: Adjacency
-    to_nodes: LabelEdges
-    to_labels: LabelEdges
-
-
 def shown_mean(graph: LabelGraph, x: Tensor) -> Tensor:
     """The mean of `x` `[N, D]` over the nodes that send to each label, `[C, D]`; zero where none does."""
-    rows, edges = graph.adjacency, graph.to_labels
-    # of a sample without edges it is known without synchronizing that no row is long
-    no_nodes = Adjacency.sampled(torch.zeros_like(rows.rowptr[:1]), rows.col[:0], None, rows.num_cols, 0, None)
-    total = propagate_messages(_ToLabels(no_nodes, edges, edges), x, None, None, Scales(), update_labels=True)[1]
-    assert total is not None
-    return total / column(edges.count.clamp(min=1), total)
+    total = class_sum(graph.to_labels, x)
+    return total / column(graph.to_labels.count.clamp(min=1), total)
