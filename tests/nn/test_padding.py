@@ -21,8 +21,8 @@ def make_graph() -> LabelGraph:
 def pair(settings: ModelSettings, classes: int, monkeypatch) -> tuple[LEGNN, LEGNN]:
     """The same model, padded and not."""
     models = []
-    for backbones in (channel_padding.BACKBONES, ()):
-        monkeypatch.setattr(channel_padding, "BACKBONES", backbones)
+    for multiple in (channel_padding.MULTIPLE, 1):
+        monkeypatch.setattr(channel_padding, "MULTIPLE", multiple)
         torch.manual_seed(0)
         models.append(LEGNN(IN, classes, settings).double())
     return models[0], models[1]

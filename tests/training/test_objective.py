@@ -113,7 +113,8 @@ def test_the_loss_is_lambda_tc_times_the_mean_of_ec_times_cross_entropy(use_ec):
     assert found.pseudo.item() == pytest.approx(by_hand, rel=1e-6)
     assert found.supervised.item() == pytest.approx(math.log(2))
     # one of the two is right: node 3, for the truth of all candidates is class 0
-    assert found.sums[3:].tolist() == [2, 2, 1]
+    counts = ("pseudo_labels", "known_pseudo_labels", "right_pseudo_labels")
+    assert [int(found.sums[name]) for name in counts] == [2, 2, 1]
 
 
 def test_a_candidate_that_is_not_chosen_gets_no_gradient():
@@ -125,7 +126,7 @@ def test_a_candidate_that_is_not_chosen_gets_no_gradient():
 def test_no_pseudo_labels_cost_nothing_and_give_no_nan():
     logits = torch.randn(5, 3, requires_grad=True)
     found = losses(as_train(threshold=0.99), logits, torch.arange(5), 0.01)
-    assert (int(found.sums[3]), found.pseudo.item()) == (0, 0)
+    assert (int(found.sums["pseudo_labels"]), found.pseudo.item()) == (0, 0)
     found.pseudo.backward()
     assert logits.grad.tolist() == torch.zeros(5, 3).tolist()
 
@@ -280,8 +281,13 @@ def test_right_pseudo_labels_are_counted_among_those_whose_truth_is_known():
     chosen = torch.tensor([True, True, True, True, True, True, False])
     pseudo = PseudoLabels(nodes, guess, chosen, chosen.float())
     # right, right, right, wrong; two unknown; one right that was not chosen
-    assert pseudo.counts(y)[1:].tolist() == [4, 3]
-    assert pseudo._replace(chosen=chosen & (y < 0)).counts(y)[1:].tolist() == [0, 0]
+
+    def counts(labels):
+        counted = labels.counts(y)
+        return int(counted["known_pseudo_labels"]), int(counted["right_pseudo_labels"])
+
+    assert counts(pseudo) == (4, 3)
+    assert counts(pseudo._replace(chosen=chosen & (y < 0))) == (0, 0)
 
 
 def test_where_no_truth_is_known_the_accuracy_of_pseudo_labels_is_null_in_the_journal(tmp_path):

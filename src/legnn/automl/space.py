@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from legnn.config import SETTINGS, GraphFacts, ResolvedSettings, SelfTrainingSettings, Settings
-from legnn.config.model import JOINT, PROPAGATED
+from legnn.config.model import BACKBONES, PROPAGATED, traits
 from legnn.errors import InputError
 
 Values = Mapping[str, Any]
@@ -116,7 +116,8 @@ def _words(name: str, matters: Callable[[Values], bool] = _always) -> Tunable:
 
 
 _DECAYS = (0.0, 5e-5, 5e-4, 5e-3, 5e-2)
-_BACKBONES = ("gcn", "sage", "gat", "gcnii", *PROPAGATED)
+_BACKBONES = tuple(name for name in BACKBONES if traits(name).can_be_joint)
+"""Those of one graph and its labels; others are PyG's, or for several node types."""
 
 SPACE: dict[str, Tunable] = {
     one.name: one
@@ -130,7 +131,9 @@ SPACE: dict[str, Tunable] = {
         _words("norm", _has_hidden),
         # GraphSAGE's root weight is a linear residual already, and GCNII adds its first states in every layer
         _words("residual", lambda settings: settings["backbone"] not in ("gcnii", *PROPAGATED)),
-        _words("normalize", lambda settings: settings["labels"] == "enhanced" and settings["backbone"] in JOINT),
+        _words(
+            "normalize", lambda settings: settings["labels"] == "enhanced" and traits(settings["backbone"]).can_be_joint
+        ),
         Tunable("hops", (2, 3, 5, 10, 16, 20), _of_backbone(*PROPAGATED)),
         Tunable("restart", (0.05, 0.1, 0.2, 0.5), _of_backbone("gcnii", "appnp")),
         Tunable("identity_decay", (0.3, 0.5, 1.0, 1.5), _of_backbone("gcnii")),
@@ -189,7 +192,7 @@ def is_allowed(settings: Values) -> bool:
         return True
     backbone, residual = settings["backbone"], settings["residual"]
     is_joint = settings["labels"] == "enhanced" and settings["normalize"] == "joint"
-    return not (is_joint and backbone not in JOINT) and residual == fitting_residual(backbone, residual)
+    return not (is_joint and not traits(backbone).can_be_joint) and residual == fitting_residual(backbone, residual)
 
 
 def _most_layers(settings: Values) -> float:
@@ -199,9 +202,8 @@ def _most_layers(settings: Values) -> float:
 
 def fitting_residual(backbone: str, residual: str) -> str:
     """Returns `residual`, or the closest one that fits the backbone."""
-    if backbone == "gcnii":
-        return "none"
-    return "identity" if backbone == "sage" and residual == "linear" else residual
+    fitting = traits(backbone).residual
+    return fitting if fitting == "none" or residual == "linear" else residual
 
 
 def without_idle(values: Values) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from legnn.config.fields import Section, setting
 
@@ -15,8 +15,37 @@ AbsentLabel = Literal["skip", "zero"]
 LabelUsage = Literal["vanilla", "concat", "addition", "enhanced"]
 LabelFeatures = Literal["one-hot", "class-mean", "given"]
 
+
+class Traits(NamedTuple):
+    """What presets, the search and the model have to know of a backbone before it is built."""
+
+    can_be_joint: bool = False
+    """Whether it can be normalized over all of `A'`."""
+    residual: Literal["linear", "identity", "none"] = "linear"
+    """The residual that suits it: a root weight is a linear residual already."""
+    maps_zeros_to_zeros: bool = False
+    """Whether a channel of zeros stays zero, so that channels can be padded."""
+    bf16_compared: bool = False
+    """Whether its accuracy in bf16 is that in TF32, as far as fifteen graphs tell (docs/results.md)."""
+
+
+BACKBONE_TRAITS = {
+    "gcn": Traits(can_be_joint=True, maps_zeros_to_zeros=True, bf16_compared=True),
+    "sage": Traits(can_be_joint=True, residual="identity", maps_zeros_to_zeros=True),
+    "gat": Traits(can_be_joint=True, maps_zeros_to_zeros=True, bf16_compared=True),
+    "gatv2": Traits(),
+    "transformer": Traits(),
+    "gin": Traits(),
+    # it adds its first states in every layer
+    "gcnii": Traits(can_be_joint=True, residual="none", maps_zeros_to_zeros=True),
+    "appnp": Traits(can_be_joint=True),
+    "dagnn": Traits(can_be_joint=True),
+    "rgcn": Traits(),
+    "hgt": Traits(),
+}
+
 # a registry may add to these three; here they are known without importing PyTorch
-BACKBONES = ["gcn", "sage", "gat", "gatv2", "transformer", "gin", "gcnii", "appnp", "dagnn", "rgcn", "hgt"]
+BACKBONES = list(BACKBONE_TRAITS)
 ARCHITECTURES = [
     "legnn", "pyg_gcn", "label_propagation", "mlp", "jknet", "sign", "unimp", "deeper_gcn", "gaan",
     "gcn_lpa", "label_highway", "boosted_trees", "metapath_labels", "hgconv", "hetsann", "r_gsn", "rshn", "r_hgnn",
@@ -24,8 +53,11 @@ ARCHITECTURES = [
 POSTPROCESSES = ["none", "correct_and_smooth"]
 PROPAGATED = ("appnp", "dagnn")
 """Backbones that propagate the output of a perceptron, `hops` times and without parameters."""
-JOINT = ("gcn", "sage", "gat", "gcnii", *PROPAGATED)
-"""Backbones that can be normalized over all of `A'`."""
+
+
+def traits(backbone: str) -> Traits:
+    """Returns the traits of a backbone; those of one that was registered are the defaults."""
+    return BACKBONE_TRAITS.get(backbone, Traits())
 
 
 def register_choice(choices: list[str], name: str) -> None:

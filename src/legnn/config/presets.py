@@ -12,7 +12,7 @@ from legnn.config.candidates import CANDIDATES
 from legnn.config.data import DataSettings
 from legnn.config.designs import DESIGNS, Design
 from legnn.config.facts import GraphFacts
-from legnn.config.model import JOINT, ModelSettings
+from legnn.config.model import ModelSettings, traits
 from legnn.config.paper_tables import DROPOUT_AND_LR, FANOUT, HYPERPARAMETERS, LAYERS
 from legnn.config.portfolio import Default, learned_portfolio
 
@@ -150,7 +150,7 @@ class Paper(Preset):
             **_PLAIN,
             **of_data_set,
             "heads": _heads(of_data_set, given),
-            "normalize": "joint" if backbone in JOINT else "relation",
+            "normalize": "joint" if traits(backbone).can_be_joint else "relation",
             "attention_vectors": "shared",
             "shared_projection": True,
             "residual": _residual(given),
@@ -225,8 +225,7 @@ def _heads(of_data_set: Mapping[str, Any], given: Mapping[str, Any]) -> int:
 
 
 def _residual(given: Mapping[str, Any]) -> str:
-    # GraphSAGE's root weight is a linear residual already, and GCNII adds its first states in every layer
-    return {"sage": "identity", "gcnii": "none"}.get(given.get("backbone", ""), "linear")
+    return traits(given.get("backbone", "")).residual
 
 
 def _fanout(chosen: Mapping[str, Any], given: Mapping[str, Any]) -> str:

@@ -78,7 +78,7 @@ class TrainSettings(Section):
     threads: int | Literal["auto"] = setting(
         "auto", "Threads of the CPU; auto: one where an epoch is too little work to share", least=1
     )
-    precision: Literal["auto", "fp32", "tf32", "bf16"] = setting(
+    precision: Literal["auto", "fp32", "tf32", "bf16", "fp64"] = setting(
         "auto",
         "Of features and products; auto: bf16 with gcn and gat where that is faster, else tf32 on a GPU, or fp32",
     )

@@ -15,7 +15,7 @@ from legnn.ops.csr.label_edges import LabelEdges
 
 
 @dataclass(frozen=True, eq=False)
-class LabelGraph(KeyedCache):
+class LabelGraph(KeyedCache):  # eq. 9: A'
     """Nodes, labels, and the edges between them in one epoch.
 
     `A` is the adjacency of the `M` nodes, `Y` holds the shown labels, and `S` the label–label edges, which are absent

@@ -131,7 +131,7 @@ class LEGNN(FeatureModel):
 
     def classify(self, nodes: Tensor) -> Tensor:
         """Logits `[n, C]`, in single precision at least, from the output of the last layer for `n` nodes."""
-        return to_logits(self.classifier(nodes))  # eq. 19: logits
+        return to_logits(self.classifier(nodes))  # eq. 20: logits
 
     def embed(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> Representations:
         """`Z_N` `[M, D]` and the labels `[C, D]`, for `x` from `inputs`."""

@@ -13,15 +13,13 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from legnn.config.model import ModelSettings
+from legnn.config.model import ModelSettings, traits
 from legnn.nn.layer import channels_per_head
 
 MULTIPLE = 8
 """Numbers in a row are padded to a multiple of this."""
 MOST_ADDED = 1 / 16
 """Most channels that are added, as a part of those there are: a narrow model would become slower."""
-BACKBONES = ("gcn", "sage", "gat", "gcnii")
-"""Those for which a channel of zeros changes nothing."""
 
 
 class ChannelPadding:
@@ -32,7 +30,7 @@ class ChannelPadding:
         self.live_width = self.width = channels_per_head(settings.hidden, heads)
         step = MULTIPLE // math.gcd(MULTIPLE, heads)
         stored = -(-self.live_width // step) * step
-        is_padded = settings.backbone in BACKBONES and settings.norm != "layer"
+        is_padded = traits(settings.backbone).maps_zeros_to_zeros and settings.norm != "layer"
         if is_padded and stored <= (1 + MOST_ADDED) * self.live_width:
             self.width = stored
         self.settings = replace(settings, hidden=heads * self.width)

@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Generator, Tensor
@@ -20,6 +21,9 @@ from legnn.runs.processes import under_torchrun
 from legnn.training import DevicePlan
 
 HOST = torch.device("cpu")
+
+ACTIVATIONS = {"bf16": torch.bfloat16, "fp64": torch.float64}
+"""The dtype of features and activations; float32 for every other precision."""
 
 BF16_CAPABILITY = (8, 0)
 """The compute capability from which a GPU multiplies in bf16."""
@@ -79,7 +83,8 @@ class Cpu:
             raise InputError(
                 "`precision=tf32` needs a GPU, and this run is on the CPU; give `precision=fp32` or `precision=auto`"
             )
-        return Precision(torch.bfloat16 if name == "bf16" and cpu_multiplies_bf16() else torch.float32, "highest")
+        dtype = ACTIVATIONS.get(name, torch.float32)
+        return Precision(torch.float32 if name == "bf16" and not cpu_multiplies_bf16() else dtype, "highest")
 
     def generators(self) -> dict[str, Generator]:
         """PyTorch's own generators on the host and on the device, by kind of device."""
@@ -136,7 +141,8 @@ class Gpu:
 
     def precision(self, name: str) -> Precision:
         """What the setting `precision` means; `auto` is TF32."""
-        return Precision(torch.bfloat16 if name == "bf16" else torch.float32, "highest" if name == "fp32" else "high")
+        products: Literal["highest", "high"] = "highest" if name in ("fp32", "fp64") else "high"
+        return Precision(ACTIVATIONS.get(name, torch.float32), products)
 
     def generators(self) -> dict[str, Generator]:
         """As in `Cpu`; the generator of the GPU exists once CUDA is initialized."""

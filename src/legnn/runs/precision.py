@@ -5,13 +5,15 @@
 | `fp32` | float32 | float32 |
 | `tf32` | float32 | TF32 on a GPU: 10 bits of mantissa in, float32 sums |
 | `bf16` | bfloat16 | bfloat16: 7 bits of mantissa in, float32 sums |
+| `fp64` | float64 | float64, in plain PyTorch without kernels: to debug a gradient |
 | `auto` | float32 | TF32 on a GPU, float32 on the CPU |
 
 On a GPU with bf16, and for wide models on a CPU with instructions for it, `auto` becomes `bf16` before a run starts,
 where that was compared (`runs.resources`); its row is what it means elsewhere, and in a run that was started with it.
 
 Weights, their gradients and the loss are float32 everywhere, and so are sums along edges and statistics before they are
-rounded. On a CPU without instructions for bf16, which would take longer than float32 there, `bf16` is `fp32`.
+rounded; with `fp64` all but the weights is float64. On a CPU without instructions for bf16, which would take longer
+than float32 there, `bf16` is `fp32`.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import torch
 
 from legnn.baselines import ARCHITECTURES
 from legnn.config import ResolvedSettings, fanouts_for
+from legnn.config.model import traits
 from legnn.data import GraphData
 from legnn.errors import InputError, OutOfMemory, in_gib
 from legnn.nn.backbones import REGISTERED
@@ -27,10 +28,6 @@ use as well, they wait a hundred times as long."""
 
 RESIDENT = 0.4
 """The part of a GPU's memory that the graph and its features may take: batches and layers need the rest."""
-
-
-BF16_BACKBONES = ("gcn", "gat")
-"""Backbones whose accuracy in bf16 is that in TF32, as far as fifteen graphs tell (docs/results.md)."""
 
 
 def default_jobs(device: str) -> int:
@@ -80,7 +77,7 @@ def choose_precision(
     It is decided before a run starts and kept with it, so that the run is continued, and predicts, in the same one.
     """
     model = settings.model
-    is_compared = model.architecture == "legnn" and model.backbone in BF16_BACKBONES
+    is_compared = model.architecture == "legnn" and traits(model.backbone).bf16_compared
     if settings.train.precision != "auto" or not is_compared:
         return settings, None
     if graph.num_nodes * model.hidden**2 < hardware(device).least_bf16_product():

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from legnn.graph import LabelGraph
 from legnn.training.cuda_graph import CapturedStep, GraphCapture
-from legnn.training.metrics import Metrics, training_metrics
+from legnn.training.metrics import Metrics, stack_sums, training_metrics
 from legnn.training.objective import Candidates
 from legnn.training.protocols import Batching, Reduce
 
@@ -79,7 +79,7 @@ class FullBatch(Batching):
         self._evaluation: _Evaluation | None = None
 
     def _step(self) -> Tensor:
-        """Take one step; returns `StepLosses.sums`."""
+        """Take one step; returns the vector of `metrics.SUMS`."""
         self.model.train()
         # none at the start, so that a captured step has gradients of its own
         self.optimizer.zero_grad(set_to_none=True)
@@ -102,7 +102,7 @@ class FullBatch(Batching):
             # without parameters, it learns everything at once or nothing
             train = self.task.train
             self.model.fit_labels(self.inputs, self.task.show(train), train, self.task.y.index_select(0, train))
-        return losses.sums
+        return stack_sums(losses.sums, self.device)
 
     def _select(self) -> tuple[Tensor, LabelGraph]:
         """The nodes that are predicted, and the graph in which the others show their labels."""

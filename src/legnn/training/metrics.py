@@ -64,23 +64,34 @@ def evaluate(logits: Tensor, y: Tensor) -> Metrics:
     }
 
 
+SUMS = ("supervised_loss", "hits", "pseudo_loss", "pseudo_labels", "known_pseudo_labels", "right_pseudo_labels")
+"""What is summed over the steps of an epoch, as one vector: nodes are counted, losses added up."""
+
+
+def stack_sums(sums: Mapping[str, Tensor], device: torch.device) -> Tensor:
+    """The vector of `SUMS` in double precision; zero where `sums` has none."""
+    zero = torch.zeros((), dtype=torch.double, device=device)
+    return torch.stack([sums[name].detach().double() if name in sums else zero for name in SUMS])
+
+
 def training_metrics(sums: Tensor, num_predicted: int, pseudo_steps: int, *, self_training: bool) -> Metrics:
     """The metrics of an epoch of training.
 
     Args:
-        sums: `StepLosses.sums`, added up over the steps of the epoch.
+        sums: the vector of `SUMS`, added up over the steps of the epoch.
         num_predicted: nodes that were predicted.
         pseudo_steps: steps that had pseudo labels.
         self_training: whether there could be pseudo labels.
     """
-    loss, hits, pseudo_loss, number, known, right = sums.unbind()
-    nan = torch.full_like(loss, math.nan)
+    total = dict(zip(SUMS, sums.unbind(), strict=True))
+    nan = torch.full_like(sums[0], math.nan)
+    accuracy = total["right_pseudo_labels"] / total["known_pseudo_labels"]
     return {
-        "supervised_loss": loss / num_predicted,
-        "pseudo_loss": pseudo_loss / max(pseudo_steps, 1),
-        "train_accuracy": hits / num_predicted,
-        "pseudo_labels": number if self_training else nan,
-        "pseudo_label_accuracy": right / known if self_training else nan,
+        "supervised_loss": total["supervised_loss"] / num_predicted,
+        "pseudo_loss": total["pseudo_loss"] / max(pseudo_steps, 1),
+        "train_accuracy": total["hits"] / num_predicted,
+        "pseudo_labels": total["pseudo_labels"] if self_training else nan,
+        "pseudo_label_accuracy": accuracy if self_training else nan,
     }
 
 

@@ -18,7 +18,7 @@ from legnn.training.batches import Batch, BatchSampler, draw_nodes
 from legnn.training.device_plan import DevicePlan
 from legnn.training.inference import to_class_and_confidence
 from legnn.training.layer_wise import LayerWise
-from legnn.training.metrics import Metrics, training_metrics
+from legnn.training.metrics import Metrics, stack_sums, training_metrics
 from legnn.training.objective import Candidates
 from legnn.training.padded_batches import PROBES, Padding, StepsBySize
 from legnn.training.protocols import Batching, Reduce, SelfTrainingRule, require_staged
@@ -79,7 +79,7 @@ class MiniBatch(Batching):
             plan=self.plan,
         )
         self._planned: dict[tuple[int, int], list[SampleSizes]] = {}
-        self._sums = torch.zeros(6, dtype=torch.double, device=self.device)
+        self._sums = stack_sums({}, self.device)
         # where captured steps read it
         self._confidence = torch.zeros((), device=self.device)
         # every epoch has a seed of its own: a resumed run needs no other state of the dropout
@@ -177,8 +177,11 @@ class MiniBatch(Batching):
             num_predicted=batch.num_predicted,
             ranks=self.ranks,
         )
-        self._sums += losses.sums
+        self._add(losses.sums)
         return self._backward(losses.total)
+
+    def _add(self, sums: dict[str, Tensor]) -> None:
+        self._sums += stack_sums(sums, self.device)
 
     def _train_on_pseudo_labels(
         self, graph: LabelGraph, rule: SelfTrainingRule, confidence: float, before_step: Callable[[], None]
@@ -189,7 +192,7 @@ class MiniBatch(Batching):
         labels = rule.select(nodes.to(self.device), y.long(), p.float(), confidence)
         if self.ranks.is_rank_zero:
             # every process has all of them
-            self._sums[3:] += labels.counts(self.task.y[nodes].to(self.device))
+            self._add(labels.counts(self.task.y[nodes].to(self.device)))
         chosen = labels.chosen.nonzero().flatten()
         order = draw_nodes(chosen, chosen.numel(), self.generator)
         labels, nodes = labels.take(order), nodes[order.to(nodes.device)]
@@ -198,7 +201,7 @@ class MiniBatch(Batching):
             for batch in self._batches(graph, nodes[:0], nodes, steps):
                 logits = batch.split(self._forward(batch))[1]
                 loss = self.objective.pseudo_loss(logits, labels.take(batch.candidate_index), confidence, self.ranks)
-                self._sums[2] += loss.detach()
+                self._add({"pseudo_loss": loss})
                 before_step()
                 self._finish_step(self._backward(loss))
         return steps

@@ -38,10 +38,11 @@ class PseudoLabels(NamedTuple):
         """`|U'|`, a scalar on the device."""
         return self.chosen.sum()
 
-    def counts(self, truth: Tensor) -> Tensor:
-        """`[3]` in double precision: `|U'|`, how many of them have a known `truth` `[U]` (not -1), and are right."""
+    def counts(self, truth: Tensor) -> dict[str, Tensor]:
+        """`|U'|`, how many of them have a known `truth` `[U]` (not -1), and how many are right."""
         known = self.chosen & (truth >= 0)
-        return torch.stack([self.number, known.sum(), (known & (self.y == truth)).sum()]).double()
+        right = (known & (self.y == truth)).sum()
+        return {"pseudo_labels": self.number, "known_pseudo_labels": known.sum(), "right_pseudo_labels": right}
 
     def take(self, index: Tensor) -> PseudoLabels:
         """Some of the rows."""
@@ -66,14 +67,13 @@ class StepLosses(NamedTuple):
     """The mean over the predicted nodes."""
     pseudo: Tensor | None
     """`λ TC` times the mean of `EC_i CE_i` over the pseudo labels; None where the step has no candidates."""
-    sums: Tensor
-    """`[6]` in double precision: the losses of predicted nodes, how many of them are right, the loss of pseudo labels,
-    and `PseudoLabels.counts`."""
+    sums: dict[str, Tensor]
+    """What is logged, by the names in `metrics.SUMS`."""
 
     @property
     def total(self) -> Tensor:
         """The sum of both terms."""
-        return self.supervised if self.pseudo is None else self.supervised + self.pseudo
+        return self.supervised if self.pseudo is None else self.supervised + self.pseudo  # eq. 19: both terms
 
 
 def balanced_class_weight(y: Tensor, num_classes: int) -> Tensor:
@@ -85,7 +85,7 @@ def balanced_class_weight(y: Tensor, num_classes: int) -> Tensor:
 
 def training_confidence(epoch: int, delta: float) -> float:
     """`TC = sigmoid(log(e / δ))`, epochs counted from 1."""
-    return epoch / (epoch + delta)
+    return epoch / (epoch + delta)  # eq. 17: training confidence
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class ASTrain:
 
     def is_confident(self, nodes: Tensor, y: Tensor, p: Tensor, confidence: float | Tensor) -> Tensor:
         """`[U]` bool: the candidates that get a pseudo label, those with `p_i · TC > t`."""
-        return p * confidence > self.settings.threshold
+        return p * confidence > self.settings.threshold  # eq. 18: pseudo labels
 
     def select(self, nodes: Tensor, y: Tensor, p: Tensor, confidence: float | Tensor) -> PseudoLabels:
         """`ỹ_i = y_i` and `EC_i = p_i` where `is_confident`; all `[U]`."""
@@ -184,14 +184,13 @@ class Objective:
         each = self._cross_entropy(logits, y)
         supervised = ranks.share_of_mean(each.sum(), y.numel() if num_predicted is None else num_predicted)
         hits = logits.detach().argmax(-1) == y
-        sums = torch.stack([each.detach().double().sum(), hits.double().sum()])
+        sums = {"supervised_loss": each.double().sum(), "hits": hits.sum()}
         if self.rule is None or candidates is None:
-            return StepLosses(supervised, None, F.pad(sums, (0, 4)))
+            return StepLosses(supervised, None, sums)
         p, classes = torch.softmax(candidates.logits.detach().float(), -1).max(-1)
         labels = self.rule.select(candidates.nodes, classes, p, confidence)
         pseudo = self.pseudo_loss(candidates.logits, labels, confidence, ranks)
-        counts = labels.counts(candidates.truth)
-        return StepLosses(supervised, pseudo, torch.cat([sums, pseudo.detach().double()[None], counts]))
+        return StepLosses(supervised, pseudo, {**sums, "pseudo_loss": pseudo, **labels.counts(candidates.truth)})
 
     def pseudo_loss(
         self, logits: Tensor, labels: PseudoLabels, confidence: float | Tensor, ranks: Ranks = SINGLE_PROCESS
@@ -199,6 +198,7 @@ class Objective:
         """`λ TC / |U'| Σ_{i ∈ U'} EC_i CE(ỹ_i, ŷ_i)` for the candidates in `labels`, whose `logits` are `[U, C]`."""
         assert self.rule is not None
         # a predicted class has at least the probability 1 / C: no cross-entropy here is infinite, and 0 times it is 0
+        # eq. 19: the loss of pseudo labels, weighted by the evaluating confidence
         total = (labels.evaluating_confidence * F.cross_entropy(logits, labels.y, reduction="none")).sum()
         number = ranks.all_reduce(labels.number).clamp(min=1)
         return ranks.share_of_mean(self.rule.loss_weight(confidence) * total, number)

@@ -58,7 +58,7 @@ def neighbor_attention(
     score = source.index_select(0, adjacency.col)
     if target is not None:
         score = score + target.index_select(0, adjacency.row)
-    score = F.leaky_relu(score, negative_slope)
+    score = F.leaky_relu(score, negative_slope)  # eq. 15: attention scores
     if adjacency.weight is not None:
         score = score + adjacency.weight.to(score.dtype).log()[:, None]
     share, log_denominator = _segment_softmax(score, adjacency.row, adjacency.num_rows)
@@ -75,4 +75,5 @@ def _segment_softmax(score: Tensor, segment: Tensor, num_segments: int) -> tuple
         largest = largest.scatter_reduce(0, segment.long()[:, None].expand_as(score), score, "amax")
     exponent = (score - largest.index_select(0, segment)).exp()
     denominator = score.new_zeros(num_segments, score.size(1)).index_add(0, segment, exponent)
+    # eq. 16: softmax over the neighbors
     return exponent / denominator.index_select(0, segment), denominator.log() + largest
