@@ -12,7 +12,7 @@ from torch import Generator, Tensor
 
 from legnn.errors import InputError
 from legnn.training.early_stopping import EarlyStopping, Ties
-from legnn.training.metrics import Metrics, evaluate, to_numbers
+from legnn.training.metrics import LOSS_TERMS, Metrics, evaluate, to_numbers
 from legnn.training.protocols import Batching
 from legnn.training.schedule import CosineSchedule
 
@@ -124,7 +124,7 @@ class Trainer:
 
     def _log(self, metrics: dict[str, float | None]) -> EpochLog:
         """The log of this epoch; raises `InputError` if training has diverged."""
-        losses = [metrics[name] for name in ("supervised_loss", "pseudo_loss", "val_loss") if name in metrics]
+        losses = [metrics[name] for name in (*LOSS_TERMS, "val_loss") if name in metrics]
         if not all(value is not None and math.isfinite(value) for value in losses):
             raise InputError(
                 f"the loss is no longer a number in epoch {self.epoch}; a smaller `lr` (now {self.schedule.lr:g}) "
@@ -136,7 +136,7 @@ class Trainer:
             epoch=self.epoch,
             epochs=self.epochs,
             lr=self.schedule.current,
-            loss=values["supervised_loss"] + values["pseudo_loss"],
+            loss=sum(values[name] for name in LOSS_TERMS),
             training_confidence=self.batching.objective.confidence(self.epoch),
             **values | {"pseudo_labels": None if pseudo_labels is None else int(pseudo_labels)},
         )

@@ -64,6 +64,9 @@ def evaluate(logits: Tensor, y: Tensor) -> Metrics:
     }
 
 
+LOSS_TERMS = ("supervised_loss", "pseudo_loss")
+"""The terms of the training loss, as they are logged: weights included."""
+
 SUMS = ("supervised_loss", "hits", "pseudo_loss", "pseudo_labels", "known_pseudo_labels", "right_pseudo_labels")
 """What is summed over the steps of an epoch, as one vector: nodes are counted, losses added up."""
 
