@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from legnn.config.model import BACKBONES as NAMES
 from legnn.nn.backbones import BACKBONES, REGISTERED, Backbone, register_backbone
 
 
@@ -14,4 +15,5 @@ def registered(name: str, backbone: Backbone) -> Iterator[None]:
         yield
     finally:
         del BACKBONES[name]
+        NAMES.remove(name)
         REGISTERED.discard(name)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import re
+import zipfile
 from typing import Any
 
 import numpy as np
@@ -65,7 +68,7 @@ class Classifier(nn.Module):
         # a column that is the same in all rows splits nothing, and takes as long as another
         columns = (rows != rows[0]).any(0).nonzero()[0]
         fitted = {"columns": columns, "classifier": classifier.fit(rows[:, columns], y)}
-        self.set_extra_state(torch.frombuffer(bytearray(_skops().dumps(fitted)), dtype=torch.uint8))
+        self.set_extra_state(torch.frombuffer(bytearray(_number_parts(_skops().dumps(fitted))), dtype=torch.uint8))
 
     def forward(self, x: Tensor) -> Tensor:
         """Scores `[n, K]` in double precision for features `x` `[n, F]`; of two classes, for the second alone."""
@@ -81,6 +84,23 @@ class Classifier(nn.Module):
     def set_extra_state(self, state: Tensor) -> None:
         """Takes a saved classifier, which is read when it is first used."""
         self._archive, self._fitted = state.cpu(), None
+
+
+def _number_parts(archive: bytes) -> bytes:
+    """The archive with its parts numbered in their order: skops names them by addresses, so that no two are alike."""
+    source, out = zipfile.ZipFile(io.BytesIO(archive)), io.BytesIO()
+    schema = source.read("schema.json").decode()
+    numbers = {name: str(k) for k, name in enumerate(dict.fromkeys(re.findall(r'"__id__": (\d+)', schema)))}
+
+    def renamed(text: str) -> str:
+        return re.sub(r'(?<="__id__": )\d+|\d+(?=\.npy)', lambda match: numbers[match[0]], text)
+
+    with zipfile.ZipFile(out, "w") as target:
+        for name in source.namelist():
+            content = renamed(schema).encode() if name == "schema.json" else source.read(name)
+            # with the date that `ZipInfo` has by default, not today's
+            target.writestr(zipfile.ZipInfo(renamed(name)), content)
+    return out.getvalue()
 
 
 def _skops() -> Any:
