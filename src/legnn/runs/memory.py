@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-
-import psutil
 
 SINGLE = 4
 
@@ -65,12 +64,23 @@ class Size:
 
 def host_free_bytes() -> int:
     """Memory of the host that is free at the moment."""
-    return min(psutil.virtual_memory().available, _cgroup_limit())
+    return min(_host_memory()[0], _cgroup_limit())
 
 
 def host_total_bytes() -> int:
     """All the memory of the host, free or not."""
-    return min(psutil.virtual_memory().total, _cgroup_limit())
+    return min(_host_memory()[1], _cgroup_limit())
+
+
+def _host_memory() -> tuple[int, int]:
+    """The free and the whole memory; without psutil, which some clusters do not have, all of it counts as free."""
+    try:
+        import psutil
+    except ImportError:
+        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return total, total
+    memory = psutil.virtual_memory()
+    return memory.available, memory.total
 
 
 def _cgroup_limit() -> int:
