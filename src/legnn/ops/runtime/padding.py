@@ -1,8 +1,8 @@
 """Matrices padded with columns of zeros.
 
 On a GPU a matrix product with 540 columns takes longer than one with 544, in bf16 three to four times as long: the
-number of columns has to be a multiple of eight. States have such a width already (`nn.padding`); here it is that of what
-attention computes, whose scores are columns beside the values.
+number of columns has to be a multiple of eight. States have such a width already (`nn.padding`); here it is that of
+what attention computes, whose scores are columns beside the values.
 """
 
 from __future__ import annotations
