@@ -63,7 +63,7 @@ def run(operation: Operation, *inputs: Tensor | None) -> Any:
         return operation.reference(*inputs)
     if not torch.is_grad_enabled():
         return operation.forward(*inputs)
-    return _Differentiable.apply(operation, *inputs)
+    return _GraphOperation.apply(operation, *inputs)
 
 
 class _Like(NamedTuple):
@@ -72,7 +72,9 @@ class _Like(NamedTuple):
     device: torch.device
 
 
-class _Differentiable(torch.autograd.Function):
+class _GraphOperation(torch.autograd.Function):
+    """An operation with its gradient; profiles show its name."""
+
     @staticmethod
     def forward(operation: Operation, *inputs: Tensor | None) -> Outputs:
         return operation.forward(*inputs)
