@@ -12,7 +12,7 @@ class whose mean features are the closest (`similar`). Validation and test label
 clean ones of data that are to be checked; what is ranked and scored are the training labels. debian has its own split;
 the other graphs are split 60/20/20, cora too, whose public split has 140 training labels.
 
-The weights of the evidence were chosen on other graphs:
+The weight of the perceptron was chosen on other graphs:
 
     python -m benchmarks.label_noise compute --out OTHERS --graphs amazon-computers,pubmed,citeseer,actor,digits
     python -m benchmarks.label_noise choose --out OTHERS --graphs amazon-computers,pubmed,citeseer,actor,digits
@@ -30,13 +30,14 @@ import itertools
 import os
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from sklearn.metrics import average_precision_score
 
 from benchmarks.regimes import load_split
 from legnn.cli.processes import stop_on_signal
@@ -44,9 +45,11 @@ from legnn.config import SETTINGS, Settings
 from legnn.data import GraphData
 from legnn.errors import InputError, Interrupted
 from legnn.files import atomic_write
-from legnn.labels.check import perceptron
-from legnn.labels.confident import normalized_margin
+from legnn.labels.check import perceptron, rank_labels
+from legnn.labels.confident import calibrate, normalized_margin, probability_right
 from legnn.labels.cross_fitted import cross_fitted_probabilities
+from legnn.labels.evidence import FEATURES_WEIGHT, combine_evidence
+from legnn.labels.neighbor_labels import count_neighbor_labels
 from legnn.runs.progress import Callbacks
 from legnn.runs.task_server import Signals
 from legnn.runs.worker_process import Failure
@@ -162,6 +165,144 @@ def compute(cases: Sequence[Case], jobs: int, seconds: float) -> None:
         )
 
 
+class Evidence(NamedTuple):
+    """What a case's file and graph say of the training labels."""
+
+    given: np.ndarray
+    planted: np.ndarray
+    model: np.ndarray
+    mlp: np.ndarray
+    margins: dict[str, np.ndarray]
+    neighbors: np.ndarray
+
+
+def read_case(case: Case) -> Evidence:
+    """Returns the evidence on the training labels of a case."""
+    graph, flipped, _ = load_case(case)
+    rows = graph.train_mask.numpy()
+    given = graph.y.numpy()[rows]
+    probabilities, margins = {}, {}
+    with np.load(case.path) as file:
+        for name in ("model", "mlp"):
+            p = file[f"{name}_p"] / LEVELS
+            p[np.arange(len(given)), given] = file[f"{name}_own"]
+            probabilities[name], margins[name] = p, file[f"{name}_margin"].astype(float)
+    neighbors = count_neighbor_labels(graph)[rows]
+    return Evidence(given, flipped[rows], probabilities["model"], probabilities["mlp"], margins, neighbors)
+
+
+def rank_by_evidence(evidence: Evidence, weight: float = FEATURES_WEIGHT) -> np.ndarray:
+    """`[n]` the probability that a label is right, by the weight of the perceptron."""
+    q = combine_evidence(evidence.model, evidence.mlp, weight)
+    return probability_right(calibrate(q, evidence.given), evidence.given)
+
+
+def neighbor_agreement(evidence: Evidence) -> np.ndarray:
+    """`[n]` the share of labeled neighbors with the same label; one half without any."""
+    own, every = evidence.neighbors[np.arange(len(evidence.given)), evidence.given], evidence.neighbors.sum(1)
+    return np.where(every > 0, own / np.maximum(every, 1e-12), 0.5)
+
+
+def _cleanlab(p: np.ndarray, margin: np.ndarray, method: str) -> np.ndarray:
+    """cleanlab's scores. It reads the probabilities of the label and of the most probable other class alone: these two
+    columns give the scores of all of them, and they are stored without rounding."""
+    from cleanlab.rank import get_label_quality_scores
+
+    columns = np.stack([p, np.clip(p - margin, 0, 1)], 1)
+    return np.asarray(get_label_quality_scores(np.zeros(len(p), dtype=int), columns, method=method))
+
+
+def _of_cleanlab(source: str, method: str) -> Callable[[Evidence], np.ndarray]:
+    def rank(evidence: Evidence) -> np.ndarray:
+        p = evidence.model if source == "model" else evidence.mlp
+        return _cleanlab(p[np.arange(len(evidence.given)), evidence.given], evidence.margins[source], method)
+
+    return rank
+
+
+METHODS: dict[str, Callable[[Evidence], np.ndarray]] = {
+    "ours": rank_by_evidence,
+    "cleanlab, confidence": _of_cleanlab("model", "self_confidence"),
+    "cleanlab, margin": _of_cleanlab("model", "normalized_margin"),
+    "cleanlab on MLP, confidence": _of_cleanlab("mlp", "self_confidence"),
+    "cleanlab on MLP, margin": _of_cleanlab("mlp", "normalized_margin"),
+    "neighbor disagreement": neighbor_agreement,
+}
+"""Each returns scores of which the lowest are the most suspicious."""
+
+
+def precision_at_planted(planted: np.ndarray, score: np.ndarray) -> float:
+    """The share of planted errors among as many of the most suspicious labels as there are planted ones."""
+    number = int(planted.sum())
+    return float(planted[np.argsort(score, kind="stable")[:number]].mean())
+
+
+def report(cases: Sequence[Case]) -> None:
+    """Prints a table for each measure: a row for each graph, kind and rate, a column for each method."""
+    found: dict[tuple[str, str, float], dict[str, list[tuple[float, float]]]] = {}
+    for case in cases:
+        if not case.path.is_file():
+            print(f"{case.path.name} is missing\n")
+            continue
+        evidence = read_case(case)
+        row = found.setdefault((case.graph, case.kind, case.rate), {name: [] for name in METHODS})
+        for name, rank in METHODS.items():
+            score = rank(evidence)
+            row[name].append(
+                (average_precision_score(evidence.planted, -score), precision_at_planted(evidence.planted, score))
+            )
+    for k, title in enumerate(("Average precision", "Precision at the number planted")):
+        print(f"{title}, in %\n\n| graph | flipped | {' | '.join(METHODS)} |\n|---|---|{'---:|' * len(METHODS)}")
+        for (graph, kind, rate), row in found.items():
+            values = {name: 100 * np.array([pair[k] for pair in scores]) for name, scores in row.items()}
+            best = max(value.mean() for value in values.values())
+            cells = [_cell(value, is_best=value.mean() == best) for value in values.values()]
+            print(f"| {graph} | {100 * rate:g} %, {kind} | {' | '.join(cells)} |")
+        print()
+
+
+def _cell(values: np.ndarray, *, is_best: bool) -> str:
+    text = f"{values.mean():.1f} ± {values.std(ddof=1):.1f}" if len(values) > 1 else f"{values.mean():.1f}"
+    return f"**{text}**" if is_best else text
+
+
+WEIGHTS = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
+
+
+def choose(cases: Sequence[Case]) -> None:
+    """Prints the mean average precision of every weight of the perceptron, and the weight that loses least."""
+    every = [read_case(case) for case in cases if case.path.is_file()]
+    scores = np.array(
+        [[average_precision_score(item.planted, -rank_by_evidence(item, w)) for w in WEIGHTS] for item in every]
+    )
+    print(f"mean average precision over {len(every)} cases, in %\n\n| weight | precision |\n|---|---:|")
+    for weight, value in zip(WEIGHTS, scores.mean(0), strict=True):
+        print(f"| {weight} | {100 * value:.2f} |")
+    lost = (scores.max(1, keepdims=True) - scores).mean(0)
+    print(f"\nleast below the best of each case: {WEIGHTS[int(lost.argmin())]}")
+
+
+MOST_OWN = 100
+
+
+def own(cases: Sequence[Case]) -> None:
+    """Prints the most suspicious of a graph's own training labels, by the mean evidence of the cases of each graph."""
+    for name, some in itertools.groupby(cases, lambda case: case.graph):
+        each = list(some)
+        graph, _ = load_clean(each[0])
+        total, times = np.zeros((graph.num_nodes, graph.num_classes)), np.zeros(graph.num_nodes)
+        for case in each:
+            evidence, rows = read_case(case), load_clean(case)[0].train_mask.numpy()
+            total[rows] += combine_evidence(evidence.model, evidence.mlp)
+            times[rows] += 1
+        judged = torch.where(torch.from_numpy(times > 0), graph.y, -1)
+        found = rank_labels(replace(graph, y=judged), total / np.maximum(times, 1)[:, None], each[0].folds)
+        print(
+            f"{name}: {MOST_OWN} of {len(found.table)} labels; {found.expected_errors:.0f} are estimated to be wrong\n"
+        )
+        print(found.table[["id", "label", "suggested", "p_label", "p_suggested"]].head(MOST_OWN).to_string())
+
+
 def _cases(options: argparse.Namespace) -> Iterator[Case]:
     texts = (one.split("=") for one in options.set)
     given = tuple((n, text == "yes" if SETTINGS[n].is_switch else SETTINGS[n].parse(text)) for n, text in texts)
@@ -189,11 +330,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.command == "compute":
         compute(cases, options.jobs, options.seconds)
     else:
-        from benchmarks import label_rankings
-
-        {"report": label_rankings.report, "choose": label_rankings.choose, "own": label_rankings.own}[options.command](
-            cases
-        )
+        {"report": report, "choose": choose, "own": own}[options.command](cases)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
     python -m benchmarks.leave_one_out --repository FOLDER [--json FILE] [--picture FILE.png] [--summary FILE.csv]
 
 Prints a Markdown report: test accuracy of the ensemble, of its best single member and of the default, against other
-methods, each with the setting that is best on validation; ranks, wins and ties; what labels are worth; what the guard
-of the selection does; and how far probabilities are from calibrated. `--json` keeps a row for each method and run,
+methods, each with the setting that is best on validation; ranks, wins and ties; what labels
+are worth; what the guard of the selection does. `--json` keeps a row for each method and run,
 `--picture` the ranks, `--summary` a table of all runs. What chooses sees validation nodes alone.
 """
 
@@ -24,8 +24,7 @@ import numpy as np
 from benchmarks.leave_one_out_report import Row, draw_report_ranks, write_report
 from benchmarks.portfolio import SIZE, Gains, learn, missing_runs, without_graph
 from benchmarks.predictions import SMOOTH, Cell, Repository, Validation
-from legnn.analysis.calibration import expected_calibration_error
-from legnn.automl.selection import best_single, fit_temperature, greedy_selection, guarded_selection, temper
+from legnn.automl.selection import best_single, greedy_selection, guarded_selection
 from legnn.config.candidates import CANDIDATES
 from legnn.config.portfolio import Portfolio
 from legnn.files import write_text
@@ -96,16 +95,10 @@ def choices(
 
 
 def evaluate(cell: Cell, name: str, tried: int, weights: Weights) -> Row:
-    """Returns the test accuracy of members, and their calibration before and after a temperature from validation."""
+    """Returns the test accuracy of members."""
     p = cell.mixture(weights)
     right = p.argmax(1) == cell.y
-    found = Row(*cell.key, name, tried, float(right.mean()), members=_described(weights))
-    if name not in ("auto", "single", "default"):
-        return found
-    one = cell.validation
-    temperature = fit_temperature(sum(weight * one.p(entry) for entry, weight in weights.items()), one.y)
-    errors = [expected_calibration_error(q.max(1), right) for q in (p, temper(p, temperature))]
-    return found._replace(ece=errors[0], tempered_ece=errors[1])
+    return Row(*cell.key, name, tried, float(right.mean()), members=_described(weights))
 
 
 def _described(weights: Weights) -> str:

@@ -35,8 +35,6 @@ class Row(NamedTuple):
     tried: int
     """Settings that were trained."""
     test: float
-    ece: float | None = None
-    tempered_ece: float | None = None
     members: str = ""
 
 
@@ -96,7 +94,7 @@ def write_report(rows: Sequence[Row], portfolios: Mapping[str, Portfolio], missi
         mine = [row for row in rows if row.split == split]
         seeds = len({row.seed for row in mine})
         parts += [f"## Split {split}", f"Test accuracy in percent, mean ± deviation over up to {seeds} seeds."]
-        parts += [_accuracies(mine), _ranks(mine), _against_peers(mine), _labels(mine), _calibration(mine)]
+        parts += [_accuracies(mine), _ranks(mine), _against_peers(mine), _labels(mine)]
     parts += ["## Does the guard work?", _guard(rows), "## Portfolios", _portfolios(portfolios)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -185,16 +183,6 @@ def _labels(rows: Sequence[Row]) -> str:
         if gains:
             lines.append([data, f"{100 * _figure(gains).mean:+.1f} ± {100 * _figure(gains).deviation:.1f}"])
     return "What labels are worth: points with label usages, minus without.\n\n" + _table(["graph", "points"], lines)
-
-
-def _calibration(rows: Sequence[Row]) -> str:
-    lines = []
-    for name in OURS:
-        mine = [row for row in rows if row.method == name and row.ece is not None and row.tempered_ece is not None]
-        if mine:
-            before, after = fmean(row.ece or 0 for row in mine), fmean(row.tempered_ece or 0 for row in mine)
-            lines.append([name, f"{before:.3f}", f"{after:.3f}"])
-    return "Expected calibration error on test nodes:\n\n" + _table(["method", "before", "after temperature"], lines)
 
 
 def _guard(rows: Sequence[Row]) -> str:

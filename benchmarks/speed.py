@@ -1,15 +1,13 @@
-"""Time and memory of ours and of PyG, side by side in one run, with the floor beside them.
+"""Time and memory of ours and of PyG, side by side in one run.
 
     python -m benchmarks.speed --size small --device cpu
     python -m benchmarks.speed --size arxiv --device cuda --precision tf32 bf16 --json arxiv.json
-    python -m benchmarks.speed --from-json small.json arxiv.json mag.json --plot speed.png
 
 | implementation | what |
 |---|---|
 | `legnn`, vanilla and enhanced | the library's own full-batch training and prediction |
 | `pyg`, vanilla | PyG's `GCNConv`, `SAGEConv`, `GATConv` |
 | `pyg-hetero`, enhanced | LEGNN as `HeteroConv` of `SAGEConv` or `GATConv` over three relations |
-| `floor` | the least work counted, over the copy bandwidth and matrix rate measured in the same run; the least memory |
 
 A training step is: training nodes selected, label edges made, forward, loss over the predicted nodes, backward, Adam.
 Inference is a forward pass in evaluation mode with every training label shown. All models have three layers and the
@@ -27,19 +25,16 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import torch
 
-from benchmarks.floors import GRADIENT, Shape, floor_gib, floor_ms, measure_ceilings
 from benchmarks.measure import Measured, is_out_of_memory, measure, release, times_in_turns
 from benchmarks.peers import HETERO, Runner, build_peer
-from benchmarks.speed_report import Counted, Row, machine, plot, print_machine, print_size, versions
+from benchmarks.speed_report import Row, machine, print_machine, print_size, versions
 from benchmarks.synthetic import SIZES, Workload, workload
 from legnn.config import FEW_LABELS, GraphFacts, ResolvedSettings, Settings
 from legnn.data import GraphData
 from legnn.errors import InputError
-from legnn.graph.selection import predicted_count
 from legnn.nn import LEGNN
 from legnn.runs.device import hardware
 from legnn.training import FullBatch, Objective, Task, make_adam
@@ -162,52 +157,21 @@ def measure_case(make: Callable[[], Runner], device: torch.device, repeats: int)
     return {phase: measure(steps[phase], device, repeats, WARMUP[device.type]) for phase in PHASES}
 
 
-def shape_of(case: Case, work: Workload, precision: str, device: torch.device) -> Shape:
-    """What the floor of a case is counted from."""
-    settings = settings_for(case, work)
-    enhanced = case.labels == "enhanced"
-    return Shape(
-        backbone=case.backbone,
-        labels=case.labels,
-        residual=settings.model.residual,
-        nodes=work.nodes,
-        edges=work.edges,
-        features=work.features,
-        entries=work.entries,
-        classes=work.classes,
-        channels=work.channels,
-        layers=LAYERS,
-        heads=work.heads,
-        train=work.train,
-        predicted=predicted_count(work.train, settings.train.alpha) if enhanced else work.train,
-        itemsize=hardware(device).precision(precision).dtype.itemsize,
-    )
-
-
 def run_size(
     name: str, backbones: list[str], precisions: list[str], device: torch.device, repeats: int, peers: bool
-) -> Iterator[Row | Counted]:
-    """Every row of one size as soon as it is there, and what its floors were counted from."""
+) -> Iterator[Row]:
+    """Every row of one size as soon as it is there."""
     work = workload(name)
     common = {"size": name, "nodes": work.nodes, "edges": work.edges, "channels": work.channels, "device": device.type}
     common |= {"repeats": repeats, "machine": machine(device), "versions": versions()}
     for precision in precisions:
         # of everything that is done in single precision, the peers' as well as ours
         torch.set_float32_matmul_precision(hardware(device).precision(precision).products)
-        ceilings = measure_ceilings(device, hardware(device).precision(precision).dtype)
         for together in cases(backbones, peers):
             makes = [partial(build, case, work, device, precision) for case in together]
             for case, found in zip(together, measure_together(makes, device, repeats), strict=True):
                 for phase, measured in found.items():
                     yield {**asdict(case), "phase": phase, **asdict(measured), "precision": precision, **common}
-        for case in (Case("floor", backbone, labels) for backbone in backbones for labels in ("vanilla", "enhanced")):
-            shape = shape_of(case, work, precision, device)
-            yield Counted(precision, shape, ceilings)
-            for phase in PHASES:
-                # on the CPU no graph, features and weights are in the measured growth: the floor is of a GPU
-                memory = floor_gib(shape) if phase == GRADIENT and device.type == "cuda" else None
-                least = Measured(floor_ms(shape, phase, ceilings), memory)
-                yield {**asdict(case), "phase": phase, **asdict(least), "precision": precision, **common}
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -217,20 +181,17 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         "--size",
         nargs="+",
         help=f"a synthetic graph ({sizes}), or any data set that legnn.load knows by another name; "
-        "data:cora is the real Cora (default: small, or none with --from-json)",
+        "data:cora is the real Cora (default: small)",
     )
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--backbone", nargs="+", choices=BACKBONES, default=list(BACKBONES))
     parser.add_argument("--precision", nargs="+", choices=PRECISIONS, help="default: fp32 on cpu, tf32 on cuda")
     parser.add_argument("--repeats", type=int, help="of which the median is taken (default: 3 on cpu, 10 on cuda)")
     parser.add_argument("--json", type=Path, help="write the rows there, after every one of them")
-    parser.add_argument("--plot", type=Path, help="draw time against edges there")
-    parser.add_argument("--from-json", nargs="+", type=Path, default=[], help="rows of earlier runs, for the plot")
-    parser.add_argument("--skip-peers", action="store_true", help="ours and the floor alone")
+    parser.add_argument("--skip-peers", action="store_true", help="ours alone")
     options = parser.parse_args(arguments)
     on_gpu = options.device == "cuda"
-    options.size = options.size or ([] if options.from_json else ["small"])
-    options.plotted = options.precision or PRECISIONS
+    options.size = options.size or ["small"]
     options.precision = options.precision or ["tf32" if on_gpu else "fp32"]
     options.repeats = options.repeats or (10 if on_gpu else 3)
     if on_gpu and not torch.cuda.is_available():
@@ -239,8 +200,6 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         parser.error("tf32 is a precision of GPUs; give fp32 or bf16 with --device cpu")
     if options.repeats < 1:
         parser.error("--repeats must be 1 or more")
-    if options.from_json and not options.plot:
-        parser.error("--from-json is for the plot; give --plot FILE")
     return options
 
 
@@ -250,7 +209,6 @@ def main(arguments: list[str] | None = None) -> list[Row]:
     rows: list[Row] = []
     for name in options.size:
         here: list[Row] = []
-        counted: list[Counted] = []
         try:
             for one in run_size(
                 name,
@@ -260,9 +218,6 @@ def main(arguments: list[str] | None = None) -> list[Row]:
                 options.repeats,
                 not options.skip_peers,
             ):
-                if isinstance(one, Counted):
-                    counted.append(one)
-                    continue
                 here.append(one)
                 _print_progress(one)
                 if options.json:
@@ -270,14 +225,9 @@ def main(arguments: list[str] | None = None) -> list[Row]:
                     options.json.write_text(json.dumps(rows + here, indent=1) + "\n")
         except InputError as error:
             raise SystemExit(f"benchmarks.speed: {error}") from None
-        print_size(here, counted)
+        print_size(here)
         rows += here
-    if rows:
-        print_machine(rows[0])
-    if options.plot:
-        earlier: list[dict[str, Any]] = [row for file in options.from_json for row in json.loads(file.read_text())]
-        plot([row for row in earlier + rows if row["precision"] in options.plotted], options.plot)
-        print(f"plot: {options.plot}")
+    print_machine(rows[0])
     return rows
 
 

@@ -1,4 +1,4 @@
-"""What `benchmarks.speed` prints and draws: tables by phase, ratios, the counted floors, a plot."""
+"""What `benchmarks.speed` prints: tables by phase, and ratios."""
 
 from __future__ import annotations
 
@@ -15,19 +15,10 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.floors import PARTS, Ceilings, Shape, count, passes_in_a_layer
 from benchmarks.peers import HETERO
 
 Row = dict[str, Any]
 """One measurement: `implementation`, `backbone`, `labels`, `phase`, `milliseconds`, `peak_gib`, and what it was of."""
-
-
-class Counted(NamedTuple):
-    """A floor, for the table of what was counted."""
-
-    precision: str
-    shape: Shape
-    ceilings: Ceilings
 
 
 PHASE_NAMES = {"train": "one training step", "inference": "inference"}
@@ -61,7 +52,7 @@ def versions() -> dict[str, str]:
     return found
 
 
-def print_size(rows: list[Row], counted: list[Counted]) -> None:
+def print_size(rows: list[Row]) -> None:
     """The tables of one size."""
     first = rows[0]
     size = first["size"]
@@ -73,8 +64,6 @@ def print_size(rows: list[Row], counted: list[Counted]) -> None:
     for phase, name in PHASE_NAMES.items():
         _print_phase([row for row in rows if row["phase"] == phase], f"{size}, {name}")
     _print_ratios(rows, size)
-    for precision in dict.fromkeys(one.precision for one in counted):
-        _print_count(size, [one for one in counted if one.precision == precision and one.shape.labels == "enhanced"])
 
 
 def print_machine(row: Row) -> None:
@@ -146,9 +135,6 @@ def ratios(rows: list[Row]) -> list[Ratio]:
                 pyg = ("pyg", backbone, "vanilla", theirs)
                 add(backbone, f"{CONV[backbone]}{said} / vanilla", pyg, vanilla, "milliseconds", "peak_gib")
             add(backbone, "enhanced / vanilla", ours, vanilla, "milliseconds", "peak_gib")
-            for labels, mine in (("enhanced", ours), ("vanilla", vanilla)):
-                floor = ("floor", backbone, labels, precision)
-                add(backbone, f"{labels} / floor", mine, floor, "milliseconds", "peak_gib")
     return found
 
 
@@ -156,7 +142,7 @@ def _print_ratios(rows: list[Row], size: str) -> None:
     note = "GCNConv cannot go between types of nodes, so GCN's HeteroConv peer is SAGEConv's."
     gcn_has_a_peer = {("legnn", "gcn"), ("pyg-hetero", "sage")} <= {(r["implementation"], r["backbone"]) for r in rows}
     table = _table(
-        f"{size}, ratios: PyG's over ours, ours over ours, ours over the floor",
+        f"{size}, ratios: PyG's over ours, ours over ours",
         ("", "ours", "of", ""),
         ("train", "inference"),
         caption=note if gcn_has_a_peer else None,
@@ -166,84 +152,3 @@ def _print_ratios(rows: list[Row], size: str) -> None:
         both = ("–" if value is None else f"{value:.2f}×" for value in (one.train, one.inference))
         table.add_row(one.precision, one.backbone, one.of, names[one.figure], *both)
     _out.print(table)
-
-
-def _print_count(size: str, counted: list[Counted]) -> None:
-    """The least work of a label-enhanced step, part by part, for every backbone in one precision."""
-    precision, _, ceilings = counted[0]
-    passes = ", ".join(
-        f"{NAMES[one.shape.backbone]} {passes_in_a_layer(one.shape, 'train')} in training and "
-        f"{passes_in_a_layer(one.shape, 'inference')} in inference"
-        for one in counted
-    )
-    table = _table(
-        f"{size}, {precision}, the floor: least work of a label-enhanced step",
-        ("", "part"),
-        [f"{phase[:5]}\n{unit}" for phase in PHASE_NAMES for unit in ("GFLOP", "GB", "ms")],
-        caption=f"Over {ceilings.bytes_per_second / 1e9:,.1f} GB/s copied (read and written) and "
-        f"{ceilings.flops_per_second / 1e12:,.3g} TFLOP/s in a large product, both measured in this run. Passes over "
-        f"[n, D] in a layer: {passes}; benchmarks/floors.py says which.",
-    )
-    for one in counted:
-        for part in (*PARTS, "together"):
-            cells = []
-            for phase in PHASE_NAMES:
-                pieces = [work for work in count(one.shape, phase) if part in (work.part, "together")]
-                cells.append(f"{sum(work.flops for work in pieces) / 1e9:,.1f}")
-                cells.append(f"{sum(work.bytes for work in pieces) / 1e9:,.3f}")
-                cells.append(_milliseconds(sum(work.milliseconds(ceilings) for work in pieces)))
-            name = NAMES[one.shape.backbone] if part == PARTS[0] else ""
-            table.add_row(name, part, *cells, end_section=part == "together")
-    _out.print(table)
-
-
-def plot(rows: list[Row], file: Path) -> None:
-    """Time against edges, both logarithmic: a row of panels for each device and precision, a column for each phase."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    usable = [row for row in rows if row["milliseconds"] is not None and row.get("edges")]
-    places = list(dict.fromkeys((row.get("device"), row.get("precision")) for row in usable))
-    if not places:
-        raise SystemExit("benchmarks.speed: no row has a time to draw")
-    height = 1 + 4.5 * len(places)
-    figure, panels = plt.subplots(
-        len(places), 2, figsize=(12, height), sharex=True, sharey="row", squeeze=False, layout="constrained"
-    )
-    legend: dict[str, Any] = {}
-    for (device, precision), pair in zip(places, panels, strict=True):
-        here = [row for row in usable if (row.get("device"), row.get("precision")) == (device, precision)]
-        for panel, (phase, title) in zip(pair, PHASE_NAMES.items(), strict=True):
-            legend |= _draw(panel, [row for row in here if row["phase"] == phase])
-            panel.set(title=f"{title}, {precision}, {device}", xlabel="edges")
-            panel.grid(alpha=0.3)
-        pair[0].set_ylabel("milliseconds")
-    figure.legend(legend.values(), legend.keys(), loc="outside right upper", fontsize="small")
-    figure.savefig(file, dpi=150)
-    plt.close(figure)
-
-
-def _draw(panel: Any, rows: list[Row]) -> dict[str, Any]:
-    """A line for each implementation, backbone and label usage; the lines by name."""
-    colors = {"gcn": "tab:blue", "sage": "tab:orange", "gat": "tab:green"}
-    strokes = {"legnn": "-", "pyg": "--", "pyg-hetero": "-.", "floor": ":"}
-    markers = {"vanilla": "o", "enhanced": "s"}
-    lines = {}
-    for key in dict.fromkeys((row["implementation"], row["backbone"], row["labels"]) for row in rows):
-        implementation, backbone, labels = key
-        # a size measured more than once counts as it was measured last
-        points = {
-            row["edges"]: row["milliseconds"]
-            for row in rows
-            if (row["implementation"], row["backbone"], row["labels"]) == key
-        }
-        (lines[" ".join(key)],) = panel.loglog(
-            *zip(*sorted(points.items()), strict=True),
-            strokes.get(implementation, "-"),
-            color=colors.get(backbone),
-            marker=markers.get(labels),
-            markersize=4,
-        )
-    return lines

@@ -1,10 +1,9 @@
-"""The speed benchmark: its graphs, its peers, its counted floor, and one run through all of it."""
+"""The speed benchmark: its graphs, its peers, and one run through all of it."""
 
 import json
 
 import pytest
 import torch
-from benchmarks.floors import PARTS, Ceilings, Shape, count, floor_gib, floor_ms
 from benchmarks.measure import measure, times_in_turns
 from benchmarks.peers import HeteroLEGNN, VanillaPyG, build_peer, relations
 from benchmarks.speed import BACKBONES, Case, main, settings_for
@@ -113,49 +112,6 @@ def test_the_vanilla_peer_is_as_large_as_ours(backbone):
     assert sum(weight.numel() for weight in peer.parameters()) == ours.num_parameters()
 
 
-def _shape(**fields) -> Shape:
-    given = {"backbone": "gcn", "labels": "enhanced", "residual": "linear", "nodes": 1000, "edges": 9000}
-    given |= {"features": 7, "classes": 5, "channels": 30, "layers": 3, "heads": 3, "train": 500, "predicted": 250}
-    given |= {"itemsize": 4, **fields}
-    return Shape(**{"entries": given["nodes"] * given["features"], **given})
-
-
-def test_the_floor_counts_one_gather_a_layer_in_each_direction():
-    gather = 9000 * (30 * 4 + 4) + 1000 * 30 * 4
-    sums = [work for work in count(_shape(), "train") if work.part == PARTS[1]]
-    assert [work.bytes for work in sums] == [gather] * 6
-    sums = [work for work in count(_shape(), "inference") if work.part == PARTS[1]]
-    assert [work.bytes for work in sums] == [gather] * 3
-
-
-def test_the_floor_counts_the_products_of_a_vanilla_gcn():
-    products = [work for work in count(_shape(labels="vanilla"), "inference") if work.part == PARTS[0]]
-    assert sum(work.flops for work in products) == 2 * 1000 * (7 * 30 + 6 * 30 * 30 + 30 * 5)
-
-
-def test_the_floor_counts_only_the_features_that_are_not_zero():
-    sparse, dense = (count(_shape(entries=entries), "inference")[0] for entries in (100, 7000))
-    assert sparse.flops == 2 * 100 * 30
-    assert sparse.bytes == 100 * (4 + 4) + (7 + 1000) * 30 * 4
-    assert dense.bytes == 7000 * 4 + (7 + 1000) * 30 * 4
-
-
-def test_the_floor_is_the_slower_of_bytes_and_operations():
-    slow_memory, slow_products = Ceilings(1e6, 1e18), Ceilings(1e18, 1e6)
-    work = count(_shape(), "train")
-    assert floor_ms(_shape(), "train", slow_memory) == pytest.approx(sum(one.bytes for one in work) / 1e3)
-    assert floor_ms(_shape(), "train", slow_products) == pytest.approx(sum(one.flops for one in work) / 1e3)
-
-
-def test_labels_add_little_to_the_floor():
-    ceilings = Ceilings(1e12, 1e14)
-    size = {"nodes": 169_343, "edges": 2_484_941, "channels": 540, "classes": 40, "features": 128, "train": 90_941}
-    for phase, shown in (("train", 45_470), ("inference", 90_941)):
-        vanilla = floor_ms(_shape(**size, labels="vanilla", predicted=90_941), phase, ceilings)
-        enhanced = floor_ms(_shape(**size, predicted=90_941 - shown), phase, ceilings)
-        assert 1 < enhanced / vanilla < 1.05
-
-
 def test_what_runs_out_of_memory_is_noted_and_what_fails_otherwise_fails():
     def too_large():
         raise torch.OutOfMemoryError("CUDA out of memory")
@@ -201,14 +157,13 @@ def test_half_precision_is_compared_with_both_of_the_peer():
 
 
 def test_one_run_measures_everything_and_writes_it(tmp_path, capsys):
-    file, picture = tmp_path / "rows.json", tmp_path / "plot.png"
-    rows = main(["--size", "tiny", "--device", "cpu", "--repeats", "1", "--json", str(file), "--plot", str(picture)])
+    file = tmp_path / "rows.json"
+    rows = main(["--size", "tiny", "--device", "cpu", "--repeats", "1", "--json", str(file)])
     assert json.loads(file.read_text()) == rows
     assert all(row.keys() >= KEYS for row in rows)
     found = {(row["implementation"], row["backbone"], row["labels"]) for row in rows}
     for backbone in BACKBONES:
         assert {("legnn", backbone, "vanilla"), ("legnn", backbone, "enhanced"), ("pyg", backbone, "vanilla")} <= found
-        assert {("floor", backbone, "vanilla"), ("floor", backbone, "enhanced")} <= found
     assert {backbone for implementation, backbone, _ in found if implementation == "pyg-hetero"} == {"sage", "gat"}
     assert len(rows) == 2 * len(found), "both phases, each once"
     assert all(row["milliseconds"] > 0 for row in rows)
@@ -216,22 +171,10 @@ def test_one_run_measures_everything_and_writes_it(tmp_path, capsys):
     for words in (
         "tiny, one training step",
         "HeteroConv GATConv / enhanced",
-        "enhanced / floor",
         "SAGEConv's",
         "torch",
     ):
         assert words in printed
-    assert picture.stat().st_size > 0
-
-
-def test_a_plot_is_drawn_from_files_alone(tmp_path):
-    files = [tmp_path / f"{edges}.json" for edges in (100, 1000)]
-    for edges, file in zip((100, 1000), files, strict=True):
-        rows = [{**row, "edges": edges, "device": "cpu"} for row in _row("legnn", "fp32", edges / 10, None)]
-        file.write_text(json.dumps(rows))
-    picture = tmp_path / "plot.png"
-    assert main(["--from-json", *map(str, files), "--plot", str(picture)]) == []
-    assert picture.stat().st_size > 0
 
 
 @pytest.mark.parametrize(
@@ -239,7 +182,6 @@ def test_a_plot_is_drawn_from_files_alone(tmp_path):
     [
         (["--precision", "tf32"], "tf32 is a precision of GPUs"),
         (["--repeats", "-1"], "1 or more"),
-        (["--from-json", "a.json"], "give --plot"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(words, message, capsys):
@@ -255,12 +197,3 @@ def test_the_profile_names_the_operations_of_a_step(capsys):
     assert "aten::mm" in names
     assert all(milliseconds > 0 for _, milliseconds, _ in lines)
     assert "100 %" in capsys.readouterr().out
-
-
-def test_the_floor_of_memory_counts_two_matrices_a_layer_and_two_more():
-    one, parameters = 1000 * 30 * 4, 7 * 30 + 30 * 5 + 5 * 30 + (6 + 5) * 30 * 30
-    rest = 1000 * 7 * 4 + (9000 + 1000) * 4 + 16 * parameters
-    assert floor_gib(_shape()) * 2**30 == pytest.approx(8 * one + rest)
-    attention = 3 * (one + 1000 * 6 * 4)
-    assert floor_gib(_shape(backbone="gat")) * 2**30 == pytest.approx(8 * one + attention + rest)
-    assert floor_gib(_shape(itemsize=2)) < floor_gib(_shape())
