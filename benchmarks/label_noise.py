@@ -43,7 +43,7 @@ from benchmarks.regimes import load_split
 from legnn.cli.processes import stop_on_signal
 from legnn.config import SETTINGS, Settings
 from legnn.data import GraphData
-from legnn.errors import InputError, Interrupted
+from legnn.errors import Interrupted, LegnnError
 from legnn.files import atomic_write
 from legnn.labels.check import perceptron, rank_labels
 from legnn.labels.confident import calibrate, normalized_margin, probability_right
@@ -130,7 +130,7 @@ def compute_case(case: Case, signals: Signals) -> str | None:
             content[f"{name}_seconds"] = np.array(time.perf_counter() - begin)
     except Interrupted:
         return "interrupted"
-    except InputError as error:
+    except LegnnError as error:
         return str(error)
     with atomic_write(case.path) as file:
         np.savez_compressed(file, **content)

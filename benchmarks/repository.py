@@ -33,7 +33,7 @@ from legnn.automl.held_out import accuracy, held_out_probabilities, labels_of
 from legnn.cli.processes import stop_on_signal
 from legnn.config import Settings
 from legnn.config.candidates import CANDIDATES
-from legnn.errors import InputError, Interrupted
+from legnn.errors import Interrupted, LegnnError
 from legnn.files import atomic_write, write_text
 from legnn.runs.session import Callbacks, start_run
 from legnn.runs.task_server import Signals
@@ -75,7 +75,7 @@ def train_job(job: Job, signals: Signals) -> str | None:
         content = _train(job, signals, begin)
     except Interrupted:
         return "interrupted"
-    except InputError as error:
+    except LegnnError as error:
         content = {"error": str(error), "seconds": time.perf_counter() - begin}
     # last: a run that has it is done
     write_text(job.folder / f"{job.candidate}.json", json.dumps(content))

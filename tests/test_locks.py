@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from legnn.errors import InputError
-from legnn.locks import LOCK, FolderInUse, hold_folder, is_being_written
+from legnn.errors import FolderInUse, InputError
+from legnn.locks import LOCK, hold_folder, is_being_written
 
 HOLD = """
 import sys, time
 sys.path[:0] = {path!r}
 from pathlib import Path
-from legnn.locks import FolderInUse, hold_folder
+from legnn.errors import FolderInUse
+from legnn.locks import hold_folder
 for place in sys.argv[1:]:
     sys.stdin.readline()
     try:

@@ -10,7 +10,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from benchmarks.campaign.results import Nonsense
-from legnn.errors import InputError, Interrupted
+from legnn.errors import Interrupted, LegnnError
 
 SAME, OTHER, REFUSED = "same", "other, said", "refused"
 TRACEBACK, SIGNAL, HANG = "traceback", "signal", "hang"
@@ -70,11 +70,11 @@ def _judge_action(case: Case, name: str, action: Callable[[], str]) -> Verdict:
     made = {path for path in case.outputs if path.exists()}
     try:
         result = action()
-    except (InputError, RefusedByCommand, MemoryError) as error:
-        lost = _lost(case, before, made)
-        return Verdict(LOST, f"{lost}, after: {error}") if lost else _words(error)
     except Interrupted:
         return _leftovers(case) or Verdict(OTHER, "stopped as asked")
+    except (LegnnError, RefusedByCommand, MemoryError) as error:
+        lost = _lost(case, before, made)
+        return Verdict(LOST, f"{lost}, after: {error}") if lost else _words(error)
     except Nonsense as error:
         return Verdict(SILENT, str(error))
     except (Exception, SystemExit) as error:
@@ -117,7 +117,7 @@ def _leftovers(case: Case) -> Verdict | None:
 
 def _words(error: BaseException) -> Verdict:
     message = str(error)
-    if isinstance(error, InputError) and ("\n" in message.strip() or "\r" in message or len(message) > LONGEST):
+    if isinstance(error, LegnnError) and ("\n" in message.strip() or "\r" in message or len(message) > LONGEST):
         return Verdict(WORDS, message[:LONGEST])
     if not message.strip() and not isinstance(error, MemoryError):
         return Verdict(WORDS, "an empty message")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     )
     from legnn.data import GraphData, statistics
     from legnn.datasets import CATALOG, from_arrays, load, prepare_folder
-    from legnn.errors import InputError, Interrupted
+    from legnn.errors import InputError, Interrupted, LegnnError
     from legnn.estimator import AutoLEGNNClassifier, LEGNNClassifier
     from legnn.graph import Adjacency, LabelGraph, select_training_nodes
     from legnn.labels.acquisition import next_labels
@@ -53,7 +53,7 @@ _HOME = {
     "config": "DataSettings GraphFacts ModelSettings ResolvedSettings SelfTrainingSettings Settings TrainSettings",
     "data": "GraphData statistics",
     "datasets": "CATALOG from_arrays load prepare_folder",
-    "errors": "InputError Interrupted",
+    "errors": "InputError Interrupted LegnnError",
     "estimator": "AutoLEGNNClassifier LEGNNClassifier",
     "graph": "Adjacency LabelGraph select_training_nodes",
     "labels.acquisition": "next_labels",
@@ -81,6 +81,7 @@ __all__ = [
     "LEGNNClassifier",
     "LabelCheck",
     "LabelGraph",
+    "LegnnError",
     "ModelSettings",
     "ResolvedSettings",
     "Result",

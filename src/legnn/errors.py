@@ -8,8 +8,12 @@ from pathlib import Path
 from reprlib import Repr
 
 
-class InputError(ValueError):
-    """What the user gave cannot be used.
+class LegnnError(Exception):
+    """An error that is answered by one sentence: by the command line without a traceback, with exit code 2."""
+
+
+class InputError(LegnnError, ValueError):
+    """The input cannot be used.
 
     The message is one sentence that names the file, column, row or node and says what would have been right. It names
     settings and arguments as Python has them, in backquotes where the user should give them: "give `batch=1024` or a
@@ -18,17 +22,21 @@ class InputError(ValueError):
     """
 
 
-class OutOfMemory(InputError):  # noqa: N818 (PyTorch and Python have errors of that name)
+class OutOfMemory(LegnnError):  # noqa: N818 (PyTorch and Python have errors of that name)
     """The memory of the device or the host is too small for the settings."""
 
 
-class Interrupted(Exception):  # noqa: N818 (not an error: the user asked)
-    """Training was asked to stop; checkpoints are written.
+class FolderInUse(LegnnError):  # noqa: N818 (not an error of the folder: later it may be written to)
+    """Another process or thread is writing to the folder."""
+
+
+class Interrupted(LegnnError):  # noqa: N818 (not an error: the user asked)
+    """Training was asked to stop; checkpoints are written. The command line exits with code 130.
 
     Args:
-        epoch: the last one, of a single run.
-        folder: where that run is kept.
-        command: what continues, where it is not the run alone.
+        epoch: last epoch, of a single run.
+        folder: folder of that run.
+        command: command that continues more than a single run.
     """
 
     def __init__(self, epoch: int | None, folder: Path | None, command: str | None = None) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from legnn.errors import InputError
+from legnn.errors import FolderInUse, InputError
 
 LOCK = ".lock"
 """In a folder that is written to. The system lets go of it when the process ends, or the machine: a file that a crash
@@ -19,10 +19,6 @@ left is no lock."""
 
 UNSUPPORTED = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)
 """File systems without locks answer so; a folder there is written to without one."""
-
-
-class FolderInUse(InputError):  # noqa: N818 (not an error of the folder: later it may be written to)
-    """Another process or thread is writing to the folder."""
 
 
 class _Held:

@@ -20,7 +20,7 @@ from torch_geometric.nn import SAGEConv
 from legnn.automl.study import WARMUP_EPOCHS, Tuned
 from legnn.automl.tune import tune
 from legnn.config import GraphFacts, ResolvedSettings, Settings
-from legnn.errors import InputError, Interrupted
+from legnn.errors import FolderInUse, InputError, Interrupted
 from legnn.nn import lifted
 from legnn.runs import Run, train
 
@@ -311,7 +311,7 @@ def test_a_folder_in_which_another_process_tunes_is_refused(tmp_path):
     said = []
 
     def begin_another(progress) -> None:
-        with pytest.raises(InputError, match="is writing to"):
+        with pytest.raises(FolderInUse, match="is writing to"):
             tune(small_data(), trials=1, out=tmp_path, **QUICK)
         said.append(progress.trial)
 

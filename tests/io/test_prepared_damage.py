@@ -17,10 +17,10 @@ import torch
 from tests.graphs import small_data
 
 from legnn.datasets import check_prepared, load, prepare_folder
-from legnn.errors import InputError
+from legnn.errors import FolderInUse, InputError
 from legnn.io.prepared import SMALL
 from legnn.io.prepared_card import check_digests, describe_array, read_card, write_card
-from legnn.locks import FolderInUse, hold_folder
+from legnn.locks import hold_folder
 
 ROOT = Path(__file__).parents[2]
 ARRAYS = ("x", "y", "split", "rowptr", "col", "weight", "node_id", "label_x", "label_adjacency")

@@ -12,8 +12,8 @@ from tests.runs.small_runs import QUICK
 
 import legnn
 from legnn.config import ResolvedSettings
-from legnn.errors import InputError
-from legnn.locks import FolderInUse, hold_folder
+from legnn.errors import FolderInUse, InputError, LegnnError
+from legnn.locks import hold_folder
 from legnn.runs import RunFolder, resume_seeds, train_seeds
 
 
@@ -137,7 +137,7 @@ def test_a_file_of_ones_own_is_not_taken_for_a_half_made_run(tmp_path):
 
 @pytest.mark.parametrize("values", [{"hidden": 10**8}, {"hidden": 10**12}, {"lr": float("inf")}, {"layers": 10**9}])
 def test_settings_that_no_machine_can_train_are_refused_before_a_folder_is_made(values, tmp_path):
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(LegnnError) as caught:
         legnn.train(small_data(), out=tmp_path / "run", **{**QUICK, **values})
     assert "\n" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []

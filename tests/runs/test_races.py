@@ -11,7 +11,7 @@ import pytest
 from tests.graphs import small_data
 
 import legnn
-from legnn.errors import InputError
+from legnn.errors import FolderInUse, InputError
 from legnn.runs import RunFolder
 from legnn.training import EpochLog
 
@@ -28,7 +28,7 @@ def compete(connection: Connection, seed: int, places: list[Path]) -> None:
         try:
             legnn.train(small_data(), out=place, seed=seed, **QUICK)
             connection.send("trained")
-        except InputError as error:
+        except (InputError, FolderInUse) as error:
             connection.send(str(error))
 
 
@@ -76,7 +76,7 @@ def test_of_two_trainings_into_one_folder_one_is_refused_in_20_of_20_races(tmp_p
 def test_a_run_whose_process_was_killed_is_taken_over(tmp_path):
     process, connection = start(hang, tmp_path / "run")
     connection.recv()
-    with pytest.raises(InputError, match=rf"another process \({process.pid} on .*\) is writing to"):
+    with pytest.raises(FolderInUse, match=rf"another process \({process.pid} on .*\) is writing to"):
         legnn.resume(tmp_path / "run", small_data())
     os.kill(process.pid, signal.SIGKILL)
     process.join()

@@ -10,7 +10,7 @@ from tests.graphs import small_data
 import legnn
 from legnn.config import ResolvedSettings, Settings
 from legnn.datasets import load
-from legnn.errors import InputError, in_gib
+from legnn.errors import InputError, OutOfMemory, in_gib
 from legnn.runs import device, resources
 from legnn.runs.device import Cpu, Gpu, hardware, visible_gpus
 from legnn.runs.memory import Size
@@ -130,7 +130,7 @@ def test_a_batch_that_cannot_be_meant_is_refused_before_a_folder_is_made(tmp_pat
 @pytest.mark.parametrize(("batch", "advice"), [("full", "`batch=1024`"), (64, "`batch=32`")])
 def test_running_out_of_memory_is_one_sentence_with_what_to_try(error, batch, advice):
     settings, _ = resolved(batch=batch)
-    with pytest.raises(InputError, match=f"out of memory .*{advice}"), explain_out_of_memory(settings):
+    with pytest.raises(OutOfMemory, match=f"out of memory .*{advice}"), explain_out_of_memory(settings):
         raise error
 
 

@@ -13,9 +13,8 @@ import torch
 
 from legnn.automl.held_out import held_out_probabilities
 from legnn.config import Settings
-from legnn.errors import InputError, Interrupted, first_line
+from legnn.errors import FolderInUse, Interrupted, LegnnError, first_line
 from legnn.files import write_text
-from legnn.locks import FolderInUse
 from legnn.runs import RunFolder
 from legnn.runs.progress import Callbacks
 from legnn.runs.task_server import Signals
@@ -108,7 +107,7 @@ def train_candidate(task: CandidateTask, signals: Signals) -> CandidateOutcome:
         return CandidateOutcome(time.monotonic() - begin, error=str(error), is_paused=True)
     except Interrupted:
         return CandidateOutcome(time.monotonic() - begin, is_paused=True)
-    except (InputError, OSError) as error:
+    except (LegnnError, OSError) as error:
         folder.fail(str(error))
         return CandidateOutcome(time.monotonic() - begin, error=str(error))
     except Exception as error:

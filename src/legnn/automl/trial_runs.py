@@ -8,8 +8,7 @@ from pathlib import Path
 
 from legnn.automl.study import Running, Tuned
 from legnn.data import GraphData
-from legnn.errors import InputError
-from legnn.locks import FolderInUse
+from legnn.errors import InputError, OutOfMemory
 from legnn.runs import RunFolder
 from legnn.runs.progress import Callbacks
 from legnn.runs.session import start_or_continue
@@ -52,9 +51,7 @@ def train_trial(
     callbacks = Callbacks(after_epoch, should_stop, lambda: trial.is_pruned(epoch) or is_over())
     try:
         result = start_or_continue(graph, tuned.resolve(trial.chosen), folder, callbacks)
-    except FolderInUse:
-        raise
-    except InputError as error:
+    except (InputError, OutOfMemory) as error:
         # settings that do not fit the graph, a loss that is no longer a number, or too little memory
         trial.fail(str(error), time.perf_counter() - began)
         return

@@ -13,7 +13,7 @@ import legnn
 from legnn.cli.options import with_flags
 from legnn.cli.processes import is_rank_zero, wait_for_rank_zero
 from legnn.environment import wait_passively
-from legnn.errors import InputError, Interrupted, first_line
+from legnn.errors import Interrupted, LegnnError, first_line
 
 app: typer.Typer
 """The program with all its commands."""
@@ -82,8 +82,14 @@ def main() -> None:
     asked = [name for name in sys.argv[1:2] if name in COMMANDS]
     try:
         make_app(asked or COMMANDS)()
-    except (InputError, OSError) as error:
+    except Interrupted as stop:
         from legnn.cli.display import print_error  # not sooner: --help answers without it
+
+        if is_rank_zero():
+            print_error(f"interrupted{_where(stop)}", is_red=False)
+        sys.exit(130)
+    except (LegnnError, OSError) as error:
+        from legnn.cli.display import print_error
 
         # a full disk or a folder that may not be written is no fault of the code, either
         wait_for_rank_zero()
@@ -95,12 +101,6 @@ def main() -> None:
         wait_for_rank_zero()
         print_error(f"there is not enough memory ({first_line(error)}); a smaller graph, or fewer features, may fit")
         sys.exit(2)
-    except Interrupted as stop:
-        from legnn.cli.display import print_error
-
-        if is_rank_zero():
-            print_error(f"interrupted{_where(stop)}", is_red=False)
-        sys.exit(130)
     except KeyboardInterrupt:
         sys.exit(130)
 

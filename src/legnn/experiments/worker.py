@@ -7,9 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from legnn.errors import InputError, Interrupted
+from legnn.errors import FolderInUse, InputError, Interrupted, OutOfMemory
 from legnn.experiments.planned import PlannedRun
-from legnn.locks import FolderInUse
 from legnn.runs.progress import Callbacks
 from legnn.runs.task_server import Signals
 from legnn.runs.unattended import train_in_folder
@@ -40,8 +39,9 @@ def train_planned(run: PlannedRun, root: Path, should_stop: Callable[[], bool] =
         train_in_folder(run.settings, run.source, run.folder(root), Callbacks(lambda log: None, should_stop))
     except Interrupted:
         return Outcome(run, time.monotonic() - begin, is_stopped=True)
-    except (InputError, OSError) as error:
-        if isinstance(error, InputError) and not isinstance(error, FolderInUse):
-            run.fail(root, str(error))
+    except (InputError, OutOfMemory) as error:
+        run.fail(root, str(error))
+        return Outcome(run, time.monotonic() - begin, error=str(error))
+    except (FolderInUse, OSError) as error:
         return Outcome(run, time.monotonic() - begin, error=str(error))
     return Outcome(run, time.monotonic() - begin)

@@ -8,7 +8,7 @@ import numpy as np
 
 from legnn.analysis.projection import WIDEST, tsne
 from legnn.analysis.threads import limit_threads
-from legnn.errors import InputError
+from legnn.errors import InputError, OutOfMemory
 from legnn.runs import Ensemble, Run
 
 MOST_POINTS = 20_000
@@ -44,7 +44,7 @@ def hidden_states(
     for member in members:
         try:
             found = member.representations(device=device)
-        except InputError:
+        except (InputError, OutOfMemory):
             continue
         words = "the last hidden representations"
         if isinstance(run, Ensemble):

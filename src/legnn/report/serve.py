@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from legnn import __version__
-from legnn.errors import InputError
+from legnn.errors import InputError, LegnnError
 from legnn.report.collecting import CURVES, collect, curves_of
 from legnn.report.encoding import plain
 from legnn.report.page import to_html
@@ -83,7 +83,7 @@ def make_server(watch: Watch, port: int = PORT) -> ThreadingHTTPServer:
                 return
             try:
                 kind, text = answers[address.path]()
-            except InputError as error:
+            except LegnnError as error:
                 self.send_error(409, explain=str(error))
                 return
             content = text.encode()

@@ -186,7 +186,7 @@ def usable_cores() -> int:
 
 @contextmanager
 def explain_out_of_memory(settings: ResolvedSettings) -> Iterator[None]:
-    """Within it, running out of memory raises an `InputError` that says which settings to change."""
+    """Within it, running out of memory raises `OutOfMemory`, which says which settings to change."""
     try:
         yield
     except (RuntimeError, MemoryError) as error:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from legnn.config import ResolvedSettings
 from legnn.data import GraphData
-from legnn.errors import InputError, Interrupted
+from legnn.errors import Interrupted, LegnnError
 from legnn.runs.build import epochs_of
 from legnn.runs.device import visible_gpus
 from legnn.runs.in_order import InOrder
@@ -40,7 +40,7 @@ class Stopped(NamedTuple):
     epoch: int | None
 
 
-Outcome = Result | InputError | Stopped
+Outcome = Result | LegnnError | Stopped
 
 
 def train_seed(seed: int, signals: Signals, *, runs: bytes) -> Outcome:
@@ -57,7 +57,7 @@ def train_seed(seed: int, signals: Signals, *, runs: bytes) -> Outcome:
         return _unpickled(runs).train(seed, callbacks)
     except Interrupted as stop:
         return Stopped(stop.epoch)
-    except InputError as error:
+    except LegnnError as error:
         return error
     finally:
         reports.send()
@@ -141,7 +141,7 @@ def _train_elsewhere(same: SameRuns, runs: InOrder, pickled: bytes, processes: i
             ended.append(seed)
         elif isinstance(outcome, Stopped):
             runs.fail(seed, Interrupted(outcome.epoch, seed_folder(same.out, seed)))
-        elif isinstance(outcome, InputError):
+        elif isinstance(outcome, LegnnError):
             runs.fail(seed, outcome)
         else:
             runs.end(seed, outcome)

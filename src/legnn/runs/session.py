@@ -16,7 +16,7 @@ from legnn.config.docstrings import lists_settings
 from legnn.data import GraphData
 from legnn.data.summary import missing_class_notes
 from legnn.datasets import Source
-from legnn.errors import InputError, Interrupted
+from legnn.errors import InputError, Interrupted, OutOfMemory
 from legnn.locks import hold_folder
 from legnn.runs.build import check_settings, make_inference, new_trainer
 from legnn.runs.checkpointer import Checkpointer
@@ -119,7 +119,7 @@ def start_run(
         ranks.barrier()
         try:
             return _execute(graph, card, settings, folder, callbacks, device, ranks)
-        except InputError:
+        except (InputError, OutOfMemory):
             if folder is not None and ranks.is_rank_zero:
                 folder.remove_untrained()
             raise

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from legnn.data import GraphData
-from legnn.errors import InputError, plural
+from legnn.errors import InputError, OutOfMemory, plural
 from legnn.labels.audit.findings import Finding, conclude, not_applicable
 from legnn.labels.audit.flips import flip_labels
 from legnn.labels.audit.subject import Subject
@@ -44,7 +44,7 @@ def check_training(subject: Subject) -> list[Finding]:
     try:
         before, best, epoch = _train(run, graph, subject.device)
         again = _train(run, graph, subject.device)
-    except InputError as error:
+    except (InputError, OutOfMemory) as error:
         why = f"the run cannot be trained here: {error}"
         return [not_applicable(*one, why) for one in ((TEST, _TEST), (VALIDATION, _VALIDATION))]
     if not _equal(before, again[0]):
