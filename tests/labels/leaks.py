@@ -6,7 +6,6 @@ import torch
 from tests.graphs import small_data
 from torch_geometric.data import Data
 
-import legnn
 from legnn.data import GraphData
 
 CLASSES = 3
@@ -58,15 +57,6 @@ def missing_cells(data: Data) -> Data:
     return add_columns(data, torch.rand(data.num_nodes) * (data.y != 1) + 0.0)
 
 
-def neighbor_column(data: Data) -> Data:
-    """The mean label of the neighbors, test nodes among them."""
-    y, both = truth(data).float(), torch.cat([data.edge_index, data.edge_index.flip(0)], 1)
-    both = both[:, (both[0] != both[1]) & (data.y[both[0]] >= 0)].unique(dim=1)
-    zeros = torch.zeros(data.num_nodes)
-    total = zeros.index_add(0, both[1], y[both[0]])
-    return add_columns(data, total / zeros.index_add(0, both[1], torch.ones(both.size(1))).clamp(min=1))
-
-
 def alike_test_edges(data: Data) -> Data:
     """Edges among test nodes of the same class."""
     parts = []
@@ -86,14 +76,6 @@ def class_hubs(data: Data) -> Data:
     return add_edges(Data(**{**data.to_dict(), **fields}), torch.stack([labeled, nodes + data.y[labeled]]))
 
 
-def edge_weights(data: Data) -> Data:
-    """Weights that are larger where ends share a class."""
-    source, target = data.edge_index
-    y = truth(data)
-    weight = 0.5 + 0.2 * torch.rand(len(source)) + (y[source] == y[target]).float()
-    return Data(**{**data.to_dict(), "edge_weight": weight})
-
-
 def copied_nodes(data: Data) -> Data:
     """Every fourth test node again as a training node, with its features, edges and label."""
     copied = data.test_mask.nonzero().flatten()[::4]
@@ -109,21 +91,6 @@ def copied_nodes(data: Data) -> Data:
     return add_edges(Data(**{**data.to_dict(), **fields}), torch.stack([number[new[0]], new[1]]))
 
 
-def label_features(data: Data) -> Data:
-    """Features of labels that are class means, test nodes among them."""
-    means = torch.stack([data.x[data.y == c].mean(0) for c in range(CLASSES)])
-    return Data(**{**data.to_dict(), "label_x": means})
-
-
-def label_edges(data: Data) -> Data:
-    """Label–label edges that count edges between classes, those of test nodes among them."""
-    graph = legnn.load(data)
-    edge_index = graph.adjacency.edge_index
-    source, target = edge_index[:, (edge_index[0] != edge_index[1]) & (graph.y[edge_index] >= 0).all(0)]
-    count = torch.bincount(graph.y[target] * CLASSES + graph.y[source], minlength=CLASSES**2).reshape(CLASSES, CLASSES)
-    return Data(**{**data.to_dict(), "label_adjacency": count.float()})
-
-
 def degree(data: Data) -> Data:
     """Edges to spare nodes, as many as the number of the class says."""
     spare = (data.y < 0).nonzero().flatten()
@@ -136,20 +103,12 @@ def degree(data: Data) -> Data:
 
 DATA_LEAKS = {
     "features that tell the class": (label_column, one_hot_columns, column_of_test_nodes, missing_cells),
-    "features made of test labels": (neighbor_column,),
     "edges made of test labels": (alike_test_edges,),
     "neighbors that tell the class": (class_hubs,),
-    "weights that tell the class": (edge_weights,),
     "degrees that tell the class": (degree,),
     "copies across splits": (copied_nodes,),
-    "label table made of test labels": (label_features, label_edges),
 }
 """The checks, and what spoils a graph so that they must fail."""
-
-
-def overlapping(graph: GraphData) -> GraphData:
-    """The graph with some test nodes in the training split, too."""
-    return replace(graph, train_mask=graph.train_mask | (graph.test_mask & (torch.arange(graph.num_nodes) % 5 == 0)))
 
 
 def repeated_ids(graph: GraphData) -> GraphData:

@@ -69,19 +69,20 @@ def show_next_labels(found: pd.DataFrame) -> None:
 
 
 def show_audit(audit: Audit) -> None:
-    """Prints what was tried, on how many nodes, columns or edges, and what was found; then what to look at."""
+    """Prints the method and the result of each check, then the warnings and leaks."""
     table = Table(title=f"audit of a run on {audit.data}", box=box.SIMPLE_HEAD, padding=(0, 1))
     table.add_column("check", overflow="fold")
-    table.add_column("tried, and found", overflow="fold")
+    table.add_column("method, and result", overflow="fold")
     table.add_column("how many", justify="right", no_wrap=True)
     table.add_column("verdict", overflow="fold")
     color = {"failed": "red", "warning": "yellow", "passed": "green", "not applicable": "dim"}
-    for one in audit.findings:
-        count = f"{one.count:,}" if one.count else ""
-        table.add_row(one.check, f"{one.tried}: {one.detail}", count, Text(one.verdict, style=color[one.verdict]))
+    for finding in audit.findings:
+        count = f"{finding.count:,}" if finding.count else ""
+        verdict = Text(finding.verdict, style=color[finding.verdict])
+        table.add_row(finding.check, f"{finding.method}: {finding.detail}", count, verdict)
     _out.print(table)
-    for one in (*audit.warnings, *audit.leaks):
-        print_text(f"{one.verdict}: {one.check}: {one.detail}")
-    tried = sum(one.verdict != "not applicable" for one in audit.findings)
-    found = f"{plural(len(audit.leaks), 'leak')} and {plural(len(audit.warnings), 'warning')}"
-    print_line(f"{found} in {plural(tried, 'check')}")
+    for finding in (*audit.warnings, *audit.leaks):
+        print_text(f"{finding.verdict}: {finding.check}: {finding.detail}")
+    checks = sum(finding.verdict != "not applicable" for finding in audit.findings)
+    summary = f"{plural(len(audit.leaks), 'leak')} and {plural(len(audit.warnings), 'warning')}"
+    print_line(f"{summary} in {plural(checks, 'check')}")

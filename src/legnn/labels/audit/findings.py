@@ -1,39 +1,42 @@
-"""What a check tried and found."""
+"""Findings of an audit: the result of each check."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from legnn.errors import some_of
 
 Verdict = Literal["passed", "warning", "failed", "not applicable"]
-"""`failed`: a leak, or a score that is not of these data; `warning`: what a reader should know, and may be right."""
+"""`failed`: a leak, or a score of other data; `warning`: a reader should know it, and it may be right."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """What a check tried, on how many, and what came of it."""
+    """The result of one check."""
 
     check: str
-    tried: str
+    method: str
     count: int
-    """On how many nodes, columns or edges it was tried."""
+    """Number of nodes, columns or edges that were checked."""
     verdict: Verdict
     detail: str
-    """What was found, in a sentence."""
+    """The result in one sentence."""
 
 
-def not_applicable(check: str, tried: str, why: str) -> Finding:
-    """Returns the finding of a check that had nothing to look at."""
-    return Finding(check=check, tried=tried, count=0, verdict="not applicable", detail=why)
+class Check(NamedTuple):
+    """The name of a check and its method in words."""
 
+    name: str
+    method: str
 
-def conclude(
-    check: str, tried: str, count: int, *, leaks: Sequence[str], doubts: Sequence[str] = (), clean: str
-) -> Finding:
-    """Returns the finding: failed if there are `leaks`, a warning if there are `doubts`, else passed as `clean`."""
-    verdict: Verdict = "failed" if leaks else "warning" if doubts else "passed"
-    said = [some_of(part, 3) for part in (leaks, doubts) if part]
-    return Finding(check=check, tried=tried, count=count, verdict=verdict, detail="; ".join(said) or clean)
+    def skip(self, reason: str) -> Finding:
+        """Returns the finding of a check that does not apply."""
+        return Finding(check=self.name, method=self.method, count=0, verdict="not applicable", detail=reason)
+
+    def conclude(self, count: int, *, leaks: Sequence[str] = (), warnings: Sequence[str] = (), clean: str) -> Finding:
+        """Returns the finding: failed if there are `leaks`, else a warning if there are `warnings`, else passed."""
+        verdict: Verdict = "failed" if leaks else "warning" if warnings else "passed"
+        detail = "; ".join(some_of(lines, 3) for lines in (leaks, warnings) if lines)
+        return Finding(check=self.name, method=self.method, count=count, verdict=verdict, detail=detail or clean)

@@ -1,50 +1,63 @@
-"""Predictions before and after labels are changed: a node's own, and those of nodes that are not for training."""
+"""Predictions before and after labels are changed: a node's own label, and labels that are not for training."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from legnn.data import GraphData
 from legnn.errors import plural
-from legnn.labels.audit.findings import Finding, conclude, not_applicable
+from legnn.labels.audit.findings import Check, Finding
 from legnn.labels.audit.subject import Subject
 from legnn.training import assign_folds
 
-FOLLOWED = 20
-"""Most nodes whose labels are flipped one by one, after flipping those of a group moved them."""
+MOST_SUSPECTS = 20
+"""Most nodes whose labels are flipped one by one, after their predictions moved with the labels of their fold."""
 
-OWN, HIDDEN, REACH = "own label", "validation and test labels", "labels of others"
-_OWN = "flip the labels of training nodes, fold by fold, and compare their own predictions"
-_HIDDEN = "flip every label that is not for training, and compare all predictions"
-_REACH = "count the other predictions that moved with flipped training labels"
+OWN = Check("own label", "flip the labels of training nodes, fold by fold, and compare their own predictions")
+HIDDEN = Check("validation and test labels", "flip every label that is not for training, and compare all predictions")
+REACH = Check("labels of others", "count the other predictions that moved with flipped training labels")
+SETTINGS = Check(
+    "settings and hidden labels", "flip every label that is not for training, and compare what presets choose by"
+)
 
 
 def check_flips(subject: Subject, flips: int) -> list[Finding]:
-    """Returns what moved: by a node's own label, by labels that are not for training, and by those of others."""
+    """Returns which predictions moved with a node's own label, with labels not for training, and with other labels."""
     if not subject.fits:
-        why = "the data do not have the features, classes and node types of the run"
-        return [not_applicable(*one, why) for one in ((OWN, _OWN), (HIDDEN, _HIDDEN))]
+        reason = "the data do not have the features, classes and node types of the run"
+        return [OWN.skip(reason), HIDDEN.skip(reason)]
     before = subject.probabilities()
-    # bits are compared, unless the device does not repeat them
+    # predictions are compared to the bit, unless the device does not repeat them
     tolerance = float((before - subject.probabilities()).abs().max())
-    own, reached = _check_own(subject, flips, before, tolerance)
-    return [own, _check_hidden(subject, before, tolerance), reached]
+    return [*_check_own(subject, flips, before, tolerance), _check_hidden(subject, before, tolerance)]
 
 
-def flip_labels(y: Tensor, nodes: Tensor, num_classes: int) -> Tensor:
-    """Returns `y` `[M]` with another class, drawn, for each of `nodes`."""
+def check_settings(subject: Subject) -> Finding:
+    """Returns whether presets would choose other settings with other labels that are not for training."""
+    graph, hidden = subject.graph, _hidden_nodes(subject.graph)
+    same = flip_labels(graph, hidden).facts() == graph.facts()
+    leaks = [] if same else ["the facts by which presets choose settings changed"]
+    return SETTINGS.conclude(len(hidden), leaks=leaks, clean="the same facts, hence the same settings")
+
+
+def flip_labels(graph: GraphData, nodes: Tensor) -> GraphData:
+    """Returns the graph with another class, drawn at random, for each of `nodes` `[n]`."""
     generator = torch.Generator().manual_seed(len(nodes))
-    shift = torch.randint(1, num_classes, (len(nodes),), generator=generator)
-    return y.index_copy(0, nodes, (y[nodes] + shift) % num_classes)
+    shift = torch.randint(1, graph.num_classes, (len(nodes),), generator=generator)
+    return replace(graph, y=graph.y.index_copy(0, nodes, (graph.y[nodes] + shift) % graph.num_classes))
 
 
-def _moved(before: Tensor, after: Tensor, tolerance: float) -> Tensor:
-    """The nodes whose probabilities differ."""
+def _moved(subject: Subject, flipped: Tensor, before: Tensor, tolerance: float) -> Tensor:
+    """Returns the nodes whose probabilities change with the labels of the nodes `flipped`."""
+    after = subject.probabilities(flip_labels(subject.graph, flipped).y)
     return ((before - after).abs() > tolerance).any(1).nonzero().flatten()
 
 
-def _check_own(subject: Subject, flips: int, before: Tensor, tolerance: float) -> tuple[Finding, Finding]:
+def _check_own(subject: Subject, flips: int, before: Tensor, tolerance: float) -> list[Finding]:
     graph = subject.graph
     train = graph.train_mask.nonzero().flatten()
     sampled = train[torch.randperm(len(train), generator=torch.Generator().manual_seed(1))[:flips]]
@@ -52,30 +65,30 @@ def _check_own(subject: Subject, flips: int, before: Tensor, tolerance: float) -
     suspects: list[int] = []
     others = torch.zeros(graph.num_nodes, dtype=torch.bool)
     for group in groups:
-        moved = _moved(before, subject.probabilities(flip_labels(graph.y, group, graph.num_classes)), tolerance)
+        moved = _moved(subject, group, before, tolerance)
         suspects += moved[torch.isin(moved, group)].tolist()
         others[moved[~torch.isin(moved, group)]] = True
-    # by a label of the group, be it their own or not: flipped alone, it is their own
-    saw = [node for node in suspects[:FOLLOWED] if _sees_own(subject, node, before, tolerance)]
+    # a suspect moved with the labels of its fold; flipped alone, it moves with its own label only
+    alone = suspects[:MOST_SUSPECTS]
+    saw = [node for node in alone if node in _moved(subject, torch.tensor([node]), before, tolerance).tolist()]
     leaks = []
     if saw:
-        ids = ", ".join(str(one) for one in graph.node_id[saw[:3]])
+        ids = ", ".join(str(node_id) for node_id in graph.node_id[saw[:3]])
         leaks = [
-            f"{len(saw)} of {plural(len(suspects[:FOLLOWED]), 'node')} flipped alone saw their own label, such as "
+            f"{len(saw)} of {plural(len(alone), 'node')} flipped alone saw their own label, such as "
             f"{ids}; {plural(len(suspects), 'prediction')} moved with the labels of their fold"
         ]
-    exact = "by a bit" if tolerance == 0 else f"by more than {tolerance:.1e}, which repeating the prediction moves it"
+    exact = "by a bit" if tolerance == 0 else f"by more than {tolerance:.1e}, the noise of repeating a prediction"
     clean = f"no prediction moved {exact} in {plural(len(groups), 'group')}"
-    own = conclude(OWN, _OWN, len(sampled), leaks=leaks, clean=clean)
-    uses = any(run.model.uses_labels or run.settings.model.postprocess != "none" for run in subject.members)
-    if not uses:
-        return own, not_applicable(REACH, _REACH, "the model reads no labels when it predicts")
+    finding = OWN.conclude(len(sampled), leaks=leaks, clean=clean)
+    if not any(run.model.uses_labels or run.settings.model.postprocess != "none" for run in subject.members):
+        return [finding, REACH.skip("the model reads no labels when it predicts")]
     detail = f"{plural(int(others.sum()), 'other prediction')} moved: labels are read, and a leak would be seen"
-    return own, conclude(REACH, _REACH, graph.num_nodes, leaks=[], clean=detail)
+    return [finding, REACH.conclude(graph.num_nodes, clean=detail)]
 
 
 def _groups(subject: Subject, nodes: Tensor) -> list[Tensor]:
-    """The nodes in groups whose labels are hidden together, so that all of a group can be flipped at once."""
+    """Returns the nodes in groups whose labels are masked together, so that all of a group can be flipped at once."""
     ids = subject.graph.node_id[nodes.numpy()]
     numbers = sorted({run.settings.train.folds for run in subject.members})
     keys = np.stack([assign_folds(ids, folds).numpy() for folds in numbers], 1)
@@ -84,18 +97,14 @@ def _groups(subject: Subject, nodes: Tensor) -> list[Tensor]:
     return [nodes[torch.from_numpy(group == k)] for k in range(group.max() + 1)] if len(nodes) else []
 
 
-def _sees_own(subject: Subject, node: int, before: Tensor, tolerance: float) -> bool:
-    graph = subject.graph
-    after = subject.probabilities(flip_labels(graph.y, torch.tensor([node]), graph.num_classes))
-    return node in _moved(before, after, tolerance).tolist()
-
-
 def _check_hidden(subject: Subject, before: Tensor, tolerance: float) -> Finding:
-    graph = subject.graph
-    hidden = ((graph.y >= 0) & ~graph.train_mask).nonzero().flatten()
+    graph, hidden = subject.graph, _hidden_nodes(subject.graph)
     if not len(hidden):
-        return not_applicable(HIDDEN, _HIDDEN, "every label is for training")
-    after = subject.probabilities(flip_labels(graph.y, hidden, graph.num_classes))
-    moved = _moved(before, after, tolerance)
+        return HIDDEN.skip("every label is for training")
+    moved = _moved(subject, hidden, before, tolerance)
     leaks = [f"{plural(len(moved), 'prediction')} of {graph.num_nodes:,} moved"] if len(moved) else []
-    return conclude(HIDDEN, _HIDDEN, len(hidden), leaks=leaks, clean="no prediction moved")
+    return HIDDEN.conclude(len(hidden), leaks=leaks, clean="no prediction moved")
+
+
+def _hidden_nodes(graph: GraphData) -> Tensor:
+    return ((graph.y >= 0) & ~graph.train_mask).nonzero().flatten()

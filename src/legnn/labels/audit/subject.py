@@ -1,8 +1,7 @@
-"""What an audit looks at: a run or an ensemble, its graph, and samples of the nodes of each split."""
+"""The run or ensemble under audit, its graph, and samples of the nodes of each split."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -18,7 +17,7 @@ from legnn.runs.folder import RunFolder
 from legnn.runs.graphs import MEMORY, hide_fold, load_graph
 
 MOST_NODES = 5000
-"""Nodes of a split that checks of the data look at: more would not change what they find."""
+"""Nodes of a split that checks of the data look at: more would not change their findings."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +30,7 @@ class Subject:
 
     @property
     def members(self) -> list[Run]:
-        """The runs that predict together; one, of a single run."""
+        """The runs that predict together; a single run is its own member."""
         return members_of(self.run)
 
     @property
@@ -47,16 +46,11 @@ class Subject:
         return [graph.num_features, graph.num_classes, types] == [card.features, len(card.classes), card.types]
 
     def probabilities(self, y: Tensor | None = None) -> Tensor:
-        """`[M, C]` what is predicted where the nodes have the labels `y` `[M]`, which are its own for None."""
+        """`[M, C]` the predictions where the nodes have the labels `y` `[M]`, their current ones for None."""
         graphs = [graph if y is None else replace(graph, y=y) for graph in self.graphs]
         members = [replace(run, graph=graph) for run, graph in zip(self.members, graphs, strict=True)]
         run = replace(self.run, runs=members) if isinstance(self.run, Ensemble) else members[0]
         return run.probabilities(device=self.device)[1]
-
-    @cached_property
-    def train(self) -> np.ndarray:
-        """At most `MOST_NODES` training nodes."""
-        return _sample(self.graph.train_mask)
 
     @cached_property
     def test(self) -> np.ndarray:
@@ -69,29 +63,33 @@ class Subject:
         train = self.graph.train_mask
         return _sample(train if int(train.sum()) >= 10 * self.graph.num_classes else train | self.graph.val_mask)
 
-    @cached_property
+    @property
+    def compared(self) -> np.ndarray:
+        """The nodes of `test`, then those of `others`."""
+        return np.concatenate([self.test, self.others])
+
+    @property
     def y(self) -> np.ndarray:
         """`[M]` classes, -1 where unknown."""
         return self.graph.y.numpy()
 
 
 def members_of(run: Run | Ensemble) -> list[Run]:
-    """Returns the runs that predict together; one, of a single run."""
+    """Returns the runs that predict together."""
     return run.runs if isinstance(run, Ensemble) else [run]
 
 
 def open_subject(run: Run | Ensemble, data: Source | None, device: str) -> Subject:
-    """Returns what is audited: on the graph of `data`, or the run's own as it is now, be it changed or not."""
-    load: Callable[[Run], GraphData] = _own_graph if data is None else lambda one: one.load_graph(data)
+    """Returns the subject of an audit on the graph of `data`, or on the graph of the run as its files are now."""
     graphs: dict[object, GraphData] = {}
-    for one in members_of(run):
-        key = one.settings.data, one.card.fingerprint
+    keys = [(member.settings.data, member.card.fingerprint) for member in members_of(run)]
+    for key, member in zip(keys, members_of(run), strict=True):
         if key not in graphs:
-            graphs[key] = load(one)
-    return Subject(run, [graphs[one.settings.data, one.card.fingerprint] for one in members_of(run)], device)
+            graphs[key] = _current_graph(member) if data is None else member.load_graph(data)
+    return Subject(run, [graphs[key] for key in keys], device)
 
 
-def _own_graph(run: Run) -> GraphData:
+def _current_graph(run: Run) -> GraphData:
     if run.graph is not None:
         return run.graph
     settings = run.settings.data
