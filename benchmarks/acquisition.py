@@ -2,7 +2,7 @@
 
 | strategy | what it takes |
 |---|---|
-| `ours` | `legnn labels next`; `ours:reach=0.3,own=1` with other weights |
+| `ours` | `legnn labels next`; `ours:reach=0.3,uncertainty=1` with other weights |
 | `random` | any nodes |
 | `uncertainty` | the largest entropy |
 | `degree`, `pagerank` | the largest degree, or PageRank |

@@ -46,7 +46,7 @@ from legnn.data import GraphData
 from legnn.errors import Interrupted, LegnnError
 from legnn.files import atomic_write
 from legnn.labels.check import perceptron, rank_labels
-from legnn.labels.confident import calibrate, normalized_margin, probability_right
+from legnn.labels.confident import calibrate, probability_right
 from legnn.labels.cross_fitted import cross_fitted_probabilities
 from legnn.labels.evidence import FEATURES_WEIGHT, combine_evidence
 from legnn.labels.neighbor_labels import count_neighbor_labels
@@ -135,6 +135,14 @@ def compute_case(case: Case, signals: Signals) -> str | None:
     with atomic_write(case.path) as file:
         np.savez_compressed(file, **content)
     return None
+
+
+def normalized_margin(p: np.ndarray, given: np.ndarray) -> np.ndarray:
+    """`[n]` `p[i, y_i] − max_{c ≠ y_i} p[i, c]`, from 1 for a label beyond doubt to −1."""
+    rows = np.arange(len(given))
+    others = p.copy()
+    others[rows, given] = -np.inf
+    return p[rows, given] - others.max(1)
 
 
 def _pack(name: str, p: np.ndarray, given: np.ndarray) -> dict[str, np.ndarray]:

@@ -15,7 +15,6 @@ from legnn.labels.confident import (
     confident_joint,
     estimated_errors,
     noise_matrix,
-    normalized_margin,
     probability_right,
 )
 from legnn.labels.cross_fitted import cross_fitted_probabilities, fold_nodes
@@ -105,11 +104,6 @@ def test_the_confident_joint_counts_nodes_above_thresholds_and_keeps_the_given_l
     # a class that nobody has, and one of which no node is confident
     p = np.array([[0.6, 0.4, 0.0], [0.5, 0.5, 0.0]])
     assert confident_joint(p, np.array([0, 0])).sum() == pytest.approx(2)
-
-
-def test_the_margin_is_to_the_most_probable_other_class():
-    p = np.array([[0.7, 0.2, 0.1], [0.1, 0.5, 0.4]])
-    assert normalized_margin(p, np.array([0, 2])) == pytest.approx([0.5, -0.1])
 
 
 def test_noise_between_two_classes_is_found_and_raises_suspicion_of_them_alone():

@@ -58,9 +58,6 @@ def check(
 def next_(
     run: Annotated[Path, argument(_RUN)],
     number: Annotated[int, option("How many nodes [50]", "-n", "--number")] = 50,
-    batch: Annotated[
-        bool, option("Choose each given those before it, or each by itself [batch]", "--batch/--no-batch")
-    ] = True,
     data: Annotated[str | None, option(_DATA)] = None,
     out: Annotated[Path | None, option("File for the table, .parquet or .csv")] = None,
     **given: Any,
@@ -78,7 +75,7 @@ def next_(
 
     if out is not None and out.suffix not in (".parquet", ".csv"):
         raise InputError(f"nodes to label go to a .parquet or a .csv file, not to {out}")
-    table = next_labels(open_run(run), number, batch=batch, data=data, **given)
+    table = next_labels(open_run(run), number, data=data, **given)
     show_next_labels(table)
     if out is not None:
         write_predictions(out, table)

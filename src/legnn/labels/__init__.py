@@ -1,1 +1,1 @@
-"""Tools that look at the labels of a graph: whether they leak, look wrong, or should be asked for next."""
+"""Label tools: labels that look wrong, nodes to label next, and an audit for leaks."""

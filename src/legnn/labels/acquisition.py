@@ -1,4 +1,4 @@
-"""Which nodes to label next: those that the model is unsure of, that are like many others, and that reach many."""
+"""Nodes to label next: the model is unsure of them, they are like many others, and their labels reach many."""
 
 from __future__ import annotations
 
@@ -22,25 +22,23 @@ CHANNELS = 128
 """Of more features, the first so many principal components: the others are mostly noise."""
 
 
-def next_labels(
-    run: Run | Ensemble, n: int = 50, *, batch: bool = True, data: Source | None = None, device: str = "auto"
-) -> pd.DataFrame:
+def next_labels(run: Run | Ensemble, n: int = 50, *, data: Source | None = None, device: str = "auto") -> pd.DataFrame:
     """Returns the `n` nodes without a label that are most worth labeling, best first.
 
     Columns are `rank`, `id`, `score`, `prediction`, `confidence`, `uncertainty` (entropy of the probabilities, from 0
-    to 1), `density` (the part of the nodes that no label covers yet and that are like it) and `reach` (how many nodes'
-    worth of uncovered ones its label would reach along the edges).
+    to 1), `density` (the share of nodes that no label covers yet and that are like it) and `reach` (the number of
+    uncovered nodes that its label would reach along the edges). Each node is chosen after those before it, so that a
+    batch has no two nodes that say the same.
 
     Args:
-        batch: each is chosen given those before it, so that together they say most; else each by itself.
         data: the run's graph grown since, or with labels added, as in `Run.predict`; None for the run's own graph.
 
-    A node that has a label in any split is never proposed, and of validation and test labels no class is looked at.
+    A node that has a label in any split is never proposed, and the classes of validation and test labels are not used.
     """
     if n < 1:
         raise InputError(f"n must be at least 1, got {n}")
     graph, p = run.probabilities(data, device=device)
-    picks = pick_labels(graph, p, n, batch=batch)
+    picks = pick_labels(graph, p, n)
     rows = torch.from_numpy(picks.nodes)
     confidence, predicted = p[rows].float().max(1)
     names = graph.class_names
@@ -63,7 +61,6 @@ def pick_labels(
     p: Tensor,
     n: int,
     *,
-    batch: bool = True,
     z: np.ndarray | None = None,
     weights: Weights | None = None,
 ) -> Picks:
@@ -77,14 +74,12 @@ def pick_labels(
     labeled = graph.train_mask.nonzero().flatten().numpy()
     z = smooth_features(graph) if z is None else z
     adjacency = to_scipy(graph.adjacency)
-    return Coverage(adjacency, z, uncertainty_of(p), labeled, candidates, n, weights).pick(n, batch=batch)
+    return Coverage(adjacency, z, uncertainty_of(p), labeled, candidates, n, weights).pick(n)
 
 
 def unlabeled(graph: GraphData) -> np.ndarray:
     """`[n]` the nodes of the labeled type that have no label and are in no split."""
-    free = graph.y < 0
-    for name in ("train", "val", "test"):
-        free &= ~getattr(graph, f"{name}_mask")
+    free = (graph.y < 0) & ~(graph.train_mask | graph.val_mask | graph.test_mask)
     if graph.node_types is not None:
         free &= graph.node_types.target_mask
     return free.nonzero().flatten().numpy()
@@ -100,7 +95,7 @@ def uncertainty_of(p: Tensor) -> np.ndarray:
 def smooth_features(graph: GraphData) -> np.ndarray:
     """`[M, D]` `Â² X` in principal components, centered and of length 1, with `Â` as GCN has it.
 
-    Not the representations of the run: with few labels they tell what the model knows already.
+    Representations of the run would not do: with few labels they contain what the model knows already.
     """
     A = to_scipy(graph.adjacency)
     root = np.sqrt(np.maximum(graph.adjacency.degree.double().numpy(), 1))[:, None]

@@ -1,4 +1,4 @@
-"""Which given labels look wrong, ranked, with the evidence."""
+"""Labels that look wrong, ranked, with the evidence."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ from legnn.labels.neighbor_labels import count_neighbor_labels
 from legnn.runs import Ensemble, Run, is_ensemble_folder, is_seeds_folder, open_run
 from legnn.runs.graphs import load_new
 from legnn.runs.progress import Callbacks, follow
+from legnn.runs.run import SPLITS
 from legnn.training import EpochLog
 
 FOLDS, REPEATS = 5, 2
 SHARED = ("seed", "device", "threads", "precision", "batch", "epochs", "patience")
-"""Settings of the run that hold for the perceptron beside it, too, where they are given."""
+"""Settings of the run that the perceptron shares."""
 
 
 @dataclass(frozen=True)
 class LabelCheck:
-    """The labeled nodes, those first whose label is most likely wrong."""
+    """The labeled nodes, most suspicious first."""
 
     table: pd.DataFrame
     """A row for each labeled node: `id`, `label`, `suggested` (the most likely other class), `score` (the estimated
@@ -54,12 +55,12 @@ def check_labels(
     progress: bool = False,
     **overrides: Any,
 ) -> LabelCheck:
-    """Ranks the given labels of a run's data, or of any data, by how likely they are wrong.
+    """Ranks the labels of a run's data, or of any data, by how likely they are wrong.
 
     No model judges a label it was trained on: for each of `folds` of the training nodes, a model and a perceptron are
     trained without their labels, and that `repeats` times with other folds. Validation and test labels are judged by
-    the mean of all models, none of which was trained on them, though validation labels chose their epochs. Confident
-    learning turns the probabilities into a ranking; the labels of neighbors are counted beside it, for the reader.
+    the mean of all models, none of which was trained on them, though validation labels chose their epochs. A noise
+    model fitted by EM turns the probabilities into a ranking, confident learning into the number of wrong labels.
 
     Args:
         source: a run or an ensemble (of which the heaviest member counts), or the folder of one, whose data and
@@ -68,36 +69,36 @@ def check_labels(
         folds: parts of the training nodes that are judged together.
         repeats: other divisions into folds over which probabilities are averaged.
         on_epoch: called after every epoch.
-        should_stop: asked after every epoch; True raises `Interrupted`.
-        progress: whether a line shows how far it is.
-        **overrides: settings by name, in the place of those of the run.
+        should_stop: called after every epoch; True raises `Interrupted`.
+        progress: whether a line shows the progress.
+        **overrides: settings by name, which replace those of the run.
     """
     graph, chosen = _load(source, settings, overrides)
     if chosen.data.cross_label_edges:
-        raise InputError("cross_label_edges draws edges by the labels, which no model is then trained without; give 0")
+        raise InputError("cross_label_edges uses all labels to add edges, so no label can be held out; set it to 0")
     check_folds(graph, folds, repeats)
     with follow(Callbacks(on_epoch, should_stop), visible=progress) as callbacks:
-        how: dict[str, Any] = {"folds": folds, "repeats": repeats, "callbacks": callbacks}
-        model = cross_fitted_probabilities(graph, chosen, **how, name="model,")
-        features = cross_fitted_probabilities(graph, perceptron(chosen), **how, name="perceptron,")
+        options: dict[str, Any] = {"folds": folds, "repeats": repeats, "callbacks": callbacks}
+        model = cross_fitted_probabilities(graph, chosen, **options, name="model,")
+        features = cross_fitted_probabilities(graph, perceptron(chosen), **options, name="perceptron,")
     return rank_labels(graph, combine_evidence(model, features), folds)
 
 
 def perceptron(settings: Settings) -> Settings:
     """Returns the settings of a perceptron on the same data."""
-    kept = {n: v for n, v in settings.given.items() if SETTINGS[n].section == DataSettings.name or n in SHARED}
-    return Settings(preset="simple", given={**kept, "architecture": "mlp"})
+    shared = {n: v for n, v in settings.given.items() if SETTINGS[n].section == DataSettings.name or n in SHARED}
+    return Settings(preset="simple", given={**shared, "architecture": "mlp"})
 
 
 def rank_labels(graph: GraphData, q: np.ndarray, folds: int) -> LabelCheck:
     """Returns the ranking by the probabilities `q` `[M, C]`, none of which depends on the node's own label."""
     nodes = (graph.y >= 0).nonzero().flatten().numpy()
-    given, p, counts = graph.y.numpy()[nodes], q[nodes], count_neighbor_labels(graph)[nodes]
+    y, p, counts = graph.y.numpy()[nodes], q[nodes], count_neighbor_labels(graph)[nodes]
     rows = np.arange(len(nodes))
-    calibrated = calibrate(p, given)
-    right = probability_right(calibrated, given)
+    calibrated = calibrate(p, y)
+    right = probability_right(calibrated, y)
     others = p.copy()
-    others[rows, given] = -1.0
+    others[rows, y] = -1.0
     suggested = others.argmax(1)
     names = np.empty(graph.num_classes, dtype=object)
     names[:] = graph.class_names
@@ -105,28 +106,26 @@ def rank_labels(graph: GraphData, q: np.ndarray, folds: int) -> LabelCheck:
     table = pd.DataFrame(
         {
             "id": graph.node_id[nodes],
-            "label": names[given].tolist(),
+            "label": names[y].tolist(),
             "suggested": names[suggested].tolist(),
             "score": 1 - right,
-            "p_label": p[rows, given],
+            "p_label": p[rows, y],
             "p_suggested": p[rows, suggested],
             "neighbors": counts.sum(1),
-            "neighbors_label": counts[rows, given],
+            "neighbors_label": counts[rows, y],
             "neighbors_suggested": counts[rows, suggested],
             "split": _splits(graph)[nodes],
             "fold": np.where(train, fold_nodes(graph.node_id, folds, 0)[nodes], -1),
         }
     )
-    # by what was computed first: near 1, the score has no more digits left
+    # sorted by `right`: near 1, the score has no digits left
     order = np.argsort(right, kind="stable")
-    return LabelCheck(table.iloc[order].reset_index(drop=True), estimated_errors(calibrated, given), list(graph.notes))
+    return LabelCheck(table.iloc[order].reset_index(drop=True), estimated_errors(calibrated, y), list(graph.notes))
 
 
 def _splits(graph: GraphData) -> np.ndarray:
-    split = np.full(graph.num_nodes, "", dtype=object)
-    for name in ("train", "val", "test"):
-        split[getattr(graph, f"{name}_mask").numpy()] = name
-    return split
+    masks = [mask.numpy() for mask in (graph.train_mask, graph.val_mask, graph.test_mask)]
+    return np.select(masks, SPLITS, default="").astype(object)
 
 
 def is_run_folder(path: Path) -> bool:
@@ -137,7 +136,7 @@ def is_run_folder(path: Path) -> bool:
 def _load(
     source: Run | Ensemble | Source, settings: Settings | None, overrides: dict[str, Any]
 ) -> tuple[GraphData, Settings]:
-    """The graph, and the settings of the models that judge its labels."""
+    """Returns the graph, and the settings of the models that judge its labels."""
     is_folder = isinstance(source, Path) or (isinstance(source, str) and source not in CATALOG)
     if is_folder and is_run_folder(Path(str(source))):
         source = open_run(Path(str(source)))
@@ -148,7 +147,9 @@ def _load(
         return load_new((settings or Settings()).override(**overrides), source)
     fixed = sorted(name for name in overrides if name in SETTINGS and SETTINGS[name].section == DataSettings.name)
     if settings is not None or fixed:
-        what = f"`{fixed[0]}`" if fixed else "its settings"
-        raise InputError(f"the labels of a run are checked in its own data; leave {what} out, or name the data instead")
-    own = Settings(preset=source.settings.preset, given=without_idle(flatten(source.settings)))
-    return source.own_graph(), own.override(**overrides)
+        refused = f"`{fixed[0]}`" if fixed else "its settings"
+        raise InputError(
+            f"the labels of a run are checked in its own data; leave {refused} out, or name the data instead"
+        )
+    settings = Settings(preset=source.settings.preset, given=without_idle(flatten(source.settings)))
+    return source.own_graph(), settings.override(**overrides)

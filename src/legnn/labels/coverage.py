@@ -1,7 +1,7 @@
-"""What new labels would tell of the nodes that no label tells of yet: greedy maximum coverage in `A'` and in `Z_N`.
+"""Greedy choice of labels that cover most of the nodes that no label covers yet, by edges and by likeness.
 
 A label at `s` covers a node `u` in two ways: by travel along the edges, `ρ_us = (P^K)_us` with `P = D⁻¹A`, and by
-likeness of representations, `k_us = exp(-‖z_u - z_s‖² / 2σ²)`. What all labels `s` leave open of a node is
+likeness of representations, `k_us = exp(-‖z_u - z_s‖² / 2σ²)`. The part of a node that all labels `s` leave open is
 `r_u = exp(-Σ_s (ρ_us + k_us))`, and the nodes are covered best by the labels that maximize `Σ_u w_u (1 - r_u)`, which
 is submodular: each pick that gains most, given those before it, is nearly as good as the best set.
 """
@@ -25,7 +25,7 @@ TINY = 1e-4
 
 @dataclass(frozen=True, kw_only=True)
 class Weights:
-    """How the three parts are weighed; chosen by `benchmarks.active_learning choose`.
+    """Weights of the three parts of a score; chosen by `benchmarks.active_learning choose`.
 
     A candidate's score is `density · reach^a · uncertainty^b`: a product needs no common scale, and a hub that reaches
     a hundred times as far as most is not worth as many of them.
@@ -33,7 +33,7 @@ class Weights:
 
     reach: float = 0.25
     """`a`."""
-    own: float = 0.25
+    uncertainty: float = 0.25
     """`b`."""
     uncertain: float = 0.5
     """How much more an uncertain node is worth covering than one that is certain, from 0 to 1."""
@@ -45,20 +45,20 @@ class Weights:
 
 @dataclass(frozen=True, eq=False)
 class Picks:
-    """The nodes that were picked, best first, and what spoke for each when it was picked."""
+    """Nodes that were picked, best first, with their scores when they were picked."""
 
     nodes: np.ndarray
     """`[n]`."""
     score: np.ndarray
-    """`[n]` what they were picked by; in a batch it falls."""
+    """`[n]`, falling."""
     density: np.ndarray
-    """`[n]` the part of the uncovered nodes that are like it."""
+    """`[n]` the share of uncovered nodes that are like each."""
     reach: np.ndarray
-    """`[n]` how many uncovered nodes' worth its label would reach along the edges."""
+    """`[n]` the number of uncovered nodes that each label would reach along the edges."""
 
 
 class Coverage:
-    """What the labels so far leave open, and what each candidate would add.
+    """The part of each node that the labels so far leave open, and what each candidate would add.
 
     Args:
         adjacency: `[M, M]` `A`, row = target.
@@ -66,7 +66,7 @@ class Coverage:
         uncertainty: `[M]` from 0 to 1.
         labeled: `[L]` the nodes that have a label.
         candidates: the nodes that may be picked.
-        number: how many are going to be.
+        number: how many are going to be picked.
     """
 
     def __init__(
@@ -100,7 +100,8 @@ class Coverage:
         self.worth = 1 - self.weights.uncertain * (1 - uncertainty)
         self.open = np.exp(-covered)
         """`[M]` `r_u`."""
-        self._density = self._sum_of_anchors(self.worth * self.open)
+        self.density = self._sum_of_anchors(self.worth * self.open)
+        """`[n]` the mean of `w_u r_u k_us` of each candidate over the anchors `u`."""
 
     def travel_from(self, sources: np.ndarray) -> np.ndarray:
         """`[M]` `Σ_s ρ_us` over the sources."""
@@ -117,15 +118,11 @@ class Coverage:
             mass = self._back @ mass
         return mass[self.candidates]
 
-    def density(self) -> np.ndarray:
-        """`[n]` the mean of `w_u r_u k_us` over the anchors `u`."""
-        return self._density
-
     def cover(self, node: int) -> None:
         """Adds a label."""
-        one, before = np.array([node]), self.open
-        self.open = before * np.exp(-self.travel_from(one) - self._likeness(np.arange(len(self._z)), one)[:, 0])
-        self._density = self._density - self._sum_of_anchors(self.worth * (before - self.open))
+        label, before = np.array([node]), self.open
+        self.open = before * np.exp(-self.travel_from(label) - self._likeness(np.arange(len(self._z)), label)[:, 0])
+        self.density = self.density - self._sum_of_anchors(self.worth * (before - self.open))
 
     def _sum_of_anchors(self, values: np.ndarray) -> np.ndarray:
         """`[n]` the mean of `v_u k_us` over the anchors, without those of next to nothing: for one label, most."""
@@ -133,22 +130,20 @@ class Coverage:
         some = np.flatnonzero(of_anchors > TINY * of_anchors.max(initial=0))
         return of_anchors[some] @ self._near[some]
 
-    def pick(self, number: int, *, batch: bool = True) -> Picks:
-        """Returns the candidates that gain most: in a `batch` each given those before it, else each by itself."""
+    def pick(self, number: int) -> Picks:
+        """Returns the candidates that gain most, each after those before it."""
         free = np.ones(len(self.candidates), dtype=bool)
-        own = np.maximum(self.uncertainty[self.candidates], 1e-6) ** self.weights.own
-        found: list[tuple[int, float, float, float]] = []
-        while len(found) < min(number, len(free)):
-            # what a sum over differences leaves below 0 is 0
-            density, reach = np.maximum(self.density(), 0), self.reach()
-            score = density * reach**self.weights.reach * own
-            score[~free] = -np.inf
-            best = [int(score.argmax())] if batch else np.argsort(-score, kind="stable")[:number].tolist()
-            found += [(self.candidates[i], score[i], density[i], reach[i]) for i in best]
+        uncertainty = np.maximum(self.uncertainty[self.candidates], 1e-6) ** self.weights.uncertainty
+        picks: list[tuple[int, float, float, float]] = []
+        for _ in range(min(number, len(free))):
+            # a difference of sums that is below 0 is 0
+            density, reach = np.maximum(self.density, 0), self.reach()
+            score = np.where(free, density * reach**self.weights.reach * uncertainty, -np.inf)
+            best = int(score.argmax())
+            picks.append((self.candidates[best], score[best], density[best], reach[best]))
             free[best] = False
-            if batch:
-                self.cover(int(self.candidates[best[0]]))
-        nodes, *parts = zip(*found, strict=True)
+            self.cover(int(self.candidates[best]))
+        nodes, *parts = zip(*picks, strict=True)
         return Picks(np.array(nodes, dtype=np.int64), *(np.array(part, dtype=np.float64) for part in parts))
 
     def _bandwidth(self, labels: int) -> float:

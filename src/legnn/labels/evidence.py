@@ -1,11 +1,11 @@
-"""One probability of each class from what two kinds of models say of a node: of the graph, and of features alone."""
+"""Probabilities of two kinds of models, of the graph and of features alone, combined into one."""
 
 from __future__ import annotations
 
 import numpy as np
 
 LEAST = 1e-6
-"""Smaller probabilities count as this: no model is surer of a class than that."""
+"""Smaller probabilities are raised to this: no model is surer of a class."""
 FEATURES_WEIGHT = 0.75
 """The weight of the perceptron; `benchmarks.label_noise choose` finds it on graphs with planted errors."""
 
@@ -15,7 +15,7 @@ def combine_evidence(model: np.ndarray, features: np.ndarray, weight: float = FE
 
     Args:
         model: `[n, C]` cross-fitted probabilities of the run's own kind of model.
-        features: `[n, C]` those of a perceptron, which reads no neighbors and errs elsewhere.
+        features: `[n, C]` those of a perceptron, which reads no neighbors and makes other mistakes.
     """
     return normalize(_log(model) + weight * _log(features))
 
