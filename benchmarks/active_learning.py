@@ -49,10 +49,10 @@ GRAPHS, OTHER_GRAPHS = ("coauthor-cs", "debian", "amazon-photo", "cora"), ("cite
 LR = 0.01
 MOST_TEST = 5_000
 GRID = [
-    {"reach": reach, "own": own, "uncertain": uncertain, "width": width}
+    {"reach": reach, "uncertainty": uncertainty, "uncertain": uncertain, "width": width}
     for width in (0.1, 0.2, 0.5)
     for reach in (0.25, 0.5, 1)
-    for own in (0.5, 1, 2)
+    for uncertainty in (0.5, 1, 2)
     for uncertain in (0.5, 1)
 ]
 Row = dict[str, Any]
