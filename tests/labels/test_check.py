@@ -155,7 +155,7 @@ def test_what_cannot_be_checked_is_refused():
     for given, message in (
         ({"folds": 1}, "at least 2 folds, got 1"),
         ({"repeats": 0}, "repeats must be at least 1, got 0"),
-        ({"cross_label_edges": 5}, "draws edges by the labels"),
+        ({"cross_label_edges": 5}, "uses all labels to add edges"),
         ({"folds": 3, "source": small_data(80, train_mask=lonely)}, "are in one of 3 folds"),
     ):
         with pytest.raises(InputError, match=message):
