@@ -1,7 +1,6 @@
 """The site builds without warnings, needs no network, and leads to the code."""
 
 import re
-import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +9,6 @@ import pytest
 from tests.docs.pages import ROOT
 
 import legnn
-
-FIGURES = runpy.run_path(str(ROOT / "docs" / "site" / "figures.py"))["FIGURES"]
 
 
 @pytest.fixture(scope="module")
@@ -63,22 +60,3 @@ def test_every_object_that_the_api_names_is_there(site):
 def test_every_public_name_is_in_the_api():
     named = set(re.findall(r"`(\w+)`", (ROOT / "docs" / "api" / "index.md").read_text(encoding="utf-8")))
     assert set(legnn.__all__) <= named
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_a_figure_is_as_its_script_draws_it(name):
-    drawn = (ROOT / "docs" / "images" / name).read_text(encoding="utf-8")
-    assert drawn == FIGURES[name](), "run python docs/site/figures.py"
-
-
-def test_the_table_of_the_readme_has_the_figures_of_its_page():
-    names = {"`legnn auto`": "auto", "its best single model": "single", "GCN, tuned": "gcn", "APPNP": "appnp"}
-    names |= {"the default of `legnn train`": "default", "GAT, tuned": "gat", "GraphSAGE, tuned": "sage"}
-    names |= {"GCNII": "gcnii", "UniMP": "unimp", "label propagation": "label_propagation"}
-    page = (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8")
-    ranks = re.findall(r"^\| ([\w+]+) \| ([\d.]+) \| \d+ \| \d+ \| (\d+ of \d+) \|$", page, re.MULTILINE)
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| ([^|]+) \| ([\d.]+) \| (\d+ of \d+) \| ([\d.]+) \| (\d+ of \d+) \|$", readme, re.MULTILINE)
-    assert len(rows) == len(names)
-    for name, *figures in rows:
-        assert figures == [value for method, *values in ranks if method == names[name] for value in values], name
