@@ -5,7 +5,7 @@ import pytest
 from tests.graphs import small_data
 
 import legnn
-from legnn.report.explanation import LARGEST, explain
+from legnn.report.explanation import MOST_EFFECTS, explain
 
 QUICK = {"epochs": 3, "hidden": 8, "preset": "simple", "device": "cpu"}
 
@@ -20,7 +20,7 @@ def test_the_largest_changes_come_first_and_are_no_more_than_ten(run):
     for one in explain(run, run.graph, nodes):
         sizes = [abs(effect.change) for effect in one.effects]
         assert sizes == sorted(sizes, reverse=True)
-        assert len(sizes) == min(LARGEST, one.tried)
+        assert len(sizes) == min(MOST_EFFECTS, one.num_removals)
 
 
 def test_an_explanation_is_of_the_reported_prediction(run):

@@ -192,7 +192,7 @@ def _explained(one: Explanation, table: NodeTable, graph: GraphData, of_row: np.
         "neighbors": [{**place(neighbor.node), "shows": neighbor.shows} for neighbor in one.neighbors],
         "edges": _edges_among(graph, [neighbor.node for neighbor in one.neighbors], near),
         "num_neighbors": one.num_neighbors,
-        "tried": one.tried,
+        "tried": one.num_removals,
         "effects": [
             {**place(effect.node), "kind": effect.kind, "own": effect.node == one.node,
              "change": round(effect.change, 6), "becomes": effect.becomes}

@@ -1,41 +1,50 @@
-"""What a prediction rests on: how it changes when a shown label, an edge or the features of a node are removed."""
+"""Explanations of predictions: how they change without a shown label, an edge, or the features of a node."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from legnn.data import GraphData
-from legnn.report.reached_states import ReachedStates
-from legnn.report.removals import Removal, Rerun, WholeGraph
+from legnn.ops.csr.adjacency import Adjacency
 from legnn.runs import Ensemble, Run
 from legnn.runs.averaging import apply_temperature
 from legnn.training import Inference, LayerWise
 
 MOST_NEIGHBORS = 40
-"""Neighbors whose labels, edges and features are removed, and which are drawn."""
-LARGEST = 10
+"""Neighbors that are drawn, and whose labels, edges and features are removed."""
+MOST_EFFECTS = 10
 SECONDS = 60.0
-"""Nodes are explained until so much time is over, the first ones first."""
+"""Time after which no further node is explained."""
+
+Kind = Literal["label", "edge", "features"]
+
+
+class Removal(NamedTuple):
+    """A removed part of the input: the label that `node` shows, its edges to the predicted node, or its features."""
+
+    kind: Kind
+    node: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class Effect:
-    """What changes when something is removed."""
+    """The change of a prediction without a part of its input."""
 
-    kind: str
+    kind: Kind
     node: int
     """Index in the graph of the node whose label, edge or features are removed."""
     change: float
-    """Of the probability of the class that is predicted with everything in place."""
+    """Change of the probability of the predicted class."""
     becomes: int
-    """The class that is predicted then."""
+    """The class that is predicted instead."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,26 +52,58 @@ class Neighbor:
     """A node that another one receives from."""
 
     node: int
-    """Its index in the graph."""
+    """Index in the graph."""
     shows: int
-    """The class that it shows at inference, -1 for none."""
+    """The class of the label it shows at inference, -1 for none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Explanation:
-    """The prediction of one node and what it rests on."""
+    """The prediction of one node, its neighbors, and the parts of the input with the largest effects."""
 
     node: int
-    """Its index in the graph."""
+    """Index in the graph."""
     p: np.ndarray
     """`[C]` probabilities."""
     neighbors: list[Neighbor]
-    """Those that show a label first, no more than `MOST_NEIGHBORS`."""
+    """At most `MOST_NEIGHBORS`, those that show a label first."""
     num_neighbors: int
-    tried: int
-    """How many removals were measured."""
+    num_removals: int
     effects: list[Effect]
-    """The largest ones, the largest first."""
+    """At most `MOST_EFFECTS`, the largest first."""
+
+
+class Rerun:
+    """Predicts one node of a graph again, by a run on the whole graph without a part of its input.
+
+    Args:
+        shown: the nodes that show their labels when the node is predicted.
+    """
+
+    def __init__(self, layer_wise: LayerWise, inference: Inference, node: int) -> None:
+        self.layer_wise, self.inference = layer_wise, inference
+        self.node = torch.tensor([node], device=layer_wise.task.train.device)
+        ((_, self.shown),) = inference.groups(self.node)
+
+    def __call__(self, removal: Removal | None = None) -> Tensor:
+        """`[C]` the probabilities of the node."""
+        task, shown = self.layer_wise.task, self.shown
+        if removal is None:
+            return self.inference.proba(self.node, shown)[0].cpu()
+        if removal.kind == "label":
+            shown = shown[shown != removal.node]
+        elif removal.kind == "edge":
+            adjacency = without_edges(task.graph.adjacency, int(self.node), removal.node)
+            task = replace(task, graph=replace(task.graph, adjacency=adjacency))
+        else:
+            # the mean of all nodes of its type says nothing of the node
+            same_type = slice(None) if task.node_type is None else task.node_type == task.node_type[removal.node]
+            x = task.x.clone()
+            x[removal.node] = task.x[same_type].mean(0)
+            task = replace(task, x=x)
+        old = self.layer_wise
+        predictor = LayerWise(old.model, task, old.device, old.dtype, plan=old.plan)
+        return replace(self.inference, predictor=predictor, task=task).proba(self.node, shown)[0].cpu()
 
 
 def explain(
@@ -72,93 +113,73 @@ def explain(
     *,
     device: str = "auto",
     seconds: float = SECONDS,
-    on_node: Callable[[int], None] = lambda done: None,
 ) -> list[Explanation]:
-    """Returns explanations of `nodes`, indices in `graph`, by computing the model again; no more when time is over."""
-    until = time.monotonic() + seconds
-    found: dict[int, Explanation] = {}
+    """Returns explanations of `nodes`, indices in `graph`; of the first of them where the time is over."""
+    end = time.monotonic() + seconds
+    explanations: list[Explanation] = []
+    runs, weights, temperature = _members(run)
+    weight = torch.tensor(weights, dtype=torch.double)
     with ExitStack() as stack:
-        members = [stack.enter_context(one.inference(graph, device=device)) for one in _runs(run)]
-        for own, predict in _groups(run, members, nodes):
-            for node in own:
-                if found and time.monotonic() > until:
-                    break
-                found[node] = _explain(graph, node, predict)
-                on_node(len(found))
-    return [found[node] for node in nodes if node in found]
+        members = [stack.enter_context(member.inference(graph, device=device)) for member in runs]
+        for node in nodes:
+            if explanations and time.monotonic() > end:
+                break
+            reruns = [Rerun(*member, node) for member in members]
+
+            def predict(removal: Removal | None, reruns: Sequence[Rerun] = reruns) -> np.ndarray:
+                p = weight @ torch.stack([rerun(removal).double() for rerun in reruns])
+                return np.asarray(apply_temperature(p[None], temperature)[0].numpy())
+
+            shown = torch.cat([rerun.shown for rerun in reruns]).unique()
+            explanations.append(_explain(graph, node, shown.cpu(), predict))
+    return explanations
 
 
-_Member = tuple[LayerWise, Inference]
+def without_edges(adjacency: Adjacency, first: int, second: int) -> Adjacency:
+    """Returns the adjacency without the edges between two nodes, in either direction."""
+    keep = torch.ones(adjacency.num_edges, dtype=torch.bool, device=adjacency.col.device)
+    removed = torch.zeros_like(adjacency.rowptr)
+    for row, col in {(first, second), (second, first)}:
+        begin, end = adjacency.rowptr[row : row + 2].tolist()
+        is_between = adjacency.col[begin:end] == col
+        keep[begin:end] &= ~is_between
+        removed[row + 1] += is_between.sum().to(removed.dtype)
+    weight = None if adjacency.weight is None else adjacency.weight[keep]
+    rowptr = adjacency.rowptr - removed.cumsum(0, dtype=removed.dtype)
+    return Adjacency(rowptr, adjacency.col[keep], weight, adjacency.num_cols)
 
 
-def _runs(run: Run | Ensemble) -> list[Run]:
-    return [run] if isinstance(run, Run) else run.runs
-
-
-def _groups(run: Run | Ensemble, members: Sequence[_Member], nodes: Sequence[int]) -> Iterator[tuple[list[int], Rerun]]:
-    """Yields nodes and what predicts them again; of an ensemble, in the groups of its first member."""
-    layer_wise, inference = members[0]
-    chosen = torch.tensor(list(nodes), dtype=torch.long, device=layer_wise.task.train.device)
+def _members(run: Run | Ensemble) -> tuple[list[Run], list[float], float]:
+    """Returns the runs that predict together, their weights, and the temperature of their mean."""
     if isinstance(run, Run):
-        for own, rerun in reruns(layer_wise, inference, chosen):
-            yield own.tolist(), rerun
-        return
-    weights = [member.weight for member in run.members]
-    for own, _ in inference.groups(chosen):
-        parts = [reruns(*member, own) for member in members]
-        tables = [{node: rerun for some, rerun in part for node in some.tolist()} for part in parts]
-        yield own.tolist(), _Mixture(tables, weights, run.about.temperature)
+        return [run], [1.0], 1.0
+    return run.runs, [member.weight for member in run.members], run.about.temperature
 
 
-def reruns(layer_wise: LayerWise, inference: Inference, nodes: Tensor) -> Iterator[tuple[Tensor, Rerun]]:
-    """Yields groups of `nodes` `[n]` with what predicts them again, from the labels that they see at inference."""
-    for own, shown in inference.groups(nodes):
-        if ReachedStates.applies_to(layer_wise, inference):
-            yield own, ReachedStates(layer_wise, shown)
-        else:
-            yield own, WholeGraph(layer_wise, inference, shown)
-
-
-class _Mixture:
-    """The weighted mean of what the members predict."""
-
-    def __init__(self, members: Sequence[dict[int, Rerun]], weights: Sequence[float], temperature: float) -> None:
-        self.members, self.weights, self.temperature = members, weights, temperature
-
-    def __call__(self, node: int, removal: Removal | None) -> Tensor:
-        """`[C]` the probabilities of `node`."""
-        rows = torch.stack([member[node](node, removal).double() for member in self.members])
-        return apply_temperature(torch.tensor(self.weights, dtype=torch.double)[None] @ rows, self.temperature)[0]
-
-    def shown_to(self, node: int) -> Tensor:
-        """The nodes that show their labels to any member."""
-        return torch.cat([member[node].shown_to(node) for member in self.members]).unique()
-
-
-def _explain(graph: GraphData, node: int, predict: Rerun) -> Explanation:
-    shows = torch.zeros(graph.num_nodes, dtype=torch.bool).index_fill(0, predict.shown_to(node).cpu(), True)
-    shown = torch.where(shows, graph.y, -1).numpy()
+def _explain(
+    graph: GraphData, node: int, shown: Tensor, predict: Callable[[Removal | None], np.ndarray]
+) -> Explanation:
+    label = torch.full_like(graph.y, -1).index_copy(0, shown, graph.y[shown]).numpy()
     begin, end = graph.adjacency.rowptr[node : node + 2].tolist()
-    sources = [one for one in dict.fromkeys(graph.adjacency.col[begin:end].tolist()) if one != node]
-    sources.sort(key=lambda one: (shown[one] < 0, one))
-    kept = sources[:MOST_NEIGHBORS]
+    sources = sorted(set(graph.adjacency.col[begin:end].tolist()) - {node}, key=lambda k: (label[k] < 0, k))
+    neighbors = [Neighbor(node=source, shows=int(label[source])) for source in sources[:MOST_NEIGHBORS]]
     removals = [Removal("features", node)]
-    for one in kept:
-        removals += [Removal("label", one)] if shown[one] >= 0 else []
-        removals += [Removal("edge", one), Removal("features", one)]
-    p = predict(node, None).double().numpy()
-    mine = int(p.argmax())
+    for neighbor in neighbors:
+        removals += [Removal("label", neighbor.node)] if neighbor.shows >= 0 else []
+        removals += [Removal("edge", neighbor.node), Removal("features", neighbor.node)]
+    p = predict(None)
+    predicted = int(p.argmax())
     effects = []
     for removal in removals:
-        now = predict(node, removal).double().numpy()
-        change = float(now[mine] - p[mine])
-        effects.append(Effect(kind=removal.kind, node=removal.node, change=change, becomes=int(now.argmax())))
-    effects.sort(key=lambda one: -abs(one.change))
+        changed = predict(removal)
+        change = float(changed[predicted] - p[predicted])
+        effects.append(Effect(kind=removal.kind, node=removal.node, change=change, becomes=int(changed.argmax())))
+    effects.sort(key=lambda effect: -abs(effect.change))
     return Explanation(
         node=node,
         p=p,
-        neighbors=[Neighbor(node=one, shows=int(shown[one])) for one in kept],
+        neighbors=neighbors,
         num_neighbors=len(sources),
-        tried=len(removals),
-        effects=effects[:LARGEST],
+        num_removals=len(removals),
+        effects=effects[:MOST_EFFECTS],
     )

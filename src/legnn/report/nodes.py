@@ -17,7 +17,7 @@ from legnn.report.encoding import pack, pack_fraction
 MOST_NODES = 100_000
 """Of a larger graph, the page knows only the nodes of its map."""
 TOP = 3
-CHOSEN = 200
+CHOSEN = 20
 NONE = 65535
 """In the place of an unknown class."""
 SPLITS = ("", "train", "val", "test")
