@@ -29,7 +29,7 @@ import numpy as np
 
 from benchmarks.predictions import LEVELS
 from benchmarks.regimes import DATA, REGIMES, load_split
-from legnn.automl.held_out import accuracy, held_out_probabilities, labels_of
+from legnn.sweep.held_out import accuracy, held_out_probabilities, labels_of
 from legnn.cli.processes import stop_on_signal
 from legnn.config import Settings
 from legnn.config.candidates import CANDIDATES

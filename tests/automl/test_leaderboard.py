@@ -8,7 +8,7 @@ import pytest
 from tests.automl.searches import finish
 
 from legnn.automl.candidate_runs import CandidateFolder
-from legnn.automl.held_out import SMOOTH
+from legnn.sweep.held_out import SMOOTH
 from legnn.automl.leaderboard import choose, entries_of, leaderboard, members_of
 
 NODES, CLASSES = 300, 3

@@ -12,7 +12,6 @@ from typing import Any
 
 from legnn.automl.clock import Clock
 from legnn.automl.cost import CPU, GPU, Size, order_by_cost
-from legnn.automl.held_out import labels_of, require_validation
 from legnn.automl.leaderboard import choose, entries_of, leaderboard, members_of
 from legnn.automl.search import Plan, Row, Search
 from legnn.automl.sharing import WAIT_SECONDS, Share, meet, without_torchrun
@@ -33,6 +32,7 @@ from legnn.runs.device import visible_gpus
 from legnn.runs.ensemble import Ensemble, write_ensemble
 from legnn.runs.graphs import MEMORY, load_new
 from legnn.runs.resources import default_jobs
+from legnn.sweep.held_out import labels_of, require_validation
 from legnn.typed_json import read_json, write_json
 
 SEARCH = "search.json"

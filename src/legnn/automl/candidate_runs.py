@@ -11,7 +11,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import torch
 
-from legnn.automl.held_out import held_out_probabilities
 from legnn.config import Settings
 from legnn.errors import FolderInUse, Interrupted, LegnnError, first_line
 from legnn.files import write_text
@@ -20,8 +19,7 @@ from legnn.runs.progress import Callbacks
 from legnn.runs.task_server import Signals
 from legnn.runs.tensors import load_tensors, save_tensors
 from legnn.runs.unattended import FAILURE, train_in_folder
-
-HELD_OUT = "held_out.safetensors"
+from legnn.sweep.held_out import HELD_OUT, held_out_probabilities
 
 State = Literal["new", "begun", "finished", "failed"]
 

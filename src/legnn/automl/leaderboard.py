@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from legnn.automl.candidate_runs import CandidateFolder
-from legnn.automl.held_out import SMOOTH, accuracy
 from legnn.automl.selection import best_single, fit_temperature, guarded_selection
 from legnn.config import ResolvedSettings
 from legnn.runs.ensemble_card import Member
+from legnn.sweep.held_out import SMOOTH, accuracy
 
 LEAST_WEIGHT = 0.01
 """A member with less costs a prediction and changes none."""

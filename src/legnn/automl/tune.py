@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from legnn.automl.held_out import require_validation
 from legnn.automl.journal import open_study
 from legnn.automl.study import Running, Space, Study, Trial, Tuned
 from legnn.automl.trial_runs import train_trial
@@ -22,6 +21,7 @@ from legnn.errors import InputError, Interrupted
 from legnn.files import write_text
 from legnn.runs import Result, RunFolder
 from legnn.runs.graphs import load_new
+from legnn.sweep.held_out import require_validation
 from legnn.training import EpochLog
 
 TRIALS = 50

@@ -95,6 +95,8 @@ def prepare_folder(source: Source, out: str | Path, **options: Any) -> GraphData
     with hold_folder(Path(out)):
         check_place(Path(out))
         graph = load(source, **options)
+        if graph.provenance.fingerprint:
+            raise InputError(f"{graph.name} is prepared already; copy its folder, or prepare what it was made from")
         write_prepared(Path(out), graph)
     return graph
 

@@ -97,8 +97,6 @@ def _remove_unfinished(folder: Path) -> None:
 
 def _write(folder: Path, graph: GraphData) -> None:
     provenance, types = graph.provenance, graph.node_types
-    if provenance.fingerprint:
-        raise InputError(f"{graph.name} is prepared already; copy its folder, or prepare what it was made from")
     tensors = {
         **{name: getattr(graph, name) for name in ("x", "y", "label_x", "label_adjacency", "node_type")},
         **{name: getattr(graph.adjacency, name) for name in ("rowptr", "col", "weight")},

@@ -67,9 +67,14 @@ def reload_graph(run: RunFolder, data: Source | None = None) -> GraphData:
 
 
 def hide_fold(graph: GraphData, fold: int, folds: int) -> GraphData:
-    """Returns the graph without the labels of the training nodes in one of `folds`, which are then in no split."""
-    part = hide_labels(graph, graph.train_mask & (assign_folds(graph.node_id, folds) == fold))
-    return replace(part, provenance=replace(graph.provenance, hidden_fold=(fold, folds)))
+    """Returns the graph without the labels of the training nodes in one of `folds`, which are then in no split.
+
+    From fold `folds` up, nodes are divided into folds anew: fold `k` is fold `k % folds` of division `k // folds`.
+    """
+    division, number = divmod(fold, folds)
+    part = hide_labels(graph, graph.train_mask & (assign_folds(graph.node_id, folds, division) == number))
+    provenance = replace(graph.provenance, fingerprint=graph.fingerprint(), hidden_fold=(fold, folds))
+    return replace(part, provenance=provenance)
 
 
 def hide_labels(graph: GraphData, held: Tensor) -> GraphData:

@@ -87,8 +87,11 @@ class EpochProgress(Progress):
         left = self._seconds_left(log)
         # early stopping may end it sooner
         words += f"  at most {duration(left)} left" if left is not None and left >= 1 else ""
+        self._line(words, total=log.epochs, completed=log.epoch)
+
+    def _line(self, words: str, *, total: float | None, completed: float) -> None:
         if not self._is_plain:
-            self._show(self._title, total=log.epochs, completed=log.epoch, words=words)
+            self._show(self._title, total=total, completed=completed, words=words)
         elif time.monotonic() - self._last > self._plain_seconds:
             self._print(f"{self._title}: {words}")
 

@@ -41,14 +41,14 @@ def to_class_and_confidence(logits: Tensor) -> Tensor:
     return class_and_confidence(to_probabilities(logits))
 
 
-def assign_folds(node_id: np.ndarray, folds: int) -> Tensor:
-    """`[M]` the fold of each node, from its id alone.
+def assign_folds(node_id: np.ndarray, folds: int, division: int = 0) -> Tensor:
+    """`[M]` the fold of each node, from its id alone: digit `division` of the hash of its id in base `folds`.
 
     Not from its position, so that the order of a table does not matter and a node keeps its fold in a graph that grows;
     and not stratified: a fold that depended on a node's label would let the label reach its prediction.
     """
     hashed = _hash_integers(node_id) if node_id.dtype.kind in "iu" else pd.util.hash_array(node_id, categorize=False)
-    return torch.from_numpy((hashed % folds).astype(np.int64))
+    return torch.from_numpy((hashed // np.uint64(folds) ** np.uint64(division) % np.uint64(folds)).astype(np.int64))
 
 
 def _hash_integers(values: np.ndarray) -> np.ndarray:

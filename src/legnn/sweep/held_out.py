@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,11 @@ import torch
 
 from legnn.data import GraphData
 from legnn.errors import InputError
-from legnn.runs import Run
+from legnn.runs.run import Run
+from legnn.runs.tensors import load_tensors, save_tensors
+
+HELD_OUT = "held_out.safetensors"
+"""File in the folder of a run, next to those of the run itself."""
 
 SMOOTH: dict[str, Any] = {"postprocess": "correct_and_smooth", "propagation_steps": 50, "propagation_alpha": 0.8}
 """Correct & Smooth as it is tried on top of every candidate."""
@@ -47,3 +52,15 @@ def labels_of(graph: GraphData, split: str) -> np.ndarray:
     """`[n]` the classes of the nodes of a split, in the order of `held_out_probabilities`."""
     mask: torch.Tensor = getattr(graph, f"{split}_mask")
     return graph.y[mask].numpy()
+
+
+def save_held_out(run: Run, graph: GraphData) -> None:
+    """Writes the probabilities of validation and test nodes to the folder of a run on `graph`."""
+    assert run.folder is not None, "it was opened from its folder"
+    probabilities = held_out_probabilities(run, graph, device=run.settings.train.device)
+    save_tensors(run.folder / HELD_OUT, {name: torch.from_numpy(p) for name, p in probabilities.items()})
+
+
+def read_held_out(folder: Path) -> dict[str, np.ndarray]:
+    """Returns the probabilities that `save_held_out` wrote."""
+    return {name: tensor.numpy() for name, tensor in load_tensors(folder / HELD_OUT)[0].items()}

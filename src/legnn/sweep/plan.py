@@ -1,0 +1,71 @@
+"""The trials of a sweep, and the file that says which run each of them is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from legnn.config import ResolvedSettings, Settings
+from legnn.data import GraphData
+from legnn.errors import InputError
+from legnn.files import digest_bytes
+from legnn.runs.folder import RunFolder
+from legnn.typed_json import read_json, write_json
+
+PLAN = "sweep.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """One run of a sweep."""
+
+    name: str
+    """Its folder in that of the sweep."""
+    data: str | GraphData
+    """A named data set, a folder, or a graph in memory."""
+    settings: Settings
+    hidden_fold: tuple[int, int] | None = None
+    """The fold of training nodes whose labels are removed, and the number of folds; see `hide_fold`."""
+    epochs: int | None = None
+    """The epoch after which it is paused; None for the end of the run."""
+    held_out: bool = False
+    """Whether the probabilities of validation and test nodes are written, too."""
+    deadline: float | None = None
+    """When training ends at the latest, by `time.monotonic`."""
+
+
+@dataclass(frozen=True)
+class Digests:
+    """The content of the plan file."""
+
+    runs: dict[str, str] = field(default_factory=dict)
+    """By the name of a run: the digest of its resolved settings and its data."""
+
+
+class Plan:
+    """The runs of a sweep, each written down before it begins."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._runs = read_json(folder / PLAN, Digests).runs if (folder / PLAN).is_file() else {}
+
+    def add(self, name: str, settings: ResolvedSettings, fingerprint: str) -> None:
+        """Adds a run; raises `InputError` if the plan or the folder of the run holds another one of that name."""
+        digest, run = _digest(settings, fingerprint), RunFolder(self.folder / name)
+        is_begun = (run.path / "settings.yaml").is_file()
+        if self._runs.get(name, digest) != digest or (is_begun and name not in self._runs):
+            raise InputError(
+                f"{run.path} belongs to other settings or data; give another folder as `out`, or remove this one first"
+            )
+        if is_begun:
+            # a run decides these when it starts, by the memory of its device
+            chosen = {one: getattr(settings.train, one) for one in ("batch", "precision")}
+            if _digest(run.settings.override(**chosen), run.card.fingerprint) != digest:
+                raise InputError(f"{run.path} is a run on other data or with other settings than its sweep planned")
+        if name not in self._runs:
+            self._runs[name] = digest
+            write_json(self.folder / PLAN, Digests(self._runs))
+
+
+def _digest(settings: ResolvedSettings, fingerprint: str) -> str:
+    return digest_bytes(f"{settings.to_yaml()}{fingerprint}".encode())

@@ -1,0 +1,111 @@
+"""A sweep: trains a list of runs into one folder, each once, several at a time, and resumes after an interruption."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from legnn.data import GraphData
+from legnn.errors import InputError, Interrupted
+from legnn.files import write_text
+from legnn.io.prepared import write_prepared
+from legnn.io.prepared_card import CARD, read_card
+from legnn.locks import hold_folder
+from legnn.runs.folder import RunFolder
+from legnn.sweep.executors import Executor
+from legnn.sweep.held_out import HELD_OUT
+from legnn.sweep.plan import Plan, Trial
+from legnn.sweep.tasks import FAILURE, Event, Outcome, Task, resolve_task
+
+GRAPH = "graph"
+"""Folder of a graph that was in memory: every process maps it."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Trains a list of runs into one folder, each once, several at a time, and resumes after an interruption.
+
+    >>> with LocalExecutor(slots=2) as executor:
+    ...     for outcome in Sweep(folder, trials).run(executor):
+    ...         outcome.raise_error()
+    """
+
+    folder: Path
+    trials: Iterable[Trial | None]
+    """Read one at a time, whenever a run can begin. None stands for "no trial now": more are read after the next
+    outcome. A trial may appear again, to continue it to a later epoch."""
+
+    def run(
+        self,
+        executor: Executor,
+        *,
+        on_event: Callable[[Event], None] = lambda event: None,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> Iterator[Outcome]:
+        """Trains what is not finished and yields an outcome for every trial, in the order in which they end.
+
+        Args:
+            executor: trains the runs.
+            on_event: called with the progress of every run.
+            should_stop: asked after every epoch; True writes checkpoints and raises `Interrupted`.
+        """
+        with hold_folder(self.folder, again=True):
+            plan, trials, finished = Plan(self.folder), iter(self.trials), list[Outcome]()
+
+            def next_task() -> Task | None:
+                for trial in trials:
+                    if trial is None:
+                        return None
+                    task = self._plan_task(plan, trial)
+                    if not is_finished(self.folder / trial.name, held_out=trial.held_out):
+                        return task
+                    finished.append(Outcome(trial=trial.name, state="finished"))
+                return None
+
+            for outcome in executor.run(next_task, on_event, should_stop):
+                yield from _drain(finished)
+                # another process that trains a run is no fault of the run
+                if outcome.state == "failed" and outcome.kind != "FolderInUse":
+                    write_text(self.folder / outcome.trial / FAILURE, outcome.error)
+                yield outcome
+            yield from _drain(finished)
+            if should_stop():
+                raise Interrupted(None, self.folder)
+
+    def _plan_task(self, plan: Plan, trial: Trial) -> Task:
+        data = trial.data if isinstance(trial.data, str) else write_graph(self.folder, trial.data)
+        task = Task(
+            name=trial.name,
+            folder=str(self.folder / trial.name),
+            data=data,
+            preset=trial.settings.preset,
+            given=dict(trial.settings.given),
+            hidden_fold=trial.hidden_fold,
+            epochs=trial.epochs,
+            held_out=trial.held_out,
+            deadline=trial.deadline,
+        )
+        graph, settings = resolve_task(task)
+        plan.add(trial.name, settings, graph.fingerprint())
+        return task
+
+
+def is_finished(folder: Path, *, held_out: bool) -> bool:
+    """Whether a run came to its end, and wrote probabilities of held-out nodes if they are wanted."""
+    return RunFolder(folder).is_finished and (not held_out or (folder / HELD_OUT).is_file())
+
+
+def write_graph(folder: Path, graph: GraphData) -> str:
+    """Writes a graph in memory to the folder of a sweep, once, and returns where all processes read it."""
+    path = (folder / GRAPH).resolve()
+    if not (path / CARD).is_file():
+        write_prepared(path, graph)
+    elif read_card(path).fingerprint != graph.fingerprint():
+        raise InputError(f"{folder} is a sweep on other data; give the same data again, or another folder as `out`")
+    return str(path)
+
+
+def _drain(outcomes: list[Outcome]) -> Iterator[Outcome]:
+    while outcomes:
+        yield outcomes.pop(0)
