@@ -83,12 +83,12 @@ def test_importing_the_package_leaves_the_environment_unchanged():
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ({}, "['passive', None]"),
+        ({}, "[None, '20000']"),
         ({"OMP_WAIT_POLICY": "active"}, "['active', None]"),
         ({"GOMP_SPINCOUNT": "100"}, "[None, '100']"),
     ],
 )
-def test_the_command_lets_threads_wait_passively_unless_the_user_has_chosen(given, expected):
+def test_the_command_limits_how_long_threads_wait_actively_unless_the_user_has_chosen(given, expected):
     code = (
         "from legnn.cli import main\nsys.argv = ['legnn', '--version']\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\nassert 'torch' not in sys.modules"

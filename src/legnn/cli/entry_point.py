@@ -12,7 +12,7 @@ import typer
 import legnn
 from legnn.cli.options import with_flags
 from legnn.cli.processes import is_rank_zero, wait_for_rank_zero
-from legnn.environment import wait_passively
+from legnn.environment import limit_waiting
 from legnn.errors import Interrupted, LegnnError, first_line
 
 app: typer.Typer
@@ -78,7 +78,7 @@ def main() -> None:
     interruption.
     """
     # before a command imports PyTorch, with which OpenMP is loaded
-    wait_passively()
+    limit_waiting()
     asked = [name for name in sys.argv[1:2] if name in COMMANDS]
     try:
         make_app(asked or COMMANDS)()

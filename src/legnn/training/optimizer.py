@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from inspect import unwrap
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.optim import Adam, Optimizer
+from torch.optim import Optimizer
+
+
+class Adam(torch.optim.Adam):
+    """PyTorch's Adam without its decorators, which import PyTorch's compiler: that takes a second of every start."""
+
+    add_param_group = unwrap(torch.optim.Adam.add_param_group)
+    step = torch.no_grad()(unwrap(torch.optim.Adam.step))
+    zero_grad = unwrap(torch.optim.Adam.zero_grad)
 
 
 def make_adam(groups: list[dict[str, Any]], lr: float, *, capture: bool = False) -> Adam:
