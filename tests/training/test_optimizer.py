@@ -1,5 +1,8 @@
 """Adam as a run uses it: what the penalty is on, that fused means the same, and where the learning rate is read."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -64,3 +67,12 @@ def test_on_a_gpu_the_learning_rate_changes_in_place(device):
     assert [float(group["lr"]) for group in adam.param_groups] == [0.25, 0.25]
     if device == "cuda":
         assert all(group["lr"] is one for group, one in zip(adam.param_groups, before, strict=True))
+
+
+def test_training_does_not_import_the_compiler_of_pytorch():
+    code = (
+        "import sys, legnn\n"
+        "legnn.train('digits', epochs=1, hidden=4, device='cpu')\n"
+        "assert 'torch._dynamo' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
