@@ -97,8 +97,9 @@ def first_labels(y: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def simulate(job: Job, signals: Signals) -> list[Row]:
     """Returns a row for each step."""
-    given = {**DATA.get(job.data, {}), "backbone": "gcn", "labels": "enhanced", "epochs": job.epochs, "lr": LR}
-    whole, settings = load_cached(Settings(preset="simple", given={**given, "seed": job.seed}), job.data)
+    values = {**DATA.get(job.data, {}), "model.backbone": "gcn", "model.labels": "enhanced"}
+    values |= {"train.epochs": job.epochs, "train.lr": LR}
+    whole, settings = load_cached(Settings(preset="simple", values={**values, "train.seed": job.seed}), job.data)
     y, z = whole.y.numpy(), smooth_features(whole)
     ask, rng = strategy_of(job.strategy), np.random.default_rng([job.seed, 1])
     test, labeled = first_labels(y, job.seed)
@@ -112,7 +113,7 @@ def simulate(job: Job, signals: Signals) -> list[Row]:
             labeled = np.concatenate([labeled, ask(situation, wanted - len(labeled))])
         asked = time.perf_counter()
         graph = hide_labels(whole, labeled, test)
-        resolved = resolved or settings.resolve(graph.facts()).override(source="memory")
+        resolved = resolved or settings.resolve(graph.facts()).override({"data.source": "memory"})
         fitted = fit_smooth(graph, z) if job.model == "smooth" else fit_legnn(graph, resolved, signals.should_stop)
         situation = Situation(graph, fitted.p, z, fitted.represent, rng)
         right = fitted.p[test].argmax(1).numpy() == y[test]

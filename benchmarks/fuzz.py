@@ -30,6 +30,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.sampler import NodeSamplerInput
 
+from legnn.config.model import AttentionSettings
 from legnn.errors import InputError
 from legnn.graph import Adjacency, LabelGraph, sample_label_graph, select_training_nodes
 from legnn.graph.pyg import LABEL, NODE, LabelGraphSampler, hetero_data
@@ -592,7 +593,7 @@ def make_model(rng: random.Random, case: Case) -> LEGNN:
         normalize=rng.choice(["relation", "joint"]),
         hidden=8,
         layers=2,
-        heads=HEADS,
+        attention=AttentionSettings(heads=HEADS),
     )
     return LEGNN(IN, case.classes, settings).to(case.dtype)
 

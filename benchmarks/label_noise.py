@@ -108,7 +108,7 @@ def plant(graph: GraphData, kind: str, rate: float, seed: int) -> tuple[GraphDat
 def load_clean(case: Case) -> tuple[GraphData, Settings]:
     """Returns the graph without planted errors, and the settings of the model."""
     regime = "public" if case.graph in OWN_SPLIT else "many"
-    return load_split(case.graph, regime, case.seed, Settings(given={**dict(case.given), "seed": case.seed}))
+    return load_split(case.graph, regime, case.seed, Settings(values={**dict(case.given), "train.seed": case.seed}))
 
 
 def load_case(case: Case) -> tuple[GraphData, np.ndarray, Settings]:

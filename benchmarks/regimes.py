@@ -24,7 +24,7 @@ DATA: dict[str, dict[str, Any]] = {
         )
     },
     # the published features of ogbn-arxiv could not be had: features of the graph alone
-    "ogbn-arxiv": {"features": "spectral"},
+    "ogbn-arxiv": {"data.features": "spectral"},
 }  # fmt: skip
 """The graphs of the benchmark, and the settings of the data they are loaded with."""
 
@@ -39,10 +39,10 @@ def load_split(data: str, regime: str, seed: int, settings: Settings) -> tuple[G
 
     Settings of the data in `settings` win over those of `DATA`.
     """
-    given = {**DATA.get(data, {}), **settings.given}
+    values = {**DATA.get(data, {}), **settings.values}
     if regime == "public" and data in CATALOG and CATALOG[data].num_splits > 1:
-        given["split"] = seed % CATALOG[data].num_splits
-    settings = Settings(preset=settings.preset, given=given)
+        values["data.split"] = seed % CATALOG[data].num_splits
+    settings = Settings(preset=settings.preset, values=values)
     graph, settings = load_cached(settings, data)
     return with_regime(graph, regime, seed), settings
 

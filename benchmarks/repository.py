@@ -29,7 +29,6 @@ import numpy as np
 
 from benchmarks.predictions import LEVELS
 from benchmarks.regimes import DATA, REGIMES, load_split
-from legnn.sweep.held_out import accuracy, held_out_probabilities, labels_of
 from legnn.cli.processes import stop_on_signal
 from legnn.config import Settings
 from legnn.config.candidates import CANDIDATES
@@ -39,6 +38,7 @@ from legnn.runs.session import Callbacks, start_run
 from legnn.runs.task_server import Signals
 from legnn.runs.worker_process import Failure
 from legnn.runs.workers import carry_out
+from legnn.sweep.held_out import accuracy, held_out_probabilities, labels_of
 
 TYPED = ("dblp", "debian-hetero")
 DEGENERATE = [("minesweeper", "few", 0)]
@@ -86,11 +86,11 @@ def _train(job: Job, signals: Signals, begin: float) -> dict[str, Any]:
     is_default = job.candidate == DEFAULT
     values = {} if is_default else CANDIDATES[job.candidate].values
     wanted = Settings(
-        preset="recommended" if is_default else "simple", given={**values, **dict(job.given), "seed": job.seed}
+        preset="recommended" if is_default else "simple", values={**values, **dict(job.given), "train.seed": job.seed}
     )
     graph, settings = load_split(job.data, job.split, job.seed, wanted)
     facts = graph.facts()
-    resolved = settings.resolve(facts).override(source="memory")
+    resolved = settings.resolve(facts).override({"data.source": "memory"})
     run = start_run(graph, resolved, None, Callbacks(lambda log: None, signals.should_stop))
     probabilities = held_out_probabilities(run, graph, device=resolved.train.device)
     labels = {name: labels_of(graph, name) for name in ("val", "test")}

@@ -79,12 +79,14 @@ def build_ours(data: GraphData, settings: ResolvedSettings, device: torch.device
 def settings_for(case: Case, work: Workload) -> ResolvedSettings:
     """The library's defaults for graphs with many labels, whatever the graph has, so that sizes can be compared."""
     chosen = Settings(preset="simple").override(
-        backbone=case.backbone,
-        labels=case.labels,
-        hidden=work.channels,
-        layers=LAYERS,
-        heads=work.heads,
-        dropout=DROPOUT,
+        {
+            "model.backbone": case.backbone,
+            "model.labels": case.labels,
+            "model.hidden": work.channels,
+            "model.layers": LAYERS,
+            "model.attention.heads": work.heads,
+            "model.dropout": DROPOUT,
+        }
     )
     facts = GraphFacts(
         num_train=FEW_LABELS * work.classes,

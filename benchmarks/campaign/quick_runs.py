@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.graphs import small_data, table_folder
+from tests.named import named
 from tests.typed_graphs import small_hetero, typed_folder
 
 # a checkpoint after every epoch: a kill may come in the middle of any of its writes
 QUICK: dict[str, Any] = {"hidden": 8, "layers": 2, "device": "cpu", "checkpoint_seconds": 0}
 MINI: dict[str, Any] = {"batch": 16, "fanout": "3"}
-AS_TRAIN: dict[str, Any] = {"as_train": True, "threshold": 0.4}
+AS_TRAIN: dict[str, Any] = {"as_train": True, "pseudo_label_threshold": 0.4}
 
 
 class QuickRun(NamedTuple):
@@ -38,7 +39,7 @@ QUICK_RUNS = {
 
 SEARCH = [
     "--only", "label-propagation,legnn-gcn-wide", "--budget", "40s", "--jobs", "1", "--epochs", "60",
-    "--checkpoint-seconds", "0", "--device", "cpu",
+    "--set", "train.checkpoint_seconds=0", "--device", "cpu",
 ]  # fmt: skip
 """Options of `legnn auto`: two candidates, and then changes of them."""
 
@@ -46,8 +47,8 @@ SEARCH = [
 def words_of(options: dict[str, Any]) -> list[str]:
     """Returns settings as options of the command line."""
     words = []
-    for name, value in options.items():
-        words += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
+    for name, value in named(**options).items():
+        words += ["--set", f"{name}={value}"]
     return words
 
 

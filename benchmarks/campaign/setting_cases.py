@@ -19,7 +19,7 @@ from benchmarks.campaign.results import digest, frame_digest, result_digest
 from legnn.config import PRESETS, SETTINGS, Settings
 from legnn.config.fields import Setting
 
-BASE: dict[str, Any] = {"epochs": 2, "hidden": 8, "preset": "simple"}
+BASE: dict[str, Any] = {"train.epochs": 2, "model.hidden": 8, "preset": "simple"}
 PATIENCE = 4.0
 """Seconds after which the user asks a run to stop, as by Ctrl-C: a million epochs are a valid setting."""
 
@@ -40,11 +40,11 @@ def setting_case(random: Random, specimens: Path, place: Path) -> Case:
     """Up to three settings with any values, given in one of three ways."""
     given = dict(BASE)
     way = random.choice((_keywords, _file, _options))
-    chosen = random.sample([one for one in SETTINGS.values() if one.name != "source"], random.choice((1, 1, 2, 3)))
+    chosen = random.sample([one for one in SETTINGS.values() if one.name != "data.source"], random.choice((1, 1, 2, 3)))
     data, out = specimens / "tables" / "csv", place / "trained"
     values = {one.name: one for one in chosen}
     if any(one.section == "self_training" for one in chosen):
-        given["as_train"] = True
+        given["self_training.as_train"] = True
     actions, about = way(random, given, values, data, out)
     if random.random() < 0.1:
         about += f", preset {given['preset']}"
@@ -75,24 +75,17 @@ def _keywords(
         given["preset"] = random.choice([*PRESETS, *OBJECTS])
     if random.random() < 0.05:
         given[random.choice(("unknown", "Hidden", "lr_", "_"))] = 1
-    return {"train": lambda: _train(data, out, **given)}, f"keywords {_shown(given)}"
+    return {"train": lambda: _train(data, out, given)}, f"keywords {_shown(given)}"
 
 
 def _file(
     random: Random, given: dict[str, Any], chosen: dict[str, Setting], data: Path, out: Path
 ) -> tuple[dict[str, Any], str]:
-    sections: dict[str, list[str]] = {}
-    for name, value in given.items():
-        if name in SETTINGS and name not in chosen:
-            sections.setdefault(SETTINGS[name].section, []).append(f"{name}: {_yaml(value)}")
+    lines = [f"{name}: {_yaml(value)}" for name, value in given.items() if name in SETTINGS and name not in chosen]
     for name, one in chosen.items():
         value = random.choice([*YAML_RAW.values(), *map(_yaml, TEXTS), "~", "{}", "[]", "{a: {b: 1}}"])
-        sections.setdefault(one.section, []).append(
-            f"{name}: {value if random.random() < 0.6 else _yaml(_valid(random, one))}"
-        )
-    text = "preset: simple\n" + "".join(
-        f"{section}:\n" + "".join(f"  {line}\n" for line in lines) for section, lines in sections.items()
-    )
+        lines.append(f"{name}: {value if random.random() < 0.6 else _yaml(_valid(random, one))}")
+    text = "\n".join(["preset: simple", *lines, ""])
     path = out.with_name("settings.yaml")
     path.write_text(text, encoding="utf-8")
     if random.random() < 0.5:
@@ -106,14 +99,11 @@ def _options(
     words = ["train", data, "--out", out, "--preset", "simple"]
     for name, value in given.items():
         if name in SETTINGS and name not in chosen:
-            words += ["--as-train"] if name == "as_train" else [f"--{name}", str(value)]
+            words += ["--set", f"{name}={value}"]
     for name, one in chosen.items():
-        flag = f"--{one.flag or name}".replace("_", "-")
-        if one.is_switch:
-            words.append(random.choice((flag, flag.replace("--", "--no-", 1), f"{flag}=x")))
-        else:
-            value = random.choice(TEXTS) if random.random() < 0.6 else str(_valid(random, one))
-            words += [f"{flag}={value}"] if random.random() < 0.8 else [flag, value]
+        value = random.choice(TEXTS) if random.random() < 0.6 else str(_valid(random, one))
+        flag = f"--{one.keyword}".replace("_", "-")
+        words += [flag, value] if one.is_common and random.random() < 0.5 else ["--set", f"{name}={value}"]
     return {"legnn train": lambda: _command(words)}, f"options {' '.join(map(str, words[6:]))!r}"[:200]
 
 
@@ -131,10 +121,10 @@ def _is_long(value: object) -> bool:
     return isinstance(value, int) and value.bit_length() > 1_000
 
 
-def _train(data: Path, out: Path, settings: Settings | None = None, **given: Any) -> str:
+def _train(data: Path, out: Path, settings: Settings | dict[str, Any]) -> str:
     asked: list[int] = []
     with _after(PATIENCE, lambda: asked.append(1)):
-        run = legnn.train(data, settings, out=out, should_stop=lambda: bool(asked), **given)
+        run = legnn.train(data, settings=settings, out=out, should_stop=lambda: bool(asked))
     return digest(frame_digest(run.predictions), result_digest(run.result))
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 
 import pandas as pd
+from tests.named import named
 
 import legnn
 from benchmarks.campaign.cases import Case
@@ -55,7 +56,7 @@ def table_actions(name: str, folder: Path, place: Path, specimens: Path) -> dict
     finished = specimens / "runs" / {"csv": "finished", "parquet": "finished"}.get(name, f"finished-{name}")
 
     def train() -> str:
-        run = legnn.train(folder, out=place / "trained", **QUICK, **options)
+        run = legnn.train(folder, settings=named(**QUICK, **options), out=place / "trained")
         return digest(frame_digest(run.predictions), result_digest(run.result))
 
     def prepare() -> str:
@@ -64,7 +65,7 @@ def table_actions(name: str, folder: Path, place: Path, specimens: Path) -> dict
             raise AssertionError("the prepared graph is another than the one that was read")
         return made
 
-    flags = [part for key, value in options.items() for part in (f"--{key.replace('_', '-')}", str(value))]
+    flags = [part for key, value in options.items() for part in ("--set", f"data.{key}={value}")]
     quick = ["--epochs", "2", "--hidden", "8", "--preset", "simple"]
     return {
         "load": lambda: graph_digest(legnn.load(folder, **options)),

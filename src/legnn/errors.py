@@ -16,10 +16,17 @@ class InputError(LegnnError, ValueError):
     """The input cannot be used.
 
     The message is one sentence that names the file, column, row or node and says what would have been right. It names
-    settings and arguments as Python has them, in backquotes where the user should give them: "give `batch=1024` or a
-    smaller `hidden`". The command line prints the message alone, with its own options for those names, and exits with
-    code 2.
+    settings and arguments as Python has them, in backquotes where the user should give them: "give `train.batch=1024`
+    or a smaller `model.hidden`". The command line prints the message and exits with code 2.
+
+    Args:
+        message: the sentence.
+        setting: dotted name of the setting that is wrong, which the command line shows as its option.
     """
+
+    def __init__(self, message: str, *, setting: str | None = None) -> None:
+        super().__init__(message)
+        self.setting = setting
 
 
 class OutOfMemory(LegnnError):  # noqa: N818 (PyTorch and Python have errors of that name)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
-from inspect import Parameter, Signature
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -20,8 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
 from legnn.automl.automatic import auto
-from legnn.config import SETTINGS, DataSettings, Settings
-from legnn.config.docstrings import lists_settings
+from legnn.config import COMMON, Settings, collect
 from legnn.data.splits import MASKS, draw_split
 from legnn.datasets.arrays import EdgeArrays, Labels, number_labels
 from legnn.datasets.objects import edges_among
@@ -38,38 +36,6 @@ if TYPE_CHECKING:
 
 pyg_data = lazy_module("torch_geometric.data")
 
-WITHOUT = ("seed", "checkpoint_seconds", "label_edges", "shared_projection")
-"""Settings that an estimator has no use for, or another name: the seed is `random_state`."""
-OF_DATA = ("undirected", "remove_duplicates", "self_loops")
-TAKEN = [one.name for one in SETTINGS.values() if one.name not in WITHOUT and one.section != DataSettings.name] + list(
-    OF_DATA
-)
-"""Settings that are parameters of an estimator."""
-_SECTIONS = ("model", "train", "self_training")
-
-Kind = TypeVar("Kind", bound=type)
-
-
-def _with_parameters(**own: Any) -> Callable[[Kind], Kind]:
-    """Gives a class parameters of its own, with their defaults, and the settings, which None leaves open."""
-    defaults = {**own, **dict.fromkeys(TAKEN)}
-    every = [Parameter(name, Parameter.KEYWORD_ONLY, default=default) for name, default in defaults.items()]
-    signature = Signature([Parameter("self", Parameter.POSITIONAL_OR_KEYWORD), *every])
-
-    def decorate(kind: Kind) -> Kind:
-        def __init__(self: Any, **parameters: Any) -> None:  # noqa: N807 (it becomes the class's)
-            bound = signature.bind(self, **parameters)
-            bound.apply_defaults()
-            for name in defaults:
-                setattr(self, name, bound.arguments[name])
-
-        # scikit-learn reads the parameters of an estimator from the signature of its constructor
-        __init__.__signature__ = signature  # type: ignore[attr-defined]
-        kind.__init__ = __init__  # type: ignore[misc]
-        return lists_settings(*_SECTIONS, without=WITHOUT)(kind)
-
-    return decorate
-
 
 class _GraphClassifier(ClassifierMixin, BaseEstimator):
     """What both classifiers share: the graph of the rows, the split, predictions of new rows."""
@@ -77,6 +43,18 @@ class _GraphClassifier(ClassifierMixin, BaseEstimator):
     n_neighbors: int
     validation_fraction: float
     random_state: Any
+    settings: Mapping[str, Any] | None
+    backbone: str | None
+    labels: str | None
+    as_train: bool | None
+    hidden: int | None
+    layers: int | None
+    dropout: float | None
+    lr: float | None
+    epochs: int | None
+    batch: int | str | None
+    class_weights: str | None
+    choose_by: str | None
     device: str | None
 
     def fit(self, X: Any, y: Any, graph: Any = None) -> Any:
@@ -146,9 +124,9 @@ class _GraphClassifier(ClassifierMixin, BaseEstimator):
     def _train(self, data: Data, seed: int) -> tuple[FittedGraph, Any, Result]:
         """Returns what was trained, the class of every row, and the scores."""
 
-    @property
-    def _given(self) -> dict[str, Any]:
-        return {name: value for name in TAKEN if (value := getattr(self, name)) is not None}
+    def _settings(self, preset: str | None, seed: int) -> Settings:
+        common = {name: getattr(self, name) for name in COMMON if hasattr(self, name)}
+        return collect(self.settings, {**common, "seed": seed}, preset=preset)
 
     def _seed(self) -> int:
         if isinstance(self.random_state, int | np.integer):
@@ -200,7 +178,6 @@ def _edges_from_neighbors(neighbors: np.ndarray) -> EdgeArrays:
     return EdgeArrays(torch.from_numpy(np.stack([neighbors.flatten(), rows])))
 
 
-@_with_parameters(preset="recommended", n_neighbors=10, validation_fraction=0.2, random_state=0)
 class LEGNNClassifier(_GraphClassifier):
     """Trains one model on rows and the graph among them, as `legnn.train` does, and predicts rows that join it.
 
@@ -208,27 +185,62 @@ class LEGNNClassifier(_GraphClassifier):
     >>> LEGNNClassifier().fit(X, y, graph=adjacency).transduction_
 
     Args:
-        preset: chooses the settings that are left open.
+        preset: chooses the settings that are left open; `recommended` by default.
         n_neighbors: edges to a row, from the rows nearest to it, where `fit` gets no graph, and to new rows.
         validation_fraction: of the labeled rows of a class, those by which the best epoch is chosen.
         random_state: seed of the weights, of dropout and of the validation rows; None for a new one in each `fit`.
+        settings: all other settings by dotted name, such as `{"train.patience": 20}`.
+        backbone, labels, ...: the common settings of `legnn.train`; None leaves a setting to the preset.
 
     Attributes: `classes_`, `n_features_in_`, `transduction_` (the class of every row of `fit`: the given one, else the
     predicted one) and `result_` (scores of the run).
     """
 
-    preset: str
+    def __init__(
+        self,
+        *,
+        preset: str | None = None,
+        n_neighbors: int = 10,
+        validation_fraction: float = 0.2,
+        random_state: Any = 0,
+        settings: Mapping[str, Any] | None = None,
+        backbone: str | None = None,
+        labels: str | None = None,
+        as_train: bool | None = None,
+        hidden: int | None = None,
+        layers: int | None = None,
+        dropout: float | None = None,
+        lr: float | None = None,
+        epochs: int | None = None,
+        batch: int | str | None = None,
+        class_weights: str | None = None,
+        choose_by: str | None = None,
+        device: str | None = None,
+    ) -> None:
+        self.preset = preset
+        self.n_neighbors = n_neighbors
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+        self.settings = settings
+        self.backbone = backbone
+        self.labels = labels
+        self.as_train = as_train
+        self.hidden = hidden
+        self.layers = layers
+        self.dropout = dropout
+        self.lr = lr
+        self.epochs = epochs
+        self.batch = batch
+        self.class_weights = class_weights
+        self.choose_by = choose_by
+        self.device = device
 
     def _train(self, data: Data, seed: int) -> tuple[FittedGraph, Any, Result]:
-        settings = Settings(preset=self.preset).override(**self._given, seed=seed)
-        graph, resolved = resolve_for(*load_new(settings, data))
+        graph, resolved = resolve_for(*load_new(self._settings(self.preset, seed), data))
         run = start_run(graph, resolved, None, Callbacks(lambda log: None, lambda: False))
         return FittedGraph(data, [run], [1.0]), run.predictions["prediction"], run.result
 
 
-@_with_parameters(
-    budget="1m", n_neighbors=10, validation_fraction=0.2, random_state=0, single=False, jobs=None, only=None
-)
 class AutoLEGNNClassifier(_GraphClassifier):
     """Searches models for rows and the graph among them, as `legnn.auto` does; for the rest like `LEGNNClassifier`.
 
@@ -241,18 +253,59 @@ class AutoLEGNNClassifier(_GraphClassifier):
         random_state: seed of the models, the search and the validation rows.
         single: keep the best single model in the place of an ensemble.
         jobs: candidates that train at a time, as in `auto`.
-        only: names of candidates in the place of the portfolio.
+        only: names of candidates instead of the portfolio.
+        settings, backbone, ...: as in `LEGNNClassifier`, for every candidate.
     """
 
-    budget: float | str
-    single: bool
-    jobs: int | None
-    only: list[str] | None
+    def __init__(
+        self,
+        *,
+        budget: float | str = "1m",
+        single: bool = False,
+        jobs: int | None = None,
+        only: list[str] | None = None,
+        n_neighbors: int = 10,
+        validation_fraction: float = 0.2,
+        random_state: Any = 0,
+        settings: Mapping[str, Any] | None = None,
+        backbone: str | None = None,
+        labels: str | None = None,
+        as_train: bool | None = None,
+        hidden: int | None = None,
+        layers: int | None = None,
+        dropout: float | None = None,
+        lr: float | None = None,
+        epochs: int | None = None,
+        batch: int | str | None = None,
+        class_weights: str | None = None,
+        choose_by: str | None = None,
+        device: str | None = None,
+    ) -> None:
+        self.budget = budget
+        self.single = single
+        self.jobs = jobs
+        self.only = only
+        self.n_neighbors = n_neighbors
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+        self.settings = settings
+        self.backbone = backbone
+        self.labels = labels
+        self.as_train = as_train
+        self.hidden = hidden
+        self.layers = layers
+        self.dropout = dropout
+        self.lr = lr
+        self.epochs = epochs
+        self.batch = batch
+        self.class_weights = class_weights
+        self.choose_by = choose_by
+        self.device = device
 
     def _train(self, data: Data, seed: int) -> tuple[FittedGraph, Any, Result]:
         options = {name: getattr(self, name) for name in ("budget", "single", "jobs", "only")}
         with TemporaryDirectory() as folder:
-            ensemble = auto(data, out=Path(folder) / "search", seed=seed, **options, **self._given)
+            ensemble = auto(data, out=Path(folder) / "search", settings=self._settings(None, seed), **options)
             predicted, result = ensemble.predictions["prediction"], ensemble.result
             weights = [member.weight for member in ensemble.members]
             return FittedGraph(data, ensemble.runs, weights, ensemble.about.temperature), predicted, result

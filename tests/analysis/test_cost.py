@@ -3,6 +3,7 @@
 import pytest
 import torch
 from tests.graphs import small_data
+from tests.named import named
 
 import legnn
 from legnn.analysis.cost import REPEATS, WARM_UP, training_cost
@@ -17,14 +18,14 @@ QUICK = {"hidden": 8, "epochs": 20, "patience": 20}
 @pytest.mark.parametrize(
     "options",
     [
-        {"as_train": True, "choose": "agreement", "threshold": 0.3},
+        {"as_train": True, "pseudo_label_rule": "agreement", "pseudo_label_threshold": 0.3},
         {"as_train": True, "batch": 5, "fanout": "3"},
         {"architecture": "pyg_gcn"},
         {"architecture": "label_propagation"},
     ],
 )
 def test_an_epoch_is_timed_after_the_warm_up_and_numbered_as_one_of_the_runs_last(tmp_path, monkeypatch, options):
-    run = legnn.train(small_data(), out=tmp_path / "run", **QUICK, **options)
+    run = legnn.train(small_data(), settings=named(**QUICK, **options), out=tmp_path / "run")
     weights = {name: value.clone() for name, value in run.model.state_dict().items()}
     seen = []
     train_epoch = Trainer.train_epoch
@@ -46,7 +47,7 @@ def test_an_epoch_is_timed_after_the_warm_up_and_numbered_as_one_of_the_runs_las
 
 
 def test_a_new_trainer_of_a_run_trains_as_the_run_did(tmp_path):
-    run = legnn.train(small_data(), out=tmp_path / "run", **QUICK)
+    run = legnn.train(small_data(), settings=named(**QUICK), out=tmp_path / "run")
     losses = []
     cpu = torch.device("cpu")
     with new_trainer(run.settings, run.own_graph(), run.card, cpu, SINGLE_PROCESS) as trainer:
@@ -60,6 +61,6 @@ def test_a_new_trainer_of_a_run_trains_as_the_run_did(tmp_path):
 def test_on_a_gpu_the_peak_holds_the_features_and_more_for_a_wider_model(tmp_path):
     peaks = []
     for hidden in (8, 512):
-        run = legnn.train(small_data(), out=tmp_path / str(hidden), **{**QUICK, "hidden": hidden})
+        run = legnn.train(small_data(), settings=named(**{**QUICK, "hidden": hidden}), out=tmp_path / str(hidden))
         peaks.append(training_cost(RunFolder(tmp_path / str(hidden)), run.own_graph(), "cuda").peak_bytes)
     assert 0 < peaks[0] < peaks[1]

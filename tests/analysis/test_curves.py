@@ -2,6 +2,7 @@
 
 import pytest
 from tests.graphs import small_data
+from tests.named import named
 
 import legnn
 from legnn.analysis import draw_curves
@@ -16,7 +17,11 @@ STARTS = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}
 def runs(tmp_path_factory):
     place = tmp_path_factory.mktemp("runs")
     legnn.train(small_data(), out=place / "plain", epochs=3, hidden=8)
-    legnn.train(small_data(), out=place / "as-train", epochs=3, hidden=8, as_train=True, threshold=0.3)
+    legnn.train(
+        small_data(),
+        settings=named(epochs=3, hidden=8, as_train=True, pseudo_label_threshold=0.3),
+        out=place / "as-train",
+    )
     return place
 
 
@@ -55,7 +60,7 @@ def test_another_kind_of_file_is_refused(runs, tmp_path):
     [({"backbone": "gat", "as_train": True}, "gat, enhanced, AS-Train"), ({"architecture": "pyg_gcn"}, "pyg_gcn")],
 )
 def test_the_title_names_the_model(tmp_path, options, name):
-    legnn.train(small_data(), out=tmp_path / "run", epochs=1, hidden=8, **options)
+    legnn.train(small_data(), settings=named(**options, epochs=1, hidden=8), out=tmp_path / "run")
     draw_curves(RunFolder.open(tmp_path / "run"), tmp_path / "curves.svg")
     assert f"small: {name} (test accuracy 0." in (tmp_path / "curves.svg").read_text()
 

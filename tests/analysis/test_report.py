@@ -10,6 +10,7 @@ import pytest
 import torch
 from matplotlib import image
 from tests.graphs import small_data, table_folder
+from tests.named import named
 
 import legnn
 from legnn.analysis import analyze
@@ -19,7 +20,7 @@ from legnn.analysis.cost import REPEATS, inference_seconds
 from legnn.analysis.smoothness import graph_difference, label_differences, relative_graph_difference
 from legnn.errors import InputError
 
-QUICK = {"epochs": 3, "hidden": 8, "folds": 3}
+QUICK = {"epochs": 3, "hidden": 8, "own_label_folds": 3}
 PICTURES = {"calibration.png", "curves.png", "tsne.png"}
 TABLES = {"bands", "calibration", "label_differences"}
 
@@ -28,10 +29,10 @@ TABLES = {"bands", "calibration", "label_differences"}
 def place(tmp_path_factory):
     place = tmp_path_factory.mktemp("runs")
     data = table_folder(place / "data", small_data(), names=["a", "b", "c"])
-    legnn.train(data, out=place / "enhanced", **QUICK, as_train=True, threshold=0.3)
-    legnn.train(data, out=place / "vanilla", **QUICK, labels="vanilla")
-    legnn.train(data, out=place / "spread", architecture="label_propagation")
-    legnn.train_seeds(data, seeds=2, out=place / "seeds", **QUICK)
+    legnn.train(data, settings=named(**QUICK, as_train=True, pseudo_label_threshold=0.3), out=place / "enhanced")
+    legnn.train(data, settings=named(**QUICK, labels="vanilla"), out=place / "vanilla")
+    legnn.train(data, settings=named(architecture="label_propagation"), out=place / "spread")
+    legnn.train_seeds(data, settings=named(**QUICK), seeds=2, out=place / "seeds")
     return place
 
 
@@ -130,7 +131,7 @@ def test_seeds_are_runs_of_their_own_and_a_run_given_twice_counts_once(place, tm
 
 def test_runs_of_the_same_name_have_those_of_their_folders(place, tmp_path):
     for parent in ("x", "y"):
-        legnn.train(place / "data", out=tmp_path / parent / "run", **QUICK)
+        legnn.train(place / "data", settings=named(**QUICK), out=tmp_path / parent / "run")
     found = analyze([tmp_path / "x" / "run", tmp_path / "y" / "run"], tmp_path / "out")
     assert found.summary["run"].drop_duplicates().tolist() == ["x-run", "y-run"]
 
@@ -138,7 +139,7 @@ def test_runs_of_the_same_name_have_those_of_their_folders(place, tmp_path):
 def test_a_class_without_test_nodes_is_left_out_and_said(tmp_path):
     data = small_data()
     data.test_mask &= data.y != 2
-    legnn.train(table_folder(tmp_path / "data", data), out=tmp_path / "run", **QUICK)
+    legnn.train(table_folder(tmp_path / "data", data), settings=named(**QUICK), out=tmp_path / "run")
     found = analyze([tmp_path / "run"], tmp_path / "out")
     assert "run: GD leaves out 1 of 3 classes, which have no test nodes." in found.notes
     assert rows_of(found, "run")["GD"].notna().all()
@@ -147,14 +148,14 @@ def test_a_class_without_test_nodes_is_left_out_and_said(tmp_path):
 def test_a_run_without_test_nodes_has_empty_cells(tmp_path):
     data = small_data()
     data.test_mask[:] = False
-    legnn.train(table_folder(tmp_path / "data", data), out=tmp_path / "run", **QUICK)
+    legnn.train(table_folder(tmp_path / "data", data), settings=named(**QUICK), out=tmp_path / "run")
     rows = rows_of(analyze([tmp_path / "run"], tmp_path / "out"), "run")
     assert rows.loc["test", ["GD", "relative GD", "NMI", "ARI", "ECE"]].isna().all()
     assert rows.loc["all, shown", ["GD", "NMI"]].notna().all()
 
 
 def test_a_run_on_data_in_memory_is_refused(tmp_path):
-    legnn.train(small_data(), out=tmp_path / "run", **QUICK)
+    legnn.train(small_data(), settings=named(**QUICK), out=tmp_path / "run")
     with pytest.raises(InputError, match="was trained on data in memory"):
         analyze([tmp_path / "run"], tmp_path / "out")
 

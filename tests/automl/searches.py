@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.named import named
 
 from legnn.automl import search
 from legnn.automl.candidate_runs import CandidateFolder, CandidateOutcome, CandidateTask, train_candidate
@@ -27,7 +28,9 @@ ARRAYS = {name: np.full((4, 3), 1 / 3, dtype=np.float32) for name in ("val", "te
 def begin(folder: CandidateFolder, values: Mapping[str, Any], curve: Sequence[float] = ()) -> None:
     """As a run that was cut short."""
     folder.path.mkdir(parents=True, exist_ok=True)
-    write_text(folder.path / "settings.yaml", Settings(preset="simple", given=values).resolve(FACTS).to_yaml())
+    write_text(
+        folder.path / "settings.yaml", Settings(preset="simple", values=named(**values)).resolve(FACTS).to_yaml()
+    )
     names = [one.name for one in fields(EpochLog)]
     numbers = [dict.fromkeys(names, 1) | {"epoch": k + 1, "val_accuracy": value} for k, value in enumerate(curve)]
     lines = [json.dumps(one) + "\n" for one in numbers]

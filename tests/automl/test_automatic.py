@@ -17,6 +17,7 @@ from tests.automl.searches import train_all_but_gcn, without_processes
 from tests.backbones import registered
 from tests.cli.test_cli import command, refused
 from tests.graphs import small_data, table_folder
+from tests.named import named
 from tests.typed_graphs import small_hetero
 from torch_geometric.nn import SAGEConv
 
@@ -48,7 +49,7 @@ def made(tmp_path_factory):
     place = tmp_path_factory.mktemp("made")
     tables = table_folder(place / "tables", small_data())
     with without_processes():
-        legnn.auto(tables, out=place / "auto", **QUICK)
+        legnn.auto(tables, settings=named(**QUICK), out=place / "auto")
     return place
 
 
@@ -87,7 +88,7 @@ def test_best_yaml_repeats_the_best_single_model(command, made):
     done = command("train", "--config", made / "auto" / "best.yaml", "--out", "again")
     assert done.code == 0, done.err
     again = legnn.open_run("again")
-    single = legnn.auto(made / "tables", out="single", single=True, **QUICK)
+    single = legnn.auto(made / "tables", settings=named(**QUICK), out="single", single=True)
     assert len(single.members) == 1
     assert single.members[0].weight == 1
     assert again.result.val == single.result.val
@@ -99,7 +100,10 @@ def test_permuted_test_labels_change_nothing_but_test_scores(tmp_path):
     changed = data.clone()
     test = data.test_mask.nonzero().flatten()
     changed.y[test] = data.y[test.roll(1)]
-    found = {name: legnn.auto(one, out=tmp_path / name, **QUICK) for name, one in (("a", data), ("b", changed))}
+    found = {
+        name: legnn.auto(one, settings=named(**QUICK), out=tmp_path / name)
+        for name, one in (("a", data), ("b", changed))
+    }
     first, second = found.values()
     assert first.about == second.about
     pd.testing.assert_frame_equal(first.predictions, second.predictions, check_exact=True)
@@ -113,7 +117,7 @@ def test_permuted_test_labels_change_nothing_but_test_scores(tmp_path):
 
 
 def test_data_in_memory_are_kept_with_the_search(tmp_path):
-    ensemble = legnn.auto(small_data(), out=tmp_path / "auto", **QUICK)
+    ensemble = legnn.auto(small_data(), settings=named(**QUICK), out=tmp_path / "auto")
     again = legnn.open_run(tmp_path / "auto")
     pd.testing.assert_frame_equal(again.predict(), ensemble.predictions, check_exact=True)
 
@@ -129,7 +133,9 @@ def test_data_without_test_nodes_will_do(command, tmp_path):
 
 
 def test_a_candidate_that_reads_the_data_in_memory_otherwise_fails_with_its_reason(tmp_path):
-    legnn.auto(small_hetero(), out=tmp_path / "auto", **{**QUICK, "only": ["rgcn", "label-propagation"]})
+    legnn.auto(
+        small_hetero(), settings=named(**{**QUICK, "only": ["rgcn", "label-propagation"]}), out=tmp_path / "auto"
+    )
     board = read_leaderboard(tmp_path / "auto" / "leaderboard.csv")
     assert "label-propagation" in set(board["name"])
     failure = tmp_path / "auto" / "candidates" / "rgcn" / "failure.txt"
@@ -141,7 +147,9 @@ def test_a_candidate_that_reads_the_data_in_memory_otherwise_fails_with_its_reas
 
 def test_a_finished_search_with_the_same_budget_trains_nothing_more(made, folder):
     before = contents(folder / "candidates")
-    ensemble = legnn.auto(made / "tables", out=folder, **{**QUICK, "only": [*ONLY, "mlp-wide", "gcn-strong"]})
+    ensemble = legnn.auto(
+        made / "tables", settings=named(**{**QUICK, "only": [*ONLY, "mlp-wide", "gcn-strong"]}), out=folder
+    )
     assert contents(folder / "candidates") == before
     assert {path.name for path in (folder / "candidates").iterdir()} == set(ONLY), "no candidate was begun"
     assert {Path(member.folder).name for member in ensemble.members} <= set(ONLY)
@@ -149,7 +157,7 @@ def test_a_finished_search_with_the_same_budget_trains_nothing_more(made, folder
 
 def test_a_larger_budget_goes_on_and_keeps_what_is_finished(made, folder):
     before = contents(folder / "candidates")
-    legnn.auto(made / "tables", out=folder, **{**QUICK, "only": [*ONLY, "gcn-strong"], "budget": 120})
+    legnn.auto(made / "tables", settings=named(**{**QUICK, "only": [*ONLY, "gcn-strong"], "budget": 120}), out=folder)
     after = contents(folder / "candidates")
     assert {name: after[name] for name in before} == before
     assert "gcn-strong/held_out.safetensors" in after
@@ -164,10 +172,10 @@ def test_an_interrupted_search_says_so_and_continues(tmp_path):
 
     data = small_data()
     with pytest.raises(Interrupted):
-        legnn.auto(data, out=tmp_path / "auto", should_stop=stop_after_the_first, **QUICK)
+        legnn.auto(data, settings=named(**QUICK), out=tmp_path / "auto", should_stop=stop_after_the_first)
     assert not (tmp_path / "auto" / "result.json").exists()
     before = contents(tmp_path / "auto" / "candidates" / ONLY[0])
-    legnn.auto(data, out=tmp_path / "auto", **QUICK)
+    legnn.auto(data, settings=named(**QUICK), out=tmp_path / "auto")
     assert contents(tmp_path / "auto" / "candidates" / ONLY[0]) == before
     assert set(pd.read_csv(tmp_path / "auto" / "leaderboard.csv")["name"]) == set(ONLY)
 
@@ -181,7 +189,7 @@ def test_another_data_set_or_seed_is_refused(command, folder, made, tmp_path):
     refused(command("auto", other, "--out", folder), "holds a search on another data; give another folder as --out")
     refused(command("auto", made / "tables", "--seed", 1, "--out", folder), "holds a search on another source or seed")
     with pytest.raises(InputError, match="holds a search on another data"):
-        legnn.auto(small_data(seed=2), out=folder, **QUICK)
+        legnn.auto(small_data(seed=2), settings=named(**QUICK), out=folder)
     assert contents(folder) == before
 
 
@@ -191,7 +199,7 @@ def test_a_foreign_folder_is_refused_and_left_alone(command, made, tmp_path):
     (foreign / "letter.txt").write_text("dear")
     refused(command("auto", made / "tables", "--out", foreign), "is already there and holds no search")
     with pytest.raises(InputError, match="holds no search"):
-        legnn.auto(small_data(), out=foreign, **QUICK)
+        legnn.auto(small_data(), settings=named(**QUICK), out=foreign)
     assert list(contents(foreign)) == ["letter.txt"]
 
 
@@ -220,7 +228,7 @@ def test_a_layer_of_the_callers_own_is_refused_before_anything_is_trained(tmp_pa
         registered("own mean", lifted(lambda settings, both, out: SAGEConv(both, out))),
         pytest.raises(InputError, match="backbone = 'own mean' was registered in this process, and other processes"),
     ):
-        legnn.auto(small_data(), out=tmp_path / "auto", backbone="own mean", **QUICK)
+        legnn.auto(small_data(), settings=named(**QUICK, backbone="own mean"), out=tmp_path / "auto")
     assert not (tmp_path / "auto").exists()
 
 
@@ -228,13 +236,13 @@ def test_data_without_validation_nodes_are_refused(tmp_path):
     data = small_data()
     data.val_mask[:] = False
     with pytest.raises(InputError, match="is for validation"):
-        legnn.auto(data, out=tmp_path / "auto", **QUICK)
+        legnn.auto(data, settings=named(**QUICK), out=tmp_path / "auto")
     assert not (tmp_path / "auto").exists()
 
 
 def test_a_search_in_which_nothing_was_trained_says_why(tmp_path):
     with pytest.raises(InputError, match=r"no candidate was trained in .* s; give a larger `budget`"):
-        legnn.auto(small_data(), out=tmp_path / "auto", **{**QUICK, "only": ONLY[1:], "budget": 1})
+        legnn.auto(small_data(), settings=named(**{**QUICK, "only": ONLY[1:], "budget": 1}), out=tmp_path / "auto")
 
 
 def test_label_propagation_is_there_however_short_the_budget_is(tmp_path):
@@ -283,7 +291,7 @@ def test_the_first_process_waits_for_the_others_and_not_beyond_the_budget(tmp_pa
 def test_under_torchrun_a_folder_has_to_be_given(monkeypatch):
     monkeypatch.setenv("RANK", "1")
     with pytest.raises(InputError, match="give it as `out`"):
-        legnn.auto(small_data(), **QUICK)
+        legnn.auto(small_data(), settings=named(**QUICK))
 
 
 # --- with processes --------------------------------------------------------------------------------------------------
@@ -293,7 +301,7 @@ def test_under_torchrun_a_folder_has_to_be_given(monkeypatch):
 def test_with_processes_the_budget_is_kept_though_a_candidate_does_not_end(tmp_path, monkeypatch):
     monkeypatch.setattr(search_module, "train_candidate", train_all_but_gcn)
     budget, began = 12.0, time.monotonic()
-    ensemble = legnn.auto(small_data(), out=tmp_path / "auto", jobs=2, **{**QUICK, "budget": budget})
+    ensemble = legnn.auto(small_data(), settings=named(**{**QUICK, "budget": budget}), out=tmp_path / "auto", jobs=2)
     seconds = time.monotonic() - began
     assert seconds <= 1.1 * budget + 5
     assert json.loads((tmp_path / "auto" / "time.json").read_text())["seconds"] == budget

@@ -8,8 +8,8 @@ import pytest
 from tests.automl.searches import finish
 
 from legnn.automl.candidate_runs import CandidateFolder
-from legnn.sweep.held_out import SMOOTH
 from legnn.automl.leaderboard import choose, entries_of, leaderboard, members_of
+from legnn.sweep.held_out import SMOOTH
 
 NODES, CLASSES = 300, 3
 COLUMNS = ["name", "postprocess", "val", "test", "seconds", "parameters", "weight", "state"]

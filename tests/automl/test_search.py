@@ -45,7 +45,9 @@ def run():
 
 
 def new_search(tmp_path, budget: float = 1000, **more) -> Search:
-    return Search(plan_in(tmp_path, **{"candidates": CANDIDATES, **more}), Clock(tmp_path / "time.json", budget))
+    return Search(
+        plan_in(tmp_path, **{"pseudo_label_nodes": CANDIDATES, **more}), Clock(tmp_path / "time.json", budget)
+    )
 
 
 def names(tasks: list[CandidateTask]) -> list[str]:
@@ -120,7 +122,10 @@ def test_changes_begun_at_the_same_time_or_after_a_restart_have_names_of_their_o
 
 
 def test_no_local_change_is_tried_twice_and_the_search_ends_when_there_are_no_more(tmp_path, run):
-    plan = {"candidates": {"one": {"architecture": "label_propagation"}}, "given": {"propagation_steps": 50, "seed": 0}}
+    plan = {
+        "candidates": {"one": {"architecture": "label_propagation"}},
+        "given": {"label_propagation.steps": 50, "seed": 0},
+    }
     first = run(new_search(tmp_path, **plan), most=3)
     second = run(new_search(tmp_path, **plan), most=100)
     alphas = [complete(task.values, FACTS)["propagation_alpha"] for task in (*first, *second)]

@@ -14,6 +14,7 @@ import pytest
 import torch
 from tests.backbones import registered
 from tests.graphs import small_data
+from tests.named import named
 from tests.runs.small_runs import assert_same_run
 from torch_geometric.nn import SAGEConv
 
@@ -32,9 +33,9 @@ FACTS = GraphFacts(num_train=1000, num_classes=10, counts_features=False, has_la
 
 
 def test_the_best_is_at_least_as_good_on_validation_as_the_settings_of_the_preset(tmp_path):
-    found = tune(small_data(), trials=4, out=tmp_path, **QUICK)
+    found = tune(small_data(), settings=named(**QUICK), trials=4, out=tmp_path)
     first = found.trials[0]
-    preset = Settings(given=QUICK).resolve(FACTS)
+    preset = Settings(values=named(**QUICK)).resolve(FACTS)
     assert first.chosen["norm"] in ("none", "batch")
     assert first.chosen["dropout"] == preset.model.dropout
     assert found.best.val >= first.val
@@ -42,7 +43,7 @@ def test_the_best_is_at_least_as_good_on_validation_as_the_settings_of_the_prese
 
 
 def test_every_trial_is_a_run_and_the_tables_say_what_it_came_to(tmp_path):
-    found = tune(small_data(), trials=3, out=tmp_path, **QUICK)
+    found = tune(small_data(), settings=named(**QUICK), trials=3, out=tmp_path)
     table = pd.read_csv(tmp_path / "trials.csv")
     assert list(table["trial"]) == [0, 1, 2]
     for one in found.trials:
@@ -52,24 +53,24 @@ def test_every_trial_is_a_run_and_the_tables_say_what_it_came_to(tmp_path):
 
 
 def test_best_yaml_repeats_the_best_trial(tmp_path):
-    found = tune(small_data(), trials=3, out=tmp_path, **QUICK)
+    found = tune(small_data(), settings=named(**QUICK), trials=3, out=tmp_path)
     assert ResolvedSettings.from_yaml(tmp_path / "best.yaml") == found.settings
-    again = train(small_data(), Settings.from_yaml(tmp_path / "best.yaml"))
+    again = train(small_data(), settings=Settings.from_yaml(tmp_path / "best.yaml"))
     assert again.result.val == found.result.val
 
 
 def test_a_second_call_trains_nothing_when_the_trials_are_complete(tmp_path):
-    first = tune(small_data(), trials=3, out=tmp_path, **QUICK)
+    first = tune(small_data(), settings=named(**QUICK), trials=3, out=tmp_path)
     seen = []
-    second = tune(small_data(), trials=3, out=tmp_path, on_progress=seen.append, **QUICK)
+    second = tune(small_data(), settings=named(**QUICK), trials=3, out=tmp_path, on_progress=seen.append)
     assert seen == []
     assert second.trials == first.trials
 
 
 def test_more_trials_go_on_as_if_they_had_been_asked_for_at_once(tmp_path):
-    tune(small_data(), trials=2, out=tmp_path / "twice", **QUICK)
-    twice = tune(small_data(), trials=4, out=tmp_path / "twice", **QUICK)
-    once = tune(small_data(), trials=4, out=tmp_path / "once", **QUICK)
+    tune(small_data(), settings=named(**QUICK), trials=2, out=tmp_path / "twice")
+    twice = tune(small_data(), settings=named(**QUICK), trials=4, out=tmp_path / "twice")
+    once = tune(small_data(), settings=named(**QUICK), trials=4, out=tmp_path / "once")
     assert [(one.chosen, one.val) for one in twice.trials] == [(one.chosen, one.val) for one in once.trials]
 
 
@@ -83,9 +84,9 @@ def test_an_interrupted_search_goes_on_with_the_trial_in_flight(tmp_path):
 
     options = {**QUICK, "trials": 3, "checkpoint_seconds": 0}
     with pytest.raises(Interrupted):
-        tune(small_data(), out=tmp_path / "cut", should_stop=stop_in_the_second_trial, **options)
-    cut = tune(small_data(), out=tmp_path / "cut", **options)
-    whole = tune(small_data(), out=tmp_path / "whole", **options)
+        tune(small_data(), settings=named(**options), out=tmp_path / "cut", should_stop=stop_in_the_second_trial)
+    cut = tune(small_data(), settings=named(**options), out=tmp_path / "cut")
+    whole = tune(small_data(), settings=named(**options), out=tmp_path / "whole")
     assert [(one.state, one.chosen, one.val) for one in cut.trials] == [
         (one.state, one.chosen, one.val) for one in whole.trials
     ]
@@ -118,11 +119,11 @@ def test_a_search_that_was_killed_goes_on(tmp_path):
     with pytest.raises(Interrupted):
         tune(
             small_data(),
+            settings=named(**limited),
             trials=3,
             out=tmp_path / "cut",
             on_progress=seen.append,
             should_stop=lambda: len(seen) > 2,
-            **limited,
         )
     epochs = [one.log.epoch for one in seen if one.log is not None]
     assert seen[0].trial == 0
@@ -134,10 +135,10 @@ def outcomes(found) -> list:
 
 
 def test_trials_are_to_the_bit_what_their_settings_come_to_alone(tmp_path):
-    found = tune(small_data(), trials=3, out=tmp_path / "all", **{**QUICK, "epochs": 6})
+    found = tune(small_data(), settings=named(**{**QUICK, "epochs": 6}), trials=3, out=tmp_path / "all")
     for one in found.trials:
         folder = tmp_path / "all" / "trials" / str(one.number)
-        train(small_data(), Settings.from_yaml(folder / "settings.yaml"), out=tmp_path / str(one.number))
+        train(small_data(), settings=Settings.from_yaml(folder / "settings.yaml"), out=tmp_path / str(one.number))
         assert_same_run(folder, tmp_path / str(one.number))
 
 
@@ -154,12 +155,16 @@ def reported(folder: Path) -> list[tuple[int, float]]:
 def test_a_trial_that_goes_on_reports_the_best_of_all_its_epochs(tmp_path):
     options = {**QUICK, "epochs": 40, "patience": 40, "trials": 1, "lr": 1.0, "checkpoint_seconds": 0}
     seen = []
-    tune(small_data(), out=tmp_path / "whole", **options)
+    tune(small_data(), settings=named(**options), out=tmp_path / "whole")
     with pytest.raises(Interrupted):
         tune(
-            small_data(), out=tmp_path / "cut", on_progress=seen.append, should_stop=lambda: len(seen) == 20, **options
+            small_data(),
+            settings=named(**options),
+            out=tmp_path / "cut",
+            on_progress=seen.append,
+            should_stop=lambda: len(seen) == 20,
         )
-    tune(small_data(), out=tmp_path / "cut", **options)
+    tune(small_data(), settings=named(**options), out=tmp_path / "cut")
     assert [epoch for epoch, _ in reported(tmp_path / "whole")] == list(range(5, 41, 5))
     assert reported(tmp_path / "cut") == reported(tmp_path / "whole")
 
@@ -171,7 +176,7 @@ def test_a_callback_may_train_on_another_graph(tmp_path):
         if progress.log is not None and progress.log.epoch == 2:
             found.append(train(other, epochs=2, device="cpu").predictions)
 
-    tune(small_data(), trials=2, out=tmp_path, on_progress=on_progress, **QUICK)
+    tune(small_data(), settings=named(**QUICK), trials=2, out=tmp_path, on_progress=on_progress)
     expected = train(other, epochs=2, device="cpu").predictions
     assert found
     assert all(one.equals(expected) for one in found)
@@ -182,8 +187,8 @@ def test_test_labels_change_no_choice(tmp_path):
     shuffled = data.clone()
     shuffled.y[data.test_mask] = (data.y[data.test_mask] + 1) % 3
     given = {**QUICK, "architecture": "legnn", "layers": 2, "trials": 4, "seed": 1, "preset": "simple", "epochs": 12}
-    one = tune(data, out=tmp_path / "one", **given)
-    other = tune(shuffled, out=tmp_path / "other", **given)
+    one = tune(data, settings=named(**given), out=tmp_path / "one")
+    other = tune(shuffled, settings=named(**given), out=tmp_path / "other")
     assert [(t.state, t.chosen, t.val) for t in one.trials] == [(t.state, t.chosen, t.val) for t in other.trials]
     assert one.best.number == other.best.number
     assert one.result.test != other.result.test
@@ -191,7 +196,7 @@ def test_test_labels_change_no_choice(tmp_path):
 
 def test_given_settings_are_never_varied(tmp_path):
     given = {**QUICK, "dropout": 0.35, "norm": "layer"}
-    found = tune(small_data(), trials=3, out=tmp_path, seed=7, **given)
+    found = tune(small_data(), settings=named(**given, seed=7), trials=3, out=tmp_path)
     for one in found.trials:
         assert not set(one.chosen) & {*given, "seed"}
         model = Run.open(tmp_path / "trials" / str(one.number)).settings
@@ -203,14 +208,14 @@ def easy_data() -> tuple:
     """Features without noise: with little dropout they are learned in some twenty epochs, with much not in sixty."""
     data = small_data(90)
     data.x = torch.nn.functional.one_hot(data.y.clamp(min=0), 3).float()
-    given = {**QUICK, "epochs": 60, "patience": 60, "layers": 2, "norm": "none", "scale": "none", "lr": 0.003}
-    given |= {"weight_decay": 0.0, "layer_decay": 0.0, "class_weights": "none", "cosine_steps": 1_000_000}
+    given = {**QUICK, "epochs": 60, "patience": 60, "layers": 2, "norm": "none", "feature_scale": "none", "lr": 0.003}
+    given |= {"weight_decay": 0.0, "weight_decay_layers": 0.0, "class_weights": "none", "cosine_steps": 1_000_000}
     return data, given
 
 
 def test_a_trial_that_ended_before_a_kill_is_noted_by_the_next_call(tmp_path):
     data, given = easy_data()
-    whole = tune(data, trials=4, out=tmp_path / "whole", **given)
+    whole = tune(data, settings=named(**given), trials=4, out=tmp_path / "whole")
     # the state after a kill between the end of the last run and the entry that says so
     journal = shutil.copytree(tmp_path / "whole", tmp_path / "cut") / "study.log"
     entries, lines = journal_of(tmp_path / "whole"), journal.read_text().splitlines(keepends=True)
@@ -219,13 +224,13 @@ def test_a_trial_that_ended_before_a_kill_is_noted_by_the_next_call(tmp_path):
     journal.write_text("".join(lines[:first]))
     for name in ("trials.csv", "best.yaml"):
         (tmp_path / "cut" / name).unlink()
-    cut = tune(data, trials=4, out=tmp_path / "cut", **given)
+    cut = tune(data, settings=named(**given), trials=4, out=tmp_path / "cut")
     assert outcomes(cut) == outcomes(whole)
 
 
 def test_a_hopeless_trial_is_pruned_early(tmp_path):
     data, given = easy_data()
-    found = tune(data, trials=9, out=tmp_path, **given)
+    found = tune(data, settings=named(**given), trials=9, out=tmp_path)
     pruned = [one for one in found.trials if one.state == "pruned" and not one.why]
     assert pruned
     for one in pruned:
@@ -234,8 +239,15 @@ def test_a_hopeless_trial_is_pruned_early(tmp_path):
 
 
 def test_settings_that_were_tried_are_not_trained_again_and_an_exhausted_space_ends_the_search(tmp_path):
-    given = {**QUICK, "layers": 1, "scale": "none", "input_dropout": 0.0, "weight_decay": 0.0, "layer_decay": 0.0}
-    found = tune(small_data(), budget=60, out=tmp_path, lr=0.01, cosine_steps="epochs", **given)
+    given = {
+        **QUICK,
+        "layers": 1,
+        "feature_scale": "none",
+        "input_dropout": 0.0,
+        "weight_decay": 0.0,
+        "weight_decay_layers": 0.0,
+    }
+    found = tune(small_data(), settings=named(**given, lr=0.01, cosine_steps="epochs"), budget=60, out=tmp_path)
     trained = [one for one in found.trials if not one.why]
     assert [one.chosen for one in trained] == [{"class_weights": "none"}, {"class_weights": "balanced"}]
     assert {path.name for path in (tmp_path / "trials").iterdir()} == {str(one.number) for one in trained}
@@ -252,7 +264,7 @@ def test_settings_that_fail_leave_their_reason_and_the_others_go_on(tmp_path):
 
     given = {"backbone": "own mean", "labels": "vanilla", "layers": 1, "hidden": 8, "epochs": 3, "as_train": False}
     with registered("own mean", lifted(make)):
-        found = tune(small_data(), trials=3, out=tmp_path, **given)
+        found = tune(small_data(), settings=named(**given), trials=3, out=tmp_path)
     assert [one.state for one in found.trials] == ["failed", "complete", "complete"]
     assert found.trials[0].why == "out of memory with batch = full"
     assert pd.read_csv(tmp_path / "trials.csv")["why"][0] == "out of memory with batch = full"
@@ -261,50 +273,50 @@ def test_settings_that_fail_leave_their_reason_and_the_others_go_on(tmp_path):
 def test_the_budget_ends_the_trial_in_flight_and_the_same_call_begins_no_other(tmp_path):
     given = {**QUICK, "epochs": 1_000_000, "patience": 1_000_000}
     start = time.monotonic()
-    found = tune(small_data(), budget=0.5, out=tmp_path, **given)
+    found = tune(small_data(), settings=named(**given), budget=0.5, out=tmp_path)
     assert time.monotonic() - start < 10
     assert found.trials[-1].state == "complete"
-    again = tune(small_data(), budget=0.5, out=tmp_path, **given)
+    again = tune(small_data(), settings=named(**given), budget=0.5, out=tmp_path)
     assert again.trials == found.trials
 
 
 def test_the_papers_grid_is_searched_once_through():
-    tuned = Tuned(Settings(preset="paper", given={"source": "cora"}), FACTS, "paper", 0)
+    tuned = Tuned(Settings(preset="paper", values=named(source="cora")), FACTS, "paper", 0)
     assert len(tuned.grid()) == 6 * 3
     assert {tuple(sorted(one)) for one in tuned.grid()} == {("dropout", "lr")}
-    as_train = Settings(preset="paper", given={"source": "ogbn-mag", "as_train": True, "lr": 0.01})
+    as_train = Settings(preset="paper", values=named(source="ogbn-mag", as_train=True, lr=0.01))
     assert len(Tuned(as_train, FACTS, "paper", 0).grid()) == 4 * 5 * 5
 
 
 def test_the_papers_grid_has_an_end(tmp_path):
     given = {**QUICK, "lr": 0.001, "layers": 2}
-    found = tune(small_data(), trials=100, space="paper", out=tmp_path, **given)
+    found = tune(small_data(), settings=named(**given), trials=100, space="paper", out=tmp_path)
     assert found.settings.preset == "paper"
     assert sorted(one.chosen["dropout"] for one in found.trials) == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
 
 
 def test_another_search_in_the_same_folder_is_refused(tmp_path):
-    tune(small_data(), trials=1, out=tmp_path, **QUICK)
+    tune(small_data(), settings=named(**QUICK), trials=1, out=tmp_path)
     with pytest.raises(InputError, match="holds a search with another seed; give another folder as `out`"):
-        tune(small_data(), trials=1, out=tmp_path, seed=1, **QUICK)
+        tune(small_data(), settings=named(**QUICK, seed=1), trials=1, out=tmp_path)
     with pytest.raises(InputError, match="with other settings"):
-        tune(small_data(), trials=1, out=tmp_path, **{**QUICK, "hidden": 16})
+        tune(small_data(), settings=named(**{**QUICK, "hidden": 16}), trials=1, out=tmp_path)
     with pytest.raises(InputError, match="other data"):
-        tune(small_data(seed=3), trials=1, out=tmp_path, **QUICK)
+        tune(small_data(seed=3), settings=named(**QUICK), trials=1, out=tmp_path)
 
 
 def test_the_journal_is_lines_of_json(tmp_path):
-    tune(small_data(), trials=2, out=tmp_path, **QUICK)
+    tune(small_data(), settings=named(**QUICK), trials=2, out=tmp_path)
     lines = (tmp_path / "study.log").read_text().splitlines()
     assert all(isinstance(json.loads(line), dict) for line in lines)
 
 
 def test_a_damaged_journal_is_named(tmp_path):
-    tune(small_data(), trials=1, out=tmp_path, **QUICK)
+    tune(small_data(), settings=named(**QUICK), trials=1, out=tmp_path)
     journal = tmp_path / "study.log"
     journal.write_text(journal.read_text().replace('"op_code":4', "op_code", 1))
     with pytest.raises(InputError, match=r"study\.log is damaged"):
-        tune(small_data(), trials=1, out=tmp_path, **QUICK)
+        tune(small_data(), settings=named(**QUICK), trials=1, out=tmp_path)
 
 
 def test_a_folder_in_which_another_process_tunes_is_refused(tmp_path):
@@ -312,17 +324,17 @@ def test_a_folder_in_which_another_process_tunes_is_refused(tmp_path):
 
     def begin_another(progress) -> None:
         with pytest.raises(FolderInUse, match="is writing to"):
-            tune(small_data(), trials=1, out=tmp_path, **QUICK)
+            tune(small_data(), settings=named(**QUICK), trials=1, out=tmp_path)
         said.append(progress.trial)
 
-    tune(small_data(), trials=1, out=tmp_path, on_progress=begin_another, **QUICK)
+    tune(small_data(), settings=named(**QUICK), trials=1, out=tmp_path, on_progress=begin_another)
     assert said
 
 
 def test_a_missing_optuna_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(InputError, match=r"install it with: pip install legnn\[tune\]"):
-        tune(small_data(), trials=1, out=tmp_path / "out", **QUICK)
+        tune(small_data(), settings=named(**QUICK), trials=1, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -337,5 +349,5 @@ def test_a_missing_optuna_is_named(tmp_path, monkeypatch):
 )
 def test_a_mistake_is_named_before_anything_is_made(tmp_path, wrong, words):
     with pytest.raises(InputError, match=words):
-        tune(small_data(), out=tmp_path / "out", **wrong)
+        tune(small_data(), settings=named(**wrong), out=tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from tests.named import model_settings
 from torch import Tensor
 
 from legnn.baselines import ARCHITECTURES
@@ -22,7 +23,7 @@ OTHERS = [name for name in ARCHITECTURES if name != "legnn"]
 
 def settings_of(name: str, **options) -> ModelSettings:
     small = {"hidden": 8, "layers": 2, "heads": 2, "hops": 3, "norm": "layer", "trees": 3}
-    return ModelSettings(architecture=name, **{**small, **options})
+    return model_settings(architecture=name, **{**small, **options})
 
 
 def node_types(name: str) -> Tensor | None:

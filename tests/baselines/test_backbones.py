@@ -4,10 +4,10 @@ import pandas as pd
 import pytest
 import torch
 from tests.graphs import small_data
+from tests.named import named
 from tests.typed_graphs import small_hetero
 
 import legnn
-from legnn.config.settings import Settings
 from legnn.errors import InputError, Interrupted
 
 BACKBONES = ["gcnii", "appnp", "dagnn"]
@@ -18,10 +18,16 @@ QUICK = {"hidden": 8, "epochs": 4, "hops": 3, "checkpoint_seconds": 0}
 @pytest.mark.parametrize("backbone", BACKBONES)
 def test_a_resumed_run_is_the_one_that_was_not_interrupted(tmp_path, backbone, labels):
     data, options = small_data(60), {"backbone": backbone, "labels": labels, **QUICK}
-    whole = legnn.train(data, out=tmp_path / "whole", **options)
+    whole = legnn.train(data, settings=named(**options), out=tmp_path / "whole")
     epochs = []
     with pytest.raises(Interrupted):
-        legnn.train(data, out=tmp_path / "cut", on_epoch=epochs.append, should_stop=lambda: len(epochs) == 2, **options)
+        legnn.train(
+            data,
+            settings=named(**options),
+            out=tmp_path / "cut",
+            on_epoch=epochs.append,
+            should_stop=lambda: len(epochs) == 2,
+        )
     resumed = legnn.resume(tmp_path / "cut", data)
     pd.testing.assert_frame_equal(resumed.predictions, whole.predictions, check_exact=True)
     again = legnn.Run.open(tmp_path / "whole").predict(data)
@@ -30,14 +36,14 @@ def test_a_resumed_run_is_the_one_that_was_not_interrupted(tmp_path, backbone, l
 
 @pytest.mark.parametrize("backbone", BACKBONES)
 def test_mini_batches_several_types_and_self_training_are_taken(backbone):
-    options = {"backbone": backbone, "as_train": True, "threshold": 0.4, "use_tc": False, **QUICK}
-    run = legnn.train(small_hetero(), batch=8, fanout="3", **options)
+    options = {"backbone": backbone, "as_train": True, "pseudo_label_threshold": 0.4, "use_tc": False, **QUICK}
+    run = legnn.train(small_hetero(), settings=named(**options, batch=8, fanout="3"))
     assert len(run.predictions) == run.predictions["id"].nunique()
 
 
 @pytest.mark.parametrize("backbone", BACKBONES)
 def test_representations_are_those_of_layers(backbone):
-    run = legnn.train(small_data(), backbone=backbone, **QUICK)
+    run = legnn.train(small_data(), settings=named(**QUICK, backbone=backbone))
     if backbone == "gcnii":
         assert run.representations().nodes.shape == (40, 8)
         return
@@ -47,13 +53,13 @@ def test_representations_are_those_of_layers(backbone):
 
 @pytest.mark.parametrize("backbone", BACKBONES)
 def test_the_preset_of_a_design_uses_no_labels(backbone):
-    run = legnn.train(small_data(), settings=Settings(preset=backbone), layers=2, **QUICK)
+    run = legnn.train(small_data(), preset=backbone, settings=named(**QUICK, layers=2))
     assert not run.model.uses_labels
     assert run.settings.model.residual == "none" or backbone != "gcnii"
 
 
 def test_a_learned_gate_is_not_that_of_the_start():
     torch.manual_seed(0)
-    run = legnn.train(small_data(), backbone="dagnn", **QUICK | {"epochs": 20})
-    start = legnn.train(small_data(), backbone="dagnn", **QUICK | {"epochs": 1, "lr": 1e-9})
+    run = legnn.train(small_data(), settings=named(**QUICK | {"epochs": 20}, backbone="dagnn"))
+    start = legnn.train(small_data(), settings=named(**QUICK | {"epochs": 1, "lr": 1e-9}, backbone="dagnn"))
     assert (run.model.gate.weight - start.model.gate.weight).abs().max() > 1e-3

@@ -8,6 +8,7 @@ import torch
 from hypothesis import given, settings
 from sklearn.ensemble import HistGradientBoostingClassifier
 from tests.graphs import small_data
+from tests.named import model_settings, named
 from tests.strategies import label_graphs
 from tests.typed_graphs import small_hetero
 
@@ -92,7 +93,7 @@ def task_of(classes: int = 3, nodes: int = 60) -> Task:
 
 def fitted(task: Task, **options) -> tuple[BoostedTrees, FullBatch]:
     torch.manual_seed(0)
-    model = BoostedTrees(ModelSettings(trees=5, **options), DataShape(4, 4))
+    model = BoostedTrees(model_settings(trees=5, **options), DataShape(4, 4))
     batching = FullBatch(model, task, Objective(), torch.optim.SGD([torch.zeros(1)]), torch.Generator())
     batching.train_epoch(1)
     return model, batching
@@ -113,7 +114,7 @@ def test_the_metrics_of_the_only_epoch_are_those_before_it_is_fitted():
     """What is predicted in training does not depend on the node's own label, which is learned afterwards."""
     task = task_of()
     torch.manual_seed(0)
-    model = BoostedTrees(ModelSettings(trees=5), DataShape(4, 4))
+    model = BoostedTrees(model_settings(trees=5), DataShape(4, 4))
     seen = []
     model.register_forward_hook(lambda module, given, out: seen.append(out.clone()))
     optimizer = torch.optim.SGD([torch.zeros(1)])
@@ -131,14 +132,14 @@ def test_one_class_is_refused():
 
 
 def test_they_learn_and_take_several_node_types_and_self_training():
-    assert legnn.train(small_data(120), **QUICK | {"trees": 30}).result.test.accuracy > 0.6
-    run = legnn.train(small_hetero(), as_train=True, threshold=0.4, use_tc=False, **QUICK)
+    assert legnn.train(small_data(120), settings=named(**QUICK | {"trees": 30})).result.test.accuracy > 0.6
+    run = legnn.train(small_hetero(), settings=named(**QUICK, as_train=True, pseudo_label_threshold=0.4, use_tc=False))
     assert len(run.predictions) == run.predictions["id"].nunique()
 
 
 def test_mini_batches_are_refused(tmp_path):
     with pytest.raises(InputError, match="BoostedTrees trains on the whole graph at once"):
-        legnn.train(small_data(), batch=8, fanout="3", out=tmp_path / "run", **QUICK)
+        legnn.train(small_data(), settings=named(**QUICK, batch=8, fanout="3"), out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -147,9 +148,9 @@ def test_many_features_become_their_principal_components_and_few_stay(tmp_path):
     y = torch.arange(60) % 3
     wide = torch.randn(60, 4, generator=generator) @ torch.randn(4, 300, generator=generator)
     data = small_data(60, x=wide + torch.nn.functional.one_hot(y, 300).float())
-    run = legnn.train(data, architecture="boosted_trees", trees=3, out=tmp_path / "run")
+    run = legnn.train(data, settings=named(architecture="boosted_trees", trees=3), out=tmp_path / "run")
     kept = run.model.components
     torch.testing.assert_close(kept[:, :60].T @ kept[:, :60], torch.eye(60), atol=1e-4, rtol=0)
     again = legnn.Run.open(tmp_path / "run").predict(data)
     pd.testing.assert_frame_equal(again, run.predictions, check_exact=True)
-    assert legnn.train(small_data(60), architecture="boosted_trees", trees=3).model.components is None
+    assert legnn.train(small_data(60), settings=named(architecture="boosted_trees", trees=3)).model.components is None

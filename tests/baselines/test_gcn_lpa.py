@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from tests.graphs import small_data
+from tests.named import model_settings, named
 from tests.nn.test_layers import gradients
 from tests.strategies import label_graphs
 from tests.typed_graphs import small_hetero
@@ -27,9 +28,9 @@ QUICK = {"architecture": "gcn_lpa", "hidden": 8, "epochs": 6, "checkpoint_second
 
 def make(graph: LabelGraph, **options) -> GCNLPA:
     torch.manual_seed(0)
-    options = {"hidden": 6, "layers": 3, "lpa_weight": 2.5} | options
+    options = {"hidden": 6, "layers": 3, "loss_weight": 2.5} | options
     data = DataShape(4, graph.num_classes, edges=graph.adjacency.num_edges)
-    model = ARCHITECTURES["gcn_lpa"](ModelSettings(**options), data)
+    model = ARCHITECTURES["gcn_lpa"](model_settings(**options), data)
     assert isinstance(model, GCNLPA)
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter)
@@ -120,7 +121,7 @@ def test_single_precision_agrees_with_and_without_columns_of_zeros(monkeypatch):
 
 def test_a_step_has_the_loss_of_label_propagation_of_the_predicted_nodes_too():
     graph = random_graph()
-    model = make(graph, lpa_weight=3.0)
+    model = make(graph, loss_weight=3.0)
     nodes = torch.arange(50)
     task = Task(
         torch.randn(50, 4, dtype=torch.float64),
@@ -168,7 +169,7 @@ def test_a_graph_with_other_edges_is_refused():
 
 def test_a_run_predicts_its_own_graph_and_no_other(tmp_path):
     data = small_data(60)
-    run = legnn.train(data, out=tmp_path / "run", **QUICK)
+    run = legnn.train(data, settings=named(**QUICK), out=tmp_path / "run")
     again = legnn.Run.open(tmp_path / "run").predict(data)
     pd.testing.assert_frame_equal(again, run.predictions, check_exact=True)
     with pytest.raises(InputError, match="train on this graph, or train another architecture"):
@@ -176,13 +177,16 @@ def test_a_run_predicts_its_own_graph_and_no_other(tmp_path):
 
 
 def test_it_learns_and_takes_several_node_types_and_self_training():
-    run = legnn.train(small_data(300), **QUICK | {"epochs": 60, "lr": 0.02, "layers": 2, "hidden": 16})
+    run = legnn.train(small_data(300), settings=named(**QUICK | {"epochs": 60, "lr": 0.02, "layers": 2, "hidden": 16}))
     assert run.result.test.accuracy > 0.6
     assert run.model.theta.abs().max() > 0.01
-    legnn.train(small_hetero(), as_train=True, threshold=0.4, use_tc=False, precision="bf16", **QUICK)
+    legnn.train(
+        small_hetero(),
+        settings=named(**QUICK, as_train=True, pseudo_label_threshold=0.4, use_tc=False, precision="bf16"),
+    )
 
 
 def test_mini_batches_are_refused(tmp_path):
     with pytest.raises(InputError, match="GCNLPA trains on the whole graph at once"):
-        legnn.train(small_data(), batch=8, fanout="3", out=tmp_path / "run", **QUICK)
+        legnn.train(small_data(), settings=named(**QUICK, batch=8, fanout="3"), out=tmp_path / "run")
     assert not (tmp_path / "run").exists()

@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 from tests.baselines.peers import features, graph_for, make, normalized
 from tests.graphs import small_data
+from tests.named import named
 
 import legnn
 
@@ -14,7 +15,7 @@ import legnn
 @pytest.mark.parametrize("weighted", [False, True])
 def test_it_is_its_equations(layers, jump, weighted):
     graph, x = graph_for("jknet", weighted=weighted), features()
-    model, A = make("jknet", layers=layers, jump=jump), normalized(graph)
+    model, A = make("jknet", layers=layers, mode=jump), normalized(graph)
     torch.nn.init.normal_(model.bias)
     h, outputs = x, []
     for k, weight in enumerate([model.project.weight, *model.weights]):
@@ -29,5 +30,5 @@ def test_it_is_its_equations(layers, jump, weighted):
 @pytest.mark.parametrize("jump", ["concat", "max"])
 def test_it_learns_in_mini_batches(jump):
     options = {"epochs": 30, "hidden": 16, "lr": 0.02, "layers": 3, "fanout": "4"}
-    run = legnn.train(small_data(120), architecture="jknet", jump=jump, batch=16, **options)
+    run = legnn.train(small_data(120), settings=named(**options, architecture="jknet", mode=jump, batch=16))
     assert run.result.test.accuracy > 0.6

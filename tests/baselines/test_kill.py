@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.graphs import small_data, table_folder
+from tests.named import named
 from tests.runs.test_resume import assert_same_run, start, wait_for_lines
 
 import legnn
@@ -58,5 +59,5 @@ def test_a_run_killed_with_kill_9_goes_on_bit_for_bit(tmp_path, peer, monkeypatc
     assert process.returncode == -signal.SIGKILL
     assert not (tmp_path / "cut" / "result.json").exists()
     legnn.resume(tmp_path / "cut")
-    legnn.train(tables, out=tmp_path / "whole", **given)
+    legnn.train(tables, settings=named(**given), out=tmp_path / "whole")
     assert_same_run(tmp_path / "whole", tmp_path / "cut")

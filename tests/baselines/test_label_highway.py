@@ -4,6 +4,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from tests.graphs import small_data
+from tests.named import model_settings, named
 from tests.nn.test_layers import gradients
 from tests.strategies import label_graphs
 from tests.typed_graphs import small_hetero
@@ -14,7 +15,7 @@ from legnn.baselines import ARCHITECTURES
 from legnn.baselines.label_highway import LabelHighway
 from legnn.errors import InputError
 from legnn.graph import Adjacency, LabelGraph
-from legnn.nn import DataShape, ModelSettings
+from legnn.nn import DataShape
 from legnn.nn.reference import dense_blocks
 from legnn.ops.runtime import padding
 
@@ -25,7 +26,7 @@ QUICK = {"architecture": "label_highway", "hidden": 8, "epochs": 6, "checkpoint_
 def make(classes: int, **options) -> LabelHighway:
     torch.manual_seed(0)
     options = {"hidden": 6, "layers": 3} | options
-    model = ARCHITECTURES["label_highway"](ModelSettings(**options), DataShape(4, classes))
+    model = ARCHITECTURES["label_highway"](model_settings(**options), DataShape(4, classes))
     assert isinstance(model, LabelHighway)
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter)
@@ -104,11 +105,14 @@ def test_every_parameter_is_trained(norm):
 
 
 def test_it_learns_and_takes_several_node_types_and_self_training():
-    assert legnn.train(small_data(120), **QUICK | {"epochs": 60, "lr": 0.02}).result.test.accuracy > 0.6
-    legnn.train(small_hetero(), as_train=True, threshold=0.4, use_tc=False, precision="bf16", **QUICK)
+    assert legnn.train(small_data(120), settings=named(**QUICK | {"epochs": 60, "lr": 0.02})).result.test.accuracy > 0.6
+    legnn.train(
+        small_hetero(),
+        settings=named(**QUICK, as_train=True, pseudo_label_threshold=0.4, use_tc=False, precision="bf16"),
+    )
 
 
 def test_mini_batches_are_refused(tmp_path):
     with pytest.raises(InputError, match="LabelHighway trains on the whole graph at once"):
-        legnn.train(small_data(), batch=8, fanout="3", out=tmp_path / "run", **QUICK)
+        legnn.train(small_data(), settings=named(**QUICK, batch=8, fanout="3"), out=tmp_path / "run")
     assert not (tmp_path / "run").exists()

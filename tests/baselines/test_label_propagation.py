@@ -6,6 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.graphs import small_data
+from tests.named import named
 from tests.strategies import label_graphs
 from torch_geometric.nn import CorrectAndSmooth as PyGCorrectAndSmooth
 from torch_geometric.nn import LabelPropagation as PyGLabelPropagation
@@ -79,8 +80,10 @@ def test_diffusion_keeps_the_columns(width):
 def test_a_finished_run_is_smoothed_as_if_it_had_been_trained_so(tmp_path):
     data = small_data(60)
     options = {"architecture": "mlp", "epochs": 5, "hidden": 8}
-    plain = legnn.train(data, out=tmp_path / "plain", **options)
-    trained = legnn.train(data, postprocess="correct_and_smooth", propagation_alpha=0.8, **options)
+    plain = legnn.train(data, settings=named(**options), out=tmp_path / "plain")
+    trained = legnn.train(
+        data, settings=named(**options, postprocess="correct_and_smooth", **{"label_propagation.alpha": 0.8})
+    )
     smooth = legnn.Run.open(tmp_path / "plain").with_postprocess("correct_and_smooth", propagation_alpha=0.8)
     pd.testing.assert_frame_equal(smooth.predict(data), trained.predictions)
     assert not smooth.predict(data).equals(plain.predictions)

@@ -8,6 +8,7 @@ import torch
 from tests.baselines.peers import features as features_of_peers
 from tests.baselines.peers import graph_for, make
 from tests.baselines.test_typed_runs import NoSynchronization
+from tests.named import model_settings, named
 from tests.nn.relation_graphs import CLASSES, EXACT, RELATIONS, dense_relations, one_hot, row_mean, typed_graph
 from tests.typed_graphs import small_hetero, with_tags
 from torch import Tensor
@@ -16,7 +17,6 @@ import legnn
 from legnn.baselines.metapath_labels import MetapathLabels
 from legnn.baselines.metapaths import MOST_PRODUCTS, feature_paths, label_paths, metapath_graph
 from legnn.config.candidates import CANDIDATES
-from legnn.config.model import ModelSettings
 from legnn.graph import Adjacency, LabelGraph
 from legnn.nn import DataShape
 from legnn.ops.runtime import padding
@@ -27,7 +27,7 @@ FEATURES = 4
 def typed_model(target: int, **options) -> MetapathLabels:
     """A model of double precision with random weights."""
     torch.manual_seed(0)
-    settings = ModelSettings(**{"hidden": 6, "layers": 2, "norm": "layer", **options})
+    settings = model_settings(**{"hidden": 6, "layers": 2, "norm": "layer", **options})
     model = MetapathLabels(settings, DataShape(FEATURES, CLASSES, 3, RELATIONS, target=target)).double()
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter)
@@ -165,7 +165,9 @@ def test_means_follow_the_inputs():
 
 def test_it_learns_from_the_type_that_has_labels():
     data = with_tags(small_hetero())
-    run = legnn.train(data, architecture="metapath_labels", hidden=16, epochs=60, lr=0.02, self_loops=False)
+    run = legnn.train(
+        data, settings=named(architecture="metapath_labels", hidden=16, epochs=60, lr=0.02, self_loops=False)
+    )
     # papers come after authors: the target is not the first type
     assert run.model.target == 1
     assert run.result.val.accuracy > 0.5
@@ -176,4 +178,4 @@ def test_its_candidates_can_be_trained(name):
     candidate = CANDIDATES[name]
     assert candidate.group == "metapath_labels"
     assert candidate.is_typed
-    assert legnn.train(small_hetero(), **{**candidate.values, "epochs": 2}).result.epochs == 2
+    assert legnn.train(small_hetero(), settings=named(**{**candidate.values, "epochs": 2})).result.epochs == 2

@@ -6,6 +6,7 @@ import torch.nn.functional as F
 from tests.baselines.peers import features, graph_for, make
 from tests.graph.test_sampling import KERNELS, sampled
 from tests.graphs import small_data
+from tests.named import named
 
 import legnn
 from legnn.config import fanouts_for
@@ -49,6 +50,8 @@ def test_no_fanout_is_needed_where_no_neighbor_is_read():
 
 @pytest.mark.parametrize("as_train", [False, True])
 def test_it_learns_in_mini_batches(as_train):
-    run = legnn.train(small_data(120), architecture="mlp", batch=16, epochs=30, hidden=16, lr=0.02, as_train=as_train)
+    run = legnn.train(
+        small_data(120), settings=named(architecture="mlp", batch=16, epochs=30, hidden=16, lr=0.02, as_train=as_train)
+    )
     assert run.result.test.accuracy > 0.6
     assert run.predictions["id"].nunique() == 120

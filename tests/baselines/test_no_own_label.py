@@ -4,10 +4,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.named import model_settings
 from tests.training.test_no_leak import HIDDEN, IN, cycle, own_label_hidden, relabel, tasks, training_forward
 
 from legnn.baselines import ARCHITECTURES
-from legnn.nn import DataShape, Model, ModelSettings
+from legnn.nn import DataShape, Model
 from legnn.training import Task
 
 KINDS = {
@@ -23,7 +24,7 @@ READ_IN_FORWARD = [name for name in KINDS if name != "gcn_lpa"]
 def model_for(kind: str, task: Task) -> Model:
     torch.manual_seed(0)
     options = {"hidden": HIDDEN, "layers": 2, "hops": 3, "trees": 3, "label_at_input": True, **KINDS[kind]}
-    settings = ModelSettings(**options)
+    settings = model_settings(**options)
     shape = DataShape(IN, task.graph.num_classes, edges=task.graph.adjacency.num_edges)
     return ARCHITECTURES[settings.architecture](settings, shape)
 
@@ -53,7 +54,7 @@ def test_in_training_a_predicted_nodes_logits_do_not_depend_on_its_label(kind, t
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@given(task=tasks(min_train=1), folds=st.integers(2, 10))
+@given(task=tasks(min_train=1), own_label_folds=st.integers(2, 10))
 @settings(max_examples=8, deadline=None)
 def test_in_evaluation_no_nodes_prediction_depends_on_its_label(kind, task, folds):
     model = model_for(kind, task)

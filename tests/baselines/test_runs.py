@@ -7,11 +7,11 @@ import pytest
 import torch
 from tests.baselines.peers import OTHERS, TYPED, graph_for, is_staged, settings_of, shape_for
 from tests.graphs import small_data
+from tests.named import model_settings, named
 from tests.typed_graphs import small_hetero
 
 import legnn
 from legnn.baselines import ARCHITECTURES, POSTPROCESS
-from legnn.config.model import ModelSettings
 from legnn.errors import InputError, Interrupted
 from legnn.nn import DataShape, Model, StagedModel
 from legnn.training import make_adam, require_staged
@@ -40,7 +40,7 @@ def test_every_architecture_is_a_model_with_all_that_training_needs(name):
 @pytest.mark.parametrize("norm", ["none", "batch", "layer"])
 def test_pygs_gcn_has_the_layers_and_the_norm_of_the_settings(norm):
     model = ARCHITECTURES["pyg_gcn"](
-        ModelSettings(hidden=8, layers=3, norm=norm, dropout=0.3), DataShape(5, 4, types=2)
+        model_settings(hidden=8, layers=3, norm=norm, dropout=0.3), DataShape(5, 4, types=2)
     )
     assert [tuple(conv.lin.weight.shape) for conv in model.gcn.convs] == [(8, 10), (8, 8), (4, 8)]
     assert type(model.gcn.norms[0]).__name__ == {"none": "Identity", "batch": "BatchNorm", "layer": "LayerNorm"}[norm]
@@ -53,7 +53,7 @@ def test_pygs_gcn_has_the_layers_and_the_norm_of_the_settings(norm):
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_a_saved_run_predicts_what_it_predicted(tmp_path, name, postprocess):
     data = data_for(name)
-    run = legnn.train(data, architecture=name, postprocess=postprocess, out=tmp_path / "run", **QUICK)
+    run = legnn.train(data, settings=named(**QUICK, architecture=name, postprocess=postprocess), out=tmp_path / "run")
     assert run.settings.model.architecture == name
     again = legnn.Run.open(tmp_path / "run").predict(data)
     pd.testing.assert_frame_equal(again, run.predictions, check_exact=True)
@@ -63,14 +63,14 @@ def test_a_saved_run_predicts_what_it_predicted(tmp_path, name, postprocess):
 
 def assert_resumed_bit_for_bit(folder, name: str, **options) -> None:
     data = data_for(name)
-    whole = legnn.train(data, architecture=name, out=folder / "whole", **options)
+    whole = legnn.train(data, settings=named(**options, architecture=name), out=folder / "whole")
     epochs = []
     stops = {
         "on_epoch": epochs.append,
         "should_stop": lambda: len(epochs) == min(2, whole.result.epochs),
     }
     with pytest.raises(Interrupted):
-        legnn.train(data, architecture=name, out=folder / "cut", **stops, **options)
+        legnn.train(data, settings=named(**stops, **options, architecture=name), out=folder / "cut")
     resumed = legnn.resume(folder / "cut", data)
     pd.testing.assert_frame_equal(resumed.predictions, whole.predictions, check_exact=True)
     weights = zip(whole.model.state_dict().items(), resumed.model.state_dict().items(), strict=True)
@@ -86,25 +86,30 @@ def test_a_resumed_run_is_the_one_that_was_not_interrupted(tmp_path, name):
 
 @pytest.mark.parametrize("name", STAGED)
 def test_a_resumed_run_of_mini_batches_is_the_one_that_was_not_interrupted(tmp_path, name):
-    assert_resumed_bit_for_bit(tmp_path, name, **QUICK, batch=8, fanout="3", dropout=0.3, as_train=True, threshold=0.4)
+    assert_resumed_bit_for_bit(
+        tmp_path, name, **QUICK, batch=8, fanout="3", dropout=0.3, as_train=True, pseudo_label_threshold=0.4
+    )
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_an_interrupted_run_is_finished_and_a_finished_one_is_read(tmp_path, name):
-    run = legnn.train(data_for(name, 40), architecture=name, out=tmp_path / "run", **QUICK)
+    run = legnn.train(data_for(name, 40), settings=named(**QUICK, architecture=name), out=tmp_path / "run")
     pd.testing.assert_frame_equal(legnn.resume(tmp_path / "run").predictions, run.predictions, check_exact=True)
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_several_node_types_and_self_training_are_taken(name):
-    run = legnn.train(small_hetero(), architecture=name, as_train=True, threshold=0.4, use_tc=False, **QUICK)
+    run = legnn.train(
+        small_hetero(),
+        settings=named(**QUICK, architecture=name, as_train=True, pseudo_label_threshold=0.4, use_tc=False),
+    )
     assert len(run.predictions) == run.predictions["id"].nunique()
 
 
 @pytest.mark.parametrize("name", STAGED)
 def test_mini_batches_of_several_node_types_are_taken_and_predicted_again_alike(name):
     data = small_hetero()
-    run = legnn.train(data, architecture=name, batch=8, fanout="2", **QUICK)
+    run = legnn.train(data, settings=named(**QUICK, architecture=name, batch=8, fanout="2"))
     again = run.predict(data)
     pd.testing.assert_frame_equal(again, run.predictions)
 
@@ -113,7 +118,9 @@ def test_mini_batches_of_several_node_types_are_taken_and_predicted_again_alike(
 def test_a_model_that_is_not_staged_is_refused_for_mini_batches_before_a_folder_is_made(tmp_path, name):
     message = r"trains on the whole graph at once, not on mini-batches: .+; give `batch=full`"
     with pytest.raises(InputError, match=message):
-        legnn.train(data_for(name), architecture=name, batch=8, fanout="3", out=tmp_path / "run", **QUICK)
+        legnn.train(
+            data_for(name), settings=named(**QUICK, architecture=name, batch=8, fanout="3"), out=tmp_path / "run"
+        )
     assert not (tmp_path / "run").exists()
     model = ARCHITECTURES[name](settings_of(name), shape_for(name, graph_for(name)))
     with pytest.raises(InputError, match="give `batch=full`"):
@@ -123,25 +130,26 @@ def test_a_model_that_is_not_staged_is_refused_for_mini_batches_before_a_folder_
 @pytest.mark.parametrize("name", TYPED)
 def test_a_design_for_several_node_types_refuses_a_graph_of_one_before_a_folder_is_made(tmp_path, name):
     with pytest.raises(InputError, match="several node types"):
-        legnn.train(small_data(), architecture=name, out=tmp_path / "run", **QUICK)
+        legnn.train(small_data(), settings=named(**QUICK, architecture=name), out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
 def test_label_propagation_learns_nothing_and_predicts_well(tmp_path):
     logs = []
-    run = legnn.train("digits", architecture="label_propagation", on_epoch=logs.append)
+    run = legnn.train("digits", settings=named(architecture="label_propagation"), on_epoch=logs.append)
     assert [log.epoch for log in logs] == [1]
     assert run.result.parameters == 0
     assert run.result.test.accuracy > 0.9
 
 
 def test_pygs_gcn_learns():
-    run = legnn.train(small_data(120), architecture="pyg_gcn", epochs=60, hidden=16, lr=0.02)
+    run = legnn.train(small_data(120), settings=named(architecture="pyg_gcn", epochs=60, hidden=16, lr=0.02))
     assert run.result.test.accuracy > 0.6
 
 
 def test_correct_and_smooth_changes_what_a_model_without_labels_predicts():
     plain, smooth = (
-        legnn.train("digits", architecture="pyg_gcn", epochs=5, postprocess=name).result for name in POSTPROCESS
+        legnn.train("digits", settings=named(architecture="pyg_gcn", epochs=5, postprocess=name)).result
+        for name in POSTPROCESS
     )
     assert smooth.test.accuracy > plain.test.accuracy

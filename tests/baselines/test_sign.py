@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 from tests.baselines.peers import features, graph_for, make, normalized
 from tests.graphs import small_data
+from tests.named import named
 
 import legnn
 
@@ -44,10 +45,10 @@ def test_hops_are_computed_once_for_the_same_inputs():
 
 def test_it_learns_in_mini_batches():
     options = {"epochs": 30, "hidden": 16, "lr": 0.02, "hops": 2, "fanout": "4"}
-    run = legnn.train(small_data(120), architecture="sign", batch=16, **options)
+    run = legnn.train(small_data(120), settings=named(**options, architecture="sign", batch=16))
     assert run.result.test.accuracy > 0.6
 
 
 def test_the_presets_give_a_fanout_for_each_hop():
-    run = legnn.train(small_data(), architecture="sign", hops=4, batch=8, epochs=1)
+    run = legnn.train(small_data(), settings=named(architecture="sign", hops=4, batch=8, epochs=1))
     assert run.settings.train.fanout == "15,10,5,5"

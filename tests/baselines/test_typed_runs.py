@@ -6,13 +6,13 @@ import pandas as pd
 import pytest
 import torch
 from tests.graphs import small_data
+from tests.named import model_settings, named
 from tests.typed_graphs import small_hetero, with_tags
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import legnn
 from legnn.baselines import ARCHITECTURES
 from legnn.config.designs import DESIGNS
-from legnn.config.model import ModelSettings
 from legnn.datasets import load
 from legnn.errors import InputError, Interrupted
 from legnn.graph import sample_label_graph
@@ -40,7 +40,7 @@ def made(name: str, **options) -> tuple[StagedModel, Task]:
     """The model with weights that make a difference, and the task of a small graph of three types."""
     data = load(with_tags(small_hetero()), self_loops=False)
     torch.manual_seed(0)
-    settings = ModelSettings(**{"hidden": 8, "heads": 2, "layers": 2, **MODELS[name], **options})
+    settings = model_settings(**{"hidden": 8, "heads": 2, "layers": 2, **MODELS[name], **options})
     shape = DataShape(data.x.size(1), 3, data.num_types, tuple(data.relations()), data.adjacency.num_edges)
     model = ARCHITECTURES[settings.architecture](settings, shape)
     model.fit_inputs(data.x, data.node_type)
@@ -74,13 +74,13 @@ def test_a_sample_of_all_neighbors_has_the_logits_of_the_full_batch(name):
 @pytest.mark.parametrize("batch", ["full", 6])
 def test_a_resumed_run_is_the_one_that_was_not_interrupted(tmp_path, name, batch):
     data = with_tags(small_hetero())
-    options = {**MODELS[name], **QUICK, "batch": batch, "fanout": "3", "as_train": True, "threshold": 0.4}
+    options = {**MODELS[name], **QUICK, "batch": batch, "fanout": "3", "as_train": True, "pseudo_label_threshold": 0.4}
     options |= {"use_tc": False, "self_loops": False}
-    whole = legnn.train(data, out=tmp_path / "whole", **options)
+    whole = legnn.train(data, settings=named(**options), out=tmp_path / "whole")
     epochs = []
     stops = {"on_epoch": epochs.append, "should_stop": lambda: len(epochs) == 2}
     with pytest.raises(Interrupted):
-        legnn.train(data, out=tmp_path / "cut", **stops, **options)
+        legnn.train(data, settings=named(**stops, **options), out=tmp_path / "cut")
     resumed = legnn.resume(tmp_path / "cut", data)
     pd.testing.assert_frame_equal(resumed.predictions, whole.predictions, check_exact=True)
     again = legnn.Run.open(tmp_path / "whole").predict(data)
@@ -91,13 +91,13 @@ def test_a_resumed_run_is_the_one_that_was_not_interrupted(tmp_path, name, batch
 def test_a_homogeneous_graph_is_refused_before_a_folder_is_made(tmp_path, name):
     title = DESIGNS[name].title
     with pytest.raises(InputError, match=f"{title} needs several node types"):
-        legnn.train(small_data(), architecture=name, out=tmp_path / "run", **QUICK)
+        legnn.train(small_data(), settings=named(**QUICK, architecture=name), out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("name", BACKBONES)
 def test_a_backbone_takes_a_homogeneous_graph(name):
-    run = legnn.train(small_data(), **MODELS[name], **QUICK)
+    run = legnn.train(small_data(), settings=named(**MODELS[name], **QUICK))
     assert run.result.epochs == 3
 
 
@@ -116,7 +116,7 @@ class NoSynchronization(TorchDispatchMode):
         assert not any(name in str(func) for name in waits), func
         if "aten.index." in str(func):
             assert not any(index is not None and index.dtype == torch.bool for index in args[1])
-        return func(*args, **(kwargs or {}))
+        return func(*args, **kwargs or {})
 
 
 @pytest.mark.parametrize("name", MODELS)

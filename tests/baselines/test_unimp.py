@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 from tests.baselines.peers import CLASSES, NODES, features, graph_for, make, neighbors
 from tests.graphs import small_data
+from tests.named import named
 
 import legnn
 from legnn.baselines import UniMP
@@ -63,18 +64,19 @@ def test_edge_weights_are_refused_before_a_folder_is_made_and_in_prediction(tmp_
     data = small_data()
     weighted = small_data(edge_weight=torch.rand(data.edge_index.size(1)) + 0.5)
     with pytest.raises(InputError, match="UniMP takes no edge weights"):
-        legnn.train(weighted, architecture="unimp", out=tmp_path / "run", epochs=1)
+        legnn.train(weighted, settings=named(architecture="unimp", epochs=1), out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
-    run = legnn.train(data, architecture="unimp", epochs=1, hidden=8)
+    run = legnn.train(data, settings=named(architecture="unimp", epochs=1, hidden=8))
     with pytest.raises(InputError, match="UniMP takes no edge weights"):
         run.predict(weighted)
 
 
 def test_the_memory_of_its_edges_is_planned_for():
     graph = load(small_data())
-    settings = Settings().override(hidden=16, layers=3, heads=2)
+    settings = Settings().override(named(hidden=16, layers=3, heads=2))
     unimp, jknet = (
-        size_of(graph, settings.override(architecture=name).resolve(graph.facts())) for name in ("unimp", "jknet")
+        size_of(graph, settings.override(named(architecture=name)).resolve(graph.facts()))
+        for name in ("unimp", "jknet")
     )
     of_a_layer = UniMP.edge_matrices * graph.num_edges * 16 * 4
     assert unimp.training_bytes - jknet.training_bytes == 3 * of_a_layer
@@ -83,5 +85,5 @@ def test_the_memory_of_its_edges_is_planned_for():
 
 def test_it_learns_in_mini_batches():
     options = {"epochs": 30, "hidden": 16, "lr": 0.02, "layers": 2, "fanout": "4"}
-    run = legnn.train(small_data(120), architecture="unimp", batch=16, **options)
+    run = legnn.train(small_data(120), settings=named(**options, architecture="unimp", batch=16))
     assert run.result.test.accuracy > 0.6

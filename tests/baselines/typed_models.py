@@ -2,10 +2,10 @@
 
 import torch
 import torch.nn.functional as F
+from tests.named import model_settings
 from tests.nn.relation_graphs import CLASSES, RELATIONS, dense_relations, typed_graph
 from torch import Tensor, nn
 
-from legnn.config.model import ModelSettings
 from legnn.graph import LabelGraph
 from legnn.nn import DataShape
 
@@ -15,7 +15,7 @@ WIDTH = HIDDEN // HEADS
 
 def double_model(make: type, **options) -> nn.Module:
     """A model with random weights, also where training starts from zeros or ones."""
-    settings = ModelSettings(hidden=HIDDEN, heads=HEADS, layers=2, **options)
+    settings = model_settings(hidden=HIDDEN, heads=HEADS, layers=2, **options)
     model = make(settings, DataShape(FEATURES, CLASSES, 3, RELATIONS)).double()
     for parameter in model.parameters():
         nn.init.normal_(parameter)

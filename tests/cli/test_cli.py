@@ -121,7 +121,7 @@ def test_options_become_settings(command, tables):
     )
     assert (train.selection, train.seed, train.epochs) == (False, 7, 3)
     assert (train.device, train.precision) == ("cpu", "fp32")
-    assert settings.self_training == legnn.SelfTrainingSettings(as_train=True, threshold=0.4, use_tc=False)
+    assert settings.self_training == legnn.SelfTrainingSettings(as_train=True, pseudo_label_threshold=0.4, use_tc=False)
     assert settings.data.self_loops is False
 
 
@@ -168,7 +168,7 @@ def ensemble(command, tables):
     """The folder of an ensemble of two runs, as a user would name it."""
     command("train", tables, *QUICK, "--out", "auto/runs/gcn")
     command("train", tables, *QUICK, "--architecture", "mlp", "--out", "auto/runs/mlp")
-    common = {"weight": 0.5, "propagation_steps": 50, "propagation_alpha": 0.9}
+    common = {"pseudo_label_weight": 0.5, "label_propagation.steps": 50, "label_propagation.alpha": 0.9}
     members = [Member(folder=f"runs/{name}", **common) for name in ("gcn", "mlp")]
     write_ensemble("auto", members, 1.0, seconds=1.0)
     return "auto"

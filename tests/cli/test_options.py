@@ -4,6 +4,7 @@ from inspect import signature
 from pathlib import Path
 
 import pytest
+from tests.named import named
 from typer.testing import CliRunner
 
 import legnn
@@ -99,7 +100,7 @@ def test_a_message_names_options_where_the_library_names_settings(message, typed
 )
 def test_a_run_folder_is_named_after_the_model_that_the_preset_trains(tmp_path, monkeypatch, preset, given, name):
     monkeypatch.chdir(tmp_path)
-    assert new_folder("digits", Settings(preset=preset, given=given)) == Path("runs") / name
+    assert new_folder("digits", Settings(preset=preset, values=named(**given))) == Path("runs") / name
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,10 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from tests.named import model_settings
 
 import legnn
-from legnn.config import SECTIONS, SETTINGS, ModelSettings, settings_table
+from legnn.config import SECTIONS, SETTINGS, settings_table
 from legnn.config.model import BACKBONES, register_choice
 from legnn.errors import InputError
 
@@ -74,4 +75,4 @@ def test_help_of_what_takes_settings_lists_them_all():
 
 def test_a_number_too_long_to_be_written_is_refused_in_words():
     with pytest.raises(InputError, match=r"hidden must be .*, got a number of thousands of digits"):
-        ModelSettings(hidden=10**5000)
+        model_settings(hidden=10**5000)

@@ -3,6 +3,7 @@
 from dataclasses import asdict
 
 import pytest
+from tests.named import named
 
 from legnn.config import FEW_LABELS, PRESETS, SETTINGS, GraphFacts, Settings
 from legnn.config.candidates import CANDIDATES
@@ -46,14 +47,36 @@ def test_few_labels_get_a_smaller_model_than_many():
 
 
 FEW_EXPECTED = {
-    "hidden": 64, "layers": 2, "residual": "none", "norm": "none", "dropout": 0.5, "input_dropout": 0.5,
-    "label_edges": False, "label_at_input": True, "scale": "standard", "epochs": 300, "patience": 100, "lr": 0.003,
-    "weight_decay": 0.05, "alpha": 0.7, "fanout": "15,10", "normalize": "relation",
-}  # fmt: skip
+    "hidden": 64,
+    "layers": 2,
+    "residual": "none",
+    "norm": "none",
+    "dropout": 0.5,
+    "input_dropout": 0.5,
+    "label_edges": False,
+    "label_at_input": True,
+    "feature_scale": "standard",
+    "epochs": 300,
+    "patience": 100,
+    "lr": 0.003,
+    "weight_decay": 0.05,
+    "alpha": 0.7,
+    "fanout": "15,10",
+    "normalize": "relation",
+}
 MANY_EXPECTED = {
-    **FEW_EXPECTED, "hidden": 256, "layers": 3, "residual": "linear", "norm": "batch", "input_dropout": 0.1,
-    "epochs": 500, "lr": 0.01, "weight_decay": 0.0, "alpha": 0.5, "fanout": "15,10,5",
-}  # fmt: skip
+    **FEW_EXPECTED,
+    "hidden": 256,
+    "layers": 3,
+    "residual": "linear",
+    "norm": "batch",
+    "input_dropout": 0.1,
+    "epochs": 500,
+    "lr": 0.01,
+    "weight_decay": 0.0,
+    "alpha": 0.5,
+    "fanout": "15,10,5",
+}
 
 
 @pytest.mark.parametrize(("num_train", "expected"), [(MANY - 1, FEW_EXPECTED), (MANY, MANY_EXPECTED)])
@@ -71,11 +94,11 @@ def test_what_is_given_is_not_chosen(preset):
         "epochs": 3,
         "dropout": 0.0,
         "residual": "linear",
-        "scale": "none",
+        "feature_scale": "none",
         "normalize": "relation",
         "label_at_input": True,
     }
-    settings = Settings(preset=preset).override(**given).resolve(facts())
+    settings = Settings(preset=preset).override(named(**given)).resolve(facts())
     chosen = values(settings)
     assert {name: chosen[name] for name in given} == given
     assert len(chosen["fanout"].split(",")) == max(settings.model.stages, 1), "one number for the one layer, or a hop"
@@ -84,14 +107,14 @@ def test_what_is_given_is_not_chosen(preset):
 
 def test_graphsage_has_a_linear_residual_of_its_own():
     for preset in OURS:
-        settings = Settings(preset=preset).override(backbone="sage")
+        settings = Settings(preset=preset).override(named(backbone="sage"))
         assert settings.resolve(facts(MANY)).model.residual in ("identity", "none")
 
 
 def test_choosing_twice_changes_nothing():
-    once = Settings().override(as_train=False).resolve(facts())
+    once = Settings().override(named(as_train=False)).resolve(facts())
     given = {name: value for name, value in values(once).items() if SETTINGS[name].section != "self_training"}
-    assert Settings(given={**given, "as_train": False}).resolve(facts(MANY)) == once
+    assert Settings(values=named(**{**given, "as_train": False})).resolve(facts(MANY)) == once
 
 
 HOMOPHILIES = [None, 0.1, 0.9]
@@ -102,7 +125,7 @@ HOMOPHILIES = [None, 0.1, 0.9]
 def test_the_recommended_settings_are_the_candidate_that_the_portfolio_names(num_train, homophily):
     graph = facts(num_train, train_homophily=homophily)
     best = learned_portfolio().rules(graph)[0].candidates[0]
-    chosen, alone = Settings().resolve(graph), Settings(preset="simple", given=dict(CANDIDATES[best].values))
+    chosen, alone = Settings().resolve(graph), Settings(preset="simple", values=named(**dict(CANDIDATES[best].values)))
     expected = alone.resolve(graph)
     assert (chosen.model, chosen.train, chosen.self_training) == (
         expected.model, expected.train, expected.self_training
@@ -113,7 +136,7 @@ def test_the_recommended_settings_are_the_candidate_that_the_portfolio_names(num
 @pytest.mark.parametrize("backbone", ["gcn", "sage", "gat", "gatv2", "gin", "gcnii", "appnp", "dagnn"])
 @pytest.mark.parametrize("homophily", HOMOPHILIES)
 def test_a_backbone_that_is_given_gets_settings_that_fit_it(backbone, homophily):
-    model = Settings().override(backbone=backbone).resolve(facts(train_homophily=homophily)).model
+    model = Settings().override(named(backbone=backbone)).resolve(facts(train_homophily=homophily)).model
     assert model.backbone == backbone
     if backbone in ("sage", "gcnii"):
         assert model.residual != "linear"
@@ -135,23 +158,23 @@ def test_label_edges_are_used_where_the_data_come_with_them():
     with_edges = facts(has_label_edges=True)
     assert Settings().resolve(facts()).model.label_edges is False
     assert Settings().resolve(with_edges).model.label_edges is True
-    assert Settings().override(labels="concat").resolve(with_edges).model.label_edges is False
+    assert Settings().override(named(labels="concat")).resolve(with_edges).model.label_edges is False
 
 
 def test_the_paper_normalizes_jointly_and_shows_no_label_at_the_input():
     model = Settings(preset="paper").resolve(facts(has_label_edges=True)).model
     assert (model.normalize, model.label_at_input, model.layers) == ("joint", False, 3)
     assert (model.norm, model.residual, model.label_edges, model.scale) == ("batch", "linear", False, "none")
-    lifted = Settings(preset="paper").override(backbone="gin").resolve(facts()).model
+    lifted = Settings(preset="paper").override(named(backbone="gin")).resolve(facts()).model
     assert lifted.normalize == "relation", "a lifted layer has no joint form"
 
 
 def test_the_paper_shares_attention_vectors_has_no_biases_and_a_batch_norm_on_ogbn_arxiv_alone():
-    model = Settings(preset="paper").override(backbone="gat").resolve(facts()).model
+    model = Settings(preset="paper").override(named(backbone="gat")).resolve(facts()).model
     assert (model.attention_vectors, model.target_attention, model.bias) == ("shared", True, False)
     assert (model.hidden, model.heads, model.shared_projection) == (540, 3, True)
     norms = {
-        source: Settings(preset="paper").override(source=source).resolve(facts()).model.norm
+        source: Settings(preset="paper").override(named(source=source)).resolve(facts()).model.norm
         for source in ("ogbn-arxiv", "elsewhere", "ogbn-mag", "oag-venue")
     }
     assert norms == {"ogbn-arxiv": "batch", "elsewhere": "batch", "ogbn-mag": "none", "oag-venue": "none"}
@@ -184,41 +207,94 @@ def appendix() -> list[tuple[str, str, str, float, float]]:
 def test_dropout_and_learning_rate_of_the_paper_are_those_of_the_appendix_for_every_method():
     for source, backbone, labels, dropout, lr in appendix():
         given = {"source": source, "backbone": backbone, "labels": labels}
-        chosen = Settings(preset="paper").override(**given).resolve(facts())
+        chosen = Settings(preset="paper").override(named(**given)).resolve(facts())
         assert (chosen.model.dropout, chosen.train.lr) == (dropout, lr), given
 
 
 PUBLISHED = {
-    "backbone": "gat", "labels": "enhanced", "layers": 3, "normalize": "relation", "node_weight": 2.0,
-    "absent_label": "zero", "label_at_input": False, "attention_vectors": "separate", "residual": "linear",
-    "label_norm": "batch", "bias": False, "drop_labels": True, "shared_projection": True, "init": "published",
-    "scale": "none", "weight_decay": 0.0, "alpha": 0.5, "selection": True, "precision": "fp32", "ties": "latest",
-    "undirected": True, "remove_duplicates": False, "type_channels": 128,
-}  # fmt: skip
+    "backbone": "gat",
+    "labels": "enhanced",
+    "layers": 3,
+    "normalize": "relation",
+    "node_weight": 2.0,
+    "absent_label": "zero",
+    "label_at_input": False,
+    "attention_vectors": "separate",
+    "residual": "linear",
+    "label_norm": "batch",
+    "bias": False,
+    "drop_labels": True,
+    "shared_projection": True,
+    "init": "published",
+    "feature_scale": "none",
+    "weight_decay": 0.0,
+    "alpha": 0.5,
+    "selection": True,
+    "precision": "fp32",
+    "ties": "latest",
+    "undirected": True,
+    "remove_duplicates": False,
+    "type_channels": 128,
+}
 ARXIV = {
-    **PUBLISHED, "hidden": 540, "heads": 3, "target_attention": False, "symmetric_norm": True, "scaled_scores": True,
-    "target_map": False, "norm": "batch", "input_dropout": 0.1, "layer_dropout": 0.0, "dropout": 0.6, "lr": 0.002,
-    "epochs": 2000, "patience": 200, "cosine_steps": "epochs", "batch": "full", "delta": 10.0, "threshold": 0.7,
-    "weight": 0.5, "self_loops": True,
-}  # fmt: skip
+    **PUBLISHED,
+    "hidden": 540,
+    "heads": 3,
+    "target_attention": False,
+    "symmetric_norm": True,
+    "scaled_scores": True,
+    "target_map": False,
+    "norm": "batch",
+    "input_dropout": 0.1,
+    "layer_dropout": 0.0,
+    "dropout": 0.6,
+    "lr": 0.002,
+    "epochs": 2000,
+    "patience": 200,
+    "cosine_steps": "epochs",
+    "batch": "full",
+    "delta": 10.0,
+    "pseudo_label_threshold": 0.7,
+    "pseudo_label_weight": 0.5,
+    "self_loops": True,
+}
 MAG = {
-    **PUBLISHED, "hidden": 512, "heads": 8, "target_attention": True, "symmetric_norm": False, "scaled_scores": False,
-    "target_map": True, "norm": "none", "input_dropout": 0.0, "layer_dropout": 0.1, "dropout": 0.3, "lr": 0.001,
-    "epochs": 500, "patience": 50, "cosine_steps": 50000, "batch": 370, "fanout": "15,10,5", "delta": 5.0,
-    "threshold": 0.6, "weight": 0.1, "pseudo_steps": "separate", "self_loops": False, "missing_features": "published",
-}  # fmt: skip
+    **PUBLISHED,
+    "hidden": 512,
+    "heads": 8,
+    "target_attention": True,
+    "symmetric_norm": False,
+    "scaled_scores": False,
+    "target_map": True,
+    "norm": "none",
+    "input_dropout": 0.0,
+    "layer_dropout": 0.1,
+    "dropout": 0.3,
+    "lr": 0.001,
+    "epochs": 500,
+    "patience": 50,
+    "cosine_steps": 50000,
+    "batch": 370,
+    "fanout": "15,10,5",
+    "delta": 5.0,
+    "pseudo_label_threshold": 0.6,
+    "pseudo_label_weight": 0.1,
+    "pseudo_steps": "separate",
+    "self_loops": False,
+    "missing_features": "published",
+}
 
 
 @pytest.mark.parametrize(("source", "expected"), [("ogbn-arxiv", ARXIV), ("ogbn-mag", MAG)])
 def test_the_published_settings_are_those_of_the_code(source, expected):
-    settings = Settings(preset="published").override(source=source, as_train=True)
+    settings = Settings(preset="published").override(named(source=source, as_train=True))
     chosen = values(settings.resolve(facts()))
     assert {name: chosen[name] for name in expected} == expected
     assert settings.data == settings.resolve(facts()).data, "the graph is loaded with the settings that are written"
 
 
 def test_other_graphs_have_the_published_form_of_ogbn_arxiv_or_with_several_types_of_ogbn_mag():
-    settings = Settings(preset="published").override(source="elsewhere")
+    settings = Settings(preset="published").override(named(source="elsewhere"))
     one, several = (values(settings.resolve(facts(num_types=types))) for types in (1, 4))
     assert (one["hidden"], one["batch"], one["symmetric_norm"]) == (540, "auto", True)
     assert (several["hidden"], several["batch"], several["target_map"]) == (512, 370, True)
@@ -226,17 +302,17 @@ def test_other_graphs_have_the_published_form_of_ogbn_arxiv_or_with_several_type
 
 
 def test_what_is_given_wins_over_a_preset_in_the_data_too():
-    settings = Settings(preset="published").override(source="ogbn-mag", self_loops=True, remove_duplicates=True)
+    settings = Settings(preset="published").override(named(source="ogbn-mag", self_loops=True, remove_duplicates=True))
     assert (settings.data.self_loops, settings.data.remove_duplicates) == (True, True)
     assert settings.data.missing_features == "published"
-    assert Settings().override(source="ogbn-mag").data.missing_features == "spectral"
+    assert Settings().override(named(source="ogbn-mag")).data.missing_features == "spectral"
 
 
 @pytest.mark.parametrize("preset", ["paper", "published"])
 @pytest.mark.parametrize("hidden", [1, 8, 12, 64, 540])
 def test_the_heads_divide_a_width_that_is_given(preset, hidden):
     for source in ("ogbn-arxiv", "ogbn-mag"):
-        settings = Settings(preset=preset).override(hidden=hidden, source=source, backbone="gat")
+        settings = Settings(preset=preset).override(named(hidden=hidden, source=source, backbone="gat"))
         assert hidden % settings.resolve(facts()).model.heads == 0
 
 
@@ -251,14 +327,14 @@ def test_the_heads_divide_a_width_that_is_given(preset, hidden):
     ],
 )
 def test_the_settings_of_the_paper_are_those_of_its_tables(source, backbone, expected):
-    settings = Settings(preset="paper").override(source=source, backbone=backbone, as_train=True)
+    settings = Settings(preset="paper").override(named(source=source, backbone=backbone, as_train=True))
     chosen = values(settings.resolve(facts()))
     names = ("hidden", "epochs", "patience", "dropout", "lr", "alpha", "delta", "threshold", "weight")
     assert tuple(chosen[name] for name in names) == expected
 
 
 def test_a_preset_does_not_set_parameters_of_as_train_while_it_is_off():
-    settings = Settings(preset="paper").override(source="ogbn-mag").resolve(facts())
+    settings = Settings(preset="paper").override(named(source="ogbn-mag")).resolve(facts())
     assert asdict(settings.self_training) == asdict(Settings(preset="simple").resolve(facts()).self_training)
 
 
@@ -273,10 +349,10 @@ def test_a_design_is_what_its_preset_trains_and_tries_its_own_settings_in_two_or
     assert sorted(map(str, few)) == sorted(map(str, many))
     assert len(few) in (0, 4), "as many as any other, or those that all share"
     for tried in few:
-        Settings(given={**tried, **design.model})
+        Settings(values=named(**{**tried, **design.model}))
 
 
 def test_a_design_has_the_settings_of_its_authors_for_a_data_set():
-    assert Settings(preset="gcnii").override(source="citeseer").resolve(facts()).model.layers == 32
-    assert Settings(preset="gcnii").override(source="cora").resolve(facts()).model.layers == 64
+    assert Settings(preset="gcnii").override(named(source="citeseer")).resolve(facts()).model.layers == 32
+    assert Settings(preset="gcnii").override(named(source="cora")).resolve(facts()).model.layers == 64
     assert Settings(preset="rgcn").data.self_loops is False

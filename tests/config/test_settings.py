@@ -7,6 +7,7 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.named import named
 
 from legnn.config import SECTIONS, SETTINGS, GraphFacts, ResolvedSettings, Settings
 from legnn.errors import InputError
@@ -43,7 +44,7 @@ as_train = (
     st.just({})
     | st.just({"as_train": False})
     | st.fixed_dictionaries(
-        {"as_train": st.just(True)}, optional={"threshold": st.floats(0.01, 0.99), "use_tc": st.booleans()}
+        {"as_train": st.just(True)}, optional={"pseudo_label_threshold": st.floats(0.01, 0.99), "use_tc": st.booleans()}
     )
 )
 
@@ -51,7 +52,7 @@ as_train = (
 @given(values=overrides, more=as_train)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_is_written_is_read_back(tmp_path, values, more):
-    before = Settings().override(**values, **more).resolve(FACTS)
+    before = Settings().override(named(**values, **more)).resolve(FACTS)
     path = written(tmp_path, before.to_yaml())
     assert ResolvedSettings.from_yaml(path) == before
     assert Settings.from_yaml(path).resolve(FACTS) == before, "nothing is left for the preset to choose"
@@ -61,16 +62,16 @@ def test_what_is_written_is_read_back(tmp_path, values, more):
     "source", ["yes", "1e3", "0", "#", "a: b", "- a", "é 'x' \"y\"", " two\nlines ", "words " * 40, "'\n\n" * 40]
 )
 def test_texts_of_any_kind_are_read_back(tmp_path, source):
-    before = Settings().override(source=source, seed=1).resolve(FACTS)
+    before = Settings().override(named(source=source, seed=1)).resolve(FACTS)
     assert ResolvedSettings.from_yaml(written(tmp_path, before.to_yaml())) == before
 
 
 def test_settings_are_written_as_yaml_writes_them():
-    before = Settings().override(seed=1, dropout=0.0, lr=1.0, as_train=True).resolve(FACTS)
+    before = Settings().override(named(seed=1, dropout=0.0, lr=1.0, as_train=True)).resolve(FACTS)
     assert before.to_yaml() == yaml.dump(asdict(before), sort_keys=False, allow_unicode=True)
 
 
-@pytest.mark.parametrize("first", [{}, {"as_train": True, "threshold": 0.9, "delta": 3.0}])
+@pytest.mark.parametrize("first", [{}, {"as_train": True, "pseudo_label_threshold": 0.9, "delta": 3.0}])
 @pytest.mark.parametrize(
     "values",
     [
@@ -78,16 +79,16 @@ def test_settings_are_written_as_yaml_writes_them():
         {"seed": 3},
         {"epochs": 7, "hidden": 9, "self_loops": False},
         {"as_train": False},
-        {"as_train": True, "threshold": 0.4, "seed": 2},
+        {"as_train": True, "pseudo_label_threshold": 0.4, "seed": 2},
     ],
 )
 def test_resolved_settings_that_are_overridden_are_those_that_would_be_resolved(first, values):
-    resolved = Settings().override(**first).resolve(FACTS)
+    resolved = Settings().override(named(**first)).resolve(FACTS)
     now = {one.name: getattr(getattr(resolved, one.section), one.name) for one in SETTINGS.values()}
     is_on = values.get("as_train", resolved.self_training.as_train)
     kept = [name for name, one in SETTINGS.items() if one.section != "self_training" or is_on]
-    expected = Settings().override(**{name: now[name] for name in kept} | {"as_train": is_on} | values)
-    assert resolved.override(**values) == expected.resolve(FACTS)
+    expected = Settings().override(named(**{name: now[name] for name in kept} | {"as_train": is_on} | values))
+    assert resolved.override(named(**values)) == expected.resolve(FACTS)
 
 
 def test_an_empty_file_means_the_defaults(tmp_path):
@@ -98,7 +99,7 @@ def test_an_empty_file_means_the_defaults(tmp_path):
 
 def test_null_leaves_a_setting_open(tmp_path):
     assert Settings.from_yaml(written(tmp_path, "train: {epochs: null, seed: 3}")).given == {"seed": 3}
-    assert Settings().override(epochs=7, split=1).override(epochs=None, split=None) == Settings()
+    assert Settings().override(named(epochs=7, split=1)).override(named(epochs=None, split=None)) == Settings()
 
 
 @pytest.mark.parametrize("text", ["1e-3", "1.0e-3", "0.001", "'0.001'"])
@@ -181,7 +182,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
 @pytest.mark.parametrize("missing", ["train.lr", "model.backbone", "self_training.delta"])
 @pytest.mark.parametrize("is_null", [True, False])
 def test_the_file_of_a_run_must_be_complete(tmp_path, missing, is_null):
-    content = yaml.safe_load(Settings().override(as_train=True).resolve(FACTS).to_yaml())
+    content = yaml.safe_load(Settings().override(named(as_train=True)).resolve(FACTS).to_yaml())
     section, name = missing.split(".")
     if is_null:
         content[section][name] = None
@@ -198,20 +199,22 @@ def test_a_name_belongs_to_one_section():
 
 
 def test_settings_are_replaced_by_name():
-    changed = Settings().override(backbone="gat", epochs=7, undirected=False, as_train=True, threshold=0.9)
+    changed = Settings().override(
+        named(backbone="gat", epochs=7, undirected=False, as_train=True, pseudo_label_threshold=0.9)
+    )
     assert changed.data.undirected is False
     resolved = changed.resolve(FACTS)
     assert (resolved.model.backbone, resolved.train.epochs, resolved.data.undirected) == ("gat", 7, False)
     assert (resolved.self_training.as_train, resolved.self_training.threshold) == (True, 0.9)
-    again = resolved.override(seed=3, threshold=0.8)
+    again = resolved.override(named(seed=3, pseudo_label_threshold=0.8))
     assert (again.train.seed, again.self_training.threshold, again.train.epochs) == (3, 0.8, 7)
-    assert (resolved.train.seed, Settings()) == (0, Settings(given={})), "nothing is changed in place"
+    assert (resolved.train.seed, Settings()) == (0, Settings(values=named())), "nothing is changed in place"
 
 
 @pytest.mark.parametrize("start", [Settings(), Settings().resolve(FACTS)])
 def test_a_name_that_is_none_is_answered_with_a_close_one_and_all_names(start):
     with pytest.raises(InputError, match=r"no setting 'epoch' \(did you mean 'epochs'\?\); choose from ") as caught:
-        start.override(epoch=3)
+        start.override(named(epoch=3))
     names = str(caught.value).split("choose from ")[1].split(", ")
     assert names == [*(["preset"] if isinstance(start, Settings) else []), *SETTINGS]
     assert "as_train" in SETTINGS
@@ -220,14 +223,16 @@ def test_a_name_that_is_none_is_answered_with_a_close_one_and_all_names(start):
 @pytest.mark.parametrize("start", [Settings(), Settings(preset="simple").resolve(FACTS)])
 def test_an_option_of_as_train_needs_as_train(start):
     with pytest.raises(InputError, match=r"delta, threshold belongs to AS-Train, which is off; .*`as_train`"):
-        start.override(threshold=0.5, delta=3.0)
-    on = start.override(as_train=True, threshold=0.5)
-    assert on.override(as_train=False) == start.override(as_train=False), "and what was given for it goes with it"
+        start.override(named(pseudo_label_threshold=0.5, delta=3.0))
+    on = start.override(named(as_train=True, pseudo_label_threshold=0.5))
+    assert on.override(named(as_train=False)) == start.override(named(as_train=False)), (
+        "and what was given for it goes with it"
+    )
 
 
 def test_an_option_of_as_train_that_is_given_later_needs_it_too():
-    on = Settings().override(as_train=True)
-    assert on.override(threshold=0.5).given == {"as_train": True, "threshold": 0.5}
+    on = Settings().override(named(as_train=True))
+    assert on.override(named(pseudo_label_threshold=0.5)).given == {"as_train": True, "pseudo_label_threshold": 0.5}
 
 
 @pytest.mark.parametrize("values", [{"hidden": 0}, {"hidden": "8"}, {"dropout": 1.0}, {"labels": "one"}])
@@ -239,13 +244,13 @@ def test_a_value_is_checked_wherever_it_is_given(values):
 
 
 def test_a_number_of_numpy_is_a_number():
-    given_values = Settings().override(hidden=np.int64(8), lr=np.float32(0.5)).given
+    given_values = Settings().override(named(hidden=np.int64(8), lr=np.float32(0.5))).given
     assert given_values == {"hidden": 8, "lr": 0.5}
     assert (type(given_values["hidden"]), type(given_values["lr"])) == (int, float)
 
 
 def test_the_file_holds_every_setting():
-    content = yaml.safe_load(Settings().override(as_train=True).resolve(FACTS).to_yaml())
+    content = yaml.safe_load(Settings().override(named(as_train=True)).resolve(FACTS).to_yaml())
     assert list(content) == ["preset", *SECTIONS]
     for name, section in SECTIONS.items():
         assert list(content[name]) == [field.name for field in fields(section)]

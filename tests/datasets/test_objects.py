@@ -7,6 +7,7 @@ import pytest
 import torch
 from scipy import sparse
 from tests.graphs import small_data
+from tests.named import named
 from torch_geometric.data import Data, InMemoryDataset
 
 import legnn
@@ -22,7 +23,7 @@ def split_words(data: Data) -> list[str]:
 def as_networkx(data: Data, kind: type = nx.Graph) -> nx.Graph:
     graph = kind(name="small")
     for node, (x, y, split) in enumerate(zip(data.x.tolist(), data.y.tolist(), split_words(data), strict=True)):
-        graph.add_node(node, x=x, split=split, **({} if y < 0 else {"label": y}))
+        graph.add_node(node, x=x, split=split, **{} if y < 0 else {"label": y})
     graph.add_edges_from(data.edge_index.T.tolist())
     return graph
 
@@ -187,6 +188,8 @@ def test_what_is_missing_is_said_in_one_sentence(source, words):
 def test_a_text_column_of_frames_becomes_features():
     nodes, edges = as_frames(small_data())
     nodes = nodes[["id", "label", "split"]].assign(words=["red apple", "green pear", "blue sea", "dark sky"] * 10)
-    run = legnn.train((nodes, edges), text="words", text_channels=2, epochs=2, hidden=8, preset="simple")
+    run = legnn.train(
+        (nodes, edges), settings=named(text="words", text_channels=2, epochs=2, hidden=8), preset="simple"
+    )
     assert run.own_graph().num_features == 2
     pd.testing.assert_frame_equal(run.predict((nodes, edges)), run.predictions)

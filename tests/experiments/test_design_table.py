@@ -20,7 +20,7 @@ from legnn.experiments.reports import write_report
 from legnn.experiments.variants import AS_TRAIN, LEGNN, VANILLA, other_model
 from legnn.experiments.worker import train_planned
 
-SPREAD = other_model("label propagation", "label_propagation")._replace(tried=({"propagation_steps": 5},))
+SPREAD = other_model("label propagation", "label_propagation")._replace(tried=({"label_propagation.steps": 5},))
 
 
 def variants(source: str) -> tuple[Variant, ...]:

@@ -33,7 +33,12 @@ LONG = ROWS + 50
 
 def write(path: Path, source, target, weight=None, **others) -> Path:
     """Writes a table of edges, of lists or arrays."""
-    columns = {"source": source, "target": target, **({} if weight is None else {"weight": weight}), **others}
+    columns = {
+        "source": source,
+        "target": target,
+        **({} if weight is None else {"pseudo_label_weight": weight}),
+        **others,
+    }
     table = pa.table(columns)
     if path.suffix == ".csv":
         pacsv.write_csv(table, path, pacsv.WriteOptions(quoting_style="needed"))

@@ -6,6 +6,7 @@ import pytest
 import torch
 from tests.commands import run_command
 from tests.graphs import small_data, table_folder
+from tests.named import named
 
 import legnn
 from legnn.errors import InputError
@@ -68,7 +69,7 @@ def test_a_nodes_given_label_changes_no_probability_of_its_classes(how, split):
     for name, labels in {"before": data.y, "after": y}.items():
         graph = legnn.load(small_data(y=labels))
         callbacks = Callbacks(lambda log: None, lambda: False)
-        settings = legnn.Settings(given={**QUICK, **how})
+        settings = legnn.Settings(values=named(**{**QUICK, **how}))
         p = cross_fitted_probabilities(graph, settings, folds=2, repeats=2, callbacks=callbacks)
         rows[name] = p, combine_evidence(p, p)
     for before, after in zip(rows["before"], rows["after"], strict=True):
@@ -140,26 +141,26 @@ def test_neighbors_are_counted_by_their_labels_without_the_node_itself():
 
 def test_the_labels_of_a_run_are_checked_with_its_data_and_settings(tmp_path):
     data = table_folder(tmp_path / "tables", small_data())
-    run = legnn.train(data, out=tmp_path / "run", labels="concat", **QUICK)
+    run = legnn.train(data, settings=named(**QUICK, labels="concat"), out=tmp_path / "run")
     of_run = legnn.check_labels(tmp_path / "run", folds=2, repeats=1).table
     # the run's settings are complete, and chosen for all labels; a fold's are chosen without it
     assert of_run["id"].tolist() == legnn.check_labels(run, folds=2, repeats=1).table["id"].tolist()
     assert set(of_run["label"]) == {"class 0", "class 1", "class 2"}
     with pytest.raises(InputError, match="in its own data; leave `undirected` out"):
-        legnn.check_labels(run, undirected=False)
+        legnn.check_labels(run, settings=named(undirected=False))
 
 
 def test_what_cannot_be_checked_is_refused():
     one = small_data(80)
     lonely = one.train_mask & (assign_folds(np.arange(80), 3) == 0)
     for given, message in (
-        ({"folds": 1}, "at least 2 folds, got 1"),
+        ({"own_label_folds": 1}, "at least 2 folds, got 1"),
         ({"repeats": 0}, "repeats must be at least 1, got 0"),
         ({"cross_label_edges": 5}, "uses all labels to add edges"),
-        ({"folds": 3, "source": small_data(80, train_mask=lonely)}, "are in one of 3 folds"),
+        ({"own_label_folds": 3, "source": small_data(80, train_mask=lonely)}, "are in one of 3 folds"),
     ):
         with pytest.raises(InputError, match=message):
-            legnn.check_labels(**{"source": small_data(), **QUICK, **given})
+            legnn.check_labels(settings=named(**{"source": small_data(), **QUICK, **given}))
 
 
 def test_the_command_prints_the_evidence_and_writes_all_labels(tmp_path, monkeypatch, capsys):

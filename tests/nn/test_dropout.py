@@ -2,12 +2,13 @@
 
 import pytest
 import torch
+from tests.named import model_settings
 from tests.nn.test_layers import IN, OUT, inputs, make
 from tests.nn.test_model import make as make_model
 from tests.nn.test_model import rich_graph
 
 from legnn.graph import Adjacency, LabelGraph
-from legnn.nn import BACKBONES, ModelSettings
+from legnn.nn import BACKBONES
 from legnn.nn.encoder import Encoder
 from legnn.nn.published import PublishedGAT
 
@@ -61,7 +62,7 @@ def test_values_and_source_scores_share_a_draw_and_target_scores_have_another(mo
     graph = rich_graph()
     layer = make("gat, target map" if mapped else "gat, target scores", normalize=normalize, dropout=0.5).train()
     heads = layer.attention.heads
-    same = PublishedGAT(IN, OUT, ModelSettings(target_map=True), heads=heads, normalize=normalize).double()
+    same = PublishedGAT(IN, OUT, model_settings(target_map=True), heads=heads, normalize=normalize).double()
     state = dict(layer.state_dict())
     for matrix, target_map in (("node", "target_map"), ("label", "label_target_map")):
         state[f"{target_map}.weight"] = 3 * state[f"{target_map if mapped else matrix}.weight"]
@@ -101,7 +102,7 @@ def test_gradients_of_a_model_with_dropout_in_its_layers_are_right(backbone, res
 def test_rows_of_one_hot_labels_are_dropped_as_a_whole(label_at_input):
     given = {"hidden": 6, "input_dropout": 0.4, "drop_labels": True, "label_at_input": label_at_input}
     graph, classes = rich_graph(classes=3), 3
-    encoder = Encoder(IN, classes, ModelSettings(**given)).train()
+    encoder = Encoder(IN, classes, model_settings(**given)).train()
     rows = encoder.label_embedding.rows
     kept = torch.zeros(200, classes, dtype=torch.bool)
     for k in range(200):
@@ -115,7 +116,7 @@ def test_rows_of_one_hot_labels_are_dropped_as_a_whole(label_at_input):
 
 
 def test_labels_are_not_dropped_unless_the_settings_say_so():
-    encoder = Encoder(IN, 3, ModelSettings(hidden=6, input_dropout=0.9)).train()
+    encoder = Encoder(IN, 3, model_settings(hidden=6, input_dropout=0.9)).train()
     assert torch.equal(encoder(torch.zeros(15, IN), rich_graph())[1], encoder.label_embedding.rows)
 
 

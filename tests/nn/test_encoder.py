@@ -3,11 +3,12 @@
 import pytest
 import torch
 from hypothesis import given, settings
+from tests.named import model_settings
 from tests.strategies import label_graphs
 
 from legnn.errors import InputError
 from legnn.graph import Adjacency, LabelGraph
-from legnn.nn import LEGNN, ModelSettings
+from legnn.nn import LEGNN
 from legnn.nn.encoder import Encoder, LabelEmbedding
 from legnn.nn.layer import Factors
 from legnn.nn.reference import dense_blocks
@@ -18,7 +19,7 @@ IN, OUT = 4, 6
 
 def encoder(graph: LabelGraph, labels: str, **options) -> Encoder:
     torch.manual_seed(0)
-    return Encoder(IN, graph.num_classes, ModelSettings(labels=labels, hidden=OUT, **options)).double()
+    return Encoder(IN, graph.num_classes, model_settings(labels=labels, hidden=OUT, **options)).double()
 
 
 def features(graph: LabelGraph) -> torch.Tensor:
@@ -162,7 +163,7 @@ def test_features_may_stay_as_they_are():
 @settings(max_examples=5, deadline=None)
 def test_a_first_layer_over_factors_gives_the_values_and_gradients_of_one_over_states(backbone, labels, graph):
     torch.manual_seed(0)
-    chosen = ModelSettings(backbone=backbone, labels=labels, hidden=64, layers=2, residual="linear", label_edges=True)
+    chosen = model_settings(backbone=backbone, labels=labels, hidden=64, layers=2, residual="linear", label_edges=True)
     model, x = LEGNN(IN, graph.num_classes, chosen).double(), features(graph)
     results = []
     for factors in (True, False):

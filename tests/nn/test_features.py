@@ -2,9 +2,10 @@
 
 import pytest
 import torch
+from tests.named import model_settings
 
 from legnn.graph import Adjacency, LabelGraph
-from legnn.nn import LEGNN, ModelSettings
+from legnn.nn import LEGNN
 from legnn.nn.features import SparseFeatures, to_sparse_if_faster
 
 
@@ -32,8 +33,8 @@ def test_nothing_is_dropped_outside_training_and_about_the_rate_in_it():
 @pytest.mark.parametrize("label_features", ["one-hot", "class-mean"])
 @pytest.mark.parametrize("labels", ["vanilla", "concat", "addition", "enhanced"])
 def test_a_model_gives_the_same_from_entries_as_from_rows(labels, label_features):
-    settings = ModelSettings(
-        labels=labels, hidden=8, layers=2, scale="row", label_features=label_features, label_at_input=True
+    settings = model_settings(
+        labels=labels, hidden=8, layers=2, feature_scale="row", label_features=label_features, label_at_input=True
     )
     model = LEGNN(40, 3, settings)
     shown = torch.arange(0, 30, 2)

@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.named import model_settings
 from tests.nn.test_layers import gradients, inputs
 from tests.nn.test_model import HIDDEN, USAGES, make, rich_graph
 from tests.nn.test_model import IN as FEATURES
@@ -17,7 +18,6 @@ from torch_geometric.nn import GCN2Conv
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 from legnn.graph import LabelGraph
-from legnn.nn import ModelSettings
 from legnn.nn.gcnii import GCNII
 from legnn.nn.published import published_normalization
 from legnn.nn.reference import dense_gcnii
@@ -51,7 +51,7 @@ def test_the_layer_equals_the_dense_reference(normalize, graph, restart, beta):
 @settings(max_examples=20, deadline=None)
 def test_a_weighted_mean_of_the_relations_equals_the_dense_reference(absent_label, graph, node_weight):
     layer = layer_of()
-    weights = ModelSettings(node_weight=node_weight, absent_label=absent_label)
+    weights = model_settings(node_weight=node_weight, absent_label=absent_label)
     layer.normalization = published_normalization(layer.normalization, weights)
     (x, labels), first = inputs(graph), inputs(graph, seed=5)
     reference = dense_gcnii(layer, x, labels, graph, first)
@@ -88,7 +88,7 @@ def pyg_gcnii(model, x: Tensor, graph: LabelGraph) -> Tensor:
 
 def test_without_labels_it_is_pygs_gcnii():
     graph = rich_graph()
-    model = make(3, "gcnii", "vanilla", layers=6, residual="none", restart=0.2, identity_decay=0.7)
+    model = make(3, "gcnii", "vanilla", layers=6, residual="none", teleport=0.2, identity_decay=0.7)
     x = torch.randn(graph.num_nodes, FEATURES, dtype=torch.float64)
     torch.testing.assert_close(model(x, graph), pyg_gcnii(model, x, graph), rtol=1e-10, atol=1e-10)
     assert [block.layer.beta for block in model.layers] == [math.log(0.7 / k + 1) for k in range(1, 7)]
@@ -98,7 +98,7 @@ def test_without_labels_it_is_pygs_gcnii():
 def test_every_layer_reads_the_undropped_input(labels):
     """With everything dropped before the first layer, the restart still brings the input."""
     graph = rich_graph()
-    model = make(3, "gcnii", labels, layers=2, residual="none", restart=1.0, dropout=1 - 1e-9).train()
+    model = make(3, "gcnii", labels, layers=2, residual="none", teleport=1.0, dropout=1 - 1e-9).train()
     first = model.encode(torch.randn(15, FEATURES, dtype=torch.float64), graph)
     nodes, _ = model.layers[0].layer(*(None if one is None else 0 * one for one in first), graph, None, first)
     assert nodes.abs().max() > 0.1

@@ -6,10 +6,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.named import model_settings
 from tests.strategies import label_graphs
 from torch import Tensor, nn
 
-from legnn.config.model import ModelSettings
 from legnn.errors import InputError
 from legnn.graph import Adjacency, LabelGraph
 from legnn.nn import GAT, GCN, SAGE
@@ -38,7 +38,7 @@ LAYERS: dict[str, Callable[..., nn.Module]] = {
 
 def variant(heads: int = 2, **options: object) -> PublishedGAT:
     chosen = {name: options.pop(name) for name in GAT_VARIANTS if name in options}
-    return PublishedGAT(IN, OUT, ModelSettings(**chosen), heads=heads, **options)
+    return PublishedGAT(IN, OUT, model_settings(**chosen), heads=heads, **options)
 
 
 def make(name: str, seed: int = 0, **options: object) -> nn.Module:
@@ -47,7 +47,7 @@ def make(name: str, seed: int = 0, **options: object) -> nn.Module:
     if not name.startswith("gat"):
         options.pop("label_edges", None)
         layer = LAYERS[name](**options).double()
-        layer.normalization = published_normalization(layer.normalization, ModelSettings(**weights))
+        layer.normalization = published_normalization(layer.normalization, model_settings(**weights))
     else:
         layer = (variant if name == "gat" and weights else LAYERS[name])(**weights, **options).double()
     for parameter in layer.parameters():

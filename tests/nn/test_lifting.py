@@ -3,13 +3,14 @@
 import pytest
 import torch
 from hypothesis import given, settings
+from tests.named import model_settings
 from tests.strategies import label_graphs
 from torch import nn
 from torch_geometric.nn import GATConv, GATv2Conv, GCNConv, GINConv, SAGEConv, TransformerConv
 
 from legnn.errors import InputError
 from legnn.graph import Adjacency, LabelGraph
-from legnn.nn import BACKBONES, GAT, GCN, LEGNN, SAGE, LabelLayer, ModelSettings, lift, lifted, register_backbone
+from legnn.nn import BACKBONES, GAT, GCN, LEGNN, SAGE, LabelLayer, lift, lifted, register_backbone
 from legnn.nn.published import PublishedGAT
 
 D = 8
@@ -59,7 +60,7 @@ def test_a_lifted_convolution_makes_a_model_that_can_be_trained(name):
     key = f"test {name}"
     register_backbone(key, lifted(lambda settings, both, out: CONVOLUTIONS[name](both, out)))
     try:
-        model = LEGNN(5, 3, ModelSettings(backbone=key, hidden=D, layers=2, label_at_input=True))
+        model = LEGNN(5, 3, model_settings(backbone=key, hidden=D, layers=2, label_at_input=True))
         graph = ringed()
         optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
         x, y = torch.randn(12, 5), torch.arange(12) % 3
@@ -83,10 +84,10 @@ def test_a_name_is_taken_once():
 
 def test_a_registered_backbone_is_a_choice_of_the_settings():
     with pytest.raises(InputError, match="backbone must be one of gcn, sage, gat, gatv2, transformer, gin"):
-        ModelSettings(backbone="mean")
+        model_settings(backbone="mean")
     register_backbone("mean", lifted(lambda settings, both, out: SAGEConv(both, out)))
     try:
-        assert ModelSettings(backbone="mean").backbone == "mean"
+        assert model_settings(backbone="mean").backbone == "mean"
     finally:
         del BACKBONES["mean"]
 
@@ -94,7 +95,7 @@ def test_a_registered_backbone_is_a_choice_of_the_settings():
 def test_a_backbone_that_makes_no_label_layer_is_refused(monkeypatch):
     monkeypatch.setitem(BACKBONES, "gin", lambda spec: SAGEConv(spec.channels, spec.channels))
     with pytest.raises(InputError, match="backbone = 'gin' must make a LabelLayer, got SAGEConv"):
-        LEGNN(5, 3, ModelSettings(backbone="gin", hidden=D))
+        LEGNN(5, 3, model_settings(backbone="gin", hidden=D))
 
 
 class Doubling(LabelLayer):
@@ -107,7 +108,7 @@ class Doubling(LabelLayer):
 
 def test_a_layer_derives_from_one_class_and_declares_the_rest(monkeypatch):
     monkeypatch.setitem(BACKBONES, "gin", lambda spec: Doubling(spec.channels, spec.channels, **spec.options))
-    model, graph = LEGNN(5, 3, ModelSettings(backbone="gin", hidden=D, residual="identity", layers=2)), ringed()
+    model, graph = LEGNN(5, 3, model_settings(backbone="gin", hidden=D, residual="identity", layers=2)), ringed()
     x = torch.rand(12, 5)
     expected = model.classifier((9 * model.encoder.project(x)).relu())
     torch.testing.assert_close(model(x, graph), expected)
@@ -160,7 +161,7 @@ def test_a_lifted_convolution_refuses_what_it_cannot_do():
 @pytest.mark.parametrize("backbone", ["gat", "gatv2", "transformer"])
 def test_heads_must_divide_the_hidden_channels_of_every_attention(backbone):
     with pytest.raises(InputError, match="hidden = 30 does not divide by heads = 4"):
-        LEGNN(5, 3, ModelSettings(backbone=backbone, hidden=30, layers=2))
+        LEGNN(5, 3, model_settings(backbone=backbone, hidden=30, layers=2))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -208,7 +209,7 @@ def test_uniform_attention_with_symmetric_norm_equals_gcn():
     graph = ringed()
     x, _ = inputs(graph)
     gcn = GCN(D, D, enhanced=False)
-    gat = PublishedGAT(D, D, ModelSettings(symmetric_norm=True), heads=2, enhanced=False)
+    gat = PublishedGAT(D, D, model_settings(symmetric_norm=True), heads=2, enhanced=False)
     gcn.load_state_dict({name: value for name, value in gat.state_dict().items() if name in gcn.state_dict()})
     nn.init.zeros_(gat.source)
     nn.init.zeros_(gat.target)

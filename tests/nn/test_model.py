@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
+from tests.named import model_settings
 from tests.strategies import label_graphs
 
 from legnn.errors import InputError
@@ -21,7 +22,7 @@ def make(num_classes: int, backbone: str = "gcn", labels: str = "enhanced", **op
     torch.manual_seed(0)
     given_rows = torch.randn(num_classes, 3) if options.get("label_features") == "given" else None
     options = {"hidden": HIDDEN, "layers": 3, "heads": 2, "label_at_input": True, "residual": "linear"} | options
-    model = LEGNN(IN, num_classes, ModelSettings(backbone=backbone, labels=labels, **options), given_rows)
+    model = LEGNN(IN, num_classes, model_settings(backbone=backbone, labels=labels, **options), given_rows)
     for name, buffer in model.named_buffers():
         if "running" in name:
             buffer.copy_(torch.rand_like(buffer) + 0.5)

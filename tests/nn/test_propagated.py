@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 from hypothesis import given, settings
+from tests.named import model_settings
 from tests.nn.test_layers import gradients
 from tests.nn.test_model import IN, USAGES, rich_graph
 from tests.nn.test_sampled import NODES, SEEDS, graph_of
@@ -15,7 +16,7 @@ from torch_geometric import nn as pyg
 from legnn.baselines import ARCHITECTURES
 from legnn.errors import InputError
 from legnn.graph import LabelGraph, sample_label_graph
-from legnn.nn import LEGNN, DataShape, ModelSettings
+from legnn.nn import LEGNN, DataShape
 from legnn.nn.encoder import class_mean
 from legnn.nn.propagated import Propagated
 from legnn.nn.reference import dense_appnp, dense_dagnn
@@ -28,9 +29,9 @@ EXACT = {"rtol": 1e-10, "atol": 1e-10}
 
 def make(backbone: str, classes: int = 3, labels: str = "enhanced", **options) -> Propagated:
     torch.manual_seed(0)
-    options = {"hidden": 8, "layers": 3, "hops": 4, "restart": 0.2, "label_at_input": True} | options
+    options = {"hidden": 8, "layers": 3, "hops": 4, "teleport": 0.2, "label_at_input": True} | options
     model = ARCHITECTURES["legnn"](
-        ModelSettings(backbone=backbone, labels=labels, **options),
+        model_settings(backbone=backbone, labels=labels, **options),
         DataShape(IN, classes, label_features=torch.randn(classes, 3)),
     )
     assert isinstance(model, Propagated)
@@ -105,7 +106,7 @@ def test_without_labels_dagnn_is_the_papers_equation():
 @pytest.mark.parametrize("backbone", BACKBONES)
 def test_it_is_no_layer_of_legnn(backbone):
     with pytest.raises(InputError, match=f"{backbone} has no layers; give a backbone from gcn, sage"):
-        LEGNN(IN, 3, ModelSettings(backbone=backbone))
+        LEGNN(IN, 3, model_settings(backbone=backbone))
 
 
 @pytest.mark.parametrize("backbone", BACKBONES)

@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from tests.named import named
 from torch import Tensor
 
 from legnn.config import GraphFacts, Settings
@@ -20,7 +21,9 @@ FORMS = {"arxiv": ("ogbn-arxiv", 12, 3), "mag": ("ogbn-mag", 16, 8)}
 
 def published(form: str, num_types: int = 1, **given) -> LEGNN:
     source, hidden, heads = FORMS[form]
-    settings = Settings(preset="published").override(**{"source": source, "hidden": hidden, **UNDROPPED, **given})
+    settings = Settings(preset="published").override(
+        named(**{"source": source, "hidden": hidden, **UNDROPPED, **given})
+    )
     model = settings.resolve(FACTS).model
     assert given or model.heads == heads
     return LEGNN(IN, CLASSES, model, num_types=num_types)
@@ -179,7 +182,7 @@ def test_the_parameters_without_a_gradient_are_those_of_the_code():
 def test_the_parameters_are_those_of_the_code_that_training_moves(
     source, classes, num_types, of_code, never_moved, kept
 ):
-    settings = Settings(preset="published").override(source=source).resolve(FACTS).model
+    settings = Settings(preset="published").override(named(source=source)).resolve(FACTS).model
     with torch.device("meta"):
         model = LEGNN(128, classes, settings, num_types=num_types)
     W, L, norms = settings.hidden, 3, 4 if source == "ogbn-arxiv" else 0
@@ -211,7 +214,7 @@ def test_single_precision_agrees(form):
 @pytest.mark.parametrize("form", FORMS)
 def test_the_initial_weights_have_the_distributions_of_the_code(form):
     source, _, _ = FORMS[form]
-    settings = Settings(preset="published").override(source=source).resolve(FACTS).model
+    settings = Settings(preset="published").override(named(source=source)).resolve(FACTS).model
     torch.manual_seed(0)
     model = LEGNN(128, 40, settings)
     W, H = settings.hidden, settings.heads

@@ -28,7 +28,7 @@ SEEDS = torch.tensor([39, 3, 30, 0, 7])
 
 
 def check(graph: LabelGraph, backbone: str, labels: str, dtype: torch.dtype = torch.float64, **options) -> None:
-    options = {"dropout": 0.0, "input_dropout": 0.0, "norm": "layer", "scale": "none"} | options
+    options = {"dropout": 0.0, "input_dropout": 0.0, "norm": "layer", "feature_scale": "none"} | options
     model = make(CLASSES, backbone, labels, **options).to(dtype).train()
     x = torch.randn(NODES, IN, dtype=dtype)
     sample = sample_label_graph(graph, SEEDS, (None,) * 3, (12, 34))

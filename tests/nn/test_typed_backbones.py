@@ -2,11 +2,12 @@
 
 import pytest
 import torch
+from tests.named import model_settings
 from tests.nn.relation_graphs import CLASSES, RELATIONS, compare, typed_graph
 
 from legnn.errors import InputError
 from legnn.graph import Adjacency, LabelGraph, sample_label_graph
-from legnn.nn import LEGNN, ModelSettings
+from legnn.nn import LEGNN
 
 IN = 5
 
@@ -14,7 +15,7 @@ IN = 5
 def model(backbone: str, labels: str = "enhanced", **options) -> LEGNN:
     torch.manual_seed(0)
     chosen = {"hidden": 6, "layers": 2, "heads": 2, "backbone": backbone, "labels": labels, **options}
-    return LEGNN(IN, CLASSES, ModelSettings(**chosen), num_types=3, relations=RELATIONS)
+    return LEGNN(IN, CLASSES, model_settings(**chosen), num_types=3, relations=RELATIONS)
 
 
 @pytest.mark.parametrize("labels", ["vanilla", "concat", "addition", "enhanced"])
@@ -46,7 +47,7 @@ def check_sample(graph, backbone, labels, **options):
 def test_a_homogeneous_graph_has_one_relation_and_one_root(backbone):
     graph = typed_graph(30)
     graph = LabelGraph(graph.adjacency, graph.shown, graph.y, CLASSES)
-    net = LEGNN(IN, CLASSES, ModelSettings(hidden=6, layers=2, heads=2, backbone=backbone))
+    net = LEGNN(IN, CLASSES, model_settings(hidden=6, layers=2, heads=2, backbone=backbone))
     logits = net(net.inputs(torch.randn(30, IN)), graph)
     logits.sum().backward()
     assert logits.shape == (30, CLASSES)

@@ -4,9 +4,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.named import model_settings
 
 from legnn.graph import Adjacency, LabelGraph
-from legnn.nn import LEGNN, ModelSettings
+from legnn.nn import LEGNN
 from legnn.nn.features import SparseFeatures, TypedFeatures, scatter_by_type
 from legnn.nn.scaling import FeatureScale
 
@@ -15,8 +16,15 @@ F, HIDDEN, TYPES = 4, 8, 3
 
 def model(scale: str = "standard", labels: str = "vanilla", **options) -> LEGNN:
     torch.manual_seed(0)
-    chosen = {"hidden": HIDDEN, "layers": 2, "labels": labels, "scale": scale, "dropout": 0.0, "input_dropout": 0.0}
-    return LEGNN(F, 3, ModelSettings(**{**chosen, **options}), num_types=TYPES)
+    chosen = {
+        "hidden": HIDDEN,
+        "layers": 2,
+        "labels": labels,
+        "feature_scale": scale,
+        "dropout": 0.0,
+        "input_dropout": 0.0,
+    }
+    return LEGNN(F, 3, model_settings(**{**chosen, **options}), num_types=TYPES)
 
 
 def no_labels(nodes: int) -> LabelGraph:

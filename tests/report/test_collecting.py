@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from tests.graphs import small_data, table_folder
+from tests.named import named
 from tests.typed_graphs import small_hetero
 
 import legnn
@@ -31,7 +32,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def run(folder, tmp_path_factory):
-    return legnn.train(folder, as_train=True, out=tmp_path_factory.mktemp("runs") / "first", **QUICK)
+    return legnn.train(folder, settings=named(**QUICK, as_train=True), out=tmp_path_factory.mktemp("runs") / "first")
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +86,7 @@ def test_nodes_to_explain_are_named_by_id(run):
 
 
 def test_runs_side_by_side_say_in_which_settings_they_differ(folder, run, tmp_path):
-    other = legnn.train(folder, out=tmp_path / "other", **{**QUICK, "hidden": 16})
+    other = legnn.train(folder, settings=named(**{**QUICK, "hidden": 16}), out=tmp_path / "other")
     found = collect([run.folder, other.folder])
     assert [one["name"] for one in found["runs"]] == ["first", "other"]
     assert found["differing"]["hidden"] == ["8", "16"]
@@ -104,7 +105,7 @@ def checked_labels(run):
 def large_run(tmp_path_factory):
     place = tmp_path_factory.mktemp("large")
     tables = table_folder(place / "tables", small_data(nodes=MOST_LABELS + 50))
-    return legnn.train(tables, out=place / "run", **QUICK)
+    return legnn.train(tables, settings=named(**QUICK), out=place / "run")
 
 
 @pytest.mark.parametrize("suffix", [None, ".csv", ".parquet"])
@@ -135,7 +136,7 @@ def test_a_table_of_other_labels_is_refused(run, tmp_path):
 
 
 def test_several_seeds_have_deviations_and_a_row_each(folder, tmp_path):
-    summary = legnn.train_seeds(folder, seeds=2, out=tmp_path / "seeds", **QUICK)
+    summary = legnn.train_seeds(folder, settings=named(**QUICK), seeds=2, out=tmp_path / "seeds")
     (one,) = collect([tmp_path / "seeds"])["runs"]
     assert one["kind"] == "seeds"
     assert one["scores"][0].accuracy == summary.test.accuracy
@@ -144,14 +145,14 @@ def test_several_seeds_have_deviations_and_a_row_each(folder, tmp_path):
 
 
 def test_a_model_without_representations_and_labels_has_a_map_of_its_probabilities(folder, tmp_path):
-    run = legnn.train(folder, architecture="label_propagation", preset="simple", out=tmp_path / "run")
+    run = legnn.train(folder, settings=named(architecture="label_propagation"), preset="simple", out=tmp_path / "run")
     (one,) = collect([run])["runs"]
     assert "probabilities" in one["map"]["words"]
     assert one["labels"] is None
 
 
 def test_of_several_node_types_the_labeled_one_is_shown(tmp_path):
-    run = legnn.train(small_hetero(), **QUICK)
+    run = legnn.train(small_hetero(), settings=named(**QUICK))
     (one,) = collect([run])["runs"]
     assert one["nodes"]["count"] == len(run.predictions)
     assert {neighbor["type"] for each in one["explained"] for neighbor in each["neighbors"]} - {None}

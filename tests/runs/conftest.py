@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.graphs import small_data
+from tests.named import named
 from tests.runs.small_runs import QUICK, cut_short
 
 import legnn
@@ -13,9 +14,9 @@ import legnn
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory) -> Path:
     place = tmp_path_factory.mktemp("runs")
-    legnn.train(small_data(), out=place / "finished", **QUICK)
+    legnn.train(small_data(), settings=named(**QUICK), out=place / "finished")
     cut_short(small_data(), place / "cut")
-    legnn.train_seeds(small_data(), seeds=2, out=place / "seeds", **QUICK)
+    legnn.train_seeds(small_data(), settings=named(**QUICK), seeds=2, out=place / "seeds")
     return place
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.named import named
 
 import legnn
 from legnn.runs import RunFolder
@@ -17,7 +18,13 @@ def cut_short(data, folder: Path, **options) -> None:
     """Trains three epochs of a run, which then has a checkpoint."""
     done = []
     with pytest.raises(legnn.Interrupted):
-        legnn.train(data, out=folder, on_epoch=done.append, should_stop=lambda: len(done) >= 2, **{**QUICK, **options})
+        legnn.train(
+            data,
+            settings=named(**{**QUICK, **options}),
+            out=folder,
+            on_epoch=done.append,
+            should_stop=lambda: len(done) >= 2,
+        )
 
 
 def gpu(test):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from tests.graphs import small_data, table_folder
+from tests.named import named
 
 import legnn
 from legnn.errors import InputError, Interrupted
@@ -35,8 +36,8 @@ def test_on_random_labels_cross_fitting_is_at_chance_and_the_hidden_own_label_we
         "lr": 0.02,
         "ties": "latest",
     }
-    fitted = legnn.cross_fit(data, folds=4, **how).result.train_cross_fitted.accuracy
-    trained = legnn.train(data, **how).result.train_own_label_hidden.accuracy
+    fitted = legnn.cross_fit(data, settings=named(**how), folds=4).result.train_cross_fitted.accuracy
+    trained = legnn.train(data, settings=named(**how)).result.train_own_label_hidden.accuracy
     chance, deviation = 0.25, (0.25 * 0.75 / int(data.train_mask.sum())) ** 0.5
     assert abs(fitted - chance) < 3 * deviation
     assert trained > chance + 5 * deviation
@@ -46,19 +47,19 @@ def test_on_random_labels_cross_fitting_is_at_chance_and_the_hidden_own_label_we
     "how",
     [
         {},
-        {"backbone": "gat", "labels": "enhanced", "as_train": True, "threshold": 0.3},
+        {"backbone": "gat", "labels": "enhanced", "as_train": True, "pseudo_label_threshold": 0.3},
         {"labels": "concat", "postprocess": "correct_and_smooth", "class_weights": "balanced"},
     ],
     ids=["recommended", "gat with AS-Train", "concat with Correct & Smooth"],
 )
 def test_a_nodes_label_never_changes_its_cross_fitted_prediction(how):
     data = small_data()
-    before = legnn.cross_fit(data, folds=2, **QUICK, **how).predictions
+    before = legnn.cross_fit(data, settings=named(**QUICK, **how), folds=2).predictions
     others_moved = False
     for node in data.train_mask.nonzero().flatten().tolist()[:2]:
         y = data.y.clone()
         y[node] = (y[node] + 1) % 3
-        after = legnn.cross_fit(small_data(y=y), folds=2, **QUICK, **how).predictions
+        after = legnn.cross_fit(small_data(y=y), settings=named(**QUICK, **how), folds=2).predictions
         columns = ["prediction", "confidence", "fold", "p_0", "p_1", "p_2"]
         mine = before["id"] == node
         assert before.loc[mine, columns].equals(after.loc[mine, columns])
@@ -84,7 +85,7 @@ def test_a_hidden_fold_has_no_labels_and_is_in_no_split():
 
 def test_every_training_node_is_predicted_once_by_the_run_of_its_fold(tmp_path):
     data = table_folder(tmp_path / "tables", small_data())
-    found = legnn.cross_fit(data, folds=3, out=tmp_path / "runs", **QUICK)
+    found = legnn.cross_fit(data, settings=named(**QUICK), folds=3, out=tmp_path / "runs")
     graph = legnn.load(data)
     table = found.predictions
     assert table["id"].tolist() == graph.node_id[graph.train_mask.numpy()].tolist()
@@ -120,11 +121,11 @@ def test_an_interrupted_cross_fitting_continues_to_the_same_predictions(tmp_path
     with pytest.raises(Interrupted) as stop:
         legnn.cross_fit(
             small_data(),
+            settings=named(**QUICK),
             folds=3,
             out=tmp_path / "runs",
             on_epoch=seen.append,
             should_stop=lambda: len(seen) >= epochs,
-            **QUICK,
         )
     assert stop.value.folder == tmp_path / "runs"
     with pytest.raises(InputError, match="not finished"):
@@ -136,7 +137,7 @@ def test_an_interrupted_cross_fitting_continues_to_the_same_predictions(tmp_path
     told = []
     found = resume_cross_fit(tmp_path / "runs", small_data(), on_fold=told.append)
     assert told == [0, 1, 2]
-    assert found.predictions.equals(legnn.cross_fit(small_data(), folds=3, **QUICK).predictions)
+    assert found.predictions.equals(legnn.cross_fit(small_data(), settings=named(**QUICK), folds=3).predictions)
     assert resume_cross_fit(tmp_path / "runs").result == found.result
 
 
@@ -144,12 +145,12 @@ def test_what_cannot_be_cross_fitted_is_refused_before_a_folder_is_made(tmp_path
     data = small_data(80)
     one_fold = data.train_mask & (assign_folds(np.arange(80), 3) == 0)
     for given, message in (
-        ({"folds": 1}, "at least 2 folds, got 1"),
-        ({"folds": 3, "cross_label_edges": 5}, "draws edges by the labels"),
+        ({"own_label_folds": 1}, "at least 2 folds, got 1"),
+        ({"own_label_folds": 3, "cross_label_edges": 5}, "draws edges by the labels"),
         ({"folds": 3, "data": small_data(80, train_mask=one_fold)}, "are in one of 3 folds"),
     ):
         with pytest.raises(InputError, match=message):
-            legnn.cross_fit(**{"data": small_data(), "out": tmp_path / "runs", **QUICK, **given})
+            legnn.cross_fit(settings=named(**{"data": small_data(), "out": tmp_path / "runs", **QUICK, **given}))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -158,15 +159,15 @@ def test_classes_that_a_fold_hides_are_named():
     first = data.train_mask.nonzero()[0]
     y = torch.where(data.train_mask & (data.y == 2), 1, data.y)
     y[first] = 2
-    found = legnn.cross_fit(small_data(y=y), folds=3, **QUICK)
+    found = legnn.cross_fit(small_data(y=y), settings=named(**QUICK), folds=3)
     assert any("All training nodes of 2 are in one fold" in note for note in found.result.notes)
 
 
 def test_the_folder_says_what_it_is(tmp_path):
-    legnn.cross_fit(small_data(), folds=2, out=tmp_path / "runs", **QUICK)
+    legnn.cross_fit(small_data(), settings=named(**QUICK), folds=2, out=tmp_path / "runs")
     assert is_cross_fit_folder(tmp_path / "runs")
     assert json.loads((tmp_path / "runs" / "cross_fit.json").read_text())["folds"] == 2
     with pytest.raises(InputError, match="holds a run for each fold; name one of them: fold-0, fold-1"):
         legnn.Run.open(tmp_path / "runs")
     with pytest.raises(InputError, match="holds a finished run"):
-        legnn.cross_fit(small_data(), folds=2, out=tmp_path / "runs", **QUICK)
+        legnn.cross_fit(small_data(), settings=named(**QUICK), folds=2, out=tmp_path / "runs")

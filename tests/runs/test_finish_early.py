@@ -2,6 +2,7 @@
 
 import pytest
 from tests.graphs import small_data
+from tests.named import named
 
 import legnn
 from legnn.config import Settings
@@ -16,7 +17,7 @@ QUICK = {"epochs": 50, "hidden": 8, "patience": 50}
 def start(out, *, stops: bool = False):
     """Trains a run that is told to finish after five epochs, and perhaps to stop as well."""
     seen = []
-    graph, settings = load_new(Settings(given=QUICK), small_data())
+    graph, settings = load_new(Settings(values=named(**QUICK)), small_data())
     callbacks = Callbacks(seen.append, lambda: stops and len(seen) == 5, lambda: len(seen) == 5)
     return start_run(graph, settings.resolve(graph.facts()), out, callbacks)
 

@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 import torch
 from tests.graphs import small_data, table_folder
+from tests.named import named
 from torch_geometric.data import Data
 
 import legnn
@@ -25,7 +26,9 @@ def test_one_label_a_class_is_answered_with_what_is_possible():
 
 @pytest.mark.parametrize("batch", ["full", 2])
 def test_without_validation_all_epochs_are_trained_and_the_last_is_kept(tmp_path, batch):
-    run = legnn.train(one_label_a_class(), out=tmp_path / "run", validation="none", batch=batch, **QUICK)
+    run = legnn.train(
+        one_label_a_class(), settings=named(**QUICK, validation="none", batch=batch), out=tmp_path / "run"
+    )
     assert (run.result.best_epoch, run.result.epochs) == (6, 6)
     assert run.result.val is None
     assert run.result.test is None
@@ -44,15 +47,14 @@ def test_nodes_of_the_validation_split_train_where_none_is_wanted(tmp_path):
 
 def test_a_run_without_validation_resumes_bit_for_bit(tmp_path):
     data, epochs = small_data(), []
-    whole = legnn.train(data, out=tmp_path / "whole", validation="none", **QUICK)
+    whole = legnn.train(data, settings=named(**QUICK, validation="none"), out=tmp_path / "whole")
     with pytest.raises(Interrupted):
         legnn.train(
             data,
+            settings=named(**QUICK, validation="none"),
             out=tmp_path / "cut",
             on_epoch=epochs.append,
             should_stop=lambda: len(epochs) == 2,
-            validation="none",
-            **QUICK,
         )
     again = legnn.resume(tmp_path / "cut", data)
     pd.testing.assert_frame_equal(again.predictions, whole.predictions, check_exact=True)
@@ -60,4 +62,4 @@ def test_a_run_without_validation_resumes_bit_for_bit(tmp_path):
 
 def test_what_chooses_by_validation_needs_it(tmp_path):
     with pytest.raises(InputError, match=r"no node of .* is for validation, by which settings are chosen"):
-        legnn.auto(small_data(), out=tmp_path / "auto", budget="1m", validation="none")
+        legnn.auto(small_data(), settings=named(validation="none"), out=tmp_path / "auto", budget="1m")

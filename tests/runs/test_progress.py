@@ -6,6 +6,7 @@ import time
 
 import pytest
 from tests.graphs import small_data
+from tests.named import named
 from tests.terminals import Terminal
 
 import legnn
@@ -28,12 +29,12 @@ def log(epoch: int, epochs: int = 10) -> EpochLog:
 
 
 def test_nothing_is_shown_unless_asked(capsys):
-    legnn.train(small_data(), **QUICK)
+    legnn.train(small_data(), settings=named(**QUICK))
     assert capsys.readouterr() == ("", "")
 
 
 def test_a_short_run_without_a_terminal_prints_nothing(capsys):
-    legnn.train(small_data(), progress=True, **QUICK)
+    legnn.train(small_data(), settings=named(**QUICK), progress=True)
     assert capsys.readouterr() == ("", "")
 
 
@@ -66,10 +67,10 @@ def test_a_terminal_shows_every_epoch_that_takes_a_while(several):
 
     with contextlib.redirect_stderr(Terminal()) as terminal:
         if several:
-            legnn.train_seeds(small_data(), seeds=2, progress=True, on_epoch=wait, **QUICK)
+            legnn.train_seeds(small_data(), settings=named(**QUICK), seeds=2, progress=True, on_epoch=wait)
             lines = [("seed 0", 1), ("seed 0", 3), ("seed 1", 1), ("seed 1", 3)]
         else:
-            legnn.train(small_data(), progress=True, on_epoch=wait, **QUICK)
+            legnn.train(small_data(), settings=named(**QUICK), progress=True, on_epoch=wait)
             lines = [("training", 1), ("training", 2), ("training", 3)]
     shown = terminal.getvalue()
     places = [re.search(rf"{title} .*epoch {epoch} ", shown).start() for title, epoch in lines]
@@ -81,7 +82,7 @@ def test_stages_and_epochs_of_a_run_are_reported_in_their_order(tmp_path):
     seen = []
     callbacks = module.Callbacks(lambda log: seen.append(log.epoch), lambda: False, on_stage=seen.append)
     graph = legnn.load(small_data())
-    start_run(graph, legnn.Settings(given=QUICK).resolve(graph.facts()), tmp_path / "run", callbacks)
+    start_run(graph, legnn.Settings(values=named(**QUICK)).resolve(graph.facts()), tmp_path / "run", callbacks)
     assert seen == ["preparing and compiling", 1, 2, 3, "predicting"]
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 from tests.graphs import small_data
+from tests.named import named
 
 import legnn
 from legnn.config import ResolvedSettings, Settings
@@ -32,7 +33,7 @@ QUICK = {"epochs": 2, "hidden": 8, "layers": 2}
 
 def resolved(**options) -> tuple:
     data = load(small_data())
-    return Settings().override(**{**QUICK, **options}).resolve(data.facts()), data
+    return Settings().override(named(**{**QUICK, **options})).resolve(data.facts()), data
 
 
 def test_auto_takes_the_full_batch_where_it_fits():
@@ -43,7 +44,7 @@ def test_auto_takes_the_full_batch_where_it_fits():
 
 def test_auto_takes_mini_batches_where_it_does_not_and_says_so(monkeypatch, tmp_path):
     monkeypatch.setattr(Cpu, "free_bytes", lambda self: 1000)
-    run = legnn.train(small_data(), out=tmp_path / "run", **QUICK)
+    run = legnn.train(small_data(), settings=named(**QUICK), out=tmp_path / "run")
     assert run.settings.train.batch == resources.DEFAULT_BATCH
     (note,) = [note for note in run.result.notes if "batch = auto" in note]
     assert "would take about" in note
@@ -96,7 +97,7 @@ def test_auto_is_bf16_on_a_cpu_that_has_it_for_wide_models(monkeypatch):
     settings, note = choose_precision(wide, data, CPU)
     assert settings.train.precision == "bf16"
     assert note.startswith("precision bf16 (auto); `precision=fp32`")
-    other = wide.override(backbone="sage")
+    other = wide.override(named(backbone="sage"))
     assert choose_precision(other, data, CPU) == (other, None)
     monkeypatch.setattr(device, "cpu_multiplies_bf16", lambda: False)
     assert choose_precision(wide, data, CPU) == (wide, None)
@@ -120,7 +121,7 @@ def test_a_precision_that_is_given_is_not_chosen_again(ampere, precision):
 )
 def test_a_batch_that_cannot_be_meant_is_refused_before_a_folder_is_made(tmp_path, options, words):
     with pytest.raises(InputError, match=words):
-        legnn.train(small_data(), out=tmp_path / "run", **QUICK, **options)
+        legnn.train(small_data(), settings=named(**QUICK, **options), out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

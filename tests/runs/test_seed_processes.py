@@ -2,6 +2,7 @@
 
 import pytest
 from tests.graphs import small_data
+from tests.named import named
 from tests.runs.small_runs import EVERYTHING, assert_same_run
 from torch_geometric.nn import GATv2Conv
 
@@ -21,7 +22,7 @@ def processes(monkeypatch):
 
 def test_short_runs_start_no_process(monkeypatch):
     monkeypatch.setattr(seed_processes, "carry_out", lambda *_, **__: pytest.fail("a process is started"))
-    legnn.train_seeds(small_data(), seeds=3, **EVERYTHING)
+    legnn.train_seeds(small_data(), settings=named(**EVERYTHING), seeds=3)
 
 
 def test_a_graph_that_cannot_be_sent_is_trained_on_here(monkeypatch, processes):
@@ -31,7 +32,7 @@ def test_a_graph_that_cannot_be_sent_is_trained_on_here(monkeypatch, processes):
         raise TypeError("cannot be pickled")
 
     monkeypatch.setattr(seed_processes.pickle, "dumps", refuse)
-    assert legnn.train_seeds(small_data(), seeds=3, **EVERYTHING).seeds == [0, 1, 2]
+    assert legnn.train_seeds(small_data(), settings=named(**EVERYTHING), seeds=3).seeds == [0, 1, 2]
 
 
 def test_many_epochs_are_trained_in_processes(monkeypatch):
@@ -39,14 +40,16 @@ def test_many_epochs_are_trained_in_processes(monkeypatch):
     monkeypatch.setattr(seeds, "processes_for", lambda settings, graph, device, runs: 2)
     monkeypatch.setattr(seed_processes, "carry_out", lambda *_, **__: begun.append(True))
     with pytest.raises(Interrupted):  # for nothing was trained
-        legnn.train_seeds(small_data(), seeds=3, **{**EVERYTHING, "epochs": 2000, "patience": 1})
+        legnn.train_seeds(small_data(), settings=named(**{**EVERYTHING, "epochs": 2000, "patience": 1}), seeds=3)
     assert begun == [True]
 
 
 def test_a_design_without_parameters_which_has_one_epoch_starts_no_process(monkeypatch):
     monkeypatch.setattr(seeds, "processes_for", lambda settings, graph, device, runs: 2)
     monkeypatch.setattr(seed_processes, "carry_out", lambda *_, **__: pytest.fail("a process is started"))
-    legnn.train_seeds(small_data(), seeds=3, **{**EVERYTHING, "architecture": "label_propagation", "epochs": 2000})
+    legnn.train_seeds(
+        small_data(), settings=named(**{**EVERYTHING, "architecture": "label_propagation", "epochs": 2000}), seeds=3
+    )
 
 
 def test_a_callback_may_train_on_another_graph(tmp_path):
@@ -56,10 +59,10 @@ def test_a_callback_may_train_on_another_graph(tmp_path):
         if log.epoch == 2:
             found.append(legnn.train(other, epochs=2, device="cpu").predictions)
 
-    legnn.train_seeds(small_data(), seeds=2, out=tmp_path / "all", on_epoch=on_epoch, **EVERYTHING)
+    legnn.train_seeds(small_data(), settings=named(**EVERYTHING), seeds=2, out=tmp_path / "all", on_epoch=on_epoch)
     expected = legnn.train(other, epochs=2, device="cpu").predictions
     assert [one.equals(expected) for one in found] == [True, True]
-    legnn.train(small_data(), seed=1, out=tmp_path / "alone", **EVERYTHING)
+    legnn.train(small_data(), settings=named(**EVERYTHING, seed=1), out=tmp_path / "alone")
     assert_same_run(tmp_path / "all" / "seed-1", tmp_path / "alone")
 
 
@@ -73,8 +76,8 @@ def test_a_backbone_of_the_callers_is_trained_here_and_draws_as_it_does_alone(tm
     register_backbone("noisy", lifted(make))
     given = {**EVERYTHING, "backbone": "noisy", "normalize": "relation"}
     try:
-        legnn.train_seeds(small_data(), seeds=2, out=tmp_path / "all", **given)
-        legnn.train(small_data(), seed=1, out=tmp_path / "alone", **given)
+        legnn.train_seeds(small_data(), settings=named(**given), seeds=2, out=tmp_path / "all")
+        legnn.train(small_data(), settings=named(**given, seed=1), out=tmp_path / "alone")
         assert_same_run(tmp_path / "all" / "seed-1", tmp_path / "alone")
     finally:
         del BACKBONES["noisy"]
@@ -85,15 +88,15 @@ def test_seeds_of_other_processes_are_to_the_bit_what_they_are_alone_and_reporte
     reported = []
     legnn.train_seeds(
         small_data(),
+        settings=named(**EVERYTHING),
         seeds=3,
         out=tmp_path / "all",
         on_seed=reported.append,
         on_epoch=lambda log: reported.append((log.epoch,)),
-        **EVERYTHING,
     )
     assert reported == [entry for seed in range(3) for entry in (seed, *((k,) for k in range(1, 9)))]
     for seed in range(3):
-        legnn.train(small_data(), seed=seed, out=tmp_path / f"alone-{seed}", **EVERYTHING)
+        legnn.train(small_data(), settings=named(**EVERYTHING, seed=seed), out=tmp_path / f"alone-{seed}")
         assert_same_run(tmp_path / "all" / f"seed-{seed}", tmp_path / f"alone-{seed}")
 
 
@@ -110,7 +113,7 @@ def train_elsewhere(monkeypatch, outcome):
 
 def test_a_seed_whose_process_was_killed_is_trained_here(monkeypatch, processes, tmp_path):
     train_elsewhere(monkeypatch, seed_processes.Failure("killed"))
-    summary = legnn.train_seeds(small_data(), seeds=3, out=tmp_path / "all", **EVERYTHING)
+    summary = legnn.train_seeds(small_data(), settings=named(**EVERYTHING), seeds=3, out=tmp_path / "all")
     assert summary.seeds == [0, 1, 2]
     assert RunFolder(tmp_path / "all" / "seed-1").is_finished
 
@@ -118,13 +121,13 @@ def test_a_seed_whose_process_was_killed_is_trained_here(monkeypatch, processes,
 def test_an_error_of_another_process_is_raised_here(monkeypatch, processes):
     train_elsewhere(monkeypatch, InputError("seed 1 is no good"))
     with pytest.raises(InputError, match="seed 1 is no good"):
-        legnn.train_seeds(small_data(), seeds=3, **EVERYTHING)
+        legnn.train_seeds(small_data(), settings=named(**EVERYTHING), seeds=3)
 
 
 def test_what_another_process_stopped_is_an_interruption_of_all(monkeypatch, processes, tmp_path):
     train_elsewhere(monkeypatch, seed_processes.Stopped(3))
     with pytest.raises(Interrupted) as stopped:
-        legnn.train_seeds(small_data(), seeds=3, out=tmp_path / "all", **EVERYTHING)
+        legnn.train_seeds(small_data(), settings=named(**EVERYTHING), seeds=3, out=tmp_path / "all")
     assert stopped.value.folder == tmp_path / "all"
 
 
@@ -137,7 +140,7 @@ def test_an_interruption_ends_the_seeds_of_all_processes_with_checkpoints(tmp_pa
 
     long = {**EVERYTHING, "epochs": 10**6, "patience": 10**6}
     with pytest.raises(Interrupted):
-        legnn.train_seeds(small_data(), seeds=2, out=folder, should_stop=should_stop, **long)
+        legnn.train_seeds(small_data(), settings=named(**long), seeds=2, out=folder, should_stop=should_stop)
     for seed in range(2):
         run = RunFolder(folder / f"seed-{seed}")
         assert run.load_checkpoint()[1]["epoch"] == len(run.logs())

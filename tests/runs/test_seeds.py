@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 
 import pytest
 from tests.graphs import small_data
+from tests.named import named
 
 import legnn
 from legnn.errors import InputError
@@ -17,7 +18,9 @@ QUICK = {"epochs": 4, "hidden": 8}
 
 def test_every_seed_has_its_folder_and_the_summary_its_mean_and_unbiased_deviation(tmp_path):
     told = []
-    summary = legnn.train_seeds(small_data(), seeds=3, seed=5, out=tmp_path / "runs", on_seed=told.append, **QUICK)
+    summary = legnn.train_seeds(
+        small_data(), settings=named(**QUICK, seed=5), seeds=3, out=tmp_path / "runs", on_seed=told.append
+    )
     assert told == summary.seeds == [5, 6, 7]
     names = sorted(path.name for path in (tmp_path / "runs").iterdir())
     assert names == ["digests.json", "seed-5", "seed-6", "seed-7", "seeds.json", "settings.yaml", "summary.json"]
@@ -34,40 +37,40 @@ def test_every_seed_has_its_folder_and_the_summary_its_mean_and_unbiased_deviati
 
 
 def test_a_run_among_seeds_equals_the_same_run_alone(tmp_path):
-    legnn.train_seeds(small_data(), seeds=2, out=tmp_path / "runs", **QUICK)
-    alone = legnn.train(small_data(), seed=1, **QUICK)
+    legnn.train_seeds(small_data(), settings=named(**QUICK), seeds=2, out=tmp_path / "runs")
+    alone = legnn.train(small_data(), settings=named(**QUICK, seed=1))
     among = legnn.resume(tmp_path / "runs" / "seed-1")
     assert among.predictions.equals(alone.predictions)
     assert among.settings.train.seed == 1
 
 
 def test_finished_seeds_are_read_and_not_trained_again(tmp_path):
-    summary = legnn.train_seeds(small_data(), seeds=2, out=tmp_path / "runs", **QUICK)
+    summary = legnn.train_seeds(small_data(), settings=named(**QUICK), seeds=2, out=tmp_path / "runs")
     logs = []
     assert resume_seeds(tmp_path / "runs", small_data(), on_epoch=logs.append) == summary
     assert logs == []
 
 
 def test_one_seed_has_no_deviation():
-    assert legnn.train_seeds(small_data(), seeds=1, **QUICK).val.accuracy.std is None
+    assert legnn.train_seeds(small_data(), settings=named(**QUICK), seeds=1).val.accuracy.std is None
 
 
 def test_no_seeds_are_refused_before_a_folder_is_made(tmp_path):
     with pytest.raises(InputError, match="seeds must be at least 1, got 0"):
-        legnn.train_seeds(small_data(), seeds=0, out=tmp_path / "runs", **QUICK)
+        legnn.train_seeds(small_data(), settings=named(**QUICK), seeds=0, out=tmp_path / "runs")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_empty_folder_will_do_and_a_full_one_will_not(tmp_path):
     (tmp_path / "runs").mkdir()
-    legnn.train_seeds(small_data(), seeds=1, out=tmp_path / "runs", **QUICK)
+    legnn.train_seeds(small_data(), settings=named(**QUICK), seeds=1, out=tmp_path / "runs")
     assert is_seeds_folder(tmp_path / "runs")
     with pytest.raises(InputError, match="holds a finished run; give another"):
-        legnn.train_seeds(small_data(), seeds=1, out=tmp_path / "runs", **QUICK)
+        legnn.train_seeds(small_data(), settings=named(**QUICK), seeds=1, out=tmp_path / "runs")
 
 
 def test_the_summary_is_over_the_splits_that_are_scored():
-    run = legnn.train(small_data(), **QUICK).result
+    run = legnn.train(small_data(), settings=named(**QUICK)).result
 
     def result(accuracy: float) -> Result:
         scores = Scores(accuracy, accuracy / 2)

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from tests.graphs import small_data
+from tests.named import named
 from threadpoolctl import threadpool_limits
 
 import legnn
@@ -14,13 +15,15 @@ from legnn.runs.resources import SMALL_EPOCH, cpu_threads
 QUICK = {"epochs": 4, "hidden": 16}
 
 
-@pytest.mark.parametrize("given", [{"backbone": "gat", "as_train": True, "threshold": 0.3}, {"labels": "enhanced"}])
+@pytest.mark.parametrize(
+    "given", [{"backbone": "gat", "as_train": True, "pseudo_label_threshold": 0.3}, {"labels": "enhanced"}]
+)
 def test_a_small_run_is_the_same_for_any_number_of_threads(given):
     found = []
     for threads in (1, 2):
         with limit_threads(threads):
             # seven classes: MKL's products of seven rows differ between one thread and two
-            run = legnn.train(small_data(140, 7, 8), **QUICK, **given)
+            run = legnn.train(small_data(140, 7, 8), settings=named(**QUICK, **given))
             found.append(
                 (run.predictions, run.predict_proba(), {k: v.clone() for k, v in run.model.state_dict().items()})
             )
@@ -32,11 +35,11 @@ def test_a_small_run_is_the_same_for_any_number_of_threads(given):
 
 def test_a_small_epoch_takes_one_thread_and_a_large_one_all():
     graph = legnn.load(small_data())
-    settings = legnn.Settings().override(hidden=16).resolve(graph.facts())
+    settings = legnn.Settings().override(named(hidden=16)).resolve(graph.facts())
     with limit_threads(3):
         assert cpu_threads(settings, graph) == 1
-        assert cpu_threads(settings.override(threads=2), graph) == 2
-        wide = settings.override(hidden=3200)
+        assert cpu_threads(settings.override(named(threads=2)), graph) == 2
+        wide = settings.override(named(hidden=3200))
         assert wide.model.hidden**2 * graph.num_nodes * wide.model.layers > SMALL_EPOCH
         assert cpu_threads(wide, graph) == 3
 
@@ -44,7 +47,9 @@ def test_a_small_epoch_takes_one_thread_and_a_large_one_all():
 def test_a_run_takes_the_threads_it_is_given_and_leaves_those_of_the_caller():
     seen = []
     with limit_threads(1):
-        legnn.train(small_data(), threads=2, on_epoch=lambda log: seen.append(torch.get_num_threads()), **QUICK)
+        legnn.train(
+            small_data(), settings=named(**QUICK, threads=2), on_epoch=lambda log: seen.append(torch.get_num_threads())
+        )
         assert torch.get_num_threads() == 1
     assert set(seen) == {2}
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 from tests.graphs import small_data
+from tests.named import named
 from tests.runs.small_runs import assert_same_run
 
 import legnn
@@ -26,8 +27,10 @@ QUICK = {"epochs": 6, "hidden": 8, "dropout": 0.5, "checkpoint_seconds": 0.0, "d
 
 def seeds(count: int, data=None, **given) -> list[Trial]:
     """The same run with several seeds."""
-    graph, settings = load_new(Settings(given={**QUICK, **given}), small_data() if data is None else data)
-    return [Trial(name=f"seed-{seed}", data=graph, settings=settings.override(seed=seed)) for seed in range(count)]
+    graph, settings = load_new(Settings(values=named(**{**QUICK, **given})), small_data() if data is None else data)
+    return [
+        Trial(name=f"seed-{seed}", data=graph, settings=settings.override(named(seed=seed))) for seed in range(count)
+    ]
 
 
 def run(folder: Path, trials: list[Trial], executor=None, **options) -> dict[str, str]:
@@ -56,7 +59,7 @@ def test_every_run_of_a_sweep_is_to_the_bit_what_it_is_alone(tmp_path, executor)
         f"seed-{seed}": "finished" for seed in range(3)
     }
     for seed in range(3):
-        legnn.train(small_data(), seed=seed, out=tmp_path / f"alone-{seed}", **QUICK)
+        legnn.train(small_data(), settings=named(**QUICK, seed=seed), out=tmp_path / f"alone-{seed}")
         assert_same_run(tmp_path / "all" / f"seed-{seed}", tmp_path / f"alone-{seed}")
         logs = [event.log.epoch for event in events if event.trial == f"seed-{seed}" and event.log is not None]
         assert logs == [1, 2, 3, 4, 5, 6]
@@ -85,7 +88,7 @@ def test_a_paused_trial_continues_to_a_later_epoch(tmp_path):
     steps = [Trial(name="run", data=trial.data, settings=trial.settings, epochs=epochs) for epochs in (2, 4, None)]
     outcomes = [outcome.state for outcome in Sweep(tmp_path / "cut", steps).run(SerialExecutor())]
     assert outcomes == ["paused", "paused", "finished"]
-    legnn.train(small_data(), out=tmp_path / "whole", **QUICK)
+    legnn.train(small_data(), settings=named(**QUICK), out=tmp_path / "whole")
     assert_same_run(tmp_path / "cut" / "run", tmp_path / "whole")
 
 
@@ -99,7 +102,7 @@ def test_a_deadline_ends_a_run_after_the_current_epoch(tmp_path):
 
 
 def test_a_sweep_refuses_runs_that_it_did_not_plan(tmp_path):
-    legnn.train(small_data(), out=tmp_path / "foreign" / "seed-0", **QUICK)
+    legnn.train(small_data(), settings=named(**QUICK), out=tmp_path / "foreign" / "seed-0")
     with pytest.raises(InputError, match="belongs to other settings or data"):
         run(tmp_path / "foreign", seeds(1))
     run(tmp_path / "mine", seeds(1))
@@ -108,14 +111,14 @@ def test_a_sweep_refuses_runs_that_it_did_not_plan(tmp_path):
     with pytest.raises(InputError, match="is a sweep on other data"):
         run(tmp_path / "mine", seeds(1, data=small_data(seed=1)))
     (tmp_path / "mine" / "seed-0").rename(tmp_path / "old")
-    legnn.train(small_data(), out=tmp_path / "mine" / "seed-0", **{**QUICK, "lr": 0.5})
+    legnn.train(small_data(), settings=named(**{**QUICK, "lr": 0.5}), out=tmp_path / "mine" / "seed-0")
     with pytest.raises(InputError, match="other settings than its sweep planned"):
         run(tmp_path / "mine", seeds(1))
 
 
 def test_a_run_that_cannot_be_trained_fails_alone(tmp_path):
     good, bad = seeds(2)
-    bad = Trial(name=bad.name, data=bad.data, settings=bad.settings.override(backbone="gat", hidden=7, heads=2))
+    bad = Trial(name=bad.name, data=bad.data, settings=bad.settings.override(named(backbone="gat", hidden=7, heads=2)))
     outcomes = {outcome.trial: outcome for outcome in Sweep(tmp_path, [bad, good]).run(SerialExecutor())}
     assert [outcomes[name].state for name in ("seed-1", "seed-0")] == ["failed", "finished"]
     with pytest.raises(InputError, match="heads"):

@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 import torch
 from tests.graphs import small_data
+from tests.named import model_settings
 from torch_geometric.data import HeteroData
 
 from legnn.datasets import load
-from legnn.nn import LEGNN, Model, ModelSettings
+from legnn.nn import LEGNN, Model
 from legnn.training import FullBatch, MiniBatch, Objective, SelfTrainingRule, Task
 from legnn.training.batches import Batch
 
@@ -38,7 +39,7 @@ def make(
     data = load(small_data(nodes) if graph is None else graph)
     torch.manual_seed(0)
     given = {"hidden": 8, "layers": 2, "norm": "layer", "residual": "linear", "label_at_input": True, "heads": 2}
-    settings = ModelSettings(labels=labels, **{**given, **options})
+    settings = model_settings(labels=labels, **{**given, **options})
     model = LEGNN(data.x.size(1), CLASSES, settings, num_types=data.num_types)
     model.fit_inputs(data.x, data.node_type)
     return model, Task.from_graph(data, CPU)

@@ -7,11 +7,12 @@ from typing import Any, Literal, NamedTuple
 import pytest
 import torch
 from tests.graphs import small_data
+from tests.named import model_settings
 
 from legnn.config import SelfTrainingSettings
 from legnn.datasets import load
 from legnn.errors import InputError
-from legnn.nn import LEGNN, ModelSettings
+from legnn.nn import LEGNN
 from legnn.runs.device import hardware
 from legnn.training import ASTrain, EpochLog, FullBatch, Objective, Task, Trainer, make_adam
 from legnn.training.cuda_graph import WARM_UP, CapturedStep, GraphCapture, recover_from_failed_capture
@@ -117,12 +118,12 @@ def make(
     capture = device == CUDA if capture is None else capture
     data = load(small_data(nodes=120))
     chosen = {"hidden": 16, "layers": 3, "norm": "batch", "residual": "linear", "dropout": 0.5, "input_dropout": 0.2}
-    settings = ModelSettings(**{**chosen, "label_at_input": True, **options})
+    settings = model_settings(**{**chosen, "label_at_input": True, **options})
     model = LEGNN(data.x.size(1), 3, settings).to(device)
     task = Task.from_graph(data, device)
     optimizer = make_adam(model.parameter_groups(0.01), 0.01, capture=capture)
     generator = torch.Generator(device).manual_seed(3)
-    rule = ASTrain(SelfTrainingSettings(threshold=0.3, delta=3.0)) if as_train else None
+    rule = ASTrain(SelfTrainingSettings(pseudo_label_threshold=0.3, delta=3.0)) if as_train else None
     objective = Objective(alpha=0.5, selection=selection, uses_labels=model.uses_labels, rule=rule)
     batching = FullBatch(model, task, objective, optimizer, generator, capture=capture)
     return Trainer(

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score
 from tests.graphs import small_data
+from tests.named import named
 from tests.training.mini_batches import full_batch, make
 
 import legnn
@@ -40,7 +41,9 @@ def test_with_ties_latest_an_equally_accurate_epoch_is_better_and_patience_start
 
 def test_a_run_keeps_the_epoch_that_its_ties_say():
     logs = []
-    run = legnn.train(small_data(120), ties="latest", epochs=60, hidden=8, patience=12, lr=0.05, on_epoch=logs.append)
+    run = legnn.train(
+        small_data(120), settings=named(ties="latest", epochs=60, hidden=8, patience=12, lr=0.05), on_epoch=logs.append
+    )
     top = max(log.val_accuracy for log in logs)
     tied = [log.epoch for log in logs if log.val_accuracy == top]
     assert len(tied) > 1
@@ -52,7 +55,7 @@ def test_a_run_keeps_the_epoch_that_its_ties_say():
 def test_the_best_epoch_is_the_one_that_choose_by_says(choose_by):
     logs = []
     options = {"epochs": 40, "hidden": 8, "lr": 0.05, "patience": 40}
-    run = legnn.train(small_data(120), choose_by=choose_by, on_epoch=logs.append, **options)
+    run = legnn.train(small_data(120), settings=named(**options, choose_by=choose_by), on_epoch=logs.append)
     keys = {
         "accuracy": lambda log: (log.val_accuracy, -log.val_loss),
         "macro_f1": lambda log: (log.val_macro_f1, -log.val_loss),
@@ -174,12 +177,12 @@ def modes() -> tuple:
 @pytest.mark.parametrize("batch", ["full", 8])
 @pytest.mark.parametrize("caller", CALLERS)
 def test_a_run_trains_the_same_in_any_mode_of_the_caller_and_restores_it(caller, batch):
-    options = {"epochs": 4, "hidden": 8, "layers": 2, "batch": batch, "as_train": True, "threshold": 0.3}
+    options = {"epochs": 4, "hidden": 8, "layers": 2, "batch": batch, "as_train": True, "pseudo_label_threshold": 0.3}
     data = small_data()
-    plain = legnn.train(data, **options)
+    plain = legnn.train(data, settings=named(**options))
     with CALLERS[caller]():
         before = modes()
-        run = legnn.train(data, **options)
+        run = legnn.train(data, settings=named(**options))
         assert modes() == before
     assert run.predictions.equals(plain.predictions)
     weights = plain.model.state_dict()
@@ -189,14 +192,14 @@ def test_a_run_trains_the_same_in_any_mode_of_the_caller_and_restores_it(caller,
 
 def test_an_interrupted_run_that_goes_on_in_another_mode_of_the_caller_is_the_same(tmp_path):
     options = {"epochs": 6, "hidden": 8, "layers": 2}
-    whole = legnn.train(small_data(), **options)
+    whole = legnn.train(small_data(), settings=named(**options))
     with pytest.raises(Interrupted):
         legnn.train(
             small_data(),
+            settings=named(**options),
             out=tmp_path / "run",
             on_epoch=(logs := []).append,
             should_stop=lambda: len(logs) == 3,
-            **options,
         )
     with torch.no_grad():
         again = legnn.resume(tmp_path / "run", small_data())
@@ -204,7 +207,7 @@ def test_an_interrupted_run_that_goes_on_in_another_mode_of_the_caller_is_the_sa
 
 
 def test_training_stops_early():
-    run = legnn.train(small_data(), epochs=500, patience=5, hidden=8)
+    run = legnn.train(small_data(), settings=named(epochs=500, patience=5, hidden=8))
     assert run.result.epochs == run.result.best_epoch + 5
 
 
@@ -212,7 +215,8 @@ def test_the_labels_of_test_nodes_do_not_change_a_run():
     data, other = small_data(), small_data()
     other.y[other.test_mask] = (other.y[other.test_mask] + 1) % 3
     first, second = (
-        legnn.train(d, preset="simple", epochs=5, hidden=8, as_train=True, threshold=0.3) for d in (data, other)
+        legnn.train(d, settings=named(epochs=5, hidden=8, as_train=True, pseudo_label_threshold=0.3), preset="simple")
+        for d in (data, other)
     )
     weights = zip(first.model.state_dict().values(), second.model.state_dict().values(), strict=True)
     assert all(torch.equal(a, b) for a, b in weights)

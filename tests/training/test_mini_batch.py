@@ -79,7 +79,7 @@ TYPED = [*((labels, "one-hot") for labels in USAGES), ("enhanced", "class-mean")
 @pytest.mark.parametrize("scale", ["none", "standard"])
 @pytest.mark.parametrize(("labels", "label_features"), TYPED)
 def test_several_types_have_the_gradients_of_the_full_batch(labels, label_features, scale):
-    model, task = make(labels, graph=with_tags(small_hetero()), label_features=label_features, scale=scale)
+    model, task = make(labels, graph=with_tags(small_hetero()), label_features=label_features, feature_scale=scale)
     assert model.num_types == 3
     whole, parts = full_batch(model, task), mini_batch(model, task, 1000, [None] * 2)
     losses = [float(batching.train_epoch(1)["supervised_loss"]) for batching in (whole, parts)]
@@ -92,7 +92,7 @@ def test_several_types_have_the_gradients_of_the_full_batch(labels, label_featur
 @pytest.mark.parametrize("chunk_size", [1, 7, 1000])
 @pytest.mark.parametrize(("labels", "label_features"), TYPED)
 def test_several_types_layer_by_layer_equal_the_full_batch(labels, label_features, chunk_size):
-    model, task = make(labels, graph=with_tags(small_hetero()), label_features=label_features, scale="standard")
+    model, task = make(labels, graph=with_tags(small_hetero()), label_features=label_features, feature_scale="standard")
     model.eval()
     shown = task.train if labels != "vanilla" else task.train[:0]
     with torch.no_grad():

@@ -8,12 +8,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.baselines.peers import OTHERS, TYPED
+from tests.named import model_settings
 from tests.strategies import label_graphs
 
 from legnn.baselines import ARCHITECTURES, POSTPROCESS
 from legnn.config import SelfTrainingSettings
 from legnn.graph import Adjacency, LabelGraph
-from legnn.nn import LEGNN, DataShape, Model, ModelSettings
+from legnn.nn import LEGNN, DataShape, Model
 from legnn.training import (
     ASTrain,
     FullBatch,
@@ -83,9 +84,9 @@ def models(draw, task: Task, kind: str, **fixed) -> Model:
     torch.manual_seed(draw(st.integers(0, 1000)))
     if kind in ARCHITECTURES:
         options = {name: options[name] for name in ("norm", "layers", "dropout", "input_dropout") if name in options}
-        options |= {"propagation_steps": draw(st.integers(1, 5)), "hops": draw(st.integers(1, 3)), "trees": 2}
-        return ARCHITECTURES[kind](ModelSettings(hidden=HIDDEN, heads=2, **options), shape_of(task))
-    settings = ModelSettings(labels=kind, hidden=HIDDEN, heads=2, **options)
+        options |= {"label_propagation.steps": draw(st.integers(1, 5)), "hops": draw(st.integers(1, 3)), "trees": 2}
+        return ARCHITECTURES[kind](model_settings(hidden=HIDDEN, heads=2, **options), shape_of(task))
+    settings = model_settings(labels=kind, hidden=HIDDEN, heads=2, **options)
     return LEGNN(IN, task.graph.num_classes, settings, torch.randn(task.graph.num_classes, 3))
 
 
@@ -101,7 +102,9 @@ def training_forward(model: Model, task: Task, **options) -> tuple[torch.Tensor,
     seen = []
     handle = model.register_forward_hook(lambda module, inputs, out: seen.append(out.detach().clone()))
     state = {name: value.clone() for name, value in model.state_dict().items()}
-    objective = Objective(uses_labels=model.uses_labels, rule=ASTrain(SelfTrainingSettings(threshold=0.4)), **options)
+    objective = Objective(
+        uses_labels=model.uses_labels, rule=ASTrain(SelfTrainingSettings(pseudo_label_threshold=0.4)), **options
+    )
     optimizer = torch.optim.SGD(model.parameter_groups(0.0), lr=0.0)
     batching = FullBatch(model, task, objective, optimizer, torch.Generator().manual_seed(7))
     torch.manual_seed(0)
@@ -117,7 +120,7 @@ def training_forward(model: Model, task: Task, **options) -> tuple[torch.Tensor,
 def test_in_training_a_predicted_nodes_logits_do_not_depend_on_its_label(kind, data, task):
     task = typed(task, kind)
     # one node is no batch: batch norm refuses it in training
-    model = data.draw(models(task, kind, **({"norm": "none"} if len(task.x) == 1 else {})))
+    model = data.draw(models(task, kind, **{"norm": "none"} if len(task.x) == 1 else {}))
     before, predicted = training_forward(model, task, alpha=1.0 if len(task.train) == 1 else 0.5)
     assert len(predicted)
     for node in predicted.tolist():
@@ -145,7 +148,7 @@ def own_label_hidden(model: Model, task: Task, folds: int, postprocess: str = "n
         task,
         folds_of(task, folds),
         uses_labels=model.uses_labels,
-        postprocess=POSTPROCESS[postprocess](ModelSettings(propagation_steps=4)),
+        postprocess=POSTPROCESS[postprocess](model_settings(**{"label_propagation.steps": 4})),
     ).predict_proba()
 
 
@@ -170,7 +173,7 @@ def folds_of(task: Task, folds: int) -> torch.Tensor:
 
 @pytest.mark.parametrize("postprocess", POSTPROCESS)
 @pytest.mark.parametrize("kind", KINDS)
-@given(data=st.data(), task=tasks(min_train=1), folds=st.integers(2, 10))
+@given(data=st.data(), task=tasks(min_train=1), own_label_folds=st.integers(2, 10))
 @settings(max_examples=20, deadline=None)
 def test_in_evaluation_no_nodes_prediction_depends_on_its_label(kind, postprocess, data, task, folds):
     task = typed(task, kind)
@@ -201,8 +204,8 @@ def task_and_model(kind: str) -> tuple[Task, Model]:
     torch.manual_seed(0)
     options = {"hidden": HIDDEN, "heads": 2, "layers": 2, "label_at_input": True}
     if kind in ARCHITECTURES:
-        return task, ARCHITECTURES[kind](ModelSettings(**options), shape_of(task))
-    return task, LEGNN(IN, task.graph.num_classes, ModelSettings(labels=kind, **options))
+        return task, ARCHITECTURES[kind](model_settings(**options), shape_of(task))
+    return task, LEGNN(IN, task.graph.num_classes, model_settings(labels=kind, **options))
 
 
 def logits_of(model: Model, task: Task, shown: torch.Tensor) -> torch.Tensor:

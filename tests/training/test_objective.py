@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.utils.class_weight import compute_class_weight
 from tests.graphs import small_data
+from tests.named import model_settings, named
 
 import legnn
 from legnn.config import SelfTrainingSettings
 from legnn.datasets import load
 from legnn.graph import select_training_nodes
-from legnn.nn import LEGNN, ModelSettings
+from legnn.nn import LEGNN
 from legnn.training import (
     ASTrain,
     FullBatch,
@@ -75,8 +76,8 @@ def losses(rule: ASTrain, logits: torch.Tensor, candidates: torch.Tensor, confid
 def test_a_pseudo_label_needs_more_than_the_threshold():
     logits = torch.zeros(1, 2)  # p is exactly one half
     everyone = torch.tensor([0])
-    assert chosen(choose(as_train(threshold=0.5), logits, everyone, 1.0)) == []
-    assert chosen(choose(as_train(threshold=0.4999), logits, everyone, 1.0)) == [0]
+    assert chosen(choose(as_train(pseudo_label_threshold=0.5), logits, everyone, 1.0)) == []
+    assert chosen(choose(as_train(pseudo_label_threshold=0.4999), logits, everyone, 1.0)) == [0]
 
 
 @pytest.mark.parametrize("kind", [float, torch.tensor])
@@ -84,7 +85,7 @@ def test_a_pseudo_label_needs_more_than_the_threshold():
 def test_a_candidate_is_confident_when_its_probability_times_tc_is_over_the_threshold(kind, p, confidence, threshold):
     logits = logits_of(*p).float()
     candidates = torch.arange(0, len(p), 2)
-    pseudo = choose(as_train(threshold=threshold), logits, candidates, kind(confidence))
+    pseudo = choose(as_train(pseudo_label_threshold=threshold), logits, candidates, kind(confidence))
     largest, predicted = torch.softmax(logits, -1).max(-1)
     expected = [i for i in candidates.tolist() if float(largest[i] * confidence) > threshold]
     # a product that equals the threshold but for rounding may fall on either side
@@ -105,7 +106,7 @@ def test_without_ec_every_pseudo_label_counts_one_and_nobody_else_counts():
 @pytest.mark.parametrize("use_ec", [False, True])
 def test_the_loss_is_lambda_tc_times_the_mean_of_ec_times_cross_entropy(use_ec):
     logits = logits_of(0.5, 0.9, 0.6, 0.05).requires_grad_()
-    rule = as_train(threshold=0.2, weight=0.5, use_ec=use_ec)
+    rule = as_train(pseudo_label_threshold=0.2, pseudo_label_weight=0.5, use_ec=use_ec)
     found = losses(rule, logits, torch.tensor([1, 2, 3]), 0.25)
     # 0.6 of a quarter is not more than the threshold: nodes 1 and 3 are chosen
     ec = (0.9, 0.95) if use_ec else (1.0, 1.0)
@@ -119,13 +120,15 @@ def test_the_loss_is_lambda_tc_times_the_mean_of_ec_times_cross_entropy(use_ec):
 
 def test_a_candidate_that_is_not_chosen_gets_no_gradient():
     logits = logits_of(0.9, 0.6, 0.99).float().requires_grad_()
-    losses(as_train(threshold=0.7, weight=1.0), logits, torch.arange(3), 1.0).pseudo.backward()
+    losses(
+        as_train(pseudo_label_threshold=0.7, pseudo_label_weight=1.0), logits, torch.arange(3), 1.0
+    ).pseudo.backward()
     assert logits.grad.abs().sum(1).gt(0).tolist() == [True, False, True]
 
 
 def test_no_pseudo_labels_cost_nothing_and_give_no_nan():
     logits = torch.randn(5, 3, requires_grad=True)
-    found = losses(as_train(threshold=0.99), logits, torch.arange(5), 0.01)
+    found = losses(as_train(pseudo_label_threshold=0.99), logits, torch.arange(5), 0.01)
     assert (int(found.sums["pseudo_labels"]), found.pseudo.item()) == (0, 0)
     found.pseudo.backward()
     assert logits.grad.tolist() == torch.zeros(5, 3).tolist()
@@ -139,7 +142,12 @@ def test_pseudo_labels_carry_no_gradient_of_their_own():
             seen.append(super().select(*values))
             return seen[0]
 
-    losses(Watched(SelfTrainingSettings(threshold=0.01)), torch.randn(4, 3, requires_grad=True), torch.arange(4), 1.0)
+    losses(
+        Watched(SelfTrainingSettings(pseudo_label_threshold=0.01)),
+        torch.randn(4, 3, requires_grad=True),
+        torch.arange(4),
+        1.0,
+    )
     assert int(seen[0].number) == 4
     assert not seen[0].evaluating_confidence.requires_grad
 
@@ -147,7 +155,7 @@ def test_pseudo_labels_carry_no_gradient_of_their_own():
 def make(labels: str = "enhanced", **options) -> tuple[LEGNN, Task]:
     data = load(small_data())
     torch.manual_seed(0)
-    settings = ModelSettings(labels=labels, hidden=8, layers=2, dropout=0.4, input_dropout=0.2, **options)
+    settings = model_settings(labels=labels, hidden=8, layers=2, dropout=0.4, input_dropout=0.2, **options)
     return LEGNN(data.x.size(1), 3, settings), Task.from_graph(data, CPU)
 
 
@@ -158,11 +166,11 @@ def batching(model: LEGNN, task: Task, rule: SelfTrainingRule | None, lr: float 
 
 
 @pytest.mark.parametrize("labels", ["vanilla", "concat", "addition", "enhanced"])
-@given(threshold=st.floats(0.2, 0.5), weight=st.floats(0.1, 2))
+@given(pseudo_label_threshold=st.floats(0.2, 0.5), pseudo_label_weight=st.floats(0.1, 2))
 @settings(max_examples=10, deadline=None)
 def test_without_tc_and_ec_an_epoch_equals_threshold_self_training_written_out(labels, threshold, weight):
     model, task = make(labels)
-    rule = as_train(threshold=threshold, weight=weight, use_tc=False, use_ec=False)
+    rule = as_train(pseudo_label_threshold=threshold, pseudo_label_weight=weight, use_tc=False, use_ec=False)
     trainer = batching(model, task, rule, lr=0.05)
     torch.manual_seed(5)
     counts = [int(trainer.train_epoch(epoch)["pseudo_labels"]) for epoch in (1, 2, 3)]
@@ -201,7 +209,7 @@ def test_with_tc_and_ec_the_step_is_another_one_so_the_ablation_says_something()
     def after(**options) -> torch.Tensor:
         model, task = make()
         torch.manual_seed(5)
-        step = batching(model, task, as_train(threshold=0.01, delta=1.0, **options)).train_epoch(1)
+        step = batching(model, task, as_train(pseudo_label_threshold=0.01, delta=1.0, **options)).train_epoch(1)
         assert step["pseudo_labels"] == len(task.candidates)
         return step["pseudo_loss"]
 
@@ -270,7 +278,7 @@ def test_candidates_are_all_but_the_training_nodes_or_only_those_in_no_split():
 
 def test_a_pseudo_label_is_given_to_candidates_alone():
     model, task = make()
-    trainer = batching(model, task, as_train(threshold=0.01, use_tc=False))
+    trainer = batching(model, task, as_train(pseudo_label_threshold=0.01, use_tc=False))
     assert trainer.train_epoch(1)["pseudo_labels"] == len(task.candidates)
 
 
@@ -292,16 +300,18 @@ def test_right_pseudo_labels_are_counted_among_those_whose_truth_is_known():
 
 def test_where_no_truth_is_known_the_accuracy_of_pseudo_labels_is_null_in_the_journal(tmp_path):
     def journal(**options) -> list[dict]:
-        legnn.train(small_data(), out=tmp_path / str(len(options)), epochs=3, hidden=8, as_train=True, **options)
+        legnn.train(
+            small_data(), settings=named(**options, epochs=3, hidden=8, as_train=True), out=tmp_path / str(len(options))
+        )
         lines = (tmp_path / str(len(options)) / "metrics.jsonl").read_text().splitlines()
         return [json.loads(line, parse_constant=pytest.fail) for line in lines]
 
     # nodes in no split have no label in this graph
-    unknown = journal(threshold=0.01, use_tc=False, candidates="unsplit")
+    unknown = journal(pseudo_label_threshold=0.01, use_tc=False, candidates="unsplit")
     assert [log["pseudo_label_accuracy"] for log in unknown] == [None] * 3
     assert [type(log["pseudo_labels"]) for log in unknown] == [int] * 3
     assert all(log["pseudo_labels"] > 0 for log in unknown)
-    known = journal(threshold=0.01, use_tc=False)
+    known = journal(pseudo_label_threshold=0.01, use_tc=False)
     assert all(0 <= log["pseudo_label_accuracy"] <= 1 for log in known)
 
 
@@ -333,7 +343,7 @@ def test_the_balanced_supervised_loss_is_the_mean_over_classes_of_their_means():
 def test_pseudo_labels_are_not_weighted_by_their_class():
     y = torch.tensor([0, 0, 0, 1])
     logits, candidates = torch.randn(4, 2), Candidates(torch.arange(5), torch.randn(5, 2), torch.zeros(5).long())
-    rule = as_train(threshold=0.01)
+    rule = as_train(pseudo_label_threshold=0.01)
     found = [
         Objective(rule=rule, class_weight=weight).losses(logits, y, candidates, 1.0)
         for weight in (None, balanced_class_weight(y, 2))
@@ -349,6 +359,8 @@ def test_runs_train_with_balanced_classes(batch):
     last = (data.train_mask & (data.y == 2)).nonzero().flatten()
     data.train_mask[last[len(last) // 4 :]] = False
     options = {"batch": batch, "epochs": 3, "hidden": 8, "seed": 1}
-    balanced, plain = (legnn.train(data, class_weights=weights, **options) for weights in ("balanced", "none"))
+    balanced, plain = (
+        legnn.train(data, settings=named(**options, class_weights=weights)) for weights in ("balanced", "none")
+    )
     assert balanced.result.epochs == 3
     assert not balanced.predict_proba().equals(plain.predict_proba())

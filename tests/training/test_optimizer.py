@@ -5,8 +5,9 @@ import sys
 
 import pytest
 import torch
+from tests.named import model_settings
 
-from legnn.nn import LEGNN, ModelSettings
+from legnn.nn import LEGNN
 from legnn.training import make_adam
 from legnn.training.optimizer import set_lr
 
@@ -25,7 +26,7 @@ DEVICES = [
 
 def model(hidden: int = 8) -> LEGNN:
     torch.manual_seed(0)
-    return LEGNN(6, 3, ModelSettings(hidden=hidden, layers=2))
+    return LEGNN(6, 3, model_settings(hidden=hidden, layers=2))
 
 
 def gradients(one: LEGNN, seed: int) -> None:

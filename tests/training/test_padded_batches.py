@@ -28,7 +28,7 @@ def on_a_gpu(test):
     return pytest.mark.gpu(skip(test))
 
 
-AS_TRAIN = ASTrain(SelfTrainingSettings(threshold=0.34, delta=0.1))
+AS_TRAIN = ASTrain(SelfTrainingSettings(pseudo_label_threshold=0.34, delta=0.1))
 
 
 def test_an_epoch_of_padded_batches_has_the_gradients_of_one_without_padding():

@@ -22,7 +22,9 @@ THRESHOLDS = [("gcn", 0.42), ("sage", 0.37), ("gat", 0.51)]
 
 
 def as_train(**options) -> ASTrain:
-    return ASTrain(SelfTrainingSettings(**{"threshold": 0.38, "delta": 0.1, "weight": 0.7, **options}))
+    return ASTrain(
+        SelfTrainingSettings(**{"pseudo_label_threshold": 0.38, "delta": 0.1, "pseudo_label_weight": 0.7, **options})
+    )
 
 
 def sgd(model: LEGNN) -> torch.optim.SGD:
@@ -61,7 +63,7 @@ def test_one_step_with_all_neighbors_and_all_candidates_is_the_epoch_of_the_full
     found = []
     for build in (full_batch, lambda *args, **options: mini_batch(*args[:2], 1000, ALL, *args[2:], **options)):
         model, task = make(backbone=backbone)
-        metrics = build(model, task, sgd(model), rule=as_train(threshold=threshold)).train_epoch(1)
+        metrics = build(model, task, sgd(model), rule=as_train(pseudo_label_threshold=threshold)).train_epoch(1)
         assert 0 < int(metrics["pseudo_labels"]) < len(task.candidates), "some are chosen and some are not"
         found.append((model.state_dict(), torch.stack([value.double() for value in metrics.values()])))
     (weights, metrics), (others, their_metrics) = found
@@ -71,11 +73,11 @@ def test_one_step_with_all_neighbors_and_all_candidates_is_the_epoch_of_the_full
 
 
 @pytest.mark.parametrize("labels", ["vanilla", "concat", "addition", "enhanced"])
-@given(data=st.data(), task=tasks(), batch=st.integers(1, 5), threshold=st.floats(0.3, 0.7))
+@given(data=st.data(), task=tasks(), batch=st.integers(1, 5), pseudo_label_threshold=st.floats(0.3, 0.7))
 @settings(max_examples=15, deadline=None)
 def test_the_loss_of_a_joint_step_is_the_papers_written_out(labels, data, task, batch, threshold):
     model = data.draw(models(task, labels, norm="layer"))
-    rule = as_train(threshold=threshold)
+    rule = as_train(pseudo_label_threshold=threshold)
     parts = mini_batch(model, task, batch, [None] * len(model.layers), rule=rule)
     if len(task.train) == 1:
         return
@@ -144,7 +146,7 @@ def test_every_node_is_drawn_equally_often_at_every_place(count):
 
 @pytest.mark.parametrize("pseudo_steps", ["joint", "separate"])
 def test_while_nobody_can_pass_no_candidate_is_sampled(pseudo_steps):
-    rule = as_train(threshold=0.6, delta=5.0)
+    rule = as_train(pseudo_label_threshold=0.6, delta=5.0)
     computed = []
     for one in (rule, None):
         model, task = make()
@@ -168,7 +170,7 @@ def test_where_nobody_passes_there_is_no_step_of_pseudo_labels_and_no_crash(pseu
     with torch.no_grad():
         model.classifier.weight.zero_()
         model.classifier.bias.zero_()
-    parts = mini_batch(model, task, 4, [3, 3], rule=as_train(threshold=0.6), pseudo_steps=pseudo_steps)
+    parts = mini_batch(model, task, 4, [3, 3], rule=as_train(pseudo_label_threshold=0.6), pseudo_steps=pseudo_steps)
     step = parts.train_epoch(1)
     assert int(step["pseudo_labels"]) == 0
     assert float(step["pseudo_loss"]) == 0
@@ -177,7 +179,7 @@ def test_where_nobody_passes_there_is_no_step_of_pseudo_labels_and_no_crash(pseu
 
 def test_pseudo_labels_are_chosen_from_the_forward_pass_of_the_step_itself_dropout_and_all():
     model, task = make(dropout=0.6)
-    rule = as_train(threshold=0.42)
+    rule = as_train(pseudo_label_threshold=0.42)
     parts = mini_batch(model, task, 5, [3, 3], sgd(model), rule)
     steps = watch_steps(parts)
     metrics = parts.train_epoch(1)
@@ -202,7 +204,7 @@ def test_pseudo_labels_are_chosen_from_the_forward_pass_of_the_step_itself_dropo
 def test_separate_steps_are_those_of_a_plain_loop(backbone, threshold, batch):
     model, task = make(backbone=backbone)
     plain = copy.deepcopy(model)
-    rule = as_train(threshold=threshold)
+    rule = as_train(pseudo_label_threshold=threshold)
     parts = mini_batch(model, task, batch, ALL, sgd(model), rule, pseudo_steps="separate")
     steps, optimizer = watch_steps(parts), sgd(plain)
 

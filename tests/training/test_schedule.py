@@ -8,6 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.graphs import small_data
+from tests.named import named
 from tests.training.mini_batches import make, mini_batch
 
 import legnn
@@ -49,7 +50,7 @@ class WatchedAdam(torch.optim.Adam):
 def test_by_steps_every_step_has_a_rate_of_its_own_those_of_pseudo_labels_too(pseudo_steps):
     model, task = make()
     optimizer = WatchedAdam(model.parameters(), lr=0.5)
-    rule = ASTrain(SelfTrainingSettings(threshold=0.3, delta=0.1))
+    rule = ASTrain(SelfTrainingSettings(pseudo_label_threshold=0.3, delta=0.1))
     parts = mini_batch(model, task, 4, [2, 2], optimizer, rule, pseudo_steps=pseudo_steps)
     trainer, logs = Trainer(parts, lr=0.02, epochs=4, patience=4, cosine_steps=9), []
     trainer.fit(lambda log: logs.append((log.lr, len(optimizer.rates))) or False)
@@ -64,7 +65,7 @@ def test_by_steps_every_step_has_a_rate_of_its_own_those_of_pseudo_labels_too(ps
 
 def test_in_the_full_batch_a_step_is_an_epoch():
     logs = []
-    legnn.train(small_data(), epochs=9, hidden=8, lr=0.01, cosine_steps=5, on_epoch=logs.append)
+    legnn.train(small_data(), settings=named(epochs=9, hidden=8, lr=0.01, cosine_steps=5), on_epoch=logs.append)
     assert [log.lr for log in logs] == pytest.approx([written_out(k, 5, 0.01) for k in range(9)])
 
 
@@ -72,5 +73,5 @@ def test_in_the_full_batch_a_step_is_an_epoch():
 def test_by_epochs_all_steps_of_an_epoch_have_one_rate(options):
     logs = []
     given = {"cosine_steps": "epochs", "epochs": 6, "hidden": 8, "lr": 0.01, **options}
-    legnn.train(small_data(), on_epoch=logs.append, **given)
+    legnn.train(small_data(), settings=named(**given), on_epoch=logs.append)
     assert [log.lr for log in logs] == pytest.approx([written_out(k, 6, 0.01) for k in range(6)])

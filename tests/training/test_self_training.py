@@ -8,6 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.graphs import small_data
+from tests.named import named
 from tests.runs.test_resume import assert_same_run, stop_after
 from tests.training.mini_batches import make, mini_batch
 from tests.training.test_no_leak import relabel
@@ -19,7 +20,7 @@ from legnn.nn.reference import dense_blocks
 from legnn.runs.build import make_rule
 from legnn.training import Agreement, ASTrain, FullBatch, Objective, PseudoLabels, Task, TopK
 
-RULES = {"top-k": {"per_class": 2}, "agreement": {"threshold": 0.3}}
+RULES = {"top-k": {"per_class": 2}, "agreement": {"pseudo_label_threshold": 0.3}}
 """Settings under which some candidates of a small graph are chosen and some are not."""
 BATCHES = {"full": {}, "joint": {"batch": 5, "fanout": "3"}}
 BATCHES["separate"] = {**BATCHES["joint"], "pseudo_steps": "separate"}
@@ -27,11 +28,11 @@ QUICK = {"epochs": 6, "hidden": 8, "dropout": 0.5, "checkpoint_seconds": 0.0, "a
 
 
 def top_k(per_class: int, **options) -> TopK:
-    return TopK(SelfTrainingSettings(as_train=True, choose="top-k", per_class=per_class, **options))
+    return TopK(SelfTrainingSettings(as_train=True, pseudo_label_rule="top-k", per_class=per_class, **options))
 
 
 def agreement(opinions: list[int], **options) -> Agreement:
-    given = SelfTrainingSettings(as_train=True, choose="agreement", **options)
+    given = SelfTrainingSettings(as_train=True, pseudo_label_rule="agreement", **options)
     return Agreement(given, torch.tensor(opinions))
 
 
@@ -61,7 +62,7 @@ def test_the_surest_of_each_class_are_chosen_and_ties_go_by_position(rows, per_c
 
 
 def test_top_k_needs_no_threshold_and_counts_by_ec_and_tc_as_ever():
-    rule = top_k(1, threshold=0.99, weight=0.5)
+    rule = top_k(1, pseudo_label_threshold=0.99, pseudo_label_weight=0.5)
     assert rule.may_select(1e-6)
     assert not rule.may_select(0.0)
     assert rule.loss_weight(0.2) == pytest.approx(0.1)
@@ -72,7 +73,7 @@ def test_top_k_needs_no_threshold_and_counts_by_ec_and_tc_as_ever():
 
 @pytest.mark.parametrize("kind", [float, torch.tensor])
 def test_agreement_needs_the_threshold_and_the_class_of_the_second_model(kind):
-    rule = agreement([2, 0, 1, -1, 1], threshold=0.5)
+    rule = agreement([2, 0, 1, -1, 1], pseudo_label_threshold=0.5)
     nodes, y = torch.tensor([4, 3, 2, 1]), torch.tensor([1, 1, 1, 1])
     p = torch.tensor([0.9, 0.9, 0.6, 0.9])
     # node 3 has no second opinion, node 1 another one, and 0.6 · 0.7 is not over the threshold
@@ -86,12 +87,12 @@ def test_agreement_needs_the_threshold_and_the_class_of_the_second_model(kind):
 
 def resolved(choose: str, **options):
     data = load(small_data())
-    given = {**QUICK, **RULES.get(choose, {}), "choose": choose, "source": "memory", **options}
-    return data, Settings(given=given).resolve(data.facts())
+    given = {**QUICK, **RULES.get(choose, {}), "pseudo_label_rule": choose, "source": "memory", **options}
+    return data, Settings(values=named(**given)).resolve(data.facts())
 
 
 def test_the_second_opinion_is_label_propagation_from_the_training_labels_written_out():
-    data, given = resolved("agreement", propagation_steps=3, propagation_alpha=0.8)
+    data, given = resolved("agreement", **{"label_propagation.steps": 3}, **{"label_propagation.alpha": 0.8})
     task = Task.from_graph(data, torch.device("cpu"))
     rule = make_rule(make()[0], task, given)
     A = dense_blocks(task.graph, torch.float64)[0]
@@ -112,18 +113,21 @@ def test_the_settings_choose_the_rule():
     model, task = make()
     assert type(make_rule(model, task, resolved("top-k")[1])) is TopK
     assert type(make_rule(model, task, resolved("threshold")[1])) is ASTrain
-    off = Settings(given={"source": "memory", "as_train": False}).resolve(load(small_data()).facts())
+    off = Settings(values=named(source="memory", as_train=False)).resolve(load(small_data()).facts())
     assert make_rule(model, task, off) is None
 
 
 @pytest.mark.parametrize("choose", RULES)
 @pytest.mark.parametrize("batches", BATCHES)
 def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path, choose, batches):
-    given, data = {**QUICK, **RULES[choose], **BATCHES[batches], "choose": choose, "delta": 1.0}, small_data()
-    legnn.train(data, out=tmp_path / "whole", **given)
+    given, data = (
+        {**QUICK, **RULES[choose], **BATCHES[batches], "pseudo_label_rule": choose, "delta": 1.0},
+        small_data(),
+    )
+    legnn.train(data, settings=named(**given), out=tmp_path / "whole")
     on_epoch, should_stop = stop_after(3)
     with pytest.raises(legnn.Interrupted):
-        legnn.train(data, out=tmp_path / "cut", on_epoch=on_epoch, should_stop=should_stop, **given)
+        legnn.train(data, settings=named(**given), out=tmp_path / "cut", on_epoch=on_epoch, should_stop=should_stop)
     legnn.resume(tmp_path / "cut", data)
     assert_same_run(tmp_path / "whole", tmp_path / "cut")
     logs = [json.loads(line) for line in (tmp_path / "whole" / "metrics.jsonl").open()]
@@ -136,8 +140,8 @@ def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path, choose, batches):
 @pytest.mark.parametrize("choose", RULES)
 def test_the_rules_differ_from_the_threshold(choose):
     def weights(rule: str) -> torch.Tensor:
-        options = {**RULES[choose], "choose": rule, "use_tc": False}
-        run = legnn.train(small_data(), **{**QUICK, **options})
+        options = {**RULES[choose], "pseudo_label_rule": rule, "use_tc": False}
+        run = legnn.train(small_data(), settings=named(**{**QUICK, **options}))
         return torch.cat([p.flatten() for p in run.model.parameters()])
 
     assert not torch.equal(weights(choose), weights("threshold"))

@@ -12,7 +12,7 @@ from legnn.training import ASTrain
 from legnn.training.inference import to_class_and_confidence, to_probabilities
 from legnn.training.metrics import evaluate
 
-AS_TRAIN = ASTrain(SelfTrainingSettings(threshold=0.34, delta=0.1))
+AS_TRAIN = ASTrain(SelfTrainingSettings(pseudo_label_threshold=0.34, delta=0.1))
 CASES = [
     (backbone, labels, 6, "joint")
     for backbone in ("gcn", "sage", "gat", "gatv2", "gin", "transformer")

@@ -8,16 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from legnn.automl.clock import Clock
 from legnn.automl.cost import CPU, GPU, Size, order_by_cost
 from legnn.automl.leaderboard import choose, entries_of, leaderboard, members_of
 from legnn.automl.search import Plan, Row, Search
 from legnn.automl.sharing import WAIT_SECONDS, Share, meet, without_torchrun
-from legnn.config import SETTINGS, DataSettings, Settings
+from legnn.config import CommonSettings, Settings, collect
 from legnn.config.candidates import CANDIDATES
-from legnn.config.docstrings import lists_settings
 from legnn.config.duration import parse_duration
 from legnn.config.portfolio import learned_portfolio
 from legnn.data import GraphData
@@ -53,10 +52,10 @@ class SearchCard:
     seed: int
 
 
-@lists_settings()
 def auto(
     data: Source,
     *,
+    settings: Settings | Mapping[str, Any] | None = None,
     budget: float | str = "10m",
     out: str | Path | None = None,
     single: bool = False,
@@ -64,7 +63,7 @@ def auto(
     only: Sequence[str] | None = None,
     on_progress: Callable[[Sequence[Row], Clock], None] = lambda rows, clock: None,
     should_stop: Callable[[], bool] = lambda: False,
-    **given: Any,
+    **common: Unpack[CommonSettings],
 ) -> Ensemble:
     """Tries the portfolio and changes of its leaders within a budget, and returns an ensemble of the best.
 
@@ -81,17 +80,18 @@ def auto(
         only: names from `CANDIDATES` in the place of the portfolio.
         on_progress: called about twice a second with the leaderboard and the time.
         should_stop: asked as often; True writes checkpoints and raises `Interrupted`.
-        **given: settings of every candidate: `auto("cora", budget=60, device="cpu")`. `seed` is that of the changes,
-            too.
+        settings: of every candidate, by dotted name.
+        **common: common settings of every candidate: `auto("cora", budget=60, device="cpu")`. `seed` is that of the
+            changes, too.
 
     Members and weights are chosen by validation nodes alone. Under `torchrun` the processes share the candidates.
     """
     seconds = parse_duration(str(budget))
     if jobs is not None and jobs < 1:
         raise InputError(f"jobs must be at least 1, got {jobs}")
-    checked = Settings(given=given)  # names and values that no candidate could have are refused
-    seed = checked.given.get("seed", 0)
-    require_known_everywhere(given.get("backbone", ""))
+    given = collect(settings, common).values
+    seed = given.get("train.seed", 0)
+    require_known_everywhere(given.get("model.backbone", ""))
     folder = new_folder(data) if out is None else Path(out)
     # each candidate is locked by the process that trains it, the folder of the search by the first one
     with without_torchrun() as share, nullcontext() if share.rank else hold_folder(folder):
@@ -102,7 +102,7 @@ def auto(
         candidates = _candidates(only or [QUICK, *learned_portfolio().order(facts)], given, seed)
         card = SearchCard(source=source, fingerprint=graph.fingerprint(), seed=seed)
         _open_folder(folder, card, graph, share)
-        device = str(given.get("device", "auto"))
+        device = str(given.get("train.device", "auto"))
         gpus = visible_gpus(device)
         jobs = jobs or (1 if share.world_size > 1 else default_jobs(device))
         size = Size(graph.num_nodes, graph.num_edges, graph.num_classes)
@@ -172,7 +172,7 @@ def _finish(plan: Plan, clock: Clock, graph: GraphData, *, single: bool) -> Ense
         chosen.temperature,
         seconds=clock.used,
         notes=notes,
-        device=str(plan.given.get("device", "auto")),
+        device=str(plan.given.get("train.device", "auto")),
     )
     clock.finish()
     return ensemble
@@ -187,20 +187,22 @@ def _candidates(names: Sequence[str], given: Mapping[str, Any], seed: int) -> di
     for name in dict.fromkeys(names):
         values = CANDIDATES[name].values
         if all(values.get(key, value) == value for key, value in given.items() if key not in _FREE):
-            found[name] = {"seed": seed, **values}
+            found[name] = {"train.seed": seed, **values}
     if not found:
         raise InputError("no candidate of the portfolio has the settings that are given; leave some of them out")
     return found
 
 
-_FREE = ("epochs", "patience", "batch", "fanout", "device", "precision", "checkpoint_seconds")
+_FREE = tuple(
+    f"train.{name}" for name in ("epochs", "patience", "batch", "fanout", "device", "precision", "checkpoint_seconds")
+)
 """Settings that may be given whatever a candidate says."""
 
 
 def _load(data: Source, folder: Path, given: Mapping[str, Any]) -> tuple[GraphData, str]:
     """The graph and its source, from which worker processes read it."""
-    of_data = {name: value for name, value in given.items() if SETTINGS[name].section == DataSettings.name}
-    graph, settings = load_new(Settings(given=of_data), data)
+    of_data = {name: value for name, value in given.items() if name.startswith("data.")}
+    graph, settings = load_new(Settings(values=of_data), data)
     if settings.data.source != MEMORY:
         return graph, settings.data.source
     return graph, str((folder / GRAPH).resolve())

@@ -96,7 +96,7 @@ def train_candidate(task: CandidateTask, signals: Signals) -> CandidateOutcome:
     folder = CandidateFolder(task.folder)
     callbacks = Callbacks(lambda log: None, signals.should_pause, lambda: time.time() > task.deadline)
     try:
-        settings = Settings(preset="simple", given=task.values)
+        settings = Settings(preset="simple", values=task.values)
         run, graph = train_in_folder(settings, task.source, task.folder, callbacks)
         trained = time.monotonic()
         folder.save_held_out(held_out_probabilities(run, graph, device=run.settings.train.device))

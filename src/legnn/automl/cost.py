@@ -39,19 +39,23 @@ class Size(NamedTuple):
 
 def training_seconds(values: Mapping[str, Any], size: Size, speed: Speed) -> float:
     """An estimate, good to a factor of two, of what a candidate with these settings takes."""
-    if values.get("architecture") == "label_propagation":
-        return size.edges * size.classes * values.get("propagation_steps", 50) / speed.edges
-    hidden, layers, backbone = values.get("hidden", 256), values.get("layers", 2), values.get("backbone", "gcn")
-    matrices = 2 if values.get("residual") in ("linear", "identity") else 1
+    if values.get("model.architecture") == "label_propagation":
+        return size.edges * size.classes * values.get("model.label_propagation.steps", 50) / speed.edges
+    hidden, layers, backbone = (
+        values.get("model.hidden", 256),
+        values.get("model.layers", 2),
+        values.get("model.backbone", "gcn"),
+    )
+    matrices = 2 if values.get("model.residual") in ("linear", "identity") else 1
     along_edges = size.edges * hidden * layers
     if backbone in ("appnp", "dagnn"):
-        along_edges = size.edges * size.classes * values.get("hops", 10)
-    if backbone in ("gat", "gatv2", "transformer", "hgt") or values.get("architecture") == "unimp":
+        along_edges = size.edges * size.classes * values.get("model.appnp.hops", 10)
+    if backbone in ("gat", "gatv2", "transformer", "hgt") or values.get("model.architecture") == "unimp":
         # scores and their gradients, besides the sums
         along_edges *= 3
     products = 2 * size.nodes * hidden * hidden * layers * matrices
     epoch = PASSES * (products / speed.products + along_edges / speed.edges)
-    return epoch * min(values.get("epochs", EPOCHS), EPOCHS)
+    return epoch * min(values.get("train.epochs", EPOCHS), EPOCHS)
 
 
 def order_by_cost(

@@ -12,7 +12,7 @@ from legnn.automl.candidate_runs import CandidateFolder
 from legnn.automl.selection import best_single, fit_temperature, guarded_selection
 from legnn.config import ResolvedSettings
 from legnn.runs.ensemble_card import Member
-from legnn.sweep.held_out import SMOOTH, accuracy
+from legnn.sweep.held_out import SMOOTH_SETTINGS, accuracy
 
 LEAST_WEIGHT = 0.01
 """A member with less costs a prediction and changes none."""
@@ -32,7 +32,7 @@ class Entry:
     def settings(self) -> ResolvedSettings:
         """The settings of a run that is trained and post-processed like it."""
         settings = self.folder.run.settings
-        return settings.override(**SMOOTH) if self.is_smoothed else settings
+        return settings.override(SMOOTH_SETTINGS) if self.is_smoothed else settings
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,15 @@ def members_of(entries: Sequence[Entry], chosen: Chosen, root: str = "candidates
     for entry, weight in zip(entries, chosen.weights, strict=True):
         if weight > 0:
             model = entry.settings.model
-            post = {name: getattr(model, name) for name in SMOOTH}
-            found.append(Member(folder=f"{root}/{entry.name}", weight=float(weight), **post))
+            found.append(
+                Member(
+                    folder=f"{root}/{entry.name}",
+                    weight=float(weight),
+                    postprocess=model.postprocess,
+                    propagation_steps=model.label_propagation.steps,
+                    propagation_alpha=model.label_propagation.alpha,
+                )
+            )
     return found
 
 

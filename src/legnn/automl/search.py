@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from legnn.automl.candidate_runs import CandidateFolder, CandidateOutcome, CandidateTask, train_candidate
 from legnn.automl.clock import Clock
 from legnn.automl.halving import RUNGS, is_hopeless
-from legnn.automl.space import complete, flatten, neighbors, without_idle
+from legnn.automl.space import complete, flatten, neighbors
 from legnn.config import GraphFacts
 from legnn.errors import InputError
 from legnn.runs.task_server import Signals
@@ -164,7 +164,7 @@ class Search:
             return None
         if self._waiting:
             name = self._waiting.popleft()
-            values = self.plan.candidates.get(name) or without_idle(flatten(self.plan.candidate(name).run.settings))
+            values = self.plan.candidates.get(name) or flatten(self.plan.candidate(name).run.settings)
         else:
             name, values = self._local_change()
             if not name:
@@ -239,7 +239,7 @@ class Search:
 
 def _without_data(values: Mapping[str, Any]) -> dict[str, Any]:
     """Settings without those that depend on where a graph is from and how large it is."""
-    return {name: value for name, value in values.items() if name not in ("source", "batch", "fanout")}
+    return {name: value for name, value in values.items() if name not in ("data.source", "train.batch", "train.fanout")}
 
 
 def _is_new(folder: CandidateFolder | None) -> bool:

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from legnn.config import SETTINGS, GraphFacts, ResolvedSettings, SelfTrainingSettings, Settings
+from legnn.config import SETTINGS, GraphFacts, ResolvedSettings, Settings
 from legnn.config.model import BACKBONES, PROPAGATED, traits
 from legnn.errors import InputError
 
@@ -18,27 +18,47 @@ SOME_GRAPH = GraphFacts(num_train=1000, num_classes=10, counts_features=False, h
 """A graph with many labels, by which settings are completed where no graph is given."""
 
 _TRAINED = (
-    "hidden", "layers", "norm", "dropout", "lr", "cosine_steps", "weight_decay", "layer_decay", "class_weights",
-    "as_train", "threshold", "delta", "weight",
-)  # fmt: skip
-_FEATURES = ("input_dropout", "scale")
+    "model.hidden",
+    "model.layers",
+    "model.norm",
+    "model.dropout",
+    "train.lr",
+    "train.cosine_steps",
+    "train.weight_decay",
+    "train.weight_decay_layers",
+    "train.class_weights",
+    "self_training.as_train",
+    "self_training.pseudo_label_threshold",
+    "self_training.delta",
+    "self_training.pseudo_label_weight",
+)
+_FEATURES = ("model.input_dropout", "model.feature_scale")
 
 READ_BY: dict[str, tuple[str, ...]] = {
     "legnn": (
-        *_TRAINED, *_FEATURES, "backbone", "labels", "residual", "normalize", "alpha", "heads", "hops", "restart",
-        "identity_decay",
+        *_TRAINED,
+        *_FEATURES,
+        "model.backbone",
+        "model.labels",
+        "model.residual",
+        "model.normalize",
+        "train.alpha",
+        "model.attention.heads",
+        "model.appnp.hops",
+        "model.appnp.teleport",
+        "model.gcnii.identity_decay",
     ),
     "mlp": (*_TRAINED, *_FEATURES),
-    "unimp": (*_TRAINED, *_FEATURES, "heads", "alpha"),
-    "pyg_gcn": (*_TRAINED, "scale"),
-    "sign": (*_TRAINED, *_FEATURES, "hops"),
-    "jknet": (*_TRAINED, *_FEATURES, "jump"),
-    "gcn_lpa": (*_TRAINED, *_FEATURES, "lpa_weight"),
-    "label_highway": (*_TRAINED, *_FEATURES, "alpha"),
-    "gaan": (*_TRAINED, *_FEATURES, "heads"),
-    "label_propagation": ("propagation_steps", "propagation_alpha"),
-    "boosted_trees": ("trees", "tree_rate", "tree_leaves"),
-}  # fmt: skip
+    "unimp": (*_TRAINED, *_FEATURES, "model.attention.heads", "train.alpha"),
+    "pyg_gcn": (*_TRAINED, "model.feature_scale"),
+    "sign": (*_TRAINED, *_FEATURES, "model.appnp.hops"),
+    "jknet": (*_TRAINED, *_FEATURES, "model.jknet.mode"),
+    "gcn_lpa": (*_TRAINED, *_FEATURES, "model.gcn_lpa.loss_weight"),
+    "label_highway": (*_TRAINED, *_FEATURES, "train.alpha"),
+    "gaan": (*_TRAINED, *_FEATURES, "model.attention.heads"),
+    "label_propagation": ("model.label_propagation.steps", "model.label_propagation.alpha"),
+    "boosted_trees": ("model.boosted_trees.trees", "model.boosted_trees.learning_rate", "model.boosted_trees.leaves"),
+}
 """The settings that an architecture reads."""
 READ_BY_OTHERS = (*_TRAINED, *_FEATURES)
 """Those that an architecture without an entry reads."""
@@ -53,25 +73,27 @@ def _always(settings: Values) -> bool:
 
 def _has_hidden(settings: Values) -> bool:
     # one matrix from the features to the classes, in models that propagate its output or none
-    direct = settings["architecture"] == "mlp" or (_is_ours(settings) and settings["backbone"] in PROPAGATED)
-    return settings["layers"] > 1 or not direct
+    direct = settings["model.architecture"] == "mlp" or (
+        _is_ours(settings) and settings["model.backbone"] in PROPAGATED
+    )
+    return settings["model.layers"] > 1 or not direct
 
 
 def _is_ours(settings: Values) -> bool:
-    return bool(settings["architecture"] == "legnn")
+    return bool(settings["model.architecture"] == "legnn")
 
 
 def _shows_labels(settings: Values) -> bool:
-    return not _is_ours(settings) or settings["labels"] != "vanilla"
+    return not _is_ours(settings) or settings["model.labels"] != "vanilla"
 
 
 def _self_trains(settings: Values) -> bool:
-    return bool(settings["as_train"])
+    return bool(settings["self_training.as_train"])
 
 
 def _of_backbone(*names: str) -> Callable[[Values], bool]:
     def applies(settings: Values) -> bool:
-        return not _is_ours(settings) or settings["backbone"] in names
+        return not _is_ours(settings) or settings["model.backbone"] in names
 
     return applies
 
@@ -92,7 +114,7 @@ class Tunable(NamedTuple):
 
     def applies(self, settings: Values) -> bool:
         """Whether it changes anything under complete `settings`."""
-        return self.name in READ_BY.get(settings["architecture"], READ_BY_OTHERS) and self.matters(settings)
+        return self.name in READ_BY.get(settings["model.architecture"], READ_BY_OTHERS) and self.matters(settings)
 
     def nearest(self, value: Any) -> Any:
         """The value in the list that is nearest to `value`; a word that is not in it is its first."""
@@ -123,41 +145,42 @@ SPACE: dict[str, Tunable] = {
     one.name: one
     for one in (
         # in this order: what decides whether another matters comes first
-        Tunable("backbone", _BACKBONES, _of_backbone(*_BACKBONES)),
-        _words("labels"),
-        Tunable("layers", (1, 2, 3, 4, 5, 6, DEEPEST, 16, 32, 64)),
-        Tunable("hidden", (64, 128, 256, 512), _has_hidden),
-        Tunable("heads", (1, 2, 4, 8), _of_backbone("gat", "gatv2", "transformer", "hgt")),
-        _words("norm", _has_hidden),
+        Tunable("model.backbone", _BACKBONES, _of_backbone(*_BACKBONES)),
+        _words("model.labels"),
+        Tunable("model.layers", (1, 2, 3, 4, 5, 6, DEEPEST, 16, 32, 64)),
+        Tunable("model.hidden", (64, 128, 256, 512), _has_hidden),
+        Tunable("model.attention.heads", (1, 2, 4, 8), _of_backbone("gat", "gatv2", "transformer", "hgt")),
+        _words("model.norm", _has_hidden),
         # GraphSAGE's root weight is a linear residual already, and GCNII adds its first states in every layer
-        _words("residual", lambda settings: settings["backbone"] not in ("gcnii", *PROPAGATED)),
+        _words("model.residual", lambda settings: settings["model.backbone"] not in ("gcnii", *PROPAGATED)),
         _words(
-            "normalize", lambda settings: settings["labels"] == "enhanced" and traits(settings["backbone"]).can_be_joint
+            "model.normalize",
+            lambda settings: settings["model.labels"] == "enhanced" and traits(settings["model.backbone"]).can_be_joint,
         ),
-        Tunable("hops", (2, 3, 5, 10, 16, 20), _of_backbone(*PROPAGATED)),
-        Tunable("restart", (0.05, 0.1, 0.2, 0.5), _of_backbone("gcnii", "appnp")),
-        Tunable("identity_decay", (0.3, 0.5, 1.0, 1.5), _of_backbone("gcnii")),
-        _words("scale"),
-        Tunable("dropout", (0.0, 0.2, 0.3, 0.5, 0.7), _has_hidden),
-        Tunable("input_dropout", (0.0, 0.1, 0.3, 0.5, 0.8)),
-        Tunable("lr", (3e-4, 1e-3, 3e-3, 1e-2, 3e-2)),
+        Tunable("model.appnp.hops", (2, 3, 5, 10, 16, 20), _of_backbone(*PROPAGATED)),
+        Tunable("model.appnp.teleport", (0.05, 0.1, 0.2, 0.5), _of_backbone("gcnii", "appnp")),
+        Tunable("model.gcnii.identity_decay", (0.3, 0.5, 1.0, 1.5), _of_backbone("gcnii")),
+        _words("model.feature_scale"),
+        Tunable("model.dropout", (0.0, 0.2, 0.3, 0.5, 0.7), _has_hidden),
+        Tunable("model.input_dropout", (0.0, 0.1, 0.3, 0.5, 0.8)),
+        Tunable("train.lr", (3e-4, 1e-3, 3e-3, 1e-2, 3e-2)),
         # over all epochs, or not at all
-        Tunable("cosine_steps", ("epochs", 1_000_000)),
-        Tunable("weight_decay", _DECAYS),
-        Tunable("layer_decay", _DECAYS),
-        Tunable("alpha", (0.3, 0.5, 0.7, 0.9), _shows_labels),
-        _words("class_weights"),
-        _words("as_train"),
-        Tunable("threshold", (0.5, 0.6, 0.7, 0.8, 0.9), _self_trains),
-        Tunable("delta", (5.0, 10.0, 30.0, 100.0), _self_trains),
-        Tunable("weight", (0.05, 0.1, 0.3, 0.5, 1.0), _self_trains),
-        _words("jump"),
-        Tunable("lpa_weight", (0.1, 1.0, 10.0)),
-        Tunable("trees", (50, 100, 200, 400)),
-        Tunable("tree_rate", (0.03, 0.1, 0.3)),
-        Tunable("tree_leaves", (4, 8, 16, 31, 63)),
-        Tunable("propagation_steps", (2, 5, 10, 20, 50, 100)),
-        Tunable("propagation_alpha", (0.3, 0.5, 0.7, 0.9, 0.99)),
+        Tunable("train.cosine_steps", ("epochs", 1_000_000)),
+        Tunable("train.weight_decay", _DECAYS),
+        Tunable("train.weight_decay_layers", _DECAYS),
+        Tunable("train.alpha", (0.3, 0.5, 0.7, 0.9), _shows_labels),
+        _words("train.class_weights"),
+        _words("self_training.as_train"),
+        Tunable("self_training.pseudo_label_threshold", (0.5, 0.6, 0.7, 0.8, 0.9), _self_trains),
+        Tunable("self_training.delta", (5.0, 10.0, 30.0, 100.0), _self_trains),
+        Tunable("self_training.pseudo_label_weight", (0.05, 0.1, 0.3, 0.5, 1.0), _self_trains),
+        _words("model.jknet.mode"),
+        Tunable("model.gcn_lpa.loss_weight", (0.1, 1.0, 10.0)),
+        Tunable("model.boosted_trees.trees", (50, 100, 200, 400)),
+        Tunable("model.boosted_trees.learning_rate", (0.03, 0.1, 0.3)),
+        Tunable("model.boosted_trees.leaves", (4, 8, 16, 31, 63)),
+        Tunable("model.label_propagation.steps", (2, 5, 10, 20, 50, 100)),
+        Tunable("model.label_propagation.alpha", (0.3, 0.5, 0.7, 0.9, 0.99)),
     )
 }
 """What can be varied, by name."""
@@ -165,12 +188,12 @@ SPACE: dict[str, Tunable] = {
 
 def flatten(settings: ResolvedSettings) -> dict[str, Any]:
     """Returns every setting by its name."""
-    return {name: getattr(getattr(settings, one.section), name) for name, one in SETTINGS.items()}
+    return settings.flat()
 
 
 def complete(values: Values, facts: GraphFacts = SOME_GRAPH) -> dict[str, Any]:
     """Returns all settings by name: `values`, and what the preset `simple` chooses for a graph with these facts."""
-    return flatten(Settings(preset="simple", given=without_idle(values)).resolve(facts))
+    return flatten(Settings(preset="simple", values=values).resolve(facts))
 
 
 def changed(origin: Values, other: Values) -> list[str]:
@@ -179,24 +202,36 @@ def changed(origin: Values, other: Values) -> list[str]:
     return [name for name in both if origin[name] != other[name]]
 
 
-CONSTRAINED = ("backbone", "labels", "layers", "hidden", "heads", "residual", "normalize")
+CONSTRAINED = (
+    "model.backbone",
+    "model.labels",
+    "model.layers",
+    "model.hidden",
+    "model.attention.heads",
+    "model.residual",
+    "model.normalize",
+)
 """The settings that `is_allowed` reads."""
 
 
 def is_allowed(settings: Values) -> bool:
     """Whether complete settings make a model that can be trained, and that is not too deep for its kind."""
-    has_heads = SPACE["heads"].applies(settings)
-    if (has_heads and settings["hidden"] % settings["heads"]) or settings["layers"] > _most_layers(settings):
+    has_heads = SPACE["model.attention.heads"].applies(settings)
+    if (has_heads and settings["model.hidden"] % settings["model.attention.heads"]) or settings[
+        "model.layers"
+    ] > _most_layers(settings):
         return False
     if not _is_ours(settings):
         return True
-    backbone, residual = settings["backbone"], settings["residual"]
-    is_joint = settings["labels"] == "enhanced" and settings["normalize"] == "joint"
+    backbone, residual = settings["model.backbone"], settings["model.residual"]
+    is_joint = settings["model.labels"] == "enhanced" and settings["model.normalize"] == "joint"
     return not (is_joint and not traits(backbone).can_be_joint) and residual == fitting_residual(backbone, residual)
 
 
 def _most_layers(settings: Values) -> float:
-    is_deep = settings["backbone"] == "gcnii" if _is_ours(settings) else settings["architecture"] == "deeper_gcn"
+    is_deep = (
+        settings["model.backbone"] == "gcnii" if _is_ours(settings) else settings["model.architecture"] == "deeper_gcn"
+    )
     return math.inf if is_deep else DEEPEST
 
 
@@ -204,14 +239,6 @@ def fitting_residual(backbone: str, residual: str) -> str:
     """Returns `residual`, or the closest one that fits the backbone."""
     fitting = traits(backbone).residual
     return fitting if fitting == "none" or residual == "linear" else residual
-
-
-def without_idle(values: Values) -> dict[str, Any]:
-    """Returns settings without those of AS-Train where it is off, which they may not name."""
-    if values.get("as_train"):
-        return dict(values)
-    idle = {one.name for one in SelfTrainingSettings.settings()} - {"as_train"}
-    return {name: value for name, value in values.items() if name not in idle}
 
 
 SEED_EVERY = 10
@@ -259,9 +286,9 @@ def neighbors(
 
 def _draw(values: Values, origin: Values, rng: random.Random, fixed: Collection[str]) -> dict[str, Any] | None:
     """One local change, which may not be allowed; None where there is nothing to vary."""
-    is_trained = "lr" in READ_BY.get(origin["architecture"], READ_BY_OTHERS)
-    if is_trained and "seed" not in fixed and rng.randrange(SEED_EVERY) == 0:
-        return without_idle({**values, "seed": rng.randrange(1, 10_000)})
+    is_trained = "train.lr" in READ_BY.get(origin["model.architecture"], READ_BY_OTHERS)
+    if is_trained and "train.seed" not in fixed and rng.randrange(SEED_EVERY) == 0:
+        return {**values, "train.seed": rng.randrange(1, 10_000)}
     drawn, now = dict(values), dict(origin)
     names: list[str] = []
     for _ in range(rng.choice((1, 2))):
@@ -273,11 +300,11 @@ def _draw(values: Values, origin: Values, rng: random.Random, fixed: Collection[
         drawn[name] = now[name] = rng.choice(SPACE[name].steps(now[name]))
     if not names:
         return None
-    if _is_ours(now) and "residual" not in fixed:
-        residual = fitting_residual(now["backbone"], now["residual"])
-        if residual != now["residual"]:
-            drawn["residual"] = residual
-    if {"layers", "hops", "backbone"} & set(names) and "fanout" not in fixed:
+    if _is_ours(now) and "model.residual" not in fixed:
+        residual = fitting_residual(now["model.backbone"], now["model.residual"])
+        if residual != now["model.residual"]:
+            drawn["model.residual"] = residual
+    if {"model.layers", "model.appnp.hops", "model.backbone"} & set(names) and "train.fanout" not in fixed:
         # it has a number for each time that neighbors are read
-        drawn.pop("fanout", None)
-    return without_idle(drawn)
+        drawn.pop("train.fanout", None)
+    return drawn

@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from legnn.automl.space import CONSTRAINED, SPACE, Tunable, flatten, is_allowed, without_idle
+from legnn.automl.space import CONSTRAINED, SPACE, Tunable, flatten, is_allowed
 from legnn.config import GraphFacts, ResolvedSettings, Settings
 from legnn.config.paper_tables import SEARCHED, SEARCHED_AS_TRAIN
 from legnn.errors import InputError
@@ -57,17 +57,17 @@ class Tuned(NamedTuple):
     def tunables(self) -> dict[str, Tunable]:
         """The settings that are varied, by name."""
         varied = SPACE if self.space == "full" else self._paper()
-        return {name: one for name, one in varied.items() if name not in self.settings.given}
+        return {name: one for name, one in varied.items() if name not in self.settings.values}
 
     def _paper(self) -> dict[str, Tunable]:
-        source = str(self.settings.given.get("source"))
+        source = str(self.settings.values.get("data.source"))
         grid = SEARCHED.get(source, SEARCHED["ogbn-arxiv"]) | SEARCHED_AS_TRAIN
         return {name: SPACE[name]._replace(values=values) for name, values in grid.items()}
 
     def resolve(self, chosen: Values) -> ResolvedSettings:
         """Returns complete settings with those that a trial chose."""
-        given = without_idle({**self.settings.given, **chosen})
-        return Settings(preset=self.settings.preset, given=given).resolve(self.facts)
+        given = {**self.settings.values, **chosen}
+        return Settings(preset=self.settings.preset, values=given).resolve(self.facts)
 
     def allowed(self, one: Tunable, chosen: Values) -> Sequence[Any]:
         """The values of a setting that go with those chosen so far; all where what is given goes with none."""
@@ -103,7 +103,7 @@ class Tuned(NamedTuple):
 
     def identity(self) -> dict[str, Any]:
         """What a study keeps to know whether it is the same."""
-        given = dict(sorted(self.settings.given.items()))
+        given = dict(sorted(self.settings.values.items()))
         return {"space": self.space, "seed": self.seed, "preset": self.settings.preset, "given": given}
 
 

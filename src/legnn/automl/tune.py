@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import pandas as pd
 
 from legnn.automl.journal import open_study
 from legnn.automl.study import Running, Space, Study, Trial, Tuned
 from legnn.automl.trial_runs import train_trial
-from legnn.config import ResolvedSettings, Settings
-from legnn.config.docstrings import lists_settings
+from legnn.config import CommonSettings, ResolvedSettings, Settings, collect
 from legnn.data import GraphData
 from legnn.datasets import Source
 from legnn.errors import InputError, Interrupted
@@ -63,18 +62,18 @@ class TuneResult:
         return pd.DataFrame(rows)
 
 
-@lists_settings()
 def tune(
     data: Source = "digits",
-    settings: Settings | None = None,
     *,
+    preset: str | None = None,
+    settings: Settings | Mapping[str, Any] | None = None,
     trials: int | None = None,
     budget: float | None = None,
     space: Space = "full",
     out: str | Path,
     on_progress: Callable[[Progress], None] = lambda progress: None,
     should_stop: Callable[[], bool] = lambda: False,
-    **given: Any,
+    **common: Unpack[CommonSettings],
 ) -> TuneResult:
     """Searches settings by validation accuracy with Optuna, and returns the best.
 
@@ -83,7 +82,7 @@ def tune(
 
     Args:
         data: as in `train`.
-        settings: those in it, and those in `given`, are fixed; the others are searched. `seed` is that of the search
+        settings: those in it, and the common ones, are fixed; the others are searched. `seed` is that of the search
             and of every run.
         trials: at most so many, over all calls; 50 where there is no budget either, or all of the paper's grid.
         budget: seconds of trials, over all calls; the trial in flight ends with the epoch that exceeds them.
@@ -97,15 +96,15 @@ def tune(
     for name, least in (("trials", trials), ("budget", budget)):
         if least is not None and not least > 0:
             raise InputError(f"{name} must be above 0, got {least}")
-    settings = (settings or Settings()).override(**given)
-    seed = settings.given.get("seed", 0)
-    settings = settings.override(seed=seed)
-    if space == "paper" and settings.preset == Settings.preset:
-        # what the grid does not vary is the paper's, too
-        settings = settings.override(preset="paper")
-    graph, settings = load_new(settings, data)
+    collected = collect(settings, common, preset=preset)
+    seed = collected.values.get("train.seed", 0)
+    collected = collected.override({"train.seed": seed})
+    if space == "paper" and collected.preset == Settings.preset:
+        # the settings that the grid does not vary are the paper's, too
+        collected = collected.override({"preset": "paper"})
+    graph, loaded = load_new(collected, data)
     require_validation(graph)
-    tuned = Tuned(settings, graph.facts(), space, seed)
+    tuned = Tuned(loaded, graph.facts(), space, seed)
     folder = Path(out)
     with open_study(folder, tuned, graph.fingerprint()) as study:
         most = min((number for number in (trials, study.size) if number is not None), default=None)

@@ -24,7 +24,7 @@ def _legnn(settings: ModelSettings, data: DataShape) -> Model:
 
 
 def _label_propagation(settings: ModelSettings, data: DataShape) -> Model:
-    return LabelPropagation(settings.propagation_steps, settings.propagation_alpha)
+    return LabelPropagation(settings.label_propagation.steps, settings.label_propagation.alpha)
 
 
 class _Architectures(Mapping[str, Builder]):
@@ -78,6 +78,8 @@ def __getattr__(name: str) -> Any:
 
 POSTPROCESS: dict[str, Callable[[ModelSettings], PostProcess | None]] = {
     "none": lambda settings: None,
-    "correct_and_smooth": lambda settings: CorrectAndSmooth(settings.propagation_steps, settings.propagation_alpha),
+    "correct_and_smooth": lambda settings: CorrectAndSmooth(
+        settings.label_propagation.steps, settings.label_propagation.alpha
+    ),
 }
 """Builders of post-processing by the name that `postprocess` holds."""

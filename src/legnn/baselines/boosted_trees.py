@@ -174,9 +174,9 @@ class BoostedTrees(Model):
         from sklearn.ensemble import HistGradientBoostingClassifier
 
         return HistGradientBoostingClassifier(
-            learning_rate=self.settings.tree_rate,
-            max_iter=self.settings.trees,
-            max_leaf_nodes=self.settings.tree_leaves,
+            learning_rate=self.settings.boosted_trees.learning_rate,
+            max_iter=self.settings.boosted_trees.trees,
+            max_leaf_nodes=self.settings.boosted_trees.leaves,
             # its default, 20, is all nodes of a class where labels are few
             min_samples_leaf=max(1, min(20, rows // (5 * self.num_classes))),
             max_bins=max(2, min(255, rows)),

@@ -73,7 +73,7 @@ class GaAN(EdgeMessageModel, ProjectedModel):
 
     def make_layer(self, settings: ModelSettings, data: DataShape) -> nn.Module:
         """Gated attention."""
-        return GatedAttention(settings.hidden, settings.heads)
+        return GatedAttention(settings.hidden, settings.attention.heads)
 
     def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, initial: Nodes | None) -> Nodes:
         """`H^{k+1}` `[M, D]`."""

@@ -40,7 +40,7 @@ class GCNLPA(WholeGraphGCN):
 
     def __init__(self, settings: ModelSettings, data: DataShape) -> None:
         super().__init__(settings, data)
-        self.steps, self.lpa_weight = settings.layers, settings.lpa_weight
+        self.steps, self.lpa_weight = settings.layers, settings.gcn_lpa.loss_weight
         self.theta = nn.Parameter(torch.zeros(data.edges))
         self.register_buffer("edges", torch.zeros((), dtype=torch.long))
         self._checked: ReferenceType[Adjacency] | None = None

@@ -31,7 +31,7 @@ class JKNet(FeatureModel):
         super().__init__(settings, data)
         hidden, layers = settings.hidden, settings.layers
         self.hidden, self.num_stages = hidden, layers
-        self.sums = settings.jump == "concat"
+        self.sums = settings.jknet.mode == "concat"
         self.channels = hidden + (data.classes if self.sums else hidden)
         self.project = glorot_linear(self.in_channels, hidden)  # W_1
         self.weights = nn.ParameterList(glorot(hidden, hidden) for _ in range(layers - 1))  # W_2, …

@@ -36,13 +36,13 @@ class _Dropout(nn.Dropout):
 class PyGGCN(FeatureInputs):
     """`torch_geometric.nn.GCN` on the features alone. It computes in single precision, and on the whole graph."""
 
-    full_batch_reason = "it is PyG's own module (`backbone=gcn` and `labels=vanilla` have them)"
+    full_batch_reason = "it is PyG's own module (`model.backbone=gcn` and `model.labels=vanilla` have them)"
     uses_labels = False
     takes_sparse, ignores_dtype = False, True
 
     def __init__(self, settings: ModelSettings, data: DataShape) -> None:
         # PyG's module knows no types: each has columns of its own
-        super().__init__(replace(settings, shared_projection=False), data)
+        super().__init__(replace(settings, published=replace(settings.published, shared_projection=False)), data)
         self.gcn = pyg_nn.GCN(
             self.in_channels,
             settings.hidden,

@@ -142,7 +142,7 @@ class RHGNN(TypedModel):
 
     def __init__(self, settings: ModelSettings, data: DataShape) -> None:
         super().__init__(settings, data)
-        self.relation_state = glorot(len(self.relations), RELATION_CHANNELS * settings.heads)  # e_r
+        self.relation_state = glorot(len(self.relations), RELATION_CHANNELS * settings.attention.heads)  # e_r
         self.fusion = Fusion(settings, data)
         self.hidden, self.slots = settings.hidden, max(map(len, self.fusion.into))
         self.channels = self.slots * settings.hidden

@@ -46,9 +46,13 @@ class SIGN(FeatureModel):
 
     def __init__(self, settings: ModelSettings, data: DataShape) -> None:
         super().__init__(settings, data)
-        self.num_stages, self.hidden, self.channels = settings.hops, settings.hidden, self.in_channels + data.classes
-        self.branches = nn.ModuleList(Branch(self.in_channels, settings) for _ in range(settings.hops + 1))
-        self.classifier = Linear((settings.hops + 1) * settings.hidden, data.classes)  # Ω
+        self.num_stages, self.hidden, self.channels = (
+            settings.appnp.hops,
+            settings.hidden,
+            self.in_channels + data.classes,
+        )
+        self.branches = nn.ModuleList(Branch(self.in_channels, settings) for _ in range(settings.appnp.hops + 1))
+        self.classifier = Linear((settings.appnp.hops + 1) * settings.hidden, data.classes)  # Ω
 
     @property
     def decayed_module(self) -> nn.Module:

@@ -32,7 +32,7 @@ class TypedLayer(nn.Module):
 
     def __init__(self, settings: ModelSettings, data: DataShape) -> None:
         super().__init__()
-        self.channels, self.heads, self.dropout = settings.hidden, settings.heads, settings.dropout
+        self.channels, self.heads, self.dropout = settings.hidden, settings.attention.heads, settings.dropout
         self.types, self.relations = data.types, tuple(data.relations)
         self.into = [incoming(self.relations, kind) for kind in range(self.types)]
 

@@ -32,7 +32,7 @@ class UniMP(EdgeMessageModel):
 
     def __init__(self, settings: ModelSettings, data: DataShape) -> None:
         super().__init__(settings, data)
-        hidden, heads, self.num_stages = settings.hidden, settings.heads, settings.layers
+        hidden, heads, self.num_stages = settings.hidden, settings.attention.heads, settings.layers
         self.widths = [self.in_channels, *[hidden] * (settings.layers - 1)]
         # all states are as wide as the widest, the features or a layer
         self.channels = max(self.widths)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shlex
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 from legnn.cli.loading import loading
 from legnn.cli.options import argument, option, with_settings
 from legnn.cli.processes import is_rank_zero, stop_on_signal, typed_command
-from legnn.config import SECTIONS
 from legnn.config.duration import parse_duration
 from legnn.errors import Interrupted
 
@@ -18,16 +18,16 @@ LEAST_SECONDS = 0.1
 """Of a search, where importing the library took all of the budget."""
 
 
-@with_settings(*SECTIONS, without=("source", "seed"))
+@with_settings
 def auto(
     data: Annotated[str, argument("A named data set or a folder of tables")],
     budget: Annotated[str, option("Time for everything, such as 90s, 10m or 1.5h [10m]")] = "10m",
     single: Annotated[bool, option("Return the best single model, not an ensemble")] = False,
     jobs: Annotated[int | None, option("Candidates at a time [one a core, or one a GPU]")] = None,
     only: Annotated[str | None, option("Candidates by name, joined by commas [the portfolio]")] = None,
-    seed: Annotated[int, option("Seed of the candidates and of their changes [0]")] = 0,
     out: Annotated[Path | None, option("Folder of the search [runs/DATA-auto]")] = None,
-    **given: Any,
+    *,
+    settings: Mapping[str, Any],
 ) -> None:
     """Find the best model in a given time: a portfolio of settings, changes of its leaders, and an ensemble.
 
@@ -54,11 +54,10 @@ def auto(
                 out=folder,
                 single=single,
                 jobs=jobs,
-                seed=seed,
                 only=names,
                 on_progress=progress.show,
                 should_stop=should_stop,
-                **given,
+                settings=settings,
             )
     except Interrupted:
         # without --out the next search would have another folder

@@ -195,6 +195,15 @@ def show_statistics(found: Iterable[Statistics | str], title: str | None = None,
     _out.print(table)
 
 
+def show_settings(rows: Iterable[tuple[str, str, str, str]]) -> None:
+    """Prints settings: their names, values, defaults and help."""
+    table = Table("setting", "values", "default", "", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.columns[0].no_wrap = True
+    for row in rows:
+        table.add_row(*row)
+    _out.print(table)
+
+
 def show_notes(notes: list[str]) -> None:
     """Prints what a reader should know of the data."""
     for note in notes:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib import import_module
+from inspect import signature
 from typing import Annotated, Any
 
 import typer
 
 import legnn
-from legnn.cli.options import with_flags
+from legnn.cli.options import as_option, refuse_unknown_options
 from legnn.cli.processes import is_rank_zero, wait_for_rank_zero
 from legnn.environment import limit_waiting
 from legnn.errors import Interrupted, LegnnError, first_line
@@ -21,19 +22,20 @@ app: typer.Typer
 COMMANDS = {
     "train": "training",
     "auto": "auto",
-    "tune": "tune",
     "predict": "results",
     "evaluate": "results",
     "report": "report",
-    "audit": "results",
-    "prepare": "graphs",
-    "datasets": "graphs",
-    "plot": "results",
-    "analyze": "results",
-    "reproduce": "reproduce",
     "labels": "labels",
+    "data": "data",
+    "reproduce": "reproduce",
+    "settings": "settings",
+    "tune": "tune",
 }
-"""The commands in the order of the help, and the modules of this room that hold them."""
+"""The commands in the order of the help, and the modules of this package that hold them."""
+
+
+def _load(name: str) -> Any:
+    return getattr(import_module(f"legnn.cli.{COMMANDS[name]}"), name)
 
 
 def make_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
@@ -42,7 +44,7 @@ def make_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
         no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False, rich_markup_mode="rich"
     )
     for name in names:
-        command = getattr(import_module(f"legnn.cli.{COMMANDS[name]}"), name)
+        command = _load(name)
         if isinstance(command, typer.Typer):
             made.add_typer(command, name=name)
         else:
@@ -80,7 +82,10 @@ def main() -> None:
     # before a command imports PyTorch, with which OpenMP is loaded
     limit_waiting()
     asked = [name for name in sys.argv[1:2] if name in COMMANDS]
+    declared = _declared(sys.argv[1:])
     try:
+        if declared:
+            refuse_unknown_options(sys.argv[2:], declared)
         make_app(asked or COMMANDS)()
     except Interrupted as stop:
         from legnn.cli.display import print_error  # not sooner: --help answers without it
@@ -93,7 +98,8 @@ def main() -> None:
 
         # a full disk or a folder that may not be written is no fault of the code, either
         wait_for_rank_zero()
-        print_error(with_flags(str(error)))
+        setting = getattr(error, "setting", None)
+        print_error(str(error) + (f" ({as_option(setting, declared)})" if setting else ""))
         sys.exit(2)
     except MemoryError as error:
         from legnn.cli.display import print_error
@@ -103,6 +109,19 @@ def main() -> None:
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _declared(words: list[str]) -> Mapping[str, Any]:
+    """Returns the parameters of the command that was typed; none without a command."""
+    if not words or words[0] not in COMMANDS:
+        return {}
+    command = _load(words[0])
+    if isinstance(command, typer.Typer):
+        named = {
+            made.name or getattr(made.callback, "__name__", ""): made.callback for made in command.registered_commands
+        }
+        command = named.get(words[1]) if len(words) > 1 else None
+    return {} if command is None else signature(command).parameters
 
 
 def _where(stop: Interrupted) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from legnn.cli.loading import loading
-from legnn.cli.options import argument, option, with_settings
+from legnn.cli.options import SetOption, argument, option, parse_settings
 from legnn.cli.processes import stop_on_signal
-from legnn.config import SECTIONS
 from legnn.errors import InputError
 
 labels = typer.Typer(no_args_is_help=True, help="Which given labels look wrong, and which nodes to label next.")
@@ -20,7 +19,6 @@ _DATA = "Another graph with the same features, such as the run's own with more l
 
 
 @labels.command()
-@with_settings(*SECTIONS, without=("source", "folds"))
 def check(
     source: Annotated[str, argument("Folder of a finished run or ensemble, a named data set, or a folder of tables")],
     out: Annotated[Path | None, option("File for all labels, .parquet or .csv [labels.csv]")] = None,
@@ -28,7 +26,7 @@ def check(
     repeats: Annotated[int, option("Other divisions into folds, averaged [2]")] = 2,
     most: Annotated[int, option("Rows that are printed [20]")] = 20,
     preset: Annotated[str | None, option("What chooses the settings that are left open [recommended]")] = None,
-    **given: Any,
+    set_: SetOption = None,
 ) -> None:
     """Rank the given labels by how likely they are wrong, with the evidence.
 
@@ -43,10 +41,16 @@ def check(
     place = out or Path("labels.csv")
     if place.suffix not in (".parquet", ".csv"):
         raise InputError(f"checked labels go to a .parquet or a .csv file, not to {place}")
-    if preset is not None:
-        given["preset"] = preset
     with stop_on_signal() as should_stop:
-        found = check_labels(source, folds=folds, repeats=repeats, should_stop=should_stop, progress=True, **given)
+        found = check_labels(
+            source,
+            folds=folds,
+            repeats=repeats,
+            should_stop=should_stop,
+            progress=True,
+            preset=preset,
+            settings=parse_settings(set_),
+        )
     show_label_check(found, most)
     show_notes(found.notes)
     write_predictions(place, found.table)
@@ -54,13 +58,12 @@ def check(
 
 
 @labels.command(name="next")
-@with_settings("device", panels=False)
 def next_(
     run: Annotated[Path, argument(_RUN)],
     number: Annotated[int, option("How many nodes [50]", "-n", "--number")] = 50,
     data: Annotated[str | None, option(_DATA)] = None,
     out: Annotated[Path | None, option("File for the table, .parquet or .csv")] = None,
-    **given: Any,
+    set_: SetOption = None,
 ) -> None:
     """List the nodes without a label that are most worth labeling, best first.
 
@@ -75,8 +78,42 @@ def next_(
 
     if out is not None and out.suffix not in (".parquet", ".csv"):
         raise InputError(f"nodes to label go to a .parquet or a .csv file, not to {out}")
-    table = next_labels(open_run(run), number, data=data, **given)
+    table = next_labels(open_run(run), number, data=data, device=_device(set_))
     show_next_labels(table)
     if out is not None:
         write_predictions(out, table)
         print_path(out)
+
+
+@labels.command()
+def audit(
+    run: Annotated[Path, argument(_RUN)],
+    data: Annotated[str | None, option("The same data, where the run had them from memory, or another graph")] = None,
+    flips: Annotated[int, option("Training nodes whose labels are flipped [200]")] = 200,
+    retrain: Annotated[bool, option("Also train a few epochs again with test labels flipped", "--retrain")] = False,
+    out: Annotated[Path | None, option("File for all findings, .json")] = None,
+    set_: SetOption = None,
+) -> None:
+    """Look for leaks: nodes that saw their own label, and labels in splits, features, edges, texts and ids.
+
+    Prints what was checked. Exits with code 1 if a leak was found.
+    """
+    with loading():
+        from legnn.cli.display import print_path
+        from legnn.cli.label_display import show_audit
+        from legnn.labels.audit import audit
+        from legnn.typed_json import write_json
+
+    if out is not None and out.suffix != ".json":
+        raise InputError(f"an audit goes to a .json file, not to {out}")
+    findings = audit(run, data, flips=flips, retrain=retrain, device=_device(set_))
+    show_audit(findings)
+    if out is not None:
+        write_json(out, findings)
+        print_path(out)
+    if findings.leaks:
+        raise typer.Exit(1)
+
+
+def _device(texts: list[str] | None) -> str:
+    return str(parse_settings(texts, "train.device").get("train.device", "auto"))

@@ -1,47 +1,29 @@
-"""Options of the commands, generated from the settings, and their names in messages."""
+"""Options of the commands: the common settings, and `--set` for all of them."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from typing import Annotated, Any
 
 import typer
 
-from legnn.config import SECTIONS, SETTINGS
+from legnn.config import COMMON, SETTINGS
 from legnn.config.fields import Setting
-
-ARGUMENTS = (
-    *(
-        "budget",
-        "config",
-        "cross_fit",
-        "data",
-        "jobs",
-        "out",
-        "port",
-        "preset",
-        "probabilities",
-        "resume",
-        "seeds",
-        "top",
-    ),
-    "trials",
-)
-"""Names in messages of the library that are options and no settings."""
+from legnn.config.settings import default_in_words, names_for, require_setting
+from legnn.errors import InputError
 
 Command = Callable[..., None]
 
 
-def option(help: str, *names: str, panel: str | None = None, metavar: str | None = None) -> Any:
-    """Returns an option whose help says its default in brackets."""
-    return typer.Option(*names, help=_plain(help), rich_help_panel=panel, metavar=metavar, show_default=False)
+def option(help: str, *names: str, metavar: str | None = None) -> Any:
+    """Returns an option whose help states its default in brackets."""
+    return typer.Option(*names, help=_plain(help), metavar=metavar, show_default=False)
 
 
 def argument(help: str) -> Any:
-    """Returns an argument whose help says its default in brackets."""
+    """Returns an argument whose help states its default in brackets."""
     return typer.Argument(help=_plain(help), show_default=False)
 
 
@@ -50,63 +32,91 @@ def _plain(text: str) -> str:
     return text.replace("[", r"\[")
 
 
-def with_settings(
-    *names: str, without: Sequence[str] = ("source",), panels: bool = True
-) -> Callable[[Command], Command]:
-    """Adds an option for each of the settings to a command, which gets those that were given as keywords.
+SetOption = Annotated[
+    list[str] | None,
+    option("Another setting, any number of times; `legnn settings` lists all", "--set", metavar="NAME=VALUE"),
+]
 
-    A name may be that of a section. Values are texts, checked by the settings: the words of a refusal are the same here
-    and in Python. Settings `without` get no option: the command has others for them, or, for the source of the data,
-    an argument.
+
+def parse_settings(texts: Sequence[str] | None, *accepted: str) -> dict[str, Any]:
+    """Returns the values of `--set NAME=VALUE` by dotted name.
+
+    Args:
+        texts: one for each `--set`.
+        accepted: beginnings of the names that the command uses; all if there are none.
     """
-    chosen = {one.name for one in SETTINGS.values() if {one.name, one.section} & set(names)} - set(without)
-    settings = [one for one in SETTINGS.values() if one.name in chosen]
-
-    def decorate(command: Command) -> Command:
-        @wraps(command)
-        def run(**values: Any) -> None:
-            found = ((one, values.pop(one.name)) for one in settings)
-            given = {one.name: one.parse(value) if isinstance(value, str) else value for one, value in found}
-            command(**values, **{name: value for name, value in given.items() if value is not None})
-
-        first, *others, _ = signature(command, eval_str=True).parameters.values()
-        every = [first, *(_parameter(one, panels) for one in settings), *others]
-        every = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in every]
-        # Typer reads both
-        run.__signature__ = Signature(every)  # type: ignore[attr-defined]
-        run.__annotations__ = {one.name: one.annotation for one in every}
-        return run
-
-    return decorate
+    values: dict[str, Any] = {}
+    for text in texts or ():
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise InputError(f"--set needs NAME=VALUE, such as --set train.lr=0.01, got {text!r}")
+        name = name.strip()
+        require_setting(name)
+        if accepted and not name.startswith(accepted):
+            raise InputError(f"this command does not use {name}; it uses {', '.join(accepted)}")
+        values[name] = SETTINGS[name].check(SETTINGS[name].parse(value))
+    return values
 
 
-def _parameter(one: Setting, panels: bool) -> Parameter:
-    # the choices are part of the help: as a column of their own, they would leave a narrow terminal no room for it
-    words = f" ({' | '.join(one.choices)})" if one.choices else ""
-    about = f"{one.help}{words} [{one.shown_default}]"
-    panel = SECTIONS[one.section].title if panels else None
-    metavar = "TEXT" if one.number is None else one.number.__name__.upper()
-    kind: Any = Annotated[str | None, option(about, flag(one.name), panel=panel, metavar=metavar)]
-    if one.is_switch:
-        kind = Annotated[bool | None, option(about, f"{flag(one.name)}/{flag(one.name, 'no-')}", panel=panel)]
-    return Parameter(one.name, Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+def with_settings(command: Command) -> Command:
+    """Replaces the parameter `settings` of a command by `--set` and an option for each common setting.
+
+    The command gets the values by dotted name. The settings check them: the words of a refusal are the same in Python.
+    """
+    common = {word: SETTINGS[name] for word, name in COMMON.items()}
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        settings = parse_settings(values.pop("set_"))
+        for word, setting in common.items():
+            value = values.pop(word)
+            if value is not None:
+                settings[setting.name] = setting.check(setting.parse(value) if isinstance(value, str) else value)
+        command(**values, settings=settings)
+
+    declared = list(signature(command, eval_str=True).parameters.values())
+    place = next(k for k, parameter in enumerate(declared) if parameter.name == "settings")
+    generated = [
+        *(_parameter(word, setting) for word, setting in common.items()),
+        Parameter("set_", Parameter.KEYWORD_ONLY, default=None, annotation=SetOption),
+    ]
+    every = [*declared[:place], *generated, *declared[place + 1 :]]
+    every = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in every]
+    # Typer reads both
+    run.__signature__ = Signature(every)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in every}
+    return run
 
 
-def flag(name: str, prefix: str = "") -> str:
-    """Returns `"--label-edges"` for `"label_edges"`."""
-    own = SETTINGS[name].flag if name in SETTINGS else None
-    return f"--{prefix}{own or name}".replace("_", "-")
+def _parameter(word: str, setting: Setting) -> Parameter:
+    flag = f"--{word}".replace("_", "-")
+    choices = f" ({' | '.join(setting.choices)})" if setting.choices else ""
+    help = f"{setting.help}{choices} [{default_in_words(setting)}]"
+    kind: Any = Annotated[str | None, option(help, flag, metavar="TEXT" if setting.number is None else "NUMBER")]
+    if setting.is_switch:
+        kind = Annotated[bool | None, option(help, f"{flag}/--no-{flag[2:]}")]
+    return Parameter(word, Parameter.KEYWORD_ONLY, default=None, annotation=kind)
 
 
-def with_flags(message: str) -> str:
-    """Returns a message of the library with options for its names: `--batch 1024` in the place of "`batch=1024`"."""
+def refuse_unknown_options(arguments: Sequence[str], declared: Mapping[str, Any]) -> None:
+    """Raises `InputError` with the right `--set` for an option that is the name of a setting.
 
-    def typed(found: re.Match[str]) -> str:
-        name, value = found[1], found[2]
-        if name not in SETTINGS and name not in ARGUMENTS:
-            return found[0]
-        if value in (None, "True", "False"):
-            return flag(name, "no-" if value == "False" else "")
-        return f"{flag(name)} {value}"
+    Args:
+        arguments: the words after the name of the command.
+        declared: parameters of the command.
+    """
+    for word in arguments:
+        name = word.partition("=")[0].removeprefix("--").replace("-", "_")
+        if not word.startswith("--") or name in declared or name.removeprefix("no_") in declared:
+            continue
+        names = names_for(name) or names_for(name.removeprefix("no_"))
+        if names:
+            advice = " or ".join(f"--set {dotted}=VALUE" for dotted in names)
+            raise InputError(f"there is no option {word.partition('=')[0]}; give {advice}")
 
-    return re.sub(r"`(\w+)(?:=([^`]*))?`", typed, message)
+
+def as_option(name: str, declared: Mapping[str, Any]) -> str:
+    """Returns how a setting is given to a command with these parameters: `--lr` or `--set train.patience=VALUE`."""
+    word = SETTINGS[name].keyword
+    is_option = COMMON.get(word) == name and word in declared
+    return f"--{word}".replace("_", "-") if is_option else f"--set {name}=VALUE"

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from legnn.cli.loading import loading
-from legnn.cli.options import argument, option, with_flags, with_settings
+from legnn.cli.options import SetOption, argument, option, parse_settings
 from legnn.cli.processes import stop_on_signal, typed_command
-from legnn.config import SECTIONS
 from legnn.errors import InputError, Interrupted, did_you_mean, plural
 
 if TYPE_CHECKING:
     from legnn.experiments import Plan
 
 
-@with_settings(*SECTIONS, without=("source", "backbone", "seed"))
 def reproduce(
     name: Annotated[str | None, argument("A table or figure; without it, they are listed")] = None,
     data: Annotated[str | None, option("Data sets or folders, joined by commas [the paper's]")] = None,
@@ -33,7 +31,7 @@ def reproduce(
     vary_split: Annotated[bool, option("Seed k trains on split k of data sets with several fixed splits")] = False,
     preset: Annotated[str, option("What chooses the settings that are left open [simple]")] = "simple",
     out: Annotated[Path, option("Folder of the runs and the reports [runs/reproduce]")] = Path("runs/reproduce"),
-    **given: Any,
+    set_: SetOption = None,
 ) -> None:
     """Make a table or figure of the paper on any data: Markdown, CSV and picture, from run folders.
 
@@ -49,7 +47,7 @@ def reproduce(
     if name not in EXPERIMENTS:
         close = did_you_mean(name, EXPERIMENTS)
         raise InputError(f"there is no table or figure {name!r}{close}; choose from {', '.join(EXPERIMENTS)}")
-    experiment = EXPERIMENTS[name]
+    experiment, given = EXPERIMENTS[name], parse_settings(set_)
     plan = Plan(
         experiment,
         Request(
@@ -65,7 +63,7 @@ def reproduce(
             vary_split=vary_split,
         ),
     )
-    failed, total = _train(plan, jobs, str(given.get("device", "auto")))
+    failed, total = _train(plan, jobs, str(given.get("train.device", "auto")))
     if not failed or (experiment.may_lack_runs and any(plan.runs(cell) for cell in plan.cells())):
         _report(plan)
     if failed:
@@ -103,7 +101,7 @@ def _train(plan: Plan, jobs: int | None, device: str) -> tuple[int, int]:
     if is_stopped:
         raise Interrupted(None, None, command=typed_command())
     for error, number in Counter(str(outcome.error) for outcome in progress.failed).items():
-        print_error(with_flags(f"{plural(number, 'run')}: {error}"))
+        print_error(f"{plural(number, 'run')}: {error}")
     return len(progress.failed), progress.total
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,52 +10,41 @@ from typing import Annotated, Any
 from legnn.cli.loading import loading
 from legnn.cli.options import argument, option, with_settings
 from legnn.cli.processes import is_rank_zero, stop_on_signal
-from legnn.config import PRESETS, SECTIONS, Settings
-from legnn.config.designs import DESIGNS
+from legnn.config import PRESETS, Settings, collect
 from legnn.errors import InputError
 
-_PRESET_HELP = "What chooses the settings that are left open [recommended]"
-_PRESET_HELP += "".join(
-    f"\n\n{name}: {(one.__doc__ or '').splitlines()[0]}" for name, one in PRESETS.items() if name not in DESIGNS
+_PRESET_HELP = (
+    "Chooses the settings that are left open: recommended, simple, paper, published, or a design such as gcnii "
+    "[recommended]"
 )
-_PRESET_HELP += f"\n\nA design of another paper, with the settings of its authors: {', '.join(DESIGNS)}"
 
 
-@with_settings(*SECTIONS)
+@with_settings
 def train(
     data: Annotated[str | None, argument("A named data set or a folder of tables [digits]")] = None,
-    seeds: Annotated[
-        int | None, option("Train with this many seeds and report mean and deviation", panel="Training")
-    ] = None,
-    cross_fit: Annotated[
-        int | None,
-        option(
-            "Train a model for each of this many folds, which predicts the fold without its labels", panel="Training"
-        ),
-    ] = None,
     preset: Annotated[str | None, option(_PRESET_HELP)] = None,
-    config: Annotated[Path | None, option("Settings file; options given beside it win")] = None,
+    config: Annotated[Path | None, option("Settings file; options on the command line win")] = None,
     out: Annotated[Path | None, option("Run folder [runs/…]")] = None,
     resume: Annotated[Path | None, option("Continue the run in this folder")] = None,
-    **given: Any,
+    seeds: Annotated[int | None, option("Train with this many seeds, report mean and deviation")] = None,
+    cross_fit: Annotated[int | None, option("Train a model for each of this many folds, without their labels")] = None,
+    *,
+    settings: Mapping[str, Any],
 ) -> None:
-    """Train on a partly labeled graph, score it, and keep the run in a folder.
-
-    Settings marked "by graph" are those that did best on real graphs like this one.
-    """
+    """Train on a partly labeled graph, score it, and save the run in a folder."""
     if resume is not None:
-        if given or any(value is not None for value in (data, seeds, cross_fit, preset, config, out)):
-            raise InputError("--resume continues a run as it was started; give no other option beside it")
+        if settings or any(value is not None for value in (data, seeds, cross_fit, preset, config, out)):
+            raise InputError("--resume continues a run as it was started; give no other option with it")
         _resume(resume)
         return
-    settings = Settings() if config is None else Settings.from_yaml(config)
-    settings = settings.override(preset=preset or settings.preset, **given)
-    source = data if data is not None else settings.data.source
-    if seeds is not None and "seed" in given:
+    from_file = Settings() if config is None else Settings.from_yaml(config)
+    collected = collect(from_file.override(settings), preset=preset)
+    source = data if data is not None else collected.data.source
+    if seeds is not None and "train.seed" in settings:
         raise InputError("give --seed for one run or --seeds for several, not both")
     if seeds is not None and cross_fit is not None:
         raise InputError("give --seeds or --cross-fit, not both")
-    _train(source, settings, out, seeds, cross_fit)
+    _train(source, collected, out, seeds, cross_fit)
 
 
 # the library and Rich are imported when there is work for them: --help answers at once
@@ -76,7 +65,7 @@ def _train(source: str, settings: Settings, out: Path | None, seeds: int | None,
     elif folds is not None:
         start = partial(cross_fit, folds=folds)
     part = "seed" if seeds is not None else None if folds is None else "fold"
-    _follow(partial(start, source, settings, out=folder), folder, part)
+    _follow(partial(start, source, settings=settings, out=folder), folder, part)
 
 
 def _resume(folder: Path) -> None:
@@ -107,11 +96,13 @@ def _follow(start: Callable[..., Any], folder: Path, part: str | None) -> None:
 
 
 def new_folder(source: str, settings: Settings) -> Path:
-    """Returns `runs/DATA`, with what is said of the model, and with a number where that is taken."""
-    said = {**PRESETS[settings.preset].model, **settings.given}
-    model = [str(said[part]) for part in ("architecture", "backbone", "labels") if part in said]
+    """Returns `runs/DATA`, with the model where it was chosen, and with a number where that is taken."""
+    values = {**PRESETS[settings.preset].model, **settings.values}
+    model = [
+        str(values[f"model.{part}"]) for part in ("architecture", "backbone", "labels") if f"model.{part}" in values
+    ]
     preset = [settings.preset] if not model and settings.preset != Settings.preset else []
-    as_train = ["as-train"] if said.get("as_train") else []
+    as_train = ["as-train"] if values.get("self_training.as_train") else []
     name = "-".join([Path(source).resolve().name, *model, *preset, *as_train])
     place, number = Path("runs") / name, 2
     while place.exists():

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 from legnn.cli.loading import loading
 from legnn.cli.options import argument, option, with_settings
 from legnn.cli.processes import stop_on_signal, typed_command
-from legnn.config import SECTIONS, Settings
 from legnn.config.duration import parse_duration
 from legnn.errors import InputError, Interrupted
 
 
-@with_settings(*SECTIONS, without=("source", "seed"))
+@with_settings
 def tune(
     data: Annotated[str, argument("A named data set or a folder of tables [digits]")] = "digits",
     trials: Annotated[int | None, option("Most trials [50 without a budget; the whole grid of the paper]")] = None,
@@ -22,15 +22,14 @@ def tune(
         str, option("What is searched: all settings that matter (full), or the paper's grid (paper) [full]")
     ] = "full",
     out: Annotated[Path | None, option("Folder of the search [runs/tune-DATA]")] = None,
-    seed: Annotated[int, option("Seed of the search and of every run [0]")] = 0,
     preset: Annotated[str | None, option("What chooses the settings that are not searched [recommended]")] = None,
-    **given: Any,
+    *,
+    settings: Mapping[str, Any],
 ) -> None:
     """Search settings by validation accuracy (Optuna); those that are given are fixed.
 
     Every trial is a run in a folder. After an interruption the same command continues.
     """
-    settings = Settings().override(**({} if preset is None else {"preset": preset}), **given)
     seconds = None if budget is None else parse_duration(budget)
     if space not in ("full", "paper"):
         raise InputError(f"space must be full or paper, got {space!r}")
@@ -44,12 +43,12 @@ def tune(
         with stop_on_signal() as should_stop, TrialProgress() as progress:
             found = search(
                 data,
-                settings,
+                preset=preset,
+                settings=settings,
                 trials=trials,
                 budget=seconds,
                 space="paper" if space == "paper" else "full",
                 out=folder,
-                seed=seed,
                 on_progress=progress.show,
                 should_stop=should_stop,
             )

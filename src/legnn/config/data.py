@@ -28,20 +28,23 @@ class DataSettings(Section):
     source: str = setting(
         "digits", "Named data set, or folder of tables", expects="a data set's name or a folder of tables"
     )
-    split: int | Literal["default"] = setting("default", "Number of a fixed split, or seed of a drawn one", least=0)
+    split: int | Literal["default"] = setting(
+        "default", "Number of a fixed split, or seed of a random split", least=0, is_common=True
+    )
     validation: Literal["split", "none"] = setting(
         "split", "Nodes for validation: those of the split, or none, where they train too and the last epoch is kept"
     )
     features: Features = setting("given", "Features: those of the data, or computed from the graph alone")
     text: str = setting(
         "",
-        "Text column whose words become features, beside the other columns (TF-IDF, then SVD)",
+        "Text column whose words become features, in addition to the other columns (TF-IDF, then SVD)",
         expects=COLUMN,
         chosen="none",
+        is_common=True,
     )
     text_channels: int = setting(128, "Features computed from the text", least=1, most=100_000)
     type_channels: int = setting(
-        128, "Features that are computed, and of each of several node types", least=1, most=100_000
+        128, "Feature width: of computed features and of every node type", least=1, most=100_000
     )
     missing_features: MissingFeatures = setting("spectral", "How features of a node type without any are computed")
     id_column: str = setting("id", "Column of node ids", expects=COLUMN)
@@ -63,8 +66,9 @@ class DataSettings(Section):
         self._check_distinct(["source_column", "target_column", "weight_column"])
         if self.text and self.features != "given":
             raise InputError(
-                f"text is {self.text!r}, and `features={self.features}` leaves the features of the data aside; "
-                f"leave one of them out"
+                f"data.text is {self.text!r}, and data.features={self.features} does not use the features of the data; "
+                f"leave one of them out",
+                setting="data.features",
             )
 
     def _check_distinct(self, names: list[str]) -> None:
@@ -72,5 +76,7 @@ class DataSettings(Section):
         for name in names:
             column = getattr(self, name)
             if column in columns:
-                raise InputError(f"{columns[column]} and {name} are both {column!r}; they must be different columns")
+                raise InputError(
+                    f"data.{columns[column]} and data.{name} are both {column!r}; they must be different columns"
+                )
             columns[column] = name

@@ -1,21 +1,26 @@
 """Declares a setting once, as a dataclass field that also holds its help, range and choices.
 
-The sections are plain dataclasses and not pydantic models: a supported installation has no pydantic (only recent
-releases of Typer bring it), it takes 40 ms to import, and its messages span several lines where ours are one sentence.
+The sections are plain dataclasses and not models of pydantic or msgspec: neither is installed with the libraries that
+legnn needs, and both would still need the help, the ranges in words and the one-sentence messages that stand here.
 """
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import Field, dataclass, field, fields, is_dataclass
+from functools import cache
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from legnn.errors import InputError, did_you_mean, short_repr
 
 T = TypeVar("T")
+
+VERSION = 1
+"""Version of the settings that a run stores. A setting that is added later declares `since=VERSION + 1`, and the number
+is raised; runs of earlier versions are read with its default."""
 
 _BOUNDS = {
     "least": ("at least", operator.ge),
@@ -25,59 +30,67 @@ _BOUNDS = {
 }
 
 LARGEST: dict[type, float] = {int: 2.0**63, float: 3.4e38}
-"""No number is as large: it would not fit into tensors."""
+"""Numbers must be smaller to fit into tensors."""
 
 
-def setting(default: T, help: str, **about: Any) -> T:
-    """Declares a field of a `Section`, whose type is the annotation; `about` is described in `Setting`."""
-    return field(default=default, metadata={"help": help, **about})
+def setting(default: T, help: str, **properties: Any) -> T:
+    """Declares a field of a `Section`, whose type is the annotation; `properties` are described in `Setting`."""
+    return field(default=default, metadata={"help": help, **properties})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What is known of one setting."""
+    """Name, type, default, range and help of a setting."""
 
     name: str
-    section: str
+    """Dotted name, such as `model.appnp.teleport`."""
     default: Any
     """Value in a section that is built directly."""
     help: str
     number: type[int] | type[float] | None
-    """Type of the number that it may be."""
+    """Type of a number that it accepts."""
     is_switch: bool
     choices: Sequence[str] = ()
-    """Words that it may be: those of a `Literal` annotation, or of a registry that may grow."""
+    """Words that it accepts: those of a `Literal` annotation, or of a registry that may grow."""
     least: float | None = None
     above: float | None = None
     most: float | None = None
     below: float | None = None
     expects: str = "a word"
-    """What a text is, for the message about another value. Only a text whose default is empty may be empty."""
+    """Description of a text, for the message about another value. A text may be empty if its default is."""
     chosen: str | None = None
-    """How the recommended preset chooses the value, shown in the place of the default."""
-    flag: str | None = None
-    """Name on the command line, where it is not the name of the field."""
+    """How a preset chooses the value, where help cannot show one value."""
+    is_common: bool = False
+    """Whether functions have an argument, and commands an option, of its last name."""
+    since: int = 1
+    """Version of the settings that introduced it."""
 
     @property
-    def shown_default(self) -> str:
-        """The default as help and guide show it."""
-        default = ("no", "yes")[self.default] if self.is_switch else self.default
-        return self.chosen or (f"{default:g}" if isinstance(default, float) else str(default))
+    def section(self) -> str:
+        """First part of the name."""
+        return self.name.partition(".")[0]
+
+    @property
+    def keyword(self) -> str:
+        """Last part of the name."""
+        return self.name.rpartition(".")[2]
 
     @property
     def bounds(self) -> str:
-        """The range in words, such as "above 0 and at most 1"; empty where there is none."""
-        given = ((words, getattr(self, name)) for name, (words, _) in _BOUNDS.items())
-        return " and ".join(f"{words} {bound:g}" for words, bound in given if bound is not None)
+        """The range in words, such as "above 0 and at most 1"; empty without bounds."""
+        limits = ((words, getattr(self, name)) for name, (words, _) in _BOUNDS.items())
+        return " and ".join(f"{words} {bound:g}" for words, bound in limits if bound is not None)
 
     def parse(self, text: str) -> Any:
-        """Returns a number if `text` is one and the setting may be one, else the text, for `check` to refuse."""
+        """Returns the value that a text on a command line means; an unusable text is left for `check` to refuse."""
+        if self.is_switch:
+            return {"true": True, "yes": True, "false": False, "no": False}.get(text.lower(), text)
         try:
             return text if self.number is None else self.number(text)
         except ValueError:
             return text
 
-    def check(self, value: object, name: str = "") -> Any:
+    def check(self, value: object) -> Any:
         """Returns `value` in the type of the setting. Raises `InputError` if it is of another kind or out of range."""
         if self.is_switch and isinstance(value, bool):
             return value
@@ -87,7 +100,9 @@ class Setting:
         if isinstance(value, str) and (value in self.choices or self._is_text(value)):
             return value
         close = did_you_mean(value, self.choices) if isinstance(value, str) else ""
-        raise InputError(f"{name or self.name} must be {self._expected(number)}, got {short_repr(value)}{close}")
+        raise InputError(
+            f"{self.name} must be {self._expected(number)}, got {short_repr(value)}{close}", setting=self.name
+        )
 
     def _as_number(self, value: object) -> float | None:
         if isinstance(value, str) and self.number is float:
@@ -124,7 +139,7 @@ class Setting:
         return f"one of {', '.join(self.choices)}" if self.choices else self.expects
 
     def _expected_number(self, number: float | None) -> str:
-        """What it must be in the place of `number`, or of something that is no number."""
+        """Describes the numbers that are accepted instead of `number`, or of a value that is no number."""
         if number is None:
             return "a whole number" if self.number is int else "a number"
         if self._fits(number):
@@ -137,7 +152,7 @@ class Setting:
 
 
 class Checked(type):
-    """Metaclass: what an object is made of first goes through `checked`, so that frozen objects stay as they are."""
+    """Metaclass: the arguments of a constructor first go through `checked`, so that classes can be frozen."""
 
     def __call__(cls, **values: Any) -> Any:
         """Returns an object made of the checked values."""
@@ -149,34 +164,66 @@ class Checked(type):
 
 
 class Section(metaclass=Checked):
-    """Base of the sections: every value is checked and brought to its type when a section is made."""
+    """Base of the sections: every value is checked and brought to its type when a section is made.
+
+    A field may be another section, and is then given as one or as a mapping: `ModelSettings(appnp={"teleport": 0.2})`.
+    """
 
     name: ClassVar[str]
-    """Key in the settings file."""
+    """Dotted name."""
     title: ClassVar[str]
     """Heading in the help and the guide."""
-    _settings: ClassVar[tuple[Setting, ...]]
 
     @classmethod
     def checked(cls, **values: Any) -> dict[str, Any]:
         """Returns the values in their types; those of no setting are left to the constructor, which refuses them."""
-        return values | {one.name: one.check(values[one.name]) for one in cls.settings() if one.name in values}
+        known = _fields(cls)
+        return {name: _checked(known[name], value) if name in known else value for name, value in values.items()}
 
     @classmethod
-    def settings(cls) -> tuple[Setting, ...]:
-        """Returns the settings that the section declares, in order."""
-        if "_settings" not in vars(cls):
-            cls._settings = tuple(_declared(cls))
-        return cls._settings
+    def settings(cls) -> list[Setting]:
+        """Returns the settings that the section declares, in order, and after them those of sections in it."""
+        declared = _fields(cls).values()
+        nested = [kind for kind in declared if not isinstance(kind, Setting)]
+        return [s for s in declared if isinstance(s, Setting)] + [s for kind in nested for s in kind.settings()]
+
+    def flat(self) -> dict[str, Any]:
+        """Returns the values by dotted name."""
+        values: dict[str, Any] = {}
+        for name in _fields(type(self)):
+            value = getattr(self, name)
+            values |= value.flat() if isinstance(value, Section) else {f"{self.name}.{name}": value}
+        return values
 
 
-def _declared(section: type[Any]) -> Iterator[Setting]:
+def _checked(kind: Setting | type[Section], value: Any) -> Any:
+    if isinstance(kind, Setting):
+        return kind.check(value)
+    if isinstance(value, Mapping):
+        return kind(**value)
+    if not isinstance(value, kind):
+        raise InputError(f"{kind.name} must be a mapping of settings, got {short_repr(value)}")
+    return value
+
+
+@cache
+def _fields(section: type[Section]) -> dict[str, Setting | type[Section]]:
+    """Returns the setting, or the section, of each field of a section."""
     hints = get_type_hints(section)
-    for one in fields(section):
-        hint = hints[one.name]
-        kinds = (hint,) if isinstance(hint, type) or get_origin(hint) is Literal else get_args(hint)
-        words = [word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind)]
-        about = {"choices": words, **one.metadata}
-        number = next((kind for kind in kinds if kind in (int, float)), None)
-        place = {"name": one.name, "section": section.name, "default": one.default}
-        yield Setting(**place, number=number, is_switch=hint is bool, **about)
+    assert is_dataclass(section), "sections are"
+    return {field.name: _declared(section, field, hints[field.name]) for field in fields(section)}
+
+
+def _declared(section: type[Section], field: Field[Any], hint: Any) -> Setting | type[Section]:
+    if isinstance(hint, type) and issubclass(hint, Section):
+        return hint
+    kinds = (hint,) if isinstance(hint, type) or get_origin(hint) is Literal else get_args(hint)
+    words = [word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind)]
+    number = next((kind for kind in kinds if kind in (int, float)), None)
+    return Setting(
+        name=f"{section.name}.{field.name}",
+        default=field.default,
+        number=number,
+        is_switch=hint is bool,
+        **{"choices": words, **field.metadata},
+    )

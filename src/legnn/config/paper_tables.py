@@ -6,18 +6,39 @@ from typing import Any
 
 HYPERPARAMETERS: dict[str, dict[str, Any]] = {
     "ogbn-arxiv": {
-        "hidden": 540, "heads": 3, "norm": "batch", "epochs": 2000, "patience": 200,
-        "alpha": 0.5, "delta": 10.0, "threshold": 0.7, "weight": 0.5,
+        "model.hidden": 540,
+        "model.attention.heads": 3,
+        "model.norm": "batch",
+        "train.epochs": 2000,
+        "train.patience": 200,
+        "train.alpha": 0.5,
+        "self_training.delta": 10.0,
+        "self_training.pseudo_label_threshold": 0.7,
+        "self_training.pseudo_label_weight": 0.5,
     },
     "ogbn-mag": {
-        "hidden": 512, "heads": 8, "norm": "none", "epochs": 500, "patience": 50,
-        "alpha": 0.5, "delta": 5.0, "threshold": 0.6, "weight": 0.1,
+        "model.hidden": 512,
+        "model.attention.heads": 8,
+        "model.norm": "none",
+        "train.epochs": 500,
+        "train.patience": 50,
+        "train.alpha": 0.5,
+        "self_training.delta": 5.0,
+        "self_training.pseudo_label_threshold": 0.6,
+        "self_training.pseudo_label_weight": 0.1,
     },
     "oag-venue": {
-        "hidden": 256, "heads": 8, "norm": "none", "epochs": 1000, "patience": 100,
-        "alpha": 0.5, "delta": 30.0, "threshold": 0.9, "weight": 0.05,
+        "model.hidden": 256,
+        "model.attention.heads": 8,
+        "model.norm": "none",
+        "train.epochs": 1000,
+        "train.patience": 100,
+        "train.alpha": 0.5,
+        "self_training.delta": 30.0,
+        "self_training.pseudo_label_threshold": 0.9,
+        "self_training.pseudo_label_weight": 0.05,
     },
-}  # fmt: skip
+}
 """What the paper sets for a data set, whatever the backbone and the use of labels. It does not say how many heads GAT
 has: they are those of its code, and for oag-venue those of ogbn-mag."""
 
@@ -45,14 +66,14 @@ DROPOUT_AND_LR: dict[str, dict[str, dict[str, tuple[float, float]]]] = {
 """`DROPOUT_AND_LR[data set][backbone][labels]`."""
 
 SEARCHED: dict[str, dict[str, tuple[float, ...]]] = {
-    "ogbn-arxiv": {"dropout": (0.1, 0.2, 0.3, 0.4, 0.5, 0.6), "lr": (0.001, 0.002, 0.005)},
-    "ogbn-mag": {"dropout": (0.1, 0.2, 0.3, 0.4), "lr": (0.001, 0.01)},
-    "oag-venue": {"dropout": (0.1, 0.2, 0.3, 0.4), "lr": (0.001, 0.01)},
+    "ogbn-arxiv": {"model.dropout": (0.1, 0.2, 0.3, 0.4, 0.5, 0.6), "train.lr": (0.001, 0.002, 0.005)},
+    "ogbn-mag": {"model.dropout": (0.1, 0.2, 0.3, 0.4), "train.lr": (0.001, 0.01)},
+    "oag-venue": {"model.dropout": (0.1, 0.2, 0.3, 0.4), "train.lr": (0.001, 0.01)},
 }
 """The grid of the paper's search, by data set."""
 
 SEARCHED_AS_TRAIN: dict[str, tuple[float, ...]] = {
-    "threshold": (0.5, 0.6, 0.7, 0.8, 0.9),
-    "weight": (0.05, 0.1, 0.3, 0.5, 1.0),
+    "self_training.pseudo_label_threshold": (0.5, 0.6, 0.7, 0.8, 0.9),
+    "self_training.pseudo_label_weight": (0.05, 0.1, 0.3, 0.5, 1.0),
 }
 """What the grid has besides with AS-Train. `α` is 0.5 throughout, and `δ` follows the curve of the accuracy."""

@@ -9,10 +9,9 @@ from types import MappingProxyType
 from typing import Any
 
 from legnn.config.candidates import CANDIDATES
-from legnn.config.data import DataSettings
 from legnn.config.designs import DESIGNS, Design
 from legnn.config.facts import GraphFacts
-from legnn.config.model import ModelSettings, traits
+from legnn.config.model import AppnpSettings, AttentionSettings, ModelSettings, traits
 from legnn.config.paper_tables import DROPOUT_AND_LR, FANOUT, HYPERPARAMETERS, LAYERS
 from legnn.config.portfolio import Default, learned_portfolio
 
@@ -48,24 +47,25 @@ class Simple(Preset):
         """By the number of training nodes a class, and by the kind of features."""
         few = facts.has_few_labels
         chosen = {
-            "hidden": 64 if few else 256,
-            "layers": 2 if few else 3,
-            "residual": "none" if few else _residual(given),
-            "norm": "none" if few else "batch",
-            "dropout": 0.5,
-            "input_dropout": 0.5 if few else 0.1,
-            "label_edges": facts.has_label_edges and given.get("labels", ModelSettings.labels) == "enhanced",
+            "model.hidden": 64 if few else 256,
+            "model.layers": 2 if few else 3,
+            "model.residual": "none" if few else _residual(given),
+            "model.norm": "none" if few else "batch",
+            "model.dropout": 0.5,
+            "model.input_dropout": 0.5 if few else 0.1,
+            "model.label_edges": facts.has_label_edges
+            and given.get("model.labels", ModelSettings.labels) == "enhanced",
             # without it, a label travels one hop less than with concat or addition
-            "label_at_input": True,
+            "model.label_at_input": True,
             # Word counts keep their zeros. Rows of sum 1 are so small that the projection has to grow a hundredfold to
             # make a difference; with few labels it fits noise.
-            "scale": "entries" if facts.counts_features else "standard",
-            "epochs": 300 if few else 500,
-            "lr": 0.003 if few else 0.01,
-            "weight_decay": 0.05 if few else 0.0,
-            "alpha": 0.7 if few else 0.5,
+            "model.feature_scale": "entries" if facts.counts_features else "standard",
+            "train.epochs": 300 if few else 500,
+            "train.lr": 0.003 if few else 0.01,
+            "train.weight_decay": 0.05 if few else 0.0,
+            "train.alpha": 0.7 if few else 0.5,
         }
-        return chosen | {"fanout": _fanout(chosen, given)}
+        return chosen | {"train.fanout": _fanout(chosen, given)}
 
 
 class Recommended(Simple):
@@ -83,15 +83,18 @@ class Recommended(Simple):
             return super().choose(facts, given)
         name = found[1]
         best = CANDIDATES[name].values
-        values = {key: value for key, value in best.items() if key not in OF_DATA}
+        values = {key: value for key, value in best.items() if not key.startswith("data.")}
         if _misses(name, given):
             # self-training was good for that model, which is not the one that is wanted
-            values.pop("as_train", None)
-        if given.get("backbone", values["backbone"]) != values["backbone"] and values["residual"] != "none":
-            values["residual"] = _residual(given)
+            values.pop("self_training.as_train", None)
+        if (
+            given.get("model.backbone", values["model.backbone"]) != values["model.backbone"]
+            and values["model.residual"] != "none"
+        ):
+            values["model.residual"] = _residual(given)
         # of another width, as many heads as divide it
-        values["heads"] = _heads({"hidden": values["hidden"], "heads": values.get("heads", ModelSettings.heads)}, given)
-        return super().choose(facts, {**values, **given}) | {"as_train": False, **values}
+        values["model.attention.heads"] = _heads(values, given)
+        return super().choose(facts, {**values, **given}) | {"self_training.as_train": False, **values}
 
     def explain(self, facts: GraphFacts, given: Mapping[str, Any]) -> str | None:
         """Names the candidate and the facts that it was chosen by."""
@@ -104,23 +107,33 @@ class Recommended(Simple):
         None for another architecture.
         """
         ranked = [(rule, name) for rule in learned_portfolio().rules(facts) for name in rule.candidates]
-        fitting = [one for one in ranked if "architecture" not in _misses(one[1], given)]
+        fitting = [one for one in ranked if "model.architecture" not in _misses(one[1], given)]
         # the layer matters most, then how labels are used
         return min(fitting, key=lambda one: [part in _misses(one[1], given) for part in MODEL], default=None)
 
 
-MODEL = ("architecture", "backbone", "labels", "as_train")
+MODEL = ("model.architecture", "model.backbone", "model.labels", "self_training.as_train")
 """What makes a model another one."""
 
 
 def _misses(name: str, given: Mapping[str, Any]) -> list[str]:
     """Those of `MODEL` that are given otherwise than a candidate has them."""
-    values = {"architecture": ModelSettings.architecture, "as_train": False, **CANDIDATES[name].values}
+    values = {
+        "model.architecture": ModelSettings.architecture,
+        "self_training.as_train": False,
+        **CANDIDATES[name].values,
+    }
     return [part for part in MODEL if part in given and given[part] != values[part]]
 
 
 # what the paper and its code have in common
-_PLAIN = {"layers": LAYERS, "label_edges": False, "label_at_input": False, "bias": False, "scale": "none"}
+_PLAIN = {
+    "model.layers": LAYERS,
+    "model.label_edges": False,
+    "model.label_at_input": False,
+    "model.bias": False,
+    "model.feature_scale": "none",
+}
 
 
 class Paper(Preset):
@@ -136,30 +149,30 @@ class Paper(Preset):
 
     def data(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Features of types without any are metapath2vec's, on the data sets of which the paper says so."""
-        has_types = given.get("source") in ("ogbn-mag", "oag-venue")
-        return {"missing_features": "metapath2vec"} if has_types else {}
+        has_types = given.get("data.source") in ("ogbn-mag", "oag-venue")
+        return {"data.missing_features": "metapath2vec"} if has_types else {}
 
     def choose(self, facts: GraphFacts, given: Mapping[str, Any]) -> dict[str, Any]:
         """By data set, backbone and use of labels."""
-        source, backbone = _tabled(given), given.get("backbone", ModelSettings.backbone)
+        source, backbone = _tabled(given), given.get("model.backbone", ModelSettings.backbone)
         of_data_set = HYPERPARAMETERS[source]
         is_ours = backbone in DROPOUT_AND_LR[source]
         by_labels = DROPOUT_AND_LR[source][backbone if is_ours else "gat"]
-        dropout, lr = by_labels[given.get("labels", ModelSettings.labels)]
+        dropout, lr = by_labels[given.get("model.labels", ModelSettings.labels)]
         chosen = {
             **_PLAIN,
             **of_data_set,
-            "heads": _heads(of_data_set, given),
-            "normalize": "joint" if traits(backbone).can_be_joint else "relation",
-            "attention_vectors": "shared",
-            "shared_projection": True,
-            "residual": _residual(given),
-            "dropout": dropout,
-            "lr": lr,
-            "input_dropout": 0.0,
-            "weight_decay": 0.0,
+            "model.attention.heads": _heads(of_data_set, given),
+            "model.normalize": "joint" if traits(backbone).can_be_joint else "relation",
+            "model.published.attention_vectors": "shared",
+            "model.published.shared_projection": True,
+            "model.residual": _residual(given),
+            "model.dropout": dropout,
+            "train.lr": lr,
+            "model.input_dropout": 0.0,
+            "train.weight_decay": 0.0,
         }
-        return chosen | {"fanout": _fanout(chosen, given)}
+        return chosen | {"train.fanout": _fanout(chosen, given)}
 
 
 class Published(Preset):
@@ -169,70 +182,89 @@ class Published(Preset):
     for ogbn-arxiv. docs/choices.md lists where it differs from the code, and why.
     """
 
-    model: Mapping[str, Any] = MappingProxyType({"backbone": "gat"})
+    model: Mapping[str, Any] = MappingProxyType({"model.backbone": "gat"})
 
     def data(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Parallel edges are kept; on ogbn-mag there are no self-loops, and missing features are metapath2vec's."""
-        chosen: dict[str, Any] = {"undirected": True, "remove_duplicates": False, "self_loops": True}
-        if given.get("source") == "ogbn-mag":
-            chosen |= {"self_loops": False, "missing_features": "published", "type_channels": 128}
+        chosen: dict[str, Any] = {"data.undirected": True, "data.remove_duplicates": False, "data.self_loops": True}
+        if given.get("data.source") == "ogbn-mag":
+            chosen |= {"data.self_loops": False, "data.missing_features": "published", "data.type_channels": 128}
         return chosen
 
     def choose(self, facts: GraphFacts, given: Mapping[str, Any]) -> dict[str, Any]:
         """By data set, or the number of node types."""
-        source = given.get("source")
+        source = given.get("data.source")
         is_mag = source == "ogbn-mag" or (source != "ogbn-arxiv" and facts.num_types > 1)
         of_data_set = HYPERPARAMETERS["ogbn-mag" if is_mag else "ogbn-arxiv"]
         chosen: dict[str, Any] = {
             **_PLAIN,
             **of_data_set,
             **self.model,
-            "heads": _heads(of_data_set, given),
-            "normalize": "relation",
-            "node_weight": 2.0,
-            "absent_label": "zero",
-            "target_attention": is_mag,
-            "target_map": is_mag,
-            "symmetric_norm": not is_mag,
-            "scaled_scores": not is_mag,
-            "residual": _residual(given),
-            "label_norm": "batch",
-            "drop_labels": True,
-            "shared_projection": True,
-            "init": "published",
-            "weight_decay": 0.0,
-            "precision": "fp32",
-            "ties": "latest",
+            "model.attention.heads": _heads(of_data_set, given),
+            "model.normalize": "relation",
+            "model.published.node_weight": 2.0,
+            "model.published.absent_label": "zero",
+            "model.published.target_attention": is_mag,
+            "model.published.target_map": is_mag,
+            "model.published.symmetric_norm": not is_mag,
+            "model.published.scaled_scores": not is_mag,
+            "model.residual": _residual(given),
+            "model.published.label_norm": "batch",
+            "model.published.drop_labels": True,
+            "model.published.shared_projection": True,
+            "model.published.init": "published",
+            "train.weight_decay": 0.0,
+            "train.precision": "fp32",
+            "train.ties": "latest",
         }
         if is_mag:
-            chosen |= {"input_dropout": 0.0, "layer_dropout": 0.1, "dropout": 0.3, "lr": 0.001}
-            chosen |= {"batch": 370, "cosine_steps": 50000, "pseudo_steps": "separate"}
+            chosen |= {
+                "model.input_dropout": 0.0,
+                "model.published.layer_dropout": 0.1,
+                "model.dropout": 0.3,
+                "train.lr": 0.001,
+            }
+            chosen |= {"train.batch": 370, "train.cosine_steps": 50000, "self_training.pseudo_steps": "separate"}
         else:
-            chosen |= {"input_dropout": 0.1, "layer_dropout": 0.0, "dropout": 0.6, "lr": 0.002}
-            chosen |= {"batch": "full" if source == "ogbn-arxiv" else "auto", "cosine_steps": "epochs"}
-        return chosen | {"fanout": _fanout(chosen, given)}
+            chosen |= {
+                "model.input_dropout": 0.1,
+                "model.published.layer_dropout": 0.0,
+                "model.dropout": 0.6,
+                "train.lr": 0.002,
+            }
+            chosen |= {"train.batch": "full" if source == "ogbn-arxiv" else "auto", "train.cosine_steps": "epochs"}
+        return chosen | {"train.fanout": _fanout(chosen, given)}
 
 
 def _tabled(given: Mapping[str, Any]) -> str:
     """The data set of the paper's tables whose settings are used."""
-    source = str(given.get("source"))
+    source = str(given.get("data.source"))
     return source if source in HYPERPARAMETERS else "ogbn-arxiv"
 
 
 def _heads(of_data_set: Mapping[str, Any], given: Mapping[str, Any]) -> int:
     # of another width, as many of them as divide it
-    return math.gcd(given.get("hidden", of_data_set["hidden"]), of_data_set["heads"])
+    return math.gcd(
+        given.get("model.hidden", of_data_set["model.hidden"]),
+        of_data_set.get("model.attention.heads", AttentionSettings.heads),
+    )
 
 
 def _residual(given: Mapping[str, Any]) -> str:
-    return traits(given.get("backbone", "")).residual
+    return traits(given.get("model.backbone", "")).residual
 
 
 def _fanout(chosen: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     """A fan-out for each time that the model of these settings reads neighbors."""
-    model = {name: value for name, value in {**chosen, **given}.items() if name in OF_MODEL}
+    values = {**chosen, **given}
+    model = ModelSettings(
+        architecture=values.get("model.architecture", ModelSettings.architecture),
+        backbone=values.get("model.backbone", ModelSettings.backbone),
+        layers=values.get("model.layers", ModelSettings.layers),
+        appnp=AppnpSettings(hops=values.get("model.appnp.hops", AppnpSettings.hops)),
+    )
     # a model that reads none has a fan-out too, which is not used
-    stages = max(ModelSettings(**model).stages, 1)
+    stages = max(model.stages, 1)
     # the paper's 15, 10, 5 for its three layers, from the input side
     return ",".join(map(str, [*FANOUT, *[FANOUT[-1]] * stages][:stages]))
 
@@ -245,24 +277,21 @@ class OfDesign(Simple):
 
     def __init__(self, design: Design) -> None:
         self.design = design
-        self.model = {name: value for name, value in design.model.items() if name not in OF_DATA}
+        self.model = {name: value for name, value in design.model.items() if not name.startswith("data.")}
 
     def data(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """How the design wants the graph."""
-        return {name: value for name, value in self.design.model.items() if name in OF_DATA}
+        return {name: value for name, value in self.design.model.items() if name.startswith("data.")}
 
     def choose(self, facts: GraphFacts, given: Mapping[str, Any]) -> dict[str, Any]:
         """By data set, or the number of training nodes a class."""
         design = self.design
         chosen = super().choose(facts, given) | dict(design.few if facts.has_few_labels else design.many)
-        chosen |= design.by_data.get(str(given.get("source")), {})
+        chosen |= design.by_data.get(str(given.get("data.source")), {})
         chosen |= self.model
-        chosen["heads"] = _heads({"hidden": chosen["hidden"], "heads": chosen.get("heads", ModelSettings.heads)}, given)
-        return chosen | {"fanout": _fanout(chosen, given), "label_edges": False}
+        chosen["model.attention.heads"] = _heads(chosen, given)
+        return chosen | {"train.fanout": _fanout(chosen, given), "model.label_edges": False}
 
-
-OF_DATA = [one.name for one in DataSettings.settings()]
-OF_MODEL = [one.name for one in ModelSettings.settings()]
 
 PRESETS: dict[str, Preset] = {
     "recommended": Recommended(),

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from textwrap import indent
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 from legnn.config.data import DataSettings
 from legnn.config.facts import GraphFacts
-from legnn.config.fields import Checked, Section, Setting
-from legnn.config.model import ModelSettings
+from legnn.config.fields import VERSION, Checked, Section, Setting
+from legnn.config.model import LabelUsage, ModelSettings
 from legnn.config.presets import PRESETS
 from legnn.config.training import SelfTrainingSettings, TrainSettings
 from legnn.errors import InputError, did_you_mean, first_line, short_repr
@@ -22,77 +23,143 @@ SECTIONS: dict[str, type[Section]] = {
     kind.name: kind for kind in (DataSettings, ModelSettings, TrainSettings, SelfTrainingSettings)
 }
 SETTINGS: dict[str, Setting] = {one.name: one for kind in SECTIONS.values() for one in kind.settings()}
-"""Every setting by its name; a name belongs to one section."""
+"""Every setting by its dotted name."""
+COMMON: dict[str, str] = {one.keyword: one.name for one in SETTINGS.values() if one.is_common}
+"""Keywords of functions and options of commands, and the dotted names of their settings."""
+
+LARGEST_FILE, DEEPEST_FILE = 64 * 1024, 20
+"""A settings file with more bytes, or more levels, is refused before it is parsed."""
+
+
+class CommonSettings(TypedDict, total=False):
+    """Settings that functions take as keywords; all others are given by dotted name in `settings`."""
+
+    text: str | None
+    split: int | Literal["default"] | None
+    backbone: str | None
+    labels: LabelUsage | None
+    hidden: int | None
+    layers: int | None
+    dropout: float | None
+    seed: int | None
+    epochs: int | None
+    lr: float | None
+    choose_by: str | None
+    class_weights: Literal["none", "balanced"] | None
+    device: Literal["auto", "cpu", "cuda"] | None
+    batch: int | Literal["auto", "full"] | None
+    as_train: bool | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(metaclass=Checked):
-    """Settings as the user left them: what was given, by name, and the preset that chooses the rest.
+    """Settings as the user left them: values by dotted name, and the preset that chooses all others.
 
-    >>> Settings().override(backbone="gat", preset="paper").resolve(facts).train.lr
+    >>> Settings(preset="paper", values={"model.backbone": "gat"}).resolve(facts).train.lr
     """
 
     preset: str = "recommended"
-    given: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def checked(cls, *, preset: str = preset, given: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+    def checked(cls, *, preset: str = preset, values: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
         """Returns the arguments with every value in its type."""
         # an array is no word, and does not compare like one
         if not isinstance(preset, str) or preset not in list(PRESETS):
             close = did_you_mean(preset, PRESETS) if isinstance(preset, str) else ""
             raise InputError(f"preset must be one of {', '.join(PRESETS)}, got {short_repr(preset)}{close}")
-        _check_names(given, ["preset", *SETTINGS], given.get("as_train", False))
-        checked = _sections(given)
-        return {"preset": preset, "given": {n: getattr(checked[SETTINGS[n].section], n) for n in given}}
+        sections = _sections(values)
+        flat = {name: value for section in sections.values() for name, value in section.flat().items()}
+        return {"preset": preset, "values": {name: flat[name] for name in values}}
 
     @property
     def data(self) -> DataSettings:
         """Settings of the data, which are needed before the graph is known."""
-        given = {name: value for name, value in self.given.items() if SETTINGS[name].section == DataSettings.name}
-        return DataSettings(**{**PRESETS[self.preset].data(self.given), **given})
+        chosen = {**PRESETS[self.preset].data(self.values), **self.values}
+        data: DataSettings = _sections({n: value for n, value in chosen.items() if n.startswith("data.")})["data"]
+        return data
 
-    def override(self, **values: Any) -> Settings:
-        """Returns the settings with some replaced: `override(backbone="gat", epochs=100, preset="paper")`.
-
-        None leaves a setting open again. `as_train=False` also drops what was given for AS-Train.
-        """
-        preset = values.pop("preset", self.preset)
-        drops = "as_train" in values and not values["as_train"]
-        kept = {name: value for name, value in self.given.items() if not (drops and _is_of_as_train(name))}
-        given = {n: value for n, value in {**kept, **values}.items() if value is not None or n not in SETTINGS}
-        return Settings(preset=preset, given=given)
+    def override(self, values: Mapping[str, Any]) -> Settings:
+        """Returns the settings with some replaced, by dotted name or `preset`; None leaves a setting open again."""
+        changed = {**self.values, **values}
+        preset = changed.pop("preset", None) or self.preset
+        return Settings(preset=preset, values={n: v for n, v in changed.items() if v is not None or n not in SETTINGS})
 
     def resolve(self, facts: GraphFacts) -> ResolvedSettings:
-        """Returns complete settings: the preset chooses what was left open."""
+        """Returns complete settings: the preset chooses the values that were left open."""
         preset = PRESETS[self.preset]
-        chosen = {**preset.data(self.given), **preset.choose(facts, self.given)}
-        return ResolvedSettings(preset=self.preset, **_sections({**chosen, **self.given}))
+        chosen = {**preset.data(self.values), **preset.choose(facts, self.values)}
+        return ResolvedSettings(preset=self.preset, **_sections({**chosen, **self.values}))
 
     def explain(self, facts: GraphFacts) -> str | None:
         """Returns a sentence that says what the preset chose and why; None where its name says it all."""
-        return PRESETS[self.preset].explain(facts, self.given)
+        return PRESETS[self.preset].explain(facts, self.values)
 
     @classmethod
     def from_yaml(cls, path: Path) -> Settings:
         """Reads a settings file, which may leave settings out. Raises `InputError` that names what is wrong in it."""
         content = _read(path)
+        content.pop("version", None)
         try:
-            sections = _mapping(content, "the file", ["preset", *SECTIONS])
-            given: dict[str, Any] = {}
-            for section, kind in SECTIONS.items():
-                values = _mapping(sections.get(section), section, [one.name for one in kind.settings()])
-                for name, value in values.items():
-                    if value is not None:
-                        given[name] = SETTINGS[name].check(value, f"{section}.{name}")
-            return cls(given=given, preset=sections.get("preset", cls.preset))
+            return cls().override(content)
         except InputError as error:
-            raise InputError(f"{path}: {error}") from None
+            raise InputError(f"{path}: {error}", setting=error.setting) from None
+
+
+def collect(
+    settings: Settings | Mapping[str, Any] | None,
+    common: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    preset: str | None = None,
+) -> Settings:
+    """Returns the settings of a call: `settings`, and the preset and the common keywords, which win.
+
+    Args:
+        settings: an object, or values by dotted name.
+        common: keywords of `CommonSettings`; None leaves a setting as it is.
+        preset: chooses the settings that are left open.
+    """
+    for name in common:
+        if name not in COMMON:
+            names = [f"settings={{{dotted!r}: ...}}" for dotted in names_for(name)]
+            advice = f"; give {' or '.join(names)}" if names else did_you_mean(name, COMMON)
+            raise InputError(f"there is no argument {name!r}{advice}")
+    if settings is None:
+        settings = Settings()
+    elif not isinstance(settings, Settings):
+        if not isinstance(settings, Mapping):
+            raise InputError(f"settings must be a mapping from dotted names to values, got {short_repr(settings)}")
+        settings = Settings().override(settings)
+    words = {COMMON[name]: value for name, value in common.items() if value is not None}
+    collected = settings.override({**words, **({} if preset is None else {"preset": preset})})
+    idle = sorted(name for name in collected.values if name.startswith("self_training.") and name != AS_TRAIN)
+    if idle and not collected.values.get(AS_TRAIN):
+        raise InputError(
+            f"{', '.join(idle)} belongs to AS-Train, which is off; switch it on with as_train", setting=AS_TRAIN
+        )
+    return collected
+
+
+AS_TRAIN = "self_training.as_train"
+
+
+def names_for(word: str) -> list[str]:
+    """Returns the dotted names of the settings whose last part is `word`."""
+    return [one.name for one in SETTINGS.values() if one.keyword == word]
+
+
+def require_setting(name: object) -> None:
+    """Raises `InputError` for a name of no setting."""
+    if name not in SETTINGS:
+        word = str(name)
+        names = names_for(word)
+        close = f" (did you mean {' or '.join(map(repr, names))}?)" if names else did_you_mean(word, SETTINGS)
+        raise InputError(f"there is no setting {short_repr(name)}{close}; `legnn settings` lists all")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedSettings:
-    """Settings of a run in which nothing is left open."""
+    """Complete settings of a run."""
 
     preset: str
     data: DataSettings
@@ -100,117 +167,161 @@ class ResolvedSettings:
     train: TrainSettings
     self_training: SelfTrainingSettings
 
-    def override(self, **values: Any) -> ResolvedSettings:
-        """Returns the settings with some replaced: `override(seed=3)`."""
-        _check_names(values, list(SETTINGS), values.get("as_train", self.self_training.as_train))
-        # settings of AS-Train are dropped where it is switched off
-        drops = "as_train" in values and not values["as_train"]
-        changed: dict[str, Any] = {}
-        for section in {SETTINGS[name].section for name in values}:
-            given = {name: value for name, value in values.items() if SETTINGS[name].section == section}
-            is_dropped = drops and section == SelfTrainingSettings.name
-            changed[section] = SelfTrainingSettings(**given) if is_dropped else replace(getattr(self, section), **given)
-        return replace(self, **changed)
+    def flat(self) -> dict[str, Any]:
+        """Returns all values by dotted name."""
+        sections = (self.data, self.model, self.train, self.self_training)
+        return {name: value for section in sections for name, value in section.flat().items()}
+
+    def override(self, values: Mapping[str, Any]) -> ResolvedSettings:
+        """Returns the settings with some replaced, by dotted name."""
+        return ResolvedSettings(preset=self.preset, **_sections({**self.flat(), **values}))
+
+    @property
+    def digest(self) -> str:
+        """A digest of all values, which a run keeps next to its weights.
+
+        A setting that was added after version 1 counts only where it is not its default, so that the digest of an
+        older run stays the same.
+        """
+        later = {one.name: one.default for one in SETTINGS.values() if one.since > 1}
+        values = {name: value for name, value in self.flat().items() if name not in later or value != later[name]}
+        text = json.dumps([self.preset, values], sort_keys=True)
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     def to_yaml(self) -> str:
-        """Returns the text of `settings.yaml`. Of AS-Train, only that it is off is written if it is off."""
-        lines = [_yaml_line("preset", self.preset)]
-        for name in SECTIONS:
-            is_off = name == SelfTrainingSettings.name and not self.self_training.as_train
-            values = {"as_train": False} if is_off else vars(getattr(self, name))
-            lines += [f"{name}:\n", *(indent(_yaml_line(*one), "  ") for one in values.items())]
-        return "".join(lines)
+        """Returns the text of `settings.yaml`."""
+        import yaml
+
+        nested: dict[str, Any] = {"version": VERSION, "preset": self.preset, **_nested(self.flat())}
+        # written in C, where PyYAML has it
+        dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+        return str(yaml.dump(nested, Dumper=dumper, allow_unicode=True, sort_keys=False))
 
     @classmethod
     def from_yaml(cls, path: Path) -> ResolvedSettings:
         """Reads the settings file of a run. Raises `InputError` if it is not complete."""
-        settings = Settings.from_yaml(path)
-        for one in SETTINGS.values():
-            if one.name not in settings.given and (settings.given.get("as_train") or not _is_of_as_train(one.name)):
-                raise InputError(f"{path}: {one.section}.{one.name} is missing; the settings of a run must be complete")
-        return cls(preset=settings.preset, **_sections(settings.given))
+        content = _read(path)
+        version = content.pop("version", None)
+        if version is None:
+            raise InputError(f"{path} was written by an older legnn, whose runs cannot be read; train again")
+        if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version <= VERSION:
+            raise InputError(
+                f"{path}: version must be a number from 1 to {VERSION}, got {short_repr(version)}; a newer legnn may "
+                "read it"
+            )
+        for name in ["preset", *(one.name for one in SETTINGS.values() if one.since <= version)]:
+            if content.get(name) is None:
+                raise InputError(f"{path}: {name} is missing; the settings of a run must be complete")
+        try:
+            return cls(preset=Settings(preset=content.pop("preset")).preset, **_sections(content))
+        except InputError as error:
+            raise InputError(f"{path}: {error}", setting=error.setting) from None
 
 
-def settings_table() -> str:
-    """Returns a Markdown table of every setting: its name, values, default and help."""
-    lines = ["| setting | values | default | |", "|---|---|---|---|"]
-    for section in SECTIONS.values():
-        lines.append(f"| **{section.title}** (`{section.name}`) | | | |")
-        for one in section.settings():
-            lines.append(f"| `{one.name}` | {_values(one)} | {one.shown_default} | {one.help} |")
-    return "\n".join(lines) + "\n"
+def settings_table(names: Iterable[str] = ()) -> list[tuple[str, str, str, str]]:
+    """Returns a row for each setting, or those of `names`: its name, values, default and help."""
+    return [
+        (one.name, _values(one), default_in_words(one), one.help)
+        for one in SETTINGS.values()
+        if one.name in names or not names
+    ]
 
 
 def _values(one: Setting) -> str:
     if one.is_switch:
-        return "yes, no"
+        return "true, false"
     number = "" if one.number is None else f"number {one.bounds}".rstrip()
-    words = ", ".join(f"`{word}`" for word in one.choices)
-    return ", ".join(filter(None, (number, words))) or "text"
+    return ", ".join(filter(None, (number, *one.choices))) or "text"
 
 
-@lru_cache(1024, typed=True)
-def _yaml_line(name: str, value: object) -> str:
-    """A setting in YAML, kept: PyYAML takes two milliseconds for all of them, and other runs have most in common."""
-    import yaml
+def default_in_words(one: Setting) -> str:
+    """Returns the value that a run has by default, as help shows it."""
+    value = _recommended().get(one.name, one.default)
+    if one.chosen is not None:
+        return one.chosen
+    return (
+        {True: "true", False: "false"}[value]
+        if one.is_switch
+        else f"{value:g}"
+        if isinstance(value, float)
+        else str(value)
+    )
 
-    # written in C, where PyYAML has it
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    return str(yaml.dump({name: value}, Dumper=dumper, allow_unicode=True))
+
+@cache
+def _recommended() -> dict[str, Any]:
+    """The choices of the recommended preset for a graph with one node type."""
+    facts = GraphFacts(num_train=1000, num_classes=2, counts_features=False, has_label_edges=False)
+    return Settings().resolve(facts).flat()
 
 
 def _sections(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the sections, with defaults for what `values` leaves out; those of AS-Train count if it is on."""
-    parts: dict[str, dict[str, Any]] = {name: {} for name in SECTIONS}
+    """Returns the sections, with defaults for settings that `values` leaves out."""
+    for name in values:
+        require_setting(name)
+    nested = _nested(values)
+    return {name: kind(**nested.get(name, {})) for name, kind in SECTIONS.items()}
+
+
+def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns `{"model": {"appnp": {"teleport": 0.1}}}` for `{"model.appnp.teleport": 0.1}`."""
+    nested: dict[str, Any] = {}
     for name, value in values.items():
-        if values.get("as_train") or not _is_of_as_train(name):
-            parts[SETTINGS[name].section][name] = value
-    return {name: kind(**parts[name]) for name, kind in SECTIONS.items()}
+        *sections, last = name.split(".")
+        section = nested
+        for part in sections:
+            section = section.setdefault(part, {})
+        section[last] = value
+    return nested
 
 
-def _is_of_as_train(name: str) -> bool:
-    return name != "as_train" and name in SETTINGS and SETTINGS[name].section == SelfTrainingSettings.name
+def _flat(content: Mapping[Any, Any], prefix: str = "") -> dict[str, Any]:
+    """Returns the reverse of `_nested`."""
+    flat: dict[str, Any] = {}
+    for key, value in content.items():
+        name = f"{prefix}{key}"
+        if value is None and any(known.startswith(f"{name}.") for known in SETTINGS):
+            continue  # an empty section
+        flat |= _flat(value, f"{name}.") if isinstance(value, Mapping) else {name: value}
+    return flat
 
 
-def _check_names(values: Mapping[str, Any], known: list[str], as_train: bool) -> None:
-    """Raises `InputError` for a name that is no setting, or one of AS-Train while it is off."""
-    unknown = sorted(set(values) - set(SETTINGS))
-    if unknown:
-        close = did_you_mean(unknown[0], known)
-        raise InputError(f"there is no setting {unknown[0]!r}{close}; choose from {', '.join(known)}")
-    idle = sorted(filter(_is_of_as_train, values))
-    if idle and not as_train:
-        raise InputError(f"{', '.join(idle)} belongs to AS-Train, which is off; switch it on with `as_train`")
-
-
-def _read(path: Path) -> object:
+def _read(path: Path) -> dict[str, Any]:
+    """Returns the values of a settings file by dotted name."""
     import yaml
 
     try:
-        text = path.read_text(encoding="utf-8")
-        if any(isinstance(one, yaml.AliasEvent) for one in yaml.parse(text, Loader=yaml.SafeLoader)):
-            # a few lines of them can stand for more than any memory
-            raise InputError(f"the settings file {path} repeats parts by `*`; write them out")
-        return yaml.safe_load(text)
+        with path.open("rb") as file:
+            content = file.read(LARGEST_FILE + 1)
+        if len(content) > LARGEST_FILE:
+            raise InputError(f"the settings file {path} has more than {LARGEST_FILE // 1024} kB")
+        text = content.decode("utf-8")
+        _check_structure(text, path)
+        values = yaml.safe_load(text)
     except InputError:
         raise
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read the settings file {path}: {error}") from None
     except yaml.YAMLError as error:
-        place = " ".join(str(error).split())
-        raise InputError(f"the settings file {path} is not YAML: {place}") from None
+        reason = " ".join(str(error).split())
+        raise InputError(f"the settings file {path} is not YAML: {reason}") from None
     except (ValueError, RecursionError) as error:  # a date or a number that cannot be one
         raise InputError(f"the settings file {path} cannot be read: {first_line(error)}") from None
-
-
-def _mapping(content: object, what: str, known: list[str]) -> Mapping[str, Any]:
-    """Returns `content`. Raises `InputError` if it is no mapping, or has a key that is not known."""
-    if content is None:
+    if values is None:
         return {}
-    if not isinstance(content, Mapping):
-        raise InputError(f"{what} must be a mapping of settings, got {short_repr(content)}")
-    for key in content:
-        if key not in known:
-            full = (f"{what}." if what in SECTIONS else "") + str(key)[:100]
-            raise InputError(f"unknown key {full!r}{did_you_mean(str(key), known)}; known: {', '.join(known)}")
-    return content
+    if not isinstance(values, Mapping):
+        raise InputError(f"{path}: the file must be a mapping of settings, got {short_repr(values)}")
+    return _flat(values)
+
+
+def _check_structure(text: str, path: Path) -> None:
+    """Raises `InputError` for a file with too many levels, or with aliases, which may expand beyond all memory."""
+    import yaml
+
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        if isinstance(event, yaml.AliasEvent):
+            raise InputError(f"the settings file {path} repeats parts by `*`; write them out")
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST_FILE:
+            raise InputError(f"the settings file {path} has more than {DEEPEST_FILE} levels")

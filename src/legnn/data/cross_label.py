@@ -16,15 +16,15 @@ def with_cross_label_edges(graph: RawGraph, count: int, seed: int) -> RawGraph:
     if len(classes) < 2:
         found = "no labeled node" if len(classes) == 0 else "labels of one class alone"
         raise InputError(
-            f"`cross_label_edges={count}` joins labeled nodes of different classes, and {graph.name} has {found}; "
+            f"`data.cross_label_edges={count}` joins labeled nodes of different classes, and {graph.name} has {found}; "
             f"leave it out"
         )
     added = sample_cross_label_edges(graph.y, count, seed)
     weight = graph.edge_weight
     note = (
         f"{plural(count, 'edge')} between nodes of different classes {'was' if count == 1 else 'were'} added "
-        f"(`cross_label_edges`, seed {seed}). All labels went into drawing them, those of test nodes too, so scores "
-        f"are for the comparison of methods on this graph."
+        f"(`data.cross_label_edges`, seed {seed}). All labels went into drawing them, those of test nodes too, so "
+        f"scores are for the comparison of methods on this graph."
     )
     return replace(
         graph,

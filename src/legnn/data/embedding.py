@@ -83,15 +83,15 @@ def with_computed_features(graph: RawGraph, method: Features, channels: int) -> 
     else:
         if method == "metapath2vec" and types is None:
             raise InputError(
-                f"`features=metapath2vec` walks between node types, and {graph.name} has one; choose "
-                f"`features=spectral`"
+                f"`data.features=metapath2vec` walks between node types, and {graph.name} has one; choose "
+                f"`data.features=spectral`"
             )
         x = embed(edge_index, nodes, channels, method, None if method == "spectral" else types)
         how = f"{method} {channels} {SEED}"
         note = (
             f"The {plural(channels, 'feature')} of every node {'was' if channels == 1 else 'were'} computed from the "
-            f"graph alone (`features={method}`); those of the data are left aside, so no figure is comparable with "
-            f"published ones."
+            f"graph alone (`data.features={method}`); those of the data are left aside, so no figure is comparable "
+            f"with published ones."
         )
     columns = [str(column) for column in range(channels)]
     return replace(

@@ -26,8 +26,8 @@ def check_published(relations: Collection[Relation]) -> None:
     if set(relations) != set(MAG_RELATIONS):
         listed = ", ".join(" ".join(relation) for relation in MAG_RELATIONS)
         raise InputError(
-            f"`missing_features=published` walks along the relations of ogbn-mag ({listed}), and this graph has other "
-            f"ones; choose `missing_features=metapath2vec`"
+            f"`data.missing_features=published` walks along the relations of ogbn-mag ({listed}), and this graph has "
+            f"other ones; choose `data.missing_features=metapath2vec`"
         )
 
 

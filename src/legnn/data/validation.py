@@ -161,7 +161,7 @@ def _check_split(graph: RawGraph, split: Split, validates: bool) -> None:
 
 
 def _no_validation(graph: RawGraph) -> InputError:
-    without = "`validation=none` trains without, for a fixed number of epochs"
+    without = "`data.validation=none` trains without, for a fixed number of epochs"
     if graph.masks is not None:
         return InputError(
             f"no node of {graph.name} is for validation; mark some 'val', or drop the split column and one is drawn; "

@@ -85,7 +85,7 @@ def design_cost(plan: Plan) -> Report:
             if graph is None or folder.settings.data != data:
                 # the designs of a data set share its graph, which is read once
                 graph, data = reload_graph(folder), folder.settings.data
-            found = training_cost(folder, graph, str(plan.request.given.get("device", "auto")))
+            found = training_cost(folder, graph, str(plan.request.given.get("train.device", "auto")))
             peak = None if found.peak_bytes is None else found.peak_bytes / 2**30
             row = _about(plan, cell) | {"parameters": folder.result().parameters}
             table.append({**row, "s an epoch": found.seconds, "peak memory (GiB)": peak})

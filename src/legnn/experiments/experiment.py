@@ -95,7 +95,10 @@ class Experiment:
     def check(self, request: Request) -> None:
         """Raises `InputError` for settings that the experiment varies itself."""
         for source in request.data:
-            varied = {name for variant in self.variants(source) for name in variant.settings} | {"backbone", "seed"}
+            varied = {name for variant in self.variants(source) for name in variant.settings} | {
+                "model.backbone",
+                "train.seed",
+            }
             clash = sorted(varied & set(request.given))
             if clash:
-                raise InputError(f"reproduce {self.name} varies {clash[0]} itself; leave `{clash[0]}` out")
+                raise InputError(f"reproduce {self.name} varies {clash[0]} itself; leave {clash[0]} out")

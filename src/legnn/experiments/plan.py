@@ -97,7 +97,7 @@ class Plan:
 
     def _tried(self, cell: Cell) -> list[PlannedRun]:
         # a variant that does not depend on the backbone names one, and is trained once for all
-        base = {"backbone": cell.backbone, **cell.variant.settings, **self.request.given}
+        base = {"model.backbone": cell.backbone, **cell.variant.settings, **self.request.given}
         # what the user or the variant gave is not tried otherwise
         settings = [{**one, **base} for one in (cell.variant.tried or TRIED)[: self.request.tried]]
         return [self._run(cell.source, one, 0) for one in settings]

@@ -36,21 +36,22 @@ class PlannedRun:
     @property
     def settings(self) -> Settings:
         """The settings of the run, as `legnn train` takes them."""
-        split = {"split": self.seed % self.num_splits} if self.num_splits > 1 else {}
+        split = {"data.split": self.seed % self.num_splits} if self.num_splits > 1 else {}
         return Settings(
-            preset=self.preset, given={**dict(self.given), **split, "source": self.source, "seed": self.seed}
+            preset=self.preset,
+            values={**dict(self.given), **split, "data.source": self.source, "train.seed": self.seed},
         )
 
     def check(self) -> None:
         """Raises `InputError` for a setting or preset that cannot be, before anything is trained."""
-        require_known_everywhere(self.settings.given.get("backbone", ""))
+        require_known_everywhere(self.settings.values.get("model.backbone", ""))
 
     def folder(self, root: Path) -> Path:
         """Returns `ROOT/DATA/BACKBONE-LABELS-DIGEST/seed-K`, where the digest is of everything but the seed."""
         given = dict(self.given)
         content = json.dumps([self.source, self.preset, self.given, self.num_splits], ensure_ascii=True)
-        words = [str(given[name]) for name in ("architecture", "backbone", "labels") if name in given]
-        words += ["as-train"] if given.get("as_train") else []
+        words = [str(given[name]) for name in ("model.architecture", "model.backbone", "model.labels") if name in given]
+        words += ["as-train"] if given.get("self_training.as_train") else []
         name = "-".join([*words, hashlib.sha256(content.encode()).hexdigest()[:10]])
         return root / Path(self.source).name / name / f"seed-{self.seed}"
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
 
-from legnn.automl.space import flatten, without_idle
-from legnn.config import SETTINGS, DataSettings, Settings
+from legnn.config import CommonSettings, Settings, collect
 from legnn.data import GraphData
 from legnn.datasets import CATALOG, Source
 from legnn.errors import InputError
@@ -26,7 +25,7 @@ from legnn.runs.run import SPLITS
 from legnn.training import EpochLog
 
 FOLDS, REPEATS = 5, 2
-SHARED = ("seed", "device", "threads", "precision", "batch", "epochs", "patience")
+SHARED = tuple(f"train.{name}" for name in ("seed", "device", "threads", "precision", "batch", "epochs", "patience"))
 """Settings of the run that the perceptron shares."""
 
 
@@ -46,14 +45,15 @@ class LabelCheck:
 
 def check_labels(
     source: Run | Ensemble | Source = "digits",
-    settings: Settings | None = None,
     *,
+    preset: str | None = None,
+    settings: Settings | Mapping[str, Any] | None = None,
     folds: int = FOLDS,
     repeats: int = REPEATS,
     on_epoch: Callable[[EpochLog], None] = lambda log: None,
     should_stop: Callable[[], bool] = lambda: False,
     progress: bool = False,
-    **overrides: Any,
+    **common: Unpack[CommonSettings],
 ) -> LabelCheck:
     """Ranks the labels of a run's data, or of any data, by how likely they are wrong.
 
@@ -65,17 +65,18 @@ def check_labels(
     Args:
         source: a run or an ensemble (of which the heaviest member counts), or the folder of one, whose data and
             settings are used; or data as `legnn.train` takes them.
-        settings: of the models, where `source` is data.
+        preset: chooses settings that are left open, where `source` is data.
+        settings: of the models, instead of those of the run.
         folds: parts of the training nodes that are judged together.
         repeats: other divisions into folds over which probabilities are averaged.
         on_epoch: called after every epoch.
         should_stop: called after every epoch; True raises `Interrupted`.
         progress: whether a line shows the progress.
-        **overrides: settings by name, which replace those of the run.
+        **common: common settings.
     """
-    graph, chosen = _load(source, settings, overrides)
+    graph, chosen = _load(source, collect(settings, common, preset=preset))
     if chosen.data.cross_label_edges:
-        raise InputError("cross_label_edges uses all labels to add edges, so no label can be held out; set it to 0")
+        raise InputError("data.cross_label_edges uses all labels to add edges, so no label can be masked; set it to 0")
     check_folds(graph, folds, repeats)
     with follow(Callbacks(on_epoch, should_stop), visible=progress) as callbacks:
         options: dict[str, Any] = {"folds": folds, "repeats": repeats, "callbacks": callbacks}
@@ -86,8 +87,8 @@ def check_labels(
 
 def perceptron(settings: Settings) -> Settings:
     """Returns the settings of a perceptron on the same data."""
-    shared = {n: v for n, v in settings.given.items() if SETTINGS[n].section == DataSettings.name or n in SHARED}
-    return Settings(preset="simple", given={**shared, "architecture": "mlp"})
+    shared = {n: v for n, v in settings.values.items() if n.startswith("data.") or n in SHARED}
+    return Settings(preset="simple", values={**shared, "model.architecture": "mlp"})
 
 
 def rank_labels(graph: GraphData, q: np.ndarray, folds: int) -> LabelCheck:
@@ -133,10 +134,8 @@ def is_run_folder(path: Path) -> bool:
     return (path / "settings.yaml").is_file() or is_ensemble_folder(path) or is_seeds_folder(path)
 
 
-def _load(
-    source: Run | Ensemble | Source, settings: Settings | None, overrides: dict[str, Any]
-) -> tuple[GraphData, Settings]:
-    """Returns the graph, and the settings of the models that judge its labels."""
+def _load(source: Run | Ensemble | Source, settings: Settings) -> tuple[GraphData, Settings]:
+    """The graph, and the settings of the models that judge its labels."""
     is_folder = isinstance(source, Path) or (isinstance(source, str) and source not in CATALOG)
     if is_folder and is_run_folder(Path(str(source))):
         source = open_run(Path(str(source)))
@@ -144,12 +143,12 @@ def _load(
         weights = [member.weight for member in source.members]
         source = source.runs[weights.index(max(weights))]
     if not isinstance(source, Run):
-        return load_new((settings or Settings()).override(**overrides), source)
-    fixed = sorted(name for name in overrides if name in SETTINGS and SETTINGS[name].section == DataSettings.name)
-    if settings is not None or fixed:
-        refused = f"`{fixed[0]}`" if fixed else "its settings"
+        return load_new(settings, source)
+    fixed = sorted(name for name in settings.values if name.startswith("data."))
+    if fixed:
         raise InputError(
-            f"the labels of a run are checked in its own data; leave {refused} out, or name the data instead"
+            f"the labels of a run are checked in its own data; leave {fixed[0]} out, or name the data instead",
+            setting=fixed[0],
         )
-    settings = Settings(preset=source.settings.preset, given=without_idle(flatten(source.settings)))
-    return source.own_graph(), settings.override(**overrides)
+    of_run = Settings(preset=source.settings.preset, values=source.settings.flat())
+    return source.own_graph(), of_run.override(settings.values)

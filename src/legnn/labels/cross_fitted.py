@@ -38,7 +38,7 @@ def cross_fitted_probabilities(
     number = torch.zeros(graph.num_nodes, 1, dtype=torch.float64)
     for repeat in range(repeats):
         # another seed as well: what two models get wrong together, averaging does not mend
-        seeded = settings.override(seed=settings.given.get("seed", 0) + repeat)
+        seeded = settings.override({"train.seed": settings.values.get("train.seed", 0) + repeat})
         for fold, held in _held(graph, folds, repeat):
             callbacks.on_run(f"{name} fold {fold + 1}" + (f", repeat {repeat + 1}" if repeats > 1 else ""))
             part, resolved = resolve_for(hide_labels(graph, held), seeded)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from torch import nn
 
 from legnn.config.model import BACKBONES as BACKBONE_NAMES
-from legnn.config.model import ModelSettings, register_choice
+from legnn.config.model import ModelSettings, PublishedSettings, register_choice
 from legnn.errors import InputError
 from legnn.lazy import lazy_module
 from legnn.nn.gat import GAT
@@ -58,8 +58,8 @@ class LayerSpec(NamedTuple):
             "normalize": settings.normalize,
             # a batch norm would cancel the bias
             "bias": settings.bias and settings.norm != "batch",
-            "label_bias": settings.bias and (settings.norm == "none" or settings.label_norm != "batch"),
-            "dropout": settings.layer_dropout,
+            "label_bias": settings.bias and (settings.norm == "none" or settings.published.label_norm != "batch"),
+            "dropout": settings.published.layer_dropout,
         }
 
 
@@ -78,17 +78,19 @@ def _plain(layer: type[GCN | SAGE], spec: LayerSpec) -> LabelLayer:
 
 def _gcnii(spec: LayerSpec) -> LabelLayer:
     settings = spec.settings
-    beta = math.log(settings.identity_decay / spec.depth + 1)
-    layer = GCNII(spec.channels, restart=settings.restart, beta=beta, **spec.options)
+    beta = math.log(settings.gcnii.identity_decay / spec.depth + 1)
+    layer = GCNII(spec.channels, restart=settings.appnp.teleport, beta=beta, **spec.options)
     return _with_published_normalization(layer, settings)
 
 
 def _gat(spec: LayerSpec) -> LabelLayer:
-    settings, plain = spec.settings, ModelSettings()
-    heads, label_edges = settings.heads, settings.label_edges
-    if all(getattr(settings, name) == getattr(plain, name) for name in (*GAT_VARIANTS, "layer_dropout")):
+    settings, plain = spec.settings, PublishedSettings()
+    heads, label_edges = settings.attention.heads, settings.label_edges
+    if all(getattr(settings.published, name) == getattr(plain, name) for name in (*GAT_VARIANTS, "layer_dropout")):
         return GAT(spec.channels, spec.channels, heads=heads, label_edges=label_edges, **spec.options)
-    return PublishedGAT(spec.channels, spec.channels, settings, heads=heads, label_edges=label_edges, **spec.options)
+    return PublishedGAT(
+        spec.channels, spec.channels, settings.published, heads=heads, label_edges=label_edges, **spec.options
+    )
 
 
 def _rgcn(spec: LayerSpec) -> LabelLayer:
@@ -102,8 +104,9 @@ def _rgcn(spec: LayerSpec) -> LabelLayer:
 def _hgt(spec: LayerSpec) -> LabelLayer:
     _check_relations(spec)
     return HGT(
-        spec.channels, spec.channels, heads=spec.settings.heads, num_types=spec.num_types, relations=spec.relations,
-        label_edges=spec.settings.label_edges, projection_bias=spec.settings.bias, **spec.options,
+        spec.channels, spec.channels, heads=spec.settings.attention.heads, num_types=spec.num_types,
+        relations=spec.relations, label_edges=spec.settings.label_edges, projection_bias=spec.settings.bias,
+        **spec.options,
     )  # fmt: skip
 
 
@@ -129,13 +132,13 @@ def lifted(make: Callable[[ModelSettings, tuple[int, int], int], nn.Module]) -> 
 
 
 def _gatv2(settings: ModelSettings, both: tuple[int, int], out: int) -> nn.Module:
-    width = channels_per_head(out, settings.heads)
-    return pyg_nn.GATv2Conv(both, width, heads=settings.heads, add_self_loops=False, bias=settings.bias)
+    width = channels_per_head(out, settings.attention.heads)
+    return pyg_nn.GATv2Conv(both, width, heads=settings.attention.heads, add_self_loops=False, bias=settings.bias)
 
 
 def _transformer(settings: ModelSettings, both: tuple[int, int], out: int) -> nn.Module:
-    width = channels_per_head(out, settings.heads)
-    return pyg_nn.TransformerConv(both, width, heads=settings.heads, bias=settings.bias)
+    width = channels_per_head(out, settings.attention.heads)
+    return pyg_nn.TransformerConv(both, width, heads=settings.attention.heads, bias=settings.bias)
 
 
 def _gin(settings: ModelSettings, both: tuple[int, int], out: int) -> nn.Module:

@@ -72,7 +72,7 @@ class Model(nn.Module, ABC):
         """Raises `InputError` for a graph with edge weights, if the model would ignore them."""
         if weighted and not self.takes_weights:
             name = type(self).__name__
-            raise InputError(f"{name} takes no edge weights; use `architecture=legnn`, or leave out the weights")
+            raise InputError(f"{name} takes no edge weights; use `model.architecture=legnn`, or leave out the weights")
 
     def fit_labels(self, inputs: Any, graph: LabelGraph, nodes: Tensor, y: Tensor) -> None:
         """Learns the classes `y` `[n]` of `nodes` `[n]` at once; for a model without parameters, which has one epoch.
@@ -172,10 +172,10 @@ class FeatureInputs(Model):
     def __init__(self, settings: ModelSettings, data: DataShape) -> None:
         super().__init__()
         # the columns of the types are side by side, or one above the other
-        self.num_types = 1 if settings.shared_projection else data.types
+        self.num_types = 1 if settings.published.shared_projection else data.types
         self.num_features, self.in_channels = data.features, self.num_types * data.features
         self.num_classes, self.input_dropout = data.classes, settings.input_dropout
-        self.scale = FeatureScale(settings.scale, data.features, data.types)
+        self.scale = FeatureScale(settings.feature_scale, data.features, data.types)
 
     @property
     def decayed_module(self) -> nn.Module:

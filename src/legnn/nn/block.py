@@ -36,7 +36,7 @@ class Block(nn.Module):
         self.label_residual: nn.Module | None = None
         if spec.enhanced and spec.update_labels:
             # a handful of labels is no batch to take statistics of: by default they have a layer norm
-            self.label_norm = None if self.norm is None else make_norm(settings.label_norm, channels)
+            self.label_norm = None if self.norm is None else make_norm(settings.published.label_norm, channels)
             self.label_residual = _residual(settings.residual, channels)
 
     def forward(self, x: Tensor, labels: Tensor | None, graph: LabelGraph, initial: Nodes | None = None) -> Nodes:

@@ -98,7 +98,7 @@ class Encoder(nn.Module):
         elif self.labels == "addition":
             self.label_rows = glorot(num_classes, in_channels)
         elif self.labels == "enhanced":
-            dropout = self.input_dropout if settings.drop_labels else 0.0
+            dropout = self.input_dropout if settings.published.drop_labels else 0.0
             self.label_embedding = LabelEmbedding(
                 settings.label_features, in_channels, num_classes, self.channels, label_features, dropout
             )

@@ -71,13 +71,13 @@ class LEGNN(FeatureModel):
         if settings.backbone not in BACKBONES:
             raise InputError(f"{settings.backbone} has no layers; give a backbone from {', '.join(BACKBONES)}")
         enhanced = settings.labels == "enhanced"
-        if enhanced and num_classes < 2 and settings.norm != "none" and settings.label_norm == "batch":
+        if enhanced and num_classes < 2 and settings.norm != "none" and settings.published.label_norm == "batch":
             raise InputError("label_norm = batch needs at least two classes: a batch of one label has no variance")
         self.uses_labels, self.has_label_nodes = settings.labels != "vanilla", enhanced
         self.uses_class_mean = enhanced and settings.label_features == "class-mean"
         self.num_stages, self.dropout = settings.layers, settings.dropout
         parts = _Parts(settings, data, self.in_channels)
-        if settings.init == "published":
+        if settings.published.init == "published":
             initialize_as_published(parts.encoder, parts.blocks, self.num_types)
         self.padding, self.num_padding = ChannelPadding(settings), 0
         if self.padding.is_needed:
@@ -89,7 +89,7 @@ class LEGNN(FeatureModel):
         self.encoder, self.layers, self.classifier = parts.encoder, parts.layers, parts.classifier
         self.channels = self.padding.settings.hidden
         self.uses_initial_state = any(block.layer.uses_initial_state for block in parts.blocks)
-        is_linear = settings.layer_dropout == 0 and settings.residual != "identity"
+        is_linear = settings.published.layer_dropout == 0 and settings.residual != "identity"
         self.reads_products = is_linear and settings.backbone in ("gcn", "sage", "gat")
         self.supports_padding = all(block.layer.supports_padding for block in parts.blocks)
 

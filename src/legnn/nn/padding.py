@@ -26,7 +26,7 @@ class ChannelPadding:
     """How the channels of a model are stored: in each head, those of the model come first, then zeros."""
 
     def __init__(self, settings: ModelSettings) -> None:
-        heads = settings.heads if settings.backbone == "gat" else 1
+        heads = settings.attention.heads if settings.backbone == "gat" else 1
         self.live_width = self.width = channels_per_head(settings.hidden, heads)
         step = MULTIPLE // math.gcd(MULTIPLE, heads)
         stored = -(-self.live_width // step) * step

@@ -52,17 +52,17 @@ class Propagated(FeatureModel):
         self.uses_labels, self.has_label_nodes = settings.labels != "vanilla", enhanced
         self.uses_class_mean = enhanced and settings.label_features == "class-mean"
         self.channels = self.classes = data.classes
-        self.num_stages = settings.hops
+        self.num_stages = settings.appnp.hops
         width = settings.hidden if settings.layers > 1 else data.classes
         self.encoder = Encoder(self.in_channels, data.classes, replace(settings, hidden=width), data.label_features)
         self.perceptron = _Perceptron(settings, width, data.classes)
-        label_norm = settings.label_norm if settings.norm != "none" else "none"
+        label_norm = settings.published.label_norm if settings.norm != "none" else "none"
         self.label_perceptron = (
             _Perceptron(replace(settings, norm=label_norm), width, data.classes) if enhanced else None
         )
         gcn = Normalization(settings.normalize, target=-0.5, source=-0.5, zero_degree=0.0)
         self.normalization = published_normalization(gcn, settings)
-        if settings.init == "published":
+        if settings.published.init == "published":
             initialize_as_published(self.encoder, [], self.num_types)
 
     @property
@@ -99,7 +99,7 @@ class APPNP(Propagated):
 
     def __init__(self, settings: ModelSettings, data: DataShape) -> None:
         super().__init__(settings, data)
-        self.restart = settings.restart
+        self.restart = settings.appnp.teleport
 
     def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, initial: Nodes | None) -> Nodes:
         """`Z^{k+1}` from `Z^k` and `Z⁰`."""

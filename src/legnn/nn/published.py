@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from legnn.config.model import AbsentLabel, ModelSettings
+from legnn.config.model import AbsentLabel, ModelSettings, PublishedSettings
 from legnn.errors import InputError
 from legnn.graph.label_graph import LabelGraph
 from legnn.nn.attention_messages import LabelAttention
@@ -59,10 +59,11 @@ class PublishedNormalization(Normalization):
 
 def published_normalization(normalization: Normalization, settings: ModelSettings) -> Normalization:
     """`normalization` with the weights of the settings, if they differ from the plain ones."""
-    if settings.node_weight == 1 and settings.absent_label == "skip":
+    variant = settings.published
+    if variant.node_weight == 1 and variant.absent_label == "skip":
         return normalization
     plain = {field.name: getattr(normalization, field.name) for field in fields(Normalization)}
-    return PublishedNormalization(**plain, node_weight=settings.node_weight, absent_label=settings.absent_label)
+    return PublishedNormalization(**plain, node_weight=variant.node_weight, absent_label=variant.absent_label)
 
 
 GAT_VARIANTS = (
@@ -89,7 +90,7 @@ class PublishedGAT(GAT):
         self,
         in_channels: int,
         out_channels: int,
-        variant: ModelSettings,
+        variant: PublishedSettings,
         *,
         heads: int = 1,
         negative_slope: float = 0.2,
@@ -178,8 +179,9 @@ class PublishedLift(Lift):
 
 def published_lift(make: MakeConvolution, channels: int, settings: ModelSettings, options: LayerOptions) -> Lift:
     """A lifted convolution with the weights of the settings, if they differ from the plain ones."""
-    if settings.node_weight == 1 and settings.absent_label == "skip":
+    variant = settings.published
+    if variant.node_weight == 1 and variant.absent_label == "skip":
         return Lift(make, channels, channels, **options)
     return PublishedLift(
-        make, channels, channels, node_weight=settings.node_weight, absent_label=settings.absent_label, **options
+        make, channels, channels, node_weight=variant.node_weight, absent_label=variant.absent_label, **options
     )

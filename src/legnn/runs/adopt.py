@@ -54,7 +54,7 @@ def _check_edges(graph: GraphData, settings: DataSettings) -> None:
         if used != wanted:
             raise InputError(
                 f"{graph.name} was prepared with {name} = {used} and the run trained with {wanted}; "
-                f"prepare it with `{name}={wanted}`"
+                f"prepare it with `data.{name}={str(wanted).lower()}`"
             )
 
 

@@ -78,7 +78,8 @@ def check_settings(settings: ResolvedSettings, graph: GraphData, card: DataCard)
     hardware(select_device(settings.train.device)).precision(settings.train.precision)
     if settings.model.label_edges and graph.label_adjacency is None:
         raise InputError(
-            f"label_edges is on, but {graph.name} has no label–label edges; give them, or `label_edges=False`"
+            f"model.label_edges is on, but {graph.name} has no label–label edges; give them, or set "
+            "`model.label_edges=false`"
         )
     # on the meta device a model takes no memory, and building it runs its own checks
     try:
@@ -109,7 +110,7 @@ def make_task(settings: ResolvedSettings, graph: GraphData, device: torch.device
         storage.graph,
         features=storage.features,
         label_edges=settings.model.label_edges,
-        candidates=settings.self_training.candidates,
+        candidates=settings.self_training.pseudo_label_nodes,
     )
     is_pinned = training and storage.features != storage.graph and register_pinned(graph.x)
     return task.with_hot_rows(storage.hot_bytes) if is_pinned else task
@@ -120,10 +121,10 @@ def make_rule(model: Model, task: Task, settings: ResolvedSettings) -> SelfTrain
     self_training = settings.self_training
     if not self_training.as_train:
         return None
-    if self_training.choose == "top-k":
+    if self_training.pseudo_label_rule == "top-k":
         return TopK(self_training)
-    if self_training.choose == "agreement":
-        second = LabelPropagation(settings.model.propagation_steps, settings.model.propagation_alpha)
+    if self_training.pseudo_label_rule == "agreement":
+        second = LabelPropagation(settings.model.label_propagation.steps, settings.model.label_propagation.alpha)
         # where the rule is asked: on the device of the model, if the graph is stored elsewhere
         device = next(model.parameters(), task.x).device
         return Agreement(self_training, second.classes(task.show(task.train)).to(device))
@@ -161,7 +162,7 @@ def make_trainer(
     if not isinstance(train.batch, str):
         fanouts = fanouts_for(train.fanout, settings.model.stages)
         plan = replace(plan, capture=plan.capture and can_capture(model, fanouts, objective.rule, ranks))
-    groups = model.parameter_groups(train.weight_decay, train.layer_decay)
+    groups = model.parameter_groups(train.weight_decay, train.weight_decay_layers)
     # several processes average gradients, and take the step, after what is captured
     optimizer = make_adam(groups, train.lr, capture=plan.capture and ranks.world_size == 1)
     batching: Batching
@@ -224,7 +225,7 @@ def make_inference(
     return Inference(
         predictor,
         task,
-        assign_folds(graph.node_id, settings.train.folds),
+        assign_folds(graph.node_id, settings.train.own_label_folds),
         uses_labels=model.uses_labels,
         postprocess=POSTPROCESS[settings.model.postprocess](settings.model),
     )

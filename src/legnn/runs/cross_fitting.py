@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
-from legnn.config import ResolvedSettings, Settings
+from legnn.config import CommonSettings, ResolvedSettings, Settings, collect
 from legnn.data import GraphData
 from legnn.datasets import Source
 from legnn.errors import InputError, Interrupted, plural, some_of
@@ -42,12 +42,12 @@ class CrossFitPlan:
 
     folds: int
     preset: str
-    given: dict[str, str | int | float | bool]
+    values: dict[str, str | int | float | bool]
 
     @property
     def settings(self) -> Settings:
         """The settings of every fold."""
-        return Settings(preset=self.preset, given=self.given)
+        return Settings(preset=self.preset, values=self.values)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,15 +94,16 @@ class CrossFit:
 
 def cross_fit(
     data: Source = "digits",
-    settings: Settings | None = None,
     *,
     folds: int,
+    preset: str | None = None,
+    settings: Settings | Mapping[str, Any] | None = None,
     out: str | Path | None = None,
     on_fold: Callable[[int], None] = lambda fold: None,
     on_epoch: Callable[[EpochLog], None] = lambda log: None,
     should_stop: Callable[[], bool] = lambda: False,
     progress: bool = False,
-    **overrides: Any,
+    **common: Unpack[CommonSettings],
 ) -> CrossFit:
     """Trains a model for each of `folds` without the labels of its training nodes, and predicts those nodes with it.
 
@@ -117,11 +118,11 @@ def cross_fit(
         raise InputError("several processes train one run together; cross-fit in one process")
     if folds < 2:
         raise InputError(f"cross-fitting needs at least 2 folds, got {folds}")
-    graph, settings = load_new((settings or Settings()).override(**overrides), data)
-    _check_folds(graph, settings, folds)
-    plan = CrossFitPlan(folds=folds, preset=settings.preset, given=dict(settings.given))
+    graph, loaded = load_new(collect(settings, common, preset=preset), data)
+    _check_folds(graph, loaded, folds)
+    plan = CrossFitPlan(folds=folds, preset=loaded.preset, values=dict(loaded.values))
     for _, part in _fold_graphs(graph, folds):
-        check_settings(settings.resolve(part.facts()), part, DataCard.of(part))
+        check_settings(loaded.resolve(part.facts()), part, DataCard.of(part))
     with follow(Callbacks(on_epoch, should_stop), visible=progress) as callbacks:
         if out is None:
             return _train_each(graph, plan, None, on_fold, callbacks)
@@ -181,7 +182,7 @@ def is_cross_fit_folder(path: Path) -> bool:
 def _check_folds(graph: GraphData, settings: Settings, folds: int) -> None:
     """Raises `InputError` where no model could be trained without the labels of a fold."""
     if settings.data.cross_label_edges:
-        raise InputError("cross_label_edges draws edges by the labels, which no model is then trained without; give 0")
+        raise InputError("data.cross_label_edges uses all labels to add edges, so no label can be masked; set it to 0")
     used = assign_folds(graph.node_id, folds)[graph.train_mask].unique().numel()
     if used < 2:
         raise InputError(

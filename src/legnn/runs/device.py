@@ -80,9 +80,7 @@ class Cpu:
     def precision(self, name: str) -> Precision:
         """What the setting `precision` means; raises `InputError` for TF32 on a CPU."""
         if name == "tf32":
-            raise InputError(
-                "`precision=tf32` needs a GPU, and this run is on the CPU; give `precision=fp32` or `precision=auto`"
-            )
+            raise InputError("`train.precision=tf32` needs a GPU, and this run is on the CPU; give fp32 or auto")
         dtype = ACTIVATIONS.get(name, torch.float32)
         return Precision(torch.float32 if name == "bf16" and not cpu_multiplies_bf16() else dtype, "highest")
 
@@ -184,9 +182,7 @@ def select_device(name: str) -> torch.device:
     count = len(visible_gpus(name))
     if not count:
         if name == "cuda":
-            raise InputError(
-                "`device=cuda` needs a GPU, and PyTorch sees no GPU here; give `device=cpu` or `device=auto`"
-            )
+            raise InputError("`train.device=cuda` needs a GPU, and PyTorch sees no GPU here; give cpu or auto")
         return HOST
     if not under_torchrun():
         return torch.device("cuda")

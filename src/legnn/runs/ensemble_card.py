@@ -26,9 +26,7 @@ class Member:
 
     def apply_to(self, run: Run) -> Run:
         """Returns the run with the member's post-processing."""
-        return run.with_postprocess(
-            self.postprocess, propagation_steps=self.propagation_steps, propagation_alpha=self.propagation_alpha
-        )
+        return run.with_postprocess(self.postprocess, steps=self.propagation_steps, alpha=self.propagation_alpha)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
-from legnn.config import SETTINGS, DataSettings, Settings
+from legnn.config import DataSettings, Settings
 from legnn.data import GraphData
 from legnn.datasets import CATALOG, Source, load
 from legnn.datasets.loading import existing_folder
@@ -30,12 +30,12 @@ def load_new(settings: Settings, data: Source) -> tuple[GraphData, Settings]:
     The settings of a prepared folder take the place of the run's: with them the run reads other tables, too.
     """
     # a preset chooses settings of the data by the name of their source
-    settings = settings.override(source=_source_name(data))
+    settings = settings.override({"data.source": _source_name(data)})
     # what is prepared already can only be compared with what the user gave
     wanted = DataSettings(**_given_for_data(settings)) if _is_prepared(data) else settings.data
     graph = load_graph(wanted, data)
     made_with = graph.provenance.prepared_with or wanted
-    return graph, settings.override(**{**asdict(made_with), "source": settings.data.source})
+    return graph, settings.override({**made_with.flat(), "data.source": settings.data.source})
 
 
 def load_graph(
@@ -94,7 +94,7 @@ def check_unchanged(run: RunFolder, graph: GraphData) -> None:
 
 
 def _given_for_data(settings: Settings) -> dict[str, Any]:
-    return {name: value for name, value in settings.given.items() if SETTINGS[name].section == DataSettings.name}
+    return {name.removeprefix("data."): value for name, value in settings.values.items() if name.startswith("data.")}
 
 
 def _is_prepared(data: Source) -> bool:

@@ -54,7 +54,8 @@ def choose_batch(
     batch, note = settings.train.batch, None
     if batch == "full" and under_torchrun():
         raise InputError(
-            "`batch=full` is one step of one process; several processes need a number as `batch`, or `batch=auto`"
+            "`train.batch=full` is one step of one process; several processes need a number, or `train.batch=auto`",
+            setting="train.batch",
         )
     if batch == "auto":
         needed, free = size_of(graph, settings).training_bytes, hardware(device).free_bytes()
@@ -66,7 +67,7 @@ def choose_batch(
             note = f"batch = auto chose mini-batches of {batch:,} nodes: {why}."
     if batch != "full":
         fanouts_for(settings.train.fanout, settings.model.stages)
-    return settings.override(batch=batch), note
+    return settings.override({"train.batch": batch}), note
 
 
 def choose_precision(
@@ -82,8 +83,8 @@ def choose_precision(
         return settings, None
     if graph.num_nodes * model.hidden**2 < hardware(device).least_bf16_product():
         return settings, None
-    note = f"precision bf16 (auto); `precision={hardware(device).single_precision}` is slower and a little finer."
-    return settings.override(precision="bf16"), note
+    note = f"precision bf16 (auto); `train.precision={hardware(device).single_precision}` is slower and a little finer."
+    return settings.override({"train.precision": "bf16"}), note
 
 
 class Storage(NamedTuple):
@@ -139,7 +140,7 @@ def check_memory(settings: ResolvedSettings, graph: GraphData, parameters: int) 
         raise OutOfMemory(
             f"training with hidden = {settings.model.hidden:,} and layers = {settings.model.layers:,} would take about "
             f"{in_gib(needed)} and {device.type} has {in_gib(there)}; "
-            f"give a smaller `hidden`, or `batch={DEFAULT_BATCH}`"
+            f"give a smaller `model.hidden`, or `train.batch={DEFAULT_BATCH}`"
         )
 
 
@@ -195,7 +196,8 @@ def explain_out_of_memory(settings: ResolvedSettings) -> Iterator[None]:
         if not is_host and not isinstance(error, torch.OutOfMemoryError | MemoryError):
             raise
         batch, fanout = settings.train.batch, settings.train.fanout
-        words = f"batch = {batch}; try `batch={DEFAULT_BATCH}` for mini-batches"
+        words = f"batch = {batch}; try `train.batch={DEFAULT_BATCH}` for mini-batches"
         if isinstance(batch, int):
-            words = f"batch = {batch} and fanout = {fanout}; try `batch={max(batch // 2, 1)}`, a smaller `fanout`"
-        raise OutOfMemory(f"out of memory with {words} or a smaller `hidden`") from error
+            words = f"batch = {batch} and fanout = {fanout}; try `train.batch={max(batch // 2, 1)}`, a smaller "
+            words += "`train.fanout`"
+        raise OutOfMemory(f"out of memory with {words} or a smaller `model.hidden`") from error

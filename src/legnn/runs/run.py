@@ -78,16 +78,18 @@ class Run:
         table = PredictionTable.from_frame(found.predictions())
         return cls(model, found.settings, found.card, table, found.result(), found.path)
 
-    def with_postprocess(self, postprocess: str, **settings: Any) -> Run:
+    def with_postprocess(self, postprocess: str, *, steps: int | None = None, alpha: float | None = None) -> Run:
         """Returns the run with another post-processing of its probabilities, which nothing has to be trained for.
 
-        >>> run.with_postprocess("correct_and_smooth", propagation_alpha=0.8).evaluate()
+        >>> run.with_postprocess("correct_and_smooth", alpha=0.8).evaluate()
         """
-        allowed = ("propagation_steps", "propagation_alpha")
-        unknown = sorted(set(settings) - set(allowed))
-        if unknown:
-            raise InputError(f"{unknown[0]} is no setting of post-processing; there are {' and '.join(allowed)}")
-        return replace(self, settings=self.settings.override(postprocess=postprocess, **settings))
+        values = {
+            "model.postprocess": postprocess,
+            "model.label_propagation.steps": steps,
+            "model.label_propagation.alpha": alpha,
+        }
+        changed = {name: value for name, value in values.items() if value is not None}
+        return replace(self, settings=self.settings.override(changed))
 
     def predict(
         self, data: Source | None = None, *, top: int | None = None, probabilities: bool = False, device: str = "auto"

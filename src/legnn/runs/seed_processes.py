@@ -92,7 +92,9 @@ class SameRuns(NamedTuple):
 
     def train(self, seed: int, callbacks: Callbacks) -> Result:
         """Trains one of them, or goes on with it."""
-        return start_or_continue(self.graph, self.settings.override(seed=seed), seed_folder(self.out, seed), callbacks)
+        return start_or_continue(
+            self.graph, self.settings.override({"train.seed": seed}), seed_folder(self.out, seed), callbacks
+        )
 
 
 def seed_folder(out: Path | None, seed: int) -> Path | None:

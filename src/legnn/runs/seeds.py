@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
-from legnn.config import ResolvedSettings, Settings
-from legnn.config.docstrings import lists_settings
+from legnn.config import CommonSettings, ResolvedSettings, Settings, collect
 from legnn.data import GraphData
 from legnn.datasets import Source
 from legnn.errors import InputError, Interrupted
@@ -44,18 +43,18 @@ class SeedList:
             raise InputError("seeds are one or more different numbers from 0 up")
 
 
-@lists_settings()
 def train_seeds(
     data: Source = "digits",
-    settings: Settings | None = None,
     *,
     seeds: int,
+    preset: str | None = None,
+    settings: Settings | Mapping[str, Any] | None = None,
     out: str | Path | None = None,
     on_seed: Callable[[int], None] = lambda seed: None,
     on_epoch: Callable[[EpochLog], None] = lambda log: None,
     should_stop: Callable[[], bool] = lambda: False,
     progress: bool = False,
-    **overrides: Any,
+    **common: Unpack[CommonSettings],
 ) -> Summary:
     """Trains with the seeds `seed, seed + 1, …` and returns mean and unbiased deviation of every score.
 
@@ -67,11 +66,10 @@ def train_seeds(
     ended.
     """
     if under_torchrun():
-        raise InputError("several processes train one run together; give `seed`, not `seeds`")
+        raise InputError("several processes train one run together; give seed, not seeds")
     if seeds < 1:
         raise InputError(f"seeds must be at least 1, got {seeds}")
-    graph, settings = load_new((settings or Settings()).override(**overrides), data)
-    graph, resolved = resolve_for(graph, settings)
+    graph, resolved = resolve_for(*load_new(collect(settings, common, preset=preset), data))
     # the digest of the data, which takes longer than many epochs, is that of the runs
     check_settings(resolved, graph, DataCard.of(graph, fingerprint=""))
     chosen = [resolved.train.seed + k for k in range(seeds)]

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor
 
-from legnn.config import ResolvedSettings, Settings
-from legnn.config.docstrings import lists_settings
+from legnn.config import CommonSettings, ResolvedSettings, Settings, collect
 from legnn.data import GraphData
 from legnn.data.summary import missing_class_notes
 from legnn.datasets import Source
@@ -33,29 +32,31 @@ from legnn.runs.run import Run, predictions_table, score_splits
 from legnn.training import EpochLog, Ranks, Trainer
 
 
-@lists_settings()
 @training_modes()
 def train(
     data: Source = "digits",
-    settings: Settings | None = None,
     *,
+    preset: str | None = None,
+    settings: Settings | Mapping[str, Any] | None = None,
     out: str | Path | None = None,
     on_epoch: Callable[[EpochLog], None] = lambda log: None,
     should_stop: Callable[[], bool] = lambda: False,
     progress: bool = False,
-    **overrides: Any,
+    **common: Unpack[CommonSettings],
 ) -> Run:
     """Trains one model with one seed, and returns the finished run.
 
     Args:
         data: name from the catalog, folder of tables, prepared folder, `GraphData`, PyG `Data`, `HeteroData` or data
             set of one graph, NetworkX graph, `(edges, x, y)`, or frames `(nodes, edges)`; see `load`.
-        settings: all settings in one object.
+        preset: chooses the settings that are left open; `recommended` by default.
+        settings: values by dotted name, such as `{"model.appnp.teleport": 0.2}`, or an object; `legnn settings` lists
+            all of them.
         out: folder in which the run is kept; one that was interrupted continues with `resume(out)`.
         on_epoch: called after every epoch.
         should_stop: asked after every epoch; True writes a checkpoint and raises `Interrupted`.
         progress: whether a line shows how far it is, in a terminal or notebook; elsewhere plain lines now and then.
-        **overrides: settings by name: `train("cora", backbone="gat", as_train=True, epochs=200)`.
+        **common: common settings, which win: `train("cora", backbone="gat", as_train=True, epochs=200)`.
 
     Under `torchrun` all processes train one model together, each on its share of every mini-batch; rank zero writes,
     and a run whose processes were restarted continues from its checkpoint.
@@ -63,11 +64,10 @@ def train(
     if out is not None and restart_count() and (Path(out) / "settings.yaml").is_file():
         in_memory = None if isinstance(data, str | Path) else data
         return resume(out, in_memory, on_epoch=on_epoch, should_stop=should_stop, progress=progress)
-    settings = (settings or Settings()).override(**overrides)
+    collected = collect(settings, common, preset=preset)
     with follow(Callbacks(on_epoch, should_stop), visible=progress) as callbacks:
         callbacks.on_stage("reading the data")
-        graph, settings = load_new(settings, data)
-        graph, resolved = resolve_for(graph, settings)
+        graph, resolved = resolve_for(*load_new(collected, data))
         return start_run(graph, resolved, None if out is None else Path(out), callbacks)
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from legnn.config import SETTINGS, DataSettings, Settings
+from legnn.config import DataSettings, Settings
 from legnn.data import GraphData
 from legnn.errors import OutOfMemory
 from legnn.files import empty_folder
@@ -55,19 +54,19 @@ def _train(graph: GraphData, settings: Settings, folder: Path, callbacks: Callba
     # not before the exception, and the tensors it refers to, are gone
     if is_too_large:
         empty_folder(folder, keep=LOCK)
-        start_or_continue(graph, resolved.override(batch=DEFAULT_BATCH), folder, callbacks)
+        start_or_continue(graph, resolved.override({"train.batch": DEFAULT_BATCH}), folder, callbacks)
 
 
 def load_cached(settings: Settings, source: str) -> tuple[GraphData, Settings]:
     """Returns the graph of `source` and the settings that say where it is from; a process reads it once."""
-    settings = settings.override(source=source)
-    of_data = {name: value for name, value in settings.given.items() if SETTINGS[name].section == DataSettings.name}
+    settings = settings.override({"data.source": source})
+    of_data = {name: value for name, value in settings.values.items() if name.startswith("data.")}
     graph, data = _load(settings.preset, tuple(sorted(of_data.items())))
-    return graph, settings.override(**asdict(data))
+    return graph, settings.override(data.flat())
 
 
 @lru_cache(GRAPHS)
 def _load(preset: str, given: tuple[tuple[str, Any], ...]) -> tuple[GraphData, DataSettings]:
     values = dict(given)
-    graph, settings = load_new(Settings(preset=preset, given=values), values["source"])
+    graph, settings = load_new(Settings(preset=preset, values=values), values["data.source"])
     return graph, settings.data

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,11 @@ from legnn.runs.tensors import load_tensors, save_tensors
 HELD_OUT = "held_out.safetensors"
 """File in the folder of a run, next to those of the run itself."""
 
-SMOOTH: dict[str, Any] = {"postprocess": "correct_and_smooth", "propagation_steps": 50, "propagation_alpha": 0.8}
+SMOOTH_SETTINGS: dict[str, Any] = {
+    "model.postprocess": "correct_and_smooth",
+    "model.label_propagation.steps": 50,
+    "model.label_propagation.alpha": 0.8,
+}
 """Correct & Smooth as it is tried on top of every candidate."""
 
 
@@ -34,7 +39,7 @@ def held_out_probabilities(run: Run, graph: GraphData, *, device: str = "auto") 
     found = {}
     variants = {"": run}
     if run.settings.model.postprocess == "none":
-        variants["_smooth"] = run.with_postprocess(**SMOOTH)
+        variants["_smooth"] = replace(run, settings=run.settings.override(SMOOTH_SETTINGS))
     for suffix, variant in variants.items():
         with variant.inference(graph, device=device) as (_, inference):
             for name in ("val", "test"):

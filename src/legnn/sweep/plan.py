@@ -59,8 +59,8 @@ class Plan:
             )
         if is_begun:
             # a run decides these when it starts, by the memory of its device
-            chosen = {one: getattr(settings.train, one) for one in ("batch", "precision")}
-            if _digest(run.settings.override(**chosen), run.card.fingerprint) != digest:
+            chosen = {f"train.{name}": getattr(settings.train, name) for name in ("batch", "precision")}
+            if _digest(run.settings.override(chosen), run.card.fingerprint) != digest:
                 raise InputError(f"{run.path} is a run on other data or with other settings than its sweep planned")
         if name not in self._runs:
             self._runs[name] = digest
@@ -68,4 +68,4 @@ class Plan:
 
 
 def _digest(settings: ResolvedSettings, fingerprint: str) -> str:
-    return digest_bytes(f"{settings.to_yaml()}{fingerprint}".encode())
+    return digest_bytes(f"{settings.digest}{fingerprint}".encode())

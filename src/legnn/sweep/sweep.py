@@ -80,7 +80,7 @@ class Sweep:
             folder=str(self.folder / trial.name),
             data=data,
             preset=trial.settings.preset,
-            given=dict(trial.settings.given),
+            values=dict(trial.settings.values),
             hidden_fold=trial.hidden_fold,
             epochs=trial.epochs,
             held_out=trial.held_out,

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from legnn.config import SETTINGS, DataSettings, ResolvedSettings, Settings
+from legnn.config import DataSettings, ResolvedSettings, Settings
 from legnn.data import GraphData
 from legnn.errors import FolderInUse, InputError, Interrupted, LegnnError, OutOfMemory
 from legnn.files import empty_folder
@@ -40,7 +40,7 @@ class Task:
     data: str
     """A named data set, or a folder of tables or of a prepared graph."""
     preset: str
-    given: dict[str, Any]
+    values: dict[str, Any]
     """Settings by name."""
     hidden_fold: tuple[int, int] | None = None
     """The fold of training nodes whose labels are removed, and the number of folds; see `hide_fold`."""
@@ -132,7 +132,7 @@ def train_task(
 
 def resolve_task(task: Task) -> tuple[GraphData, ResolvedSettings]:
     """Returns the graph of a task and its settings, with nothing left open."""
-    graph, settings = load_cached(Settings(preset=task.preset, given=task.given), task.data)
+    graph, settings = load_cached(Settings(preset=task.preset, values=task.values), task.data)
     if task.hidden_fold is not None:
         graph = hide_fold(graph, *task.hidden_fold)
     return resolve_for(graph, settings)
@@ -156,20 +156,20 @@ def _train(graph: GraphData, settings: ResolvedSettings, folder: Path, callbacks
     # outside of the handler: the exception refers to tensors, whose memory is needed now
     if is_too_large:
         empty_folder(folder, keep=LOCK)
-        start_or_continue(graph, resolved.override(batch=DEFAULT_BATCH), folder, callbacks)
+        start_or_continue(graph, resolved.override({"train.batch": DEFAULT_BATCH}), folder, callbacks)
 
 
 def load_cached(settings: Settings, data: str) -> tuple[GraphData, Settings]:
     """Returns a graph, read once in a process, and the settings that say where it is from."""
-    of_data = {name: value for name, value in settings.given.items() if SETTINGS[name].section == DataSettings.name}
-    source = of_data.pop("source", data)
+    of_data = {name: value for name, value in settings.values.items() if name.startswith("data.")}
+    source = of_data.pop("data.source", data)
     graph, found = _load(settings.preset, tuple(sorted(of_data.items())), data)
     # a graph in memory was written to a folder for this sweep alone
-    return graph, settings.override(**{**asdict(found), "source": MEMORY if source == MEMORY else found.source})
+    return graph, settings.override({**found.flat(), "data.source": MEMORY if source == MEMORY else found.source})
 
 
 @lru_cache(CACHED_GRAPHS)
-def _load(preset: str, given: tuple[tuple[str, Any], ...], data: str) -> tuple[GraphData, DataSettings]:
-    graph, settings = load_new(Settings(preset=preset, given=dict(given)), data)
+def _load(preset: str, values: tuple[tuple[str, Any], ...], data: str) -> tuple[GraphData, DataSettings]:
+    graph, settings = load_new(Settings(preset=preset, values=dict(values)), data)
     # computed once for all trials
     return replace(graph, provenance=replace(graph.provenance, fingerprint=graph.fingerprint())), settings.data

@@ -93,8 +93,8 @@ class LayerWise:
         if not isinstance(self.model, LEGNN):
             name = type(self.model).__name__
             raise InputError(
-                f"{name} has no representations of nodes; train a model with `architecture=legnn` and a backbone that "
-                "has layers, such as gcn"
+                f"{name} has no representations of nodes; train a model with `model.architecture=legnn` and a backbone "
+                "that has layers, such as gcn"
             )
         model = self.model.eval()
         graph = self.task.show(shown)

@@ -127,8 +127,8 @@ class Trainer:
         losses = [metrics[name] for name in (*LOSS_TERMS, "val_loss") if name in metrics]
         if not all(value is not None and math.isfinite(value) for value in losses):
             raise InputError(
-                f"the loss is no longer a number in epoch {self.epoch}; a smaller `lr` (now {self.schedule.lr:g}) "
-                "or `norm=layer` usually helps"
+                f"the loss is no longer a number in epoch {self.epoch}; a smaller `train.lr` (now "
+                f"{self.schedule.lr:g}) or `model.norm=layer` usually helps"
             )
         pseudo_labels = metrics["pseudo_labels"]
         values: dict[str, Any] = dict.fromkeys(("val_accuracy", "val_macro_f1", "val_loss")) | metrics
@@ -158,7 +158,7 @@ class Trainer:
             kind = str(selection.device).partition(":")[0]
             raise InputError(
                 f"the checkpoint was not written on this kind of device ({kind}), which draws other random numbers; "
-                f"resume where the run was started, or start a new one with `device={kind}`"
+                f"resume where the run was started, or start a new one with `train.device={kind}`"
             )
         self.model.load_state_dict(_under("model/", tensors))
         self.best = {name: value.to(self.device) for name, value in _under("best/", tensors).items()}

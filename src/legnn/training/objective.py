@@ -93,7 +93,7 @@ class ASTrain:
     """The paper's adaptive self-training: a pseudo label for each candidate with `p_i · TC > t`, weighted by `p_i`."""
 
     settings: SelfTrainingSettings
-    """`t` is its `threshold`, `δ` its `delta` and `λ` its `weight`."""
+    """`t` is `pseudo_label_threshold`, `δ` is `delta` and `λ` is `pseudo_label_weight`."""
 
     def confidence(self, epoch: int) -> float:
         """`TC`."""
@@ -101,11 +101,11 @@ class ASTrain:
 
     def may_select(self, confidence: float) -> bool:
         """Whether a probability of 1 would pass."""
-        return confidence > self.settings.threshold
+        return confidence > self.settings.pseudo_label_threshold
 
     def is_confident(self, nodes: Tensor, y: Tensor, p: Tensor, confidence: float | Tensor) -> Tensor:
         """`[U]` bool: the candidates that get a pseudo label, those with `p_i · TC > t`."""
-        return p * confidence > self.settings.threshold  # eq. 18: pseudo labels
+        return p * confidence > self.settings.pseudo_label_threshold  # eq. 18: pseudo labels
 
     def select(self, nodes: Tensor, y: Tensor, p: Tensor, confidence: float | Tensor) -> PseudoLabels:
         """`ỹ_i = y_i` and `EC_i = p_i` where `is_confident`; all `[U]`."""
@@ -115,7 +115,7 @@ class ASTrain:
 
     def loss_weight(self, confidence: Any) -> Any:
         """`λ · TC`."""
-        return self.settings.weight * confidence
+        return self.settings.pseudo_label_weight * confidence
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,7 +33,8 @@ def require_staged(model: Model) -> StagedModel:
         return model
     name = type(model).__name__
     raise InputError(
-        f"{name} trains on the whole graph at once, not on mini-batches: {model.full_batch_reason}; give `batch=full`"
+        f"{name} trains on the whole graph at once, not on mini-batches: {model.full_batch_reason}; give "
+        "`train.batch=full`"
     )
 
 

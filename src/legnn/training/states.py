@@ -104,8 +104,8 @@ def check_disk(size: int, host_bytes: int) -> None:
     if size > free:
         raise OutOfMemory(
             f"the states between layers take {in_gib(size)}; {in_gib(host_bytes)} of memory are free, and "
-            f"{in_gib(free)} in {folder}: set TMPDIR to a folder with more, or give `precision=bf16` or a smaller "
-            "`hidden`"
+            f"{in_gib(free)} in {folder}: set TMPDIR to a folder with more, or give `train.precision=bf16` or a "
+            "smaller `model.hidden`"
         )
 
 

@@ -90,7 +90,7 @@ def _check_own(subject: Subject, flips: int, before: Tensor, tolerance: float) -
 def _groups(subject: Subject, nodes: Tensor) -> list[Tensor]:
     """Returns the nodes in groups whose labels are masked together, so that all of a group can be flipped at once."""
     ids = subject.graph.node_id[nodes.numpy()]
-    numbers = sorted({run.settings.train.folds for run in subject.members})
+    numbers = sorted({run.settings.train.own_label_folds for run in subject.members})
     keys = np.stack([assign_folds(ids, folds).numpy() for folds in numbers], 1)
     _, group = np.unique(keys, axis=0, return_inverse=True)
     group = group.reshape(-1)

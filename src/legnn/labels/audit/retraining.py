@@ -72,7 +72,7 @@ def check_training(subject: Subject) -> list[Finding]:
 
 
 def _train(run: Run, graph: GraphData, device: str) -> _Trained:
-    settings = run.settings.override(epochs=EPOCHS, patience=EPOCHS + 1)
+    settings = run.settings.override({"train.epochs": EPOCHS, "train.patience": EPOCHS + 1})
     selected = select_device(device)
     card = DataCard.of(graph)
     with (

@@ -1,25 +1,29 @@
-"""The commands about graphs: `prepare` and `datasets`."""
+"""The commands `data …`: list graphs, and prepare one for later runs."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated, Any
 
+import typer
+
 from legnn.cli.loading import loading
-from legnn.cli.options import argument, option, with_settings
+from legnn.cli.options import SetOption, argument, option, parse_settings
+
+data = typer.Typer(no_args_is_help=True, help="List graphs, and prepare one for later runs.")
 
 
-@with_settings("data")
+@data.command()
 def prepare(
     source: Annotated[str, argument("A named data set or a folder of tables")],
     out: Annotated[Path | None, option("Folder for the prepared graph, new or empty")] = None,
     check: Annotated[bool, option("Read all of a prepared folder, and say whether anything in it was changed")] = False,
-    **given: Any,
+    set_: SetOption = None,
 ) -> None:
     """Read, check and prepare a graph once, and keep it as arrays that later runs only map into memory.
 
     Give the folder to the other commands in the place of a folder of tables. They notice whatever was changed in it; of
-    a folder of 256 MB or more, which takes long to read, only prepare FOLDER --check does.
+    a folder of 256 MB or more, which takes long to read, only data prepare FOLDER --check does.
     """
     with loading():
         from legnn.cli.display import print_line, print_path, show_notes, show_statistics
@@ -28,25 +32,25 @@ def prepare(
         from legnn.errors import InputError
 
     if check:
-        if given or out is not None:
-            raise InputError("--check reads a prepared folder as it is; give no other option beside it")
+        if set_ or out is not None:
+            raise InputError("--check reads a prepared folder as it is; give no other option with it")
         show_statistics([statistics(check_prepared(source))])
         print_line(f"{source} is as it was prepared")
         return
     if out is None:
-        raise InputError("give the folder for the prepared graph as `out`")
-    data = prepare_folder(source, out, **given)
-    show_statistics([statistics(data)])
-    show_notes(data.notes)
+        raise InputError("give the folder for the prepared graph with --out")
+    graph = prepare_folder(source, out, **_options(set_))
+    show_statistics([statistics(graph)])
+    show_notes(graph.notes)
     print_path(out)
 
 
-@with_settings("split", "cross_label_edges", "cross_label_seed", panels=False)
-def datasets(
+@data.command(name="list")
+def list_(
     name: Annotated[str | None, argument("A named data set or a folder of tables")] = None,
-    **given: Any,
+    set_: SetOption = None,
 ) -> None:
-    """Show the named data sets and the folders of tables beside them with their statistics, or those of one.
+    """Show the named data sets and the folders of tables next to them with their statistics, or those of one.
 
     Without a name, nothing is downloaded: sets that are not on this machine are listed without figures.
     """
@@ -59,12 +63,17 @@ def datasets(
             from legnn.data import statistics
             from legnn.datasets import CATALOG, load
 
-        data = load(name, **given)
-        show_statistics([statistics(data)])
+        graph = load(name, **_options(set_))
+        show_statistics([statistics(graph)])
         if name in CATALOG:
             print_line(f"{CATALOG[name].about}; splits: {CATALOG[name].splits}")
-        show_notes(data.notes)
+        show_notes(graph.notes)
         return
 
     caption = "a set that is not here is downloaded when it is first used"
     show_statistics(list_graphs(), f"under {data_folder()}", caption)
+
+
+def _options(texts: list[str] | None) -> dict[str, Any]:
+    """Returns the settings of the data by field."""
+    return {name.removeprefix("data."): value for name, value in parse_settings(texts, "data.").items()}
