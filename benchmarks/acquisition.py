@@ -21,6 +21,7 @@ from sklearn.cluster import KMeans
 from torch import Tensor
 
 from legnn.data import GraphData
+from legnn.data.splits import TEST, TRAIN
 from legnn.labels.acquisition import pick_labels, to_scipy, uncertainty_of, unlabeled
 from legnn.labels.coverage import Weights, travel_matrix
 
@@ -124,5 +125,5 @@ def hide_labels(graph: GraphData, labeled: np.ndarray, test: np.ndarray) -> Grap
     train, held = (torch.zeros(graph.num_nodes, dtype=torch.bool) for _ in range(2))
     train[labeled], held[test] = True, True
     y = graph.y.masked_fill(~(train | held), -1)
-    none, source = torch.zeros_like(train), replace(graph.provenance, fingerprint="")
-    return replace(graph, y=y, train_mask=train, val_mask=none, test_mask=held, provenance=source)
+    split = TRAIN * train.to(torch.int8) + TEST * held.to(torch.int8)
+    return replace(graph, y=y, split=split, provenance=replace(graph.provenance, fingerprint=""))

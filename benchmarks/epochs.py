@@ -28,6 +28,7 @@ from benchmarks.speed import Case, settings_for
 from benchmarks.speed_report import Row, machine, print_machine, versions
 from benchmarks.synthetic import SIZES, TRAINED, Size, Workload, synthetic_data
 from legnn.config import fanouts_for
+from legnn.data.splits import TRAIN, VAL
 from legnn.nn import LEGNN
 from legnn.runs.device import hardware, register_pinned
 from legnn.runs.precision import matrix_products
@@ -45,13 +46,9 @@ def scaled(name: str, scale: float) -> Workload:
     if name in TRAINED:
         wanted = round(TRAINED[name] * scale)
         order = torch.randperm(size.nodes, generator=torch.Generator().manual_seed(1))
-        mask = torch.zeros(size.nodes, dtype=torch.bool)
-        data = replace(
-            data,
-            train_mask=mask.index_fill(0, order[:wanted], True),
-            val_mask=mask.index_fill(0, order[wanted : round(1.1 * wanted)], True),
-            test_mask=mask,
-        )
+        split = torch.zeros(size.nodes, dtype=torch.int8)
+        split[order[:wanted]], split[order[wanted : round(1.1 * wanted)]] = TRAIN, VAL
+        data = replace(data, split=split)
     return Workload(name, data, size.channels, size.heads)
 
 

@@ -10,6 +10,7 @@ import torch
 
 from legnn.config import Settings
 from legnn.data import GraphData
+from legnn.data.splits import TEST, TRAIN, VAL
 from legnn.datasets import CATALOG
 from legnn.runs.unattended import load_cached
 
@@ -53,7 +54,7 @@ def with_regime(graph: GraphData, regime: str, seed: int) -> GraphData:
     Of more than `MOST_TEST` test nodes, so many are kept, drawn at random.
     """
     rng = np.random.default_rng(seed)
-    train, val, test = (getattr(graph, f"{name}_mask").numpy() for name in ("train", "val", "test"))
+    train, val, test = (mask.numpy() for mask in (graph.train_mask, graph.val_mask, graph.test_mask))
     if regime != "public":
         y = graph.y.numpy()
         order = rng.permutation(np.flatnonzero(y >= 0))
@@ -62,9 +63,9 @@ def with_regime(graph: GraphData, regime: str, seed: int) -> GraphData:
         kept = rng.choice(np.flatnonzero(test), MOST_TEST, replace=False)
         test = np.zeros_like(test)
         test[kept] = True
-    masks = {f"{name}_mask": torch.from_numpy(mask) for name, mask in (("train", train), ("val", val), ("test", test))}
+    split = torch.from_numpy((TRAIN * train + VAL * val + TEST * test).astype(np.int8))
     # the stored fingerprint of a prepared folder is of its own split
-    return replace(graph, **masks, provenance=replace(graph.provenance, fingerprint=""))
+    return replace(graph, split=split, provenance=replace(graph.provenance, fingerprint=""))
 
 
 def _many(order: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

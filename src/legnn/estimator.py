@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from legnn.automl.automatic import auto
 from legnn.config import COMMON, Settings, collect
-from legnn.data.splits import MASKS, draw_split
+from legnn.data.splits import draw_split, to_masks
 from legnn.datasets.arrays import EdgeArrays, Labels, number_labels
 from legnn.datasets.objects import edges_among
 from legnn.errors import InputError
@@ -72,7 +72,7 @@ class _GraphClassifier(ClassifierMixin, BaseEstimator):
         labels = self._labels(X, y)
         seed = self._seed()
         edges = _edges_from_neighbors(self._nearest(x)) if graph is None else edges_among(graph, len(x))
-        masks = dict(zip(MASKS, self._draw(labels, seed), strict=True))
+        masks = to_masks(self._draw(labels, seed))
         number = torch.from_numpy(labels.y)
         data = pyg_data.Data(x=x, y=number, edge_index=edges.edge_index, edge_weight=edges.weight, **masks)
         data.class_names = labels.names.tolist()

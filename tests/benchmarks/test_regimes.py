@@ -17,7 +17,7 @@ def digits():
 
 
 def masks(graph) -> list[np.ndarray]:
-    return [getattr(graph, f"{name}_mask").numpy() for name in ("train", "val", "test")]
+    return [mask.numpy() for mask in (graph.train_mask, graph.val_mask, graph.test_mask)]
 
 
 @pytest.mark.parametrize("regime", ["many", "few"])

@@ -241,7 +241,7 @@ def put(array: np.ndarray, place: int, value: int) -> np.ndarray:
         (change_array("col", lambda col: put(col, 3, 40)), r"col\.npy is damaged \(it must hold nodes from 0 to 39\)"),
         (change_array("col", lambda col: put(col, 3, -1)), r"col\.npy is damaged"),
         (change_array("rowptr", lambda rowptr: put(rowptr, 3, 10**6)), r"rowptr\.npy is damaged \(it must ascend"),
-        (change_array("split", lambda split: put(split, 3, 3)), r"split\.npy is damaged"),
+        (change_array("split", lambda split: put(split, 3, 4)), r"split\.npy is damaged"),
     ],
 )
 def test_damage_is_named_in_one_sentence(damage, message, prepared):

@@ -102,7 +102,7 @@ def test_an_array_in_order_of_its_columns_is_refused(name, prepared):
         ("y", 3, "classes from -1 to 2"),
         ("y", -1, "it has nodes without a label"),
         ("y", np.iinfo(np.int64).min, "classes from -1 to 2"),
-        ("split", -2, "parts from -1 to 2"),
+        ("split", -1, "parts from 0 to 3"),
         ("col", 40, "nodes from 0 to 39"),
         ("rowptr", -1, "must ascend"),
     ],

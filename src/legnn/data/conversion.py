@@ -7,8 +7,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from legnn.data.splits import MASKS, Split
+from legnn.data.splits import MASKS, from_masks
 from legnn.errors import InputError
+
+PARTS = ("", "training", "validation", "test")
+"""Names of the splits in messages."""
 
 
 def shape_error(field: str, values: Tensor, name: str, must: str) -> InputError:
@@ -73,17 +76,24 @@ def to_floats(values: Any) -> Tensor | None:
     return None if values is None else torch.as_tensor(values).detach().cpu().to(torch.float32)
 
 
-def to_split(masks: Mapping[str, Tensor | None], num_nodes: int, name: str) -> Split | None:
-    """Returns the three masks [M] or [M, K] by name; None where none of them is given."""
-    given = {mask: values for mask in MASKS if (values := masks.get(mask)) is not None}
-    if not given:
+def to_split(fields: Mapping[str, Any], nodes: int, node_id: np.ndarray, name: str) -> Tensor | None:
+    """Returns the split `[M]` or the splits `[M, K]` of masks by name, int8; None without masks."""
+    masks = {mask: values for mask in MASKS if (values := fields.get(mask)) is not None}
+    if not masks:
         return None
-    if missing := [mask for mask in MASKS if mask not in given]:
+    if missing := [mask for mask in MASKS if mask not in masks]:
         raise InputError(
             f"{name} has no {' and no '.join(missing)}; give train_mask, val_mask and test_mask, or none to draw them"
         )
-    for mask, values in given.items():
-        if values.dim() not in (1, 2) or len(values) != num_nodes:
-            must = f"be [{num_nodes}], a bool for each node, or [{num_nodes}, K] for K splits"
+    for mask, values in masks.items():
+        if values.dim() not in (1, 2) or len(values) != nodes:
+            must = f"be [{nodes}], a bool for each node, or [{nodes}, K] for K splits"
             raise shape_error(mask, values, name, must)
-    return Split(*(values.detach().cpu() for values in given.values()))
+    try:
+        return from_masks({mask: values.detach().cpu() for mask, values in masks.items()})
+    except ValueError as error:
+        node, parts = error.args
+        both = " and the ".join(PARTS[value] for value in parts)
+        raise InputError(
+            f"node {node_id[node : node + 1].tolist()[0]!r} of {name} is in both the {both} set; choose one"
+        ) from None

@@ -16,7 +16,7 @@ from legnn.data.cross_label import with_cross_label_edges
 from legnn.data.embedding import with_computed_features
 from legnn.data.pyg import raw_from_pyg
 from legnn.data.raw_graph import GraphFields, RawGraph
-from legnn.data.splits import MASKS, Split, pick_split, split_number, stratified_split
+from legnn.data.splits import NO_SPLIT, TEST, TRAIN, VAL, pick_split, split_number, stratified_split, to_masks
 from legnn.data.summary import edge_homophily, train_homophily
 from legnn.data.validation import validate
 from legnn.lazy import lazy_module
@@ -61,11 +61,24 @@ class GraphData(GraphFields):
 
     adjacency: Adjacency
     """`[M, M]`, row = target; reverse edges and self-loops are there, duplicates are not, as the settings say."""
-    train_mask: Tensor
-    val_mask: Tensor
-    test_mask: Tensor
-    """`[M]` bool."""
+    split: Tensor
+    """`[M]` int8: 0 in no split, 1 train, 2 val, 3 test (`NO_SPLIT`, `TRAIN`, `VAL`, `TEST`)."""
     provenance: Provenance
+
+    @property
+    def train_mask(self) -> Tensor:
+        """`[M]` bool."""
+        return self.split == TRAIN
+
+    @property
+    def val_mask(self) -> Tensor:
+        """`[M]` bool."""
+        return self.split == VAL
+
+    @property
+    def test_mask(self) -> Tensor:
+        """`[M]` bool."""
+        return self.split == TEST
 
     @property
     def num_nodes(self) -> int:
@@ -137,7 +150,7 @@ class GraphData(GraphFields):
         # computed features may differ in the last bit from machine to machine; what they are computed from does not
         source, types = self.provenance.feature_digest, self.node_types
         tensors = {
-            **{name: getattr(self, name) for name in ("y", *MASKS, "label_x", "label_adjacency", "node_type")},
+            **{name: getattr(self, name) for name in ("y", "split", "label_x", "label_adjacency", "node_type")},
             **{name: getattr(self.adjacency, name) for name in ("rowptr", "col", "weight")},
             "x": None if source else self.x,
         }
@@ -170,7 +183,7 @@ class GraphData(GraphFields):
         split, notes = _choose_split(raw, split_number(settings.split), training)
         validates = settings.validation == "split"
         if training and not validates:
-            split = Split(split.train | split.val, torch.zeros_like(split.val), split.test)
+            split = split.masked_fill(split == VAL, TRAIN)
             notes = [*notes, NO_VALIDATION]
         validate(raw, split, training=training, validates=validates)
         weight = None if raw.edge_weight is None else raw.edge_weight.numpy()
@@ -178,7 +191,7 @@ class GraphData(GraphFields):
         source, target = raw.edge_index.numpy()
         rows = edges_to_csr(source, target, weight, len(raw.x), **options)
         content: dict[str, Any] = {one.name: getattr(raw, one.name) for one in fields(GraphFields)}
-        content |= {**dict(zip(MASKS, split, strict=True)), "notes": notes}
+        content |= {"split": split, "notes": notes}
         return cls(
             **content,
             adjacency=Adjacency.from_csr(rows, len(raw.x)),
@@ -193,9 +206,10 @@ class GraphData(GraphFields):
 
     def to_pyg(self) -> Data:
         """Returns the graph as a PyG `Data`, with `edge_index` `[2, E]` in PyG's order (source, target)."""
-        typed = ("adjacency", "node_types", "provenance")
+        typed = ("adjacency", "node_types", "provenance", "split")
         content: dict[str, Any] = {
             **{one.name: getattr(self, one.name) for one in fields(self) if one.name not in typed},
+            **to_masks(self.split),
             "edge_index": self.adjacency.edge_index,
             "edge_weight": self.adjacency.weight,
             "computed_features": self.provenance.computed_features or None,
@@ -208,12 +222,12 @@ class GraphData(GraphFields):
         return pyg_data.Data(**{name: value for name, value in content.items() if value is not None})
 
 
-def _choose_split(raw: RawGraph, split: int | None, training: bool) -> tuple[Split, list[str]]:
-    """Returns the split and the notes: of the graph's masks, or drawn where it has none and is trained on."""
-    if raw.masks is not None:
-        return pick_split(raw.masks, None if raw.is_split_chosen else split, raw.name), raw.notes
+def _choose_split(raw: RawGraph, split: int | None, training: bool) -> tuple[Tensor, list[str]]:
+    """Returns the split and the notes: of the graph, or drawn where it has none and is trained on."""
+    if raw.split is not None:
+        return pick_split(raw.split, None if raw.is_split_chosen else split, raw.name), raw.notes
     if not training:
-        return Split(*torch.zeros(3, len(raw.y), dtype=torch.bool)), raw.notes
+        return torch.full((len(raw.y),), NO_SPLIT, dtype=torch.int8), raw.notes
     seed = split or 0
     note = f"{raw.name} comes without a split: 60/20/20 of the labeled nodes were drawn, class by class (seed {seed})."
     return stratified_split(raw.y, seed), [*raw.notes, note]

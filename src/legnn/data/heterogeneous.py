@@ -23,7 +23,7 @@ from legnn.data.embedding import SEED, embed
 from legnn.data.metapath import check_published
 from legnn.data.node_types import NodeTypes, Relation
 from legnn.data.raw_graph import RawGraph
-from legnn.data.splits import MASKS, Split
+from legnn.data.splits import MASKS, NO_SPLIT
 from legnn.data.validation import check_finite
 from legnn.errors import InputError, plural
 
@@ -61,7 +61,7 @@ def to_homogeneous(
     x = torch.zeros(len(node_type), max(x.size(1) for x in features.values()))
     for kind, rows in zip(sizes, x.split(count.tolist()), strict=True):
         rows[:, : features[kind].size(1)] = features[kind]
-    y, masks = _labels(graph, labeled, sizes, name)
+    y, split = _labels(graph, labeled, sizes, name)
     store = graph[labeled] if labeled is not None else {}
     return RawGraph(
         name=name,
@@ -69,7 +69,7 @@ def to_homogeneous(
         y=y,
         edge_index=edge_index,
         edge_weight=_weights(graph, relations, name, notes),
-        masks=masks,
+        split=split,
         class_names=conversion.to_class_names(store.get("class_names"), y),
         node_id=_node_ids(graph, sizes, target, name),
         table_features=graph.get("table_features"),
@@ -259,25 +259,26 @@ def _node_ids(graph: HeteroData, sizes: dict[str, int], target: str, name: str) 
     return np.concatenate([np.arange(len(each)) if each.dtype == object else each for each in ids.values()])
 
 
-def _labels(graph: HeteroData, labeled: str | None, sizes: dict[str, int], name: str) -> tuple[Tensor, Split | None]:
-    """Returns `y` `[M]`, -1 for nodes of other types, and the masks, False for them."""
+def _labels(graph: HeteroData, labeled: str | None, sizes: dict[str, int], name: str) -> tuple[Tensor, Tensor | None]:
+    """Returns `y` `[M]`, -1 for nodes of other types, and the split, 0 for them."""
     if labeled is None:
         return torch.full((sum(sizes.values()),), -1), None
     store: Any = graph[labeled]
     if not isinstance(store["y"], Tensor):
         raise InputError(f"y of {name} is a {type(store['y']).__name__}; it must be a tensor")
-    fields = {"y": conversion.to_classes(store["y"], name)}
-    fields |= {mask: store[mask].detach().cpu().bool() for mask in MASKS if store.get(mask) is not None}
-    for field, rows in fields.items():
-        if len(rows) != sizes[labeled]:
-            nodes = plural(sizes[labeled], "node")
-            raise InputError(f"{field} of {name} has {plural(len(rows), 'row')}, and there are {nodes} of its type")
-        other = {
-            kind: rows.new_full((size, *rows.shape[1:]), -1 if field == "y" else 0) for kind, size in sizes.items()
-        }
-        fields[field] = torch.cat(list((other | {labeled: rows}).values()))
-    y = fields.pop("y")
-    return y, conversion.to_split(fields, len(y), name)
+    y, nodes = conversion.to_classes(store["y"], name), sizes[labeled]
+    for field, rows in (("y", y), *((mask, store.get(mask)) for mask in MASKS)):
+        if rows is not None and len(rows) != nodes:
+            raise InputError(
+                f"{field} of {name} has {plural(len(rows), 'row')}, and there are {plural(nodes, 'node')} of its type"
+            )
+    split = conversion.to_split(store, nodes, conversion.to_node_ids(store.get("node_id"), nodes), name)
+
+    def of_all_types(rows: Tensor, fill: int) -> Tensor:
+        other = {kind: rows.new_full((size, *rows.shape[1:]), fill) for kind, size in sizes.items()}
+        return torch.cat(list((other | {labeled: rows}).values()))
+
+    return of_all_types(y, -1), None if split is None else of_all_types(split, NO_SPLIT)
 
 
 def _columns(graph: HeteroData, features: dict[str, Tensor], kinds: list[str]) -> list[list[str]]:

@@ -12,7 +12,6 @@ from legnn.data import conversion
 from legnn.data.heterogeneous import to_homogeneous
 from legnn.data.node_types import NodeTypes
 from legnn.data.raw_graph import RawGraph
-from legnn.data.splits import MASKS
 from legnn.errors import InputError, plural
 from legnn.lazy import is_a
 
@@ -60,6 +59,7 @@ def raw_from_pyg(
         if not isinstance(value, Tensor):
             raise InputError(f"{field} of {name} is a {type(value).__name__}; it must be a tensor")
     y = conversion.to_classes(fields["y"], name)
+    node_id = conversion.to_node_ids(graph.get("node_id"), len(y))
     notes = list(graph.get("notes") or [])
     if graph.get("edge_attr") is not None and graph.get("edge_weight") is None:
         notes.append(f"edge_attr of {name} is left aside; a weight for each edge goes into edge_weight.")
@@ -69,9 +69,9 @@ def raw_from_pyg(
         y=y,
         edge_index=conversion.to_integers(fields["edge_index"], "edge_index", name).contiguous(),
         edge_weight=conversion.to_floats(graph.get("edge_weight")),
-        masks=conversion.to_split({mask: graph.get(mask) for mask in MASKS}, len(y), name),
+        split=conversion.to_split(graph.to_dict(), len(y), node_id, name),
         class_names=conversion.to_class_names(graph.get("class_names"), y),
-        node_id=conversion.to_node_ids(graph.get("node_id"), len(y)),
+        node_id=node_id,
         feature_names=graph.get("feature_names"),
         table_features=graph.get("table_features"),
         label_x=conversion.to_floats(graph.get("label_x")),

@@ -8,7 +8,6 @@ import numpy as np
 from torch import Tensor
 
 from legnn.data.node_types import NodeTypes
-from legnn.data.splits import Split
 
 
 class TableTransform(Protocol):
@@ -58,9 +57,9 @@ class RawGraph(GraphFields):
     """`[2, E]` int64, source and target of each edge."""
     edge_weight: Tensor | None = None
     """`[E]` float32."""
-    masks: Split | None = None
-    """`[M]`, or `[M, K]` for K splits; None where a split has to be drawn."""
+    split: Tensor | None = None
+    """`[M]` int8, or `[M, K]` for K splits: none (0), train, val, test; None where a split has to be drawn."""
     is_split_chosen: bool = False
-    """Whether `masks` are those of the split that the settings name."""
+    """Whether `split` is the one that the settings name."""
     computed_features: list[str] = field(default_factory=list)
     feature_digest: str = ""

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from legnn.config.facts import Statistics
+from legnn.data.splits import SPLITS
 from legnn.errors import some_of
 from legnn.ops.csr.adjacency import Adjacency
 
@@ -44,8 +45,8 @@ def statistics(graph: GraphData) -> Statistics:
 def missing_class_notes(graph: GraphData) -> list[str]:
     """A note for each split that has nodes, but not of every class: its scores say nothing of the others."""
     notes = []
-    for split, mask in (("train", graph.train_mask), ("val", graph.val_mask), ("test", graph.test_mask)):
-        count = torch.bincount(graph.y[mask], minlength=graph.num_classes)
+    for value, split in enumerate(SPLITS, 1):
+        count = torch.bincount(graph.y[graph.split == value], minlength=graph.num_classes)
         missing = [str(graph.class_names[c]) for c in (count == 0).nonzero().flatten().tolist()]
         if missing and len(missing) < graph.num_classes:
             lacking = f"{len(missing)} of {graph.num_classes} classes: {some_of(missing)}"

@@ -4,19 +4,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from legnn.data.conversion import shape_error
+from legnn.data.conversion import PARTS, shape_error
 from legnn.data.raw_graph import RawGraph
-from legnn.data.splits import Split
+from legnn.data.splits import TEST, TRAIN, VAL
 from legnn.errors import InputError, plural, some_of
 from legnn.lazy import pandas as pd
-
-PARTS = ("training", "validation", "test")
 
 ROWS = 1 << 14
 """Rows of features that are checked together where each entry is marked."""
 
 
-def validate(graph: RawGraph, split: Split, *, training: bool = True, validates: bool = True) -> None:
+def validate(graph: RawGraph, split: Tensor, *, training: bool = True, validates: bool = True) -> None:
     """Raises `InputError` if a model could not be trained on `graph` and `split`, or its scores would mean nothing.
 
     If not `training`, only what prediction needs is checked; unless it `validates`, there may be no validation nodes.
@@ -129,40 +127,33 @@ def _check_labels(graph: RawGraph) -> None:
         )
 
 
-def _check_split(graph: RawGraph, split: Split, validates: bool) -> None:
-    for mask, part in zip(split, PARTS, strict=True):
-        unlabeled = mask & (graph.y < 0)
+def _check_split(graph: RawGraph, split: Tensor, validates: bool) -> None:
+    for value in (TRAIN, VAL, TEST):
+        unlabeled = (split == value) & (graph.y < 0)
         if unlabeled.any():
             raise InputError(
-                f"{plural(int(unlabeled.sum()), f'{part} node')} of {graph.name} without a label, the first is "
+                f"{plural(int(unlabeled.sum()), f'{PARTS[value]} node')} of {graph.name} without a label, the first is "
                 f"{_id(graph.node_id, _first(unlabeled))}; label it, or leave it out of the split"
             )
-    shared = split.train.int() + split.val.int() + split.test.int() > 1
-    if shared.any():
-        node = _first(shared)
-        parts = [part for mask, part in zip(split, PARTS, strict=True) if mask[node]]
-        raise InputError(
-            f"node {_id(graph.node_id, node)} of {graph.name} is in both the {' and the '.join(parts)} set; choose one"
-        )
-    if not split.train.any():
+    if not (split == TRAIN).any():
         raise InputError(f"no node of {graph.name} is for training; mark some labeled nodes 'train'")
-    if validates and not split.val.any():
+    if validates and not (split == VAL).any():
         raise _no_validation(graph)
     classes = len(graph.class_names)
-    counts = [torch.bincount(graph.y[mask], minlength=classes) for mask in split]
-    for count, part in zip(counts[1:], PARTS[1:], strict=True):
-        untrained = (count > 0) & (counts[0] == 0)
+    trained = torch.bincount(graph.y[split == TRAIN], minlength=classes)
+    for value in (VAL, TEST):
+        untrained = (torch.bincount(graph.y[split == value], minlength=classes) > 0) & (trained == 0)
         if untrained.any():
             names = some_of([repr(graph.class_names[c]) for c in untrained.nonzero().flatten().tolist()])
             raise InputError(
-                f"{graph.name} has {part} nodes but no training node of class {names}; "
+                f"{graph.name} has {PARTS[value]} nodes but no training node of class {names}; "
                 f"mark at least one of each class 'train'"
             )
 
 
 def _no_validation(graph: RawGraph) -> InputError:
     without = "`data.validation=none` trains without, for a fixed number of epochs"
-    if graph.masks is not None:
+    if graph.split is not None:
         return InputError(
             f"no node of {graph.name} is for validation; mark some 'val', or drop the split column and one is drawn; "
             f"{without}"

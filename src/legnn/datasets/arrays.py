@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from legnn.data.splits import MASKS
+from legnn.data.splits import NO_SPLIT, to_masks
 from legnn.errors import InputError, did_you_mean, plural
-from legnn.io.columns import SPLIT_NAMES
+from legnn.io.columns import SPLIT_WORDS
 from legnn.lazy import is_a, lazy_module
 from legnn.lazy import pandas as pd
 
@@ -194,13 +194,12 @@ def _masks(split: Any, nodes: int, name: str) -> dict[str, Tensor]:
     words = ["" if pd.isna(word) else str(word).strip().lower() for word in split]
     _check_length("split", words, nodes, name)
     for row, word in enumerate(words):
-        if word and word not in SPLIT_NAMES:
+        if word and word not in SPLIT_WORDS:
             raise InputError(
-                f"the split of node {row} of {name} is {word!r}{did_you_mean(word, SPLIT_NAMES)}; "
+                f"the split of node {row} of {name} is {word!r}{did_you_mean(word, SPLIT_WORDS)}; "
                 "a split is train, val (or valid, validation), test, or empty"
             )
-    part = torch.tensor([SPLIT_NAMES.get(word, -1) for word in words])
-    return {mask: part == number for number, mask in enumerate(MASKS)}
+    return to_masks(torch.tensor([SPLIT_WORDS.get(word, NO_SPLIT) for word in words], dtype=torch.int8))
 
 
 def _check_length(field: str, values: Any, nodes: int, name: str) -> None:

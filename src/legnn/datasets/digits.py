@@ -31,7 +31,7 @@ def read_digits(split: int | None) -> RawGraph:
         x=torch.from_numpy(pixels / LARGEST).float(),
         y=y,
         edge_index=edge_index,
-        masks=draw_split(y, *counts, seed=split or 0),
+        split=draw_split(y, *counts, seed=split or 0),
         class_names=list(range(CLASSES)),
         node_id=np.arange(len(y)),
         feature_names=[f"pixel_{row}_{column}" for row in range(SIDE) for column in range(SIDE)],

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from legnn.config.data import DataSettings
 from legnn.data.metapath import MAG_RELATIONS
-from legnn.data.splits import MASKS, index_to_mask
+from legnn.data.splits import MASKS, to_masks
 from legnn.datasets.download import RemoteFile, fetch
 from legnn.datasets.pickles import refuse_harmful_pickle
 from legnn.errors import InputError, first_line
@@ -150,9 +150,11 @@ def read_mag(archive: RemoteFile, embedding: RemoteFile | None) -> HeteroData:
 
 
 def _masks(indices: Callable[[str], np.ndarray], num_nodes: int) -> dict[str, Tensor]:
-    """Returns the masks [M] from a function that returns the nodes of a part of the split."""
-    parts = zip(MASKS, ("train", "valid", "test"), strict=True)
-    return {mask: index_to_mask(indices(part).flatten(), num_nodes) for mask, part in parts}
+    """Returns the masks [M] from a function that returns the nodes of a split."""
+    split = torch.zeros(num_nodes, dtype=torch.int8)
+    for value, name in enumerate(("train", "valid", "test"), 1):
+        split[torch.from_numpy(indices(name).flatten())] = value
+    return to_masks(split)
 
 
 def _mag_embedding(embedding: RemoteFile) -> dict[str, Tensor]:

@@ -4,7 +4,7 @@
 |---|---|
 | `graph.json` | name, sizes, classes, notes, fingerprint, settings, and the arrays |
 | `x.npy`, `y.npy` | features `[M, F]`, classes `[M]` (-1: unlabeled) |
-| `split.npy` | int8 `[M]`: -1 none, 0 training, 1 validation, 2 test |
+| `split.npy` | int8 `[M]`: 0 none, 1 training, 2 validation, 3 test |
 | `rowptr.npy`, `col.npy` | the adjacency in CSR: row `i` holds the ascending sources of the edges into `i` |
 | `weight.npy` | weights of the edges, in that order, where they have any |
 | `node_id.npy` or `node_id.parquet` | ids that are numbers, or text |
@@ -27,7 +27,6 @@ from torch import Tensor
 from legnn.config.data import DataSettings
 from legnn.data.graph_data import GraphData, Provenance
 from legnn.data.node_types import NodeTypes
-from legnn.data.splits import MASKS
 from legnn.errors import InputError, first_line
 from legnn.files import digest_bytes, naming, remove_partial, write_text
 from legnn.io.arrays import map_array, write_array
@@ -98,13 +97,10 @@ def _remove_unfinished(folder: Path) -> None:
 def _write(folder: Path, graph: GraphData) -> None:
     provenance, types = graph.provenance, graph.node_types
     tensors = {
-        **{name: getattr(graph, name) for name in ("x", "y", "label_x", "label_adjacency", "node_type")},
+        **{name: getattr(graph, name) for name in ("x", "y", "split", "label_x", "label_adjacency", "node_type")},
         **{name: getattr(graph.adjacency, name) for name in ("rowptr", "col", "weight")},
     }
     arrays = {name: tensor.numpy() for name, tensor in tensors.items() if tensor is not None}
-    arrays["split"] = np.full(graph.num_nodes, -1, np.int8)
-    for part, mask in enumerate(MASKS):
-        arrays["split"][getattr(graph, mask).numpy()] = part
     has_text_ids = graph.node_id.dtype.kind not in "iu"
     if not has_text_ids:
         arrays["node_id"] = graph.node_id
@@ -155,8 +151,7 @@ def read_prepared(folder: Path, *, is_checked: bool = False) -> GraphData:
         check_digests(folder, card, arrays)
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items() if name != "node_id"}
     content: dict[str, Any] = {name: getattr(card, name) for name in OF_GRAPH}
-    content |= {name: tensors.get(name) for name in ("x", "y", "label_x", "label_adjacency")}
-    content |= {mask: tensors["split"] == part for part, mask in enumerate(MASKS)}
+    content |= {name: tensors.get(name) for name in ("x", "y", "split", "label_x", "label_adjacency")}
     columns = folder / TABLE_FEATURES
     return GraphData(
         **content,

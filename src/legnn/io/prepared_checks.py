@@ -54,7 +54,7 @@ def check_values(folder: Path, card: PreparedCard, arrays: dict[str, np.ndarray]
     if rowptr[0] != 0 or rowptr[-1] != card.edges or (rowptr[1:] < rowptr[:-1]).any():
         raise damaged(folder / "rowptr.npy", f"it must ascend from 0 to {card.edges:,}")
     ranges = {
-        "split": ("parts", -1, 2),
+        "split": ("parts", 0, 3),
         "col": ("nodes", 0, card.nodes - 1),
         "y": ("classes", -1, len(card.class_names) - 1),
         "node_type": ("types", 0, len(card.type_names or [""]) - 1),
@@ -62,7 +62,7 @@ def check_values(folder: Path, card: PreparedCard, arrays: dict[str, np.ndarray]
     for name, (what, least, largest) in ranges.items():
         if name in arrays and (arrays[name].min() < least or arrays[name].max() > largest):
             raise damaged(folder / f"{name}.npy", f"it must hold {what} from {least} to {largest:,}")
-    if (y[split >= 0] < 0).any():
+    if (y[split > 0] < 0).any():
         raise damaged(folder / "split.npy", "it has nodes without a label")
     # with a NaN among them, both extremes are NaN, which compares false
     if "weight" in arrays and not (arrays["weight"].min() > 0 and arrays["weight"].max() < np.inf):

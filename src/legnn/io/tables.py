@@ -11,12 +11,12 @@ from torch import Tensor
 
 from legnn.config.data import DataSettings
 from legnn.data.raw_graph import RawGraph
-from legnn.data.splits import Split
+from legnn.data.splits import NO_SPLIT
 from legnn.errors import InputError, did_you_mean, first_line, plural, short_repr, some_of
 from legnn.io.arrays import map_array
 from legnn.io.column_features import check_cells
 from legnn.io.columns import (
-    SPLIT_NAMES,
+    SPLIT_WORDS,
     as_classes,
     as_text,
     count_fractions,
@@ -62,7 +62,7 @@ def read_table_folder(
         raise InputError(f"{nodes.path} has no rows; a graph needs nodes")
     ids = read_ids(nodes, settings)
     y, class_names = read_labels(nodes, settings, training)
-    masks = read_split(nodes, settings)
+    split = read_split(nodes, settings)
     notes: list[str] = []
     features = read_features(folder / FEATURE_FILE, nodes, settings, columns, notes)
     edges = read_edges(edge_path, ids, ids, settings)
@@ -75,7 +75,7 @@ def read_table_folder(
         y=y,
         edge_index=torch.from_numpy(edges.edge_index),
         edge_weight=None if edges.weight is None else torch.from_numpy(edges.weight),
-        masks=masks,
+        split=split,
         class_names=class_names,
         node_id=ids.to_numpy(zero_copy_only=False),
         feature_names=features.names,
@@ -135,25 +135,24 @@ def read_labels(nodes: Table, settings: DataSettings, training: bool) -> tuple[T
     return torch.from_numpy(find(labels, classes)), classes.to_pylist()
 
 
-def read_split(nodes: Table, settings: DataSettings) -> Split | None:
+def read_split(nodes: Table, settings: DataSettings) -> Tensor | None:
     """Returns the split of the split column, or None where there is no such column."""
     name = settings.split_column
     column = nodes.optional_column(name, "split_column")
     if column is None:
         return None
     written = as_text(nodes.keys(column, name))
-    part = find(pc.utf8_lower(pc.utf8_trim_whitespace(written)), pa.array(list(SPLIT_NAMES)))
+    part = find(pc.utf8_lower(pc.utf8_trim_whitespace(written)), pa.array(list(SPLIT_WORDS)))
     misspelt = (part < 0) & pc.is_valid(written).to_numpy(zero_copy_only=False)
     if misspelt.any():
         position = _first(misspelt)
         value = written[position].as_py()
         raise InputError(
             f"{nodes.path}, {nodes.row(position)}, column {name!r} has {short_repr(value)}"
-            f"{did_you_mean(value, SPLIT_NAMES)}; a split is train, val (or valid, validation), test, or empty"
+            f"{did_you_mean(value, SPLIT_WORDS)}; a split is train, val (or valid, validation), test, or empty"
         )
-    # -1, not in any split, picks the last entry: a part no mask has
-    part = np.array([*SPLIT_NAMES.values(), -1])[part]
-    return Split(*(torch.from_numpy(part == number) for number in range(3)))
+    # -1, not in any split, picks the last entry
+    return torch.from_numpy(np.array([*SPLIT_WORDS.values(), NO_SPLIT], np.int8)[part])
 
 
 def read_features(

@@ -11,7 +11,7 @@ import torch
 
 from legnn.config.data import DataSettings
 from legnn.data.node_types import Relation
-from legnn.data.splits import MASKS
+from legnn.data.splits import to_masks
 from legnn.errors import InputError
 from legnn.io.columns import join_keys, sorted_unique
 from legnn.io.edge_tables import read_edges, read_end_ids
@@ -61,8 +61,8 @@ def read_typed_folder(
         fields: dict[str, Any] = {}
         if kind == labeled:
             fields["y"], fields["class_names"] = read_labels(table, settings, training)
-            if (masks := read_split(table, settings)) is not None:
-                fields |= dict(zip(MASKS, masks, strict=True))
+            if (split := read_split(table, settings)) is not None:
+                fields |= to_masks(split)
         own = settings if kind in text_types else replace(settings, text=DataSettings.text)
         features = read_features(folder / "nodes" / f"{kind}.npy", table, own, known.get(kind), notes)
         if features.x.size(1):

@@ -10,6 +10,7 @@ from sklearn.utils.extmath import randomized_svd
 from torch import Tensor
 
 from legnn.data import GraphData
+from legnn.data.splits import NO_SPLIT
 from legnn.datasets import Source
 from legnn.errors import InputError
 from legnn.labels.coverage import Coverage, Picks, Weights
@@ -79,7 +80,7 @@ def pick_labels(
 
 def unlabeled(graph: GraphData) -> np.ndarray:
     """`[n]` the nodes of the labeled type that have no label and are in no split."""
-    free = (graph.y < 0) & ~(graph.train_mask | graph.val_mask | graph.test_mask)
+    free = (graph.y < 0) & (graph.split == NO_SPLIT)
     if graph.node_types is not None:
         free &= graph.node_types.target_mask
     return free.nonzero().flatten().numpy()

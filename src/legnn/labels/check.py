@@ -12,6 +12,7 @@ import pandas as pd
 
 from legnn.config import CommonSettings, Settings, collect
 from legnn.data import GraphData
+from legnn.data.splits import split_words
 from legnn.datasets import CATALOG, Source
 from legnn.errors import InputError
 from legnn.labels.confident import calibrate, estimated_errors, probability_right
@@ -21,7 +22,6 @@ from legnn.labels.neighbor_labels import count_neighbor_labels
 from legnn.runs import Ensemble, Run, is_ensemble_folder, is_seeds_folder, open_run
 from legnn.runs.graphs import load_new
 from legnn.runs.progress import Callbacks, follow
-from legnn.runs.run import SPLITS
 from legnn.training import EpochLog
 
 FOLDS, REPEATS = 5, 2
@@ -115,18 +115,13 @@ def rank_labels(graph: GraphData, q: np.ndarray, folds: int) -> LabelCheck:
             "neighbors": counts.sum(1),
             "neighbors_label": counts[rows, y],
             "neighbors_suggested": counts[rows, suggested],
-            "split": _splits(graph)[nodes],
+            "split": split_words(graph.split)[nodes],
             "fold": np.where(train, fold_nodes(graph.node_id, folds, 0)[nodes], -1),
         }
     )
     # sorted by `right`: near 1, the score has no digits left
     order = np.argsort(right, kind="stable")
     return LabelCheck(table.iloc[order].reset_index(drop=True), estimated_errors(calibrated, y), list(graph.notes))
-
-
-def _splits(graph: GraphData) -> np.ndarray:
-    masks = [mask.numpy() for mask in (graph.train_mask, graph.val_mask, graph.test_mask)]
-    return np.select(masks, SPLITS, default="").astype(object)
 
 
 def is_run_folder(path: Path) -> bool:

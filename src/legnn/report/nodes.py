@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from legnn.data import GraphData
+from legnn.data.splits import TEST, TRAIN
 from legnn.errors import InputError, did_you_mean
 from legnn.report.encoding import pack, pack_fraction
 
@@ -20,7 +21,6 @@ TOP = 3
 CHOSEN = 20
 NONE = 65535
 """In the place of an unknown class."""
-SPLITS = ("", "train", "val", "test")
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,17 +61,14 @@ class NodeTable:
 
     @cached_property
     def split(self) -> np.ndarray:
-        """`[n]` the place of each node's split in `SPLITS`."""
-        split = np.zeros(self.graph.num_nodes, dtype=np.int64)
-        for k, name in enumerate(SPLITS[1:], 1):
-            split[getattr(self.graph, f"{name}_mask").numpy()] = k
-        return split[self.rows]
+        """`[n]` the split of each node."""
+        return self.graph.split.numpy()[self.rows]
 
     @cached_property
     def scored(self) -> np.ndarray:
         """`[n]` bool: whom scores are of, test nodes or, without any, all labeled nodes but training nodes."""
-        is_test = (self.split == SPLITS.index("test")) & (self.y >= 0)
-        return is_test if is_test.any() else (self.y >= 0) & (self.split != SPLITS.index("train"))
+        is_test = (self.split == TEST) & (self.y >= 0)
+        return is_test if is_test.any() else (self.y >= 0) & (self.split != TRAIN)
 
     def choose(self, count: int = CHOSEN) -> np.ndarray:
         """Returns the rows worth a closer look, the most interesting first.

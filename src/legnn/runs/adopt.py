@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from legnn.config import DataSettings, ResolvedSettings
 from legnn.data import GraphData
+from legnn.data.splits import NO_SPLIT, TEST, TRAIN, VAL, split_words
 from legnn.errors import InputError, plural, some_of
 from legnn.io import TableFeatures
 from legnn.io.prepared import check_columns
@@ -99,13 +99,9 @@ def _adopt_splits(graph: GraphData, known: pd.DataFrame) -> GraphData:
         ids, split_of.index = ids.astype(str), split_of.index.astype(str)
     position = split_of.index.get_indexer(ids)
     split = np.where(position >= 0, split_of.to_numpy()[position], "")
-    labeled = graph.y >= 0
-
-    def marked(name: str, own: Tensor) -> Tensor:
-        return torch.from_numpy((split == name) | ((split == "") & own.numpy())) & labeled
-
-    val, test = marked("val", graph.val_mask), marked("test", graph.test_mask)
-    return replace(graph, train_mask=labeled & ~val & ~test, val_mask=val, test_mask=test)
+    given = np.where(split == "", split_words(graph.split), split)
+    part = np.where(given == "val", VAL, np.where(given == "test", TEST, TRAIN)).astype(np.int8)
+    return replace(graph, split=torch.from_numpy(part).masked_fill(graph.y < 0, NO_SPLIT))
 
 
 def _adopt_types(graph: GraphData, card: DataCard) -> GraphData:

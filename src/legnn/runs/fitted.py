@@ -16,6 +16,7 @@ from safetensors.torch import save as save_safetensors
 from torch import Tensor
 
 from legnn.data import GraphData
+from legnn.data.splits import MASKS, NO_SPLIT
 from legnn.datasets.arrays import EdgeArrays
 from legnn.io import PredictionTable
 from legnn.lazy import lazy_module
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 pyg_data = lazy_module("torch_geometric.data")
 
-ARRAYS = ("x", "y", "edge_index", "edge_weight", "train_mask", "val_mask", "test_mask")
+ARRAYS = ("x", "y", "edge_index", "edge_weight", *MASKS)
 
 
 @dataclass(eq=False)
@@ -65,7 +66,7 @@ class FittedGraph:
     def predict_grown(self, x: Tensor, edges: EdgeArrays, device: str) -> Tensor:
         """`[n, C]` the probabilities of new rows `x` `[n, F]`, with all edges among the rows of the graph and these."""
         data = self.data
-        padding = {"y": torch.full((len(x),), -1), **dict.fromkeys(ARRAYS[4:], torch.zeros(len(x), dtype=torch.bool))}
+        padding = {"y": torch.full((len(x),), -1), **dict.fromkeys(MASKS, torch.zeros(len(x), dtype=torch.bool))}
         fields = {name: torch.cat([data[name], added]) for name, added in {"x": x, **padding}.items()}
         index, weight = torch.cat([data.edge_index, edges.edge_index], 1), None
         if data.get("edge_weight") is not None or edges.weight is not None:
@@ -103,10 +104,10 @@ class FittedGraph:
         weight = None if own.weight is None else torch.cat([own.weight, torch.ones(col.numel())])
         rows = torch.cat([own.row.long(), added.repeat_interleave(col.size(1))])
         adjacency = Adjacency.from_sorted(rows, torch.cat([own.col.long(), col.flatten()]), weight, total, total)
-        none = torch.zeros(number, dtype=torch.bool)
-        masks: dict[str, Any] = {name: torch.cat([getattr(graph, name), none]) for name in ARRAYS[4:]}
+        split = torch.cat([graph.split, graph.split.new_full((number,), NO_SPLIT)])
         y = torch.cat([graph.y, torch.full((number,), -1)])
-        return replace(graph, x=torch.cat([graph.x, x]), y=y, adjacency=adjacency, node_id=np.arange(total), **masks)
+        x = torch.cat([graph.x, x])
+        return replace(graph, x=x, y=y, adjacency=adjacency, split=split, node_id=np.arange(total))
 
     def _predict_added(self, graph: GraphData, device: str) -> Tensor:
         nodes = torch.arange(self.graph.num_nodes, graph.num_nodes)

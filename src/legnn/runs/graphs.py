@@ -10,6 +10,7 @@ from torch import Tensor
 
 from legnn.config import DataSettings, Settings
 from legnn.data import GraphData
+from legnn.data.splits import NO_SPLIT
 from legnn.datasets import CATALOG, Source, load
 from legnn.datasets.loading import existing_folder
 from legnn.datasets.objects import is_frames
@@ -79,7 +80,8 @@ def hide_fold(graph: GraphData, fold: int, folds: int) -> GraphData:
 
 def hide_labels(graph: GraphData, held: Tensor) -> GraphData:
     """Returns the graph without the labels of the training nodes `held` `[M]` bool, which are then in no split."""
-    return replace(graph, y=graph.y.masked_fill(held, -1), train_mask=graph.train_mask & ~held)
+    split = graph.split.masked_fill(graph.train_mask & held, NO_SPLIT)
+    return replace(graph, y=graph.y.masked_fill(held, -1), split=split)
 
 
 def check_unchanged(run: RunFolder, graph: GraphData) -> None:

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 from torch import Tensor
 
 from legnn.config import DataSettings, ResolvedSettings
 from legnn.data import GraphData
+from legnn.data.splits import SPLIT_NAMES, SPLITS, split_words
 from legnn.datasets import Source
 from legnn.errors import InputError, plural
 from legnn.io import CategoricalColumn, PredictionTable, TableFeatures
@@ -33,8 +33,6 @@ from legnn.runs.resources import cpu_threads, explain_out_of_memory, size_of
 from legnn.runs.result import Result
 from legnn.training import Inference, LayerWise, Scores, score
 from legnn.training.inference import class_and_confidence
-
-SPLITS = ("train", "val", "test")
 
 
 @dataclass(frozen=True)
@@ -148,7 +146,7 @@ class Run:
         rows = _target_rows(graph)
         with self.inference(graph, device=device) as (layer_wise, inference):
             found = compute_representations(layer_wise, inference)
-        y, split = graph.y.numpy()[rows], np.array(_split_of_nodes(graph, rows).values(), dtype=object)
+        y, split = graph.y.numpy()[rows], split_words(graph.split)[rows]
         return NodeRepresentations(**found, y=y, split=split, node_id=graph.node_id[rows])
 
     @contextmanager
@@ -237,7 +235,7 @@ def predictions_table(graph: GraphData, predicted: Tensor) -> PredictionTable:
         "id": graph.node_id[rows],
         "prediction": CategoricalColumn(graph.class_names, predicted[:, 0].long().numpy()[rows]),
         "confidence": predicted[:, 1].float().numpy()[rows],
-        "split": _split_of_nodes(graph, rows),
+        "split": CategoricalColumn(SPLIT_NAMES, graph.split.long().numpy()[rows]),
     }
     return PredictionTable(columns, tuple(graph.notes))
 
@@ -261,17 +259,10 @@ def probabilities_table(graph: GraphData, probabilities: Tensor) -> pd.DataFrame
     return pd.DataFrame(probabilities[rows].float().numpy(), index=index, columns=graph.class_names)
 
 
-def _split_of_nodes(graph: GraphData, rows: Any) -> CategoricalColumn:
-    split = np.zeros(graph.num_nodes, dtype=np.int64)
-    for k, name in enumerate(SPLITS, 1):
-        split[getattr(graph, f"{name}_mask").numpy()] = k
-    return CategoricalColumn(("", *SPLITS), split[rows])
-
-
 def score_splits(graph: GraphData, predicted: Tensor) -> dict[str, Scores | None]:
     """Returns the scores of each split, None for one without nodes; `predicted` `[M, 2]` as above."""
     classes = predicted[:, 0].long()
-    masks = {name: getattr(graph, f"{name}_mask") for name in SPLITS}
+    masks = {name: graph.split == value for value, name in enumerate(SPLITS, 1)}
     return {name: score(classes[mask], graph.y[mask], graph.num_classes) for name, mask in masks.items()}
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from legnn.data import GraphData
+from legnn.data.splits import SPLIT_NAMES
 from legnn.errors import InputError
 from legnn.runs.run import Run
 from legnn.runs.tensors import load_tensors, save_tensors
@@ -55,8 +56,7 @@ def accuracy(probabilities: np.ndarray, y: np.ndarray) -> float:
 
 def labels_of(graph: GraphData, split: str) -> np.ndarray:
     """`[n]` the classes of the nodes of a split, in the order of `held_out_probabilities`."""
-    mask: torch.Tensor = getattr(graph, f"{split}_mask")
-    return graph.y[mask].numpy()
+    return graph.y[graph.split == SPLIT_NAMES.index(split)].numpy()
 
 
 def save_held_out(run: Run, graph: GraphData) -> None:

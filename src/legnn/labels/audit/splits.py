@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from legnn.data import GraphData
+from legnn.data.splits import SPLITS, split_words
 from legnn.errors import plural
 from legnn.labels.audit.findings import Check, Finding
 from legnn.labels.audit.subject import Subject
-from legnn.runs.run import SPLITS, predictions_table
+from legnn.runs.run import predictions_table
 from legnn.training.inference import class_and_confidence
 
 CONFIDENCE = 0.01
@@ -49,7 +49,7 @@ def check_data(subject: Subject, *, is_other_data: bool) -> Finding:
 def check_splits(subject: Subject) -> Finding:
     """Returns whether each node of a split has a label, and is in the split that the run's predictions name."""
     graph = subject.graph
-    split = _split_names(graph)
+    split = split_words(graph.split)
     leaks = []
     unlabeled = int(((split != "") & (subject.y < 0)).sum())
     if unlabeled:
@@ -72,7 +72,7 @@ def check_ids(subject: Subject) -> Finding:
     """Returns whether an id occurs twice, or twice but for upper case, spaces and leading zeros."""
     graph = subject.graph
     kind = np.zeros(graph.num_nodes, dtype=np.int64) if graph.node_type is None else graph.node_type.numpy()
-    table = pd.DataFrame({"id": graph.node_id, "kind": kind, "split": _split_names(graph)})
+    table = pd.DataFrame({"id": graph.node_id, "kind": kind, "split": split_words(graph.split)})
     twice = table.duplicated(["id", "kind"], keep=False)
     leaks = [f"{plural(int(twice.sum()), 'node')} share an id with another"] if twice.any() else []
     warnings = []
@@ -87,7 +87,7 @@ def check_ids(subject: Subject) -> Finding:
 
 def check_class_shares(subject: Subject) -> Finding:
     """Returns whether the split of a node tells its class."""
-    split, classes = _split_names(subject.graph), subject.graph.num_classes
+    split, classes = split_words(subject.graph.split), subject.graph.num_classes
     count = np.stack([np.bincount(subject.y[split == name].clip(0), minlength=classes) for name in SPLITS]).astype(
         float
     )
@@ -118,14 +118,8 @@ def check_predictions(subject: Subject, *, is_other_data: bool) -> Finding:
     is_test = (now["split"] == "test").to_numpy()
     if test is not None and is_test.any():
         names = np.array([str(name) for name in graph.class_names], dtype=object)
-        truth = names[subject.y[_split_names(graph) == "test"]]
+        truth = names[subject.y[split_words(graph.split) == "test"]]
         accuracy = float((now["prediction"].astype(str).to_numpy()[is_test] == truth).mean())
         if abs(accuracy - test.accuracy) > CONFIDENCE:
             leaks.append(f"the test accuracy is {accuracy:.4f}, and the run says {test.accuracy:.4f}")
     return PREDICTIONS.conclude(len(now), leaks=leaks, clean="they are those of the weights")
-
-
-def _split_names(graph: GraphData) -> np.ndarray:
-    """`[M]` the name of each node's split, empty for none."""
-    masks = [mask.numpy() for mask in (graph.train_mask, graph.val_mask, graph.test_mask)]
-    return np.select(masks, SPLITS, default="").astype(object)
