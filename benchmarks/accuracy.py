@@ -93,7 +93,12 @@ def auto_row(job: Job, method: str, options: argparse.Namespace) -> Row:
     assert result.val is not None
     assert result.test is not None
     trained = sum(1 for _ in (folder / LEADERBOARD).open()) - 1
-    row = {"val": result.val.accuracy, "test": result.test.accuracy, "seconds": result.seconds, "entries": trained}
+    row = {
+        "val": result.val["accuracy"],
+        "test": result.test["accuracy"],
+        "seconds": result.seconds,
+        "entries": trained,
+    }
     # predictions are opened a second time above: what the user waits for is the search
     return row | {"wall": round(time.time() - begin, 1)}
 

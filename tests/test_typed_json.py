@@ -104,11 +104,11 @@ def cards() -> list[object]:
     from legnn.automl.clock import TimeUsed
     from legnn.runs.data_card import DataCard
     from legnn.runs.ensemble_card import EnsembleCard, Member
-    from legnn.runs.result import MeanScores, MeanStd, Result, Summary
+    from legnn.runs.result import MeanStd, Result, Summary
     from legnn.runs.seeds import SeedList
-    from legnn.training import EpochLog, Scores
+    from legnn.training import EpochLog
 
-    scores, mean = Scores(0.5, 0.25), MeanStd(mean=0.5, std=None)
+    scores, mean = {"accuracy": 0.5, "macro_f1": 0.25}, MeanStd(mean=0.5, std=None)
     about = {"parameters": 3, "versions": {"python": "3"}, "notes": ["a"]}
     card = DataCard(
         name="a", fingerprint="f", nodes=4, edges=3, features=2, classes=["x", 1], feature_names=["a", "b"],
@@ -123,14 +123,14 @@ def cards() -> list[object]:
         card,
         SeedList([0, 1]),
         Result(
-            val=scores, test=None, train_own_label_hidden=scores, best_epoch=1, epochs=2, seconds=0.5, seed=0,
+            val=scores, test=None, train_masked=scores, best_epoch=1, epochs=2, seconds=0.5, seed=0,
             device="cpu", precision="fp32", **about,
         ),
         Summary(
-            val=MeanScores(accuracy=mean, macro_f1=mean), test=None, train_own_label_hidden=None, seeds=[0],
+            val={"accuracy": mean}, test=None, train_masked=None, seeds=[0],
             seconds=1.0, **about,
         ),
-        EpochLog(**{one.name: 1 for one in fields(EpochLog)}),
+        EpochLog(**{one.name: 1 for one in fields(EpochLog)} | {"val": scores}),
     ]  # fmt: skip
 
 

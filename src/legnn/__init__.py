@@ -2,7 +2,7 @@
 
 >>> import legnn
 >>> run = legnn.train("digits", backbone="gcn", labels="enhanced")
->>> run.result.test.accuracy
+>>> run.result.test["accuracy"]
 """
 
 from importlib import import_module

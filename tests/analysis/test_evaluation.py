@@ -43,7 +43,7 @@ def test_a_run_is_evaluated_on_its_test_nodes(run):
     assert found.ece == pytest.approx(expected_calibration_error(p.max(1), p.argmax(1) == y))
     assert found.brier == pytest.approx(brier_score(p, y))
     assert (found.val, found.test) == (run.result.val, run.result.test)
-    assert found.train_own_label_hidden == run.result.train_own_label_hidden
+    assert found.train_masked == run.result.train_masked
     assert found.notes == []
 
 
@@ -77,7 +77,7 @@ def test_other_test_labels_change_nothing_but_the_scores_of_the_test_split(run):
     data.y[data.test_mask] = (data.y[data.test_mask] + 1) % 3
     first, second = evaluate_run(run, small_data(nodes=90)), evaluate_run(run, data)
     assert first.val == second.val
-    assert first.train_own_label_hidden == second.train_own_label_hidden
+    assert first.train_masked == second.train_masked
     # the same predictions, so the same columns
     np.testing.assert_array_equal(np.sum(first.confusion, 0), np.sum(second.confusion, 0))
     assert first.confusion != second.confusion

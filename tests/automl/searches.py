@@ -18,7 +18,7 @@ from legnn.config import GraphFacts, Settings
 from legnn.files import write_text
 from legnn.runs.result import Result
 from legnn.runs.task_server import Signals
-from legnn.training import EpochLog, Scores
+from legnn.training import EpochLog
 from legnn.typed_json import write_json
 
 FACTS = GraphFacts(num_train=1000, num_classes=3, counts_features=False, has_label_edges=False)
@@ -32,7 +32,7 @@ def begin(folder: CandidateFolder, values: Mapping[str, Any], curve: Sequence[fl
         folder.path / "settings.yaml", Settings(preset="simple", values=named(**values)).resolve(FACTS).to_yaml()
     )
     names = [one.name for one in fields(EpochLog)]
-    numbers = [dict.fromkeys(names, 1) | {"epoch": k + 1, "val_accuracy": value} for k, value in enumerate(curve)]
+    numbers = [dict.fromkeys(names, 1) | {"epoch": k + 1, "val": {"accuracy": value}} for k, value in enumerate(curve)]
     lines = [json.dumps(one) + "\n" for one in numbers]
     write_text(folder.path / "metrics.jsonl", "".join(lines))
 
@@ -45,9 +45,9 @@ def finish(
 ) -> None:
     """As a candidate that came to its end."""
     begin(folder, values, curve)
-    scores = Scores(accuracy=curve[-1], macro_f1=0.0)
+    scores = {"accuracy": curve[-1]}
     result = Result(
-        val=scores, test=scores, train_own_label_hidden=None, best_epoch=1, epochs=len(curve),
+        val=scores, test=scores, train_masked=None, best_epoch=1, epochs=len(curve),
         seconds=1.0, parameters=10, seed=0, device="cpu", precision="fp32", versions={}, notes=[],
     )  # fmt: skip
     write_json(folder.path / "result.json", result)

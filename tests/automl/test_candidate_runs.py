@@ -49,7 +49,7 @@ def test_a_finished_candidate_keeps_what_it_predicts_for_held_out_nodes(task):
         split + suffix: (int(data[f"{split}_mask"].sum()), 3) for split in ("val", "test") for suffix in ("", "_smooth")
     }
     accuracy = (found["val"].argmax(1) == data.y[data.val_mask].numpy()).mean()
-    assert accuracy == pytest.approx(folder.run.result().val.accuracy)
+    assert accuracy == pytest.approx(folder.run.result().val["accuracy"])
     for p in found.values():
         np.testing.assert_allclose(p.sum(1), 1, atol=1e-5)
 
@@ -60,7 +60,7 @@ def test_a_curve_is_the_best_validation_accuracy_so_far(task):
     curve = folder.curve()
     assert len(curve) == folder.run.result().epochs
     assert curve == sorted(curve)
-    assert curve[-1] == max(log["val_accuracy"] for log in folder.run.logs())
+    assert curve[-1] == max(log["val"]["accuracy"] for log in folder.run.logs())
     assert CandidateFolder(task.folder.with_name("none")).curve() == []
 
 

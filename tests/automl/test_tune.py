@@ -39,7 +39,7 @@ def test_the_best_is_at_least_as_good_on_validation_as_the_settings_of_the_prese
     assert first.chosen["norm"] in ("none", "batch")
     assert first.chosen["dropout"] == preset.model.dropout
     assert found.best.val >= first.val
-    assert found.best.val == found.result.val.accuracy == max(one.val for one in found.trials if one.val is not None)
+    assert found.best.val == found.result.val["accuracy"] == max(one.val for one in found.trials if one.val is not None)
 
 
 def test_every_trial_is_a_run_and_the_tables_say_what_it_came_to(tmp_path):
@@ -48,7 +48,7 @@ def test_every_trial_is_a_run_and_the_tables_say_what_it_came_to(tmp_path):
     assert list(table["trial"]) == [0, 1, 2]
     for one in found.trials:
         run = Run.open(tmp_path / "trials" / str(one.number))
-        assert run.result.val.accuracy == one.val
+        assert run.result.val["accuracy"] == one.val
         assert run.settings.train.lr == table["lr"][one.number] == one.chosen["lr"]
 
 

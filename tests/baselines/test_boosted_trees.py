@@ -132,7 +132,7 @@ def test_one_class_is_refused():
 
 
 def test_they_learn_and_take_several_node_types_and_self_training():
-    assert legnn.train(small_data(120), settings=named(**QUICK | {"trees": 30})).result.test.accuracy > 0.6
+    assert legnn.train(small_data(120), settings=named(**QUICK | {"trees": 30})).result.test["accuracy"] > 0.6
     run = legnn.train(small_hetero(), settings=named(**QUICK, as_train=True, pseudo_label_threshold=0.4, use_tc=False))
     assert len(run.predictions) == run.predictions["id"].nunique()
 

@@ -82,4 +82,4 @@ def test_weights_that_would_vanish_beside_those_of_other_nodes_are_still_a_mean(
 def test_it_learns_in_mini_batches():
     options = {"epochs": 30, "hidden": 16, "lr": 0.02, "layers": 3, "fanout": "4", "norm": "layer"}
     run = legnn.train(small_data(120), settings=named(**options, architecture="deeper_gcn", batch=16))
-    assert run.result.test.accuracy > 0.6
+    assert run.result.test["accuracy"] > 0.6

@@ -51,4 +51,4 @@ def test_it_is_its_equations(heads, norm, loops):
 def test_it_learns_in_mini_batches():
     options = {"epochs": 30, "hidden": 16, "lr": 0.02, "layers": 2, "fanout": "4"}
     run = legnn.train(small_data(120), settings=named(**options, architecture="gaan", batch=16))
-    assert run.result.test.accuracy > 0.6
+    assert run.result.test["accuracy"] > 0.6

@@ -178,7 +178,7 @@ def test_a_run_predicts_its_own_graph_and_no_other(tmp_path):
 
 def test_it_learns_and_takes_several_node_types_and_self_training():
     run = legnn.train(small_data(300), settings=named(**QUICK | {"epochs": 60, "lr": 0.02, "layers": 2, "hidden": 16}))
-    assert run.result.test.accuracy > 0.6
+    assert run.result.test["accuracy"] > 0.6
     assert run.model.theta.abs().max() > 0.01
     legnn.train(
         small_hetero(),

@@ -170,7 +170,7 @@ def test_it_learns_from_the_type_that_has_labels():
     )
     # papers come after authors: the target is not the first type
     assert run.model.target == 1
-    assert run.result.val.accuracy > 0.5
+    assert run.result.val["accuracy"] > 0.5
 
 
 @pytest.mark.parametrize("name", ["metapath-labels", "metapath-labels-wide"])

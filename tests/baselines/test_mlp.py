@@ -53,5 +53,5 @@ def test_it_learns_in_mini_batches(as_train):
     run = legnn.train(
         small_data(120), settings=named(architecture="mlp", batch=16, epochs=30, hidden=16, lr=0.02, as_train=as_train)
     )
-    assert run.result.test.accuracy > 0.6
+    assert run.result.test["accuracy"] > 0.6
     assert run.predictions["id"].nunique() == 120

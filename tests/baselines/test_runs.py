@@ -139,12 +139,12 @@ def test_label_propagation_learns_nothing_and_predicts_well(tmp_path):
     run = legnn.train("digits", settings=named(architecture="label_propagation"), on_epoch=logs.append)
     assert [log.epoch for log in logs] == [1]
     assert run.result.parameters == 0
-    assert run.result.test.accuracy > 0.9
+    assert run.result.test["accuracy"] > 0.9
 
 
 def test_pygs_gcn_learns():
     run = legnn.train(small_data(120), settings=named(architecture="pyg_gcn", epochs=60, hidden=16, lr=0.02))
-    assert run.result.test.accuracy > 0.6
+    assert run.result.test["accuracy"] > 0.6
 
 
 def test_correct_and_smooth_changes_what_a_model_without_labels_predicts():
@@ -152,4 +152,4 @@ def test_correct_and_smooth_changes_what_a_model_without_labels_predicts():
         legnn.train("digits", settings=named(architecture="pyg_gcn", epochs=5, postprocess=name)).result
         for name in POSTPROCESS
     )
-    assert smooth.test.accuracy > plain.test.accuracy
+    assert smooth.test["accuracy"] > plain.test["accuracy"]

@@ -46,7 +46,7 @@ def test_hops_are_computed_once_for_the_same_inputs():
 def test_it_learns_in_mini_batches():
     options = {"epochs": 30, "hidden": 16, "lr": 0.02, "hops": 2, "fanout": "4"}
     run = legnn.train(small_data(120), settings=named(**options, architecture="sign", batch=16))
-    assert run.result.test.accuracy > 0.6
+    assert run.result.test["accuracy"] > 0.6
 
 
 def test_the_presets_give_a_fanout_for_each_hop():

@@ -28,7 +28,7 @@ def made_up_run(
     second = (predicted + 1) % size
     epochs = list(range(1, 31))
     scores = [
-        {"split": split, "accuracy": {"mean": 0.9, "std": None}, "macro_f1": {"mean": 0.89, "std": None}}
+        {"split": split, "values": {"accuracy": {"mean": 0.9, "std": None}, "other": {"mean": 0.89, "std": None}}}
         for split in ("test", "validation")
     ]
     return {
@@ -39,9 +39,10 @@ def made_up_run(
         "result": {"best_epoch": 20, "epochs": 30, "seconds": 3.0, "parameters": 1000, "device": "a CPU",
                    "precision": "fp32", "seed": 0, "versions": {}},
         "settings": {"backbone": "gcn"}, "notes": ["A note."], "leaderboard": None, "classes": classes,
-        "curves": [{"name": name, "best": 20, "epoch": epochs, **{
+        "curves": [{"name": name, "best": 20, "epoch": epochs,
+                    "titles": {"val_accuracy": "accuracy", "val_other": "other"}, **{
             key: [1 - 1 / (1 + e) for e in epochs]
-            for key in ("loss", "supervised_loss", "val_loss", "train_accuracy", "val_accuracy", "val_macro_f1",
+            for key in ("loss", "supervised_loss", "val_loss", "train_accuracy", "val_accuracy", "val_other",
                         "training_confidence", "pseudo_labels", "pseudo_label_accuracy")}}],
         "scores_by_class": {
             "of": f"{nodes:,} test nodes", "confusion": confusion, "pairs": [(0, 1, int(confusion[0, 1]))],

@@ -45,7 +45,7 @@ def test_the_leaderboard_has_every_row_of_the_search_in_its_order(folder, shown)
 def test_the_scores_and_the_title_are_those_of_the_ensemble(folder, shown):
     ensemble = legnn.open_run(folder)
     assert shown["kind"] == "ensemble"
-    assert shown["scores"][0].accuracy.mean == ensemble.result.test.accuracy
+    assert shown["scores"][0].values["accuracy"].mean == ensemble.result.test["accuracy"]
     assert shown["title"] == f"ensemble of {plural(len(ensemble.members), 'member')}"
     assert [one["id"] for one in shown["explained"]] == ["n3"]
 

@@ -44,7 +44,7 @@ def test_the_scores_are_those_of_the_run_and_of_evaluate(content, run):
     (one,) = content["runs"]
     found = evaluate_run(run)
     scores = {score.split: score for score in one["scores"]}
-    assert scores["test"].accuracy.mean == run.result.test.accuracy
+    assert scores["test"].values["accuracy"].mean == run.result.test["accuracy"]
     assert one["scores_by_class"]["rows"] == found.classes
     assert one["scores_by_class"]["confusion"].tolist() == found.confusion
     assert one["scores_by_class"]["ece"] == pytest.approx(found.ece)
@@ -139,7 +139,7 @@ def test_several_seeds_have_deviations_and_a_row_each(folder, tmp_path):
     summary = legnn.train_seeds(folder, settings=named(**QUICK), seeds=2, out=tmp_path / "seeds")
     (one,) = collect([tmp_path / "seeds"])["runs"]
     assert one["kind"] == "seeds"
-    assert one["scores"][0].accuracy == summary.test.accuracy
+    assert one["scores"][0].values["accuracy"] == summary.test["accuracy"]
     assert len(one["curves"]) == 2
     assert [row["name"] for row in one["leaderboard"]["rows"]] == ["seed-0", "seed-1"]
 

@@ -36,8 +36,8 @@ def test_on_random_labels_cross_fitting_is_at_chance_and_the_hidden_own_label_we
         "lr": 0.02,
         "ties": "latest",
     }
-    fitted = legnn.cross_fit(data, settings=named(**how), folds=4).result.train_cross_fitted.accuracy
-    trained = legnn.train(data, settings=named(**how)).result.train_own_label_hidden.accuracy
+    fitted = legnn.cross_fit(data, settings=named(**how), folds=4).result.train_cross_fitted["accuracy"]
+    trained = legnn.train(data, settings=named(**how)).result.train_masked["accuracy"]
     chance, deviation = 0.25, (0.25 * 0.75 / int(data.train_mask.sum())) ** 0.5
     assert abs(fitted - chance) < 3 * deviation
     assert trained > chance + 5 * deviation
@@ -92,7 +92,7 @@ def test_every_training_node_is_predicted_once_by_the_run_of_its_fold(tmp_path):
     p = table[[f"p_{name}" for name in graph.class_names]].to_numpy()
     assert np.allclose(p.sum(1), 1, atol=1e-5)
     assert [graph.class_names[c] for c in p.argmax(1)] == table["prediction"].tolist()
-    assert found.result.train_cross_fitted.accuracy == pytest.approx((table["prediction"] == table["label"]).mean())
+    assert found.result.train_cross_fitted["accuracy"] == pytest.approx((table["prediction"] == table["label"]).mean())
     for fold, rows in table.groupby("fold"):
         run = legnn.Run.open(tmp_path / "runs" / f"fold-{fold}")
         # the run knows by itself which labels it may not read

@@ -77,12 +77,12 @@ def test_the_folder_holds_the_predictions_and_scores_of_all_nodes(made):
     assert isinstance(ensemble, legnn.Ensemble)
     pd.testing.assert_frame_equal(ensemble.predictions, ensemble.predict(), check_exact=True)
     result, scores = ensemble.result, ensemble.evaluate()
-    assert (result.val, result.test, result.train_own_label_hidden) == (scores["val"], scores["test"], scores["train"])
+    assert (result.val, result.test, result.train_masked) == (scores["val"], scores["test"], scores["train"])
     assert result.notes[-1] == "a note"
     assert result.seconds == 12.0
     alone = [legnn.Run.open(made / "auto" / "runs" / name).result for name in ("gcn", "mlp")]
     assert result.parameters == sum(one.parameters for one in alone), "a run that is two members is counted once"
-    expected = [alone[0].val.accuracy, alone[1].val.accuracy]
+    expected = [alone[0].val["accuracy"], alone[1].val["accuracy"]]
     assert [ensemble.about.val_accuracy[k] for k in (0, 2)] == expected
     assert ensemble.card.classes == ["class 0", "class 1", "class 2"]
 

@@ -162,7 +162,7 @@ def test_bf16_trains_and_predicts_close_to_fp32(tmp_path, backbone, monkeypatch)
     assert seen == {BF16}
     plain = legnn.train(data, settings=named(**options, precision="fp32"))
     assert {value.dtype for value in run.model.parameters()} == {FP32}
-    assert abs(run.result.test.accuracy - plain.result.test.accuracy) < 0.1
+    assert abs(run.result.test["accuracy"] - plain.result.test["accuracy"]) < 0.1
     pd.testing.assert_frame_equal(
         legnn.Run.open(run.folder).predict(data, device="cpu"), run.predictions, check_exact=True
     )

@@ -25,7 +25,7 @@ def _size_of_the_terminal(monkeypatch):
 
 
 def log(epoch: int, epochs: int = 10) -> EpochLog:
-    return EpochLog(epoch, epochs, 0.01, 1.5, 1.5, 0.0, None, 0.25, 0.2, 1.4, None, None, None)
+    return EpochLog(epoch, epochs, 0.01, 1.5, 1.5, 0.0, None, {"accuracy": 0.25}, 1.4, None, None, None)
 
 
 def test_nothing_is_shown_unless_asked(capsys):
@@ -46,7 +46,7 @@ def test_without_a_terminal_lines_come_now_and_then_with_the_time_left(capsys):
             shown.epoch(log(epoch, epochs=1000))
     lines = capsys.readouterr().err.splitlines()
     assert 1 <= len(lines) < 8
-    assert all(line.startswith("seed 3: epoch ") and "val 0.2500" in line for line in lines)
+    assert all(line.startswith("seed 3: epoch ") and "val accuracy 0.2500" in line for line in lines)
     assert "at most about " in lines[-1]
     assert lines[-1].endswith("left")
 

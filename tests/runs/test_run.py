@@ -90,7 +90,7 @@ def test_it_evaluates_to_its_result(runs):
     trained, opened = runs
     for scores in (trained.evaluate(), opened.evaluate(small_data())):
         assert (scores["val"], scores["test"]) == (trained.result.val, trained.result.test)
-        assert scores["train"] == trained.result.train_own_label_hidden
+        assert scores["train"] == trained.result.train_masked
     assert opened.result == trained.result
 
 

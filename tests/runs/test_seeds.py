@@ -11,7 +11,6 @@ from tests.named import named
 import legnn
 from legnn.errors import InputError
 from legnn.runs import Result, is_seeds_folder, resume_seeds, summarize
-from legnn.training import Scores
 
 QUICK = {"epochs": 4, "hidden": 8}
 
@@ -27,10 +26,10 @@ def test_every_seed_has_its_folder_and_the_summary_its_mean_and_unbiased_deviati
     assert json.loads((tmp_path / "runs" / "summary.json").read_text()) == asdict(summary)
     results = [json.loads((tmp_path / "runs" / f"seed-{s}" / "result.json").read_text()) for s in (5, 6, 7)]
     assert [result["seed"] for result in results] == [5, 6, 7]
-    for split in ("val", "test", "train_own_label_hidden"):
+    for split in ("val", "test", "train_masked"):
         for metric in ("accuracy", "macro_f1"):
             values = [result[split][metric] for result in results]
-            found = getattr(getattr(summary, split), metric)
+            found = getattr(summary, split)[metric]
             assert found.mean == pytest.approx(statistics.mean(values))
             assert found.std == pytest.approx(statistics.stdev(values))
     assert len({result["val"]["macro_f1"] for result in results}) > 1
@@ -52,7 +51,7 @@ def test_finished_seeds_are_read_and_not_trained_again(tmp_path):
 
 
 def test_one_seed_has_no_deviation():
-    assert legnn.train_seeds(small_data(), settings=named(**QUICK), seeds=1).val.accuracy.std is None
+    assert legnn.train_seeds(small_data(), settings=named(**QUICK), seeds=1).val["accuracy"].std is None
 
 
 def test_no_seeds_are_refused_before_a_folder_is_made(tmp_path):
@@ -73,11 +72,11 @@ def test_the_summary_is_over_the_splits_that_are_scored():
     run = legnn.train(small_data(), settings=named(**QUICK)).result
 
     def result(accuracy: float) -> Result:
-        scores = Scores(accuracy, accuracy / 2)
-        return replace(run, val=scores, test=None, train_own_label_hidden=scores, seconds=1.5)
+        scores = {"accuracy": accuracy}
+        return replace(run, val=scores, test=None, train_masked=scores, seconds=1.5)
 
     summary = summarize([result(0.5), result(0.7)])
     assert summary.test is None
-    assert summary.val.accuracy.mean == pytest.approx(0.6)
-    assert summary.val.accuracy.std == pytest.approx(0.1 * 2**0.5)
+    assert summary.val["accuracy"].mean == pytest.approx(0.6)
+    assert summary.val["accuracy"].std == pytest.approx(0.1 * 2**0.5)
     assert summary.seconds == 3.0

@@ -40,7 +40,7 @@ def _title(run: RunFolder) -> str:
     name = f"{model.backbone}, {model.labels}" if model.architecture == "legnn" else model.architecture
     title = f"{run.card.name}: {name}" + (", AS-Train" if run.settings.self_training.as_train else "")
     if run.is_finished and (test := run.result().test) is not None:
-        title += f" (test accuracy {test.accuracy:.4f} at the dotted epoch)"
+        title += f" (test accuracy {test['accuracy']:.4f} at the dotted epoch)"
     return title
 
 
@@ -52,7 +52,9 @@ def series(logs: list[dict[str, Any]], name: str) -> tuple[list[int], list[float
 
 def _train_and_val(axis: Axes, logs: list[dict[str, Any]], title: str, train: str, label: str) -> None:
     axis.plot(*series(logs, train), color=TRAIN, linewidth=1, label=label)
-    axis.plot(*series(logs, f"val_{title}"), color=VAL, linewidth=1.5, label="validation")
+    scores = [{"loss": log["val_loss"], **log["val"]} for log in logs]
+    validation = [{"epoch": log["epoch"], title: row.get(title)} for log, row in zip(logs, scores, strict=True)]
+    axis.plot(*series(validation, title), color=VAL, linewidth=1.5, label="validation")
     axis.set_title(title, fontsize=10)
     axis.legend(frameon=False, fontsize=8)
 

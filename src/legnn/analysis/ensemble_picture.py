@@ -34,7 +34,7 @@ def draw_ensemble(ensemble: Ensemble, path: Path) -> None:
     # the scores of several seeds together would have to be computed
     val = ensemble.result.val if is_ensemble_folder(ensemble.folder) else None
     if val is not None:
-        axes[1].axvline(val.accuracy, color=MARK, linewidth=0.8, linestyle=":", label="ensemble")
+        axes[1].axvline(val["accuracy"], color=MARK, linewidth=0.8, linestyle=":", label="ensemble")
         axes[1].legend(frameon=False, fontsize=8, loc="lower left")
     if board is not None:
         _draw_leaderboard(axes[2], board)

@@ -40,8 +40,8 @@ class Evaluation:
     """The name of the graph."""
     val: Scores | None
     test: Scores | None
-    train_own_label_hidden: Scores | None
-    """Of the training nodes, each predicted with the labels of its fold hidden, by weights trained on them."""
+    train_masked: Scores | None
+    """Of the training nodes, each predicted with the labels of its fold masked, by weights trained on them."""
     nodes: str
     """Whom all that follows is of: `test`, or without a test split `labeled`, all labeled nodes but training nodes."""
     classes: list[ClassScores]
@@ -65,7 +65,7 @@ def evaluate_run(run: Run | Ensemble, data: Source | None = None, *, device: str
     labeled = graph.labeled_nodes
     predicted = probabilities.new_zeros(graph.num_nodes, 2, dtype=torch.double)
     predicted[labeled] = class_and_confidence(probabilities)
-    scores = score_splits(graph, predicted)
+    scores = score_splits(graph, probabilities)
     has_test = scores["test"] is not None
     nodes = graph.test_mask if has_test else (graph.y >= 0) & ~graph.train_mask
     y, p = graph.y[nodes].numpy(), probabilities[nodes[labeled]].numpy()
@@ -79,7 +79,7 @@ def evaluate_run(run: Run | Ensemble, data: Source | None = None, *, device: str
         data=graph.name,
         val=scores["val"],
         test=scores["test"],
-        train_own_label_hidden=scores["train"],
+        train_masked=scores["train"],
         nodes="test" if has_test else "labeled",
         classes=class_scores(confusion, graph.class_names),
         confusion=confusion.tolist(),

@@ -68,7 +68,7 @@ def auto(
     """Tries the portfolio and changes of its leaders within a budget, and returns an ensemble of the best.
 
     >>> ensemble = legnn.auto("cora", budget="2m")
-    >>> ensemble.result.test.accuracy
+    >>> ensemble.result.test["accuracy"]
 
     Args:
         data: as in `train`.

@@ -70,7 +70,7 @@ class CandidateFolder:
             logs = self.run.logs()
         except FileNotFoundError:  # another process begins the run anew
             return []
-        return list(itertools.accumulate((log["val_accuracy"] for log in logs), max))
+        return list(itertools.accumulate((log["val"]["accuracy"] for log in logs), max))
 
     def fail(self, why: str) -> None:
         """Writes why it cannot be trained."""

@@ -261,4 +261,4 @@ def _number_of(name: str) -> int:
 
 def _val_accuracy(folder: CandidateFolder) -> float:
     val = folder.run.result().val
-    return 0.0 if val is None else val.accuracy
+    return 0.0 if val is None else val["accuracy"]

@@ -39,12 +39,12 @@ def train_trial(
         on_epoch: called after every epoch.
     """
     # of a run that goes on: the epochs that it is not asked for again count as well
-    best = max((log["val_accuracy"] or 0.0 for log in RunFolder(folder).logs()), default=-1.0)
+    best = max((log["val"].get("accuracy", 0.0) for log in RunFolder(folder).logs()), default=-1.0)
     epoch = 0
 
     def after_epoch(log: EpochLog) -> None:
         nonlocal best, epoch
-        epoch, best = log.epoch, max(best, log.val_accuracy or 0.0)
+        epoch, best = log.epoch, max(best, log.val.get("accuracy", 0.0))
         trial.report(epoch, best)
         on_epoch(log)
 
@@ -59,4 +59,4 @@ def train_trial(
     # a run that was continued counts what it took before
     seconds = max(time.perf_counter() - began, result.seconds)
     end = trial.prune if trial.is_pruned(result.epochs) else trial.complete
-    end(result.val.accuracy, seconds)
+    end(result.val["accuracy"], seconds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -32,7 +32,7 @@ _err = Console(stderr=True, markup=False, emoji=False)
 
 def show_result(result: Result, folder: Path) -> None:
     """Prints the scores of one run or ensemble."""
-    _show_scores(result, "{:.4f}".format, title=None)
+    _show_scores(_splits(result), "{:.4f}".format, title=None)
     # an ensemble has no best epoch
     epochs = f"best epoch {result.best_epoch} of {result.epochs}" if result.best_epoch else f"{result.epochs} epochs"
     _out.print(f"{epochs}, {result.parameters:,} parameters, {result.seconds:.1f} s on {result.device}")
@@ -46,34 +46,36 @@ def _mean_and_deviation(value: MeanStd) -> str:
 
 def show_summary(summary: Summary, folder: Path) -> None:
     """Prints the scores of several seeds."""
-    _show_scores(summary, _mean_and_deviation, title=f"{len(summary.seeds)} seeds, mean ± unbiased deviation")
+    _show_scores(_splits(summary), _mean_and_deviation, title=f"{len(summary.seeds)} seeds, mean ± unbiased deviation")
     show_notes(summary.notes)
     print_path(folder)
 
 
 def show_cross_fit(result: CrossFitResult, folder: Path) -> None:
     """Prints the scores of training nodes by models that never saw their labels, and those of the models."""
-    table = Table(title=f"{result.models} models, each without the labels of one fold")
-    for header in ("", "accuracy", "macro-F1"):
-        table.add_column(header, justify="right" if header else "left")
-    train = result.train_cross_fitted
-    table.add_row("training, cross-fitted", f"{train.accuracy:.4f}", f"{train.macro_f1:.4f}")
-    for name, scores in {"test, mean of the models": result.test, "validation, mean": result.val}.items():
-        if scores is not None:
-            table.add_row(name, _mean_and_deviation(scores.accuracy), _mean_and_deviation(scores.macro_f1))
-    _out.print(table)
+    from legnn.runs import MeanStd
+
+    train = {name: MeanStd(mean=value, std=None) for name, value in result.train_cross_fitted.items()}
+    columns = {"test, mean": result.test, "validation, mean": result.val, "training, cross-fitted": train}
+    _show_scores(columns, _mean_and_deviation, title=f"{result.models} models, each without the labels of one fold")
     show_notes(result.notes)
     print_path(folder)
 
 
-def _show_scores(found: Result | Summary | Evaluation, written: Callable[[Any], str], title: str | None) -> None:
-    table = Table(title=title)
-    for header in ("", "accuracy", "macro-F1"):
-        table.add_column(header, justify="right" if header else "left")
-    rows = {"test": found.test, "validation": found.val, "training, own label hidden": found.train_own_label_hidden}
-    for name, scores in rows.items():
-        if scores is not None:
-            table.add_row(name, written(scores.accuracy), written(scores.macro_f1))
+def _splits(result: Result | Summary | Evaluation) -> dict[str, Any]:
+    return {"test": result.test, "validation": result.val, "training, own label masked": result.train_masked}
+
+
+def _show_scores(by_split: Mapping[str, Any], written: Callable[[Any], str], title: str | None) -> None:
+    """Prints one row for each metric and one column for each split that has scores."""
+    from legnn.training import title_of
+
+    scored = {split: scores for split, scores in by_split.items() if scores}
+    table = Table("", title=title)
+    for split in scored:
+        table.add_column(split, justify="right")
+    for name in dict.fromkeys(name for scores in scored.values() for name in scores):
+        table.add_row(title_of(name), *(written(scores[name]) if name in scores else "" for scores in scored.values()))
     _out.print(table)
 
 
@@ -93,7 +95,7 @@ LONGEST_NAME, SHORT_NAME = 24, 4
 
 def show_evaluation(found: Evaluation) -> None:
     """Prints scores of splits and classes, the confusion of the largest classes, and calibration."""
-    _show_scores(found, "{:.4f}".format, title=None)
+    _show_scores(_splits(found), "{:.4f}".format, title=None)
     if found.num_nodes:
         of_nodes = f"{found.num_nodes:,} {found.nodes} nodes"
         _show_classes(found, of_nodes)

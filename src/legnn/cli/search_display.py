@@ -115,8 +115,8 @@ class TrialProgress(Progress):
                 self._last = time.monotonic()
                 self.console.print(words, highlight=False)
             return
-        if now.log is not None and now.log.val_accuracy is not None:
-            words += f", epoch {now.log.epoch} val {now.log.val_accuracy:.4f}"
+        if now.log is not None and now.log.val:
+            words += f", epoch {now.log.epoch} val {now.log.val['accuracy']:.4f}"
         if self._task is None:
             self._task = self.add_task("tuning", total=now.trials, words="")
         self.update(self._task, completed=now.trial, words=words)

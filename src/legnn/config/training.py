@@ -59,9 +59,10 @@ class TrainSettings(Section):
         "Steps of the optimizer over which the learning rate falls; epochs: over all epochs, one by one",
         least=1,
     )
-    choose_by: Literal["accuracy", "macro_f1", "loss"] = setting(
+    choose_by: str = setting(
         "accuracy",
-        "Metric of validation by which the best epoch is chosen; macro_f1: every class counts alike",
+        "Metric of validation by which the best epoch is chosen: accuracy, balanced_accuracy, roc_auc, log_loss, …",
+        expects="the name of a metric",
         is_common=True,
     )
     ties: Literal["loss", "latest"] = setting(

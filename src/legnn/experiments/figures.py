@@ -30,16 +30,15 @@ def training_confidence(plan: Plan) -> Report:
     rows: list[dict[str, Any]] = []
     for axis, cell in zip(axes, cells, strict=False):
         logs = plan.runs(cell)[0].logs()
-        for name, color in (("train_accuracy", FIRST), ("val_accuracy", SECOND)):
-            axis.plot(
-                [log["epoch"] for log in logs], [log[name] for log in logs], color=color, label=name.split("_")[0]
-            )
+        by_epoch = [
+            {"epoch": log["epoch"], "train": log["train_accuracy"], "val": log["val"].get("accuracy")} for log in logs
+        ]
+        for name, color in (("train", FIRST), ("val", SECOND)):
+            axis.plot([row["epoch"] for row in by_epoch], [row[name] for row in by_epoch], color=color, label=name)
         axis.set(title=f"{cell.source}, {cell.backbone}", xlabel="epoch", ylabel="accuracy")
         axis.legend(frameon=False, fontsize=8)
         about = {"data": cell.source, "backbone": cell.backbone}
-        rows += [
-            {**about, "epoch": log["epoch"], "train": log["train_accuracy"], "val": log["val_accuracy"]} for log in logs
-        ]
+        rows += [{**about, **row} for row in by_epoch]
     epochs = np.arange(1, max((row["epoch"] for row in rows), default=500) + 1)
     for delta, color in zip(DELTAS, CLASS_COLORS, strict=False):
         axes[-1].plot(epochs, [confidence_at(int(e), delta) for e in epochs], color=color, label=f"δ = {delta:g}")
@@ -212,7 +211,7 @@ def cost(plan: Plan) -> Report:
         run = Run.open(plan.runs(cell)[0].path)
         about = {"data": cell.source, "backbone": cell.backbone, "method": cell.variant.name}
         found = {"parameters": run.result.parameters, "inference (s)": inference_seconds(run)}
-        tests = [result.test.accuracy for result in plan.results(cell) if result.test is not None]
+        tests = [result.test["accuracy"] for result in plan.results(cell) if result.test is not None]
         rows.append({**about, **found, "test accuracy": statistics.fmean(tests) if tests else None})
     values = pd.DataFrame(rows)
     panels = list(groups(values, "data", "backbone"))

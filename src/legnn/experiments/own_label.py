@@ -19,4 +19,4 @@ def score_with_own_label(folder: Path) -> Scores | None:
     mask = found.split == "train"
     with torch.no_grad():
         logits = run.model.classify(torch.as_tensor(found.nodes[mask]))
-    return score(logits.argmax(-1).cpu(), torch.as_tensor(found.y[mask]), len(run.card.classes))
+    return score(logits.cpu().float().softmax(-1), torch.as_tensor(found.y[mask]))

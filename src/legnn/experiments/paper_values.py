@@ -8,6 +8,10 @@ FEATURES = {"ogbn-arxiv": 128, "ogbn-mag": 128, "oag-venue": 768}
 """Columns of the features in the paper's data; other features make other figures."""
 
 
+SCORES = ("accuracy", "macro_f1")
+"""The metrics that the paper prints, in this order."""
+
+
 class Score(NamedTuple):
     """Mean and deviation."""
 

@@ -75,7 +75,7 @@ class Plan:
         for number, run in enumerate(tried):
             if (found := run.finished(out)) is not None:
                 val = found.result().val
-                accuracies[number] = 0.0 if val is None else val.accuracy
+                accuracies[number] = 0.0 if val is None else val["accuracy"]
             elif not run.has_failed(out):
                 return None
         # the first of equals

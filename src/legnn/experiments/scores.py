@@ -16,10 +16,10 @@ from legnn.experiments import paper_values
 from legnn.experiments.paper_values import Score
 from legnn.experiments.plan import Plan
 from legnn.runs import RunFolder
+from legnn.training import title_of
 
 TEST_AND_VAL = {
-    "test accuracy": "test_accuracy",
-    "test macro-F1": "test_macro_f1",
+    **{f"test {title_of(name)}": f"test_{name}" for name in paper_values.SCORES},
     "validation accuracy": "val_accuracy",
 }
 """Headings of a table, and the columns of `run_rows` below them."""
@@ -35,10 +35,8 @@ def run_rows(plan: Plan) -> pd.DataFrame:
             result = run.result()
             row: dict[str, Any] = {"data": cell.source, "backbone": cell.backbone, "method": cell.variant.name}
             row |= {"group": cell.variant.group, "x": cell.variant.x, "seed": result.seed}
-            for name in ("val", "test", "train_own_label_hidden"):
-                scores = getattr(result, name)
-                row |= {f"{name}_accuracy": None if scores is None else scores.accuracy}
-                row |= {f"{name}_macro_f1": None if scores is None else scores.macro_f1}
+            for split in ("val", "test", "train_masked"):
+                row |= {f"{split}_{name}": value for name, value in (getattr(result, split) or {}).items()}
             row |= {"best_epoch": result.best_epoch, "epochs": result.epochs, "parameters": result.parameters}
             rows.append(row | {"seconds": result.seconds, "device": result.device, "settings": run.path.parent.name})
     frame = pd.DataFrame(rows)

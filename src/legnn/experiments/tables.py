@@ -18,8 +18,9 @@ from legnn.experiments.scores import (
     written,
 )
 from legnn.experiments.variants import cross_label_edges, graph_statistics
+from legnn.training import title_of
 
-SCORES = {"accuracy": "test_accuracy", "macro-F1": "test_macro_f1"}
+SCORES = {title_of(name): f"test_{name}" for name in paper_values.SCORES}
 OTHER_FEATURES = (
     "The paper's figure stands beside ours only where data and features are the paper's; other data and features make "
     "other figures."
@@ -97,17 +98,13 @@ def node_selection(plan: Plan) -> Report:
     for cell in plan.cells():
         for run in plan.runs(cell):
             result, own = run.result(), score_with_own_label(run.path)
-            parts = {"train, own label shown": own, "train, own label hidden": result.train_own_label_hidden}
+            parts = {"train, own label shown": own, "train, own label hidden": result.train_masked}
             parts |= {"validation": result.val, "test": result.test}
             base = {"data": cell.source, "backbone": cell.backbone, "method": cell.variant.name, "seed": result.seed}
-            rows += [
-                {**base, "nodes": name, "accuracy": scores.accuracy, "macro_f1": scores.macro_f1}
-                for name, scores in parts.items()
-                if scores is not None
-            ]
+            rows += [{**base, "nodes": name, **scores} for name, scores in parts.items() if scores is not None]
     values = pd.DataFrame(rows)
     tables = {}
-    for score, number in (("accuracy", 0), ("macro_f1", 1)):
+    for number, score in enumerate(paper_values.SCORES):
         table: list[dict[str, str]] = []
         for (data, method), part in groups(values, "data", "method"):
             shown = {name: mean_std(list(one[score])) for (name,), one in groups(part, "nodes")}
@@ -116,7 +113,7 @@ def node_selection(plan: Plan) -> Report:
                 paper = paper_values.NODE_SELECTION[method][number]
                 theirs = dict(zip(("train, own label shown", "validation", "test"), paper, strict=True))
                 table.append({"data": f"{data} (paper)", "method": method} | _four_digits(theirs))
-        tables[score.replace("macro_f1", "macro-F1")] = pd.DataFrame(table).fillna("")
+        tables[title_of(score)] = pd.DataFrame(table).fillna("")
     return Report(tables=tables, values=values, notes=[OTHER_FEATURES])
 
 

@@ -21,15 +21,16 @@ from legnn.report.encoding import pack
 from legnn.report.explanation import MOST_NEIGHBORS, Explanation, explain
 from legnn.report.nodes import MOST_NODES, NodeTable
 from legnn.report.projection import hidden_states, label_map, project
-from legnn.report.scores import differing, is_of_seeds, leaderboard_of, scores_of, settings_of, title_of
+from legnn.report.scores import describe_run, differing, is_of_seeds, leaderboard_of, scores_of, settings_of
 from legnn.report.suspicious import collect_labels, read_checked_labels
 from legnn.runs import Ensemble, Run, RunFolder, open_run
+from legnn.training import title_of
 
 MOST_PAIRS = 12
 MOST_COURSES = 12
 """Curves of no more runs of one ensemble."""
-CURVES = ("epoch", "loss", "supervised_loss", "val_loss", "train_accuracy", "val_accuracy", "val_macro_f1",
-          "training_confidence", "pseudo_labels", "pseudo_label_accuracy")  # fmt: skip
+CURVES = ("epoch", "loss", "supervised_loss", "val_loss", "train_accuracy", "training_confidence",
+          "pseudo_labels", "pseudo_label_accuracy")  # fmt: skip
 
 Say = Callable[[str], None]
 
@@ -110,7 +111,7 @@ def _overview(run: Run | Ensemble, name: str, graph: GraphData) -> dict[str, Any
     notes = dict.fromkeys([*run.card.notes, *result.notes, *missing_class_notes(graph)])
     return {
         "name": name,
-        "title": title_of(run),
+        "title": describe_run(run),
         "kind": "seeds" if is_of_seeds(run) else "run" if isinstance(run, Run) else "ensemble",
         "data": facts._asdict(),
         "types": run.card.types,
@@ -136,7 +137,10 @@ def curves_of(folder: RunFolder) -> dict[str, Any]:
     """Returns the columns of a run's epochs."""
     logs = folder.logs()
     best = folder.result().best_epoch if folder.is_finished else None
-    return {"name": folder.path.name, "best": best, **{name: [log[name] for log in logs] for name in CURVES}}
+    val = {f"val_{name}": [log["val"].get(name) for log in logs] for name in (logs[0]["val"] if logs else ())}
+    titles = {f"val_{name}": title_of(name) for name in (logs[0]["val"] if logs else ())}
+    columns = {name: [log[name] for log in logs] for name in CURVES}
+    return {"name": folder.path.name, "best": best, "titles": titles, **columns, **val}
 
 
 def _curves(run: Run | Ensemble) -> list[dict[str, Any]]:

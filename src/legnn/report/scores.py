@@ -13,12 +13,13 @@ from legnn.config import ResolvedSettings
 from legnn.errors import InputError, first_line, plural
 from legnn.runs import Ensemble, MeanStd, Run, summarize
 from legnn.runs.ensemble import is_ensemble_folder
+from legnn.training import title_of
 
 LEADERBOARD = "leaderboard.csv"
 MOST_ROWS = 40
 """Rows of a leaderboard on a page."""
 
-SPLITS = {"test": "test", "val": "validation", "train_own_label_hidden": "training, own label hidden"}
+SPLITS = {"test": "test", "val": "validation", "train_masked": "training, own label masked"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,8 +27,8 @@ class SplitScores:
     """The scores on one split; with deviations where they are means over seeds."""
 
     split: str
-    accuracy: MeanStd
-    macro_f1: MeanStd
+    values: dict[str, MeanStd]
+    """By the title of the metric."""
 
 
 def is_of_seeds(run: Run | Ensemble) -> bool:
@@ -42,20 +43,18 @@ def scores_of(run: Run | Ensemble) -> list[SplitScores]:
         summary = summarize([one.result for one in run.runs])
         found = {split: getattr(summary, split) for split in SPLITS}
         return [
-            SplitScores(split=SPLITS[split], accuracy=one.accuracy, macro_f1=one.macro_f1)
+            SplitScores(split=SPLITS[split], values={title_of(name): value for name, value in one.items()})
             for split, one in found.items()
             if one is not None
         ]
     return [
-        SplitScores(
-            split=words, accuracy=MeanStd(mean=one.accuracy, std=None), macro_f1=MeanStd(mean=one.macro_f1, std=None)
-        )
+        SplitScores(split=words, values={title_of(name): MeanStd(mean=value, std=None) for name, value in one.items()})
         for split, words in SPLITS.items()
         if (one := getattr(run.result, split)) is not None
     ]
 
 
-def title_of(run: Run | Ensemble) -> str:
+def describe_run(run: Run | Ensemble) -> str:
     """Returns what was trained, in a few words."""
     if isinstance(run, Run):
         return describe_settings(run.settings)
@@ -105,7 +104,7 @@ def leaderboard_of(run: Run | Ensemble) -> dict[str, Any] | None:
             "name": Path(member.folder).name,
             "postprocess": member.postprocess,
             "val": accuracy,
-            "test": None if one.result.test is None else one.result.test.accuracy,
+            "test": None if one.result.test is None else one.result.test["accuracy"],
             "seconds": one.result.seconds,
             "parameters": one.result.parameters,
             "weight": member.weight,

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from legnn import __version__
 from legnn.errors import InputError, LegnnError
-from legnn.report.collecting import CURVES, collect, curves_of
+from legnn.report.collecting import collect, curves_of
 from legnn.report.encoding import plain
 from legnn.report.page import to_html
 from legnn.report.scores import describe_settings
@@ -33,9 +33,9 @@ class Watch:
     def progress(self, after: int = 0) -> dict[str, Any]:
         """Returns the epochs after the first `after` ones, and whether the run is finished."""
         found = curves_of(self.run)
-        new = {name: found[name][after:] for name in CURVES}
+        new = {name: values[after:] if isinstance(values, list) else values for name, values in found.items()}
         most = self.run.settings.train.epochs
-        return {"curves": {**new, "best": found["best"]}, "finished": self.run.is_finished, "most": most}
+        return {"curves": new, "finished": self.run.is_finished, "most": most}
 
     def live_page(self) -> str:
         """Returns the page that asks for `progress`."""
@@ -44,7 +44,7 @@ class Watch:
             "name": self.run.path.resolve().name,
             "title": describe_settings(self.run.settings),
             "data": {"name": card.name, "nodes": card.nodes, "classes": len(card.classes)},
-            "curves": [{"name": self.run.path.name, **state["curves"]}],
+            "curves": [state["curves"]],
             "finished": state["finished"],
             "most": state["most"],
         }

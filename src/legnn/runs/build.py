@@ -40,6 +40,7 @@ from legnn.training import (
     balanced_class_weight,
     can_capture,
     make_adam,
+    require_metric,
     require_staged,
 )
 
@@ -76,6 +77,7 @@ def restore_model(folder: RunFolder) -> Model:
 def check_settings(settings: ResolvedSettings, graph: GraphData, card: DataCard) -> None:
     """Raises `InputError` for settings that could only fail later, before a folder is made."""
     hardware(select_device(settings.train.device)).precision(settings.train.precision)
+    require_metric(settings.train.choose_by)
     if settings.model.label_edges and graph.label_adjacency is None:
         raise InputError(
             f"model.label_edges is on, but {graph.name} has no label–label edges; give them, or set "

@@ -27,7 +27,7 @@ from legnn.runs.folder import RunFolder, check_free
 from legnn.runs.graphs import MEMORY, check_unchanged, hide_fold, load_graph, load_new
 from legnn.runs.processes import under_torchrun
 from legnn.runs.progress import Callbacks, follow
-from legnn.runs.result import MeanScores, Result, versions
+from legnn.runs.result import MeanScores, Result, mean_scores, versions
 from legnn.runs.run import Run
 from legnn.runs.session import resolve_for, start_or_continue, start_run
 from legnn.training import EpochLog, Scores, assign_folds, score
@@ -258,13 +258,12 @@ def _write_table(path: Path, table: pd.DataFrame) -> None:
 
 def _result(graph: GraphData, folds: int, probabilities: Tensor, results: list[Result]) -> CrossFitResult:
     mask = graph.train_mask
-    scores = score(probabilities[mask].argmax(-1), graph.y[mask], graph.num_classes)
+    scores = score(probabilities[mask], graph.y[mask])
     assert scores is not None, "there are training nodes"
-    val, test = [one.val for one in results if one.val], [one.test for one in results if one.test]
     return CrossFitResult(
         train_cross_fitted=scores,
-        val=MeanScores.over(val) if val else None,
-        test=MeanScores.over(test) if test else None,
+        val=mean_scores([result.val for result in results]),
+        test=mean_scores([result.test for result in results]),
         folds=folds,
         models=len(results),
         seconds=round(sum(one.seconds for one in results), 3),

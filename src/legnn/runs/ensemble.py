@@ -138,8 +138,7 @@ class Ensemble:
 
     def evaluate(self, data: Source | None = None, *, device: str = "auto") -> dict[str, Scores | None]:
         """Returns the scores of `train` (own label hidden), `val`, `test`, None without nodes; as in `Run.predict`."""
-        graph, p = self.probabilities(data, device=device)
-        return score_splits(graph, class_and_confidence(p))
+        return score_splits(*self.labeled_probabilities(data, device=device))
 
     def probabilities(self, data: Source | None = None, *, device: str = "auto") -> tuple[GraphData, Tensor]:
         """Returns the graph that is predicted and the probabilities `[M, C]` of its nodes, in double precision."""
@@ -178,13 +177,13 @@ class Ensemble:
     def _to_result(
         self, graph: GraphData, p: Tensor, seconds: float, notes: Sequence[str] = (), *, device: str
     ) -> Result:
-        scores = score_splits(graph, class_and_confidence(p))
+        scores = score_splits(graph, p[graph.labeled_nodes])
         runs = self._distinct_runs
         precisions = {run.result.precision for run in runs}
         return Result(
             val=scores["val"],
             test=scores["test"],
-            train_own_label_hidden=scores["train"],
+            train_masked=scores["train"],
             best_epoch=0,
             epochs=sum(run.result.epochs for run in runs),
             seconds=round(seconds, 3),
@@ -224,8 +223,8 @@ def write_ensemble(
 
     def noting_accuracy() -> Iterator[tuple[GraphData, Tensor]]:
         for graph, p in ensemble._predict_members(None, device):
-            val = score_splits(graph, class_and_confidence(p))["val"]
-            accuracies.append(None if val is None else val.accuracy)
+            val = score_splits(graph, p[graph.labeled_nodes])["val"]
+            accuracies.append(None if val is None else val["accuracy"])
             yield graph, p
 
     graph, p = ensemble._mix(noting_accuracy())

@@ -69,5 +69,5 @@ def average_of_seeds(path: Path) -> EnsembleCard:
         own = {name: getattr(model, name) for name in ("postprocess", "propagation_steps", "propagation_alpha")}
         members.append(Member(folder=one.path.name, weight=1 / len(folders), **own))
         scores.append(one.result().val)
-    accuracies = [None if score is None else score.accuracy for score in scores]
+    accuracies = [None if score is None else score["accuracy"] for score in scores]
     return EnsembleCard(members=members, temperature=1.0, val_accuracy=accuracies)

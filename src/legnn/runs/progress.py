@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from legnn.config.duration import PLAIN_SECONDS, duration
-from legnn.training import EpochLog
+from legnn.training import EpochLog, title_of
 
 
 def _never() -> bool:
@@ -80,8 +80,7 @@ class EpochProgress(Progress):
         """Moves the line by an epoch."""
         self._cancel()
         words = f"epoch {log.epoch}  loss {log.loss:.3f}"
-        if log.val_accuracy is not None:
-            words += f"  val {log.val_accuracy:.4f}"
+        words += "".join(f"  val {title_of(name)} {value:.4f}" for name, value in log.val.items())
         if log.pseudo_labels is not None:
             words += f"  pseudo labels {log.pseudo_labels:,}"
         left = self._seconds_left(log)

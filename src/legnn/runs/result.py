@@ -21,8 +21,8 @@ class Result:
 
     val: Scores | None
     test: Scores | None
-    train_own_label_hidden: Scores | None
-    """Of the training nodes, each predicted with the labels of its fold hidden, by weights trained on them."""
+    train_masked: Scores | None
+    """Of the training nodes, each predicted with the labels of its fold masked, by weights trained on them."""
     best_epoch: int
     epochs: int
     seconds: float
@@ -48,20 +48,17 @@ class MeanStd:
         return cls(mean=statistics.fmean(values), std=statistics.stdev(values) if len(values) > 1 else None)
 
 
-@dataclass(frozen=True, kw_only=True)
-class MeanScores:
-    """The scores of several seeds on one split."""
+MeanScores = dict[str, MeanStd]
+"""Means and deviations over several runs by the name of the metric."""
 
-    accuracy: MeanStd
-    macro_f1: MeanStd
 
-    @classmethod
-    def over(cls, scores: Sequence[Scores]) -> MeanScores:
-        """Returns the mean and deviation of each score."""
-        return cls(
-            accuracy=MeanStd.over([one.accuracy for one in scores]),
-            macro_f1=MeanStd.over([one.macro_f1 for one in scores]),
-        )
+def mean_scores(scores: Sequence[Scores | None]) -> MeanScores | None:
+    """Returns the mean and deviation of each score that all runs have; None if one has no scores."""
+    defined = [run for run in scores if run is not None]
+    if len(defined) < max(len(scores), 1):
+        return None
+    names = [name for name in defined[0] if all(name in run for run in defined)]
+    return {name: MeanStd.over([run[name] for run in defined]) for name in names}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +67,7 @@ class Summary:
 
     val: MeanScores | None
     test: MeanScores | None
-    train_own_label_hidden: MeanScores | None
+    train_masked: MeanScores | None
     seeds: list[int]
     seconds: float
     parameters: int
@@ -80,16 +77,11 @@ class Summary:
 
 def summarize(results: Sequence[Result]) -> Summary:
     """Returns mean and unbiased deviation over runs that differ in their seed."""
-
-    def over(split: str) -> MeanScores | None:
-        scores = [scores for result in results if (scores := getattr(result, split)) is not None]
-        return MeanScores.over(scores) if scores else None
-
     first = results[0]
     return Summary(
-        val=over("val"),
-        test=over("test"),
-        train_own_label_hidden=over("train_own_label_hidden"),
+        val=mean_scores([result.val for result in results]),
+        test=mean_scores([result.test for result in results]),
+        train_masked=mean_scores([result.train_masked for result in results]),
         seeds=[result.seed for result in results],
         seconds=round(sum(result.seconds for result in results), 3),
         parameters=first.parameters,

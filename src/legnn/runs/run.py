@@ -134,8 +134,7 @@ class Run:
 
     def evaluate(self, data: Source | None = None, *, device: str = "auto") -> dict[str, Scores | None]:
         """Returns the scores of `train` (own label hidden), `val` and `test`, None without nodes; as in `predict`."""
-        graph = self.load_graph(data)
-        return score_splits(graph, self._infer(graph, device, Inference.predict))
+        return score_splits(*self.labeled_probabilities(data, device=device))
 
     def representations(self, data: Source | None = None, *, device: str = "auto") -> NodeRepresentations:
         """Returns `Z_N` of every node of the labeled type and the labels' representations; arguments as in `predict`.
@@ -222,7 +221,7 @@ def describe(what: str, card: DataCard, result: Result | None, folder: Path | No
     parts = [f"{what} on {card.name} ({plural(card.nodes, 'node')}, {len(card.classes)} classes)"]
     if result is not None:
         scores = {"test accuracy": result.test, "validation accuracy": result.val}
-        parts += [", ".join(f"{name} {one.accuracy:.4f}" for name, one in scores.items() if one is not None)]
+        parts += [", ".join(f"{name} {one['accuracy']:.4f}" for name, one in scores.items() if one is not None)]
         best = f"best epoch {result.best_epoch} of {result.epochs}" if result.best_epoch else f"{result.epochs} epochs"
         parts += [f"{best}, {result.parameters:,} parameters, {result.seconds:.1f} s on {result.device}"]
     return "; ".join(filter(None, [*parts, "in memory" if folder is None else f"kept in {folder}"])) + "."
@@ -259,11 +258,10 @@ def probabilities_table(graph: GraphData, probabilities: Tensor) -> pd.DataFrame
     return pd.DataFrame(probabilities[rows].float().numpy(), index=index, columns=graph.class_names)
 
 
-def score_splits(graph: GraphData, predicted: Tensor) -> dict[str, Scores | None]:
-    """Returns the scores of each split, None for one without nodes; `predicted` `[M, 2]` as above."""
-    classes = predicted[:, 0].long()
-    masks = {name: graph.split == value for value, name in enumerate(SPLITS, 1)}
-    return {name: score(classes[mask], graph.y[mask], graph.num_classes) for name, mask in masks.items()}
+def score_splits(graph: GraphData, p: Tensor) -> dict[str, Scores | None]:
+    """Returns the scores of each split, None for one without nodes; `p` `[n, C]` is of `graph.labeled_nodes`."""
+    y, split = graph.y[graph.labeled_nodes], graph.split[graph.labeled_nodes]
+    return {name: score(p[split == value], y[split == value]) for value, name in enumerate(SPLITS, 1)}
 
 
 def _target_rows(graph: GraphData) -> Any:

@@ -180,12 +180,13 @@ def _execute(
             trainer.fit(_AfterEpoch(checkpointer, callbacks, ranks))
             model.load_state_dict(trainer.best)
             callbacks.on_stage("predicting")
-            predicted = make_inference(batching, model, graph, batching.task, settings).predict().cpu()
+            inference = make_inference(batching, model, graph, batching.task, settings)
+            predicted, p = inference.predict_with_probabilities_of(graph.labeled_nodes.to(batching.task.train.device))
         except BaseException:
             # what was trained is written down
             checkpointer.write_logs()
             raise
-    result = _result(graph, card, settings, trainer, predicted, checkpointer.seconds)
+    result = _result(graph, card, settings, trainer, p, checkpointer.seconds)
     predictions = predictions_table(graph, predicted)
     if folder is not None and ranks.is_rank_zero:
         weights = {name: value.cpu() for name, value in trainer.best.items()}
@@ -220,13 +221,13 @@ class _AfterEpoch:
 
 
 def _result(
-    graph: GraphData, card: DataCard, settings: ResolvedSettings, trainer: Trainer, predicted: Tensor, seconds: float
+    graph: GraphData, card: DataCard, settings: ResolvedSettings, trainer: Trainer, p: Tensor, seconds: float
 ) -> Result:
-    scores = score_splits(graph, predicted)
+    scores = score_splits(graph, p)
     return Result(
         val=scores["val"],
         test=scores["test"],
-        train_own_label_hidden=scores["train"],
+        train_masked=scores["train"],
         best_epoch=trainer.stopper.best_epoch,
         epochs=trainer.epoch,
         seconds=round(seconds, 3),

@@ -5,7 +5,7 @@ from legnn.training.full_batch import FullBatch
 from legnn.training.inference import Inference, assign_folds, predict_without_own_label, split_by_fold
 from legnn.training.layer_wise import LayerWise
 from legnn.training.loop import EpochLog, Trainer
-from legnn.training.metrics import Scores, score
+from legnn.training.metrics import METRICS, Metric, Scores, require_metric, score, title_of
 from legnn.training.mini_batch import MiniBatch, can_capture
 from legnn.training.objective import ASTrain, Objective, PseudoLabels, balanced_class_weight, training_confidence
 from legnn.training.optimizer import make_adam
@@ -15,6 +15,7 @@ from legnn.training.self_training import Agreement, TopK
 from legnn.training.task import Task
 
 __all__ = [
+    "METRICS",
     "ASTrain",
     "Agreement",
     "Batching",
@@ -23,6 +24,7 @@ __all__ = [
     "FullBatch",
     "Inference",
     "LayerWise",
+    "Metric",
     "MiniBatch",
     "Objective",
     "PostProcess",
@@ -39,8 +41,10 @@ __all__ = [
     "can_capture",
     "make_adam",
     "predict_without_own_label",
+    "require_metric",
     "require_staged",
     "score",
     "split_by_fold",
+    "title_of",
     "training_confidence",
 ]

@@ -14,6 +14,9 @@ from legnn.lazy import pandas as pd
 from legnn.training.protocols import PostProcess, Predictor, Reduce
 from legnn.training.task import Task
 
+MOST_PROBABILITIES = 2**28
+"""Of all nodes together that are in memory at once, 1 GiB."""
+
 Predict = Callable[[Tensor, Tensor], Tensor]
 """From the nodes that show their labels and the nodes `[n]` to predict, to a row for each of those, `[n, …]`."""
 
@@ -125,6 +128,13 @@ class Inference:
     def predict_proba(self) -> Tensor:
         """`[M, C]` probabilities."""
         return self._predict(lambda probabilities: probabilities)
+
+    def predict_with_probabilities_of(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
+        """`predict`, and `proba_of` the ascending `nodes` `[n]`, both on the CPU."""
+        if self.fold.numel() * self.task.graph.num_classes > MOST_PROBABILITIES:
+            return self.predict().cpu(), self.proba_of(nodes).cpu()
+        p = self.predict_proba().cpu()
+        return class_and_confidence(p), p[nodes.cpu()]
 
     def proba_of(self, nodes: Tensor) -> Tensor:
         """`[n, C]` probabilities of `nodes` `[n]`, which ascend; none depends on the node's own label."""

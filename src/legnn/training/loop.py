@@ -12,12 +12,17 @@ from torch import Generator, Tensor
 
 from legnn.errors import InputError
 from legnn.training.early_stopping import EarlyStopping, Ties
-from legnn.training.metrics import LOSS_TERMS, Metrics, evaluate, to_numbers
+from legnn.training.metrics import (
+    LOSS_TERMS,
+    VALIDATION,
+    Metrics,
+    Scores,
+    require_metric,
+    to_numbers,
+    validation_metrics,
+)
 from legnn.training.protocols import Batching
 from legnn.training.schedule import CosineSchedule
-
-ChooseBy = Literal["accuracy", "macro_f1", "loss"]
-"""The metric of validation by which an epoch is the best."""
 
 
 @dataclass(frozen=True)
@@ -34,19 +39,13 @@ class EpochLog:
     pseudo_loss: float
     train_accuracy: float | None
     """Of the nodes predicted in this epoch, whose labels were hidden; null where selection is off."""
-    val_accuracy: float | None
-    val_macro_f1: float | None
+    val: Scores
+    """The accuracy of the validation nodes and the metric that chooses the best epoch; empty without such nodes."""
     val_loss: float | None
     """Null without validation nodes."""
     training_confidence: float | None
     pseudo_labels: int | None
     pseudo_label_accuracy: float | None
-
-    def val_score(self, by: ChooseBy) -> float | None:
-        """The metric of validation that an epoch is chosen by, larger for a better epoch."""
-        if by == "loss":
-            return None if self.val_loss is None else -self.val_loss
-        return self.val_macro_f1 if by == "macro_f1" else self.val_accuracy
 
 
 class Trainer:
@@ -57,7 +56,7 @@ class Trainer:
         epochs: the most there can be.
         patience: epochs without a better one before training stops.
         cosine_steps: steps of the optimizer over which the learning rate falls, or epoch by epoch over all `epochs`.
-        choose_by: the metric of validation by which an epoch is the best.
+        choose_by: the name of the metric of validation by which an epoch is the best.
         ties: which of equally good epochs is the best.
         generators: that the run draws from, by name, in addition to that of `batching`; a checkpoint has their states.
     """
@@ -70,7 +69,7 @@ class Trainer:
         epochs: int,
         patience: int,
         cosine_steps: int | Literal["epochs"] = "epochs",
-        choose_by: ChooseBy = "accuracy",
+        choose_by: str = "accuracy",
         ties: Ties = "loss",
         generators: Mapping[str, Generator] | None = None,
     ) -> None:
@@ -84,7 +83,7 @@ class Trainer:
         train = batching.task.train
         self.shown_at_inference = train if self.model.uses_labels else train[:0]
         self.epoch = 0
-        self.choose_by = choose_by
+        self.choose_by = require_metric(choose_by)
         self.stopper = EarlyStopping(patience, ties)
         self.best = _copy(self.model.state_dict())
         """The weights after the best epoch so far."""
@@ -102,7 +101,7 @@ class Trainer:
                 break
             metrics = self.train_epoch() | self.validate()
             log = self._log(to_numbers(metrics, self.device))
-            if self.stopper.improves(log.epoch, log.val_score(self.choose_by), log.val_loss):
+            if self.stopper.improves(log.epoch, self._val_score(log), log.val_loss):
                 self.best = _copy(self.model.state_dict())
             if after_epoch(log):
                 break
@@ -120,7 +119,16 @@ class Trainer:
         if not task.val.numel():
             return {}
         logits = self.batching.validate(self.shown_at_inference)
-        return {f"val_{name}": value for name, value in evaluate(logits, task.val_y).items()}
+        return validation_metrics(logits, task.val_y, self.choose_by.name)
+
+    def _val_score(self, log: EpochLog) -> float | None:
+        """The score that chooses the best epoch, larger for a better one; None without validation nodes."""
+        if not log.val:
+            return None
+        name = self.choose_by.name
+        if name not in log.val:
+            raise InputError(f"{name} is not defined for these validation nodes; choose another metric by `choose_by`")
+        return log.val[name] if self.choose_by.larger_is_better else -log.val[name]
 
     def _log(self, metrics: dict[str, float | None]) -> EpochLog:
         """The log of this epoch; raises `InputError` if training has diverged."""
@@ -131,7 +139,9 @@ class Trainer:
                 f"{self.schedule.lr:g}) or `model.norm=layer` usually helps"
             )
         pseudo_labels = metrics["pseudo_labels"]
-        values: dict[str, Any] = dict.fromkeys(("val_accuracy", "val_macro_f1", "val_loss")) | metrics
+        scores = {name: metrics.pop(name) for name in list(metrics) if name.startswith(VALIDATION)}
+        val = {name.removeprefix(VALIDATION): value for name, value in scores.items() if value is not None}
+        values: dict[str, Any] = {"val": val, "val_loss": None} | metrics
         return EpochLog(
             epoch=self.epoch,
             epochs=self.epochs,

@@ -1,67 +1,226 @@
-"""Metrics: plain functions of predictions and classes, and those of an epoch as a mapping from name to value.
+"""Metrics of predicted nodes, one class each, and what is logged of an epoch of training.
 
-None of them synchronizes with the device: the loop reads all numbers of an epoch in one transfer.
+Scores are a mapping from the name of a metric to its value: in results, epoch logs, tables, progress and on the page.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from legnn.errors import InputError, did_you_mean
+
 Metrics = dict[str, Tensor]
 """Scalars by name, NaN where there is no value. Those of a captured step are overwritten by the next."""
 
+Scores = dict[str, float]
+"""Scores by the name of their metric; one that is not defined for the nodes, such as AUC for one class, is missing."""
 
-@dataclass(frozen=True)
-class Scores:
-    """How well a set of nodes is predicted."""
+CALIBRATION_BINS = 15
 
-    accuracy: float
-    macro_f1: float
-
-
-def accuracy(predicted: Tensor, y: Tensor) -> Tensor:
-    """The share of the classes `predicted` `[n]` that are `y` `[n]`; NaN for `n = 0`."""
-    return (predicted == y).sum().double() / y.numel()
+VALIDATION = "val/"
+"""Prefix of the scores of validation nodes among the metrics of an epoch."""
 
 
-def macro_f1(predicted: Tensor, y: Tensor, num_classes: int) -> Tensor:
-    """The mean F1 of the classes that occur in `y` or `predicted`, both `[n]`; NaN for `n = 0`.
+class Metric(ABC):
+    """A score of predicted nodes. A new one is a subclass, of which an object is in `METRICS`."""
 
-    `F1_c = 2 TP_c / (2 TP_c + FP_c + FN_c)`. Equal to scikit-learn's, in double precision.
+    name: ClassVar[str]
+    title: ClassVar[str]
+    """Heading in tables and on the page."""
+    larger_is_better: ClassVar[bool] = True
+    needs_probabilities: ClassVar[bool] = False
+
+    @abstractmethod
+    def __call__(self, predicted: Tensor, y: Tensor, num_classes: int) -> Tensor:
+        """Returns the score, a scalar; NaN where it is not defined.
+
+        Args:
+            predicted: `[n, C]` probabilities if the metric needs them, else `[n]` classes; `n` is at least 1.
+            y: `[n]` the true classes.
+            num_classes: `C`.
+        """
+
+
+class Accuracy(Metric):
+    """The share of nodes whose predicted class is the true one."""
+
+    name, title = "accuracy", "accuracy"
+
+    def __call__(self, predicted: Tensor, y: Tensor, num_classes: int) -> Tensor:
+        return (predicted == y).double().mean()
+
+
+class MajorityAccuracy(Metric):
+    """The accuracy of predicting the most frequent class everywhere, which any model should exceed."""
+
+    name, title = "majority_accuracy", "accuracy of the majority class"
+
+    def __call__(self, predicted: Tensor, y: Tensor, num_classes: int) -> Tensor:
+        return _count(y, num_classes).max().double() / y.numel()
+
+
+class BalancedAccuracy(Metric):
+    """The mean recall of the classes that occur in `y`."""
+
+    name, title = "balanced_accuracy", "balanced accuracy"
+
+    def __call__(self, predicted: Tensor, y: Tensor, num_classes: int) -> Tensor:
+        support = _count(y, num_classes)
+        recall = _count(y, num_classes, predicted == y).double() / support.clamp(min=1)
+        return recall.sum() / (support > 0).sum()
+
+
+class MacroF1(Metric):
+    """The mean F1 of the classes that occur in `y` or `predicted`: `F1_c = 2 TP_c / (2 TP_c + FP_c + FN_c)`."""
+
+    name, title = "macro_f1", "macro-F1"
+
+    def __call__(self, predicted: Tensor, y: Tensor, num_classes: int) -> Tensor:
+        either = _count(y, num_classes) + _count(predicted, num_classes)
+        # a class that does not occur adds 0 / 1 and is not counted
+        f1 = (2 * _count(y, num_classes, predicted == y)).double() / either.clamp(min=1)
+        return f1.sum() / (either > 0).sum()
+
+
+class ROCAUC(Metric):
+    """The probability that a node of a class ranks above one of another class, ties counting one half.
+
+    Of the rarer class for two classes, else the mean over the classes that occur in `y`.
     """
 
-    def count(classes: Tensor, counted: Tensor) -> Tensor:
-        # sums of integers do not depend on their order: deterministic on every device
-        return torch.zeros(num_classes, dtype=torch.long, device=y.device).index_add(0, classes, counted)
+    name, title, needs_probabilities = "roc_auc", "ROC-AUC", True
 
-    hits, ones = (predicted == y).long(), torch.ones_like(y)
-    right, either = count(y, hits), count(y, ones) + count(predicted, ones)
-    # a class that does not occur adds 0 / 1 and is not counted
-    f1 = (2 * right).double() / either.clamp(min=1)
-    return f1.sum() / (either > 0).sum()
+    def __call__(self, predicted: Tensor, y: Tensor, num_classes: int) -> Tensor:
+        def area(positive: Tensor, negative: Tensor) -> Tensor:
+            # of each positive the negatives with a lower score, and half of those with the same
+            below = negative.sum() - negative.cumsum(0) + negative / 2
+            return (positive * below).sum() / (positive.sum() * negative.sum())
+
+        return _mean_over_classes(predicted, y, area)
 
 
-def score(predicted: Tensor, y: Tensor, num_classes: int) -> Scores | None:
-    """Accuracy and macro-F1 as numbers; None for no nodes."""
+class AveragePrecision(Metric):
+    """The area under the curve of precision over recall: `Σ_k (R_k - R_{k-1}) P_k` over the distinct scores.
+
+    Of the rarer class for two classes, else the mean over the classes that occur in `y`.
+    """
+
+    name, title, needs_probabilities = "average_precision", "average precision", True
+
+    def __call__(self, predicted: Tensor, y: Tensor, num_classes: int) -> Tensor:
+        def area(positive: Tensor, negative: Tensor) -> Tensor:
+            hits = positive.cumsum(0)
+            return (positive * hits / (hits + negative.cumsum(0))).sum() / positive.sum()
+
+        return _mean_over_classes(predicted, y, area)
+
+
+class LogLoss(Metric):
+    """The mean of `-log p` of the true class."""
+
+    name, title, larger_is_better, needs_probabilities = "log_loss", "log loss", False, True
+
+    def __call__(self, predicted: Tensor, y: Tensor, num_classes: int) -> Tensor:
+        p = predicted.gather(1, y[:, None]).double()
+        return -p.clamp(min=torch.finfo(torch.float32).tiny).log().mean()
+
+
+class CalibrationError(Metric):
+    """`Σ_b n_b/n |accuracy_b - confidence_b|` over bins `(low, high]` of equal width of the confidence."""
+
+    name, title, larger_is_better, needs_probabilities = "ece", "calibration error (ECE)", False, True
+
+    def __call__(self, predicted: Tensor, y: Tensor, num_classes: int) -> Tensor:
+        confidence, classes = predicted.double().max(-1)
+        edges = torch.linspace(0, 1, CALIBRATION_BINS + 1, dtype=torch.double, device=y.device)[1:-1]
+        gap = (classes == y).double() - confidence
+        # sorted by bin, so that sums do not depend on the order of threads
+        bins, order = torch.bucketize(confidence, edges).sort(stable=True)
+        sums = torch.segment_reduce(gap[order], "sum", lengths=_count(bins, CALIBRATION_BINS))
+        return sums.abs().sum() / y.numel()
+
+
+METRICS: dict[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Accuracy(),
+        MajorityAccuracy(),
+        BalancedAccuracy(),
+        MacroF1(),
+        ROCAUC(),
+        AveragePrecision(),
+        LogLoss(),
+        CalibrationError(),
+    )
+}
+"""The registered metrics by name, in the order of tables."""
+
+
+def _count(classes: Tensor, num_classes: int, mask: Tensor | None = None) -> Tensor:
+    """`[C]` how many of `classes` `[n]` are each class, or how many of those in `mask`."""
+    weights = torch.ones_like(classes) if mask is None else mask.long()
+    # sums of integers do not depend on their order: deterministic on every device
+    return torch.zeros(num_classes, dtype=torch.long, device=classes.device).index_add(0, classes, weights)
+
+
+def _mean_over_classes(p: Tensor, y: Tensor, area: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    """The mean of `area` over classes, of the rarer one for two; NaN if no class has both nodes in it and others.
+
+    `area` gets how many nodes of the class have each distinct score, from the largest down, and how many others.
+    """
+    support = _count(y, p.size(1))
+    classes = ((support > 0) & (support < y.numel())).nonzero().flatten()
+    if p.size(1) == 2 and classes.numel():
+        # of two equally frequent classes the second, as scikit-learn's positive class
+        classes = (support <= support.flip(0)).nonzero().flatten()[-1:]
+    areas = []
+    for c in classes:
+        _, level = (-p[:, c]).unique(return_inverse=True)
+        size = int(level.max()) + 1
+        positive = _count(level, size, y == c).double()
+        areas.append(area(positive, _count(level, size).double() - positive))
+    return torch.stack(areas).mean() if areas else torch.full((), math.nan, device=y.device)
+
+
+def require_metric(name: str) -> Metric:
+    """Returns the metric of a name; raises `InputError` for an unknown one."""
+    if name not in METRICS:
+        raise InputError(f"choose_by must be one of {', '.join(METRICS)}, got {name!r}{did_you_mean(name, METRICS)}")
+    return METRICS[name]
+
+
+def title_of(name: str) -> str:
+    """Returns the title of a metric; its name if it is not registered here."""
+    return METRICS[name].title if name in METRICS else name
+
+
+def compute(p: Tensor, y: Tensor, names: Iterable[str]) -> Metrics:
+    """The metrics `names` of nodes of the classes `y` `[n]` with the probabilities `p` `[n, C]`, as tensors."""
+    classes = p.argmax(-1)
+    metrics = {name: METRICS[name] for name in names}
+    return {name: m(p if m.needs_probabilities else classes, y, p.size(1)) for name, m in metrics.items()}
+
+
+def score(p: Tensor, y: Tensor) -> Scores | None:
+    """Every score of nodes of the classes `y` `[n]` with the probabilities `p` `[n, C]`; None for no nodes."""
     if y.numel() == 0:
         return None
-    return Scores(accuracy(predicted, y).item(), macro_f1(predicted, y, num_classes).item())
+    values = {name: float(value) for name, value in compute(p, y, METRICS).items()}
+    return {name: value for name, value in values.items() if math.isfinite(value)}
 
 
-def evaluate(logits: Tensor, y: Tensor) -> Metrics:
-    """Accuracy, macro-F1 and mean cross-entropy of `logits` `[n, C]` for the classes `y` `[n]`."""
-    predicted = logits.argmax(-1)
-    return {
-        "accuracy": accuracy(predicted, y),
-        "macro_f1": macro_f1(predicted, y, logits.size(1)),
-        "loss": F.cross_entropy(logits.float(), y),
-    }
+def validation_metrics(logits: Tensor, y: Tensor, choose_by: str) -> Metrics:
+    """What an epoch logs of validation nodes: accuracy, the metric that chooses, and the mean cross-entropy."""
+    scores = compute(logits.float().softmax(-1), y, dict.fromkeys(("accuracy", choose_by)))
+    loss = F.cross_entropy(logits.float(), y)
+    return {"val_loss": loss} | {f"{VALIDATION}{name}": value for name, value in scores.items()}
 
 
 LOSS_TERMS = ("supervised_loss", "pseudo_loss")

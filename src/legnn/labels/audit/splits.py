@@ -120,6 +120,6 @@ def check_predictions(subject: Subject, *, is_other_data: bool) -> Finding:
         names = np.array([str(name) for name in graph.class_names], dtype=object)
         truth = names[subject.y[split_words(graph.split) == "test"]]
         accuracy = float((now["prediction"].astype(str).to_numpy()[is_test] == truth).mean())
-        if abs(accuracy - test.accuracy) > CONFIDENCE:
-            leaks.append(f"the test accuracy is {accuracy:.4f}, and the run says {test.accuracy:.4f}")
+        if abs(accuracy - test["accuracy"]) > CONFIDENCE:
+            leaks.append(f"the test accuracy is {accuracy:.4f}, and the run says {test['accuracy']:.4f}")
     return PREDICTIONS.conclude(len(now), leaks=leaks, clean="they are those of the weights")

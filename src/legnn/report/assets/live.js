@@ -16,7 +16,7 @@ function startLive() {
   const ask = async () => {
     try {
       const answer = await (await fetch(`/progress.json?after=${run.curves[0].epoch.length}`)).json();
-      if (answer.curves) { for (const [name, values] of Object.entries(answer.curves)) { if (Array.isArray(values)) run.curves[0][name].push(...values); else run.curves[0][name] = values; } }
+      if (answer.curves) { for (const [name, values] of Object.entries(answer.curves)) { if (Array.isArray(values)) (run.curves[0][name] ||= []).push(...values); else run.curves[0][name] = values; } }
       Object.assign(run, { finished: answer.finished, most: answer.most });
       show();
     } catch (error) {

@@ -1,20 +1,19 @@
 // The sections of the page, from the collected values.
 "use strict";
 
-const score = (one) => (one ? `${percent(one.mean, 2)}${isNumber(one.std) ? ` ± ${(100 * one.std).toFixed(2)}` : ""}` : "–");
+const score = (one) => (one ? `${decimal(one.mean, 4)}${isNumber(one.std) ? ` ± ${one.std.toFixed(4)}` : ""}` : "–");
+const scoreTitles = (runs) => [...new Set(runs.flatMap((run) => run.scores.flatMap((one) => Object.keys(one.values))))];
 const scoreOf = (run, split) => run.scores.find((one) => one.split === split);
 
 function overview(run) {
-  const test = scoreOf(run, "test"), val = scoreOf(run, "validation"), more = run.scores_by_class || {};
+  const test = scoreOf(run, "test"), val = scoreOf(run, "validation");
   const figure = (name, value, small = "") => make("div", { class: "card figure" }, make("div", { class: "value" }, value, small ? make("small", {}, ` ${small}`) : null), make("div", { class: "name" }, name));
-  const of = (name, one) => figure(name, percent(one.mean, 2), isNumber(one.std) ? `± ${(100 * one.std).toFixed(2)}` : "");
-  const figures = make("div", { class: "figures" },
-    test && of("test accuracy", test.accuracy), test && of("test macro-F1", test.macro_f1), val && of("validation accuracy", val.accuracy),
-    isNumber(more.ece) ? figure("calibration error (ECE)", percent(more.ece, 2)) : null);
+  const of = (name, one) => figure(name, decimal(one.mean, 4), isNumber(one.std) ? `± ${one.std.toFixed(4)}` : "");
+  const figures = make("div", { class: "figures" }, Object.entries((test || val || { values: {} }).values).map(([name, value]) => of(`${test ? "test" : "validation"} ${name}`, value)));
   const several = report.runs.length > 1;
   const notes = make("div", { class: "card grow" }, make("h3", {}, several ? `What to know of ${run.name}` : "What to know"), run.notes.length ? make("ul", { class: "plain" }, run.notes.map((note) => make("li", {}, note))) : make("p", { class: "note", style: { margin: 0 } }, "Nothing was noted."));
   const rows = several ? compareRuns() : make("div", { class: "card" }, make("h3", {}, "Scores"),
-    table([["split", (one) => one.split], ["accuracy", (one) => score(one.accuracy), true], ["macro-F1", (one) => score(one.macro_f1), true]], run.scores),
+    make("div", { class: "scroll" }, table([["", (name) => name], ...run.scores.map((one) => [one.split, (name) => score(one.values[name]), true])], scoreTitles([run]))),
     run.kind === "seeds" ? make("p", { class: "note" }, "Mean and unbiased deviation over the seeds. The sections below show the mean of their probabilities.") : null);
   return [figures, make("div", { class: "grid" }, several ? rows : null, make("div", { class: "stack half" }, several ? null : rows, notes), dataCard(run), leaderboard(run), settingsCard(run))];
 }
@@ -30,7 +29,7 @@ function dataCard(run) {
 
 function compareRuns() {
   const names = Object.keys(report.differing);
-  const columns = [["run", (one) => one.name], ["model", (one) => one.title], ...["test", "validation"].map((split) => [`${split} accuracy`, (one) => score(scoreOf(one, split)?.accuracy), true]), ["test macro-F1", (one) => score(scoreOf(one, "test")?.macro_f1), true], ["parameters", (one) => whole(one.result.parameters), true], ["time", (one) => duration(one.result.seconds), true]];
+  const columns = [["run", (one) => one.name], ["model", (one) => one.title], ...["test", "validation"].flatMap((split) => scoreTitles(report.runs).map((title) => [`${split} ${title}`, (one) => score(scoreOf(one, split)?.values[title]), true])), ["parameters", (one) => whole(one.result.parameters), true], ["time", (one) => duration(one.result.seconds), true]];
   const differing = names.length ? make("div", { class: "card" }, make("h3", {}, "Settings that differ"), make("div", { class: "scroll" },
     table([["setting", (name) => name], ...report.runs.map((one, k) => [one.name, (name) => report.differing[name][k]])], names))) : null;
   return [make("div", { class: "card" }, make("h3", {}, "Runs side by side"), make("div", { class: "scroll" }, table(columns, report.runs))), differing];
@@ -61,6 +60,7 @@ function curves(run) {
   const charts = [
     lineChart(compare ? "Validation accuracy" : "Accuracy", pair("train_accuracy", "predicted training nodes", "val_accuracy", "validation"), { marks }),
     lineChart(compare ? "Validation loss" : "Loss", pair("supervised_loss", "training", "val_loss", "validation"), { marks }),
+    ...Object.entries(Object.assign({}, ...courses.map((course) => course.titles))).filter(([name]) => name !== "val_accuracy").map(([name, title]) => lineChart(`Validation: ${title}`, pick(name, "validation", second), { marks })),
     lineChart("Pseudo labels", pick("pseudo_labels", "how many", PALETTE[theme()][0]), { low: 0, marks }),
     lineChart("Confidence and accuracy of pseudo labels", [...pick("pseudo_label_accuracy", "accuracy of pseudo labels", second), ...(compare ? [] : pick("training_confidence", "training confidence TC", PALETTE[theme()][2], { dashed: true }))], { low: 0, high: 1, marks }),
   ].filter((chart) => chart);
