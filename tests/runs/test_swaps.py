@@ -53,7 +53,7 @@ def test_a_checkpoint_of_another_run_is_not_continued(cut, runs):
 
 def edit_first_line(path: Path) -> None:
     first, *others = path.read_text().splitlines(keepends=True)
-    path.write_text(json.dumps({**json.loads(first), "val_accuracy": 0.999}) + "\n" + "".join(others))
+    path.write_text(json.dumps({**json.loads(first), "val_loss": 0.999}) + "\n" + "".join(others))
 
 
 def test_a_log_that_was_edited_is_noticed_in_a_finished_run_and_when_one_is_continued(finished, cut):

@@ -78,7 +78,7 @@ def test_the_scores_are_those_of_the_predictions(tmp_path):
     for split, key in (("val", "val"), ("test", "test"), ("train", "train_masked")):
         mine = (table["split"] == split).to_numpy()
         right = table["prediction"].to_numpy()[mine] == data.y.numpy()[mine]
-        assert getattr(run.result, key).accuracy == pytest.approx(right.mean())
+        assert getattr(run.result, key)["accuracy"] == pytest.approx(right.mean())
 
 
 def test_a_run_without_test_nodes_has_no_test_score():
