@@ -105,7 +105,9 @@ def test_every_parameter_is_trained(norm):
 
 
 def test_it_learns_and_takes_several_node_types_and_self_training():
-    assert legnn.train(small_data(120), settings=named(**QUICK | {"epochs": 60, "lr": 0.02})).result.test["accuracy"] > 0.6
+    assert (
+        legnn.train(small_data(120), settings=named(**QUICK | {"epochs": 60, "lr": 0.02})).result.test["accuracy"] > 0.6
+    )
     legnn.train(
         small_hetero(),
         settings=named(**QUICK, as_train=True, pseudo_label_threshold=0.4, use_tc=False, precision="bf16"),
