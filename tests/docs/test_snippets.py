@@ -1,8 +1,8 @@
-"""Every command and every piece of Python in the documentation runs as it is written.
+"""Every command and every piece of Python in the documentation runs as it is written, but for its length.
 
 A page's blocks run in their order, in a folder that has the user's graph (`my-graph`), the same graph with new rows
-(`my-graph-grown`) and a run on it (`runs/mine`). Models are narrow; trainings end after a few epochs, searches after
-two trials and series of seeds after two. A block below `<!-- long: REASON -->` is not run.
+(`my-graph-grown`) and a run on it (`runs/mine`). Options and keywords of the blocks are changed where they decide how
+long a block takes: `SHORT`. A block below `<!-- long: REASON -->` is not run.
 """
 
 import ast
@@ -15,12 +15,20 @@ import pandas as pd
 import pytest
 from tests.commands import run_command
 from tests.docs.pages import PAGES, Block, blocks, name
-from tests.docs.short import shorten_searches, shorten_trainings
 from tests.graphs import small_data, table_folder
 
 import legnn
 
-EPOCHS, SEEDS = 3, 2
+EPOCHS, BUDGET = 3, "20s"
+SHORT = {
+    "train": {"epochs": EPOCHS},
+    "LEGNNClassifier": {"epochs": EPOCHS},
+    "check": {"epochs": EPOCHS, "folds": 2, "repeats": 1},
+    "auto": {"budget": BUDGET},
+    "AutoLEGNNClassifier": {"budget": BUDGET},
+    "tune": {"trials": 2},
+}
+"""Options by the name of a command, keywords by that of a function or class: added, or replaced in what a block says."""
 WITH_CODE = [page for page in PAGES if any(block.is_run for block in blocks(page))]
 
 
@@ -43,14 +51,39 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def here(workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the workspace as the working folder, with trainings and searches cut short."""
+    """A copy of the workspace as the working folder."""
     place = shutil.copytree(workspace, tmp_path / "here")
     monkeypatch.chdir(place)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("MPLBACKEND", "agg")
-    shorten_trainings(EPOCHS, monkeypatch.setattr)
-    shorten_searches(monkeypatch.setattr)
     return place
+
+
+def shorten_command(words: list[str]) -> list[str]:
+    """Returns a command with the options of `SHORT`, and two seeds in the place of more."""
+    command = words[1] if words[0] == "labels" else words[0]
+    values = {f"--{option}": str(value) for option, value in SHORT.get(command, {}).items()}
+    values |= {"--seeds": "2"} if "--seeds" in words else {}
+    if "--resume" in words:
+        return words
+    for option, value in values.items():
+        if option in words:
+            words[words.index(option) + 1] = value
+        else:
+            words = [*words, option, value]
+    return words
+
+
+class ShortCalls(ast.NodeTransformer):
+    """Gives calls the keywords of `SHORT`."""
+
+    def visit_Call(self, node: ast.Call) -> ast.Call:
+        self.generic_visit(node)
+        function = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        values = SHORT.get(function, {})
+        node.keywords = [keyword for keyword in node.keywords if keyword.arg not in values]
+        node.keywords += [ast.keyword(arg, ast.Constant(value)) for arg, value in values.items()]
+        return ast.fix_missing_locations(node)
 
 
 def run_shell(block: Block, capsys: pytest.CaptureFixture) -> None:
@@ -63,15 +96,12 @@ def run_shell(block: Block, capsys: pytest.CaptureFixture) -> None:
             if words[0] != "legnn":
                 subprocess.run(["bash", "-euc", command], check=True, timeout=60)
                 continue
-            if "--seeds" in words:
-                place = words.index("--seeds") + 1
-                words[place] = str(min(int(words[place]), SEEDS))
-            assert run_command(*words[1:]) == 0, (command, capsys.readouterr().err)
+            assert run_command(*shorten_command(words[1:])) == 0, (command, capsys.readouterr().err)
 
 
 def run_python(block: Block, names: dict, page: str) -> None:
-    """Runs a Python block, whose names stay for the next; a last expression is evaluated as in a notebook."""
-    tree = ast.parse(block.code, filename=page)
+    """Runs a Python block, whose names stay for the next."""
+    tree = ShortCalls().visit(ast.parse(block.code, filename=page))
     ast.increment_lineno(tree, block.line - 1)
     exec(compile(tree, page, "exec"), names)
 
