@@ -28,7 +28,7 @@ SHORT = {
     "AutoLEGNNClassifier": {"budget": BUDGET},
     "tune": {"trials": 2},
 }
-"""Options by the name of a command, keywords by that of a function or class: added, or replaced in what a block says."""
+"""Options of a command, keywords of a function or class: added to a block, or in the place of what it says."""
 WITH_CODE = [page for page in PAGES if any(block.is_run for block in blocks(page))]
 
 
