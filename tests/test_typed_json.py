@@ -102,6 +102,7 @@ def test_a_number_or_text_that_no_writer_wrote_is_refused_in_one_sentence(text, 
 def cards() -> list[object]:
     from legnn.automl.automatic import SearchCard
     from legnn.automl.clock import TimeUsed
+    from legnn.notes import Note
     from legnn.runs.data_card import DataCard
     from legnn.runs.ensemble_card import EnsembleCard, Member
     from legnn.runs.result import MeanStd, Result, Summary
@@ -109,7 +110,7 @@ def cards() -> list[object]:
     from legnn.training import EpochLog
 
     scores, mean = {"accuracy": 0.5, "macro_f1": 0.25}, MeanStd(mean=0.5, std=None)
-    about = {"parameters": 3, "versions": {"python": "3"}, "notes": ["a"]}
+    about = {"parameters": 3, "versions": {"python": "3"}, "notes": [Note("a", "b")]}
     card = DataCard(
         name="a", fingerprint="f", nodes=4, edges=3, features=2, classes=["x", 1], feature_names=["a", "b"],
         label_edges=[(0, 1, 0.5)], types=["p", "q"], target_type="p", type_columns=[["a"], ["b"]],

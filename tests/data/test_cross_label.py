@@ -102,8 +102,9 @@ def test_edges_are_added_to_a_graph_of_any_source(source, tmp_path):
     key = [np.sort((edges[0] * plain.num_nodes + edges[1]).numpy()) for edges in (expected, added.adjacency.edge_index)]
     np.testing.assert_array_equal(*key)
     assert torch.equal(added.x, plain.x)
-    assert any("30 edges between nodes of different classes were added" in note for note in added.notes)
-    assert any("those of test nodes too" in note for note in added.notes)
+    (note,) = [note for note in added.notes if note.code == "cross-label-edges"]
+    assert "30 edges between nodes of different classes were added" in note.text
+    assert "those of test nodes too" in note.text
 
 
 def test_they_are_made_undirected_with_the_others():

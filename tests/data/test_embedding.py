@@ -73,7 +73,8 @@ def test_types_without_features_get_some_and_a_note_says_so(method):
     assert data.x.shape[1] == 7
     assert data.x[~data.node_types.target_mask].abs().sum(1).gt(0).all()
     assert not data.x[data.node_types.target_mask, 5:].any()
-    assert data.notes == [f"Nodes of author and tag come without features: 7 were computed from the graph ({method})."]
+    (note,) = data.notes
+    assert str(note) == (f"Nodes of author and tag come without features: 7 were computed from the graph ({method}).")
 
 
 def test_labels_do_not_matter_for_computed_features():

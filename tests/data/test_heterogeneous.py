@@ -77,7 +77,7 @@ def test_a_wide_type_is_reduced_and_says_so():
     assert data.x.shape[1] == 8
     mine = data.x[:AUTHORS]
     torch.testing.assert_close(mine @ mine.T, x @ x.T, rtol=1e-3, atol=1e-3)
-    assert data.notes == ["Features of author were reduced from 200 to 8 by truncated SVD."]
+    assert [*map(str, data.notes)] == ["Features of author were reduced from 200 to 8 by truncated SVD."]
     assert torch.equal(load(graph, type_channels=8).x, data.x)
 
 

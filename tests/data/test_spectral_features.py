@@ -27,8 +27,8 @@ def test_features_are_those_of_the_edges_and_not_of_the_data(tmp_path):
     assert (data.feature_names, data.provenance.computed_features) == (None, ["nodes"])
     assert torch.equal(load(table_folder(tmp_path / "tables", graph), **SPECTRAL).x, data.x)
     assert len(data.notes) == 1
-    assert "computed from the graph alone (`features=spectral`)" in data.notes[0]
-    assert "no figure is comparable with published ones" in data.notes[0]
+    assert data.notes[0].code == "features-computed"
+    assert "no figure is comparable with published ones" in data.notes[0].text
 
 
 def test_neither_labels_nor_given_features_matter():
@@ -45,7 +45,7 @@ def test_every_type_has_features_of_the_whole_graph(as_tables, tmp_path):
     assert torch.equal(data.x, spectral(plain.adjacency.edge_index, plain.num_nodes, 6, seed=0))
     assert data.provenance.computed_features == data.node_types.names == plain.node_types.names
     assert data.node_types.columns == [[*"012345"]] * 3
-    assert [note for note in data.notes if "truncated" in note or "come without" in note] == []
+    assert not any(note.code == "features-reduced" or "come without" in note.text for note in data.notes)
 
 
 def test_edges_between_classes_are_among_those_that_features_come_from():

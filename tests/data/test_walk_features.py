@@ -39,7 +39,7 @@ def test_features_of_every_type_are_those_of_walks_from_the_labeled_one():
     assert data.x.any(1).all()
     assert data.provenance.computed_features == ["author", "paper", "tag"]
     assert data.node_types.columns == [[*"012345"]] * 3
-    assert "computed from the graph alone (`features=metapath2vec`)" in data.notes[-1]
+    assert data.notes[-1].code == "features-computed"
 
 
 def test_walks_go_along_edges_and_along_the_types_of_their_trip():

@@ -77,7 +77,7 @@ def test_a_graph_in_memory_is_completed_and_left_as_it_is():
     assert data.class_names == [0, 1]
     assert data.feature_names is None
     assert data.table_features is None
-    assert "drawn" in data.notes[0]
+    assert data.notes[0].code == "split-drawn"
     assert data.provenance.raw_edges == 10
     assert data.num_edges == 30
     assert data.provenance.homophily == 0.0
@@ -113,7 +113,7 @@ def test_masks_of_several_splits_give_the_column_asked_for():
 
 def test_edge_attributes_are_left_aside_with_a_note():
     data = load(small_graph(edge_attr=torch.rand(10, 4)))
-    assert "edge_attr of the graph is left aside" in data.notes[0]
+    assert data.notes[0].code == "edge-attr-ignored"
 
 
 HALF = torch.arange(10) < 5

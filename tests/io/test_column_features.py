@@ -71,7 +71,7 @@ def test_columns_of_all_kinds_are_features_together_and_it_is_said_once(tmp_path
     assert x["color is missing"] == [float(k % 6 == 0) for k in range(24)]
     assert x["born"] == [18262.0 + k for k in range(24)]
     assert x["is_new"] == [float(k % 3 == 0) for k in range(24)]
-    assert data.notes == [
+    assert [*map(str, data.notes)] == [
         f"Features of nodes{suffix}: size as numbers; is_new as 0 and 1; born as days since 1970; color (3 values) "
         "one-hot; about (2 features) as text; empty cells of size, color are marked in a column more, and numbers "
         "there are the mean."

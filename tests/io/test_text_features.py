@@ -71,4 +71,4 @@ def test_a_text_column_becomes_the_features_and_fitted_ones_are_used_again(tmp_p
 def test_the_debian_descriptions_become_features(real_data):
     data = load(real_data / "debian", text="description", text_channels=16)
     assert data.x.shape == (63436, 16)
-    assert "features.npy" in data.notes[0]
+    assert "features.npy" in data.notes[0].text

@@ -11,6 +11,7 @@ from tests.typed_graphs import small_hetero, typed_folder, with_tags
 from legnn.data import statistics
 from legnn.datasets import load
 from legnn.errors import InputError
+from legnn.notes import Note
 
 
 @pytest.fixture
@@ -39,7 +40,8 @@ def test_features_may_lie_beside_the_table(folder):
     np.save(folder / "nodes" / "paper.npy", features)
     data = load(folder)
     np.testing.assert_allclose(data.x[data.node_types.target_mask, :9].numpy(), features.astype(np.float32))
-    assert "Left aside in paper.csv: f0, f1, f2, f3, f4; paper.npy is the features." in data.notes
+    text = "Left aside in paper.csv: f0, f1, f2, f3, f4; paper.npy is the features."
+    assert Note("columns-ignored", text) in data.notes
 
 
 def test_a_type_without_a_table_is_made_of_the_ids_its_edges_name(folder):
@@ -73,7 +75,8 @@ def test_a_weight_column_of_ones_own_need_not_be_in_every_table(folder):
     edges.assign(times=3.0, since=2020).to_csv(folder / "edges" / "paper__tagged__tag.csv", index=False)
     data = load(folder, undirected=False, self_loops=False, weight_column="times")
     assert sorted(set(data.adjacency.weight.tolist())) == [1.0, 3.0]
-    assert "Left aside in paper__tagged__tag.csv: since; edges have ends and a weight alone." in data.notes
+    text = "Left aside in paper__tagged__tag.csv: since; edges have ends and a weight alone."
+    assert Note("columns-ignored", text) in data.notes
 
 
 def test_text_is_that_of_the_one_table_that_has_the_column(folder):

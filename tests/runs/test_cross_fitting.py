@@ -160,7 +160,7 @@ def test_classes_that_a_fold_hides_are_named():
     y = torch.where(data.train_mask & (data.y == 2), 1, data.y)
     y[first] = 2
     found = legnn.cross_fit(small_data(y=y), settings=named(**QUICK), folds=3)
-    assert any("All training nodes of 2 are in one fold" in note for note in found.result.notes)
+    assert any(note.code == "class-in-one-fold" for note in found.result.notes)
 
 
 def test_the_folder_says_what_it_is(tmp_path):

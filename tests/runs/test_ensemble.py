@@ -16,6 +16,7 @@ from tests.typed_graphs import small_hetero
 
 import legnn
 from legnn.errors import InputError
+from legnn.notes import Note
 from legnn.runs import Member, write_ensemble
 from legnn.runs.averaging import apply_temperature
 
@@ -36,7 +37,7 @@ def made(tmp_path_factory):
     tables = table_folder(place / "tables", small_data())
     legnn.train(tables, settings=named(**QUICK), out=place / "auto" / "runs" / "gcn")
     legnn.train(tables, settings=named(**QUICK, architecture="mlp"), out=place / "auto" / "runs" / "mlp")
-    write_ensemble(place / "auto", MEMBERS, 1.7, seconds=12.0, notes=["a note"])
+    write_ensemble(place / "auto", MEMBERS, 1.7, seconds=12.0, notes=[Note("own", "a note")])
     return place
 
 
@@ -78,7 +79,7 @@ def test_the_folder_holds_the_predictions_and_scores_of_all_nodes(made):
     pd.testing.assert_frame_equal(ensemble.predictions, ensemble.predict(), check_exact=True)
     result, scores = ensemble.result, ensemble.evaluate()
     assert (result.val, result.test, result.train_masked) == (scores["val"], scores["test"], scores["train"])
-    assert result.notes[-1] == "a note"
+    assert result.notes[-1] == Note("own", "a note")
     assert result.seconds == 12.0
     alone = [legnn.Run.open(made / "auto" / "runs" / name).result for name in ("gcn", "mlp")]
     assert result.parameters == sum(one.parameters for one in alone), "a run that is two members is counted once"

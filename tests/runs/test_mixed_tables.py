@@ -30,8 +30,8 @@ def test_a_run_predicts_reordered_tables_with_identical_probabilities(tmp_path):
 def test_what_was_done_to_the_columns_is_kept_in_the_run(tmp_path):
     run = legnn.train(write(tmp_path / "tables", mixed()), settings=named(**QUICK), out=tmp_path / "run")
     note = "Features of nodes.csv: size as numbers;"
-    assert any(one.startswith(note) for one in legnn.Run.open(run.folder).result.notes)
-    assert any(one.startswith(note) for one in legnn.Run.open(run.folder).card.notes)
+    assert any(one.text.startswith(note) for one in legnn.Run.open(run.folder).result.notes)
+    assert any(one.text.startswith(note) for one in legnn.Run.open(run.folder).card.notes)
 
 
 def test_a_graph_whose_columns_were_fitted_on_itself_is_refused(tmp_path):

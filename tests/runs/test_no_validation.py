@@ -32,7 +32,7 @@ def test_without_validation_all_epochs_are_trained_and_the_last_is_kept(tmp_path
     assert (run.result.best_epoch, run.result.epochs) == (6, 6)
     assert run.result.val is None
     assert run.result.test is None
-    assert any(note.startswith("No node is for validation") for note in run.result.notes)
+    assert any(note.code == "no-validation" for note in run.result.notes)
     assert set(run.predictions["split"]) == {"train", ""}
     assert len(legnn.Run.open(run.folder).predict(one_label_a_class())) == 12
 

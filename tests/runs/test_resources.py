@@ -46,8 +46,8 @@ def test_auto_takes_mini_batches_where_it_does_not_and_says_so(monkeypatch, tmp_
     monkeypatch.setattr(Cpu, "free_bytes", lambda self: 1000)
     run = legnn.train(small_data(), settings=named(**QUICK), out=tmp_path / "run")
     assert run.settings.train.batch == resources.DEFAULT_BATCH
-    (note,) = [note for note in run.result.notes if "batch = auto" in note]
-    assert "would take about" in note
+    (note,) = [note for note in run.result.notes if note.code == "batch-chosen"]
+    assert "would take about" in note.text
     # a run that goes on does not choose again
     assert ResolvedSettings.from_yaml(tmp_path / "run" / "settings.yaml").train.batch == resources.DEFAULT_BATCH
 
@@ -76,7 +76,7 @@ def ampere(monkeypatch):
 def test_auto_is_bf16_on_a_gpu_and_says_so(ampere, backbone, labels, as_train):
     settings, note = choose_precision(*resolved(backbone=backbone, labels=labels, as_train=as_train), ampere)
     assert settings.train.precision == "bf16"
-    assert note.startswith("precision bf16 (auto)")
+    assert note.code == "precision-chosen"
 
 
 def test_auto_stays_where_bf16_is_slow_or_not_known_to_be_as_accurate(ampere, monkeypatch):
@@ -96,7 +96,7 @@ def test_auto_is_bf16_on_a_cpu_that_has_it_for_wide_models(monkeypatch):
     assert choose_precision(narrow, data, CPU) == (narrow, None)
     settings, note = choose_precision(wide, data, CPU)
     assert settings.train.precision == "bf16"
-    assert note.startswith("precision bf16 (auto); `precision=fp32`")
+    assert note.code == "precision-chosen"
     other = wide.override(named(backbone="sage"))
     assert choose_precision(other, data, CPU) == (other, None)
     monkeypatch.setattr(device, "cpu_multiplies_bf16", lambda: False)
@@ -176,7 +176,7 @@ def test_features_are_the_first_to_stay_in_the_hosts_memory_and_that_is_said(mon
     monkeypatch.setattr(Gpu, "free_bytes", lambda self: free * size.graph_bytes / resources.RESIDENT + 1)
     assert choose_storage(settings, data, GPU) == storage(size)
     note = storage_note(settings, data, GPU)
-    assert note is None if said is None else re.fullmatch(said, note)
+    assert note is None if said is None else re.fullmatch(said, note.text)
 
 
 def test_each_gpu_and_each_core_trains_one_run_at_a_time(monkeypatch):

@@ -25,7 +25,7 @@ def test_predictions_are_of_the_labeled_type_alone(tmp_path, options):
     assert run.predictions["id"].tolist() == ids
     assert run.predictions["id"].dtype == np.int64
     assert run.predictions["split"].isin(["train", "val", "test", ""]).all()
-    assert any("come without features" in note for note in run.result.notes)
+    assert any(note.code == "features-computed" for note in run.result.notes)
     pd.testing.assert_frame_equal(legnn.Run.open(run.folder).predict(), run.predictions, check_exact=True)
     card = RunFolder.open(run.folder).card
     assert (card.types, card.target_type, card.computed_features) == (["author", "paper", "tag"], "paper", ["tag"])

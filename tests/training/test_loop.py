@@ -11,6 +11,7 @@ from tests.training.mini_batches import full_batch, make
 
 import legnn
 from legnn.errors import InputError, Interrupted
+from legnn.notes import Note
 from legnn.training.early_stopping import EarlyStopping
 
 
@@ -71,8 +72,9 @@ def test_epochs_chosen_by_loss_are_not_those_chosen_by_accuracy():
 def test_a_score_over_a_split_that_lacks_a_class_says_so():
     data = small_data()
     data.test_mask &= data.y != 1
-    assert "the test split has no nodes of 1 of 3 classes: 1." in legnn.train(data, epochs=2, hidden=8).result.notes
-    assert not any("no nodes of" in note for note in legnn.train(small_data(), epochs=2, hidden=8).result.notes)
+    text = "the test split has no nodes of 1 of 3 classes: 1."
+    assert Note("missing-class", text) in legnn.train(data, epochs=2, hidden=8).result.notes
+    assert not any(note.code == "missing-class" for note in legnn.train(small_data(), epochs=2, hidden=8).result.notes)
 
 
 def test_training_stops_after_patience_epochs_without_a_better_one():

@@ -11,6 +11,7 @@ from legnn.analysis.calibration import brier_score, expected_calibration_error
 from legnn.data.summary import missing_class_notes
 from legnn.datasets import Source
 from legnn.errors import plural
+from legnn.notes import Note
 from legnn.runs import Ensemble, Run
 from legnn.runs.run import score_splits
 from legnn.training import Scores
@@ -50,7 +51,7 @@ class Evaluation:
     ece: float | None
     """Expected calibration error; None without nodes."""
     brier: float | None
-    notes: list[str]
+    notes: list[Note]
 
     @property
     def num_nodes(self) -> int:
@@ -74,7 +75,8 @@ def evaluate_run(run: Run | Ensemble, data: Source | None = None, *, device: str
     notes = missing_class_notes(graph)
     if not has_test:
         known = plural(len(y), "labeled node")
-        notes.append(f"there is no test split; classes and calibration are of {known} outside the training split.")
+        text = f"there is no test split; classes and calibration are of {known} outside the training split."
+        notes.append(Note("no-test-split", text))
     return Evaluation(
         data=graph.name,
         val=scores["val"],

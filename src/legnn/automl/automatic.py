@@ -27,6 +27,7 @@ from legnn.io.prepared import write_prepared
 from legnn.io.prepared_card import CARD
 from legnn.locks import LOCK, hold_folder
 from legnn.nn.backbones import require_known_everywhere
+from legnn.notes import Note
 from legnn.runs.device import visible_gpus
 from legnn.runs.ensemble import Ensemble, write_ensemble
 from legnn.runs.graphs import MEMORY, load_new
@@ -165,13 +166,13 @@ def _finish(plan: Plan, clock: Clock, graph: GraphData, *, single: bool) -> Ense
     best = entries[chosen.single]
     write_text(plan.folder / BEST, best.settings.to_yaml())
     members = members_of(entries, chosen)
-    notes = [f"The ensemble of {plural(len(members), 'member')} was chosen from {plural(len(finished), 'candidate')}."]
+    text = f"The ensemble of {plural(len(members), 'member')} was chosen from {plural(len(finished), 'candidate')}."
     ensemble = write_ensemble(
         plan.folder,
         members,
         chosen.temperature,
         seconds=clock.used,
-        notes=notes,
+        notes=[Note("ensemble", text)],
         device=str(plan.given.get("train.device", "auto")),
     )
     clock.finish()

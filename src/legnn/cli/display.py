@@ -206,7 +206,7 @@ def show_settings(rows: Iterable[tuple[str, str, str, str]]) -> None:
     _out.print(table)
 
 
-def show_notes(notes: list[str]) -> None:
+def show_notes(notes: Iterable[object]) -> None:
     """Prints what a reader should know of the data."""
     for note in notes:
         _out.print(f"note: {note}", highlight=False)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from legnn.data.splits import MASKS, from_masks
 from legnn.errors import InputError
+from legnn.notes import Note
 
 PARTS = ("", "training", "validation", "test")
 """Names of the splits in messages."""
@@ -69,6 +70,11 @@ def to_class_names(given: Any, y: Tensor) -> list[str | int | float]:
     if given is None:
         return list(range(int(y.max()) + 1)) if len(y) else []
     return [name.item() if isinstance(name, np.generic) else name for name in given]
+
+
+def to_notes(given: Any) -> list[Note]:
+    """Returns the notes of a graph, which may be texts."""
+    return [note if isinstance(note, Note) else Note("data", str(note)) for note in given or ()]
 
 
 def to_floats(values: Any) -> Tensor | None:

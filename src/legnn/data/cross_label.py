@@ -8,6 +8,7 @@ from torch import Tensor
 
 from legnn.data.raw_graph import RawGraph
 from legnn.errors import InputError, plural
+from legnn.notes import Note
 
 
 def with_cross_label_edges(graph: RawGraph, count: int, seed: int) -> RawGraph:
@@ -21,7 +22,7 @@ def with_cross_label_edges(graph: RawGraph, count: int, seed: int) -> RawGraph:
         )
     added = sample_cross_label_edges(graph.y, count, seed)
     weight = graph.edge_weight
-    note = (
+    text = (
         f"{plural(count, 'edge')} between nodes of different classes {'was' if count == 1 else 'were'} added "
         f"(`data.cross_label_edges`, seed {seed}). All labels went into drawing them, those of test nodes too, so "
         f"scores are for the comparison of methods on this graph."
@@ -30,7 +31,7 @@ def with_cross_label_edges(graph: RawGraph, count: int, seed: int) -> RawGraph:
         graph,
         edge_index=torch.cat([graph.edge_index, added], 1),
         edge_weight=None if weight is None else torch.cat([weight, torch.ones(count)]),
-        notes=[*graph.notes, note],
+        notes=[*graph.notes, Note("cross-label-edges", text)],
     )
 
 

@@ -14,6 +14,7 @@ from legnn.data.raw_graph import RawGraph
 from legnn.data.validation import check_edges, check_nodes
 from legnn.errors import InputError, plural
 from legnn.lazy import lazy_module
+from legnn.notes import Note
 from legnn.ops.runtime.threads import limit_threads
 
 pyg_utils = lazy_module("torch_geometric.utils")
@@ -76,7 +77,7 @@ def with_computed_features(graph: RawGraph, method: Features, channels: int) -> 
         degree = torch.bincount(edge_index.flatten(), minlength=nodes)
         x = torch.cat([embed(edge_index, nodes, width), degree.float().log1p()[:, None]], 1)
         how = f"spectral {width} {SEED} degree"
-        note = (
+        text = (
             f"{graph.name} has no features: {plural(width, 'eigenvector')} of its graph and the degree of each node "
             f"take their place, and the run can predict this graph alone."
         )
@@ -88,7 +89,7 @@ def with_computed_features(graph: RawGraph, method: Features, channels: int) -> 
             )
         x = embed(edge_index, nodes, channels, method, None if method == "spectral" else types)
         how = f"{method} {channels} {SEED}"
-        note = (
+        text = (
             f"The {plural(channels, 'feature')} of every node {'was' if channels == 1 else 'were'} computed from the "
             f"graph alone (`data.features={method}`); those of the data are left aside, so no figure is comparable "
             f"with published ones."
@@ -102,7 +103,7 @@ def with_computed_features(graph: RawGraph, method: Features, channels: int) -> 
         node_types=types and replace(types, columns=[columns] * len(types.names)),
         computed_features=["nodes"] if types is None else types.names,
         feature_digest=digest_of([how]),  # the edges are in the fingerprint of the graph
-        notes=[*graph.notes, note],
+        notes=[*graph.notes, Note("features-computed", text)],
     )
 
 

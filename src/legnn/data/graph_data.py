@@ -20,6 +20,7 @@ from legnn.data.splits import NO_SPLIT, TEST, TRAIN, VAL, pick_split, split_numb
 from legnn.data.summary import edge_homophily, train_homophily
 from legnn.data.validation import validate
 from legnn.lazy import lazy_module
+from legnn.notes import Note
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.csr.build import edges_to_csr
 
@@ -28,9 +29,10 @@ if TYPE_CHECKING:
 
 pyg_data = lazy_module("torch_geometric.data")
 
-NO_VALIDATION = (
+NO_VALIDATION = Note(
+    "no-validation",
     "No node is for validation, and those marked or drawn for it are trained on: all epochs are trained, and the last "
-    "one is kept, be it the best or not."
+    "one is kept, be it the best or not.",
 )
 
 
@@ -222,12 +224,12 @@ class GraphData(GraphFields):
         return pyg_data.Data(**{name: value for name, value in content.items() if value is not None})
 
 
-def _choose_split(raw: RawGraph, split: int | None, training: bool) -> tuple[Tensor, list[str]]:
+def _choose_split(raw: RawGraph, split: int | None, training: bool) -> tuple[Tensor, list[Note]]:
     """Returns the split and the notes: of the graph, or drawn where it has none and is trained on."""
     if raw.split is not None:
         return pick_split(raw.split, None if raw.is_split_chosen else split, raw.name), raw.notes
     if not training:
         return torch.full((len(raw.y),), NO_SPLIT, dtype=torch.int8), raw.notes
     seed = split or 0
-    note = f"{raw.name} comes without a split: 60/20/20 of the labeled nodes were drawn, class by class (seed {seed})."
-    return stratified_split(raw.y, seed), [*raw.notes, note]
+    text = f"{raw.name} comes without a split: 60/20/20 of the labeled nodes were drawn, class by class (seed {seed})."
+    return stratified_split(raw.y, seed), [*raw.notes, Note("split-drawn", text)]

@@ -26,6 +26,7 @@ from legnn.data.raw_graph import RawGraph
 from legnn.data.splits import MASKS, NO_SPLIT
 from legnn.data.validation import check_finite
 from legnn.errors import InputError, plural
+from legnn.notes import Note
 
 if TYPE_CHECKING:
     from torch_geometric.data import HeteroData
@@ -56,7 +57,7 @@ def to_homogeneous(
     first = dict(zip(sizes, count.cumsum(0) - count, strict=True))
     ends = [index + torch.stack([first[source], first[end]])[:, None] for (source, _, end), index in relations.items()]
     edge_index = torch.cat([torch.empty(2, 0, dtype=torch.int64), *ends], 1)
-    notes = list(graph.get("notes") or [])
+    notes = conversion.to_notes(graph.get("notes"))
     features, computed, feature_digest = _features(graph, types, edge_index, settings, name, notes)
     x = torch.zeros(len(node_type), max(x.size(1) for x in features.values()))
     for kind, rows in zip(sizes, x.split(count.tolist()), strict=True):
@@ -156,7 +157,7 @@ def _size(graph: HeteroData, kind: str, relations: dict[Relation, Tensor]) -> in
 
 
 def _features(
-    graph: HeteroData, types: NodeTypes, edge_index: Tensor, settings: DataSettings, name: str, notes: list[str]
+    graph: HeteroData, types: NodeTypes, edge_index: Tensor, settings: DataSettings, name: str, notes: list[Note]
 ) -> tuple[dict[str, Tensor], list[str], str]:
     """Returns `x` [n, F] of each type, the types whose features were computed, and the digest of what from.
 
@@ -175,9 +176,8 @@ def _features(
         x = embed(edge_index, len(types.node_type), channels, method, types, missing)
         rows = x.split([n for kind, n in zip(types.names, size, strict=True) if kind in missing])
         features |= dict(zip(missing, rows, strict=True))
-        notes.append(
-            f"Nodes of {_listed(missing)} come without features: {channels} were computed from the graph ({method})."
-        )
+        text = f"Nodes of {_listed(missing)} come without features: {channels} were computed from the graph ({method})."
+        notes.append(Note("features-computed", text))
     named = [kind for kind in given if graph[kind].get("feature_names")]
     reduced = _reduce(features, types.target, channels, named, notes)
     if not missing and not reduced:
@@ -203,7 +203,7 @@ def _given_features(graph: HeteroData, name: str) -> dict[str, Tensor]:
     return given
 
 
-def _reduce(features: dict[str, Tensor], target: str, channels: int, named: list[str], notes: list[str]) -> list[str]:
+def _reduce(features: dict[str, Tensor], target: str, channels: int, named: list[str], notes: list[Note]) -> list[str]:
     """Reduces, in place, types that are wider than the others may be; returns their names. A single type stays.
 
     Features that were reduced exist for no other graph: columns of tables, which are `named`, may be wider.
@@ -215,9 +215,8 @@ def _reduce(features: dict[str, Tensor], target: str, channels: int, named: list
     for kind in wide:
         x = features[kind]
         features[kind] = cached([f"svd {width} {SEED}", x], partial(_principal, x, width))
-        notes.append(
-            f"Features of {kind} were reduced from {x.size(1):,} to {features[kind].size(1):,} by truncated SVD."
-        )
+        text = f"Features of {kind} were reduced from {x.size(1):,} to {features[kind].size(1):,} by truncated SVD."
+        notes.append(Note("features-reduced", text))
     return wide
 
 
@@ -230,10 +229,11 @@ def _principal(x: Tensor, width: int) -> Tensor:
     return U * S
 
 
-def _weights(graph: HeteroData, relations: dict[Relation, Tensor], name: str, notes: list[str]) -> Tensor | None:
+def _weights(graph: HeteroData, relations: dict[Relation, Tensor], name: str, notes: list[Note]) -> Tensor | None:
     unused = [relation[1] for relation in relations if graph[relation].get("edge_attr") is not None]
     if unused:
-        notes.append(f"edge_attr of {_listed(unused)} is left aside; a weight for each edge goes into edge_weight.")
+        text = f"edge_attr of {_listed(unused)} is left aside; a weight for each edge goes into edge_weight."
+        notes.append(Note("edge-attr-ignored", text))
     weights = {relation: conversion.to_floats(graph[relation].get("edge_weight")) for relation in relations}
     if all(weight is None for weight in weights.values()):
         return None

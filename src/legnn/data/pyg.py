@@ -14,6 +14,7 @@ from legnn.data.node_types import NodeTypes
 from legnn.data.raw_graph import RawGraph
 from legnn.errors import InputError, plural
 from legnn.lazy import is_a
+from legnn.notes import Note
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data, HeteroData
@@ -60,9 +61,10 @@ def raw_from_pyg(
             raise InputError(f"{field} of {name} is a {type(value).__name__}; it must be a tensor")
     y = conversion.to_classes(fields["y"], name)
     node_id = conversion.to_node_ids(graph.get("node_id"), len(y))
-    notes = list(graph.get("notes") or [])
+    notes = conversion.to_notes(graph.get("notes"))
     if graph.get("edge_attr") is not None and graph.get("edge_weight") is None:
-        notes.append(f"edge_attr of {name} is left aside; a weight for each edge goes into edge_weight.")
+        text = f"edge_attr of {name} is left aside; a weight for each edge goes into edge_weight."
+        notes.append(Note("edge-attr-ignored", text))
     return RawGraph(
         name=name,
         x=conversion.to_features(fields["x"], name),

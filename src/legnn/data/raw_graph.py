@@ -8,6 +8,7 @@ import numpy as np
 from torch import Tensor
 
 from legnn.data.node_types import NodeTypes
+from legnn.notes import Note
 
 
 class TableTransform(Protocol):
@@ -45,7 +46,7 @@ class GraphFields:
     """`[C, C]` float32, weights of label–label edges, row = target."""
     node_types: NodeTypes | None = None
     """Of a graph with several node types."""
-    notes: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
     """Sentences that a reader of the scores should know."""
 
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from legnn.config.facts import Statistics
 from legnn.data.splits import SPLITS
 from legnn.errors import some_of
+from legnn.notes import Note
 from legnn.ops.csr.adjacency import Adjacency
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def statistics(graph: GraphData) -> Statistics:
     )
 
 
-def missing_class_notes(graph: GraphData) -> list[str]:
+def missing_class_notes(graph: GraphData) -> list[Note]:
     """A note for each split that has nodes, but not of every class: its scores say nothing of the others."""
     notes = []
     for value, split in enumerate(SPLITS, 1):
@@ -50,7 +51,7 @@ def missing_class_notes(graph: GraphData) -> list[str]:
         missing = [str(graph.class_names[c]) for c in (count == 0).nonzero().flatten().tolist()]
         if missing and len(missing) < graph.num_classes:
             lacking = f"{len(missing)} of {graph.num_classes} classes: {some_of(missing)}"
-            notes.append(f"the {split} split has no nodes of {lacking}.")
+            notes.append(Note("missing-class", f"the {split} split has no nodes of {lacking}."))
     return notes
 
 

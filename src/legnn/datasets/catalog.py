@@ -12,6 +12,7 @@ from legnn.data.splits import split_number
 from legnn.datasets import readers
 from legnn.datasets.digits import read_digits
 from legnn.datasets.download import RemoteFile
+from legnn.notes import Note
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data, HeteroData
@@ -48,7 +49,7 @@ class NamedSet:
     """The classes in order; None where they are numbers or in the files."""
     channels: int | None = None
     """Columns of the published features, where files with others are in use."""
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     """Sentences that a reader of the scores should know."""
 
 
@@ -60,7 +61,7 @@ def _geom_gcn_splits(folder: str, name: str) -> tuple[RemoteFile, ...]:
     return _files(folder, f"{GEOM_GCN}/splits", *(f"{name}_split_0.6_0.2_{i}.npz" for i in range(GEOM_GCN_SPLITS)))
 
 
-def _planetoid(name: str, folder: str, about: str, class_names: tuple[str, ...] | None, *notes: str) -> NamedSet:
+def _planetoid(name: str, folder: str, about: str, class_names: tuple[str, ...] | None, *notes: Note) -> NamedSet:
     parts = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
     common = _files(f"planetoid/{folder}/raw", PLANETOID, *(f"ind.{name}.{part}" for part in parts))
     splits = _geom_gcn_splits(f"planetoid/{folder}/geom-gcn/raw", name)
@@ -137,9 +138,10 @@ CORA_CLASSES = (
 )
 CITESEER_CLASSES = ("AI", "ML", "IR", "DB", "Agents", "HCI")
 
-CITESEER_NOTE = (
+CITESEER_NOTE = Note(
+    "papers-without-class",
     "15 papers of citeseer have no words and no known class; as in published work they count as class 'AI', "
-    "which only geom-gcn's splits make use of."
+    "which only geom-gcn's splits make use of.",
 )
 
 CATALOG: dict[str, NamedSet] = {

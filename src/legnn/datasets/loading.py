@@ -21,6 +21,7 @@ from legnn.io.table_features import TableFeatures
 from legnn.io.tables import read_table_folder
 from legnn.io.typed_tables import has_types, read_typed_folder
 from legnn.locks import hold_folder
+from legnn.notes import Note
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data, Dataset, HeteroData
@@ -133,10 +134,11 @@ def _load_named(entry: NamedSet, settings: DataSettings) -> GraphData:
     class_names = [*(entry.class_names or raw.class_names)]
     notes = [*raw.notes, *entry.notes]
     if settings.features == "given" and entry.channels not in (None, raw.x.size(1)):
-        notes.append(
+        text = (
             f"The features of {entry.name} found here have {plural(raw.x.size(1), 'column')}: they are not the "
             f"published ones ({entry.channels} columns), so figures must not be set beside published ones."
         )
+        notes.append(Note("other-features", text))
     raw = replace(raw, class_names=class_names, notes=notes, is_split_chosen=entry.reads_split)
     return GraphData.from_raw(raw, settings)
 

@@ -19,6 +19,7 @@ from legnn.io.table_features import TableFeatures
 from legnn.io.tables import read_table_folder
 from legnn.lazy import is_a, lazy_module
 from legnn.lazy import pandas as pd
+from legnn.notes import Note
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data, Dataset, HeteroData
@@ -104,7 +105,8 @@ def read_frames(
             # the place of the files says nothing to whom gave frames
             words = str(error).replace(f"{folder}/", "").replace(folder, "the graph")
             raise InputError(words.replace(".parquet", "")) from None
-    return replace(raw, name="the graph", notes=[note.replace(".parquet", "") for note in raw.notes])
+    notes = [Note(note.code, note.text.replace(".parquet", "")) for note in raw.notes]
+    return replace(raw, name="the graph", notes=notes)
 
 
 def edges_among(graph: Any, rows: int) -> EdgeArrays:

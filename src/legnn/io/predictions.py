@@ -44,7 +44,7 @@ class PredictionTable:
 
     columns: Mapping[str, Column]
     notes: tuple[str, ...] = ()
-    """What a reader should know of the graph."""
+    """Texts of the notes of the graph: a frame with other objects in its attributes cannot be written to Parquet."""
 
     @classmethod
     def from_frame(cls, frame: pd.DataFrame) -> PredictionTable:

@@ -13,6 +13,7 @@ import numpy as np
 from legnn.errors import InputError, first_line
 from legnn.files import digest_bytes
 from legnn.io.arrays import chunks_of, rows_of_chunk
+from legnn.notes import Note
 from legnn.typed_json import as_kind, parse_json, write_json
 
 VERSION = 3
@@ -43,7 +44,7 @@ class PreparedCard:
     name: str
     class_names: list[str | int | float]
     feature_names: list[str] | None
-    notes: list[str]
+    notes: list[Note]
     raw_edges: int
     computed_features: list[str]
     feature_digest: str

@@ -28,6 +28,7 @@ from legnn.io.columns import (
 from legnn.io.edge_tables import read_edges
 from legnn.io.table_features import ONE_TYPE, ColumnFeatures, TableFeatures
 from legnn.io.table_files import Table, optional_table_path, read_table, table_path
+from legnn.notes import Note
 
 FEATURE_FILE = "features.npy"
 NAMED = 12
@@ -63,7 +64,7 @@ def read_table_folder(
     ids = read_ids(nodes, settings)
     y, class_names = read_labels(nodes, settings, training)
     split = read_split(nodes, settings)
-    notes: list[str] = []
+    notes: list[Note] = []
     features = read_features(folder / FEATURE_FILE, nodes, settings, columns, notes)
     edges = read_edges(edge_path, ids, ids, settings)
     if edges.edge_index.shape[1] == 0:
@@ -156,7 +157,7 @@ def read_split(nodes: Table, settings: DataSettings) -> Tensor | None:
 
 
 def read_features(
-    feature_file: Path, nodes: Table, settings: DataSettings, fitted: ColumnFeatures | None, notes: list[str]
+    feature_file: Path, nodes: Table, settings: DataSettings, fitted: ColumnFeatures | None, notes: list[Note]
 ) -> NodeFeatures:
     """Returns the features of the feature file or the columns; none (`[M, 0]`) where the settings compute them.
 
@@ -180,7 +181,7 @@ def read_features(
         if not fitted.columns:
             return NodeFeatures(torch.empty(nodes.columns.num_rows, 0))
         if not fitted.is_plain:
-            notes.append(f"Features of {nodes.path.name}: {fitted.describe()}.")
+            notes.append(Note("columns-as-features", f"Features of {nodes.path.name}: {fitted.describe()}."))
     return NodeFeatures(torch.from_numpy(fitted.transform(nodes)), fitted.feature_names, fitted)
 
 
@@ -261,10 +262,10 @@ def _label_adjacency(folder: Path, class_names: ClassNames, settings: DataSettin
     return torch.from_numpy(adjacency)
 
 
-def note_unused(notes: list[str], names: list[str], path: Path, reason: str) -> None:
+def note_unused(notes: list[Note], names: list[str], path: Path, reason: str) -> None:
     """Adds a note that names the columns that are not used."""
     if names:
-        notes.append(f"Left aside in {path.name}: {some_of(names, NAMED)}; {reason}.")
+        notes.append(Note("columns-ignored", f"Left aside in {path.name}: {some_of(names, NAMED)}; {reason}."))
 
 
 def _first(mask: np.ndarray) -> int:

@@ -19,6 +19,7 @@ from legnn.io.table_features import ColumnFeatures, TableFeatures
 from legnn.io.table_files import Table, table_path
 from legnn.io.tables import note_unused, read_features, read_ids, read_labels, read_node_table, read_split
 from legnn.lazy import lazy_module
+from legnn.notes import Note
 
 if TYPE_CHECKING:
     from torch_geometric.data import HeteroData
@@ -53,7 +54,7 @@ def read_typed_folder(
     text_types = _text_types(nodes, folder, settings)
     ids = {kind: read_ids(table, settings) for kind, table in nodes.items()}
     ids |= _ids_in_edges(edges, set(nodes), settings)
-    graph, notes = pyg_data.HeteroData(), list[str]()
+    graph, notes = pyg_data.HeteroData(), list[Note]()
     columns: dict[str, ColumnFeatures] = {}
     for kind in ids:
         graph[kind].node_id = ids[kind].to_numpy(zero_copy_only=False)

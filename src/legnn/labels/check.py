@@ -19,6 +19,7 @@ from legnn.labels.confident import calibrate, estimated_errors, probability_righ
 from legnn.labels.cross_fitted import check_folds, cross_fitted_probabilities, fold_nodes
 from legnn.labels.evidence import combine_evidence
 from legnn.labels.neighbor_labels import count_neighbor_labels
+from legnn.notes import Note
 from legnn.runs import Ensemble, Run, is_ensemble_folder, is_seeds_folder, open_run
 from legnn.runs.graphs import load_new
 from legnn.runs.progress import Callbacks, follow
@@ -40,7 +41,7 @@ class LabelCheck:
     `split`, and `fold` (in which models judged a training node that were trained without it; −1 for other nodes)."""
     expected_errors: float
     """The estimated number of wrong labels, by confident learning."""
-    notes: list[str]
+    notes: list[Note]
 
 
 def check_labels(

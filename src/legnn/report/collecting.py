@@ -128,7 +128,7 @@ def _overview(run: Run | Ensemble, name: str, graph: GraphData) -> dict[str, Any
             "versions": result.versions,
         },
         "settings": {key: str(value) for key, value in settings_of(run).items()},
-        "notes": list(notes),
+        "notes": [str(note) for note in notes],
         "leaderboard": leaderboard_of(run),
     }
 

@@ -14,6 +14,7 @@ from legnn.errors import InputError, plural, some_of
 from legnn.io import TableFeatures
 from legnn.io.prepared import check_columns
 from legnn.lazy import pandas as pd
+from legnn.notes import Note
 from legnn.runs.data_card import DataCard
 
 
@@ -83,11 +84,11 @@ def _adopt_classes(graph: GraphData, card: DataCard) -> GraphData:
     lost = int(((y < 0) & (graph.y >= 0)).sum())
     if lost:
         unknown = [repr(name) for name in graph.class_names if str(name) not in number]
-        notes = [
-            *notes,
+        text = (
             f"{plural(lost, 'node')} of {graph.name} {'is' if lost == 1 else 'are'} of a class that the run "
-            f"was not trained on ({some_of(unknown)}): such labels are neither used nor scored.",
-        ]
+            f"was not trained on ({some_of(unknown)}): such labels are neither used nor scored."
+        )
+        notes = [*notes, Note("unknown-class", text)]
     return replace(graph, y=y, class_names=list(card.classes), notes=notes)
 
 

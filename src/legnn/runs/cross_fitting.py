@@ -20,6 +20,7 @@ from legnn.files import atomic_write, empty_folder, write_text
 from legnn.io.table_files import read_table
 from legnn.lazy import pandas as pd
 from legnn.locks import LOCK, hold_folder
+from legnn.notes import Note
 from legnn.runs.build import check_settings
 from legnn.runs.data_card import DataCard
 from legnn.runs.digests import check_digest, write_digests
@@ -66,7 +67,7 @@ class CrossFitResult:
     parameters: int
     """Of one model."""
     versions: dict[str, str]
-    notes: list[str]
+    notes: list[Note]
 
 
 @dataclass(frozen=True)
@@ -273,10 +274,11 @@ def _result(graph: GraphData, folds: int, probabilities: Tensor, results: list[R
     )
 
 
-def _absent_classes(graph: GraphData, folds: int) -> list[str]:
+def _absent_classes(graph: GraphData, folds: int) -> list[Note]:
     """A note on classes whose training nodes are all in one fold, of which the model of that fold knows none."""
     fold, y = assign_folds(graph.node_id, folds)[graph.train_mask], graph.y[graph.train_mask]
     absent = [str(name) for c, name in enumerate(graph.class_names) if fold[y == c].unique().numel() == 1]
     if not absent:
         return []
-    return [f"All training nodes of {some_of(absent)} are in one fold, whose model cannot predict them."]
+    text = f"All training nodes of {some_of(absent)} are in one fold, whose model cannot predict them."
+    return [Note("class-in-one-fold", text)]

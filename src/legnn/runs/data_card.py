@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from legnn.data import GraphData
+from legnn.notes import Note
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +35,7 @@ class DataCard:
     """Types whose features were computed from the graph, and exist for no other."""
     relations: list[tuple[int, int]]
     """Source and target type of the edges that there are, by their position in `types`."""
-    notes: list[str]
+    notes: list[Note]
     """What a reader should know of them, and of what was chosen for them."""
     hidden_fold: tuple[int, int] | None = None
     """The fold of training nodes whose labels were removed, and the number of folds; None with all labels."""

@@ -25,6 +25,7 @@ from legnn.errors import InputError, plural
 from legnn.files import write_text
 from legnn.io import read_predictions, write_predictions
 from legnn.lazy import pandas as pd
+from legnn.notes import Note
 from legnn.runs.averaging import average
 from legnn.runs.class_columns import check_columns
 from legnn.runs.data_card import DataCard
@@ -175,7 +176,7 @@ class Ensemble:
         return graphs[0], p
 
     def _to_result(
-        self, graph: GraphData, p: Tensor, seconds: float, notes: Sequence[str] = (), *, device: str
+        self, graph: GraphData, p: Tensor, seconds: float, notes: Sequence[Note] = (), *, device: str
     ) -> Result:
         scores = score_splits(graph, p[graph.labeled_nodes])
         runs = self._distinct_runs
@@ -202,7 +203,7 @@ def write_ensemble(
     temperature: float,
     *,
     seconds: float,
-    notes: Sequence[str] = (),
+    notes: Sequence[Note] = (),
     data: Source | None = None,
     device: str = "auto",
 ) -> Ensemble:

@@ -15,6 +15,7 @@ from legnn.config.model import traits
 from legnn.data import GraphData
 from legnn.errors import InputError, OutOfMemory, in_gib
 from legnn.nn.backbones import REGISTERED
+from legnn.notes import Note
 from legnn.runs.device import hardware, select_device, visible_gpus
 from legnn.runs.memory import SINGLE, USABLE, Size
 from legnn.runs.processes import under_torchrun
@@ -46,7 +47,7 @@ def size_of(graph: GraphData, settings: ResolvedSettings) -> Size:
 
 def choose_batch(
     settings: ResolvedSettings, graph: GraphData, device: torch.device
-) -> tuple[ResolvedSettings, str | None]:
+) -> tuple[ResolvedSettings, Note | None]:
     """Returns settings in which `batch = auto` is decided, and a note where mini-batches were chosen.
 
     Full batch where it fits: it is faster, and has no sampling noise. Several processes share mini-batches.
@@ -64,7 +65,7 @@ def choose_batch(
             why = "several processes share them"
             if not under_torchrun():
                 why = f"the full batch would take about {in_gib(needed)} and {in_gib(free)} are free on {device.type}"
-            note = f"batch = auto chose mini-batches of {batch:,} nodes: {why}."
+            note = Note("batch-chosen", f"batch = auto chose mini-batches of {batch:,} nodes: {why}.")
     if batch != "full":
         fanouts_for(settings.train.fanout, settings.model.stages)
     return settings.override({"train.batch": batch}), note
@@ -72,7 +73,7 @@ def choose_batch(
 
 def choose_precision(
     settings: ResolvedSettings, graph: GraphData, device: torch.device
-) -> tuple[ResolvedSettings, str | None]:
+) -> tuple[ResolvedSettings, Note | None]:
     """Returns settings in which `precision = auto` is bf16 where that is faster and as accurate, and a note if it is.
 
     It is decided before a run starts and kept with it, so that the run is continued, and predicts, in the same one.
@@ -83,8 +84,8 @@ def choose_precision(
         return settings, None
     if graph.num_nodes * model.hidden**2 < hardware(device).least_bf16_product():
         return settings, None
-    note = f"precision bf16 (auto); `train.precision={hardware(device).single_precision}` is slower and a little finer."
-    return settings.override({"train.precision": "bf16"}), note
+    text = f"precision bf16 (auto); `train.precision={hardware(device).single_precision}` is slower and a little finer."
+    return settings.override({"train.precision": "bf16"}), Note("precision-chosen", text)
 
 
 class Storage(NamedTuple):
@@ -113,7 +114,7 @@ def choose_storage(settings: ResolvedSettings, graph: GraphData, device: torch.d
     return Storage(device, host, rest) if rest >= 0 else Storage(host, host)
 
 
-def storage_note(settings: ResolvedSettings, graph: GraphData, device: torch.device) -> str | None:
+def storage_note(settings: ResolvedSettings, graph: GraphData, device: torch.device) -> Note | None:
     """Returns what a user should know of a graph that is not kept on the device it is trained on."""
     storage = choose_storage(settings, graph, device)
     if storage.features == device:
@@ -123,7 +124,7 @@ def storage_note(settings: ResolvedSettings, graph: GraphData, device: torch.dev
     needed = in_gib(size.graph_bytes if storage.graph != device else size.feature_bytes)
     hot = f", but for the {in_gib(storage.hot_bytes)} that are read most" if storage.hot_bytes else ""
     free = in_gib(hardware(device).free_bytes())
-    return f"{what} in the host's memory ({needed}, with {free} free on {device.type}){hot}."
+    return Note("storage", f"{what} in the host's memory ({needed}, with {free} free on {device.type}){hot}.")
 
 
 COPIES = 5

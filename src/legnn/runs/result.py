@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 import torch
 
 from legnn import __version__
+from legnn.notes import Note
 from legnn.training import Scores
 
 
@@ -31,7 +32,7 @@ class Result:
     device: str
     precision: str
     versions: dict[str, str]
-    notes: list[str]
+    notes: list[Note]
     """What a reader should know of the data travels with the scores."""
 
 
@@ -72,7 +73,7 @@ class Summary:
     seconds: float
     parameters: int
     versions: dict[str, str]
-    notes: list[str]
+    notes: list[Note]
 
 
 def summarize(results: Sequence[Result]) -> Summary:

@@ -13,6 +13,7 @@ from legnn.datasets import Source
 from legnn.errors import InputError, Interrupted
 from legnn.files import empty_folder, write_text
 from legnn.locks import LOCK, hold_folder
+from legnn.notes import Note
 from legnn.runs.build import check_settings
 from legnn.runs.data_card import DataCard
 from legnn.runs.device import select_device
@@ -160,8 +161,8 @@ def _train_each(
         raise Interrupted(stop.epoch, out) from None
     summary = summarize(results)
     if again:
-        note = f"Trained again, for it was no longer in the folder: seed {', '.join(map(str, again))}."
-        summary = replace(summary, notes=[*summary.notes, note])
+        text = f"Trained again, for it was no longer in the folder: seed {', '.join(map(str, again))}."
+        summary = replace(summary, notes=[*summary.notes, Note("trained-again", text)])
     if out is not None:
         write_json(out / SUMMARY, summary)
     return summary

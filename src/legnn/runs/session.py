@@ -17,6 +17,7 @@ from legnn.data.summary import missing_class_notes
 from legnn.datasets import Source
 from legnn.errors import InputError, Interrupted, OutOfMemory
 from legnn.locks import hold_folder
+from legnn.notes import Note
 from legnn.runs.build import check_settings, make_inference, new_trainer
 from legnn.runs.checkpointer import Checkpointer
 from legnn.runs.data_card import DataCard
@@ -75,7 +76,7 @@ def resolve_for(graph: GraphData, settings: Settings) -> tuple[GraphData, Resolv
     """Returns the settings with nothing left open, and the graph with a note on what was chosen for it and why."""
     facts = graph.facts()
     why = settings.explain(facts)
-    notes = graph.notes if why is None else [*graph.notes, why]
+    notes = graph.notes if why is None else [*graph.notes, Note("preset", why)]
     return replace(graph, notes=notes), settings.resolve(facts)
 
 
