@@ -72,8 +72,7 @@ def choices(
         return
     yield "auto", len(order), choose_ensemble(one, entries)
     yield "single", len(order), choose_single(one, entries)
-    default = portfolio.rules(one.facts)[0]
-    yield from (("default", 1, {name: 1.0}) for name in default.candidates if name in one.seconds)
+    yield from (("default", 1, {name: 1.0}) for name in portfolio.defaults(one.facts) if name in one.seconds)
     numbers = set()
     for group in PEERS:
         settings = [name for name in one.seconds if CANDIDATES[name].group == group]

@@ -202,13 +202,8 @@ def _guard(rows: Sequence[Row]) -> str:
 def _portfolios(portfolios: Mapping[str, Portfolio]) -> str:
     lines = []
     for data, one in portfolios.items():
-        rules = "; ".join(f"{_conditions(rule.conditions)}: {rule.candidates[0]}" for rule in one.defaults)
-        lines.append(f"without {data}: few {', '.join(one.few[:6])}; many {', '.join(one.many[:6])}; defaults {rules}")
+        lines.append(f"without {data}: {', '.join(one.names[:6])}; default {one.default[0]}")
     return _list(lines)
-
-
-def _conditions(conditions: Mapping[str, bool]) -> str:
-    return ", ".join(name if value else f"not {name}" for name, value in conditions.items()) or "else"
 
 
 def _table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:

@@ -6,13 +6,11 @@
 greedy, the next is the one with which an ensemble of those before it gains most: on half of the validation nodes the
 ensemble adds each candidate, plain or after Correct & Smooth, if it gains there; its accuracy is that on the other
 half; both halves take both parts. Differences are divided by how far the best candidate on a graph is above the median
-one, so that no graph counts more because its accuracies differ more, and averaged over seeds, then over graphs. Few and
-many labels a class have an order each, in which graphs of the other kind count `OTHER`; what needs several node types
-has one of its own.
+one, so that no graph counts more because its accuracies differ more, and averaged over seeds, then over graphs.
+Candidates that need several node types have an order of their own.
 
-**Defaults.** For each combination of conditions that at least two graphs fulfill, the candidates that are, on average,
-least below the best one. Of `CONDITIONS`, those count whose rules, learned without a graph, are least below the best on
-this graph. Graphs with several node types have a rule of their own.
+**Defaults.** The candidates of LEGNN that are, on average, least below the best one; graphs with several node types
+have their own.
 
 `--write` puts the result into the package.
 """
@@ -23,7 +21,6 @@ import argparse
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
-from itertools import product
 from pathlib import Path
 from statistics import fmean
 
@@ -31,20 +28,12 @@ import numpy as np
 
 from benchmarks.predictions import SMOOTH, Key, Repository, Validation
 from legnn.config.candidates import CANDIDATES
-from legnn.config.portfolio import FILE, Default, Portfolio, conditions_of
+from legnn.config.portfolio import FILE, Portfolio
 from legnn.files import write_text
 
 SIZE = 16
 RANKED = 5
-"""Candidates that a rule of the defaults lists."""
-CONDITIONS: tuple[tuple[tuple[str, ...], ...], ...] = (
-    ((),),
-    (("few_labels",), ()),
-    (("few_labels", "homophilous"), ("few_labels",), ()),
-    (("few_labels", "counts_features"), ("few_labels",), ()),
-    (("counts_features",), ()),
-)
-"""What rules of the defaults may depend on, the most specific first; the simplest first."""
+"""Candidates among the defaults."""
 SAME = {"debian-hetero": "debian"}
 """A graph in another form: both are left out together."""
 MOST_NODES = 1000
@@ -52,7 +41,6 @@ MOST_NODES = 1000
 LEAST_SPREAD = 0.005
 ALONE = 4
 """Candidates that come first for what they reach alone: a small budget trains no more."""
-OTHER = 1.0
 DEFAULT_GROUP = "legnn"
 
 
@@ -155,85 +143,41 @@ def _accuracy(own: np.ndarray) -> float:
     return float((own[0] > own[1:].max(0)).mean())
 
 
-def learn_order(gains: Gains, keys: Sequence[Key], others: Sequence[Key], names: Iterable[str], size: int) -> list[str]:
-    """Returns candidates in the order in which they are worth trying where `keys` are; `others` are of another kind."""
-    ranked = rank_candidates(gains, keys, others, names)
+def learn_order(gains: Gains, keys: Sequence[Key], names: Iterable[str], size: int) -> list[str]:
+    """Returns candidates in the order in which they are worth trying."""
+    ranked = rank_candidates(gains, keys, names)
     chosen, left = ranked[: min(ALONE, size)], ranked[ALONE:]
     while left and len(chosen) < size:
-        gain = {name: mean_over_graphs(gains, keys, others, name, partial(gains.gain, tuple(chosen))) for name in left}
+        gain = {name: mean_over_graphs(gains, keys, name, partial(gains.gain, tuple(chosen))) for name in left}
         best = max(left, key=gain.__getitem__)
         left.remove(best)
         chosen.append(best)
     return chosen
 
 
-def rank_candidates(gains: Gains, keys: Sequence[Key], others: Sequence[Key], names: Iterable[str]) -> list[str]:
+def rank_candidates(gains: Gains, keys: Sequence[Key], names: Iterable[str]) -> list[str]:
     """Returns the candidates, the one first that is least below the best of each graph.
 
     One without a run on most of the graphs cannot be judged, and is left out.
     """
-    graphs = {key.data for key in (*keys, *others)}
-    judged = [
-        name for name in names if 2 * len({key.data for key in gains.with_run(name, (*keys, *others))}) > len(graphs)
-    ]
-    regret = {name: mean_over_graphs(gains, keys, others, name, gains.regret) for name in judged}
+    graphs = {key.data for key in keys}
+    judged = [name for name in names if 2 * len({key.data for key in gains.with_run(name, keys)}) > len(graphs)]
+    regret = {name: mean_over_graphs(gains, keys, name, gains.regret) for name in judged}
     return sorted(regret, key=regret.__getitem__)
 
 
-def mean_over_graphs(
-    gains: Gains, keys: Sequence[Key], others: Sequence[Key], name: str, value: Callable[[str, Key], float]
-) -> float:
+def mean_over_graphs(gains: Gains, keys: Sequence[Key], name: str, value: Callable[[str, Key], float]) -> float:
     """The mean over graphs of the mean over those of their splits and seeds that have a run of the candidate."""
-    total = weight = 0.0
-    for group, of_group in ((keys, 1.0), (others, OTHER)):
-        by_graph: dict[str, list[float]] = {}
-        for key in gains.with_run(name, group):
-            by_graph.setdefault(key.data, []).append(value(name, key))
-        total += of_group * sum(map(fmean, by_graph.values()))
-        weight += of_group * len(by_graph)
-    return total / weight
+    by_graph: dict[str, list[float]] = {}
+    for key in gains.with_run(name, keys):
+        by_graph.setdefault(key.data, []).append(value(name, key))
+    return fmean(map(fmean, by_graph.values()))
 
 
-def learn_defaults(gains: Gains, keys: Sequence[Key]) -> list[Default]:
-    """Returns the rules: for several node types, then with the conditions that help on graphs that are left out."""
-    rules = rules_of(gains, keys, min(CONDITIONS, key=partial(_left_out_regret, gains, keys)))
-    typed = [key for key in keys if gains.validations[key].facts.num_types > 1]
-    names = [name for name in trained_names(gains, typed) if CANDIDATES[name].is_typed]
-    names = [name for name in names if CANDIDATES[name].group == DEFAULT_GROUP]
-    if not names:
-        return rules
-    ranked = rank_candidates(gains, typed, [], names)[:RANKED]
-    return [Default(conditions={"typed": True}, candidates=ranked), *rules]
-
-
-def rules_of(gains: Gains, keys: Sequence[Key], conditions: Iterable[Sequence[str]]) -> list[Default]:
-    """Returns the rules, the most specific first; one that fewer than two graphs speak for is left out."""
+def learn_default(gains: Gains, keys: Sequence[Key], *, is_typed: bool) -> list[str]:
+    """Returns the candidates of LEGNN, the one first that is least below the best of each graph."""
     names = [name for name in trained_names(gains, keys) if CANDIDATES[name].group == DEFAULT_GROUP]
-    names = [name for name in names if not CANDIDATES[name].is_typed]
-    rules = []
-    known = {key: conditions_of(gains.validations[key].facts) for key in keys}
-    for asked in conditions:
-        for values in product((True, False), repeat=len(asked)):
-            rule = Default(conditions=dict(zip(asked, values, strict=True)), candidates=[])
-            mine = [key for key in keys if rule.holds(known[key])]
-            if not asked or len({key.data for key in mine}) > 1:
-                rule.candidates.extend(rank_candidates(gains, mine, [], names)[:RANKED])
-                rules.append(rule)
-    return rules
-
-
-def _left_out_regret(gains: Gains, keys: Sequence[Key], conditions: Sequence[Sequence[str]]) -> float:
-    found: dict[tuple[str, bool], list[float]] = {}
-    for data in dict.fromkeys(key.data for key in keys):
-        rules = rules_of(gains, without_graph(keys, data), conditions)
-        for key in keys:
-            if key.data == data:
-                one = gains.validations[key]
-                rule = next(rule for rule in rules if rule.holds(conditions_of(one.facts)))
-                chosen = [name for name in rule.candidates if name in one.seconds]
-                if chosen:
-                    found.setdefault((data, one.facts.has_few_labels), []).append(gains.regret(chosen[0], key))
-    return fmean(map(fmean, found.values())) if found else 0.0
+    return rank_candidates(gains, keys, [name for name in names if CANDIDATES[name].is_typed == is_typed])[:RANKED]
 
 
 def without_graph(keys: Sequence[Key], data: str) -> list[Key]:
@@ -243,18 +187,16 @@ def without_graph(keys: Sequence[Key], data: str) -> list[Key]:
 
 def learn(gains: Gains, keys: Sequence[Key], size: int = SIZE, command: str = "") -> Portfolio:
     """Returns the portfolio that the runs with these keys speak for."""
-    few = [key for key in keys if gains.validations[key].facts.has_few_labels]
-    many = [key for key in keys if key not in few]
     typed = [key for key in keys if gains.validations[key].facts.num_types > 1]
     names = trained_names(gains, keys)
     plain = [name for name in names if not CANDIDATES[name].is_typed]
     return Portfolio(
         command=command,
         graphs=list(dict.fromkeys(key.data for key in keys)),
-        few=learn_order(gains, few, many, plain, size),
-        many=learn_order(gains, many, few, plain, size),
-        typed=learn_order(gains, typed, [], [name for name in names if CANDIDATES[name].is_typed], size),
-        defaults=learn_defaults(gains, keys),
+        names=learn_order(gains, keys, plain, size),
+        typed=learn_order(gains, typed, [name for name in names if CANDIDATES[name].is_typed], size),
+        default=learn_default(gains, keys, is_typed=False),
+        typed_default=learn_default(gains, typed, is_typed=True),
     )
 
 

@@ -1,17 +1,12 @@
 """Reads a repository of predictions, which `benchmarks.repository` made.
 
 What chooses gets `Validation`, which knows nothing of test nodes; `Cell` adds them for figures alone.
-
-    python -m benchmarks.predictions --repository FOLDER
-
-adds the homophily among training labels, in a file of its own, to a repository whose facts do not hold it.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,14 +16,11 @@ import numpy as np
 from legnn.config.candidates import CANDIDATES
 from legnn.config.facts import GraphFacts
 from legnn.errors import InputError
-from legnn.files import write_text
 
 LEVELS = 255
 """Probabilities are stored as multiples of its inverse."""
 SMOOTH = "+smooth"
 """Ends the name of an entry that is a candidate with Correct & Smooth on top."""
-HOMOPHILY = "homophily.json"
-"""Homophily among training labels, by `DATA/SPLIT-SEED`, where `labels.npz` does not hold it."""
 
 
 class Key(NamedTuple):
@@ -45,9 +37,9 @@ class Validation:
     An entry is a candidate as it was trained, or with Correct & Smooth on top; its name then ends with `SMOOTH`.
     """
 
-    def __init__(self, folder: Path, key: Key, homophily: float | None = None) -> None:
+    def __init__(self, folder: Path, key: Key) -> None:
         self.key = key
-        self._folder, self._homophily = folder, homophily
+        self._folder = folder
         self._arrays: dict[str, np.ndarray] = {}
         self.seconds: dict[str, float] = {}
         """By candidate, those that failed left out."""
@@ -68,8 +60,7 @@ class Validation:
     def facts(self) -> GraphFacts:
         with np.load(self._folder / "labels.npz") as file:
             content = json.loads(str(file["facts"]))
-        # earlier repositories have no homophily among their facts
-        return GraphFacts(**{"train_homophily": self._homophily} | content)
+        return GraphFacts(**content)
 
     @cached_property
     def y(self) -> np.ndarray:
@@ -100,10 +91,10 @@ class Validation:
 class Cell:
     """The runs on one graph, split and seed, with the test nodes that figures are of."""
 
-    def __init__(self, folder: Path, key: Key, homophily: float | None = None) -> None:
+    def __init__(self, folder: Path, key: Key) -> None:
         self.key = key
         self._folder = folder
-        self.validation = Validation(folder, key, homophily)
+        self.validation = Validation(folder, key)
 
     @cached_property
     def y(self) -> np.ndarray:
@@ -130,14 +121,12 @@ class Repository:
 
     def __init__(self, root: str | Path, data: list[str] | None = None, splits: list[str] | None = None) -> None:
         self.cells: dict[Key, Cell] = {}
-        path = Path(root) / HOMOPHILY
-        homophily: dict[str, float | None] = json.loads(path.read_text()) if path.is_file() else {}
         for folder in sorted(Path(root).glob("*/*-*")):
             split, _, seed = folder.name.rpartition("-")
             key = Key(folder.parent.name, split, int(seed))
             is_wanted = (data is None or key.data in data) and (splits is None or key.split in splits)
             if is_wanted and (folder / "labels.npz").is_file():
-                self.cells[key] = Cell(folder, key, homophily.get(str(folder.relative_to(root))))
+                self.cells[key] = Cell(folder, key)
         if not self.cells:
             raise InputError(f"{root} has no runs as python -m benchmarks.repository --out makes them")
 
@@ -157,28 +146,3 @@ def _read(folder: Path, entry: str, nodes: str) -> np.ndarray:
     candidate = entry.removesuffix(SMOOTH)
     with np.load(folder / f"{candidate}.npz") as file:
         return np.asarray(file[nodes if candidate == entry else f"{nodes}_smooth"])
-
-
-def add_homophily(root: Path) -> None:
-    """Writes `HOMOPHILY` of a repository, from the graphs themselves."""
-    from benchmarks.regimes import load_split
-    from legnn.config import Settings
-
-    path = root / HOMOPHILY
-    known: dict[str, float | None] = json.loads(path.read_text()) if path.is_file() else {}
-    for key in Repository(root).cells:
-        name = f"{key.data}/{key.split}-{key.seed}"
-        if name not in known:
-            graph, _ = load_split(key.data, key.split, key.seed, Settings())
-            known[name] = graph.facts().train_homophily
-            write_text(path, json.dumps(known, indent=1))
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repository", required=True, type=Path, help="folder of the repository")
-    add_homophily(parser.parse_args(arguments).repository)
-
-
-if __name__ == "__main__":
-    main()

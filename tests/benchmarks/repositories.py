@@ -24,7 +24,6 @@ def write_repository(root, graphs=GRAPHS, seeds=1, skill=lambda data, name: 0.5,
                 train = 60 if split == "few" else 600
                 facts = {
                     "num_train": train, "num_classes": CLASSES, "counts_features": True, "has_label_edges": False,
-                    "train_homophily": 0.8,
                 }  # fmt: skip
                 np.savez(folder / "labels.npz", facts=json.dumps(facts), classes=CLASSES, **y)
                 for name in names:

@@ -32,8 +32,8 @@ def root(tmp_path):
 
 def test_the_strongest_candidate_is_first_and_the_default(root):
     found = _learned(root)
-    assert found.few[0] == found.many[0] == "legnn-gcn-strong"
-    assert {rule.candidates[0] for rule in found.defaults} == {"legnn-gcn-strong"}
+    assert found.names[0] == "legnn-gcn-strong"
+    assert found.default[0] == "legnn-gcn-strong"
 
 
 def test_candidates_that_are_right_on_other_graphs_come_before_more_of_the_same(tmp_path):
@@ -45,8 +45,8 @@ def test_candidates_that_are_right_on_other_graphs_come_before_more_of_the_same(
         return 0.9 if name in strong else 0.7 if name == "gat-wide" else 0.4
 
     found = _learned(write_repository(tmp_path, skill=skill), ALONE + 1)
-    assert set(found.many[:ALONE]) == set(strong)
-    assert found.many[ALONE] == "sage-wide", "alone it is below gat-wide"
+    assert set(found.names[:ALONE]) == set(strong)
+    assert found.names[ALONE] == "sage-wide", "alone it is below gat-wide"
 
 
 def test_permuted_test_labels_change_test_figures_and_nothing_that_is_learned_or_chosen(root):

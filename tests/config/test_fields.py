@@ -1,29 +1,31 @@
-"""Declarations of settings: what is generated from them agrees with them."""
+"""Declarations of settings, and the texts that are generated from them."""
 
-import pydoc
 import subprocess
 import sys
 from dataclasses import fields
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 from tests.named import model_settings
 
 import legnn
-from legnn.config import SECTIONS, SETTINGS, settings_table
+from legnn.config import COMMON, SETTINGS, CommonSettings, ModelSettings, settings_table
 from legnn.config.model import BACKBONES, register_choice
+from legnn.config.settings import SECTIONS
 from legnn.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_a_default_is_of_its_own_kind_and_in_range(name):
-    one = SETTINGS[name]
-    assert one.check(one.default) == one.default
-    assert type(one.check(one.default)) is type(one.default)
-    assert one.help
-    assert not one.help.endswith(".")
+def test_a_default_has_its_own_type_and_is_in_range(name):
+    setting = SETTINGS[name]
+    assert setting.check(setting.default) == setting.default
+    assert type(setting.check(setting.default)) is type(setting.default)
+    assert setting.number is not None or not setting.choices or setting.default in setting.choices
+    assert setting.help
+    assert not setting.help.endswith(".")
 
 
 def test_a_section_made_directly_has_the_defaults():
@@ -32,17 +34,23 @@ def test_a_section_made_directly_has_the_defaults():
         assert all(getattr(made, field.name) == field.default for field in fields(section))
 
 
-@pytest.mark.parametrize("section", SECTIONS)
-def test_the_default_of_a_choice_is_one_of_them(section):
-    for one in SECTIONS[section].settings():
-        assert one.number is not None or not one.choices or one.default in one.choices
+def test_a_nested_section_is_made_from_a_mapping():
+    model = ModelSettings(hidden=8, appnp={"teleport": 0.2})
+    assert (model.appnp.teleport, model.appnp.hops) == (0.2, ModelSettings().appnp.hops)
+    with pytest.raises(InputError, match=r"model\.appnp\.teleport must be at least 0 and at most 1, got 2"):
+        ModelSettings(appnp={"teleport": 2})
 
 
-def test_the_guide_holds_the_table_of_settings():
+def test_common_settings_are_the_fifteen_typed_keywords():
+    assert set(COMMON) == set(get_type_hints(CommonSettings))
+    assert len(COMMON) == 15
+    assert all(name.endswith(f".{word}") for word, name in COMMON.items())
+
+
+def test_the_guide_has_a_row_for_every_setting():
     guide = (ROOT / "docs" / "guide" / "settings.md").read_text(encoding="utf-8")
-    assert settings_table() in guide, "write what settings_table() returns into docs/guide/settings.md"
-    for name in SETTINGS:
-        assert f"| `{name}` |" in guide
+    for row in settings_table():
+        assert "| `{}` | {} | {} | {} |".format(*row) in guide, "generate the table anew, as CONTRIBUTING.md says"
 
 
 def test_the_names_of_backbones_are_those_of_the_layers_and_a_new_one_is_added():
@@ -51,8 +59,8 @@ def test_the_names_of_backbones_are_those_of_the_layers_and_a_new_one_is_added()
         "from legnn.config.model import BACKBONES as names, PROPAGATED\n"
         "from legnn.nn.backbones import BACKBONES, register_backbone\n"
         "assert sorted(names) == sorted([*BACKBONES, *PROPAGATED]), names\n"
-        "register_backbone('mine', BACKBONES['gcn'])\n"
-        "assert names[-1] == 'mine', names\n"
+        "register_backbone('another', BACKBONES['gcn'])\n"
+        "assert names[-1] == 'another', names\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
@@ -64,13 +72,11 @@ def test_a_choice_is_listed_once():
     assert before == BACKBONES
 
 
-def test_help_of_what_takes_settings_lists_them_all():
-    for function in (legnn.train, legnn.train_seeds):
-        text = pydoc.render_doc(function, renderer=pydoc.plaintext)
-        assert all(f"{name}: {one.help}" in text for name, one in SETTINGS.items() if name != "source")
-        assert "choose_by: " in text
-        assert "[accuracy]" in text
-        assert text.index("on_epoch: ") < text.index("Training:"), "after the arguments"
+def test_a_keyword_that_is_no_common_setting_is_answered_with_its_dotted_name():
+    with pytest.raises(
+        InputError, match=r"there is no argument 'heads'; give settings=\{'model\.attention\.heads': \.\.\.\}"
+    ):
+        legnn.train("digits", heads=4)
 
 
 def test_a_number_too_long_to_be_written_is_refused_in_words():

@@ -1,14 +1,12 @@
 """Presets: what they choose, and that what the user gave wins."""
 
-from dataclasses import asdict
-
 import pytest
 from tests.named import named
 
 from legnn.config import FEW_LABELS, PRESETS, SETTINGS, GraphFacts, Settings
 from legnn.config.candidates import CANDIDATES
 from legnn.config.designs import DESIGNS
-from legnn.config.portfolio import Default, learned_portfolio
+from legnn.config.portfolio import learned_portfolio
 
 MANY = FEW_LABELS * 3
 
@@ -22,7 +20,7 @@ OURS = [name for name in PRESETS if name not in DESIGNS]
 
 
 def values(settings) -> dict:
-    return {name: getattr(getattr(settings, one.section), name) for name, one in SETTINGS.items()}
+    return settings.flat()
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -31,11 +29,6 @@ def test_nothing_is_left_open_for_few_labels_or_for_many(preset, num_train):
     chosen = Settings(preset=preset).resolve(facts(num_train))
     assert None not in values(chosen).values()
     assert chosen.preset == preset
-
-
-def test_the_recommended_preset_chooses_what_the_help_calls_chosen():
-    chosen = PRESETS["recommended"].choose(facts(), {})
-    assert {name for name, one in SETTINGS.items() if one.chosen and one.section != "data"} <= set(chosen)
 
 
 def test_few_labels_get_a_smaller_model_than_many():
@@ -82,7 +75,7 @@ MANY_EXPECTED = {
 @pytest.mark.parametrize(("num_train", "expected"), [(MANY - 1, FEW_EXPECTED), (MANY, MANY_EXPECTED)])
 def test_the_simple_values_are_those_that_comparisons_were_made_with(num_train, expected):
     chosen = values(Settings(preset="simple").resolve(facts(num_train)))
-    assert {name: chosen[name] for name in expected} == expected
+    assert {name: chosen[name] for name in named(**expected)} == named(**expected)
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -100,9 +93,11 @@ def test_what_is_given_is_not_chosen(preset):
     }
     settings = Settings(preset=preset).override(named(**given)).resolve(facts())
     chosen = values(settings)
-    assert {name: chosen[name] for name in given} == given
-    assert len(chosen["fanout"].split(",")) == max(settings.model.stages, 1), "one number for the one layer, or a hop"
-    assert 12 % chosen["heads"] == 0
+    assert {name: chosen[name] for name in named(**given)} == named(**given)
+    assert len(chosen["train.fanout"].split(",")) == max(settings.model.stages, 1), (
+        "one number for the one layer, or a hop"
+    )
+    assert 12 % chosen["model.attention.heads"] == 0
 
 
 def test_graphsage_has_a_linear_residual_of_its_own():
@@ -113,19 +108,15 @@ def test_graphsage_has_a_linear_residual_of_its_own():
 
 def test_choosing_twice_changes_nothing():
     once = Settings().override(named(as_train=False)).resolve(facts())
-    given = {name: value for name, value in values(once).items() if SETTINGS[name].section != "self_training"}
-    assert Settings(values=named(**{**given, "as_train": False})).resolve(facts(MANY)) == once
+    assert Settings(values=values(once)).resolve(facts(MANY)) == once
 
 
-HOMOPHILIES = [None, 0.1, 0.9]
-
-
-@pytest.mark.parametrize("homophily", HOMOPHILIES)
+@pytest.mark.parametrize("num_types", [1, 3])
 @pytest.mark.parametrize("num_train", [15, MANY])
-def test_the_recommended_settings_are_the_candidate_that_the_portfolio_names(num_train, homophily):
-    graph = facts(num_train, train_homophily=homophily)
-    best = learned_portfolio().rules(graph)[0].candidates[0]
-    chosen, alone = Settings().resolve(graph), Settings(preset="simple", values=named(**dict(CANDIDATES[best].values)))
+def test_the_recommended_settings_are_the_candidate_that_the_portfolio_names(num_train, num_types):
+    graph = facts(num_train, num_types=num_types)
+    best = learned_portfolio().defaults(graph)[0]
+    chosen, alone = Settings().resolve(graph), Settings(preset="simple", values=CANDIDATES[best].values)
     expected = alone.resolve(graph)
     assert (chosen.model, chosen.train, chosen.self_training) == (
         expected.model, expected.train, expected.self_training
@@ -134,24 +125,16 @@ def test_the_recommended_settings_are_the_candidate_that_the_portfolio_names(num
 
 
 @pytest.mark.parametrize("backbone", ["gcn", "sage", "gat", "gatv2", "gin", "gcnii", "appnp", "dagnn"])
-@pytest.mark.parametrize("homophily", HOMOPHILIES)
-def test_a_backbone_that_is_given_gets_settings_that_fit_it(backbone, homophily):
-    model = Settings().override(named(backbone=backbone)).resolve(facts(train_homophily=homophily)).model
+def test_a_backbone_that_is_given_gets_settings_that_fit_it(backbone):
+    model = Settings().override(named(backbone=backbone)).resolve(facts()).model
     assert model.backbone == backbone
     if backbone in ("sage", "gcnii"):
         assert model.residual != "linear"
 
 
-def test_an_explanation_names_the_facts_that_decided():
-    rule = Default(conditions={"few_labels": True, "homophilous": False}, candidates=["legnn-gcn-wide"])
-    words = rule.explain(facts(15, train_homophily=0.1))
-    assert "few labels a class (5)" in words
-    assert "0.10 within" in words
-
-
 def test_word_counts_keep_their_zeros_and_other_features_are_standardized():
-    assert Settings().resolve(facts()).model.scale == "standard"
-    assert Settings().resolve(facts(counts_features=True)).model.scale == "entries"
+    assert Settings().resolve(facts()).model.feature_scale == "standard"
+    assert Settings().resolve(facts(counts_features=True)).model.feature_scale == "entries"
 
 
 def test_label_edges_are_used_where_the_data_come_with_them():
@@ -164,15 +147,15 @@ def test_label_edges_are_used_where_the_data_come_with_them():
 def test_the_paper_normalizes_jointly_and_shows_no_label_at_the_input():
     model = Settings(preset="paper").resolve(facts(has_label_edges=True)).model
     assert (model.normalize, model.label_at_input, model.layers) == ("joint", False, 3)
-    assert (model.norm, model.residual, model.label_edges, model.scale) == ("batch", "linear", False, "none")
+    assert (model.norm, model.residual, model.label_edges, model.feature_scale) == ("batch", "linear", False, "none")
     lifted = Settings(preset="paper").override(named(backbone="gin")).resolve(facts()).model
     assert lifted.normalize == "relation", "a lifted layer has no joint form"
 
 
 def test_the_paper_shares_attention_vectors_has_no_biases_and_a_batch_norm_on_ogbn_arxiv_alone():
     model = Settings(preset="paper").override(named(backbone="gat")).resolve(facts()).model
-    assert (model.attention_vectors, model.target_attention, model.bias) == ("shared", True, False)
-    assert (model.hidden, model.heads, model.shared_projection) == (540, 3, True)
+    assert (model.published.attention_vectors, model.published.target_attention, model.bias) == ("shared", True, False)
+    assert (model.hidden, model.attention.heads, model.published.shared_projection) == (540, 3, True)
     norms = {
         source: Settings(preset="paper").override(named(source=source)).resolve(facts()).model.norm
         for source in ("ogbn-arxiv", "elsewhere", "ogbn-mag", "oag-venue")
@@ -288,17 +271,17 @@ MAG = {
 @pytest.mark.parametrize(("source", "expected"), [("ogbn-arxiv", ARXIV), ("ogbn-mag", MAG)])
 def test_the_published_settings_are_those_of_the_code(source, expected):
     settings = Settings(preset="published").override(named(source=source, as_train=True))
-    chosen = values(settings.resolve(facts()))
+    chosen, expected = values(settings.resolve(facts())), named(**expected)
     assert {name: chosen[name] for name in expected} == expected
     assert settings.data == settings.resolve(facts()).data, "the graph is loaded with the settings that are written"
 
 
 def test_other_graphs_have_the_published_form_of_ogbn_arxiv_or_with_several_types_of_ogbn_mag():
     settings = Settings(preset="published").override(named(source="elsewhere"))
-    one, several = (values(settings.resolve(facts(num_types=types))) for types in (1, 4))
-    assert (one["hidden"], one["batch"], one["symmetric_norm"]) == (540, "auto", True)
-    assert (several["hidden"], several["batch"], several["target_map"]) == (512, 370, True)
-    assert several["missing_features"] == "spectral", "the walks of ogbn-mag need its types"
+    plain, typed = (settings.resolve(facts(num_types=types)) for types in (1, 4))
+    assert (plain.model.hidden, plain.train.batch, plain.model.published.symmetric_norm) == (540, "auto", True)
+    assert (typed.model.hidden, typed.train.batch, typed.model.published.target_map) == (512, 370, True)
+    assert typed.data.missing_features == "spectral", "the walks of ogbn-mag need its types"
 
 
 def test_what_is_given_wins_over_a_preset_in_the_data_too():
@@ -313,7 +296,7 @@ def test_what_is_given_wins_over_a_preset_in_the_data_too():
 def test_the_heads_divide_a_width_that_is_given(preset, hidden):
     for source in ("ogbn-arxiv", "ogbn-mag"):
         settings = Settings(preset=preset).override(named(hidden=hidden, source=source, backbone="gat"))
-        assert hidden % settings.resolve(facts()).model.heads == 0
+        assert hidden % settings.resolve(facts()).model.attention.heads == 0
 
 
 @pytest.mark.parametrize(
@@ -329,13 +312,12 @@ def test_the_heads_divide_a_width_that_is_given(preset, hidden):
 def test_the_settings_of_the_paper_are_those_of_its_tables(source, backbone, expected):
     settings = Settings(preset="paper").override(named(source=source, backbone=backbone, as_train=True))
     chosen = values(settings.resolve(facts()))
-    names = ("hidden", "epochs", "patience", "dropout", "lr", "alpha", "delta", "threshold", "weight")
+    names = ("hidden", "epochs", "patience", "dropout", "lr", "alpha", "delta")
+    names = [
+        *named(**dict.fromkeys(names)),
+        *(f"self_training.pseudo_label_{part}" for part in ("threshold", "weight")),
+    ]
     assert tuple(chosen[name] for name in names) == expected
-
-
-def test_a_preset_does_not_set_parameters_of_as_train_while_it_is_off():
-    settings = Settings(preset="paper").override(named(source="ogbn-mag")).resolve(facts())
-    assert asdict(settings.self_training) == asdict(Settings(preset="simple").resolve(facts()).self_training)
 
 
 @pytest.mark.parametrize("name", DESIGNS)
@@ -349,7 +331,7 @@ def test_a_design_is_what_its_preset_trains_and_tries_its_own_settings_in_two_or
     assert sorted(map(str, few)) == sorted(map(str, many))
     assert len(few) in (0, 4), "as many as any other, or those that all share"
     for tried in few:
-        Settings(values=named(**{**tried, **design.model}))
+        Settings(values={**tried, **design.model})
 
 
 def test_a_design_has_the_settings_of_its_authors_for_a_data_set():

@@ -6,10 +6,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.typed_graphs import small_mag
-from torch_geometric.data import Data
 from torch_geometric.utils import homophily
 
-from legnn.data import edge_homophily, statistics, train_homophily
+from legnn.data import edge_homophily, statistics
 from legnn.data.summary import CHUNK
 from legnn.datasets import load
 
@@ -41,17 +40,3 @@ def test_of_several_types_sizes_are_of_all_and_homophily_and_split_of_the_papers
     assert found.homophily == pytest.approx(homophily(cites, papers["paper"].y, method="edge"))
     assert (found.nodes, found.edges, found.classes, found.labeled) == (36, 160, 2, 20)
     assert (found.train_percent, found.val_percent, found.test_percent) == (20.0, 20.0, 20.0)
-
-
-def test_homophily_among_training_labels_knows_neither_other_labels_nor_self_loops():
-    # every other edge of a ring of training nodes joins two of a class; node 40 is for validation and 41 for tests
-    ring = torch.arange(40)
-    others = torch.tensor([[39, 40, 0, 4, 5], [40, 41, 0, 4, 41]])
-    edges = torch.cat([torch.stack([ring, (ring + 1) % 40]), others], 1)
-    y = torch.cat([ring // 2 % 2, torch.tensor([1, 1])])
-    number = torch.arange(42)
-    masks = {"train_mask": number < 40, "val_mask": number == 40, "test_mask": number == 41}
-    graph = load(Data(x=torch.eye(42), edge_index=edges, y=y, **masks))
-    assert train_homophily(graph.adjacency, graph.train_mask, graph.y) == 0.5
-    for nodes in (1, 20):
-        assert train_homophily(graph.adjacency, number < nodes, graph.y) is None, "too few edges say nothing"

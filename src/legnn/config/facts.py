@@ -1,4 +1,4 @@
-"""What is known of a graph before anything is trained."""
+"""Facts of a graph before anything is trained."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ class GraphFacts:
     """Whether the data come with label–label edges."""
     num_types: int = 1
     """Node types."""
-    train_homophily: float | None = None
-    """Fraction of the edges between training nodes whose ends share a class; None where there are too few to say."""
 
     @property
     def labels_a_class(self) -> float:

@@ -13,7 +13,7 @@ from legnn.config.designs import DESIGNS, Design
 from legnn.config.facts import GraphFacts
 from legnn.config.model import AppnpSettings, AttentionSettings, ModelSettings, traits
 from legnn.config.paper_tables import DROPOUT_AND_LR, FANOUT, HYPERPARAMETERS, LAYERS
-from legnn.config.portfolio import Default, learned_portfolio
+from legnn.config.portfolio import learned_portfolio
 
 
 class Preset(ABC):
@@ -69,19 +69,18 @@ class Simple(Preset):
 
 
 class Recommended(Simple):
-    """The settings that did best on real graphs like this one.
+    """The settings that did best over all graphs; graphs with several node types have their own.
 
-    By labels a class, homophily among training labels and kind of features: the candidate of `config/candidates.py`
-    that was least below the best on validation nodes of the graphs that `benchmarks.portfolio` learned from. With a
-    backbone, an architecture or a label usage given, the best of those that have it.
+    The candidate of `config/candidates.py` that was least below the best on validation nodes of the graphs that
+    `benchmarks.portfolio` learned from. With a backbone, an architecture or a label usage given, the best of the
+    candidates that have it.
     """
 
     def choose(self, facts: GraphFacts, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The best candidate for such graphs."""
-        found = self._best(facts, given)
-        if found is None:
+        """The values of the best candidate."""
+        name = self._best(facts, given)
+        if name is None:
             return super().choose(facts, given)
-        name = found[1]
         best = CANDIDATES[name].values
         values = {key: value for key, value in best.items() if not key.startswith("data.")}
         if _misses(name, given):
@@ -98,18 +97,15 @@ class Recommended(Simple):
 
     def explain(self, facts: GraphFacts, given: Mapping[str, Any]) -> str | None:
         """Names the candidate and the facts that it was chosen by."""
-        found = self._best(facts, given)
-        return found and f"settings {found[1]!r} of the portfolio were chosen: {found[0].explain(facts)}."
+        name = self._best(facts, given)
+        graphs = "graphs with several node types" if facts.num_types > 1 else "all graphs with one node type"
+        return name and f"settings {name!r} of the portfolio were used, the best over {graphs}."
 
-    def _best(self, facts: GraphFacts, given: Mapping[str, Any]) -> tuple[Default, str] | None:
-        """The first candidate for such graphs that has most of what is given, and its rule.
-
-        None for another architecture.
-        """
-        ranked = [(rule, name) for rule in learned_portfolio().rules(facts) for name in rule.candidates]
-        fitting = [one for one in ranked if "model.architecture" not in _misses(one[1], given)]
+    def _best(self, facts: GraphFacts, given: Mapping[str, Any]) -> str | None:
+        """The first candidate that has most of the given values; None for another architecture."""
+        names = [n for n in learned_portfolio().defaults(facts) if "model.architecture" not in _misses(n, given)]
         # the layer matters most, then how labels are used
-        return min(fitting, key=lambda one: [part in _misses(one[1], given) for part in MODEL], default=None)
+        return min(names, key=lambda name: [part in _misses(name, given) for part in MODEL], default=None)
 
 
 MODEL = ("model.architecture", "model.backbone", "model.labels", "self_training.as_train")

@@ -3,6 +3,6 @@
 from legnn.config.facts import Statistics
 from legnn.data.graph_data import GraphData, Provenance
 from legnn.data.node_types import NodeTypes
-from legnn.data.summary import edge_homophily, statistics, train_homophily
+from legnn.data.summary import edge_homophily, statistics
 
-__all__ = ["GraphData", "NodeTypes", "Provenance", "Statistics", "edge_homophily", "statistics", "train_homophily"]
+__all__ = ["GraphData", "NodeTypes", "Provenance", "Statistics", "edge_homophily", "statistics"]

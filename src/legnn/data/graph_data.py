@@ -17,7 +17,7 @@ from legnn.data.embedding import with_computed_features
 from legnn.data.pyg import raw_from_pyg
 from legnn.data.raw_graph import GraphFields, RawGraph
 from legnn.data.splits import NO_SPLIT, TEST, TRAIN, VAL, pick_split, split_number, stratified_split, to_masks
-from legnn.data.summary import edge_homophily, train_homophily
+from legnn.data.summary import edge_homophily
 from legnn.data.validation import validate
 from legnn.lazy import lazy_module
 from legnn.notes import Note
@@ -141,7 +141,6 @@ class GraphData(GraphFields):
             counts_features=counts,
             has_label_edges=self.label_adjacency is not None,
             num_types=self.num_types,
-            train_homophily=train_homophily(self.adjacency, self.train_mask, self.y),
         )
 
     def fingerprint(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import torch
@@ -12,17 +11,12 @@ from legnn.config.facts import Statistics
 from legnn.data.splits import SPLITS
 from legnn.errors import some_of
 from legnn.notes import Note
-from legnn.ops.csr.adjacency import Adjacency
 
 if TYPE_CHECKING:
     from legnn.data.graph_data import GraphData
 
 CHUNK = 1 << 22
 """Edges whose classes are gathered together: a copy for all of them would be as large as the graph."""
-
-MOST_NODES = 50_000
-LEAST_EDGES = 40
-"""Fewer edges among training nodes say nothing of the graph."""
 
 
 def statistics(graph: GraphData) -> Statistics:
@@ -53,28 +47,6 @@ def missing_class_notes(graph: GraphData) -> list[Note]:
             lacking = f"{len(missing)} of {graph.num_classes} classes: {some_of(missing)}"
             notes.append(Note("missing-class", f"the {split} split has no nodes of {lacking}."))
     return notes
-
-
-def train_homophily(adjacency: Adjacency, train_mask: Tensor, y: Tensor) -> float | None:
-    """Returns the fraction of edges between two training nodes, self-loops left out, whose ends share a class.
-
-    None for fewer than `LEAST_EDGES`. Unlike `Statistics.homophily`, it knows no label that a model may not see. The
-    edges of at most `MOST_NODES` training nodes are counted.
-
-    """
-    nodes = train_mask.nonzero().flatten()
-    nodes = nodes[:: -(-len(nodes) // MOST_NODES) or 1]
-    begin = adjacency.rowptr[nodes].long()
-    degree = adjacency.rowptr[nodes + 1] - begin
-    row = nodes.repeat_interleave(degree)
-    # the edges of a row follow each other
-    edge = torch.arange(len(row)) + (begin - degree.cumsum(0) + degree).repeat_interleave(degree)
-    col = adjacency.col[edge].long()
-    between = train_mask[col] & (row != col)
-    if int(between.sum()) < LEAST_EDGES:
-        return None
-    homophily = edge_homophily(torch.stack([row[between], col[between]]), y)
-    return None if math.isnan(homophily) else homophily
 
 
 def edge_homophily(edge_index: Tensor, y: Tensor) -> float:
