@@ -23,7 +23,7 @@ EPOCHS, BUDGET = 3, "20s"
 SHORT = {
     "train": {"epochs": EPOCHS},
     "LEGNNClassifier": {"epochs": EPOCHS},
-    "check": {"epochs": EPOCHS, "folds": 2, "repeats": 1},
+    "check": {"set": f"train.epochs={EPOCHS}", "folds": 2, "repeats": 1},
     "auto": {"budget": BUDGET},
     "AutoLEGNNClassifier": {"budget": BUDGET},
     "tune": {"trials": 2},
