@@ -61,7 +61,7 @@ def build(work: Workload, case: Case, options: argparse.Namespace, *, capture: b
     settings = settings_for(case, work)
     torch.manual_seed(0)
     model = LEGNN(data.x.size(1), len(data.class_names), settings.model)
-    model.fit_inputs(data.x)
+    model.fit_scaler(data.x)
     model.to(device)
     plan = hardware(device).plan(device, features, size_of(data, settings).inference_bytes)
     plan = replace(plan, capture=plan.capture and capture)

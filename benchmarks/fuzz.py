@@ -462,11 +462,11 @@ def call_sample(rng: random.Random) -> Call:
     def run() -> None:
         graph = case.graph
         sample = sample_label_graph(graph, arguments["seeds"], arguments["fanouts"], (rng.getrandbits(32), 1))
-        logits = model(model.inputs(case.x[sample.nodes]), sample)
+        logits = model(model.prepare(case.x[sample.nodes]), sample)
         logits.square().sum().backward()
         if not may_succeed(change):
             return
-        require_close(logits, model(model.inputs(case.x), graph.hide(order))[order], case.dtype)
+        require_close(logits, model(model.prepare(case.x), graph.hide(order))[order], case.dtype)
 
     return Call("sample_label_graph", change, run)
 
@@ -618,7 +618,7 @@ def call_model(rng: random.Random) -> Call:
     generator = torch.Generator().manual_seed(rng.getrandbits(32))
 
     def run() -> None:
-        logits = model(model.inputs(x), graph)
+        logits = model(model.prepare(x), graph)
         logits.square().sum().backward()
         gradients = [parameter.grad for parameter in model.parameters()]
         if change is not None:
@@ -626,7 +626,7 @@ def call_model(rng: random.Random) -> Call:
         order = torch.randperm(case.nodes, generator=generator)
         renumbered = case.renumbered(order)
         model.zero_grad()
-        again = model(model.inputs(renumbered.x), renumbered.graph)
+        again = model(model.prepare(renumbered.x), renumbered.graph)
         again.square().sum().backward()
         require_close(again, logits[order], case.dtype)
         for first, parameter in zip(gradients, model.parameters(), strict=True):

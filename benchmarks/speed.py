@@ -59,7 +59,7 @@ class Case:
 def build_ours(data: GraphData, settings: ResolvedSettings, device: torch.device, precision: str) -> Runner:
     """The library as `legnn.train` runs it. This is the one place that knows how its parts are put together."""
     model = LEGNN(data.x.size(1), len(data.class_names), settings.model)
-    model.fit_inputs(data.x)
+    model.fit_scaler(data.x)
     model.to(device)
     task = Task.from_graph(data, device)
     capture = hardware(device).plan(device, device).capture

@@ -40,7 +40,7 @@ def test_it_is_its_equations(layers, norm):
         h = h + layer_by_node(layer, normalize(act.norm, h).relu(), graph)
     h = normalize(model.acts[-1].norm, h).relu()
     expected = h @ model.classifier.weight.T + model.classifier.bias
-    torch.testing.assert_close(model(model.inputs(x), graph), expected, rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(model(model.prepare(x), graph), expected, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("temperature", [1.0, 3.5, -0.5])

@@ -45,7 +45,7 @@ def test_it_is_its_equations(heads, norm, loops):
         h = h if act.norm is None else F.layer_norm(h, (8,), act.norm.weight, act.norm.bias)
         h = h.relu()
     expected = linear(model.classifier, h)
-    torch.testing.assert_close(model(model.inputs(x), graph), expected, rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(model(model.prepare(x), graph), expected, rtol=1e-10, atol=1e-10)
 
 
 def test_it_learns_in_mini_batches():

@@ -13,7 +13,7 @@ def layer(net, h, graph):
     for i, t in enumerate(graph.node_type.tolist()):
         scores, values = [], []
         for number, (s, target) in enumerate(RELATIONS):
-            toward = (heads(net.own_map(t).weight @ h[i]) * net.target[number]).sum(1)
+            toward = (heads(net.target_map(t).weight @ h[i]) * net.target[number]).sum(1)
             for j in near[s, t][i] if target == t else []:
                 values.append(net.relation[number].weight @ h[j])
                 scores.append(leaky((heads(values[-1]) * net.source[number]).sum(1) + toward))
@@ -32,5 +32,5 @@ def test_the_logits_are_those_of_the_equations():
 
 def test_a_type_with_edges_to_itself_has_one_matrix_for_both():
     net = double_model(HetSANN).layers[0]
-    assert net.own_map(0) is net.relation[RELATIONS.index((0, 0))]
-    assert not any(net.own_map(1) is other for other in net.relation)
+    assert net.target_map(0) is net.relation[RELATIONS.index((0, 0))]
+    assert not any(net.target_map(1) is other for other in net.relation)

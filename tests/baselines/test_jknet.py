@@ -24,7 +24,7 @@ def test_it_is_its_equations(layers, jump, weighted):
         outputs.append(h)
     joined = torch.cat(outputs, 1) if jump == "concat" else torch.stack(outputs).amax(0)
     expected = joined @ model.classifier.weight.T + model.classifier.bias
-    torch.testing.assert_close(model(model.inputs(x), graph), expected, rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(model(model.prepare(x), graph), expected, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("jump", ["concat", "max"])

@@ -19,7 +19,6 @@ from legnn.baselines.metapaths import MOST_PRODUCTS, feature_paths, label_paths,
 from legnn.config.candidates import CANDIDATES
 from legnn.graph import Adjacency, LabelGraph
 from legnn.nn import DataShape
-from legnn.ops.runtime import padding
 
 FEATURES = 4
 
@@ -68,7 +67,7 @@ def test_it_is_its_equation(target, weighted):
     graph, model = typed_graph(30, weighted=weighted, shown=20), typed_model(target)
     assert any(len(path) == 5 for path in model.label_paths)
     x = torch.randn(30, FEATURES, dtype=torch.float64)
-    found = model(model.inputs(x, node_type=graph.node_type), graph)
+    found = model(model.prepare(x, node_type=graph.node_type), graph)
     torch.testing.assert_close(found, expected_logits(model, graph, x), **EXACT)
 
 
@@ -77,7 +76,7 @@ def test_layers_are_matrices_after_the_means(layers):
     graph, model = typed_graph(30), typed_model(0, layers=layers)
     assert len(model.matrices) == layers - 1
     x = torch.randn(30, FEATURES, dtype=torch.float64)
-    found = model(model.inputs(x, node_type=graph.node_type), graph)
+    found = model(model.prepare(x, node_type=graph.node_type), graph)
     torch.testing.assert_close(found, expected_logits(model, graph, x), **EXACT)
 
 
@@ -93,7 +92,7 @@ def test_paths_of_length_four_with_an_expensive_diagonal_are_left_out():
     model = typed_model(0)
     x = torch.randn(nodes, FEATURES, dtype=torch.float64)
     long = {path for path in model.label_paths if len(path) == 5}
-    found = model(model.inputs(x, node_type=graph.node_type), graph)
+    found = model(model.prepare(x, node_type=graph.node_type), graph)
     torch.testing.assert_close(found, expected_logits(model, graph, x, long), **EXACT)
 
 
@@ -109,7 +108,7 @@ def test_the_paths_of_papers_authors_and_terms():
 
 def test_on_a_homogeneous_graph_a_node_reads_the_labels_of_others_and_never_its_own():
     graph, model = graph_for("metapath_labels"), make("metapath_labels")
-    inputs = model.inputs(features_of_peers())
+    inputs = model.prepare(features_of_peers())
     before = model(inputs, graph)
     changed = 0
     for place, node in enumerate(graph.shown.tolist()):
@@ -124,31 +123,29 @@ def test_on_a_homogeneous_graph_a_node_reads_the_labels_of_others_and_never_its_
 
 def test_diagonals_are_computed_once_for_an_adjacency():
     graph, model = typed_graph(30), typed_model(0)
-    inputs = model.inputs(torch.randn(30, FEATURES, dtype=torch.float64), node_type=graph.node_type)
+    inputs = model.prepare(torch.randn(30, FEATURES, dtype=torch.float64), node_type=graph.node_type)
     first = model(inputs, graph)
     again, paths = graph.show(graph.shown, graph.y), metapath_graph(graph, 3, RELATIONS)
     assert metapath_graph(again, 3, RELATIONS) is paths
     for path in model.label_paths:
         if len(path) > 2:
-            assert paths.own_weight(path, torch.float64) is paths.own_weight(path, torch.float64)
+            assert paths.self_weight(path, torch.float64) is paths.self_weight(path, torch.float64)
     assert torch.equal(model(inputs, again), first)
 
 
 def test_once_the_graph_is_known_a_step_does_not_synchronize():
     graph, model = typed_graph(30), typed_model(0, dropout=0.5, input_dropout=0.2).train()
-    inputs = model.inputs(torch.randn(30, FEATURES, dtype=torch.float64), node_type=graph.node_type)
+    inputs = model.prepare(torch.randn(30, FEATURES, dtype=torch.float64), node_type=graph.node_type)
     for number in (0, 1):
         shown = graph.show(graph.shown[number:], graph.y[number:])
         with NoSynchronization() if number else nullcontext():
             model(inputs, shown).sum().backward()
 
 
-@pytest.mark.parametrize("multiple", [1, 8])
-def test_bfloat16_and_padding_columns_are_taken(multiple, monkeypatch):
-    monkeypatch.setitem(padding.COLUMN_MULTIPLE, "cpu", multiple)
+def test_bfloat16_is_accepted():
     graph, model = typed_graph(30), typed_model(0).float()
     x = torch.randn(30, FEATURES)
-    logits, expected = (model(model.inputs(x, dtype, graph.node_type), graph) for dtype in (torch.bfloat16, None))
+    logits, expected = (model(model.prepare(x, dtype, graph.node_type), graph) for dtype in (torch.bfloat16, None))
     assert logits.dtype == torch.float32
     logits.sum().backward()
     torch.testing.assert_close(logits, expected, rtol=0.1, atol=0.1)
@@ -157,7 +154,7 @@ def test_bfloat16_and_padding_columns_are_taken(multiple, monkeypatch):
 def test_means_follow_the_inputs():
     graph, model = typed_graph(30), typed_model(0)
     x = torch.randn(30, FEATURES, dtype=torch.float64)
-    one, other = (model.inputs(value, node_type=graph.node_type) for value in (x, 2 * x))
+    one, other = (model.prepare(value, node_type=graph.node_type) for value in (x, 2 * x))
     first = model(one, graph)
     assert not torch.equal(model(other, graph), first)
     assert torch.equal(model(one, graph), first)

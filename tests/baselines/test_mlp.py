@@ -26,7 +26,7 @@ def test_it_is_its_equations(layers, norm):
             one = model.acts[k].norm
             h = h if one is None else F.layer_norm(h, (8,), one.weight, one.bias)
             h = h.relu()
-    found = model(model.inputs(x), graph_for("mlp"))
+    found = model(model.prepare(x), graph_for("mlp"))
     torch.testing.assert_close(found, h, rtol=1e-10, atol=1e-10)
 
 

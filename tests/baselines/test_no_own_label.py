@@ -34,7 +34,7 @@ def fit_trees(model: Model, task: Task) -> None:
     y = torch.arange(len(task.x)) % task.graph.num_classes
     nodes = torch.arange(len(task.x))
     if len(y.unique()) > 1:
-        model.fit_labels(model.inputs(task.x), task.graph.show(nodes, y), nodes, y)
+        model.fit_labels(model.prepare(task.x), task.graph.show(nodes, y), nodes, y)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -24,7 +24,7 @@ def test_it_is_its_equations(hops, norm, weighted):
         h = h if branch.norm is None else F.layer_norm(h, (8,), branch.norm.weight, branch.norm.bias)
         branches.append(torch.where(h > 0, h, branch.slope * h))
     expected = torch.cat(branches, 1) @ model.classifier.weight.T + model.classifier.bias
-    torch.testing.assert_close(model(model.inputs(x), graph), expected, rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(model(model.prepare(x), graph), expected, rtol=1e-10, atol=1e-10)
 
 
 def test_hops_are_computed_once_for_the_same_inputs():
@@ -32,7 +32,7 @@ def test_hops_are_computed_once_for_the_same_inputs():
     with torch.no_grad():
         # without the branch that reads the inputs themselves, the logits are those of the propagated features
         model.classifier.weight[:, : model.hidden] = 0
-    inputs = model.inputs(features())
+    inputs = model.prepare(features())
     first = model(inputs, graph)
     inputs.mul_(2)  # contents must not change; here they show whether they are read again
     assert torch.equal(model(inputs, graph), first)

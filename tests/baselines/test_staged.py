@@ -15,7 +15,6 @@ from tests.baselines.peers import (
 )
 
 from legnn.graph import sample_label_graph
-from legnn.ops.runtime import padding
 from legnn.training import LayerWise
 
 STAGED = [name for name in OTHERS if is_staged(name)]
@@ -49,8 +48,8 @@ def test_a_sample_of_everything_is_the_whole_graph(name, layers, weighted):
         pytest.skip("it takes no edge weights, see below")
     sample = sample_label_graph(graph, SEEDS, [None] * model.num_stages, (12, 34))
     of_sample = None if kind is None else kind[sample.nodes]
-    whole = outcome(model, model.inputs(x, None, kind), graph, SEEDS)
-    part = outcome(model, model.batch_inputs(x[sample.nodes], None, of_sample), sample)
+    whole = outcome(model, model.prepare(x, None, kind), graph, SEEDS)
+    part = outcome(model, model.prepare_rows(x[sample.nodes], None, of_sample), sample)
     torch.testing.assert_close(part, whole, **EXACT)
 
 
@@ -61,25 +60,10 @@ def test_inference_in_chunks_is_that_of_the_whole_graph(name, norm):
     model, task = make(name, graph, norm=norm).float(), task_for(graph, x)
     nodes = torch.tensor([5, 21, 13, 2])
     with torch.no_grad():
-        whole = model(model.inputs(x, None, task.node_type), task.show(task.train))
+        whole = model(model.prepare(x, None, task.node_type), task.show(task.train))
     assert whole.shape == (NODES, CLASSES)
     chunks = LayerWise(model, task, torch.device("cpu"), torch.float32, chunk_size=7)
     torch.testing.assert_close(chunks.logits(task.train, nodes), whole[nodes], rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("norm", ["none", "batch", "layer"])
-@pytest.mark.parametrize("name", OTHERS)
-def test_padding_columns_change_nothing(name, norm, monkeypatch):
-    graph, x, found = graph_for(name), features().float(), []
-    for multiple in (1, 8):
-        monkeypatch.setitem(padding.COLUMN_MULTIPLE, "cpu", multiple)
-        model = make(name, graph, norm=norm, hidden=6, layers=2, dropout=0.3, input_dropout=0.2).float().train()
-        if not list(model.parameters()):
-            pytest.skip("nothing is trained")
-        torch.manual_seed(3)
-        found.append(outcome(model, model.inputs(x, None, node_types(name)), graph))
-    # dropout without a norm is drawn by row and column, so that padding does not change it
-    torch.testing.assert_close(found[1], found[0], rtol=2e-4, atol=2e-4)
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -87,9 +71,9 @@ def test_sparse_features_are_those_that_are_not(name):
     graph, x, kind = graph_for(name), features(0.15), node_types(name)
     model = make(name, graph)
     with torch.no_grad():
-        logits = model(model.inputs(x, None, kind), graph)
+        logits = model(model.prepare(x, None, kind), graph)
         if is_staged(name):
-            torch.testing.assert_close(model(model.batch_inputs(x, None, kind), graph), logits, **EXACT)
+            torch.testing.assert_close(model(model.prepare_rows(x, None, kind), graph), logits, **EXACT)
     assert logits.shape == (NODES, CLASSES)
     assert logits.isfinite().all()
 
@@ -100,6 +84,6 @@ def test_features_in_bf16_give_logits_in_single_precision(name, norm):
     graph, x, kind = graph_for(name), features().float(), node_types(name)
     model = make(name, graph, norm=norm).float()
     with torch.no_grad():
-        exact, coarse = (model(model.inputs(x, dtype, kind), graph) for dtype in (None, torch.bfloat16))
+        exact, coarse = (model(model.prepare(x, dtype, kind), graph) for dtype in (None, torch.bfloat16))
     assert coarse.dtype == torch.float32
     torch.testing.assert_close(coarse, exact, rtol=0.1, atol=0.1)

@@ -49,12 +49,12 @@ def test_it_is_its_equations(layers, hidden):
             norm = model.acts[k].norm
             h = F.layer_norm(h, (hidden,), norm.weight, norm.bias).relu()
     assert h.shape == (NODES, CLASSES)
-    torch.testing.assert_close(model(model.inputs(x), graph), h, rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(model(model.prepare(x), graph), h, rtol=1e-10, atol=1e-10)
 
 
 def test_its_inputs_are_not_changed():
     model, x = make("unimp"), features()
-    inputs = model.inputs(x)
+    inputs = model.prepare(x)
     before = inputs.clone()
     model(inputs, graph_for("unimp"))
     assert torch.equal(inputs, before)

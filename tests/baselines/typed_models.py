@@ -28,7 +28,7 @@ def graph_and_inputs(model: nn.Module) -> tuple[LabelGraph, Tensor, object]:
     x = torch.randn(12, FEATURES, dtype=torch.float64)
     matrices = model.project.weight.split(FEATURES, dim=1)
     first = torch.stack([matrices[kind] @ row for kind, row in zip(graph.node_type.tolist(), x, strict=True)])
-    return graph, first + model.project.bias, model.inputs(x, node_type=graph.node_type)
+    return graph, first + model.project.bias, model.prepare(x, node_type=graph.node_type)
 
 
 def neighbors(graph: LabelGraph) -> dict[tuple[int, int], list[list[int]]]:

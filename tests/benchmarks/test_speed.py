@@ -193,7 +193,7 @@ def test_what_cannot_be_meant_is_refused(words, message, capsys):
 def test_the_profile_names_the_operations_of_a_step(capsys):
     lines = profile.main(["--size", "tiny", "--backbone", "sage"])
     names = [name for name, *_ in lines]
-    assert "_GraphOperation" in names
+    assert "_ApplyOperation" in names
     assert "aten::mm" in names
     assert all(milliseconds > 0 for _, milliseconds, _ in lines)
     assert "100 %" in capsys.readouterr().out

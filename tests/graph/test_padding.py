@@ -23,7 +23,7 @@ def computed(model: LEGNN, task: Task, sample: SampledLabelGraph, seeds: torch.T
     state = {name: value.clone() for name, value in model.state_dict().items()}
     model.train()
     model.zero_grad()
-    logits = model(model.batch_inputs(task.x[sample.nodes]), sample)
+    logits = model(model.prepare_rows(task.x[sample.nodes]), sample)
     F.cross_entropy(logits, task.y[seeds]).backward()
     found = {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
     after = {name: value.clone() for name, value in model.state_dict().items() if "running" in name}
@@ -37,7 +37,7 @@ def padded_and_not(model: LEGNN, task: Task, seeds: torch.Tensor, fanout: int, f
     sample = sample_label_graph(task.show(shown), seeds, fanouts, (key, 1))
     if model.uses_class_mean:
         sample = sample.with_class_mean(torch.randn(3, task.x.size(1), generator=torch.Generator().manual_seed(1)))
-    sizes = SampleSizes.above([SampleSizes.of(sample)], factor)
+    sizes = SampleSizes.padded([SampleSizes.from_sample(sample)], factor)
     return sample, pad_sample(sample, sizes), sizes
 
 
@@ -74,8 +74,8 @@ def test_padding_changes_nothing_on_any_graph(seed, nodes, layers, fanout, facto
     model, task = make("enhanced", nodes=nodes, backbone=backbone, layers=layers, norm=norm)
     seeds = task.train[:count]
     sample, padded, sizes = padded_and_not(model, task, seeds, fanout, factor, seed)
-    assert sizes.fits(SampleSizes.of(sample))
-    assert SampleSizes.of(padded) == sizes
+    assert sizes.fits(SampleSizes.from_sample(sample))
+    assert SampleSizes.from_sample(padded) == sizes
     assert_same(computed(model, task, sample, seeds), computed(model, task, padded, seeds))
 
 
@@ -100,7 +100,7 @@ def test_what_stands_in_padding_nodes_reaches_nothing():
     model, task = make("enhanced", nodes=60, norm="batch")
     _, padded, _ = padded_and_not(model, task, task.train[:5], 3, 1.5, 0)
     block = padded.blocks[0]
-    x = model.batch_inputs(task.x[padded.nodes])
+    x = model.prepare_rows(task.x[padded.nodes])
     is_valid = torch.zeros(len(x), dtype=torch.bool)
     # every position that an edge of the sample or a seed uses, and no other
     is_valid[block.adjacency.col[: block.adjacency.rowptr[-1]].long()] = True
@@ -117,7 +117,7 @@ def test_what_stands_in_padding_nodes_reaches_nothing():
 def test_a_sample_that_is_too_large_does_not_fit():
     model, task = make("enhanced", nodes=80)
     sample, _, sizes = padded_and_not(model, task, task.train[:5], 3, 1.0, 0)
-    size = SampleSizes.of(sample)
+    size = SampleSizes.from_sample(sample)
     assert sizes.fits(size)
     for name in size._fields:
         grown = (getattr(sizes, name)[0] + 1, *getattr(size, name)[1:])

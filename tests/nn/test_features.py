@@ -39,7 +39,7 @@ def test_a_model_gives_the_same_from_entries_as_from_rows(labels, label_features
     model = LEGNN(40, 3, settings)
     shown = torch.arange(0, 30, 2)
     graph = LabelGraph(Adjacency.from_edge_index(torch.randint(0, 30, (2, 90)), 30), shown, shown % 3, 3)
-    sparse, dense = model.inputs(counts()), model.scale(counts())
+    sparse, dense = model.prepare(counts()), model.scale(counts())
     assert isinstance(sparse, SparseFeatures)
     ours, theirs = model(sparse, graph), model(dense, graph)
     torch.testing.assert_close(ours, theirs)

@@ -162,7 +162,7 @@ def test_wrong_features_are_refused(labels):
             model(wrong, graph)
     for wrong in (x[:, 1:], torch.cat([x, x], 1), x.long(), x[0]):
         with pytest.raises(InputError, match=r"\bx must"):
-            model.inputs(wrong)
+            model.prepare(wrong)
     with pytest.raises(InputError, match="graph must be a LabelGraph or a SampledLabelGraph, got Tensor"):
         model(x, graph.adjacency.edge_index)
 

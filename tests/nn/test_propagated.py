@@ -139,7 +139,7 @@ def test_a_sample_of_everything_and_layer_wise_inference_are_the_whole_graph(bac
     sample = sample_label_graph(graph, SEEDS, (None,) * 4, (12, 34))
     if model.uses_class_mean:
         sample = replace(sample, class_mean=class_mean(graph, x))
-    whole, parts = model(model.inputs(x), graph), model(model.batch_inputs(x[sample.nodes]), sample)
+    whole, parts = model(model.prepare(x), graph), model(model.prepare_rows(x[sample.nodes]), sample)
     torch.testing.assert_close(parts, whole[SEEDS], **EXACT)
     wrt = list(model.parameters())
     torch.testing.assert_close(gradients((parts,), wrt), gradients((whole[SEEDS],), wrt), **EXACT)
@@ -156,8 +156,8 @@ def test_a_sample_of_everything_and_layer_wise_inference_are_the_whole_graph(bac
 def test_steps_are_in_single_precision_where_the_perceptron_is_not(backbone):
     model = make(backbone).float()
     x = features(15).float()
-    nodes, labels = model.encode(model.inputs(x, torch.bfloat16), rich_graph())
+    nodes, labels = model.encode(model.prepare(x, torch.bfloat16), rich_graph())
     assert nodes.dtype == labels.dtype == torch.float32
     torch.testing.assert_close(
-        model(model.inputs(x, torch.bfloat16), rich_graph()), model(x, rich_graph()), rtol=0.1, atol=0.1
+        model(model.prepare(x, torch.bfloat16), rich_graph()), model(x, rich_graph()), rtol=0.1, atol=0.1
     )

@@ -256,7 +256,7 @@ def test_the_initial_weights_have_the_distributions_of_the_code(form):
 def test_every_backbone_and_every_use_of_labels_can_be_given(backbone, labels):
     dropouts = {"dropout": 0.3, "input_dropout": 0.1, "layer_dropout": 0.1}
     model = published("mag", num_types=2, backbone=backbone, labels=labels, **dropouts).train()
-    inputs = model.inputs(features().float(), node_type=torch.arange(NODES) % 2)
+    inputs = model.prepare(features().float(), node_type=torch.arange(NODES) % 2)
     logits = model(inputs, graph_of("mag"))
     logits.sum().backward()
     assert torch.isfinite(logits).all()

@@ -36,8 +36,8 @@ def check(graph: LabelGraph, backbone: str, labels: str, dtype: torch.dtype = to
         sample = replace(sample, class_mean=class_mean(graph, x))
     found = []
     for logits in (
-        model(model.inputs(x), graph)[SEEDS],
-        model(model.inputs(x[sample.nodes]), sample),
+        model(model.prepare(x), graph)[SEEDS],
+        model(model.prepare(x[sample.nodes]), sample),
     ):
         model.zero_grad()
         logits.square().sum().backward()

@@ -38,8 +38,8 @@ def check_sample(graph, backbone, labels, **options):
     graph = graph.hide(seeds)
     sample = sample_label_graph(graph, seeds, (None, None), (1, 2))
     types = graph.node_type
-    whole = net(net.inputs(x, node_type=types), graph)[seeds]
-    part = net(net.inputs(x[sample.nodes], node_type=types[sample.nodes]), sample)
+    whole = net(net.prepare(x, node_type=types), graph)[seeds]
+    part = net(net.prepare(x[sample.nodes], node_type=types[sample.nodes]), sample)
     compare([part], [whole], list(net.parameters()))
 
 
@@ -48,7 +48,7 @@ def test_a_homogeneous_graph_has_one_relation_and_one_root(backbone):
     graph = typed_graph(30)
     graph = LabelGraph(graph.adjacency, graph.shown, graph.y, CLASSES)
     net = LEGNN(IN, CLASSES, model_settings(hidden=6, layers=2, heads=2, backbone=backbone))
-    logits = net(net.inputs(torch.randn(30, IN)), graph)
+    logits = net(net.prepare(torch.randn(30, IN)), graph)
     logits.sum().backward()
     assert logits.shape == (30, CLASSES)
     assert torch.isfinite(logits).all()
@@ -62,7 +62,7 @@ def test_single_precision_computes_what_double_precision_does(backbone):
     def outcome(like: torch.dtype) -> tuple[torch.Tensor, list[torch.Tensor]]:
         used = net.to(like)
         used.zero_grad()
-        logits = used(used.inputs(x.to(like), node_type=graph.node_type), graph)
+        logits = used(used.prepare(x.to(like), node_type=graph.node_type), graph)
         logits.square().sum().backward()
         return logits.detach(), [p.grad.clone() for p in used.parameters()]
 
@@ -79,7 +79,7 @@ def test_every_parameter_has_a_gradient_where_a_relation_has_no_edges(backbone):
     types = torch.tensor([0, 1, 1])
     adjacency = Adjacency.from_edge_index(torch.tensor([[1], [0]]), 3)
     graph = LabelGraph(adjacency, torch.tensor([1]), torch.tensor([0]), CLASSES, None, types)
-    net(net.inputs(torch.randn(3, IN), node_type=types), graph)[:1].sum().backward()
+    net(net.prepare(torch.randn(3, IN), node_type=types), graph)[:1].sum().backward()
     assert [name for name, parameter in net.named_parameters() if parameter.grad is None] == []
 
 

@@ -41,7 +41,7 @@ types = st.lists(st.integers(0, TYPES - 1), min_size=1, max_size=12).map(torch.t
 def test_every_type_has_a_matrix_of_its_own(share, node_type):
     net, n = model("none").double(), len(node_type)
     x = torch.randn(n, F, dtype=torch.float64) * (torch.rand(n, F) < share)
-    found, _ = net.encoder(net.inputs(x, node_type=node_type), no_labels(n))
+    found, _ = net.encoder(net.prepare(x, node_type=node_type), no_labels(n))
     matrices = net.encoder.project.weight.split(F, dim=1)
     expected = torch.stack([matrices[kind] @ row for row, kind in zip(x, node_type.tolist(), strict=True)])
     torch.testing.assert_close(found, expected)
@@ -66,10 +66,10 @@ def test_features_without_zeros_are_those_with_them(node_type):
 @pytest.mark.parametrize("scale", ["none", "row", "entries", "standard"])
 def test_some_rows_have_the_features_they_have_among_all(scale):
     net, x, node_type = model(scale), torch.rand(20, F), torch.arange(20) % TYPES
-    net.fit_inputs(x, node_type)
+    net.fit_scaler(x, node_type)
     rows = torch.tensor([7, 3, 3, 11])
     torch.testing.assert_close(
-        net.inputs(x[rows], node_type=node_type[rows]).dense, net.inputs(x, node_type=node_type).dense[rows]
+        net.prepare(x[rows], node_type=node_type[rows]).dense, net.prepare(x, node_type=node_type).dense[rows]
     )
 
 
@@ -102,14 +102,14 @@ def test_with_one_type_the_statistics_are_vectors_as_before():
 @pytest.mark.parametrize("scale", ["none", "standard"])
 def test_types_that_share_a_projection_have_one_matrix_and_statistics_of_their_own(scale):
     net, x, node_type = model(scale, shared_projection=True), torch.rand(20, F), torch.arange(20) % TYPES
-    net.fit_inputs(x, node_type)
-    found, _ = net.encoder(net.inputs(x, node_type=node_type), no_labels(20))
+    net.fit_scaler(x, node_type)
+    found, _ = net.encoder(net.prepare(x, node_type=node_type), no_labels(20))
     assert net.encoder.project.weight.shape == (HIDDEN, F)
     torch.testing.assert_close(found, net.scale(x, node_type) @ net.encoder.project.weight.T)
-    torch.testing.assert_close(net.batch_inputs(x, node_type=node_type), net.inputs(x, node_type=node_type))
+    torch.testing.assert_close(net.prepare_rows(x, node_type=node_type), net.prepare(x, node_type=node_type))
     if scale == "standard":
         for kind in range(TYPES):
-            mine = net.inputs(x, node_type=node_type)[node_type == kind]
+            mine = net.prepare(x, node_type=node_type)[node_type == kind]
             torch.testing.assert_close(mine.mean(0), torch.zeros(F), atol=1e-6, rtol=0)
 
 
@@ -126,7 +126,7 @@ def test_every_label_usage_takes_several_types(labels, label_features):
     net = model(labels=labels, label_features=label_features, input_dropout=0.5).train()
     node_type = torch.tensor([2, 0, 1, 1, 0, 2, 2, 0])
     graph = no_labels(8).show(torch.tensor([0, 3]), torch.tensor([1, 2]))
-    logits = net(net.inputs(torch.rand(8, F), node_type=node_type), graph)
+    logits = net(net.prepare(torch.rand(8, F), node_type=node_type), graph)
     logits.sum().backward()
     assert logits.shape == (8, 3)
     assert torch.isfinite(net.encoder.project.weight.grad).all()

@@ -15,8 +15,6 @@ from legnn.ops import AttentionConfig, Scales
 from legnn.ops.attention import reference
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.csr.row_chunks import RowChunks
-from legnn.ops.runtime import padding
-from legnn.ops.runtime.padding import pad_columns, padded_width
 
 
 def dense_attention(A, values, source, target, slope):
@@ -88,8 +86,6 @@ def check_attention(
 ):  # fmt: skip
     kernels, device = form
     channels = 3 * width
-    # as wide as a matrix is on the device
-    wide = padded_width(channels, torch.empty(0, dtype=dtype, device=device))
     x, fast_x = pair(graph.num_nodes, -(-channels // 8) * 8 + 8, dtype=dtype, device=device)
     rows, fast_rows = pair(graph.num_classes, channels, dtype=dtype, device=device)
     target, fast_target = pair(graph.num_classes, 3, dtype=dtype, device=device)
@@ -107,13 +103,8 @@ def check_attention(
     with using(kernels):
         fast = ops.attend(
             to(graph, device), fast_x, fast_rows if labels else None, fast_target if use_target_score else None,
-            pad_columns(fast_add, wide) if added else None, fast_scales, config, update_labels=update_labels,
+            fast_add if added else None, fast_scales, config, update_labels=update_labels,
         )  # fmt: skip
-    assert not fast.nodes[:, channels:].any()
-    assert fast.labels is None or not fast.labels[:, channels:].any()
-    fast = fast._replace(
-        nodes=fast.nodes[:, :channels], labels=None if fast.labels is None else fast.labels[:, :channels]
-    )
     assert_equal(fast, plain, dtype)
     reached = graph.adjacency.degree > 0
     shown = graph.label_count > 0
@@ -137,10 +128,8 @@ def test_attention(form, nodes, edges, width, weighted, dtype):
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("width", [7, 20])
-def test_attention_over_padded_rows_whose_heads_begin_anywhere(form, width, dtype, monkeypatch):
-    # everywhere as on a GPU, where rows begin at a multiple of 16 bytes, and heads do not
-    monkeypatch.setitem(padding.COLUMN_MULTIPLE, "cpu", 8)
+def test_attention_over_rows_and_heads_that_begin_anywhere(form, dtype):
+    width = 7
     check_attention(form, with_labels(random_graph(11, 33, torch.float32, weighted=False)), width, dtype)
 
 

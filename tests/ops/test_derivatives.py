@@ -14,7 +14,7 @@ from legnn.errors import InputError
 from legnn.nn.features import SparseFeatures
 from legnn.ops import AttentionConfig, Scales
 from legnn.ops.autograd import run
-from legnn.ops.norm_act_dropout import autograd
+from legnn.ops.norm_act_dropout import ActDropout, Dropout, norm_act_dropout_by_seed
 
 NODES, CLASSES, COLUMNS, HEADS = 7, 3, 4, 2
 GRAPH = with_labels(random_graph(NODES, 15, torch.float32, weighted=True), CLASSES)
@@ -45,7 +45,7 @@ def norm_act_dropout(kind, real=None):
         norm = kind(COLUMNS, dtype=x.dtype)
         del norm.weight, norm.bias
         norm.weight, norm.bias = weight, bias
-        out = autograd.apply_norm_act_dropout(x, norm, 0.3, SEED, real)
+        out = norm_act_dropout_by_seed(x, norm, 0.3, SEED, real)
         # nothing is said of the others
         return (out if real is None else out[real],)
 
@@ -63,8 +63,8 @@ OPERATIONS = {
         lambda weight: (ops.project_entries(ENTRIES.rows, ENTRIES.rows.weight, weight),),
         [(COLUMNS, 5)],
     ),
-    "dropout": (lambda x: run(autograd.Dropout(0.3, SEED), x), [NODE_ROWS]),
-    "act_dropout": (lambda x: run(autograd.ActDropout(0.3, SEED), x), [NODE_ROWS]),
+    "dropout": (lambda x: run(Dropout(0.3, SEED), x), [NODE_ROWS]),
+    "act_dropout": (lambda x: run(ActDropout(0.3, SEED), x), [NODE_ROWS]),
     "batch_norm": (norm_act_dropout(torch.nn.BatchNorm1d), [NODE_ROWS, (COLUMNS,), (COLUMNS,)]),
     "batch_norm_of_real_rows": (
         norm_act_dropout(torch.nn.BatchNorm1d, torch.arange(NODES) < 5),
@@ -124,7 +124,7 @@ def test_the_same_tensor_as_two_inputs_has_the_sum_of_both_second_derivatives():
 def test_a_second_derivative_leaves_the_running_statistics_as_they_are():
     norm = torch.nn.BatchNorm1d(COLUMNS)
     (x,) = make_inputs([NODE_ROWS], torch.float32)
-    out = autograd.apply_norm_act_dropout(x, norm, 0.3, SEED)
+    out = norm_act_dropout_by_seed(x, norm, 0.3, SEED)
     before = copy.deepcopy(norm.state_dict())
     (gradient,) = torch.autograd.grad(out.square().sum(), x, create_graph=True)
     gradient.square().sum().backward()
@@ -214,7 +214,7 @@ def test_the_same_input_gives_the_same_bits(form):
         norm = torch.nn.BatchNorm1d(12).to(device)
         with using(implementation):
             out = ops.attend(graph, x, rows, target, None, Scales(), config, update_labels=True)
-            nodes = autograd.apply_norm_act_dropout(out.nodes, norm, 0.5, SEED.to(device))
+            nodes = norm_act_dropout_by_seed(out.nodes, norm, 0.5, SEED.to(device))
         return [nodes, out.labels, *gradients([nodes, out.labels], [x, rows, target])]
 
     for first, second in zip(once(), once(), strict=True):
@@ -228,7 +228,7 @@ def test_the_number_of_threads_does_not_change_a_bit():
 
     def once():
         nodes, sums = ops.propagate_messages(graph, x, None, None, Scales(), update_labels=True)
-        out = autograd.apply_norm_act_dropout(nodes, torch.nn.BatchNorm1d(64), 0.5, SEED)
+        out = norm_act_dropout_by_seed(nodes, torch.nn.BatchNorm1d(64), 0.5, SEED)
         attended = ops.attend(graph, scores, None, None, None, Scales(), config, update_labels=True)
         outputs = [nodes, sums, out, attended.nodes, attended.labels]
         return [*outputs, *gradients(outputs, [x, scores])]

@@ -48,7 +48,7 @@ def test_edges_in_memory_are_prepared_as_the_runs_were(tmp_path):
 def test_word_counts_that_are_kept_sparse_give_the_runs_predictions_exactly(tmp_path):
     counts = (torch.rand(40, 60, generator=torch.Generator().manual_seed(0)) < 0.05).float()
     run = legnn.train(small_data(x=counts), settings=named(**QUICK), out=tmp_path / "run")
-    assert isinstance(run.model.inputs(counts), SparseFeatures)
+    assert isinstance(run.model.prepare(counts), SparseFeatures)
     again = legnn.Run.open(run.folder).predict(small_data(x=counts))
     pd.testing.assert_frame_equal(again, run.predictions, check_exact=True)
 

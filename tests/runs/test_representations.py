@@ -45,7 +45,7 @@ def test_with_all_training_labels_shown_they_are_those_of_the_model(run):
     task = Task.from_graph(graph, torch.device("cpu"))
     shown = task.train if run.model.uses_labels else task.train[:0]
     with torch.no_grad():
-        expected = run.model.embed(run.model.inputs(task.x), task.show(shown))
+        expected = run.model.embed(run.model.prepare(task.x), task.show(shown))
     np.testing.assert_allclose(found.nodes, expected.nodes, atol=1e-6)
     assert (found.labels is None) == (expected.labels is None) == (run.settings.model.labels != "enhanced")
     if expected.labels is not None:

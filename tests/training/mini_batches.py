@@ -11,7 +11,7 @@ from torch_geometric.data import HeteroData
 
 from legnn.datasets import load
 from legnn.nn import LEGNN, Model
-from legnn.training import FullBatch, MiniBatch, Objective, SelfTrainingRule, Task
+from legnn.training import ASTrain, FullBatch, MiniBatch, Objective, Task
 from legnn.training.batches import Batch
 
 CPU = torch.device("cpu")
@@ -41,17 +41,17 @@ def make(
     given = {"hidden": 8, "layers": 2, "norm": "layer", "residual": "linear", "label_at_input": True, "heads": 2}
     settings = model_settings(labels=labels, **{**given, **options})
     model = LEGNN(data.x.size(1), CLASSES, settings, num_types=data.num_types)
-    model.fit_inputs(data.x, data.node_type)
+    model.fit_scaler(data.x, data.node_type)
     return model, Task.from_graph(data, CPU)
 
 
-def full_batch(model: LEGNN, task: Task, optimizer=None, rule: SelfTrainingRule | None = None) -> FullBatch:
+def full_batch(model: LEGNN, task: Task, optimizer=None, rule: ASTrain | None = None) -> FullBatch:
     generator = torch.Generator().manual_seed(1)
     return FullBatch(model, task, objective(model, rule=rule), optimizer or NoStep(model), generator)
 
 
 def mini_batch(
-    model: LEGNN, task: Task, batch: int, fanouts, optimizer=None, rule: SelfTrainingRule | None = None, **options
+    model: LEGNN, task: Task, batch: int, fanouts, optimizer=None, rule: ASTrain | None = None, **options
 ) -> MiniBatch:
     generator = torch.Generator().manual_seed(1)
     chosen = objective(model, rule=rule)

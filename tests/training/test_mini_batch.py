@@ -96,7 +96,7 @@ def test_several_types_layer_by_layer_equal_the_full_batch(labels, label_feature
     model.eval()
     shown = task.train if labels != "vanilla" else task.train[:0]
     with torch.no_grad():
-        expected = model(model.inputs(task.x, node_type=task.node_type), task.show(shown))
+        expected = model(model.prepare(task.x, node_type=task.node_type), task.show(shown))
     parts = LayerWise(model, task, CPU, torch.float32, chunk_size=chunk_size)
     for nodes in (torch.arange(len(task.x)), task.targets, task.val):
         found = parts.logits(shown, nodes)
@@ -144,7 +144,7 @@ def test_other_nodes_labels_do_reach_a_seed_so_the_property_says_something():
     def logits(task: Task) -> torch.Tensor:
         sampled = sample_label_graph(task.show(shown), seeds, [None, None], (0, 0))
         with torch.no_grad():
-            return model(model.batch_inputs(task.x[sampled.nodes]), sampled)
+            return model(model.prepare_rows(task.x[sampled.nodes]), sampled)
 
     moved = [float((logits(relabel(task, int(node))) - logits(task)).abs().max()) for node in shown]
     assert max(moved) > 1e-4
@@ -160,7 +160,7 @@ def test_layer_by_layer_equals_the_full_batch(labels, data, task, chunk_size):
     model = data.draw(models(task, labels)).eval()
     shown = task.train if labels != "vanilla" else task.train[:0]
     with torch.no_grad():
-        whole = model(model.inputs(task.x), task.show(shown))
+        whole = model(model.prepare(task.x), task.show(shown))
     nodes = torch.tensor(sorted(data.draw(st.sets(st.integers(0, len(task.x) - 1)))), dtype=torch.long)
     inference = LayerWise(model, task, CPU, torch.float32, chunk_size=chunk_size)
     torch.testing.assert_close(inference.logits(shown, nodes), whole[nodes], rtol=1e-4, atol=1e-5)

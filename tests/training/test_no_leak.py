@@ -211,7 +211,7 @@ def task_and_model(kind: str) -> tuple[Task, Model]:
 def logits_of(model: Model, task: Task, shown: torch.Tensor) -> torch.Tensor:
     model.eval()
     with torch.no_grad():
-        return model(model.inputs(task.x, None, task.node_type), task.show(shown))
+        return model(model.prepare(task.x, None, task.node_type), task.show(shown))
 
 
 def sees_labels(kind: str) -> bool:

@@ -23,7 +23,6 @@ from legnn.training import (
     MiniBatch,
     Objective,
     PseudoLabels,
-    SelfTrainingRule,
     Task,
     training_confidence,
 )
@@ -159,7 +158,7 @@ def make(labels: str = "enhanced", **options) -> tuple[LEGNN, Task]:
     return LEGNN(data.x.size(1), 3, settings), Task.from_graph(data, CPU)
 
 
-def batching(model: LEGNN, task: Task, rule: SelfTrainingRule | None, lr: float = 0.01) -> FullBatch:
+def batching(model: LEGNN, task: Task, rule: ASTrain | None, lr: float = 0.01) -> FullBatch:
     objective = Objective(uses_labels=model.uses_labels, rule=rule)
     optimizer = torch.optim.Adam(model.parameters(), lr=lr)
     return FullBatch(model, task, objective, optimizer, torch.Generator().manual_seed(1))

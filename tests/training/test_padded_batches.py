@@ -78,7 +78,7 @@ def test_a_batch_that_no_planned_size_holds_is_not_padded():
 
 
 def sizes(parts) -> SampleSizes:
-    return SampleSizes.of(next(iter(parts._probe(10, 4))))
+    return SampleSizes.from_sample(next(iter(parts._probe(10, 4))))
 
 
 def test_the_shapes_of_an_epoch_are_few():

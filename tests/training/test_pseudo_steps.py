@@ -88,7 +88,7 @@ def test_the_loss_of_a_joint_step_is_the_papers_written_out(labels, data, task, 
     graph = task.show(shown_in(task, predicted) if model.uses_labels else task.train[:0])
     pseudo_losses, number = [], 0
     for step, gradients in zip(steps, parts.optimizer.seen, strict=True):
-        logits = model(model.inputs(task.x), graph)
+        logits = model(model.prepare(task.x), graph)
         nodes = step.candidates.tolist()
         p = logits.detach().softmax(-1).max(-1).values
         if any(abs(float(p[i]) * rule.confidence(1) - threshold) < 1e-5 for i in nodes):
@@ -220,16 +220,16 @@ def test_separate_steps_are_those_of_a_plain_loop(backbone, threshold, batch):
         second = steps[len(first) :]
         graph = task.show(shown_in(task, torch.cat([step.predicted for step in first])))
         for step in first:
-            take(supervised_written_out(plain(plain.inputs(task.x), graph), task, step.predicted))
+            take(supervised_written_out(plain(plain.prepare(task.x), graph), task, step.predicted))
         with torch.no_grad():
-            logits = plain(plain.inputs(task.x), graph)
+            logits = plain(plain.prepare(task.x), graph)
         chosen = chosen_written_out(logits, task.candidates.tolist(), rule, epoch)
         assert 0 < len(chosen) < len(task.candidates)
         assert sorted(torch.cat([step.candidates for step in second]).tolist()) == chosen
         assert len(second) == math.ceil(len(chosen) / batch)
         losses = []
         for step in second:
-            now = plain(plain.inputs(task.x), graph)
+            now = plain(plain.prepare(task.x), graph)
             losses.append(pseudo_written_out(now, step.candidates.tolist(), logits.softmax(-1), rule, epoch))
             take(losses[-1])
         truth = task.y[chosen]

@@ -14,7 +14,7 @@ from tests.training.mini_batches import make, mini_batch
 import legnn
 from legnn.config import SelfTrainingSettings
 from legnn.training import ASTrain, Trainer
-from legnn.training.schedule import FLOOR, cosine_lr
+from legnn.training.optimizer import FLOOR, cosine_lr
 
 
 @given(length=st.integers(1, 3000), lr=st.floats(1e-5, 1))

@@ -34,8 +34,8 @@ class _Architectures(Mapping[str, Builder]):
         self._builders = builders
 
     def __getitem__(self, name: str) -> Builder:
-        found = self._builders[name]
-        return getattr(import_module(f"legnn.baselines.{name}"), found) if isinstance(found, str) else found
+        builder = self._builders[name]
+        return getattr(import_module(f"legnn.baselines.{name}"), builder) if isinstance(builder, str) else builder
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._builders)
@@ -70,8 +70,8 @@ ARCHITECTURES: Mapping[str, Builder] = _Architectures(_BUILDERS)
 
 def __getattr__(name: str) -> Any:
     """Returns a class of a design, imported when it is asked for: `from legnn.baselines import UniMP`."""
-    for module, found in _BUILDERS.items():
-        if found == name:
+    for module, builder in _BUILDERS.items():
+        if builder == name:
             return ARCHITECTURES[module]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

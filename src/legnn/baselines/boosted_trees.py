@@ -136,13 +136,13 @@ class BoostedTrees(Model):
         is_wide = data.features > MOST_COLUMNS
         self.register_buffer("components", torch.zeros(data.features, COMPONENTS) if is_wide else None)
 
-    def fit_inputs(self, x: Tensor, node_type: Tensor | None = None) -> None:
+    def fit_scaler(self, x: Tensor, node_type: Tensor | None = None) -> None:
         """Computes the principal components of many features `[M, F]`."""
         if self.components is not None:
-            found = torch.svd_lowrank(x, min(COMPONENTS, *x.shape))[2]
-            self.components[:, : found.size(1)] = found
+            directions = torch.svd_lowrank(x, min(COMPONENTS, *x.shape))[2]
+            self.components[:, : directions.size(1)] = directions
 
-    def inputs(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> NeighborFeatures:
+    def prepare(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> NeighborFeatures:
         """Features `[M, F]` as they are: trees need no scale, and no other precision; types in columns of their own."""
         x = x if self.components is None else x @ self.components
         return NeighborFeatures(x if node_type is None else scatter_by_type(x, node_type, self.num_types))

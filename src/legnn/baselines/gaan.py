@@ -18,7 +18,7 @@ from legnn.nn.layer import Nodes, channels_per_head, targets_of
 pyg_utils = lazy_module("torch_geometric.utils")
 
 SLOPE = 0.1
-"""Of the LeakyReLU of the values."""
+"""Slope of the LeakyReLU of the values."""
 
 
 class GatedAttention(nn.Module):
@@ -42,22 +42,22 @@ class GatedAttention(nn.Module):
     def forward(self, x: Tensor, graph: LabelGraph, edge_index: Tensor) -> Tensor:
         """Shapes: `x` `[N, D]`, `edge_index` `[2, E]` (source, target); returns `[M, D]`."""
         source, target = edge_index
-        own, size = targets_of(x, graph), graph.num_nodes
-        gates = self._gates(x, own, graph, edge_index)
-        score = (self._split(self.query(own), target) * self._split(self.key(x), source)).sum(-1)
+        receivers, size = targets_of(x, graph), graph.num_nodes
+        gates = self._gates(x, receivers, graph, edge_index)
+        score = (self._split(self.query(receivers), target) * self._split(self.key(x), source)).sum(-1)
         attention = pyg_utils.softmax(score, target, num_nodes=size)[..., None]
         values = self._split(F.leaky_relu(self.value(x), SLOPE), source)
         heads = values.new_zeros(size, *values.shape[1:]).index_add(0, target, attention * values)
-        return self.out(torch.cat([own, (gates[..., None] * heads).flatten(1)], 1))
+        return self.out(torch.cat([receivers, (gates[..., None] * heads).flatten(1)], 1))
 
-    def _gates(self, x: Tensor, own: Tensor, graph: LabelGraph, edge_index: Tensor) -> Tensor:
+    def _gates(self, x: Tensor, receivers: Tensor, graph: LabelGraph, edge_index: Tensor) -> Tensor:
         """`g` `[M, H]`."""
         source, target = edge_index
         pooled = self.pool(x).index_select(0, source)
         largest = pooled.new_zeros(graph.num_nodes, pooled.size(1))
         # zero for a node without neighbors
         largest = largest.scatter_reduce(0, target[:, None].expand_as(pooled), pooled, "amax", include_self=False)
-        return torch.sigmoid(self.gate(torch.cat([own, largest, neighbor_mean(graph, x)], 1)))
+        return torch.sigmoid(self.gate(torch.cat([receivers, largest, neighbor_mean(graph, x)], 1)))
 
     def _split(self, x: Tensor, nodes: Tensor) -> Tensor:
         """The rows `nodes` `[E]` of `x`, `[E, H, D / H]`."""

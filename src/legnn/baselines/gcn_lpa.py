@@ -74,10 +74,10 @@ class GCNLPA(WholeGraphGCN):
         # once for a graph: reading the answer synchronizes
         if self._checked is not None and self._checked() is adjacency:
             return
-        found = _number(adjacency)
+        number = _number(adjacency)
         if adjacency.num_edges == self.theta.numel() and not bool(self.edges):
-            self.edges.copy_(found)
-        elif adjacency.num_edges != self.theta.numel() or not torch.equal(found, self.edges):
+            self.edges.copy_(number)
+        elif adjacency.num_edges != self.theta.numel() or not torch.equal(number, self.edges):
             raise InputError(
                 f"gcn_lpa has a weight for each of the {self.theta.numel():,} edges it was trained on, and none for "
                 "those of another graph; train on this graph, or train another architecture"
@@ -89,8 +89,8 @@ def _number(adjacency: Adjacency) -> Tensor:
     """An integer that other edges, or the same in another order, have only by accident."""
     row, col = adjacency.row.long(), adjacency.col.long()
     # odd factors, so that nothing is lost where the products overflow
-    place = 2 * torch.arange(row.numel(), device=row.device) + 1
-    return ((row * 2_654_435_761 + col) * place).sum()
+    odd_factor = 2 * torch.arange(row.numel(), device=row.device) + 1
+    return ((row * 2_654_435_761 + col) * odd_factor).sum()
 
 
 def edge_product(adjacency: Adjacency, weight: Tensor, x: Tensor) -> Tensor:

@@ -37,20 +37,22 @@ class HetSANNLayer(TypedLayer):
         self.relation = self.maps(len(self.relations))  # W_r
         self.to_itself = {source: number for number, (source, target) in enumerate(self.relations) if source == target}
         others = [kind for kind in range(self.types) if kind not in self.to_itself]
-        self.own = nn.ModuleDict({str(kind): glorot_linear(self.channels, self.channels) for kind in others})  # U_t
+        self.self_maps = nn.ModuleDict(
+            {str(kind): glorot_linear(self.channels, self.channels) for kind in others}
+        )  # U_t
         self.source, self.target = self.vectors(len(self.relations)), self.vectors(len(self.relations))  # a, c
         self.bias = nn.Parameter(torch.zeros(self.types, self.channels))  # b_t
 
-    def forward(self, x: Parts, own: Parts, edges: RelationGraph) -> list[Tensor]:
-        """Shapes: `x` `[N_t, D]` and `own` `[M_t, D]` of each type; returns `[M_t, D]` of each."""
-        sent, receives = ([self.drop(part) for part in parts] for parts in (x, own))
+    def forward(self, x: Parts, targets: Parts, edges: RelationGraph) -> list[Tensor]:
+        """Shapes: `x` `[N_t, D]` and `targets` `[M_t, D]` of each type; returns `[M_t, D]` of each."""
+        sent, receives = ([self.drop(part) for part in parts] for parts in (x, targets))
         parts = []
-        for kind, (state, bias) in enumerate(zip(own, self.bias, strict=True)):
+        for kind, (state, bias) in enumerate(zip(targets, self.bias, strict=True)):
             out = state + bias.to(state.dtype)
             messages, logs = [], []
             for number, source, relation in edges_into(edges, kind):
                 values = self.relation[number](sent[source])
-                target = projected_scores(receives[kind], self.own_map(kind), self.target[number])
+                target = projected_scores(receives[kind], self.target_map(kind), self.target[number])
                 scores = head_scores(values, self.source[number])
                 message, log_denominator = attend_relation(relation, self.drop(values), scores, target)
                 messages.append(message)
@@ -63,9 +65,9 @@ class HetSANNLayer(TypedLayer):
             parts.append(F.elu(out))
         return parts
 
-    def own_map(self, kind: int) -> nn.Module:
+    def target_map(self, kind: int) -> nn.Module:
         """`U_t` of the type `kind`."""
-        return self.relation[self.to_itself[kind]] if kind in self.to_itself else self.own[str(kind)]
+        return self.relation[self.to_itself[kind]] if kind in self.to_itself else self.self_maps[str(kind)]
 
 
 class HetSANN(TypedModel):

@@ -47,12 +47,12 @@ class HGConvLayer(TypedLayer):
         self.root = self.maps(self.types, bias=True)  # R_t, b_t
         self.gate = nn.Parameter(torch.randn(self.types))  # g_t
 
-    def forward(self, x: Parts, own: Parts, edges: RelationGraph) -> list[Tensor]:
-        """Shapes: `x` `[N_t, D]` and `own` `[M_t, D]` of each type; returns `[M_t, D]` of each."""
+    def forward(self, x: Parts, targets: Parts, edges: RelationGraph) -> list[Tensor]:
+        """Shapes: `x` `[N_t, D]` and `targets` `[M_t, D]` of each type; returns `[M_t, D]` of each."""
         values = [node(self.drop(part)) for part, node in zip(x, self.node, strict=True)]
-        receives = [self.drop(part) for part in own]
+        receives = [self.drop(part) for part in targets]
         parts = []
-        for kind, (state, root, gate) in enumerate(zip(own, self.root, self.gate, strict=True)):
+        for kind, (state, root, gate) in enumerate(zip(targets, self.root, self.gate, strict=True)):
             messages = []
             for number, source, relation in edges_into(edges, kind):
                 scores = head_scores(values[source], self.source[source])
@@ -64,12 +64,12 @@ class HGConvLayer(TypedLayer):
             parts.append(torch.lerp(residual, merged, gate.sigmoid().to(residual.dtype)))
         return parts
 
-    def _weigh(self, messages: list[Tensor], own: Tensor, kind: int) -> Tensor:
+    def _weigh(self, messages: list[Tensor], state: Tensor, kind: int) -> Tensor:
         """`Σ_r β_ir u_ir` `[M_t, D]`; `u_ir` itself where there is one relation."""
         if len(messages) == 1:
             return messages[0]
         assert self.macro is not None
-        center = projected_scores(own, self.center[kind], self.macro[0])
+        center = projected_scores(state, self.center[kind], self.macro[0])
         scores = torch.stack([center + head_scores(message, self.macro[1]) for message in messages])
         return self.drop(weighted_sum(messages, F.leaky_relu(scores, SLOPE)))
 

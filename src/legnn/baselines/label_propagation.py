@@ -42,7 +42,7 @@ class LabelPropagation(Model):
         super().__init__()
         self.steps, self.alpha = steps, alpha
 
-    def inputs(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> None:
+    def prepare(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> None:
         """None: features are not used."""
 
     def spread(self, graph: LabelGraph) -> Tensor:

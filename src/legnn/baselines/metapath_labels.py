@@ -52,7 +52,7 @@ class MetapathLabels(FeatureInputs):
         self.acts = nn.ModuleList(NormActDropout(settings, width) for width in widths[:-1])
         self.matrices = nn.ModuleList(map(Linear, widths[:-1], widths[1:]))
 
-    def inputs(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> Tensor:
+    def prepare(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> Tensor:
         """Features `[M, F]` that can be averaged: scaled, and not sparse."""
         return self.scale(x, node_type).to(dtype or x.dtype)
 
@@ -95,9 +95,9 @@ class MetapathLabels(FeatureInputs):
         """`share((P_q - diag P_q) Y)` `[n_t, C]` and `V_q` of each path that is not left out."""
         y = shown_one_hot(graph).to(self.bias.dtype)
         by_type = paths.nodes.split(y)
-        own = {path: paths.own_weight(path, y.dtype) for path in self.label_paths}
-        means = paths.means([path for path, weight in own.items() if weight is not None], by_type)
-        for (path, weight), module in zip(own.items(), self.project_labels, strict=True):
+        self_weights = {path: paths.self_weight(path, y.dtype) for path in self.label_paths}
+        means = paths.means([path for path, weight in self_weights.items() if weight is not None], by_type)
+        for (path, weight), module in zip(self_weights.items(), self.project_labels, strict=True):
             if weight is not None:
                 yield _share(means[path] - weight * by_type[self.target]), module.get_parameter("weight")
 

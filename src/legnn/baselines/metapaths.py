@@ -65,18 +65,18 @@ class MetapathGraph:
 
         return {path: mean(path) for path in paths}
 
-    def own_weight(self, path: Path, dtype: torch.dtype) -> Tensor | None:
+    def self_weight(self, path: Path, dtype: torch.dtype) -> Tensor | None:
         """`[n_t, 1]` the diagonal of a path's product, computed once: the weight of a node in its own mean.
 
         None where that would take too long: for a path of length 4 with more than `MOST_PRODUCTS` in a half.
         """
-        if path not in self._own_weights:
-            self._own_weights[path] = self._diagonal(path)
-        weight = self._own_weights[path]
+        if path not in self._self_weights:
+            self._self_weights[path] = self._diagonal(path)
+        weight = self._self_weights[path]
         return None if weight is None else weight.to(dtype)
 
     @cached_property
-    def _own_weights(self) -> dict[Path, Tensor | None]:
+    def _self_weights(self) -> dict[Path, Tensor | None]:
         return {}
 
     def _diagonal(self, path: Path) -> Tensor | None:
@@ -107,7 +107,7 @@ class MetapathGraph:
 
 
 def _products(first: Any, second: Any) -> int:
-    """How many products of entries `first @ second` takes, at least the entries that it has."""
+    """The number of products of entries in `first @ second`, at least the entries that it has."""
     return int(np.diff(second.indptr)[first.indices].sum(dtype=np.int64))
 
 

@@ -1,4 +1,4 @@
-"""What models share whose features are projected before the first layer, or that compute a message for every edge."""
+"""Base classes of models that project features before the first layer, or compute a message for every edge."""
 
 from __future__ import annotations
 

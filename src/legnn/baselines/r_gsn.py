@@ -17,7 +17,7 @@ from legnn.ops import drop
 from legnn.ops.rows import apply_norm
 
 MOMENTUM = 0.1
-"""Of the running means of messages, as in a batch norm."""
+"""Momentum of the running means of messages, as in a batch norm."""
 
 
 class RGSNLayer(TypedLayer):
@@ -43,11 +43,11 @@ class RGSNLayer(TypedLayer):
         self.norm = nn.ModuleList(nn.LayerNorm(self.channels) for _ in range(self.types))
         self.register_buffer("running", torch.zeros(len(self.relations), self.channels))  # m̄_r
 
-    def forward(self, x: Parts, own: Parts, edges: RelationGraph) -> list[Tensor]:
-        """Shapes: `x` `[N_t, D]` and `own` `[M_t, D]` of each type; returns `[M_t, D]` of each."""
+    def forward(self, x: Parts, targets: Parts, edges: RelationGraph) -> list[Tensor]:
+        """Shapes: `x` `[N_t, D]` and `targets` `[M_t, D]` of each type; returns `[M_t, D]` of each."""
         unit = [F.normalize(part) for part in x]
         parts = []
-        for kind, (state, root, norm) in enumerate(zip(own, self.root, self.norm, strict=True)):
+        for kind, (state, root, norm) in enumerate(zip(targets, self.root, self.norm, strict=True)):
             messages = []
             for number, source, relation in edges_into(edges, kind):
                 score = head_scores(unit[source], self.source[number])
@@ -57,7 +57,7 @@ class RGSNLayer(TypedLayer):
             out = root(state)
             if messages:
                 share = self._shares(kind, messages).to(out.dtype)
-                total = sum(one * row for one, row in zip(share, messages, strict=True))
+                total = sum(part * row for part, row in zip(share, messages, strict=True))
                 out = out + self.scale[kind].to(out.dtype) * out.norm(dim=1, keepdim=True) * F.normalize(total)
             assert isinstance(norm, nn.LayerNorm)
             parts.append(apply_norm(norm, out))
@@ -72,8 +72,8 @@ class RGSNLayer(TypedLayer):
             if messages[0].size(0):
                 with torch.no_grad():
                     # indices are numbers of the host: no transfer
-                    for number, one in zip(numbers, mean, strict=True):
-                        self.running[number].lerp_(one.to(self.running.dtype), MOMENTUM)
+                    for number, part in zip(numbers, mean, strict=True):
+                        self.running[number].lerp_(part.to(self.running.dtype), MOMENTUM)
         else:
             mean = torch.stack([self.running[number] for number in numbers])
         whole = mean.sum(0, keepdim=True)
@@ -97,7 +97,7 @@ class RGSN(TypedModel):
         """`H⁰` `[n, D]`."""
         return apply_norm(self.norm, self.projected(inputs)), None
 
-    def run_layer(self, k: int, x: Parts, own: Parts, edges: RelationGraph) -> Parts:
+    def run_layer(self, k: int, x: Parts, targets: Parts, edges: RelationGraph) -> Parts:
         """The states after layer `k`, activated."""
-        parts = super().run_layer(k, x, own, edges)
+        parts = super().run_layer(k, x, targets, edges)
         return [drop(F.relu(part), self.dropout, training=self.training) for part in parts]

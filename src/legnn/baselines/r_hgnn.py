@@ -57,8 +57,8 @@ class RHGNNLayer(TypedLayer):
         if settings.norm != "none":
             self.norm = nn.ModuleList(nn.LayerNorm(self.channels) for _ in range(self.types))
 
-    def forward(self, x: Slots, own: Slots, edges: RelationGraph, state: Tensor) -> list[list[Tensor]]:
-        """`[M_t, D]` of each type and relation, from `x` `[N_t, D]`, `own` `[M_t, D]` and `state` `[R, …]`."""
+    def forward(self, x: Slots, targets: Slots, edges: RelationGraph, state: Tensor) -> list[list[Tensor]]:
+        """`[M_t, D]` of each type and relation, from `x` `[N_t, D]`, `targets` `[M_t, D]` and `state` `[R, …]`."""
         messages = []
         for number, ((source, target), relation) in enumerate(edges.relations.items()):
             vectors = self.attention[number](state[number][None])
@@ -66,31 +66,33 @@ class RHGNNLayer(TypedLayer):
             back = (target, source)
             sent = x[source][self.slot(back) if back in self.relations else 0]
             values = self.node[source](self.drop(sent))
-            scores = projected_scores(self.drop(own[target][self.slot((source, target))]), self.node[target], toward)
+            scores = projected_scores(
+                self.drop(targets[target][self.slot((source, target))]), self.node[target], toward
+            )
             messages.append(attend_relation(relation, values, head_scores(values, away), scores)[0])
-        return [self._cross(kind, target, messages) for kind, target in enumerate(own)]
+        return [self._cross(kind, target, messages) for kind, target in enumerate(targets)]
 
-    def _cross(self, kind: int, own: tuple[Tensor, ...], messages: list[Tensor]) -> list[Tensor]:
+    def _cross(self, kind: int, targets: tuple[Tensor, ...], messages: list[Tensor]) -> list[Tensor]:
         """`h_ir'` `[M_t, D]` for each relation to the type `kind`; of a type without any, `R_t h_i + b_t`."""
         numbers, share = self.into[kind], self.gate[kind].sigmoid()
         if not numbers:
-            return [self._normed(self.root[kind](own[0]), kind)]
+            return [self._normed(self.root[kind](targets[0]), kind)]
         rows = []
-        for number, target in zip(numbers, own, strict=False):
+        for number, target in zip(numbers, targets, strict=False):
             root = self.root[kind](target)
             rows.append(torch.lerp(root, F.relu(messages[number]), share.to(root.dtype)))
         if len(rows) > 1:
             vectors = [self.crossing[str(number)] for number in numbers]
-            scores = [torch.stack([head_scores(row, one) for row in rows]) for one in vectors]
-            rows = [self.drop(weighted_sum(rows, F.leaky_relu(one, SLOPE))) for one in scores]
+            scores = [torch.stack([head_scores(row, vector) for row in rows]) for vector in vectors]
+            rows = [self.drop(weighted_sum(rows, F.leaky_relu(score, SLOPE))) for score in scores]
         return [self._normed(row, kind) for row in rows]
 
     def propagate(self, state: Tensor) -> Tensor:
         """`e_r'` `[R, …]` of each relation."""
-        return torch.stack([module(one[None])[0] for one, module in zip(state, self.relation, strict=True)])
+        return torch.stack([module(row[None])[0] for row, module in zip(state, self.relation, strict=True)])
 
     def slot(self, relation: Relation) -> int:
-        """Where the representation for `relation` is among those of its target type."""
+        """The position of the representation for `relation` among those of its target type."""
         return self.into[relation[1]].index(self.relations.index(relation))
 
     def _normed(self, x: Tensor, kind: int) -> Tensor:
@@ -151,7 +153,7 @@ class RHGNN(TypedModel):
         """`H⁰` `[n, slots D]`: the projected features, once for each relation."""
         return self.projected(inputs).repeat(1, self.slots), None
 
-    def run_layer(self, k: int, x: Parts, own: Parts, edges: RelationGraph) -> Parts:
+    def run_layer(self, k: int, x: Parts, targets: Parts, edges: RelationGraph) -> Parts:
         """The representations after layer `k`; after the last layer fused, in the first `D` columns."""
         state: Tensor = self.relation_state
         layer = self.layers[k]
@@ -159,7 +161,7 @@ class RHGNN(TypedModel):
         for earlier in list(self.layers)[:k]:
             assert isinstance(earlier, RHGNNLayer)
             state = earlier.propagate(state)
-        by_type = layer(*([part.split(self.hidden, 1) for part in parts] for parts in (x, own)), edges, state)
+        by_type = layer(*([part.split(self.hidden, 1) for part in parts] for parts in (x, targets)), edges, state)
         if k + 1 == self.num_stages:
             by_type = [[fused] for fused in self.fusion(by_type, layer.propagate(state))]
         return [F.pad(states := torch.cat(slots, 1), (0, self.channels - states.size(1))) for slots in by_type]

@@ -10,7 +10,7 @@ from legnn.baselines.propagation import neighbor_sum
 from legnn.baselines.typed import Parts, TypedModel, edges_into
 from legnn.config.model import ModelSettings
 from legnn.nn import DataShape
-from legnn.nn.layer import Linear, column, glorot_linear
+from legnn.nn.layer import Linear, glorot_linear, unsqueeze_as
 from legnn.nn.relations import Relation, RelationGraph
 from legnn.ops import drop
 
@@ -32,16 +32,16 @@ class RSHN(TypedModel):
         """`W`."""
         return glorot_linear(settings.hidden, settings.hidden)
 
-    def run_layer(self, k: int, x: Parts, own: Parts, edges: RelationGraph) -> Parts:
+    def run_layer(self, k: int, x: Parts, targets: Parts, edges: RelationGraph) -> Parts:
         """The states after layer `k`."""
         embedding = self.embedding().to(x[0].dtype)
         parts = []
-        for kind, state in enumerate(own):
+        for kind, state in enumerate(targets):
             total, degree = torch.zeros_like(state), state.new_zeros(state.size(0), dtype=torch.float32)
             for number, source, relation in edges_into(edges, kind):
                 sums = neighbor_sum(relation, x[source])
                 total, degree = total + embedding[number] * sums, degree + relation.degree
-            mean = total / column(degree.masked_fill(degree == 0, 1.0), total)
+            mean = total / unsqueeze_as(degree.masked_fill(degree == 0, 1.0), total)
             new = torch.tanh(self.layers[k](state + mean))
             parts.append(drop(new, self.dropout, training=self.training))
         return parts

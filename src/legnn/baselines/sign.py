@@ -76,10 +76,10 @@ class SIGN(FeatureModel):
 
     def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, initial: Nodes | None) -> Nodes:
         """`[Â^{k+1} X ‖ the sum up to k]` from `[Â^k X ‖ the sum below k]`."""
-        own, total = self._split(targets_of(nodes, block))
+        target_x, total = self._split(targets_of(nodes, block))
         # no parameter is in it: a gradient would travel along the edges for nothing
         x = self._split(nodes.detach())[0]
-        return torch.cat([gcn_propagate(block, x), self._add_branch(total, k, own.detach())], 1), None
+        return torch.cat([gcn_propagate(block, x), self._add_branch(total, k, target_x.detach())], 1), None
 
     def classify(self, nodes: Tensor) -> Tensor:
         """Logits `[n, C]`."""

@@ -1,4 +1,4 @@
-"""What models share that tell node types and relations apart."""
+"""Base classes and functions of models that tell node types and relations apart."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from legnn.nn.relations import Relation, RelationGraph, relation_graph
 from legnn.ops import AttentionConfig, Scales, attend, drop
 
 SLOPE = 0.2
-"""Of LeakyReLU below zero, in all of these designs."""
+"""Slope of LeakyReLU below zero, in all of these designs."""
 
 Parts = Sequence[Tensor]
 """`[n_t, D]` of each node type."""
@@ -78,9 +78,9 @@ class TypedModel(ProjectedModel):
         """Returns a layer with weights of its own."""
         return self.layer_type(settings, data)
 
-    def run_layer(self, k: int, x: Parts, own: Parts, edges: RelationGraph) -> Parts:
-        """The states `[M_t, D]` after layer `k`, from `x` `[N_t, D]` and `own` `[M_t, D]`."""
-        return self.layers[k](x, own, edges)
+    def run_layer(self, k: int, x: Parts, targets: Parts, edges: RelationGraph) -> Parts:
+        """The states `[M_t, D]` after layer `k`, from `x` `[N_t, D]` and `targets` `[M_t, D]`."""
+        return self.layers[k](x, targets, edges)
 
     def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, initial: Nodes | None) -> Nodes:
         """`H^{k+1}` `[M, D]` from `H^k` `[N, D]`."""
@@ -129,7 +129,7 @@ def attend_relation(
         # `attend` reads the scores of targets from the first rows of the matrix: it must have a row for each
         rows = max(values.size(0), target.size(0))
         relation = relation.cached("rows of targets", lambda: _with_columns(relation, rows))
-        columns = [F.pad(one, (0, 0, 0, rows - one.size(0))) for one in (*columns, target.to(values.dtype))]
+        columns = [F.pad(part, (0, 0, 0, rows - part.size(0))) for part in (*columns, target.to(values.dtype))]
     both = torch.cat(columns, 1)
     both = F.pad(both, (0, -both.size(1) % COLUMNS))
     config = AttentionConfig(D, heads, target is not None, slope)

@@ -57,19 +57,19 @@ def to_integers(values: Tensor, field: str, name: str) -> Tensor:
     return values.to(torch.int64)
 
 
-def to_node_ids(given: Any, num_nodes: int) -> np.ndarray:
+def to_node_ids(node_id: Any, num_nodes: int) -> np.ndarray:
     """Returns ids [M] as int64 or text; numbers from 0 up where none are given."""
-    if given is None:
+    if node_id is None:
         return np.arange(num_nodes)
-    ids = given.detach().cpu().numpy() if isinstance(given, Tensor) else np.asarray(given)
+    ids = node_id.detach().cpu().numpy() if isinstance(node_id, Tensor) else np.asarray(node_id)
     return ids.astype(np.int64) if ids.dtype.kind in "iu" else ids.astype(str).astype(object)
 
 
-def to_class_names(given: Any, y: Tensor) -> list[str | int | float]:
+def to_class_names(class_names: Any, y: Tensor) -> list[str | int | float]:
     """Returns the classes in order; numbers from 0 up where none are given."""
-    if given is None:
+    if class_names is None:
         return list(range(int(y.max()) + 1)) if len(y) else []
-    return [name.item() if isinstance(name, np.generic) else name for name in given]
+    return [name.item() if isinstance(name, np.generic) else name for name in class_names]
 
 
 def to_notes(given: Any) -> list[Note]:

@@ -15,10 +15,10 @@ def with_cross_label_edges(graph: RawGraph, count: int, seed: int) -> RawGraph:
     """Returns the graph with `count` more edges, which come after its own and have the weight 1."""
     classes = torch.unique(graph.y[graph.y >= 0])
     if len(classes) < 2:
-        found = "no labeled node" if len(classes) == 0 else "labels of one class alone"
+        problem = "no labeled node" if len(classes) == 0 else "labels of one class alone"
         raise InputError(
-            f"`data.cross_label_edges={count}` joins labeled nodes of different classes, and {graph.name} has {found}; "
-            f"leave it out"
+            f"`data.cross_label_edges={count}` joins labeled nodes of different classes, and {graph.name} has "
+            f"{problem}; leave it out"
         )
     added = sample_cross_label_edges(graph.y, count, seed)
     weight = graph.edge_weight

@@ -38,7 +38,7 @@ NO_VALIDATION = Note(
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """Where a graph comes from."""
+    """The origin of a graph: edges before cleaning, settings, computed features."""
 
     raw_edges: int
     """Edges before reverse edges and self-loops were added and duplicates removed; with those between classes that the
@@ -52,7 +52,7 @@ class Provenance:
     feature_digest: str = ""
     """Digest of what computed features were computed from."""
     fingerprint: str = ""
-    """Of a prepared folder: the stored one, so that nothing has to be read to compute it."""
+    """Stored in a prepared folder, so that nothing has to be read to compute it."""
     hidden_fold: tuple[int, int] | None = None
     """The fold of training nodes whose labels were removed, and the number of folds; None with all labels."""
 
@@ -156,7 +156,7 @@ class GraphData(GraphFields):
             "x": None if source else self.x,
         }
         parts = [source, "" if types is None else types.target]
-        return digest_of([*parts, *chain(*((name, one) for name, one in tensors.items() if one is not None))])
+        return digest_of([*parts, *chain(*((name, item) for name, item in tensors.items() if item is not None))])
 
     @classmethod
     def from_pyg(
@@ -191,7 +191,7 @@ class GraphData(GraphFields):
         options = {name: getattr(settings, name) for name in ("undirected", "remove_duplicates", "self_loops")}
         source, target = raw.edge_index.numpy()
         rows = edges_to_csr(source, target, weight, len(raw.x), **options)
-        content: dict[str, Any] = {one.name: getattr(raw, one.name) for one in fields(GraphFields)}
+        content: dict[str, Any] = {item.name: getattr(raw, item.name) for item in fields(GraphFields)}
         content |= {"split": split, "notes": notes}
         return cls(
             **content,
@@ -209,7 +209,7 @@ class GraphData(GraphFields):
         """Returns the graph as a PyG `Data`, with `edge_index` `[2, E]` in PyG's order (source, target)."""
         typed = ("adjacency", "node_types", "provenance", "split")
         content: dict[str, Any] = {
-            **{one.name: getattr(self, one.name) for one in fields(self) if one.name not in typed},
+            **{item.name: getattr(self, item.name) for item in fields(self) if item.name not in typed},
             **to_masks(self.split),
             "edge_index": self.adjacency.edge_index,
             "edge_weight": self.adjacency.weight,

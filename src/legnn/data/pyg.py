@@ -44,8 +44,8 @@ def raw_from_pyg(
         target_type: of several node types, the one to be predicted; None for the one that has labels.
     """
     if name is None:
-        own = graph.get("name")
-        name = own if isinstance(own, str) else "the graph"
+        stored = graph.get("name")
+        name = stored if isinstance(stored, str) else "the graph"
     if is_a(graph, "torch_geometric.data", "HeteroData"):
         return to_homogeneous(graph, settings, name=name, training=training, target_type=target_type)
     fields: dict[str, Any] = {field: graph.get(field) for field in ("x", "y", "edge_index")}
@@ -89,8 +89,8 @@ def _num_nodes(graph: Data, edge_index: Tensor) -> int:
     """The number of nodes of a graph without `x`: of its labels, as it says itself, or by its edges."""
     if isinstance(graph.get("y"), Tensor):
         return len(graph.y)
-    own = graph.num_nodes if "num_nodes" in graph else None
-    return int(own) if own is not None else int(edge_index.max()) + 1 if edge_index.numel() else 0
+    stored = graph.num_nodes if "num_nodes" in graph else None
+    return int(stored) if stored is not None else int(edge_index.max()) + 1 if edge_index.numel() else 0
 
 
 def _node_types(graph: Data, nodes: int, name: str) -> NodeTypes | None:

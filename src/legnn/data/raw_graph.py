@@ -1,4 +1,4 @@
-"""What every form of a graph has, and a graph as a reader found it: edges in a list, no split, one or several."""
+"""The fields of every form of a graph, and a graph as a reader returns it: a list of edges, any number of splits."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +12,7 @@ from legnn.notes import Note
 
 
 class TableTransform(Protocol):
-    """How columns of node tables became features, as `legnn.io.TableFeatures` has it."""
+    """Interface of `legnn.io.TableFeatures`, which turns columns of node tables into features."""
 
     @property
     def is_plain(self) -> bool:
@@ -39,20 +39,20 @@ class GraphFields:
     """`[M]` int64 or text."""
     feature_names: list[str] | None = None
     table_features: TableTransform | None = None
-    """How features were made of the columns of tables."""
+    """The transform that made features of the columns of tables."""
     label_x: Tensor | None = None
     """`[C, F']` float32, features of the labels."""
     label_adjacency: Tensor | None = None
     """`[C, C]` float32, weights of label–label edges, row = target."""
     node_types: NodeTypes | None = None
-    """Of a graph with several node types."""
+    """Node types; None for a homogeneous graph."""
     notes: list[Note] = field(default_factory=list)
     """Sentences that a reader of the scores should know."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RawGraph(GraphFields):
-    """What a reader found, before a split is chosen and edges are built into rows."""
+    """The graph that a reader returns, before a split is chosen and edges are built into rows."""
 
     edge_index: Tensor
     """`[2, E]` int64, source and target of each edge."""

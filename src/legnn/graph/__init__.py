@@ -1,4 +1,4 @@
-"""What messages are passed on: the adjacency, the label graph and its blocks, and the selection of training nodes."""
+"""The adjacency, the label graph and its blocks, and the selection of training nodes."""
 
 from legnn.graph.blocks import LabelBlock, SampledLabelGraph
 from legnn.graph.label_graph import LabelGraph

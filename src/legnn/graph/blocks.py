@@ -14,7 +14,7 @@ from legnn.ops.csr.label_edges import LabelEdges
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LabelBlock(LabelGraph):
-    """What one layer reads to compute `M` target nodes from `N` source nodes, the first `M` of which are the targets.
+    """The input of a layer that computes `M` target nodes from `N` source nodes, the first of which are the targets.
 
     `adjacency` `[M, N]` has some or all of their edges, `senders` some or all of the nodes that show each label.
     Degrees and counts are those of the whole graph. Where edges are sampled, each represents several: a sum over a

@@ -33,7 +33,7 @@ class SampleSizes(NamedTuple):
     """Input nodes that show a label; then the targets of each block that do."""
 
     @classmethod
-    def of(cls, sample: SampledLabelGraph) -> SampleSizes:
+    def from_sample(cls, sample: SampledLabelGraph) -> SampleSizes:
         """The sizes of a sample that is not padded."""
         blocks = sample.blocks
         return cls(
@@ -44,14 +44,14 @@ class SampleSizes(NamedTuple):
         )
 
     @classmethod
-    def above(cls, sizes: Sequence[SampleSizes], factor: float) -> SampleSizes:
+    def padded(cls, sizes: Sequence[SampleSizes], factor: float) -> SampleSizes:
         """Sizes more than `factor` times the largest of each kind, rounded up; 0 for what no sample has."""
 
-        def padded(size: int) -> int:
+        def round_up(size: int) -> int:
             return 0 if size == 0 else -(-int(size * factor + 1) // MULTIPLE) * MULTIPLE
 
         sizes_above = cls(
-            *(tuple(padded(max(same)) for same in zip(*kind, strict=True)) for kind in zip(*sizes, strict=True))
+            *(tuple(round_up(max(same)) for same in zip(*kind, strict=True)) for kind in zip(*sizes, strict=True))
         )
         # a block needs at least one padding node
         return sizes_above._replace(added=tuple(max(size, MULTIPLE) for size in sizes_above.added))
@@ -113,7 +113,7 @@ def pad_sample(sample: SampledLabelGraph, sizes: SampleSizes) -> SampledLabelGra
 
 
 class _Positions(NamedTuple):
-    """Where the `N` nodes of a sample are among the `P` of the padded one."""
+    """Positions of the `N` nodes of a sample among the `P` of the padded one."""
 
     new: Tensor
     """`[N]` the position of each node."""

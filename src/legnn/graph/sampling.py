@@ -122,7 +122,7 @@ def neighbors_of(adjacency: Adjacency, rows: Tensor) -> Tensor:
 
 
 def sampling_view(graph: LabelGraph, seeds: Tensor) -> SamplingView:
-    """What is drawn from when `seeds` show no label."""
+    """The rows to draw edges from when `seeds` show no label."""
     adjacency, labels = graph.adjacency, graph.to_labels
     classes = labels.classes
     view = SamplingView(

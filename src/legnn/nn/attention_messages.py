@@ -20,7 +20,7 @@ from legnn.ops.types import AttentionConfig, AttentionOutput
 
 
 class LabelAttention(NamedTuple):
-    """What labels send, and their attention scores."""
+    """Messages of the labels, and their attention scores."""
 
     values: Tensor
     """`H_L W_L` `[C, D]`."""
@@ -49,7 +49,7 @@ def pass_attention_messages(
     residual = None if residual is None else targets_of(residual, graph)
     if labels is None:
         output = attend(graph, values_and_scores, None, None, residual, scales, config, update_labels=False)
-        return _narrow(output.nodes, config), None
+        return output.nodes, None
     if scales.score is not None and labels.source is not None:
         labels = labels._replace(source=scale_rows(labels.source, label_scales.to_labels))
     message, joint = scale_rows(labels.values, label_scales.to_nodes), normalization.kind == "joint"
@@ -59,30 +59,22 @@ def pass_attention_messages(
         output = attend(
             graph, values_and_scores, None, labels.target, None, unscaled, config, update_labels=update_labels
         )
-        output = output._replace(nodes=_narrow(output.nodes, config))
         nodes = scale_rows(_join_label_edges(graph, output, values_and_scores, message, labels, config), scales.target)
         nodes = nodes if residual is None else nodes + residual
     else:
         output = attend(
             graph, values_and_scores, message, labels.target, residual, scales, config, update_labels=update_labels
         )
-        nodes = _narrow(output.nodes, config)
+        nodes = output.nodes
     if output.labels is None:
         return nodes, None
-    from_nodes = _narrow(output.labels, config)
     if graph.label_adjacency is None:
-        return nodes, add_relations(from_nodes, None, label_scales)
+        return nodes, add_relations(output.labels, None, label_scales)
     from_labels, log_denominator = _attend_labels(graph.label_adjacency, labels, label_scales, config)
     if joint:
-        output = output._replace(labels=from_nodes)
         merged = _merge_softmaxes(graph, output, from_labels, log_denominator)
         return nodes, add_relations(merged, None, label_scales)
-    return nodes, add_relations(from_nodes, from_labels.flatten(1), label_scales)
-
-
-def _narrow(x: Tensor, config: AttentionConfig) -> Tensor:
-    """The values `[n, D]`, without columns that a kernel has added."""
-    return x if x.size(1) == config.channels else x[:, : config.channels]
+    return nodes, add_relations(output.labels, from_labels.flatten(1), label_scales)
 
 
 def _join_label_edges(

@@ -26,13 +26,13 @@ pyg_nn = lazy_module("torch_geometric.nn")
 
 
 class LayerSpec(NamedTuple):
-    """What a layer is made from."""
+    """The input of a `Backbone`: settings, and the position of a layer in the model."""
 
     settings: ModelSettings
     update_labels: bool = True
     """Whether it computes labels, where they are nodes; the last layer does not."""
     depth: int = 1
-    """Its number, from 1."""
+    """Number of the layer, from 1."""
     num_types: int = 1
     """Node types."""
     relations: tuple[tuple[int, int], ...] = ()

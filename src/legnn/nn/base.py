@@ -18,7 +18,7 @@ from legnn.nn.scaling import FeatureScale
 
 
 class DataShape(NamedTuple):
-    """What a model has to know of the data to be built."""
+    """Sizes of the data, from which a model is built."""
 
     features: int
     """`F`."""
@@ -53,11 +53,11 @@ class Model(nn.Module, ABC):
         """The part that holds the first matrix, on which the published GCN has its penalty."""
         return None
 
-    def fit_inputs(self, x: Tensor, node_type: Tensor | None = None) -> None:
-        """Take the statistics of the features `[M, F]` that `inputs` scales by."""
+    def fit_scaler(self, x: Tensor, node_type: Tensor | None = None) -> None:
+        """Take the statistics of the features `[M, F]` that `prepare` scales by."""
 
     @abstractmethod
-    def inputs(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> Any:
+    def prepare(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> Any:
         """Features `[M, F]` in the form that `forward` takes, prepared once."""
 
     @abstractmethod
@@ -88,7 +88,7 @@ class Model(nn.Module, ABC):
         return [{"params": decayed, "weight_decay": weight_decay}, {"params": others, "weight_decay": layer_decay}]
 
     def num_parameters(self) -> int:
-        """How many numbers are trained."""
+        """The number of trained parameters."""
         return sum(parameter.numel() for parameter in self.parameters() if parameter.requires_grad)
 
 
@@ -102,20 +102,20 @@ class StagedModel(Model):
     num_stages: int
     """`K`."""
     in_channels: int
-    """Columns of `batch_inputs`."""
+    """Columns of `prepare_rows`."""
     channels: int
     """`D`, columns of the states between stages."""
     has_label_nodes: bool
     """Whether every stage but the last computes labels from all nodes that show them."""
     uses_class_mean: bool = False
-    """Whether `encode` reads the mean of `batch_inputs` over the nodes that show each class."""
+    """Whether `encode` reads the mean of `prepare_rows` over the nodes that show each class."""
     uses_initial_state: bool = False
     """Whether stages read the states before the first stage, too."""
     supports_padding: bool = False
     """Whether `graph.padding.pad_sample` of a sample gives the same logits and gradients, without synchronization."""
 
     @abstractmethod
-    def batch_inputs(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> Tensor:
+    def prepare_rows(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> Tensor:
         """Features `[n, F]` of some nodes in the form that `encode` takes."""
 
     @abstractmethod
@@ -182,26 +182,26 @@ class FeatureInputs(Model):
         """The projection of the features."""
         return self.project
 
-    def fit_inputs(self, x: Tensor, node_type: Tensor | None = None) -> None:
-        """Computes the statistics of the features `[M, F]` that `inputs` scales by."""
+    def fit_scaler(self, x: Tensor, node_type: Tensor | None = None) -> None:
+        """Computes the statistics of the features `[M, F]` that `prepare` scales by."""
         self.scale.fit(x, node_type)
 
-    def inputs(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> Features:
+    def prepare(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> Features:
         """Features `[n, F]` in the form that `forward` takes: scaled, and sparse where that is faster.
 
         The model computes in `dtype`. With several node types, each of `node_type` `[n]` has columns of its own among
         `[n, T F]`, unless they share a projection.
         """
         if not self.takes_sparse:
-            return self.batch_inputs(x, dtype, node_type)
+            return self.prepare_rows(x, dtype, node_type)
         check_states("x", x, None, self.num_features)
         scaled, dtype = self.scale(x, node_type), None if self.ignores_dtype else dtype
         if node_type is None or self.num_types == 1:
             return to_sparse_if_faster(scaled, dtype)
         return TypedFeatures.from_rows(scaled, node_type, self.num_types, dtype)
 
-    def batch_inputs(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> Tensor:
-        """`inputs` of some rows `[n, F]`, never sparse: testing whether that is faster takes longer than it saves."""
+    def prepare_rows(self, x: Tensor, dtype: torch.dtype | None = None, node_type: Tensor | None = None) -> Tensor:
+        """`prepare` for some rows `[n, F]`, never sparse: testing whether that is faster takes longer than it saves."""
         check_states("x", x, None, self.num_features)
         scaled = self.scale(x, node_type)
         if node_type is not None and self.num_types > 1:

@@ -48,12 +48,12 @@ class Block(nn.Module):
         nodes = self._norm_act_dropout(nodes, self.norm, graph.valid_mask)
         return nodes, None if new_labels is None else self._norm_act_dropout(new_labels, self.label_norm)
 
-    def _norm_act_dropout(self, x: Tensor, norm: Norm | None, real: Tensor | None = None) -> Tensor:
+    def _norm_act_dropout(self, x: Tensor, norm: Norm | None, valid_mask: Tensor | None = None) -> Tensor:
         if isinstance(norm, PaddedLayerNorm):
             x, norm = norm(x), None
         if self.layer.activates:
-            return apply_norm_act_dropout(x, norm, self.dropout, training=self.training, real=real)
-        return drop(x if norm is None else apply_norm(norm, x, real), self.dropout, training=self.training)
+            return apply_norm_act_dropout(x, norm, self.dropout, training=self.training, valid_mask=valid_mask)
+        return drop(x if norm is None else apply_norm(norm, x, valid_mask), self.dropout, training=self.training)
 
 
 class NormActDropout(nn.Module):

@@ -26,7 +26,7 @@ class SparseFeatures:
     dense: Tensor
     """The same as a dense tensor."""
     dtype: torch.dtype = torch.float32
-    """Of the projection."""
+    """Precision of the projection."""
 
     @property
     def shape(self) -> torch.Size:
@@ -83,7 +83,7 @@ class TypedFeatures:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of the projection."""
+        """Precision of the projection."""
         return self.parts[0][1].dtype if self.parts else self.rows.dtype
 
     @property

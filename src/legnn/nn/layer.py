@@ -182,7 +182,7 @@ def targets_of(x: Tensor, graph: LabelGraph) -> Tensor:
     return x if x.size(0) == graph.num_nodes else x[: graph.num_nodes]
 
 
-def column(values: Tensor, like: Tensor) -> Tensor:
+def unsqueeze_as(values: Tensor, like: Tensor) -> Tensor:
     """`values` `[n]` as `[n, 1]` in the precision of `like`."""
     return values.to(like.dtype)[:, None]
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from legnn.errors import InputError
 from legnn.graph.label_graph import LabelGraph
-from legnn.nn.layer import LabelLayer, LayerOptions, Nodes, column, targets_of
+from legnn.nn.layer import LabelLayer, LayerOptions, Nodes, targets_of, unsqueeze_as
 from legnn.ops.backend import autocast
 
 MakeConvolution = Callable[[tuple[int, int], int], nn.Module]
@@ -76,7 +76,7 @@ class Lift(LabelLayer):
 
     def mean(self, nodes: Tensor, from_labels: Tensor, shows: Tensor) -> Tensor:
         """The mean `[M, out]` of what nodes receive from neighbors and from their label, `shows` `[M]` being 1 or 0."""
-        shows = column(shows, nodes)
+        shows = unsqueeze_as(shows, nodes)
         return (nodes + shows * from_labels) / (1 + shows)
 
 

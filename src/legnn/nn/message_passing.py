@@ -83,6 +83,6 @@ def update_from_sums(
 
 
 def add_relations(from_nodes: Tensor, from_labels: Tensor | None, scales: LabelScales) -> Tensor:
-    """What labels receive from nodes and along label–label edges `[C, D]`, scaled and added."""
+    """Sums from nodes and along label–label edges `[C, D]`, scaled and added."""
     new_labels = scale_rows(from_nodes, scales.from_nodes)
     return new_labels if from_labels is None else new_labels + scale_rows(from_labels, scales.from_labels)

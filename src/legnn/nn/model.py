@@ -94,7 +94,7 @@ class LEGNN(FeatureModel):
         self.supports_padding = all(block.layer.supports_padding for block in parts.blocks)
 
     def num_parameters(self) -> int:
-        """How many numbers are trained."""
+        """The number of trained parameters."""
         return super().num_parameters() - self.num_padding
 
     @property
@@ -134,7 +134,7 @@ class LEGNN(FeatureModel):
         return to_logits(self.classifier(nodes))  # eq. 20: logits
 
     def embed(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> Representations:
-        """`Z_N` `[M, D]` and the labels `[C, D]`, for `x` from `inputs`."""
+        """`Z_N` `[M, D]` and the labels `[C, D]`, for `x` from `prepare`."""
         nodes, labels = self.run_stages(x, graph)
         return Representations(self.unpad(nodes), None if labels is None else self.unpad(labels))
 

@@ -1,4 +1,4 @@
-"""How a layer normalizes `A'`: the factors of messages, from the degrees of their source and target."""
+"""Normalization of `A'`: the factors of messages, from the degrees of their source and target."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class LabelScales(NamedTuple):
     """Factors of the messages of labels, `[C]` each; None for 1."""
 
     to_nodes: Tensor | None = None
-    """Of what a label sends to the nodes that show it."""
+    """Factor of the message of a label to the nodes that show it."""
     from_nodes: Tensor | None = None
-    """Of what a label receives from the nodes that show it."""
+    """Factor of the sum that a label receives from the nodes that show it."""
     to_labels: Tensor | None = None
-    """Of what a label sends along label–label edges."""
+    """Factor of the message of a label along label–label edges."""
     from_labels: Tensor | None = None
-    """Of what a label receives along label–label edges."""
+    """Factor of the sum that a label receives along label–label edges."""
 
 
 @dataclass(frozen=True)

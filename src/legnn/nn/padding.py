@@ -23,7 +23,7 @@ MOST_ADDED = 1 / 16
 
 
 class ChannelPadding:
-    """How the channels of a model are stored: in each head, those of the model come first, then zeros."""
+    """The layout of stored channels: in each head, those of the model come first, then zeros."""
 
     def __init__(self, settings: ModelSettings) -> None:
         heads = settings.attention.heads if settings.backbone == "gat" else 1
@@ -34,7 +34,7 @@ class ChannelPadding:
         if is_padded and stored <= (1 + MOST_ADDED) * self.live_width:
             self.width = stored
         self.settings = replace(settings, hidden=heads * self.width)
-        """Those of the stored model."""
+        """Settings of the stored model."""
 
     @property
     def is_needed(self) -> bool:

@@ -14,7 +14,7 @@ from legnn.errors import InputError
 from legnn.graph.label_graph import LabelGraph
 from legnn.nn.attention_messages import LabelAttention
 from legnn.nn.gat import COLUMNS, GAT, head_scores, pad_rows, score_rows
-from legnn.nn.layer import LayerOptions, channels_per_head, column, glorot, glorot_linear, linear
+from legnn.nn.layer import LayerOptions, channels_per_head, glorot, glorot_linear, linear, unsqueeze_as
 from legnn.nn.lifting import Lift, MakeConvolution
 from legnn.nn.normalization import LabelScales, Normalization
 from legnn.ops.types import Scales
@@ -173,7 +173,7 @@ class PublishedLift(Lift):
 
     def mean(self, nodes: Tensor, from_labels: Tensor, shows: Tensor) -> Tensor:
         """As in `Lift`, with the weight of the neighbors."""
-        w, shows = self.node_weight, column(shows, nodes)
+        w, shows = self.node_weight, unsqueeze_as(shows, nodes)
         return (w * nodes + shows * from_labels) / (w + (1 if self.absent_label == "zero" else shows))
 
 

@@ -23,7 +23,7 @@ Relation = tuple[int, int]
 """Source and target type."""
 
 ONE_RELATION: tuple[Relation, ...] = ((0, 0),)
-"""Of a homogeneous graph."""
+"""The relations of a homogeneous graph."""
 
 
 class NodesByType(NamedTuple):

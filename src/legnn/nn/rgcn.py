@@ -8,7 +8,7 @@ from typing import Unpack
 from torch import Tensor, nn
 
 from legnn.graph.label_graph import LabelGraph
-from legnn.nn.layer import LabelLayer, LayerOptions, Linear, Nodes, column, glorot_linear, targets_of
+from legnn.nn.layer import LabelLayer, LayerOptions, Linear, Nodes, glorot_linear, targets_of, unsqueeze_as
 from legnn.nn.message_passing import pass_linear_messages
 from legnn.nn.normalization import Normalization
 from legnn.nn.relations import ONE_RELATION, Relation, relation_graph
@@ -91,4 +91,4 @@ class RGCN(LabelLayer):
 def shown_mean(graph: LabelGraph, x: Tensor) -> Tensor:
     """The mean of `x` `[N, D]` over the nodes that send to each label, `[C, D]`; zero where none does."""
     total = class_sum(graph.to_labels, x)
-    return total / column(graph.to_labels.count.clamp(min=1), total)
+    return total / unsqueeze_as(graph.to_labels.count.clamp(min=1), total)

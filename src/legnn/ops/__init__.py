@@ -12,8 +12,8 @@
 | `scale_rows`, `split_scores`, `apply_norm` | plain PyTorch over the rows of a matrix | `rows` |
 | `gather_rows` | rows of a matrix that may lie in the host's memory | `gather` |
 
-The package of an operation holds `reference.py` (plain PyTorch, the equation), `cpu.py` (numba), `gpu.py` (Triton) and
-`autograd.py` (the gradient written out, over the kernels of either). `legnn.ops.backend` selects among them.
+The package of an operation holds its gradient, written out, in `__init__.py`, and `reference.py` (plain PyTorch, the
+equation), `cpu.py` (numba) and `gpu.py` (Triton). `legnn.ops.backend` selects among them.
 """
 
 from legnn.ops.attention import attend

@@ -31,7 +31,7 @@ class Operation(ABC):
     package: ClassVar[str]
     """The package of `legnn.ops` with its kernels."""
     kernels: Any
-    """Its module for the device and dtype of the first input."""
+    """The module of kernels for the device and dtype of the first input."""
     reread: ClassVar[tuple[int, ...]] = ()
     """The positions of the inputs that the gradient depends on. The operation is linear in the others."""
     rereads_output: ClassVar[bool] = False
@@ -39,7 +39,7 @@ class Operation(ABC):
     fills_gradients: ClassVar[bool] = True
     """Whether `backward` gets zeros, and not None, for an output that nothing depends on."""
     saved: Outputs = ()
-    """What `forward` leaves for `backward` beside its inputs."""
+    """Tensors that `forward` leaves for `backward`, besides its inputs."""
 
     @abstractmethod
     def forward(self, *inputs: Any) -> Outputs:
@@ -63,7 +63,7 @@ def run(operation: Operation, *inputs: Tensor | None) -> Any:
         return operation.reference(*inputs)
     if not torch.is_grad_enabled():
         return operation.forward(*inputs)
-    return _GraphOperation.apply(operation, *inputs)
+    return _ApplyOperation.apply(operation, *inputs)
 
 
 class _Like(NamedTuple):
@@ -72,7 +72,7 @@ class _Like(NamedTuple):
     device: torch.device
 
 
-class _GraphOperation(torch.autograd.Function):
+class _ApplyOperation(torch.autograd.Function):
     """An operation with its gradient; profiles show its name."""
 
     @staticmethod
@@ -124,5 +124,5 @@ def _differentiate(ctx: Any, reread: Inputs, needed: Sequence[bool], gradients: 
     if not used:
         return [None] * len(inputs)
     outs, ups = zip(*used, strict=True)
-    found = iter(torch.autograd.grad(outs, wrt, ups, create_graph=True, allow_unused=True))
-    return [next(found) if x is not None and x.requires_grad else None for x in inputs]
+    results = iter(torch.autograd.grad(outs, wrt, ups, create_graph=True, allow_unused=True))
+    return [next(results) if x is not None and x.requires_grad else None for x in inputs]

@@ -15,18 +15,14 @@ from __future__ import annotations
 import importlib
 import os
 import warnings
-from collections.abc import Mapping
 from functools import lru_cache
 from importlib.util import find_spec
 from types import ModuleType
-from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 from legnn.errors import InputError
-
-T = TypeVar("T")
 
 VARIABLE = "LEGNN_BACKEND"
 KERNELS = {"cpu": "cpu", "cuda": "gpu"}
@@ -36,11 +32,6 @@ KERNELS = {"cpu": "cpu", "cuda": "gpu"}
 def backend(operation: str, like: Tensor | torch.device) -> ModuleType:
     """Returns the module of `legnn.ops.<operation>` that computes on the device of `like`, in its dtype if a tensor."""
     return _module(operation, _implementation(like))
-
-
-def by_device(values: Mapping[str, T], like: Tensor, default: T) -> T:
-    """Returns the one of `values`, a value for each type of device, for the device of `like`."""
-    return values.get(like.device.type, default)
 
 
 def autocast(device: torch.device, *, enabled: bool) -> torch.autocast:
@@ -58,8 +49,8 @@ def _implementation(like: Tensor | torch.device) -> str:
         if forced not in ("reference", *KERNELS.values()):
             raise InputError(f"{VARIABLE} is {forced!r}; set it to `reference` for plain PyTorch, or unset it")
         return forced
-    found = KERNELS.get(like.type, "reference")
-    return "reference" if found == "gpu" and not _has_triton() else found
+    module = KERNELS.get(like.type, "reference")
+    return "reference" if module == "gpu" and not _has_triton() else module
 
 
 @lru_cache(None)

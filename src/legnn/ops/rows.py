@@ -6,7 +6,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from legnn.ops.runtime.padding import pad_columns
 from legnn.ops.types import AttentionConfig
 
 Norm = nn.BatchNorm1d | nn.LayerNorm
@@ -24,17 +23,13 @@ def split_scores(values_and_scores: Tensor, config: AttentionConfig) -> tuple[Te
     return values_and_scores[:, first:second], target
 
 
-def apply_norm(norm: Norm, x: Tensor, real: Tensor | None = None) -> Tensor:
-    """`norm(x)` in the precision of `x`. Columns beyond those of the norm are padding and stay zero.
+def apply_norm(norm: Norm, x: Tensor, valid_mask: Tensor | None = None) -> Tensor:
+    """`norm(x)` in the precision of `x`.
 
-    A batch norm in training is over the rows that are `real` `[n]` bool, and the others are zero.
+    A batch norm in training is over the rows in `valid_mask` `[n]` bool, and the others are zero.
     """
-    columns = x[:, : norm.weight.size(0)]
-    if real is not None and isinstance(norm, nn.BatchNorm1d) and norm.training:
-        columns = torch.zeros_like(columns).index_copy(0, real.nonzero().flatten(), norm(columns[real]))
-    elif isinstance(norm, nn.LayerNorm):
-        weight, bias = norm.weight.to(x.dtype), norm.bias.to(x.dtype)
-        columns = F.layer_norm(columns, norm.normalized_shape, weight, bias, norm.eps)
-    else:
-        columns = norm(columns)
-    return pad_columns(columns, x.size(1))
+    if isinstance(norm, nn.LayerNorm):
+        return F.layer_norm(x, norm.normalized_shape, norm.weight.to(x.dtype), norm.bias.to(x.dtype), norm.eps)
+    if valid_mask is not None and norm.training:
+        return torch.zeros_like(x).index_copy(0, valid_mask.nonzero().flatten(), norm(x[valid_mask]))
+    return norm(x)

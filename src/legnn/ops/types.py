@@ -125,12 +125,12 @@ class AttentionGradient(NamedTuple):
     adjacency: Adjacency
     inputs: AttentionInputs
     terms: RowTerms
-    """Those of its sum."""
+    """Terms of the sum."""
     d_output: Tensor
     """`[rows, D]`, the gradient of the sum."""
     d_log: Tensor | None
     """`[rows, heads]`, that of the log-denominator; None where nothing reads it."""
-    one_target: Tensor | None = None
+    label_of: Tensor | None = None
     """`[cols]` where every column has one edge at most: its row, -1 for none."""
 
 
@@ -143,6 +143,6 @@ class AttentionOutput(NamedTuple):
     """`[M, heads]` of each node's softmax over its neighbors, by which one more edge can join it; `-inf` for a node
     without neighbors."""
     labels: Tensor | None
-    """`[C, D]`, if labels are updated; both may have padding columns."""
+    """`[C, D]`, if labels are updated."""
     label_log_denominator: Tensor | None
     """`[C, heads]` of each label's softmax over the nodes that show it."""

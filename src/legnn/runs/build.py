@@ -28,11 +28,10 @@ from legnn.training import (
     Batching,
     FullBatch,
     Inference,
+    LayerWise,
     MiniBatch,
     Objective,
-    Predictor,
     Ranks,
-    SelfTrainingRule,
     Task,
     TopK,
     Trainer,
@@ -118,7 +117,7 @@ def make_task(settings: ResolvedSettings, graph: GraphData, device: torch.device
     return task.with_hot_rows(storage.hot_bytes) if is_pinned else task
 
 
-def make_rule(model: Model, task: Task, settings: ResolvedSettings) -> SelfTrainingRule | None:
+def make_rule(model: Model, task: Task, settings: ResolvedSettings) -> ASTrain | None:
     """Returns what selects pseudo labels, None without self-training."""
     self_training = settings.self_training
     if not self_training.as_train:
@@ -215,13 +214,13 @@ def new_trainer(
     ):
         task = make_task(settings, graph, device)
         model = make_model(settings, card, graph.label_x)
-        model.fit_inputs(graph.x, graph.node_type)
+        model.fit_scaler(graph.x, graph.node_type)
         inference_bytes = size_of(graph, settings).inference_bytes
         yield make_trainer(model.to(device), task, settings, precision.dtype, device, ranks, inference_bytes)
 
 
 def make_inference(
-    predictor: Predictor, model: Model, graph: GraphData, task: Task, settings: ResolvedSettings
+    predictor: Batching | LayerWise, model: Model, graph: GraphData, task: Task, settings: ResolvedSettings
 ) -> Inference:
     """Returns what predicts every node without its own label."""
     return Inference(

@@ -1,17 +1,17 @@
 """Training: the loop, full batches and mini-batches, the objective, inference. No files are read or written here."""
 
+from legnn.training.batching import Batching, require_staged
 from legnn.training.device_plan import DevicePlan
 from legnn.training.full_batch import FullBatch
-from legnn.training.inference import Inference, assign_folds, predict_without_own_label, split_by_fold
+from legnn.training.inference import Inference, PostProcess, assign_folds, predict_without_own_label, split_by_fold
 from legnn.training.layer_wise import LayerWise
 from legnn.training.loop import EpochLog, Trainer
 from legnn.training.metrics import METRICS, Metric, Scores, require_metric, score, title_of
 from legnn.training.mini_batch import MiniBatch, can_capture
-from legnn.training.objective import ASTrain, Objective, PseudoLabels, balanced_class_weight, training_confidence
+from legnn.training.objective import Objective, balanced_class_weight
 from legnn.training.optimizer import make_adam
-from legnn.training.protocols import Batching, PostProcess, Predictor, SelfTrainingRule, require_staged
 from legnn.training.ranks import Ranks
-from legnn.training.self_training import Agreement, TopK
+from legnn.training.self_training import Agreement, ASTrain, PseudoLabels, TopK, training_confidence
 from legnn.training.task import Task
 
 __all__ = [
@@ -28,11 +28,9 @@ __all__ = [
     "MiniBatch",
     "Objective",
     "PostProcess",
-    "Predictor",
     "PseudoLabels",
     "Ranks",
     "Scores",
-    "SelfTrainingRule",
     "Task",
     "TopK",
     "Trainer",

@@ -156,7 +156,7 @@ class BatchSampler:
             sampled = self.pad(sampled, spec)
         sampled = sampled.with_class_mean(mean)
         return Batch(
-            self.inference.inputs(sampled.nodes),
+            self.inference.prepare(sampled.nodes),
             sampled if sampled.nodes.device == device else sampled.to(device),
             self.inference.task.y[seeds if spec.has_share else seeds[:0]].to(device, non_blocking=True),
             spec.candidate_index.to(device, non_blocking=True),

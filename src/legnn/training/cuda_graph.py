@@ -32,7 +32,7 @@ _FAILED: list[torch.cuda.CUDAGraph] = []
 
 
 class GraphCapture:
-    """What the captured steps of one run share: a stream, a pool of memory, and whether steps are captured at all.
+    """Shared by the captured steps of one run: a stream, a pool of memory, and whether steps are captured at all.
 
     The pool is shared because the steps of a run never overlap: with a pool each, the tensors of training and those of
     evaluation would take memory at the same time.
@@ -119,7 +119,7 @@ class CapturedStep:
 
 
 def recover_from_failed_capture(
-    graph: torch.cuda.CUDAGraph, pool: tuple[int, int], device: int, own: Sequence[Generator] = ()
+    graph: torch.cuda.CUDAGraph, pool: tuple[int, int], device: int, generators: Sequence[Generator] = ()
 ) -> None:
     """End a capture that failed, in PyTorch's allocator, its generator and the run's `own`, which do not notice.
 
@@ -132,7 +132,7 @@ def recover_from_failed_capture(
     with suppress(AttributeError, TypeError, RuntimeError):
         torch._C._cuda_endAllocateToPool(device, pool)
         torch._C._cuda_releasePool(device, pool)
-    for generator in (torch.cuda.default_generators[device], *own):
+    for generator in (torch.cuda.default_generators[device], *generators):
         # a state of its own again: the one that the capture registered refuses to draw
         generator.graphsafe_set_state(generator.clone_state())
 

@@ -1,4 +1,4 @@
-"""What training and inference must know of a device; `runs` chooses it, and nothing here asks for a device."""
+"""Choices of training and inference that depend on the device; `runs` makes them, nothing here asks for a device."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class DevicePlan:
-    """How a model is computed; the defaults are those of a CPU with memory for everything."""
+    """Choices for one device; the defaults are those of a CPU with memory for everything."""
 
     capture: bool = False
     """Whether steps are captured as CUDA graphs."""

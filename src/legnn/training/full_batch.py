@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from legnn.graph import LabelGraph
+from legnn.training.batching import Batching, Reduce
 from legnn.training.cuda_graph import CapturedStep, GraphCapture
 from legnn.training.metrics import Metrics, stack_sums, training_metrics
 from legnn.training.objective import Candidates
-from legnn.training.protocols import Batching, Reduce
 
 
 class _Evaluation(NamedTuple):
@@ -40,7 +40,7 @@ class FullBatch(Batching):
 
     def __post_init__(self) -> None:
         self.device = self.task.x.device
-        self.inputs = self.model.inputs(self.task.x, self.dtype, self.task.node_type)
+        self.inputs = self.model.prepare(self.task.x, self.dtype, self.task.node_type)
         self._confidence = torch.ones((), device=self.device)
         self.reset()
 

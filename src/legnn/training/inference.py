@@ -10,12 +10,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from legnn.graph import LabelGraph
 from legnn.lazy import pandas as pd
-from legnn.training.protocols import PostProcess, Predictor, Reduce
+from legnn.training.batching import Batching, Reduce
+from legnn.training.layer_wise import LayerWise
 from legnn.training.task import Task
 
 MOST_PROBABILITIES = 2**28
 """Of all nodes together that are in memory at once, 1 GiB."""
+
+PostProcess = Callable[[Tensor, LabelGraph], Tensor]
+"""Changes probabilities `[M, C]` after training; it reads the labels that the graph shows, and no others."""
 
 Predict = Callable[[Tensor, Tensor], Tensor]
 """From the nodes that show their labels and the nodes `[n]` to predict, to a row for each of those, `[n, …]`."""
@@ -99,7 +104,7 @@ class Inference:
         postprocess: applied to the probabilities of all nodes; it sees the labels of the same nodes as the model.
     """
 
-    predictor: Predictor
+    predictor: Batching | LayerWise
     task: Task
     fold: Tensor
     uses_labels: bool

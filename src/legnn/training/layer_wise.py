@@ -20,9 +20,9 @@ from legnn.nn import LEGNN, Model, StagedModel
 from legnn.nn.layer import Nodes
 from legnn.nn.model import Representations
 from legnn.ops import class_sum, gather_rows
+from legnn.training.batching import Reduce, require_staged
 from legnn.training.device_plan import DevicePlan
 from legnn.training.prefetch import map_ahead
-from legnn.training.protocols import Reduce, require_staged
 from legnn.training.ranks import SINGLE_PROCESS, Ranks
 from legnn.training.states import Location, StateStore, check_disk, choose_location
 from legnn.training.task import Task
@@ -141,7 +141,7 @@ class LayerWise:
 
     @cached_property
     def _inputs(self) -> Any:
-        return self.model.inputs(self.task.x, self.dtype, self.task.node_type)
+        return self.model.prepare(self.task.x, self.dtype, self.task.node_type)
 
     @cached_property
     def _staged(self) -> StagedModel:
@@ -154,13 +154,13 @@ class LayerWise:
         total = torch.zeros(graph.num_classes, self._staged.in_channels, device=self.device)
         for part in graph.shown.split(self.chunk_size):
             edges = LabelEdges.from_label_of(graph.to_nodes.label_of[part], graph.num_classes).to(self.device)
-            total += class_sum(edges, self.inputs(part))[:, : total.size(1)]
+            total += class_sum(edges, self.prepare(part))[:, : total.size(1)]
         return total / graph.label_count.to(total).clamp(min=1)[:, None]
 
-    def inputs(self, nodes: Tensor) -> Tensor:
+    def prepare(self, nodes: Tensor) -> Tensor:
         """The inputs of `nodes` `[n]`, on the device."""
         node_type = None if self.task.node_type is None else gather_rows(self.task.node_type, nodes, self.device)
-        return self._staged.batch_inputs(self.task.rows(nodes, self.device), self.dtype, node_type)
+        return self._staged.prepare_rows(self.task.rows(nodes, self.device), self.dtype, node_type)
 
     def _encode(self, graph: LabelGraph, needed: Tensor) -> tuple[StateStore, Tensor | None]:
         """`H_N⁰` `[M, D]` where it is needed, and `H_L⁰` `[C, D]`."""
@@ -170,7 +170,7 @@ class LayerWise:
         for nodes in nodes_of(needed):
             for part in nodes.split(self.chunk_size):
                 at_input = LabelEdges.from_label_of(graph.to_nodes.label_of[part], graph.num_classes).to(self.device)
-                rows, labels = self._staged.encode(self.inputs(part), SampledLabelGraph(part, [], at_input, mean))
+                rows, labels = self._staged.encode(self.prepare(part), SampledLabelGraph(part, [], at_input, mean))
                 state = state or self._make_states(rows, graph.num_nodes)
                 state.write(part, rows)
         assert state is not None

@@ -11,6 +11,7 @@ import torch
 from torch import Generator, Tensor
 
 from legnn.errors import InputError
+from legnn.training.batching import Batching
 from legnn.training.early_stopping import EarlyStopping, Ties
 from legnn.training.metrics import (
     LOSS_TERMS,
@@ -21,8 +22,7 @@ from legnn.training.metrics import (
     to_numbers,
     validation_metrics,
 )
-from legnn.training.protocols import Batching
-from legnn.training.schedule import CosineSchedule
+from legnn.training.optimizer import CosineSchedule
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,12 @@ class EpochLog:
     epochs: int
     """The most there can be."""
     lr: float
-    """Of its last step."""
+    """Learning rate of the last step."""
     loss: float
     supervised_loss: float
     pseudo_loss: float
     train_accuracy: float | None
-    """Of the nodes predicted in this epoch, whose labels were hidden; null where selection is off."""
+    """Accuracy of the nodes predicted in this epoch, whose labels were hidden; null where selection is off."""
     val: Scores
     """The accuracy of the validation nodes and the metric that chooses the best epoch; empty without such nodes."""
     val_loss: float | None

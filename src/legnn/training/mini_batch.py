@@ -15,20 +15,21 @@ from legnn.graph.padding import SampleSizes
 from legnn.graph.sampling import Fanout
 from legnn.nn import Model
 from legnn.training.batches import Batch, BatchSampler, draw_nodes
+from legnn.training.batching import Batching, Reduce, require_staged
 from legnn.training.device_plan import DevicePlan
 from legnn.training.inference import to_class_and_confidence
 from legnn.training.layer_wise import LayerWise
 from legnn.training.metrics import Metrics, stack_sums, training_metrics
 from legnn.training.objective import Candidates
 from legnn.training.padded_batches import PROBES, Padding, StepsBySize
-from legnn.training.protocols import Batching, Reduce, SelfTrainingRule, require_staged
 from legnn.training.ranks import SINGLE_PROCESS, Ranks, average_gradients, gradient_vector
+from legnn.training.self_training import ASTrain
 
 EPOCH_SEEDS = 1_000_003
 """Keeps the seeds of the epochs of one run apart from those of another."""
 
 
-def can_capture(model: Model, fanouts: Sequence[Fanout], rule: SelfTrainingRule | None, ranks: Ranks) -> bool:
+def can_capture(model: Model, fanouts: Sequence[Fanout], rule: ASTrain | None, ranks: Ranks) -> bool:
     """Whether steps of mini-batches can be captured as CUDA graphs."""
     # what processes exchange in the middle of a step is not captured
     exchanges = ranks.world_size > 1 and rule is not None
@@ -62,7 +63,7 @@ class MiniBatch(Batching):
     pseudo_steps: Literal["joint", "separate"] = "joint"
     ranks: Ranks = SINGLE_PROCESS
     chunk_size: int | None = None
-    """Of `LayerWise`."""
+    """See `LayerWise`."""
     plan: DevicePlan = field(default_factory=DevicePlan)
     pad: bool = False
     """Whether batches are padded even if steps are not captured."""
@@ -184,7 +185,7 @@ class MiniBatch(Batching):
         self._sums += stack_sums(sums, self.device)
 
     def _train_on_pseudo_labels(
-        self, graph: LabelGraph, rule: SelfTrainingRule, confidence: float, before_step: Callable[[], None]
+        self, graph: LabelGraph, rule: ASTrain, confidence: float, before_step: Callable[[], None]
     ) -> int:
         """Select pseudo labels among all candidates and take steps on them alone; returns how many."""
         nodes = self.task.candidates

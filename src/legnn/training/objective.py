@@ -8,45 +8,16 @@ A step of a full batch or of mini-batches has both terms, computed by the same `
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
-from legnn.config import SelfTrainingSettings
 from legnn.graph import TrainingNodeSelection, select_training_nodes
 from legnn.graph.selection import predicted_count
-from legnn.training.protocols import SelfTrainingRule
 from legnn.training.ranks import SINGLE_PROCESS, Ranks
-
-
-class PseudoLabels(NamedTuple):
-    """Pseudo labels of a step: a row for each of the `U` candidates, so that shapes are always the same."""
-
-    nodes: Tensor
-    """`[U]` the candidates."""
-    y: Tensor
-    """`[U]` predicted classes."""
-    chosen: Tensor
-    """`[U]` bool: whether the candidate is in `U'` and gets its predicted class as a pseudo label."""
-    evaluating_confidence: Tensor
-    """`[U]`: `EC` in (0, 1] where chosen, 0 elsewhere."""
-
-    @property
-    def number(self) -> Tensor:
-        """`|U'|`, a scalar on the device."""
-        return self.chosen.sum()
-
-    def counts(self, truth: Tensor) -> dict[str, Tensor]:
-        """`|U'|`, how many of them have a known `truth` `[U]` (not -1), and how many are right."""
-        known = self.chosen & (truth >= 0)
-        right = (known & (self.y == truth)).sum()
-        return {"pseudo_labels": self.number, "known_pseudo_labels": known.sum(), "right_pseudo_labels": right}
-
-    def take(self, index: Tensor) -> PseudoLabels:
-        """Some of the rows."""
-        return PseudoLabels(*(values[index] for values in self))
+from legnn.training.self_training import ASTrain, PseudoLabels
 
 
 class Candidates(NamedTuple):
@@ -68,7 +39,7 @@ class StepLosses(NamedTuple):
     pseudo: Tensor | None
     """`λ TC` times the mean of `EC_i CE_i` over the pseudo labels; None where the step has no candidates."""
     sums: dict[str, Tensor]
-    """What is logged, by the names in `metrics.SUMS`."""
+    """Logged numbers, by the names in `metrics.SUMS`."""
 
     @property
     def total(self) -> Tensor:
@@ -83,44 +54,9 @@ def balanced_class_weight(y: Tensor, num_classes: int) -> Tensor:
     return occurs * y.numel() / (occurs.sum().clamp(min=1) * number.clamp(min=1))
 
 
-def training_confidence(epoch: int, delta: float) -> float:
-    """`TC = sigmoid(log(e / δ))`, epochs counted from 1."""
-    return epoch / (epoch + delta)  # eq. 17: training confidence
-
-
-@dataclass(frozen=True)
-class ASTrain:
-    """The paper's adaptive self-training: a pseudo label for each candidate with `p_i · TC > t`, weighted by `p_i`."""
-
-    settings: SelfTrainingSettings
-    """`t` is `pseudo_label_threshold`, `δ` is `delta` and `λ` is `pseudo_label_weight`."""
-
-    def confidence(self, epoch: int) -> float:
-        """`TC`."""
-        return training_confidence(epoch, self.settings.delta) if self.settings.use_tc else 1.0
-
-    def may_select(self, confidence: float) -> bool:
-        """Whether a probability of 1 would pass."""
-        return confidence > self.settings.pseudo_label_threshold
-
-    def is_confident(self, nodes: Tensor, y: Tensor, p: Tensor, confidence: float | Tensor) -> Tensor:
-        """`[U]` bool: the candidates that get a pseudo label, those with `p_i · TC > t`."""
-        return p * confidence > self.settings.pseudo_label_threshold  # eq. 18: pseudo labels
-
-    def select(self, nodes: Tensor, y: Tensor, p: Tensor, confidence: float | Tensor) -> PseudoLabels:
-        """`ỹ_i = y_i` and `EC_i = p_i` where `is_confident`; all `[U]`."""
-        chosen = self.is_confident(nodes, y, p, confidence)
-        evaluating = p if self.settings.use_ec else torch.ones_like(p)
-        return PseudoLabels(nodes, y, chosen, evaluating * chosen)
-
-    def loss_weight(self, confidence: Any) -> Any:
-        """`λ · TC`."""
-        return self.settings.pseudo_label_weight * confidence
-
-
 @dataclass(frozen=True, kw_only=True)
 class Objective:
-    """What an epoch trains on, for full batches and mini-batches alike."""
+    """The losses and nodes of an epoch, for full batches and mini-batches alike."""
 
     alpha: float = 0.5
     """Training node selection rate: the fraction of the training nodes predicted in an epoch."""
@@ -128,7 +64,7 @@ class Objective:
     """Whether training nodes are selected; if not, every one shows its label and is predicted."""
     uses_labels: bool = True
     """Whether labels are shown at all."""
-    rule: SelfTrainingRule | None = None
+    rule: ASTrain | None = None
     """Chooses pseudo labels; None for none."""
     class_weight: Tensor | None = None
     """`[C]` the weight of a training node of each class in the supervised loss; None where all count alike."""
@@ -150,7 +86,7 @@ class Objective:
         return TrainingNodeSelection(predicted=train, shown=train if self.uses_labels else train[:0])
 
     def num_predicted(self, num_train: int) -> int:
-        """How many of the training nodes are predicted in an epoch."""
+        """The number of training nodes that are predicted in an epoch."""
         return predicted_count(num_train, self.alpha) if self.selects_nodes else num_train
 
     def confidence(self, epoch: int) -> float | None:

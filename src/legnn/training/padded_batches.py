@@ -55,13 +55,13 @@ class Padding:
         # threads pad batches of the same epoch, and one of them plans
         with self._lock:
             if (predicted, candidates) not in self._planned:
-                seen = [SampleSizes.of(sample) for sample in self._probe(predicted, candidates)]
-                self._planned[predicted, candidates] = [SampleSizes.above(seen, factor) for factor in SIZE_FACTORS]
+                seen = [SampleSizes.from_sample(sample) for sample in self._probe(predicted, candidates)]
+                self._planned[predicted, candidates] = [SampleSizes.padded(seen, factor) for factor in SIZE_FACTORS]
             return self._planned[predicted, candidates]
 
     def pad(self, sample: SampledLabelGraph, spec: BatchSpec) -> SampledLabelGraph:
         """Returns the sample padded to the first planned sizes that hold it, or as it is."""
-        size = SampleSizes.of(sample)
+        size = SampleSizes.from_sample(sample)
         fitting = (sizes for sizes in self.plan(spec) if sizes.fits(size))
         sizes = next(fitting, None)
         return sample if sizes is None else pad_sample(sample, sizes)
@@ -72,7 +72,7 @@ class _Captured(NamedTuple):
 
     batch: Batch
     tensors: list[Tensor]
-    """Those of the batch."""
+    """Tensors of the batch."""
     step: CapturedStep
 
 

@@ -1,4 +1,4 @@
-"""Where the states between the stages of layer-wise inference lie: on the device, in the host's memory, or on disk.
+"""Storage of the states between the stages of layer-wise inference: on the device, in the host's memory, or on disk.
 
 They are `[M, D]`, two or three times, and by far the largest need of memory on a graph of a hundred million nodes. What
 is computed from them is the same wherever they lie.
@@ -110,7 +110,7 @@ def check_disk(size: int, host_bytes: int) -> None:
 
 
 def state_folder() -> Path:
-    """Where states are kept on disk: `TMPDIR`, or the system's folder for large temporary files."""
+    """The folder of states on disk: `TMPDIR`, or the system's folder for large temporary files."""
     if "TMPDIR" not in os.environ and os.access("/var/tmp", os.W_OK):
         # `/tmp` is memory on many systems
         return Path("/var/tmp")

@@ -9,9 +9,8 @@ from torch import Tensor
 
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.propagate.cpu import edge_arrays, sum_heads, sum_rows
-from legnn.ops.runtime.arrays import as_array, as_matrix, as_output, empty_padded
+from legnn.ops.runtime.arrays import as_array, as_matrix, as_output
 from legnn.ops.runtime.jit import exponentiate, kernel, narrow, widen
-from legnn.ops.runtime.padding import padded_width
 from legnn.ops.runtime.threads import run_parallel
 from legnn.ops.types import AttentionGradient, AttentionInputs, RowTerms, Softmax
 
@@ -145,9 +144,9 @@ def softmax(
 
 
 def attention_sum(adjacency: Adjacency, attention: AttentionInputs, terms: RowTerms = RowTerms()) -> Tensor:
-    """Returns `Σ_j α_ij values_j` `[rows, padded_width(channels)]`, scaled and added to as `terms` say."""
+    """Returns `Σ_j α_ij values_j` `[rows, channels]`, scaled and added to as `terms` say."""
     x, channels = attention.values_and_scores, attention.config.channels
-    out = empty_padded(adjacency.num_rows, padded_width(channels, x), channels, x.dtype)
+    out = torch.empty(adjacency.num_rows, channels, dtype=x.dtype)
     sum_heads(adjacency, attention.share, attention.config.heads, x, channels, terms, out)
     return out
 

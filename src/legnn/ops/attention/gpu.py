@@ -19,7 +19,6 @@ from legnn.ops.propagate.gpu import (
     of_label,
     sum_heads,
 )
-from legnn.ops.runtime.padding import padded_width
 from legnn.ops.types import AttentionGradient, AttentionInputs, RowTerms
 
 READS_SHARE = False
@@ -45,7 +44,7 @@ def _value_gradient(
     row = program
     if OWNED:
         row = tl.load(owner + program).to(tl.int64)
-    own = tl.load(source + row * HEADS + head)
+    source_score = tl.load(source + row * HEADS + head)
     sends = 1.0
     if SOURCE:
         sends = tl.load(source_scale + row).to(tl.float32)
@@ -56,9 +55,9 @@ def _value_gradient(
             y = tl.where(tl.load(rowptr + row) == begin, y, -1)
     if end - begin <= limit:
         within = tl.arange(0, BLOCK)
-        there = within < CHANNELS
+        in_head = within < CHANNELS
         column = head * CHANNELS + within
-        mine = tl.load(values + row * VALUES_STRIDE + column, mask=there, other=0.0)
+        value = tl.load(values + row * VALUES_STRIDE + column, mask=in_head, other=0.0)
         total = tl.zeros([BLOCK], dtype=tl.float32)
         # the ends of the next edges are read while the rows of these are on their way
         following = (begin + tl.arange(0, EDGES)).to(tl.int64)
@@ -70,7 +69,7 @@ def _value_gradient(
             following = k + EDGES
             next_i = tl.load(col + following, mask=following < end, other=0)
             # every lane computes the number of an edge: it is read with the row, and is no pass of its own
-            score = tl.zeros([EDGES], dtype=tl.float32) + own
+            score = tl.zeros([EDGES], dtype=tl.float32) + source_score
             if TARGET_SCORE:
                 score += tl.load(target + i * HEADS + head, mask=inside, other=0.0)
             arrives = tl.load(scaled_log + i * HEADS + head, mask=inside, other=float("inf"))
@@ -78,15 +77,15 @@ def _value_gradient(
             if WEIGHT:
                 arrives *= tl.load(weight + k, mask=inside, other=0.0).to(tl.float32)
             up = tl.load(
-                gradient + i[:, None] * UP_STRIDE + column[None, :], mask=inside[:, None] & there[None, :], other=0.0
+                gradient + i[:, None] * UP_STRIDE + column[None, :], mask=inside[:, None] & in_head[None, :], other=0.0
             ).to(tl.float32)
             total += tl.sum(arrives[:, None] * up, 0)
-            change = arrives * tl.sum(up * mine.to(tl.float32)[None, :], 1)
+            change = arrives * tl.sum(up * value.to(tl.float32)[None, :], 1)
             tl.store(product + k * HEADS + head, change, mask=inside)
         # one condition is known when it is compiled, the other is not
         if LABEL:  # noqa: SIM102
             if y >= 0:
-                up = of_label(label_gradient + y * UP_STRIDE, y, column, there).to(tl.float32)
+                up = of_label(label_gradient + y * UP_STRIDE, y, column, in_head).to(tl.float32)
                 score = tl.load(label_source + row * HEADS + head)
                 if LABEL_TARGET:
                     score += tl.load(label_target + y * HEADS + head)
@@ -94,19 +93,18 @@ def _value_gradient(
                 if LABEL_SCALE:
                     arrives *= tl.load(label_scale + row).to(tl.float32)
                 total += arrives * up
-                tl.store(label_product + row * HEADS + head, arrives * tl.sum(up * mine.to(tl.float32), 0))
+                tl.store(label_product + row * HEADS + head, arrives * tl.sum(up * value.to(tl.float32), 0))
         to = row
         if PARTIAL:
             to = program
-        tl.store(out + to * OUT_STRIDE + column, total.to(out.dtype.element_ty), mask=there)
+        tl.store(out + to * OUT_STRIDE + column, total.to(out.dtype.element_ty), mask=in_head)
 
 
 def attention_sum(adjacency: Adjacency, attention: AttentionInputs, terms: RowTerms = RowTerms()) -> Tensor:
     """As in `cpu`."""
     x, (channels, heads, _, _) = attention.values_and_scores, attention.config
-    out = x.new_empty(adjacency.num_rows, padded_width(channels, x))
+    out = x.new_empty(adjacency.num_rows, channels)
     sum_heads(adjacency, attention.share, heads, x, channels, terms, out)
-    out[:, channels:].zero_()
     return out
 
 
@@ -122,7 +120,7 @@ def attention_gradient(
     d_label_target: Tensor | None = None
     if labels is not None and label_product is not None:
         of, label_sums = labels.inputs, _target_sums(labels, label_product)
-        of_labels = labels.one_target, of.source, of.target, of.log_denominator, label_sums, label_product
+        of_labels = labels.label_of, of.source, of.target, of.log_denominator, label_sums, label_product
         if of.target is not None:
             d_label_target = into.new_empty(label_sums.size(0), heads)
             write_target_gradients(label_sums, d_label_target)
@@ -152,7 +150,7 @@ def _value_gradients(
     if labels is not None:
         of, label_product = labels.inputs, torch.empty_like(labels.inputs.source)
         of_labels = (
-            labels.one_target, of.source, of.target, of.log_denominator, labels.terms.source_scale, labels.d_output,
+            labels.label_of, of.source, of.target, of.log_denominator, labels.terms.source_scale, labels.d_output,
             label_product,
         )  # fmt: skip
 
@@ -176,8 +174,8 @@ def _value_gradients(
 def _target_sums(relation: AttentionGradient, product: Tensor) -> Tensor:
     """`target_sums`, the first of them less the gradient of the log-denominator: what softmax subtracts."""
     adjacency = relation.adjacency
-    place = adjacency.perm if relation.one_target is None else adjacency.col
-    sums = target_sums(adjacency, relation.inputs, product, place)
+    edge_position = adjacency.perm if relation.label_of is None else adjacency.col
+    sums = target_sums(adjacency, relation.inputs, product, edge_position)
     if relation.d_log is not None:
         sums[:, 0] -= relation.d_log
     return sums

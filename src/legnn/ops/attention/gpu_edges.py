@@ -13,7 +13,7 @@ from torch import Tensor
 
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.csr.row_chunks import RowChunks
-from legnn.ops.propagate.gpu import Programs, launch_by_length
+from legnn.ops.propagate.gpu import Programs, launch_short_and_long_rows
 from legnn.ops.types import Softmax
 
 ROWS, EDGES = 8, 16
@@ -69,21 +69,21 @@ def _softmax(
 ):  # fmt: skip
     _, here, row, begin, end = spans_of(first, last, owner, size, limit, OWNED, ROWS)
     head = tl.arange(0, HEADS_BLOCK)
-    mine = here[:, None] & (head < HEADS)[None, :]
+    mask = here[:, None] & (head < HEADS)[None, :]
     at_row = row[:, None] * HEADS + head[None, :]
     target_score = tl.zeros([ROWS, HEADS_BLOCK], dtype=tl.float32)
     if TARGET_SCORE:
-        target_score = tl.load(target + at_row, mask=mine, other=0.0)
+        target_score = tl.load(target + at_row, mask=mask, other=0.0)
     longest = tl.max(end - begin, 0)
     # the scores of the first edges stay in registers: most rows have no others
-    score, first_place, first_both = _edge_scores(
+    score, at_first_edge, first_both = _edge_scores(
         begin, end, 0, col, weight, source, target_score, slope, HEADS, WEIGHT, HEADS_BLOCK, EDGES
     )
     largest = tl.max(score, 1)
     # a row without edges has only -inf
     total = tl.sum(tl.exp(score - tl.where(largest == float("-inf"), 0.0, largest)[:, None, :]), 1)
     for start in range(EDGES, longest, EDGES):
-        more, place, both = _edge_scores(
+        more, at_edge, both = _edge_scores(
             begin, end, start, col, weight, source, target_score, slope, HEADS, WEIGHT, HEADS_BLOCK, EDGES
         )
         top = tl.maximum(largest, tl.max(more, 1))
@@ -91,21 +91,21 @@ def _softmax(
         total = total * tl.exp(largest - shift) + tl.sum(tl.exp(more - shift[:, None, :]), 1)
         largest = top
     log = tl.where(total > 0, largest + tl.log(total), float("-inf"))
-    tl.store(log_denominator + at_row, log, mask=mine)
+    tl.store(log_denominator + at_row, log, mask=mask)
     if SCALED:
         scale = tl.load(target_scale + row, mask=here, other=1.0).to(tl.float32)
-        tl.store(scaled_log + at_row, log - tl.log(scale)[:, None], mask=mine)
+        tl.store(scaled_log + at_row, log - tl.log(scale)[:, None], mask=mask)
     log = tl.where(total > 0, log, 0.0)
-    tl.store(share + first_place, tl.exp(score - log[:, None, :]), mask=first_both)
+    tl.store(share + at_first_edge, tl.exp(score - log[:, None, :]), mask=first_both)
     for start in range(EDGES, longest, EDGES):
-        more, place, both = _edge_scores(
+        more, at_edge, both = _edge_scores(
             begin, end, start, col, weight, source, target_score, slope, HEADS, WEIGHT, HEADS_BLOCK, EDGES
         )
-        tl.store(share + place, tl.exp(more - log[:, None, :]), mask=both)
+        tl.store(share + at_edge, tl.exp(more - log[:, None, :]), mask=both)
 
 
 def tile_of(rows: Programs, heads: int, *, edges: int = EDGES) -> dict[str, int | bool]:
-    """What every pass is launched with: whole programs of short rows, or one long row to each."""
+    """Arguments of every launch: whole programs of short rows, or one long row to each."""
     block = triton.next_power_of_2(heads)
     size = ROWS if edges == EDGES else 1
     return {"HEADS": heads, "OWNED": rows.owner is not None, "HEADS_BLOCK": block, "ROWS": size, "EDGES": edges}
@@ -137,5 +137,5 @@ def softmax(
         # a score is one number: long rows are read in wide blocks, and need not be cut
         launch(Programs(*adjacency.chunked_rows, chunks.rows, chunks.rows.numel()), LONG_EDGES)
 
-    launch_by_length(adjacency, lambda rows: launch(rows, EDGES), launch_long)
+    launch_short_and_long_rows(adjacency, lambda rows: launch(rows, EDGES), launch_long)
     return Softmax(log_denominator, share, log_denominator if scaled_log is None else scaled_log)

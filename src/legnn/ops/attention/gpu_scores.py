@@ -19,30 +19,30 @@ TARGETS = 128
 
 @triton.jit
 def _target_sums(
-    first, last, owner, place, col, weight, source, target, log_denominator, product, out, size, limit, slope,
+    first, last, owner, position, col, weight, source, target, log_denominator, product, out, size, limit, slope,
     HEADS: tl.constexpr, OWNED: tl.constexpr, PARTIAL: tl.constexpr, WEIGHT: tl.constexpr, TARGET_SCORE: tl.constexpr,
     SUMS: tl.constexpr, HEADS_BLOCK: tl.constexpr, ROWS: tl.constexpr, EDGES: tl.constexpr,
 ):  # fmt: skip
     span, here, row, begin, end = spans_of(first, last, owner, size, limit, OWNED, ROWS)
     head = tl.arange(0, HEADS_BLOCK)
-    mine = here[:, None] & (head < HEADS)[None, :]
+    mask = here[:, None] & (head < HEADS)[None, :]
     products = tl.zeros([ROWS, HEADS_BLOCK], dtype=tl.float32)
     if TARGET_SCORE:
         at_row = row[:, None] * HEADS + head[None, :]
-        own = tl.load(target + at_row, mask=mine, other=0.0)
-        log = tl.load(log_denominator + at_row, mask=mine, other=0.0)
+        row_score = tl.load(target + at_row, mask=mask, other=0.0)
+        log = tl.load(log_denominator + at_row, mask=mask, other=0.0)
         slopes_and_products = tl.zeros([ROWS, HEADS_BLOCK], dtype=tl.float32)
         slopes_and_shares = tl.zeros([ROWS, HEADS_BLOCK], dtype=tl.float32)
     for start in range(0, tl.max(end - begin, 0), EDGES):
         k = begin[:, None] + start + tl.arange(0, EDGES)[None, :]
         inside = k < end[:, None]
-        at = tl.load(place + k, mask=inside, other=0).to(tl.int64)
+        at = tl.load(position + k, mask=inside, other=0).to(tl.int64)
         both = inside[:, :, None] & (head < HEADS)[None, None, :]
         change = tl.load(product + at[:, :, None] * HEADS + head[None, None, :], mask=both, other=0.0)
         products += tl.sum(change, 1)
         if TARGET_SCORE:
             j = tl.load(col + k, mask=inside, other=0).to(tl.int64)
-            score = own[:, None, :] + tl.load(
+            score = row_score[:, None, :] + tl.load(
                 source + j[:, :, None] * HEADS + head[None, None, :], mask=both, other=0.0
             )
             share = tl.exp(leaky(score, slope) - log[:, None, :])
@@ -55,10 +55,10 @@ def _target_sums(
     if PARTIAL:
         to = span.to(tl.int64)
     to_row = out + to[:, None] * (SUMS * HEADS) + head[None, :]
-    tl.store(to_row, products, mask=mine)
+    tl.store(to_row, products, mask=mask)
     if TARGET_SCORE:
-        tl.store(to_row + HEADS, slopes_and_products, mask=mine)
-        tl.store(to_row + 2 * HEADS, slopes_and_shares, mask=mine)
+        tl.store(to_row + HEADS, slopes_and_products, mask=mask)
+        tl.store(to_row + 2 * HEADS, slopes_and_shares, mask=mask)
 
 
 @triton.jit
@@ -91,10 +91,10 @@ def _score_gradient(
 ):  # fmt: skip
     span, here, row, begin, end = spans_of(first, last, owner, size, limit, OWNED, ROWS)
     head = tl.arange(0, HEADS_BLOCK)
-    real = head < HEADS
-    mine = here[:, None] & real[None, :]
+    is_head = head < HEADS
+    mask = here[:, None] & is_head[None, :]
     at_row = row[:, None] * HEADS + head[None, :]
-    own = tl.load(source + at_row, mask=mine, other=0.0)
+    row_score = tl.load(source + at_row, mask=mask, other=0.0)
     if LABEL:
         # with the row: after the edges it would be waited for once more
         y = tl.load(label_of + row, mask=here, other=-1)
@@ -107,9 +107,9 @@ def _score_gradient(
         k = (begin[:, None] + start + tl.arange(0, EDGES)[None, :]).to(tl.int64)
         inside = k < end[:, None]
         i = tl.load(col + k, mask=inside, other=0).to(tl.int64)
-        both = inside[:, :, None] & real[None, None, :]
+        both = inside[:, :, None] & is_head[None, None, :]
         at_col = i[:, :, None] * HEADS + head[None, None, :]
-        score = tl.zeros([ROWS, EDGES, HEADS_BLOCK], dtype=tl.float32) + own[:, None, :]
+        score = tl.zeros([ROWS, EDGES, HEADS_BLOCK], dtype=tl.float32) + row_score[:, None, :]
         if TARGET_SCORE:
             score += tl.load(target + at_col, mask=both, other=0.0)
         share = tl.exp(leaky(score, slope) - tl.load(log_denominator + at_col, mask=both, other=0.0))
@@ -122,7 +122,7 @@ def _score_gradient(
     if SCALE:
         total *= tl.load(score_scale + row, mask=here, other=0.0).to(tl.float32)[:, None]
     if LABEL:
-        shown = shows[:, None] & real[None, :]
+        shown = shows[:, None] & is_head[None, :]
         at_label = y[:, None] * HEADS + head[None, :]
         score = tl.load(label_source + at_row, mask=shown, other=0.0)
         if LABEL_TARGET:
@@ -135,10 +135,10 @@ def _score_gradient(
     to = row
     if PARTIAL:
         to = span.to(tl.int64)
-    tl.store(out + to[:, None] * stride + head[None, :], total.to(out.dtype.element_ty), mask=mine)
+    tl.store(out + to[:, None] * stride + head[None, :], total.to(out.dtype.element_ty), mask=mask)
 
 
-def target_sums(adjacency: Adjacency, attention: AttentionInputs, product: Tensor, place: Tensor) -> Tensor:
+def target_sums(adjacency: Adjacency, attention: AttentionInputs, product: Tensor, position: Tensor) -> Tensor:
     """Returns the sums over the edges of each target that gradients of scores are made of, `[targets, sums, heads]`.
 
     With `σ'` the slope of the LeakyReLU at a score, and `p_ij` what an edge has in `product`, `α_ij` times its
@@ -152,7 +152,7 @@ def target_sums(adjacency: Adjacency, attention: AttentionInputs, product: Tenso
     def launch(rows: Programs, to: Tensor) -> None:
         tile = tile_of(rows, heads)
         _target_sums[grid_of(rows, tile)](
-            rows.first, rows.last, rows.owner, place, adjacency.col, adjacency.weight,
+            rows.first, rows.last, rows.owner, position, adjacency.col, adjacency.weight,
             attention.source, attention.target, attention.log_denominator, product, to, rows.size, rows.limit,
             attention.config.negative_slope, PARTIAL=rows.partial, WEIGHT=adjacency.weight is not None,
             TARGET_SCORE=has_target, SUMS=sums, **tile, num_warps=4,

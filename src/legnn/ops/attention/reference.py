@@ -10,7 +10,6 @@ from torch import Tensor
 
 from legnn.ops.propagate.reference import add_label_messages
 from legnn.ops.rows import scale_rows, split_scores
-from legnn.ops.runtime.padding import pad_columns, padded_width
 from legnn.ops.types import AttentionConfig, AttentionOutput, LabelGraphLike, Scales
 
 if TYPE_CHECKING:
@@ -30,15 +29,13 @@ def attend(
         graph.adjacency, scale_rows(values, scales.source), source, target, slope
     )
     nodes = scale_rows(nodes, scales.target).flatten(1)
-    nodes = pad_columns(nodes, padded_width(config.channels, values_and_scores))
     nodes = add_label_messages(graph, nodes, labels, add, scales.from_label)
     if not update_labels:
         return AttentionOutput(nodes, log_denominator, None, None)
     new_labels, label_log_denominator = neighbor_attention(
         graph.to_labels.classes, scale_rows(values, scales.to_label), label_source, label_target, slope
     )
-    new_labels = pad_columns(new_labels.flatten(1), nodes.size(1))
-    return AttentionOutput(nodes, log_denominator, new_labels, label_log_denominator)
+    return AttentionOutput(nodes, log_denominator, new_labels.flatten(1), label_log_denominator)
 
 
 def scale_scores(source: Tensor, scales: Scales) -> tuple[Tensor, Tensor]:

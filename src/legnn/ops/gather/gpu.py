@@ -35,12 +35,12 @@ def _gather(
         on_host = inside & (hot_row < 0)
     for start in range(0, COLUMNS, BLOCK):
         column = start + tl.arange(0, BLOCK)
-        there = (column < COLUMNS)[None, :]
-        value = tl.load(values + row[:, None] * COLUMNS + column[None, :], mask=on_host[:, None] & there, other=0)
+        in_row = (column < COLUMNS)[None, :]
+        value = tl.load(values + row[:, None] * COLUMNS + column[None, :], mask=on_host[:, None] & in_row, other=0)
         if HOT:
-            near = is_hot[:, None] & there
+            near = is_hot[:, None] & in_row
             value = tl.where(near, tl.load(hot + hot_row[:, None] * COLUMNS + column[None, :], mask=near), value)
-        tl.store(out + to[:, None] * COLUMNS + column[None, :], value, mask=inside[:, None] & there)
+        tl.store(out + to[:, None] * COLUMNS + column[None, :], value, mask=inside[:, None] & in_row)
 
 
 def gather_rows(values: Tensor, rows: Tensor, device: torch.device, hot: FeatureCache | None) -> Tensor:

@@ -1,6 +1,6 @@
 """Batch norm, activation and dropout on a CPU, in numba.
 
-PyTorch's dropout draws every number on one thread; a hash of the place is many times faster.
+PyTorch's dropout draws every number on one thread; a hash of the position is many times faster.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from legnn.ops.norm_act_dropout.reference import drop_threshold, running_statistics
-from legnn.ops.runtime.arrays import ROWS_PER_PART, as_array, as_matrix, as_output, empty_padded, row_cuts
+from legnn.ops.norm_act_dropout.reference import drop_threshold
+from legnn.ops.runtime.arrays import ROWS_PER_PART, as_array, as_matrix, as_output, row_cuts
 from legnn.ops.runtime.hashing import GOLDEN
 from legnn.ops.runtime.jit import kernel, mix, narrow, widen
-from legnn.ops.runtime.padding import pad_columns
 from legnn.ops.runtime.threads import run_parallel
 from legnn.ops.types import NormInputs
 
@@ -47,29 +46,29 @@ def _scale_act_dropout(begin, end, x, scale, shift, low, high, least, factor, re
 
 
 @kernel
-def _statistics(begin, end, x, real, shift, partial, rows):
+def _statistics(begin, end, x, valid, shift, partial, rows):
     for part in range(begin, end):
         sums, squares = partial[part, 0], partial[part, 1]
         sums[:] = 0
         squares[:] = 0
         for i in range(part * rows, min((part + 1) * rows, x.shape[0])):
-            if real.size and not real[i]:
+            if valid.size and not valid[i]:
                 continue
             for c in range(shift.size):
                 # squares are taken around the running mean, not around zero, where they would lose digits
-                away = widen(x[i, c]) - shift[c]
-                sums[c] += away
-                squares[c] += away * away
+                distance = widen(x[i, c]) - shift[c]
+                sums[c] += distance
+                squares[c] += distance * distance
 
 
 @kernel
-def _norm_gradient_sums(begin, end, gradient, out, x, real, mean, inverse, factor, partial, rows):
+def _norm_gradient_sums(begin, end, gradient, out, x, valid, mean, inverse, factor, partial, rows):
     for part in range(begin, end):
         sums, products = partial[part, 0], partial[part, 1]
         sums[:] = 0
         products[:] = 0
         for i in range(part * rows, min((part + 1) * rows, x.shape[0])):
-            if real.size and not real[i]:
+            if valid.size and not valid[i]:
                 continue
             for c in range(mean.size):
                 up = widen(gradient[i, c]) * factor if widen(out[i, c]) > 0 else np.float32(0)
@@ -78,9 +77,9 @@ def _norm_gradient_sums(begin, end, gradient, out, x, real, mean, inverse, facto
 
 
 @kernel
-def _norm_gradient(begin, end, gradient, out, x, real, mean, inverse, gain, mean_up, mean_product, factor, into):
+def _norm_gradient(begin, end, gradient, out, x, valid, mean, inverse, gain, mean_up, mean_product, factor, into):
     for i in range(begin, end):
-        if real.size and not real[i]:
+        if valid.size and not valid[i]:
             into[i, :] = 0
             continue
         for c in range(mean.size):
@@ -89,47 +88,36 @@ def _norm_gradient(begin, end, gradient, out, x, real, mean, inverse, gain, mean
             into[i, c] = narrow(gain[c] * (up - mean_up[c] - value * mean_product[c]), into)
 
 
-def _column_sums(sum_parts: Callable[..., None], x: Tensor, columns: int, *arguments: Any) -> Tensor:
-    """The two sums over the rows of `x` that `sum_parts` takes, `[2, columns]` in double precision."""
+def _column_sums(sum_parts: Callable[..., None], x: Tensor, *arguments: Any) -> Tensor:
+    """The two sums over the rows of `x` that `sum_parts` computes, `[2, D]` in double precision."""
     parts = -(-x.size(0) // ROWS_PER_PART)
-    partial = torch.empty(parts, 2, columns)
+    partial = torch.empty(parts, 2, x.size(1))
     run_parallel(sum_parts, range(parts + 1), x.numel(), *arguments, partial.numpy(), ROWS_PER_PART)
     return partial.double().sum(0)
 
 
-def _rows_and_number(real: Tensor | None, size: int) -> tuple[np.ndarray, int]:
-    """Which rows are those of nodes, an empty array for all of them, and how many."""
-    return (NO_ROWS, size) if real is None else (real.numpy(), int(real.sum()))
+def _rows(valid_mask: Tensor | None) -> np.ndarray:
+    """The rows of nodes `[n]` bool, an empty array for all of them."""
+    return NO_ROWS if valid_mask is None else valid_mask.numpy()
 
 
-def batch_norm_statistics(x: Tensor, norm: nn.BatchNorm1d, real: Tensor | None) -> NormInputs:
-    """Returns the statistics of the columns, of the rows that are `real` alone, if any are given.
+def _factor(dropout: float, seed: Tensor | None) -> np.float32:
+    """The factor of entries that are not dropped."""
+    return np.float32(1.0 if seed is None else 1 / (1 - dropout))
 
-    Updates the running statistics in place. `x` may have more columns than those: they are zero, and stay zero.
-    """
-    running_mean, running_var, momentum = running_statistics(norm)
-    rows, size = _rows_and_number(real, x.size(0))
-    sums = _column_sums(_statistics, x, running_mean.numel(), as_matrix(x, x.dtype), rows, as_array(running_mean))
-    away, squares = sums / size
-    variance = (squares - away.square()).clamp(min=0)
-    mean = running_mean + away.float()
-    inverse = torch.rsqrt(variance + norm.eps).float()
-    running_mean += momentum * away.float()
-    running_var += momentum * ((variance * (size / max(size - 1, 1))).float() - running_var)
-    scale = norm.weight * inverse
-    return NormInputs(mean, inverse, scale, norm.bias - mean * scale)
+
+def statistics_sums(x: Tensor, center: Tensor, valid_mask: Tensor | None) -> Tensor:
+    """Returns the sums of `x - center` and of its square over `valid_mask`, `[2, D]` in double precision."""
+    return _column_sums(_statistics, x, as_matrix(x, x.dtype), _rows(valid_mask), as_array(center))
 
 
 def scale_act_dropout(
     x: Tensor, scale: Tensor | None, shift: Tensor | None, dropout: float, seed: Tensor | None, *, relu: bool
 ) -> Tensor:
     """Returns `dropout(relu(scale ∘ x + shift))`, without dropout if `seed` is None."""
-    if scale is not None and shift is not None:
-        scale, shift = pad_columns(scale, x.size(1)), pad_columns(shift, x.size(1))
     out = torch.empty(x.shape, dtype=x.dtype)
     low, high = (0, 0) if seed is None else seed.tolist()
-    factor = 1.0 if seed is None else 1 / (1 - dropout)
-    words = np.uint32(low), np.uint32(high), np.uint32(drop_threshold(dropout)), np.float32(factor)
+    words = np.uint32(low), np.uint32(high), np.uint32(drop_threshold(dropout)), _factor(dropout, seed)
     run_parallel(
         _scale_act_dropout, row_cuts(x.size(0)), x.numel(), as_matrix(x, x.dtype), as_array(scale), as_array(shift),
         *words, relu, seed is not None, as_output(out),
@@ -137,28 +125,28 @@ def scale_act_dropout(
     return out
 
 
-def act_dropout_gradient(gradient: Tensor, out: Tensor, factor: float) -> Tensor:
-    """Returns `factor · gradient` where `out` is positive, otherwise 0."""
-    # no kernel of ours: PyTorch's is as fast, and is compiled already
-    return torch.ops.aten.threshold_backward(gradient, out, 0).mul_(factor)
-
-
-def norm_act_dropout_gradient(
+def gradient_sums(
     gradient: Tensor, out: Tensor, x: Tensor, norm: NormInputs, dropout: float, seed: Tensor | None,
-    real: Tensor | None,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Returns the gradients of `x`, of the weight and of the bias of the batch norm.
-
-    Rows that are not `real` have the gradient zero.
-    """
-    rows, size = _rows_and_number(real, x.size(0))
-    columns, factor = norm.mean.numel(), np.float32(1.0 if seed is None else 1 / (1 - dropout))
-    matrices = *(as_matrix(part, x.dtype) for part in (gradient, out, x)), rows
-    mean, inverse = as_array(norm.mean), as_array(norm.inverse)
-    d_bias, d_weight = _column_sums(_norm_gradient_sums, x, columns, *matrices, mean, inverse, factor).float()
-    into = empty_padded(x.size(0), x.size(1), columns, x.dtype)
-    run_parallel(
-        _norm_gradient, row_cuts(x.size(0)), x.numel(), *matrices, mean, inverse, as_array(norm.scale),
-        as_array(d_bias / size), as_array(d_weight / size), factor, as_output(into),
+    valid_mask: Tensor | None,
+) -> Tensor:  # fmt: skip
+    """Returns the gradients of the bias and of the weight of the batch norm, `[2, D]` in double precision."""
+    matrices = (as_matrix(part, x.dtype) for part in (gradient, out, x))
+    return _column_sums(
+        _norm_gradient_sums, x, *matrices, _rows(valid_mask), as_array(norm.mean), as_array(norm.inverse),
+        _factor(dropout, seed),
     )  # fmt: skip
-    return into, d_weight, d_bias
+
+
+def norm_gradient(
+    gradient: Tensor, out: Tensor, x: Tensor, means: Tensor, norm: NormInputs, dropout: float, seed: Tensor | None,
+    valid_mask: Tensor | None,
+) -> Tensor:  # fmt: skip
+    """Returns the gradient of `x`, zero outside `valid_mask`; `means` `[2, D]` are `gradient_sums` for each row."""
+    into = torch.empty_like(x)
+    matrices = (as_matrix(part, x.dtype) for part in (gradient, out, x))
+    vectors = map(as_array, (norm.mean, norm.inverse, norm.scale, *means))
+    run_parallel(
+        _norm_gradient, row_cuts(x.size(0)), x.numel(), *matrices, _rows(valid_mask), *vectors, _factor(dropout, seed),
+        as_output(into),
+    )  # fmt: skip
+    return into

@@ -8,14 +8,13 @@ from torch import Tensor, nn
 
 from legnn.ops.rows import Norm, apply_norm
 from legnn.ops.runtime.hashing import WORD, random_words
-from legnn.ops.runtime.padding import pad_columns
 
 
 def apply_norm_act_dropout(
-    x: Tensor, norm: Norm | None, dropout: float, seed: Tensor | None, real: Tensor | None = None
+    x: Tensor, norm: Norm | None, dropout: float, seed: Tensor | None, valid_mask: Tensor | None = None
 ) -> Tensor:
-    """`dropout(relu(norm(x)))` `[n, D]`; `real` as in `apply_norm`."""
-    return act_dropout(x if norm is None else apply_norm(norm, x, real), dropout, seed)
+    """`dropout(relu(norm(x)))` `[n, D]`; `valid_mask` as in `apply_norm`."""
+    return act_dropout(x if norm is None else apply_norm(norm, x, valid_mask), dropout, seed)
 
 
 def act_dropout(x: Tensor, dropout: float, seed: Tensor | None) -> Tensor:
@@ -24,17 +23,14 @@ def act_dropout(x: Tensor, dropout: float, seed: Tensor | None) -> Tensor:
     return x if seed is None else drop(x, dropout, seed)
 
 
-def batch_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float, real: Tensor | None) -> Tensor:
-    """The first columns of `x` `[n, D]` less their mean, over their standard deviation, times `weight`, plus `bias`.
+def batch_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float, valid_mask: Tensor | None) -> Tensor:
+    """The columns of `x` `[n, D]` less their mean, over their standard deviation, times `weight`, plus `bias`.
 
-    Both are over the rows that are `real` `[n]` bool, and the others are zero. No running statistics are updated.
+    Both are over the rows in `valid_mask` `[n]` bool, and the others are zero. No running statistics are updated.
     """
-    columns = x[:, : weight.numel()].to(weight.dtype)
-    rows = columns if real is None else columns[real]
-    out = F.batch_norm(rows, None, None, weight, bias, training=True, eps=eps)
-    if real is not None:
-        out = torch.zeros_like(columns).index_copy(0, real.nonzero().flatten(), out)
-    return pad_columns(out, x.size(1)).to(x.dtype)
+    rows = (x if valid_mask is None else x[valid_mask]).to(weight.dtype)
+    out = F.batch_norm(rows, None, None, weight, bias, training=True, eps=eps).to(x.dtype)
+    return out if valid_mask is None else torch.zeros_like(x).index_copy(0, valid_mask.nonzero().flatten(), out)
 
 
 def running_statistics(norm: nn.BatchNorm1d) -> tuple[Tensor, Tensor, float]:

@@ -14,7 +14,6 @@ from torch import Tensor
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.runtime.arrays import NO_MATRIX, as_array, as_matrix, as_output
 from legnn.ops.runtime.jit import kernel, narrow, widen
-from legnn.ops.runtime.padding import pad_columns
 from legnn.ops.runtime.threads import run_parallel
 from legnn.ops.types import RowTerms
 
@@ -26,12 +25,11 @@ def edge_arrays(adjacency: Adjacency) -> tuple[np.ndarray, np.ndarray, np.ndarra
     return adjacency.rowptr.numpy(), adjacency.col.numpy(), as_array(adjacency.weight)
 
 
-def term_arrays(terms: RowTerms, width: int, dtype: torch.dtype) -> tuple[np.ndarray, ...]:
-    """The fields of `terms`, matrices in `dtype`, and `add` padded to `width`; empty arrays for None."""
+def term_arrays(terms: RowTerms, dtype: torch.dtype) -> tuple[np.ndarray, ...]:
+    """The fields of `terms`, matrices in `dtype`; empty arrays for None."""
     label_of = NO_CLASSES if terms.label_of is None else terms.label_of.numpy()
     label = label_of, as_matrix(terms.label_rows, dtype), as_array(terms.label_scale)
-    add = None if terms.add is None else pad_columns(terms.add, width)
-    return as_array(terms.source_scale), as_array(terms.target_scale), *label, as_matrix(add, dtype)
+    return as_array(terms.source_scale), as_array(terms.target_scale), *label, as_matrix(terms.add, dtype)
 
 
 # Arrays are indexed, not cut into rows: to count the references to a row takes numba as long as a short sum.
@@ -92,5 +90,5 @@ def sum_heads(
     run_parallel(
         _sum_rows, adjacency.row_partition, adjacency.num_edges * channels, heads, channels, adjacency.rowptr.numpy(),
         adjacency.col.numpy(), as_array(weight, NO_MATRIX), as_matrix(x, x.dtype),
-        *term_arrays(terms, channels, x.dtype), as_output(out),
+        *term_arrays(terms, x.dtype), as_output(out),
     )  # fmt: skip

@@ -25,16 +25,16 @@ WARPS = 1
 BLOCK = 256
 """Columns of one program: each lane of a warp reads four numbers at once, twice."""
 REGISTERS, MOST_COLUMNS = 64, 288
-"""Of a lane, with which a multiprocessor runs as many programs of one warp as it can, 32; and for how many columns."""
+"""Registers of a lane with which a multiprocessor runs 32 programs of one warp; and for how many columns."""
 MANY_LONG_ROWS = 1024
 NO_LIMIT = 2**31 - 1
 
 
 @triton.jit
-def of_label(row, y, column, there):
+def of_label(row, y, column, in_head):
     """The columns of the row of label `y`; zeros for -1, no label."""
     # kept near: the rows of neighbors, which are read in between, are not read again there
-    return tl.load(row + column, mask=tl.where(y >= 0, there, False), other=0.0, eviction_policy="evict_last")
+    return tl.load(row + column, mask=tl.where(y >= 0, in_head, False), other=0.0, eviction_policy="evict_last")
 
 
 @triton.jit
@@ -66,24 +66,24 @@ def _sum_rows(
     if end - begin <= limit:
         start = (tl.program_id(1) % BLOCKS) * WIDTH
         within = start + tl.arange(0, BLOCK)
-        there = within < CHANNELS
+        in_head = within < CHANNELS
         column = head * CHANNELS + within
         if TAIL:
             tail_within = start + BLOCK + tl.arange(0, TAIL)
-            tail_there = (tail_within < CHANNELS) & (tail_within < start + WIDTH)
+            in_tail = (tail_within < CHANNELS) & (tail_within < start + WIDTH)
             tail_column = head * CHANNELS + tail_within
             tail_result = tl.zeros([TAIL], dtype=tl.float32)
         result = tl.zeros([BLOCK], dtype=tl.float32)
         # read before the edges, other terms arrive while these are summed, as far as there are registers for them
         if EARLY_LABEL:
-            label_value = of_label(label_rows + y * LABEL_STRIDE, y, column, there)
+            label_value = of_label(label_rows + y * LABEL_STRIDE, y, column, in_head)
             if TAIL:
-                tail_label_value = of_label(label_rows + y * LABEL_STRIDE, y, tail_column, tail_there)
+                tail_label_value = of_label(label_rows + y * LABEL_STRIDE, y, tail_column, in_tail)
         if ADD:
             from_added = add + row * ADD_STRIDE
-            added = tl.load(from_added + column, mask=there & (column < ADD_COLUMNS), other=0.0)
+            added = tl.load(from_added + column, mask=in_head & (column < ADD_COLUMNS), other=0.0)
             if TAIL:
-                tail_added = tl.load(from_added + tail_column, mask=tail_there & (tail_column < ADD_COLUMNS), other=0.0)
+                tail_added = tl.load(from_added + tail_column, mask=in_tail & (tail_column < ADD_COLUMNS), other=0.0)
         if AHEAD:
             # numbers of the next edges are read while the rows of these are on their way
             following = (begin + tl.arange(0, EDGES)).to(tl.int64)
@@ -110,11 +110,11 @@ def _sum_rows(
             if SOURCE:
                 share *= tl.load(source_scale + j, mask=inside, other=0.0).to(tl.float32)
             from_row = x + j[:, None] * X_STRIDE
-            values = tl.load(from_row + column[None, :], mask=inside[:, None] & there[None, :], other=0.0)
+            values = tl.load(from_row + column[None, :], mask=inside[:, None] & in_head[None, :], other=0.0)
             # added up at once: a sum for each edge in flight would take the registers of more edges
             result += tl.sum(share[:, None] * values.to(tl.float32), 0)
             if TAIL:
-                values = tl.load(from_row + tail_column[None, :], mask=inside[:, None] & tail_there[None, :], other=0.0)
+                values = tl.load(from_row + tail_column[None, :], mask=inside[:, None] & in_tail[None, :], other=0.0)
                 tail_result += tl.sum(share[:, None] * values.to(tl.float32), 0)
         to = row
         if PARTIAL:
@@ -124,9 +124,9 @@ def _sum_rows(
             if TAIL:
                 tail_result *= scale
         if LABEL and not EARLY_LABEL:
-            label_value = of_label(label_rows + y * LABEL_STRIDE, y, column, there)
+            label_value = of_label(label_rows + y * LABEL_STRIDE, y, column, in_head)
             if TAIL:
-                tail_label_value = of_label(label_rows + y * LABEL_STRIDE, y, tail_column, tail_there)
+                tail_label_value = of_label(label_rows + y * LABEL_STRIDE, y, tail_column, in_tail)
         if LABEL:
             result += label_factor * label_value.to(tl.float32)
             if TAIL:
@@ -136,13 +136,13 @@ def _sum_rows(
             if TAIL:
                 tail_result += tail_added.to(tl.float32)
         to_row = out + to * OUT_STRIDE
-        tl.store(to_row + column, result.to(out.dtype.element_ty), mask=there)
+        tl.store(to_row + column, result.to(out.dtype.element_ty), mask=in_head)
         if TAIL:
-            tl.store(to_row + tail_column, tail_result.to(out.dtype.element_ty), mask=tail_there)
+            tl.store(to_row + tail_column, tail_result.to(out.dtype.element_ty), mask=in_tail)
 
 
 def cut_columns(columns: int) -> tuple[int, int, int, int]:
-    """How to cut columns: into how many parts, of what width, which is a power of 2 and a tail.
+    """Number of parts of the columns, and their width as a power of 2 and a tail.
 
     Triton's vectors have a power of 2 of numbers. 544 columns in three vectors of 256 would leave most of the last
     empty; in two of 256 + 16 nothing is.
@@ -200,7 +200,7 @@ def _launch(
     )  # fmt: skip
 
 
-def launch_by_length(
+def launch_short_and_long_rows(
     adjacency: Adjacency, whole: Callable[[Programs], None], long: Callable[[RowChunks], None]
 ) -> None:
     """Launches `whole` over the rows that are not cut, and `long` over the chunks of the others."""
@@ -229,7 +229,7 @@ def launch_rows(
         # with many rows the longest, of hundreds of chunks, is what takes time
         _launch(rows, None, None, 1, partial, into, terms, edges=8 if rows.size >= MANY_LONG_ROWS else EDGES)
 
-    launch_by_length(adjacency, lambda rows: launch(rows, into), long)
+    launch_short_and_long_rows(adjacency, lambda rows: launch(rows, into), long)
 
 
 def sum_rows(adjacency: Adjacency, x: Tensor, terms: RowTerms = RowTerms()) -> Tensor:

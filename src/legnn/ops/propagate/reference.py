@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from legnn.ops.rows import scale_rows
-from legnn.ops.runtime.padding import pad_columns
 from legnn.ops.types import LabelGraphLike, Scales
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def add_label_messages(
     """`nodes + l ∘ Y labels + add`."""
     if labels is not None:
         shown = graph.to_nodes.shown
-        message = pad_columns(label_gather(graph.to_nodes, labels), nodes.size(1)).to(nodes.dtype)
+        message = label_gather(graph.to_nodes, labels).to(nodes.dtype)
         scale = None if scale is None else scale.index_select(0, shown)
         nodes = nodes.index_add(0, shown, scale_rows(message, scale))
     return nodes if add is None else nodes + add.to(nodes.dtype)

@@ -1,1 +1,1 @@
-"""What the kernels need at run time: threads, compilation, hashing, padding."""
+"""Threads, compilation, hashing and arrays for the kernels."""

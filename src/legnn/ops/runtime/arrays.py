@@ -46,12 +46,6 @@ def as_output(x: Tensor) -> np.ndarray:
     return as_matrix(x, x.dtype)
 
 
-def empty_padded(rows: int, width: int, columns: int, dtype: torch.dtype = torch.float32) -> Tensor:
-    """`[rows, width]`; the first `columns` are not initialized, the others are zero."""
-    make = torch.empty if width == columns else torch.zeros
-    return make(rows, width, dtype=dtype)
-
-
 def row_cuts(rows: int) -> list[int]:
     """The rows at which a matrix is cut into parts of `ROWS_PER_PART`."""
     return [*range(0, rows, ROWS_PER_PART), rows]

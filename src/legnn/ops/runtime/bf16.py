@@ -1,4 +1,4 @@
-"""What a CPU does in bf16."""
+"""Whether a CPU multiplies in bf16."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ BLOCK = 1024
 TILE = 1024
 """Entries of a program that draws: rows times edges of a row."""
 ADDED, EDGES, SENDERS, SHOWN = (tl.constexpr(position) for position in range(4))
-"""What is counted of a layer: new nodes, edges of its targets, edges of labels, new nodes that show a label."""
+"""Positions of the counts of a layer: new nodes, edges of its targets, edges of labels, new nodes that show a label."""
 
 
 class Drawn(NamedTuple):
@@ -87,37 +87,37 @@ def count_edges(
 
 @triton.jit
 def _take(
-    at, to, there, is_node, labels, col, class_col, gaps, num_gaps, number, source, edge,
-    GAP_STEPS: tl.constexpr, EDGE: tl.constexpr,
+    at, to, valid, is_node, labels, col, class_col, excluded, num_excluded, number, source, edge,
+    SEARCH_STEPS: tl.constexpr, EDGE: tl.constexpr,
 ):  # fmt: skip
     """Copy the entries `at` of the rows to the positions `to`, and mark those of their nodes that are new with -1."""
-    node = tl.load(col + at, mask=there & is_node, other=0)
+    node = tl.load(col + at, mask=valid & is_node, other=0)
     if labels:
-        is_label = there & (is_node == 0)
+        is_label = valid & (is_node == 0)
         low = tl.zeros_like(at)
-        high = tl.zeros_like(at) + num_gaps
-        for _ in range(GAP_STEPS):
+        high = tl.zeros_like(at) + num_excluded
+        for _ in range(SEARCH_STEPS):
             searching = is_label & (low < high)
             middle = (low + high) // 2
-            passed = tl.load(gaps + middle, mask=searching, other=0) <= at
+            passed = tl.load(excluded + middle, mask=searching, other=0) <= at
             low = tl.where(searching & passed, middle + 1, low)
             high = tl.where(searching & (passed == 0), middle, high)
         at += low
         of_label = tl.load(class_col + at, mask=is_label, other=0).to(node.dtype)
         node = tl.where(is_label, of_label, node)
-    tl.store(source + to, node, mask=there)
+    tl.store(source + to, node, mask=valid)
     if EDGE:
-        tl.store(edge + to, at, mask=there)
+        tl.store(edge + to, at, mask=valid)
     # all programs that write to the same address write the same number
-    new = there & (tl.load(number + node, mask=there, other=1) == 0)
+    new = valid & (tl.load(number + node, mask=valid, other=1) == 0)
     tl.store(number + node, tl.full(node.shape, -1, tl.int32), mask=new)
 
 
-@triton.jit(do_not_specialize=["num_targets", "total", "num_gaps", "capacity", "low", "high"])
+@triton.jit(do_not_specialize=["num_targets", "total", "num_excluded", "capacity", "low", "high"])
 def _draw(
-    targets, first, edge_count, pointer, col, class_col, gaps, number, source, edge,
-    num_targets, total, num_gaps, capacity, low, high,
-    FANOUT: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, GAP_STEPS: tl.constexpr, EDGE: tl.constexpr,
+    targets, first, edge_count, pointer, col, class_col, excluded, number, source, edge,
+    num_targets, total, num_excluded, capacity, low, high,
+    FANOUT: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, SEARCH_STEPS: tl.constexpr, EDGE: tl.constexpr,
 ):  # fmt: skip
     r = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     inside = r < total
@@ -129,36 +129,64 @@ def _draw(
     word = word ^ high.to(tl.uint32)
     # Floyd's method, as in reference.draw_edges
     column = tl.arange(0, WIDTH)
-    taken = tl.full([ROWS, WIDTH], -1, tl.int64)
+    picked = tl.full([ROWS, WIDTH], -1, tl.int64)
     last = degree - FANOUT
     for i in range(FANOUT):
         pick = (mix(word).to(tl.int64) * (last + 1)) >> 32
-        again = tl.max((taken == pick[:, None]).to(tl.int32), 1) > 0
-        taken = tl.where((column == i)[None, :], tl.where(again, last, pick)[:, None], taken)
+        again = tl.max((picked == pick[:, None]).to(tl.int32), 1) > 0
+        picked = tl.where((column == i)[None, :], tl.where(again, last, pick)[:, None], picked)
         last += 1
         word += GOLDEN
     # a row with `FANOUT` edges or fewer gives all of them
-    taken = tl.where((degree <= FANOUT)[:, None], column[None, :].to(tl.int64), taken)
-    at = tl.load(first + r, mask=inside, other=0)[:, None] + taken
+    picked = tl.where((degree <= FANOUT)[:, None], column[None, :].to(tl.int64), picked)
+    at = tl.load(first + r, mask=inside, other=0)[:, None] + picked
     to = tl.load(pointer + r, mask=inside, other=0).to(tl.int64)[:, None] + column[None, :]
-    there = (column[None, :] < FANOUT) & (column[None, :] < degree[:, None]) & (to < capacity)
+    valid = (column[None, :] < FANOUT) & (column[None, :] < degree[:, None]) & (to < capacity)
     labels = (tl.program_id(0) + 1) * ROWS > num_targets
     _take(
-        at, to, there, is_node[:, None], labels, col, class_col, gaps, num_gaps, number, source, edge, GAP_STEPS, EDGE
+        at,
+        to,
+        valid,
+        is_node[:, None],
+        labels,
+        col,
+        class_col,
+        excluded,
+        num_excluded,
+        number,
+        source,
+        edge,
+        SEARCH_STEPS,
+        EDGE,
     )
 
 
-@triton.jit(do_not_specialize=["num_targets", "drawn", "num_gaps"])
+@triton.jit(do_not_specialize=["num_targets", "drawn", "num_excluded"])
 def _copy(
-    owner, first, pointer, col, class_col, gaps, number, source, edge, num_targets, drawn, num_gaps,
-    GAP_STEPS: tl.constexpr, EDGE: tl.constexpr, BLOCK: tl.constexpr,
+    owner, first, pointer, col, class_col, excluded, number, source, edge, num_targets, drawn, num_excluded,
+    SEARCH_STEPS: tl.constexpr, EDGE: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     to = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    there = to < drawn
-    r = tl.load(owner + to, mask=there, other=0)
-    at = tl.load(first + r, mask=there, other=0) + to - tl.load(pointer + r, mask=there, other=0).to(tl.int64)
+    valid = to < drawn
+    r = tl.load(owner + to, mask=valid, other=0)
+    at = tl.load(first + r, mask=valid, other=0) + to - tl.load(pointer + r, mask=valid, other=0).to(tl.int64)
     labels = tl.max(r, 0) >= num_targets
-    _take(at, to, there, r < num_targets, labels, col, class_col, gaps, num_gaps, number, source, edge, GAP_STEPS, EDGE)
+    _take(
+        at,
+        to,
+        valid,
+        r < num_targets,
+        labels,
+        col,
+        class_col,
+        excluded,
+        num_excluded,
+        number,
+        source,
+        edge,
+        SEARCH_STEPS,
+        EDGE,
+    )
 
 
 @triton.jit
@@ -225,7 +253,7 @@ def draw_rows(rows: Drawn, key: tuple[int, int], fanout: int) -> None:
         rows.targets, rows.first, rows.edge_count, rows.pointer, view.col, view.class_col, view.excluded_positions,
         rows.number, rows.source, rows.edge, num_targets, total, view.excluded_positions.numel(),
         rows.source.numel(), *map(signed, key),
-        FANOUT=fanout, WIDTH=width, ROWS=many, GAP_STEPS=_gap_steps(view), EDGE=rows.edge is not None,
+        FANOUT=fanout, WIDTH=width, ROWS=many, SEARCH_STEPS=_search_steps(view), EDGE=rows.edge is not None,
     )  # fmt: skip
 
 
@@ -235,12 +263,12 @@ def copy_rows(rows: Drawn, count: Tensor) -> None:
     owner = torch.repeat_interleave(count, output_size=drawn)
     _copy[grid_for(drawn)](
         owner, rows.first, rows.pointer, view.col, view.class_col, view.excluded_positions, rows.number, rows.source,
-        rows.edge, rows.targets.numel(), drawn, view.excluded_positions.numel(), GAP_STEPS=_gap_steps(view),
+        rows.edge, rows.targets.numel(), drawn, view.excluded_positions.numel(), SEARCH_STEPS=_search_steps(view),
         EDGE=rows.edge is not None, BLOCK=BLOCK,
     )  # fmt: skip
 
 
-def _gap_steps(rows: SamplingView) -> int:
+def _search_steps(rows: SamplingView) -> int:
     # one number for batches of a power of two of seeds, and of one less, which are in the same epoch
     return (rows.excluded_positions.numel() - 1).bit_length() + 1 if rows.excluded_positions.numel() else 0
 

@@ -1,4 +1,4 @@
-"""What a sampler reads, and what it draws."""
+"""Inputs and outputs of a sampler."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 Fanout = int | None
-"""How many neighbors a node draws; None for all of them."""
+"""The number of neighbors that a node draws; None for all of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class DrawnLayer(NamedTuple):
     edge_count: Tensor
     """`[R]` how many edges each target has in the whole graph."""
     num_edges: int
-    """How many of the `E` edges are those of targets."""
+    """The number of edges of targets among the `E` edges."""
     num_targets: int
     """`R`: the targets are the first `R` nodes."""
 
