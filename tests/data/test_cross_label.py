@@ -121,7 +121,7 @@ def test_they_are_made_undirected_with_the_others():
 )
 def test_fewer_than_two_classes_are_refused(y, found):
     data = small_data(y=torch.tensor(y))
-    with pytest.raises(InputError, match=f"`cross_label_edges=5` joins .* and small has {found}"):
+    with pytest.raises(InputError, match=f"`data.cross_label_edges=5` joins .* and small has {found}"):
         load(data, training=False, cross_label_edges=5)
 
 
