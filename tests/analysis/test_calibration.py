@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.analysis.images import holds_color
 
-from legnn.analysis.calibration import brier_score, draw_reliability, expected_calibration_error, reliability
-from legnn.analysis.pictures import FIRST
+from legnn.analysis.calibration import brier_score, expected_calibration_error, reliability
 from legnn.errors import InputError
 
 
@@ -64,10 +62,3 @@ def test_the_brier_score_is_the_squared_distance_to_the_one_hot_row(weights, ran
     assert brier_score(p, y) == pytest.approx(np.square(p - np.eye(3)[y]).sum(1).mean())
     unknown = np.append(y, -1)
     assert brier_score(np.vstack([p, [1, 0, 0]]), unknown) == pytest.approx(brier_score(p, y))
-
-
-def test_the_bars_are_drawn(tmp_path):
-    draw_reliability(reliability([0.3, 0.8, 0.9], [True, True, False]), tmp_path / "a.png")
-    draw_reliability(reliability([], []), tmp_path / "none.png")
-    assert holds_color(tmp_path / "a.png", FIRST)
-    assert not holds_color(tmp_path / "none.png", FIRST)

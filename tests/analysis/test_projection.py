@@ -2,10 +2,8 @@
 
 import numpy as np
 import pytest
-from tests.analysis.images import holds_color
 
-from legnn.analysis.pictures import CLASS_COLORS
-from legnn.analysis.projection import draw_projection, tsne
+from legnn.analysis.projection import tsne
 from legnn.errors import InputError
 
 
@@ -39,10 +37,3 @@ def test_equal_nodes_are_at_one_place():
 def test_three_nodes_are_too_few():
     with pytest.raises(InputError, match="t-SNE needs at least 4 nodes, got 3"):
         tsne(np.zeros((3, 2)))
-
-
-def test_every_class_is_drawn_in_its_color(tmp_path):
-    z, y = clouds(2)
-    draw_projection(z, y, ["a", "b", "c"], tmp_path / "tsne.png", "title")
-    assert all(holds_color(tmp_path / "tsne.png", color) for color in CLASS_COLORS[:3])
-    assert not holds_color(tmp_path / "tsne.png", CLASS_COLORS[5])

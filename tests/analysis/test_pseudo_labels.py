@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 from legnn.analysis.pseudo_labels import (
     BANDS,
     accuracy_by_band,
-    first_epoch_with_pseudo_labels,
-    pseudo_label_course,
 )
 from legnn.errors import InputError
 
@@ -39,19 +37,3 @@ def test_the_papers_bands_are_the_default():
 def test_edges_that_do_not_ascend_are_refused(edges):
     with pytest.raises(InputError, match="must be two or more ascending numbers"):
         accuracy_by_band([0.9], [True], edges)
-
-
-def log(epoch, number, accuracy):
-    return {"epoch": epoch, "training_confidence": 0.5, "pseudo_labels": number, "pseudo_label_accuracy": accuracy}
-
-
-def test_the_course_has_the_epochs_with_as_train():
-    course = pseudo_label_course([log(1, 0, None), log(2, 7, 0.5), log(3, 9, 0.75)])
-    assert course["pseudo_labels"].tolist() == [0, 7, 9]
-    assert math.isnan(course["pseudo_label_accuracy"][0])
-    assert first_epoch_with_pseudo_labels(course) == 2
-
-
-@pytest.mark.parametrize("logs", [[], [log(1, None, None)], [log(1, 0, None)]])
-def test_without_pseudo_labels_there_is_no_first_epoch(logs):
-    assert first_epoch_with_pseudo_labels(pseudo_label_course(logs)) is None

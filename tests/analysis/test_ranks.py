@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from legnn.analysis.ranks import cliques, critical_difference, friedman_p_value, mean_ranks
+from legnn.analysis.ranks import critical_difference, friedman_p_value, mean_ranks
 from legnn.errors import InputError
 
 # Demšar (2006), table 5a: critical values of the Nemenyi test at 0.05 for 2 to 10 methods
@@ -43,21 +43,6 @@ def test_friedmans_test_worked_by_hand():
 @pytest.mark.parametrize("scores", [[[0.1, 0.2, 0.3]], [[0.1, 0.2], [0.2, 0.1]], [[0.5] * 3] * 4])
 def test_friedmans_test_says_nothing_of_two_methods_one_data_set_or_equal_scores(scores):
     assert math.isnan(friedman_p_value(scores))
-
-
-@pytest.mark.parametrize(
-    ("ranks", "difference", "groups"),
-    [
-        ([1.0, 2.0, 3.0, 4.0], 1.5, [(0, 1), (1, 2), (2, 3)]),
-        ([1.0, 1.5, 2.0, 4.0], 1.0, [(0, 2)]),
-        ([1.0, 2.0, 3.0], 5.0, [(0, 2)]),
-        ([1.0, 3.0, 5.0], 1.0, []),
-        ([2.0, 2.0, 2.0], 0.1, [(0, 2)]),
-        ([1.0, 1.9, 2.0, 3.1, 3.2], 1.15, [(0, 2), (2, 3), (3, 4)]),
-    ],
-)
-def test_a_group_is_the_largest_whose_ranks_are_no_farther_apart(ranks, difference, groups):
-    assert cliques(ranks, difference) == groups
 
 
 def test_a_missing_score_is_refused():

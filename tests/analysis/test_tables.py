@@ -5,7 +5,7 @@ import pandas as pd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from legnn.analysis.tables import to_markdown, write_table
+from legnn.analysis.tables import to_markdown
 
 FRAME = pd.DataFrame(
     {"run": ["a|b", "c\nd"], "nodes": [3, 4], "value": [1 / 3, np.nan], "note": [None, "x"], "mixed": [0.5, "±"]}
@@ -27,13 +27,6 @@ def test_single_precision_is_rounded_like_double():
 
 def test_an_empty_frame_has_its_header():
     assert to_markdown(FRAME[:0]).count("\n") == 2
-
-
-def test_both_files_are_written_and_the_csv_keeps_every_digit(tmp_path):
-    write_table(FRAME, tmp_path / "new" / "table.1")
-    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["table.1.csv", "table.1.md"]
-    assert (tmp_path / "new" / "table.1.md").read_text() == to_markdown(FRAME)
-    assert pd.read_csv(tmp_path / "new" / "table.1.csv")["value"][0] == 1 / 3
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["C", "Z"])), min_size=1), st.integers(1, 3))

@@ -22,7 +22,6 @@ from tests.typed_graphs import small_hetero
 from torch_geometric.nn import SAGEConv
 
 import legnn
-from legnn.analysis.ensemble_picture import read_leaderboard
 from legnn.automl import search as search_module
 from legnn.automl.clock import Clock, TimeUsed
 from legnn.automl.sharing import TORCHRUN, Share, meet, without_torchrun
@@ -75,7 +74,7 @@ def test_the_folder_is_opened_and_predicts_like_a_run(made):
 
 
 def test_every_candidate_is_a_run_and_has_its_row(made):
-    board = read_leaderboard(made / "auto" / "leaderboard.csv")
+    board = pd.read_csv(made / "auto" / "leaderboard.csv")
     assert set(board["name"]) == set(ONLY)
     for name in ONLY:
         assert legnn.open_run(made / "auto" / "candidates" / name).result.epochs <= 5
@@ -136,7 +135,7 @@ def test_a_candidate_that_reads_the_data_in_memory_otherwise_fails_with_its_reas
     legnn.auto(
         small_hetero(), settings=named(**{**QUICK, "only": ["rgcn", "label-propagation"]}), out=tmp_path / "auto"
     )
-    board = read_leaderboard(tmp_path / "auto" / "leaderboard.csv")
+    board = pd.read_csv(tmp_path / "auto" / "leaderboard.csv")
     assert "label-propagation" in set(board["name"])
     failure = tmp_path / "auto" / "candidates" / "rgcn" / "failure.txt"
     assert "self_loops" in failure.read_text()

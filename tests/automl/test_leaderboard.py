@@ -101,8 +101,7 @@ def test_a_leaderboard_has_a_row_for_each_entry_the_best_on_validation_first(fou
     assert table["weight"].sum() == pytest.approx(1)
 
 
-def test_the_leaderboard_is_what_plot_and_the_terminal_read(found, tmp_path, capsys):
-    from legnn.analysis.ensemble_picture import read_leaderboard
+def test_the_leaderboard_is_what_the_terminal_reads(found, tmp_path, capsys):
     from legnn.cli.search_display import show_leaderboard
 
     folders, y_val, _ = found
@@ -110,7 +109,6 @@ def test_the_leaderboard_is_what_plot_and_the_terminal_read(found, tmp_path, cap
     # without test nodes
     table = leaderboard(entries, choose(entries, y_val), y_val, np.zeros(0, dtype=int))
     table.to_csv(tmp_path / "leaderboard.csv", index=False)
-    assert len(read_leaderboard(tmp_path / "leaderboard.csv")) == len(table)
     show_leaderboard(tmp_path / "leaderboard.csv")
     assert "propagation" in capsys.readouterr().out
 

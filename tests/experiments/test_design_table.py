@@ -4,18 +4,15 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.image import imread
 from tests.graphs import small_data, table_folder
 
-from legnn.analysis.pictures import save_picture
 from legnn.analysis.ranks import critical_difference
 from legnn.errors import InputError
 from legnn.experiments import EXPERIMENTS, Experiment, Plan, Request, Variant
 from legnn.experiments.design_table import design_cost, designs, rank_designs
-from legnn.experiments.rank_picture import draw_ranks
 from legnn.experiments.reports import write_report
 from legnn.experiments.variants import AS_TRAIN, LEGNN, VANILLA, other_model
 from legnn.experiments.worker import train_planned
@@ -140,28 +137,6 @@ def test_designs_that_ran_on_some_data_sets_are_ranked_on_those():
     assert everywhere.to_dict() == {"LEGNN": 1.0, "a": 2.0}
     typed = tables["Mean ranks on the data sets that all designs ran on"].set_index("design")["mean rank"]
     assert typed.to_dict() == {"typed": 1.0, "LEGNN": 2.0, "a": 3.0}
-
-
-@pytest.mark.parametrize("k", [2, 5, 25])
-def test_no_two_lines_of_the_picture_cross_and_every_name_is_in_it(tmp_path, k):
-    ranks = np.random.default_rng(k).permutation(np.linspace(1.2, k - 0.3, k))
-    names = [f"design {i}" for i in range(k)]
-    figure = draw_ranks(names, ranks.tolist(), k / 4, names[:1])
-    axis = figure.axes[0]
-    texts = {text.get_text() for text in axis.texts}
-    assert all(
-        any(name in text and f"{rank:.2f}" in text for text in texts) for name, rank in zip(names, ranks, strict=True)
-    )
-    lines = [line.get_xydata() for line in axis.lines if len(line.get_xydata()) == 3]
-    assert len(lines) == k
-    for one in lines:
-        (rank, _), (_, depth), (end, _) = one
-        for other in lines:
-            (x, _), (_, bottom), _ = other
-            is_between = min(rank, end) < x < max(rank, end)
-            assert not (is_between and 0 < depth < bottom), "a line to a name crosses that of another"
-    save_picture(figure, tmp_path / "ranks.png")
-    assert imread(tmp_path / "ranks.png")[..., :3].std() > 0.01
 
 
 def test_the_cost_of_every_design_is_measured_once_on_each_data_set(plan):

@@ -44,6 +44,8 @@ def test_scores_of_classes_equal_those_of_scikit_learn(case):
     assert scores["balanced_accuracy"] == pytest.approx(balanced_accuracy_score(truth, guess))
     assert scores["macro_f1"] == pytest.approx(f1_score(truth, guess, average="macro"))
     assert scores["majority_accuracy"] == max(map(truth.count, truth)) / len(truth)
+    one_hot = torch.nn.functional.one_hot(torch.tensor(truth), classes)
+    assert scores["brier"] == pytest.approx(float((p - one_hot).square().sum(1).mean()))
     assert scores["log_loss"] == pytest.approx(log_loss(truth, p.numpy(), labels=range(classes)))
 
 

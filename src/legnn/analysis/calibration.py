@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from torch import Tensor
 
 from legnn.analysis.arrays import as_array, band_of, check_rows
-from legnn.analysis.pictures import FIRST, MARK, new_figure, save_picture
 from legnn.errors import InputError
 
 BINS = 15
@@ -60,18 +57,3 @@ def brier_score(probabilities: ArrayLike | Tensor, y: ArrayLike | Tensor) -> flo
     rows = np.flatnonzero(known)
     # Σ_c (p_c - [y = c])² = Σ_c p_c² - 2 p_y + 1, without a matrix of one-hot rows
     return float((np.square(p[rows]).sum(1) - 2 * p[rows, classes[rows]] + 1).mean())
-
-
-def draw_reliability(bins: pd.DataFrame, path: str | Path, title: str = "") -> None:
-    """Draws what `reliability` returns: accuracy against confidence, and how many nodes each bin has."""
-    figure, (axis, count) = new_figure(2, 1, height=2.4)
-    some = bins[bins["nodes"] > 0]
-    width = bins["high"] - bins["low"]
-    axis.bar(bins["low"], bins["accuracy"].fillna(0), width, align="edge", color=FIRST, edgecolor="white")
-    axis.plot([0, 1], [0, 1], color=MARK, linewidth=0.8, linestyle="--")
-    axis.plot(some["confidence"], some["accuracy"], "o", color=MARK, markersize=3)
-    axis.set(xlim=(0, 1), ylim=(0, 1), ylabel="accuracy")
-    axis.set_title(title, fontsize=10)
-    count.bar(bins["low"], bins["nodes"], width, align="edge", color=MARK, edgecolor="white")
-    count.set(xlim=(0, 1), xlabel="confidence", ylabel="nodes")
-    save_picture(figure, path)

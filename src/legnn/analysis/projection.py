@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from legnn.analysis.arrays import as_array, check_rows
-from legnn.analysis.pictures import CLASS_COLORS, new_figure, save_picture
+from legnn.analysis.arrays import as_array
 from legnn.analysis.threads import limit_threads
 from legnn.errors import InputError
 
@@ -22,8 +17,6 @@ PERPLEXITY = 30.0
 
 ANGLE = 0.8
 """How coarsely distant points are summed up: a third less time than with scikit-learn's 0.5."""
-
-MARKERS = "os^Dv"
 
 
 def tsne(z: ArrayLike | Tensor, seed: int = 0, *, iterations: int = 1000) -> np.ndarray:
@@ -47,23 +40,3 @@ def tsne(z: ArrayLike | Tensor, seed: int = 0, *, iterations: int = 1000) -> np.
     name = "max_iter" if "max_iter" in model.get_params() else "n_iter"
     with limit_threads(len(rows)):
         return model.set_params(**{name: iterations}).fit_transform(rows)
-
-
-def draw_projection(
-    points: ArrayLike | Tensor, y: ArrayLike | Tensor, class_names: Sequence[Any], path: str | Path, title: str = ""
-) -> None:
-    """Draws `points` `[n, 2]`, each class of `y` `[n]` in a color and a marker of its own, largest classes first."""
-    places, classes = as_array(points), as_array(y)
-    check_rows(points=places, y=classes)
-    figure, (axis,) = new_figure(width=6.4, height=4.8)
-    names, sizes = np.unique(classes, return_counts=True)
-    for k, c in enumerate(names[np.argsort(-sizes, kind="stable")].tolist()):
-        own = places[classes == c]
-        look: dict[str, Any] = {"color": CLASS_COLORS[k % len(CLASS_COLORS)], "marker": MARKERS[k % len(MARKERS)]}
-        axis.scatter(own[:, 0], own[:, 1], s=7, linewidths=0, label=str(class_names[c]), **look)
-    axis.set(xticks=[], yticks=[])
-    axis.spines[:].set_visible(False)
-    axis.set_title(title, fontsize=10)
-    if len(names) <= 2 * len(CLASS_COLORS):
-        axis.legend(frameon=False, fontsize=8, markerscale=2, loc="center left", bbox_to_anchor=(1, 0.5))
-    save_picture(figure, path)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
@@ -14,8 +11,6 @@ from legnn.analysis.arrays import as_array, band_of, check_rows
 
 BANDS = tuple(round(0.90 + 0.01 * k, 2) for k in range(11))
 """The paper's: `(0.90, 0.91]` to `(0.99, 1.00]`."""
-
-COURSE = ("epoch", "training_confidence", "pseudo_labels", "pseudo_label_accuracy")
 
 
 def accuracy_by_band(
@@ -37,20 +32,3 @@ def accuracy_by_band(
     hits = np.bincount(band[inside], right[inside], minlength=len(bounds) - 1)
     accuracy = np.divide(hits, nodes, out=np.full(len(nodes), np.nan), where=nodes > 0)
     return pd.DataFrame({"low": bounds[:-1], "high": bounds[1:], "nodes": nodes, "accuracy": accuracy})
-
-
-def pseudo_label_course(logs: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """Returns a row for each epoch of `metrics.jsonl` that trained with AS-Train; none for a run without it.
-
-    Columns: `epoch`, `training_confidence`, `pseudo_labels` (how many), `pseudo_label_accuracy` (NaN where none has a
-    known class).
-    """
-    rows = [[log[name] for name in COURSE] for log in logs if log["pseudo_labels"] is not None]
-    types = {"epoch": int, "training_confidence": float, "pseudo_labels": int, "pseudo_label_accuracy": float}
-    return pd.DataFrame(rows, columns=list(COURSE)).astype(types)
-
-
-def first_epoch_with_pseudo_labels(course: pd.DataFrame) -> int | None:
-    """Returns the first epoch in which a node got a pseudo label; None if none ever did."""
-    epochs = course["epoch"][course["pseudo_labels"] > 0]
-    return int(epochs.iloc[0]) if len(epochs) else None

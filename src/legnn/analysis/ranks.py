@@ -49,20 +49,6 @@ def critical_difference(methods: int, data_sets: int, level: float = 0.05) -> fl
     return q * math.sqrt(methods * (methods + 1) / (6 * data_sets))
 
 
-def cliques(ranks: ArrayLike, difference: float) -> list[tuple[int, int]]:
-    """The largest groups of ascending `ranks` `[k]` that do not differ, as positions of the first and the last.
-
-    A group has at least two members, whose ranks are at most `difference` apart; none lies within another.
-    """
-    ascending = np.asarray(ranks, dtype=np.float64)
-    found: list[tuple[int, int]] = []
-    for first, rank in enumerate(ascending):
-        last = int(np.searchsorted(ascending, rank + difference, side="right")) - 1
-        if last > first and (not found or last > found[-1][1]):
-            found.append((first, last))
-    return found
-
-
 def _checked(scores: ArrayLike) -> np.ndarray:
     values = np.asarray(scores, dtype=np.float64)
     if values.ndim != 2 or not np.isfinite(values).all():

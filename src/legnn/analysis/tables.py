@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
-
-from legnn.files import atomic_write, write_text
 
 
 def to_markdown(frame: pd.DataFrame, digits: int = 4) -> str:
@@ -21,19 +18,6 @@ def to_markdown(frame: pd.DataFrame, digits: int = 4) -> str:
     rows = frame.astype(object).itertuples(index=False, name=None)
     lines = [_line(frame.columns), _line(ruler), *(_line(_cell(value, digits) for value in row) for row in rows)]
     return "".join(line + "\n" for line in lines)
-
-
-def write_table(frame: pd.DataFrame, path: str | Path) -> None:
-    """Writes a frame to `path` + `.md`, rounded, and to `path` + `.csv`, in full precision, each atomically."""
-    path = Path(path)
-    write_text(path.with_name(f"{path.name}.md"), to_markdown(frame))
-    write_csv(frame, path.with_name(f"{path.name}.csv"))
-
-
-def write_csv(frame: pd.DataFrame, path: Path) -> None:
-    """Writes a frame to `path`, atomically."""
-    with atomic_write(path) as file:
-        frame.to_csv(file, index=False)
 
 
 def _line(cells: Any) -> str:

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
@@ -19,7 +19,7 @@ from legnn.config.duration import PLAIN_SECONDS, duration
 if TYPE_CHECKING:
     import pandas as pd
 
-    from legnn.analysis import Evaluation, Report
+    from legnn.analysis import Evaluation
     from legnn.data import Statistics
     from legnn.experiments import Experiment
     from legnn.experiments.execution import Progress as RunsState
@@ -149,32 +149,6 @@ def _show_confusion(found: Evaluation, of_nodes: str) -> None:
         table.add_row(row, *(str(count) for count in counts + others))
     _out.print(table)
     _print_cut(found, shown)
-
-
-def show_analysis(report: Report, folder: Path) -> None:
-    """Prints the summary of analyzed runs, three rows each."""
-    # narrow enough for a terminal of 80 columns
-    short = {"relative GD": "rel. GD", "inference s": "seconds"}
-    caption = "hidden: no node shows its own label; shown: training nodes do, as in the paper"
-    table = Table(box=box.SIMPLE_HEAD, padding=0, caption=caption)
-    for header in report.summary.columns:
-        justify: Literal["left", "right"] = "left" if header in ("run", "nodes") else "right"
-        table.add_column(short.get(header, header), justify=justify, no_wrap=header != "run", overflow="fold")
-    for _, rows in report.summary.groupby("run", sort=False):
-        for k, row in enumerate(rows.to_dict("records")):
-            # what belongs to the run is said once
-            is_said = {"run", "parameters", "inference s"} if k else set()
-            table.add_row(*("" if name in is_said else _number(value) for name, value in row.items()))
-        table.add_section()
-    _out.print(table)
-    show_notes(report.notes)
-    print_path(folder)
-
-
-def _number(value: Any) -> str:
-    if isinstance(value, float):
-        return "" if math.isnan(value) else f"{value:.4f}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def show_statistics(found: Iterable[Statistics | str], title: str | None = None, caption: str | None = None) -> None:

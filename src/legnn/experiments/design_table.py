@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from legnn.analysis.cost import REPEATS, WARM_UP, training_cost
+from legnn.analysis.pictures import FIRST, MARK, new_figure
 from legnn.analysis.ranks import critical_difference, friedman_p_value, mean_ranks
 from legnn.config import DataSettings
 from legnn.errors import plural
 from legnn.experiments import paper_values
 from legnn.experiments.experiment import Report
 from legnn.experiments.plan import Cell, Plan
-from legnn.experiments.rank_picture import draw_ranks
 from legnn.experiments.scores import (
     LEVEL,
     groups,
@@ -190,6 +191,20 @@ def rank_designs(rows: pd.DataFrame) -> tuple[dict[str, pd.DataFrame], Figure | 
             f"difference of {k} designs at {LEVEL} is {difference:.2f}; * marks what is farther behind the best."
         )
         if figure is None:
-            own = [name for name in part.columns if name.startswith(LEGNN.name)]
-            figure = draw_ranks(list(part.columns), ranks.tolist(), difference, own)
+            own = {name for name in part.columns if name.startswith(LEGNN.name)}
+            table = tables[heading]
+            figure = draw_ranks(table["design"], table["mean rank"], difference, own)
     return tables, figure, notes
+
+
+def draw_ranks(designs: Sequence[str], ranks: Sequence[float], difference: float, marked: Collection[str]) -> Figure:
+    """Draws ascending mean ranks; those within the critical difference of the best do not differ from it."""
+    figure, (axis,) = new_figure(width=8.0, height=0.25 * len(designs) + 1.0)
+    positions = range(len(designs))
+    axis.axvspan(min(ranks), min(ranks) + difference, color=MARK, alpha=0.15, label="critical difference")
+    axis.barh(positions, ranks, color=[FIRST if name in marked else MARK for name in designs])
+    axis.set_yticks(positions, designs)
+    axis.invert_yaxis()
+    axis.set_xlabel("mean rank")
+    axis.legend(frameon=False, fontsize=8)
+    return figure

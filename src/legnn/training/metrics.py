@@ -132,6 +132,17 @@ class LogLoss(Metric):
         return -p.clamp(min=torch.finfo(torch.float32).tiny).log().mean()
 
 
+class BrierScore(Metric):
+    """The mean of `Σ_c (p_c - [y = c])²`: 0 for certainty in the right class, 2 for certainty in a wrong one."""
+
+    name, title, larger_is_better, needs_probabilities = "brier", "Brier score", False, True
+
+    def __call__(self, predicted: Tensor, y: Tensor, num_classes: int) -> Tensor:
+        p = predicted.double()
+        # Σ_c (p_c - [y = c])² = Σ_c p_c² - 2 p_y + 1, without a matrix of one-hot rows
+        return (p.square().sum(1) - 2 * p.gather(1, y[:, None])[:, 0] + 1).mean()
+
+
 class CalibrationError(Metric):
     """`Σ_b n_b/n |accuracy_b - confidence_b|` over bins `(low, high]` of equal width of the confidence."""
 
@@ -157,6 +168,7 @@ METRICS: dict[str, Metric] = {
         ROCAUC(),
         AveragePrecision(),
         LogLoss(),
+        BrierScore(),
         CalibrationError(),
     )
 }
