@@ -12,7 +12,7 @@ import numpy as np
 from legnn.analysis.pictures import save_picture
 from legnn.analysis.ranks import critical_difference, friedman_p_value, mean_ranks
 from legnn.config.portfolio import Portfolio
-from legnn.experiments.rank_picture import draw_ranks
+from legnn.experiments.design_table import draw_ranks
 
 OURS = ("auto", "single", "default")
 PEERS = (

@@ -192,18 +192,18 @@ def rank_designs(rows: pd.DataFrame) -> tuple[dict[str, pd.DataFrame], Figure | 
         )
         if figure is None:
             own = {name for name in part.columns if name.startswith(LEGNN.name)}
-            table = tables[heading]
-            figure = draw_ranks(table["design"], table["mean rank"], difference, own)
+            figure = draw_ranks(list(part.columns), ranks.tolist(), difference, own)
     return tables, figure, notes
 
 
 def draw_ranks(designs: Sequence[str], ranks: Sequence[float], difference: float, marked: Collection[str]) -> Figure:
-    """Draws ascending mean ranks; those within the critical difference of the best do not differ from it."""
+    """Draws mean ranks, the best first; those within the critical difference of the best do not differ from it."""
+    ascending = pd.Series(list(ranks), index=list(designs)).sort_values(kind="stable")
     figure, (axis,) = new_figure(width=8.0, height=0.25 * len(designs) + 1.0)
     positions = range(len(designs))
-    axis.axvspan(min(ranks), min(ranks) + difference, color=MARK, alpha=0.15, label="critical difference")
-    axis.barh(positions, ranks, color=[FIRST if name in marked else MARK for name in designs])
-    axis.set_yticks(positions, designs)
+    axis.axvspan(ascending.iloc[0], ascending.iloc[0] + difference, color=MARK, alpha=0.15, label="critical difference")
+    axis.barh(positions, ascending, color=[FIRST if name in marked else MARK for name in ascending.index])
+    axis.set_yticks(positions, ascending.index)
     axis.invert_yaxis()
     axis.set_xlabel("mean rank")
     axis.legend(frameon=False, fontsize=8)
