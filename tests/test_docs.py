@@ -10,10 +10,12 @@ from tests.docs.pages import PAGES, ROOT
 from typer.main import get_command
 
 from legnn.cli import app
+from legnn.config import SECTIONS, SETTINGS
 from legnn.config.designs import DESIGNS
 
 GUIDE = [ROOT / "README.md", *sorted(ROOT.glob("docs/guide/*.md")), *sorted(ROOT.glob("docs/start/*.md"))]
 COMMANDS = get_command(app).commands
+NAMES = {*COMMANDS, *(f"{name} {sub}" for name in COMMANDS for sub in getattr(COMMANDS[name], "commands", {}))}
 
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -32,7 +34,8 @@ def anchors(page: Path) -> set[str]:
 
 
 def options(command: str) -> set[str]:
-    parameters = COMMANDS[command].params
+    group, _, subcommand = command.partition(" ")
+    parameters = (COMMANDS[group].commands[subcommand] if subcommand else COMMANDS[group]).params
     return set(chain.from_iterable([*parameter.opts, *parameter.secondary_opts] for parameter in parameters))
 
 
@@ -71,10 +74,18 @@ def test_shell_examples_are_commands_that_parse(page):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_commands_in_prose_name_options_that_exist(page):
     for span in INLINE.findall(prose(page)):
-        found = re.match(r"legnn (\w+)", span)
-        if found:
-            assert found[1] in COMMANDS, span
-            assert set(re.findall(r"--[a-z][\w-]*", span)) <= options(found[1]), span
+        words = re.match(r"legnn (\w+)( \w+)?", span)
+        if words:
+            command = words[0].removeprefix("legnn ") if words[0].removeprefix("legnn ") in NAMES else words[1]
+            assert command in NAMES, span
+            assert set(re.findall(r"--[a-z][\w-]*", span)) <= options(command), span
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_settings_that_a_page_sets_exist(page):
+    text = page.read_text(encoding="utf-8")
+    names = re.findall(r"--set ([\w.]+)=", text) + re.findall(r"`((?:data|model|train|self_training)\.[\w.]+)`", text)
+    assert {name for name in names if "." in name} <= {*SETTINGS, *SECTIONS}
 
 
 @pytest.mark.parametrize("page", GUIDE, ids=lambda page: str(page.relative_to(ROOT)))

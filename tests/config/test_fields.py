@@ -3,19 +3,16 @@
 import subprocess
 import sys
 from dataclasses import fields
-from pathlib import Path
 from typing import get_type_hints
 
 import pytest
 from tests.named import model_settings
 
 import legnn
-from legnn.config import COMMON, SETTINGS, CommonSettings, ModelSettings, settings_table
+from legnn.config import COMMON, SETTINGS, CommonSettings, ModelSettings
 from legnn.config.model import BACKBONES, register_choice
 from legnn.config.settings import SECTIONS
 from legnn.errors import InputError
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -45,12 +42,6 @@ def test_common_settings_are_the_fifteen_typed_keywords():
     assert set(COMMON) == set(get_type_hints(CommonSettings))
     assert len(COMMON) == 15
     assert all(name.endswith(f".{word}") for word, name in COMMON.items())
-
-
-def test_the_guide_has_a_row_for_every_setting():
-    guide = (ROOT / "docs" / "guide" / "settings.md").read_text(encoding="utf-8")
-    for row in settings_table():
-        assert "| `{}` | {} | {} | {} |".format(*row) in guide, "generate the table anew, as CONTRIBUTING.md says"
 
 
 def test_the_names_of_backbones_are_those_of_the_layers_and_a_new_one_is_added():
