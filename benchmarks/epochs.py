@@ -29,6 +29,7 @@ from benchmarks.speed_report import Row, machine, print_machine, versions
 from benchmarks.synthetic import SIZES, TRAINED, Size, Workload, synthetic_data
 from legnn.config import fanouts_for
 from legnn.data.splits import TRAIN, VAL
+from legnn.graph import SamplingOptions
 from legnn.nn import LEGNN
 from legnn.runs.device import hardware, register_pinned
 from legnn.runs.precision import matrix_products
@@ -72,7 +73,7 @@ def build(work: Workload, case: Case, options: argparse.Namespace, *, capture: b
         make_adam(model.parameter_groups(0.0), settings.train.lr, capture=plan.capture),
         torch.Generator().manual_seed(0),
         batch=options.batch,
-        fanouts=fanouts_for(options.fanout, model.num_stages),
+        sampling=SamplingOptions(fanouts_for(options.fanout, model.num_stages)),
         dtype=hardware(device).precision(options.precision).dtype,
         plan=plan,
     )

@@ -24,7 +24,7 @@ from benchmarks.speed_report import Row, machine, print_machine, versions
 from benchmarks.synthetic import Size as GraphSize
 from benchmarks.synthetic import Workload, synthetic_data
 from legnn.config import fanouts_for
-from legnn.graph import LabelGraph
+from legnn.graph import LabelGraph, SamplingOptions
 from legnn.nn import LEGNN
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.runs.device import hardware, register_pinned
@@ -93,7 +93,7 @@ def make_batching(task: Task, options: argparse.Namespace) -> MiniBatch:
         make_adam(model.parameter_groups(0.0), settings.train.lr, capture=plan.capture),
         torch.Generator().manual_seed(0),
         batch=options.batch,
-        fanouts=fanouts_for(options.fanout, model.num_stages),
+        sampling=SamplingOptions(fanouts_for(options.fanout, model.num_stages)),
         dtype=hardware(device).precision(options.precision).dtype,
         plan=plan,
     )

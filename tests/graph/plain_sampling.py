@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from legnn.graph import Adjacency, LabelBlock, LabelEdges, LabelGraph, SampledLabelGraph
-from legnn.graph.sampling import Fanout
 from legnn.ops.runtime.hashing import LABELS
+from legnn.ops.sample import Fanout
 from legnn.ops.sample.reference import draw_edges
 
 

@@ -20,13 +20,12 @@ from scipy.stats import chisquare
 from tests.graph.plain_sampling import sample_block_by_block
 from tests.strategies import label_graphs
 
-from legnn.graph import Adjacency, LabelEdges, LabelGraph, SampledLabelGraph, sample_label_graph
-from legnn.graph.sampling import draw_blocks, full_node_block, sampling_view
+from legnn.graph import Adjacency, LabelEdges, LabelGraph, SampledLabelGraph, SamplingOptions, sample_label_graph
+from legnn.graph.sampling import borrow_zeros, draw_blocks, full_node_block, sampling_view
 from legnn.nn import GCN, SAGE
 from legnn.ops.backend import backend
 from legnn.ops.sample import cpu, gpu_drawing
 from legnn.ops.sample.reference import draw_edges
-from legnn.ops.sample.scratch import borrow_zeros
 
 GPU = torch.cuda.is_available()
 
@@ -431,7 +430,7 @@ def test_arrays_on_disk_are_sampled_where_they_are(tmp_path):
 def test_on_a_gpu_each_layer_synchronizes_once():
     graph = to(random_graph(500, 8000, 5), "cuda")
     seeds = torch.arange(64, device="cuda")
-    draw_blocks(graph, seeds, (5, 4, 3), (1, 2))
+    draw_blocks(graph, seeds, SamplingOptions((5, 4, 3)), (1, 2))
     synchronized = []
     with pytest.MonkeyPatch.context() as patch:
         read_counts = gpu_drawing.read_counts
@@ -447,7 +446,7 @@ def test_on_a_gpu_each_layer_synchronizes_once():
         patch.setattr(gpu_drawing, "read_counts", counted)
         torch.cuda.set_sync_debug_mode("error")
         try:
-            draw_blocks(graph, seeds, (5, 4, 3), (1, 3))
+            draw_blocks(graph, seeds, SamplingOptions((5, 4, 3)), (1, 3))
         finally:
             torch.cuda.set_sync_debug_mode("default")
     assert len(synchronized) == 3

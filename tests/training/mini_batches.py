@@ -10,6 +10,7 @@ from tests.named import model_settings
 from torch_geometric.data import HeteroData
 
 from legnn.datasets import load
+from legnn.graph import SamplingOptions
 from legnn.nn import LEGNN, Model
 from legnn.training import ASTrain, FullBatch, MiniBatch, Objective, Task
 from legnn.training.batches import Batch
@@ -56,7 +57,14 @@ def mini_batch(
     generator = torch.Generator().manual_seed(1)
     chosen = objective(model, rule=rule)
     return MiniBatch(
-        model, task, chosen, optimizer or NoStep(model), generator, batch=batch, fanouts=fanouts, **options
+        model,
+        task,
+        chosen,
+        optimizer or NoStep(model),
+        generator,
+        batch=batch,
+        sampling=SamplingOptions(fanouts),
+        **options,
     )
 
 

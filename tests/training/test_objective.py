@@ -15,7 +15,7 @@ from tests.named import model_settings, named
 import legnn
 from legnn.config import SelfTrainingSettings
 from legnn.datasets import load
-from legnn.graph import select_training_nodes
+from legnn.graph import SamplingOptions, select_training_nodes
 from legnn.nn import LEGNN
 from legnn.training import (
     ASTrain,
@@ -256,7 +256,9 @@ def test_another_rule_is_one_class_and_serves_full_batches_and_mini_batches():
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     objective = Objective(rule=MostProbable(5))
     generator = torch.Generator().manual_seed(1)
-    mini = MiniBatch(model, task, objective, optimizer, generator, batch=4, fanouts=[3, 3]).train_epoch(1)
+    mini = MiniBatch(
+        model, task, objective, optimizer, generator, batch=4, sampling=SamplingOptions([3, 3])
+    ).train_epoch(1)
     # a step chooses among its own candidates, of which it has at most four
     steps = math.ceil(len(task.train) // 2 / 4)
     assert int(full["pseudo_labels"]) == 5

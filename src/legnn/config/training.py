@@ -92,7 +92,9 @@ class TrainSettings(Section):
         is_common=True,
     )
     fanout: str = setting(
-        "15,10,5", "Mini-batches: neighbors drawn in each layer, from the input side; one for all layers, or all"
+        "15,10,5",
+        "Mini-batches: neighbors drawn in each layer, from the input side; one for all layers, or all",
+        expects="text such as '15,10,5', '5' for every layer, or 'all'",
     )
     own_label_folds: int = setting(10, "Folds in which training nodes are predicted, without their own labels", least=2)
     checkpoint_seconds: float = setting(5.0, "Least seconds between checkpoints; 0: one after every epoch", least=0)

@@ -1,8 +1,9 @@
-"""Digests of strings and tensors, and by them a cache of what takes long to compute, in the user's cache folder."""
+"""Digests of strings and tensors, and tensors that take long to compute, stored by digest in the user's cache."""
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
+from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -24,20 +25,27 @@ def digest_of(parts: Iterable[str | Tensor]) -> str:
     return digest.hexdigest()
 
 
-def cached(parts: Iterable[str | Tensor], compute: Callable[[], Tensor]) -> Tensor:
-    """Returns `compute()`, from the cache if it was computed before from the same `parts`.
+def read_tensor(key: str) -> Tensor | None:
+    """Returns the tensor that was written under `key`, a digest of its inputs; None if there is none.
 
-    A cache that cannot be read or written, or was changed, is no error: the tensor is computed again.
+    A cache that cannot be read, or was changed, is no error.
     """
-    key = digest_of(parts)
-    name = f"embeddings/{key}.safetensors"
     # RuntimeError: the user has no home folder
     damage = (OSError, RuntimeError, SafetensorError, KeyError, ValueError, TypeError)
-    with suppress(*damage), safe_open(cache_folder() / name, framework="pt") as file:
+    with suppress(*damage), safe_open(_file(key), framework="pt") as file:
         tensor: Tensor = file.get_tensor("tensor")
         if (file.metadata() or {}).get("digest") == digest_of([key, tensor]):
             return tensor
-    tensor = compute().contiguous()
-    with suppress(OSError, RuntimeError), atomic_write(cache_folder() / name) as file:
+    return None
+
+
+def write_tensor(key: str, tensor: Tensor) -> Tensor:
+    """Writes `tensor` under `key`, if that is possible, and returns it."""
+    tensor = tensor.contiguous()
+    with suppress(OSError, RuntimeError), atomic_write(_file(key)) as file:
         file.write(save({"tensor": tensor}, metadata={"digest": digest_of([key, tensor])}))
     return tensor
+
+
+def _file(key: str) -> Path:
+    return cache_folder() / f"embeddings/{key}.safetensors"

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from legnn.config.data import Features, MissingFeatures
-from legnn.data.cache import cached, digest_of
+from legnn.data.cache import digest_of, read_tensor, write_tensor
 from legnn.data.metapath import PUBLISHED_TRIP, trips
 from legnn.data.node_types import NodeTypes
 from legnn.data.raw_graph import RawGraph
@@ -37,28 +37,29 @@ def embed(
     types: NodeTypes | None = None,
     missing: list[str] | None = None,
 ) -> Tensor:
-    """Returns features `[n, channels]`, computed from the edges once and kept in the user's cache.
+    """Returns features `[n, channels]`, computed from the edges once and stored in the user's cache.
 
     They are those of all nodes, or of the nodes of the types `missing`. Walks start from the target type; the published
     ones from authors.
     """
 
-    def compute() -> Tensor:
-        if method == "spectral":
-            x = spectral(edge_index, num_nodes, channels, SEED)
-        else:
-            assert types is not None, "walks go from type to type"
-            edges = types.edges(edge_index)
-            paths = [PUBLISHED_TRIP] if method == "published" else trips(types, edges, missing)
-            x = skip_gram.embed_walks(types, edges, paths, channels, SEED)
-        if types is None or missing is None:
-            return x
-        return x[torch.isin(types.node_type, torch.tensor([types.names.index(name) for name in missing]))]
-
-    key: list[str | Tensor] = [f"{method} {channels} {SEED} {num_nodes}", edge_index]
+    parts: list[str | Tensor] = [f"{method} {channels} {SEED} {num_nodes}", edge_index]
     if types is not None:
-        key += [WALKS, *types.names, "target", types.target, types.node_type, *(missing or ())]
-    return cached(key, compute)
+        parts += [WALKS, *types.names, "target", types.target, types.node_type, *(missing or ())]
+    key = digest_of(parts)
+    stored = read_tensor(key)
+    if stored is not None:
+        return stored
+    if method == "spectral":
+        x = spectral(edge_index, num_nodes, channels, SEED)
+    else:
+        assert types is not None, "walks go from type to type"
+        edges = types.edges(edge_index)
+        paths = [PUBLISHED_TRIP] if method == "published" else trips(types, edges, missing)
+        x = skip_gram.embed_walks(types, edges, paths, channels, SEED)
+    if types is not None and missing is not None:
+        x = x[torch.isin(types.node_type, torch.tensor([types.names.index(name) for name in missing]))]
+    return write_tensor(key, x)
 
 
 def with_computed_features(graph: RawGraph, method: Features, channels: int) -> RawGraph:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from torch import Tensor
 
 from legnn.config.data import DataSettings
 from legnn.data import conversion
-from legnn.data.cache import cached, digest_of
+from legnn.data.cache import digest_of, read_tensor, write_tensor
 from legnn.data.embedding import SEED, embed
 from legnn.data.metapath import check_published
 from legnn.data.node_types import NodeTypes, Relation
@@ -214,7 +213,9 @@ def _reduce(features: dict[str, Tensor], target: str, channels: int, named: list
     wide = [kind for kind, x in features.items() if x.size(1) > most[kind]]
     for kind in wide:
         x = features[kind]
-        features[kind] = cached([f"svd {width} {SEED}", x], partial(_principal, x, width))
+        key = digest_of([f"svd {width} {SEED}", x])
+        stored = read_tensor(key)
+        features[kind] = write_tensor(key, _principal(x, width)) if stored is None else stored
         text = f"Features of {kind} were reduced from {x.size(1):,} to {features[kind].size(1):,} by truncated SVD."
         notes.append(Note("features-reduced", text))
     return wide

@@ -6,6 +6,7 @@ from legnn.graph.sampling import sample_label_graph
 from legnn.graph.selection import TrainingNodeSelection, select_training_nodes
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.csr.label_edges import LabelEdges
+from legnn.ops.sample import SamplingOptions
 
 __all__ = [
     "Adjacency",
@@ -13,6 +14,7 @@ __all__ = [
     "LabelEdges",
     "LabelGraph",
     "SampledLabelGraph",
+    "SamplingOptions",
     "TrainingNodeSelection",
     "sample_label_graph",
     "select_training_nodes",

@@ -18,8 +18,9 @@ from torch_geometric.sampler import BaseSampler, HeteroSamplerOutput, NodeSample
 from legnn.errors import InputError
 from legnn.graph.blocks import SampledLabelGraph
 from legnn.graph.label_graph import LabelGraph
-from legnn.graph.sampling import Fanout, check_fanouts, sample_label_graph
+from legnn.graph.sampling import check_fanouts, sample_label_graph
 from legnn.ops.checks import check_tensor
+from legnn.ops.sample import Fanout
 
 NODE, LABEL = "node", "label"
 TO = (NODE, "to", NODE)

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 import torch
@@ -18,16 +19,20 @@ from legnn.ops.backend import backend
 from legnn.ops.checks import check_count, check_index
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.csr.label_edges import LabelEdges
-from legnn.ops.sample import DrawnLayer, DrawnNodes, Fanout, SamplingView
-from legnn.ops.sample.scratch import borrow_zeros
-
-__all__ = ["Fanout", "check_fanouts", "full_label_block", "full_node_block", "neighbors_of", "sample_label_graph"]
+from legnn.ops.sample import DrawnLayer, DrawnNodes, Fanout, SamplingOptions, SamplingView
 
 
 def sample_label_graph(
-    graph: LabelGraph, seeds: Tensor, fanouts: Sequence[Fanout], key: tuple[int, int], *, edges: bool = False
+    graph: LabelGraph,
+    seeds: Tensor,
+    fanouts: Sequence[Fanout] | SamplingOptions,
+    key: tuple[int, int],
+    *,
+    edges: bool = False,
 ) -> SampledLabelGraph:
     """Returns the blocks from which the layers compute `seeds`.
+
+    Sums over sampled neighbors, as in GCN and GraphSAGE, are unbiased; a softmax over them, as in GAT, is biased.
 
     In layer `k` every node that is computed draws `fanouts[k]` of its incoming edges, and every label that a later
     layer reads draws as many of the nodes that show it. No seed shows its label, neither to itself nor to any other
@@ -37,15 +42,17 @@ def sample_label_graph(
         graph: the whole graph.
         seeds: `[B]` nodes, each once, or a boolean mask `[M]`.
         fanouts: one for each layer, from the input on, as the paper gives them: `(15, 10, 5)`; None for all neighbors.
+            Or `SamplingOptions`, which hold them.
         key: two 32-bit words, which determine what is drawn.
         edges: whether the adjacency of each block has `edge`, the position of its edges in the whole graph.
     """
-    fanouts = check_fanouts(fanouts)
+    options = fanouts if isinstance(fanouts, SamplingOptions) else SamplingOptions(fanouts, edges)
+    options = replace(options, fanouts=check_fanouts(options.fanouts))
     device = graph.adjacency.col.device
     seeds = check_index("seeds", seeds, graph.num_nodes, distinct=True, mask=True, device=device)
     if not isinstance(key, tuple) or len(key) != 2 or any(check_count("key", word) >= 2**32 for word in key):
         raise InputError(f"`key` must be a tuple of two integers below 2**32, not {key!r}")
-    return draw_blocks(graph, seeds, fanouts, key, edges=edges)
+    return draw_blocks(graph, seeds, options, key)
 
 
 def check_fanouts(fanouts: Sequence[Fanout]) -> tuple[Fanout, ...]:
@@ -55,25 +62,24 @@ def check_fanouts(fanouts: Sequence[Fanout]) -> tuple[Fanout, ...]:
     return tuple(None if fanout is None else check_count("fanouts", fanout, 1) for fanout in fanouts)
 
 
-def draw_blocks(
-    graph: LabelGraph, seeds: Tensor, fanouts: Sequence[Fanout], key: tuple[int, int], *, edges: bool = False
-) -> SampledLabelGraph:
+def draw_blocks(graph: LabelGraph, seeds: Tensor, options: SamplingOptions, key: tuple[int, int]) -> SampledLabelGraph:
     """`sample_label_graph` without checks, which would synchronize; `seeds` are int64."""
     view = sampling_view(graph, seeds)
-    layers, drawn = _draw(graph, view, seeds, fanouts, key, edges=edges)
+    layers, drawn = _draw(graph, view, seeds, options, key)
     # a block reads the nodes that the block before it computes, the first one all nodes
     size_in = drawn.nodes.numel()
     sizes = [size_in, *(layer.num_targets for layer in layers[:0:-1])][: len(layers)]
     shown_count = view.class_rowptr.diff().long()
     node_type = None if graph.node_type is None else graph.node_type[drawn.nodes]
     blocks = []
-    for layer, size, shown, fanout in zip(layers[::-1], sizes, drawn.shown_by_targets[::-1], fanouts, strict=True):
+    shown_by_targets = drawn.shown_by_targets[::-1]
+    for layer, size, shown, fanout in zip(layers[::-1], sizes, shown_by_targets, options.fanouts, strict=True):
         rowptr, col = layer.rowptr[: layer.num_targets + 1], layer.col[: layer.num_edges]
         edge = None if layer.edge is None else layer.edge[: layer.num_edges]
         weight = None if graph.adjacency.weight is None or edge is None else graph.adjacency.weight[edge]
         sender = layer.col[layer.num_edges :].long()
         block = LabelBlock(
-            adjacency=Adjacency.sampled(rowptr, col, weight, size, fanout, edge if edges else None),
+            adjacency=Adjacency.sampled(rowptr, col, weight, size, fanout, edge if options.edges else None),
             shown=drawn.shown[:shown],
             y=drawn.y[:shown],
             num_classes=graph.num_classes,
@@ -95,7 +101,7 @@ def full_node_block(graph: LabelGraph, nodes: Tensor) -> LabelBlock:
     adjacency = graph.adjacency
     targets = check_index("nodes", nodes, graph.num_nodes, distinct=True, mask=True, device=adjacency.col.device)
     view = sampling_view(graph, targets[:0])
-    (layer,), drawn = _draw(graph, view, targets, [None], (0, 0), edges=False)
+    (layer,), drawn = _draw(graph, view, targets, SamplingOptions([None]), (0, 0))
     # the first layer to be drawn draws for no label: every edge is one of the targets
     rowptr = layer.rowptr[: targets.numel() + 1]
     weight = None if adjacency.weight is None or layer.edge is None else adjacency.weight[layer.edge]
@@ -145,19 +151,28 @@ def sampling_view(graph: LabelGraph, seeds: Tensor) -> SamplingView:
 
 
 def _draw(
-    graph: LabelGraph,
-    view: SamplingView,
-    seeds: Tensor,
-    fanouts: Sequence[Fanout],
-    key: tuple[int, int],
-    *,
-    edges: bool,
+    graph: LabelGraph, view: SamplingView, seeds: Tensor, options: SamplingOptions, key: tuple[int, int]
 ) -> tuple[list[DrawnLayer], DrawnNodes]:
     """The layers from the last one to the first, and their nodes; weighted edges are always numbered."""
-    edges = edges or graph.adjacency.weight is not None
+    options = replace(options, edges=options.edges or graph.adjacency.weight is not None)
     with borrow_zeros(graph.adjacency) as scratch:
-        layers, nodes = backend("sample", seeds.device).draw_sample(view, seeds, fanouts, key, scratch, edges=edges)
+        layers, nodes = backend("sample", seeds.device).draw_sample(view, seeds, options, key, scratch)
     return layers, nodes
+
+
+@contextmanager
+def borrow_zeros(adjacency: Adjacency) -> Iterator[Tensor]:
+    """Yields int32 zeros `[cols]` for one thread, which must be zeros again at the end; an error discards them."""
+    device = adjacency.col.device
+    # by stream: on another one the next sample could begin before the last one's kernels have run
+    stream = torch.get_device_module(device).current_stream(device)
+    pool: list[Tensor] = adjacency.cached(("zeros for a sample", stream), list)
+    try:
+        zeros = pool.pop()
+    except IndexError:
+        zeros = torch.zeros(adjacency.num_cols, dtype=torch.int32, device=device)
+    yield zeros
+    pool.append(zeros)
 
 
 def _full_block(graph: LabelGraph, adjacency: Adjacency, nodes: Tensor, senders: LabelEdges) -> LabelBlock:

@@ -13,6 +13,7 @@ from legnn.baselines import ARCHITECTURES, POSTPROCESS, LabelPropagation
 from legnn.config import ResolvedSettings, fanouts_for
 from legnn.data import GraphData
 from legnn.errors import InputError, OutOfMemory, first_line
+from legnn.graph import SamplingOptions
 from legnn.graph.selection import check_selection
 from legnn.nn import DataShape, Lift, Model
 from legnn.nn.lifting import check_liftable
@@ -159,15 +160,15 @@ def make_trainer(
         class_weight=_class_weight(model, task, settings),
     )
     plan = hardware(device).plan(task.y.device, task.x.device, inference_bytes)
-    fanouts = None
+    sampling = None
     if not isinstance(train.batch, str):
-        fanouts = fanouts_for(train.fanout, settings.model.stages)
-        plan = replace(plan, capture=plan.capture and can_capture(model, fanouts, objective.rule, ranks))
+        sampling = SamplingOptions(fanouts_for(train.fanout, settings.model.stages))
+        plan = replace(plan, capture=plan.capture and can_capture(model, sampling, objective.rule, ranks))
     groups = model.parameter_groups(train.weight_decay, train.weight_decay_layers)
     # several processes average gradients, and take the step, after what is captured
     optimizer = make_adam(groups, train.lr, capture=plan.capture and ranks.world_size == 1)
     batching: Batching
-    if fanouts is None:
+    if sampling is None:
         # a generator of its own: how many numbers dropout draws must not change which nodes are selected
         generator = torch.Generator(task.x.device).manual_seed(train.seed)
         batching = FullBatch(model, task, objective, optimizer, generator, dtype=dtype, capture=plan.capture)
@@ -181,7 +182,7 @@ def make_trainer(
             optimizer,
             generator,
             batch=int(train.batch),
-            fanouts=fanouts,
+            sampling=sampling,
             pseudo_steps=settings.self_training.pseudo_steps,
             dtype=dtype,
             ranks=ranks,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ import torch
 from torch import Generator, Tensor
 
 from legnn.graph import LabelGraph, SampledLabelGraph, sample_label_graph
-from legnn.graph.sampling import Fanout
+from legnn.ops.sample import SamplingOptions
 from legnn.training.layer_wise import LayerWise
 from legnn.training.prefetch import prefetch
 from legnn.training.ranks import Ranks
@@ -107,7 +107,7 @@ class BatchSampler:
 
     inference: LayerWise
     """Has the task, and makes the inputs of some of its nodes."""
-    fanouts: Sequence[Fanout]
+    sampling: SamplingOptions
     generator: Generator
     ranks: Ranks
     hides_predicted: bool
@@ -151,7 +151,7 @@ class BatchSampler:
     def _sample(self, graph: LabelGraph, mean: Tensor | None, spec: BatchSpec) -> Batch:
         """The batch of a step; several threads call this."""
         device, seeds = self.inference.device, spec.seeds
-        sampled = sample_label_graph(graph, seeds, self.fanouts, spec.key)
+        sampled = sample_label_graph(graph, seeds, self.sampling, spec.key)
         if self.pad is not None:
             sampled = self.pad(sampled, spec)
         sampled = sampled.with_class_mean(mean)

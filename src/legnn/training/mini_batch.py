@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import Literal
@@ -12,8 +12,8 @@ from torch import Generator, Tensor
 
 from legnn.graph import LabelGraph, SampledLabelGraph, TrainingNodeSelection, sample_label_graph
 from legnn.graph.padding import SampleSizes
-from legnn.graph.sampling import Fanout
 from legnn.nn import Model
+from legnn.ops.sample import SamplingOptions
 from legnn.training.batches import Batch, BatchSampler, draw_nodes
 from legnn.training.batching import Batching, Reduce, require_staged
 from legnn.training.device_plan import DevicePlan
@@ -29,11 +29,11 @@ EPOCH_SEEDS = 1_000_003
 """Keeps the seeds of the epochs of one run apart from those of another."""
 
 
-def can_capture(model: Model, fanouts: Sequence[Fanout], rule: ASTrain | None, ranks: Ranks) -> bool:
+def can_capture(model: Model, sampling: SamplingOptions, rule: ASTrain | None, ranks: Ranks) -> bool:
     """Whether steps of mini-batches can be captured as CUDA graphs."""
     # what processes exchange in the middle of a step is not captured
     exchanges = ranks.world_size > 1 and rule is not None
-    return None not in fanouts and require_staged(model).supports_padding and not exchanges
+    return None not in sampling.fanouts and require_staged(model).supports_padding and not exchanges
 
 
 @dataclass(eq=False, repr=False)
@@ -58,8 +58,8 @@ class MiniBatch(Batching):
     _: KW_ONLY
     batch: int
     """Most nodes predicted in a step, and most candidates."""
-    fanouts: Sequence[Fanout]
-    """Neighbors drawn in each layer, from the input side."""
+    sampling: SamplingOptions
+    """Neighbors drawn in each layer."""
     pseudo_steps: Literal["joint", "separate"] = "joint"
     ranks: Ranks = SINGLE_PROCESS
     chunk_size: int | None = None
@@ -130,7 +130,7 @@ class MiniBatch(Batching):
             nodes = draw_nodes(predicted, num_predicted, generator)
             others = draw_nodes(self.task.candidates, num_candidates, generator)
             masked = graph.hide(nodes) if self.objective.shows_predicted else graph
-            yield sample_label_graph(masked, torch.cat([nodes, others]), self.fanouts, (k, 0))
+            yield sample_label_graph(masked, torch.cat([nodes, others]), self.sampling, (k, 0))
 
     def _select(self, generator: Generator) -> TrainingNodeSelection:
         selected = self.objective.select(self.task.train, generator)
@@ -147,7 +147,7 @@ class MiniBatch(Batching):
         hides = self.objective.shows_predicted
         # not stored: it refers to this object, and a cycle is freed late
         pad = Padding(self._probe, self._planned).pad if self.pad or self.plan.capture else None
-        sampler = BatchSampler(self.inference, self.fanouts, self.generator, self.ranks, hides, pad)
+        sampler = BatchSampler(self.inference, self.sampling, self.generator, self.ranks, hides, pad)
         return sampler.batches(graph, predicted, candidates, steps)
 
     def _train(

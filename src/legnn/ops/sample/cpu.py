@@ -8,15 +8,13 @@ that are busy with something else. For the same reason large arrays are NumPy's 
 # mypy: disable-error-code="no-untyped-def"
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import torch
 from torch import Tensor
 
 from legnn.ops.runtime.hashing import GOLDEN, LABELS
 from legnn.ops.runtime.jit import kernel, mix
-from legnn.ops.sample.types import DrawnLayer, DrawnNodes, Fanout, SamplingView
+from legnn.ops.sample.types import DrawnLayer, DrawnNodes, SamplingOptions, SamplingView
 
 NO_LIMIT = 2**62
 NOT_READ = 2**30
@@ -117,7 +115,7 @@ def _look_up(nodes, seeds, label_of, degree, node_labels, node_degrees, shown, y
 
 
 def draw_sample(
-    view: SamplingView, seeds: Tensor, fanouts: Sequence[Fanout], key: tuple[int, int], number: Tensor, *, edges: bool
+    view: SamplingView, seeds: Tensor, options: SamplingOptions, key: tuple[int, int], number: Tensor
 ) -> tuple[list[DrawnLayer], DrawnNodes]:
     """Draws one sample on a CPU; see the package."""
     col, label_of, class_col, degree = (x.numpy() for x in (view.col, view.label_of, view.class_col, view.degree))
@@ -126,8 +124,8 @@ def draw_sample(
     read = np.full(view.num_classes, NOT_READ, np.int32)
     layers: list[DrawnLayer] = []
     _number_seeds(nodes, numbers)
-    for k in reversed(range(len(fanouts))):
-        targets, limit = nodes.size, fanouts[k]
+    for k in reversed(range(len(options.fanouts))):
+        targets, limit = nodes.size, options.fanouts[k]
         total = targets + view.num_classes
         first, edge_count = np.empty(total, np.int64), np.empty(total, np.int64)
         rowptr = np.zeros(total + 1, np.int64)
@@ -148,7 +146,7 @@ def draw_sample(
         nodes = more[: _number_sources(source, numbers, targets, more, new_col)]
         layer = DrawnLayer(
             torch.from_numpy(rowptr.astype(np.int32) if drawn < 2**31 else rowptr), torch.from_numpy(new_col),
-            edge if edges else None, torch.from_numpy(edge_count[:targets]), int(rowptr[targets]), targets,
+            edge if options.edges else None, torch.from_numpy(edge_count[:targets]), int(rowptr[targets]), targets,
         )  # fmt: skip
         layers.append(layer)
     node_labels, node_degrees = np.empty(nodes.size, np.int32), np.empty(nodes.size, degree.dtype)

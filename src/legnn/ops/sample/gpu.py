@@ -5,7 +5,6 @@ A row has at most `fanout` edges, so that memory is allocated before their numbe
 
 # Kernels take many arguments, and Triton reads annotations at run time.
 # mypy: disable-error-code="no-untyped-def"
-from collections.abc import Sequence
 
 import torch
 import triton
@@ -22,7 +21,7 @@ from legnn.ops.sample.gpu_drawing import (
     grid_for,
     number_new_nodes,
 )
-from legnn.ops.sample.types import DrawnLayer, DrawnNodes, Fanout, SamplingView
+from legnn.ops.sample.types import DrawnLayer, DrawnNodes, SamplingOptions, SamplingView
 
 
 @triton.jit(do_not_specialize=["count"])
@@ -51,7 +50,7 @@ def _look_up(nodes, label_of, degree, node_labels, node_degrees, number, seeds, 
 
 
 def draw_sample(
-    view: SamplingView, seeds: Tensor, fanouts: Sequence[Fanout], key: tuple[int, int], number: Tensor, *, edges: bool
+    view: SamplingView, seeds: Tensor, options: SamplingOptions, key: tuple[int, int], number: Tensor
 ) -> tuple[list[DrawnLayer], DrawnNodes]:
     """Draws one sample on a GPU; see the package."""
 
@@ -64,8 +63,8 @@ def draw_sample(
     shown, y = [nodes[:0]], [nodes[:0]]
     shown_by_targets: list[int] = []
     _number_seeds[grid_for(seeds.numel())](nodes, number, seeds.numel(), BLOCK=BLOCK)
-    for k in reversed(range(len(fanouts))):
-        fanout, targets = fanouts[k], nodes.numel()
+    for k in reversed(range(len(options.fanouts))):
+        fanout, targets = options.fanouts[k], nodes.numel()
         total = targets + view.num_classes
         most = view.col.numel() + view.class_col.numel() if fanout is None else total * fanout
         first, edge_count = empty(total, torch.int64), empty(total, torch.int64)
@@ -79,7 +78,7 @@ def draw_sample(
         torch.cumsum(count, 0, dtype=pointer.dtype, out=pointer[1:])
         if fanout is None:
             most = int(pointer[-1])
-        source, edge = empty(most, view.col.dtype), empty(most, torch.int64) if edges else None
+        source, edge = empty(most, view.col.dtype), empty(most, torch.int64) if options.edges else None
         rows = Drawn(view, nodes, first, edge_count, pointer, number, source, edge)
         if fanout is None and most:
             copy_rows(rows, count)

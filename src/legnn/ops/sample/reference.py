@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
 from legnn.ops.runtime.hashing import LABELS, random_words
-from legnn.ops.sample.types import DrawnLayer, DrawnNodes, Fanout, SamplingView
+from legnn.ops.sample.types import DrawnLayer, DrawnNodes, Fanout, SamplingOptions, SamplingView
 
 
 def draw_edges(rowptr: Tensor, rows: Tensor, fanout: Fanout, key: tuple[int, int]) -> tuple[Tensor, Tensor]:
@@ -39,18 +37,19 @@ def draw_edges(rowptr: Tensor, rows: Tensor, fanout: Fanout, key: tuple[int, int
 
 
 def draw_sample(
-    view: SamplingView, seeds: Tensor, fanouts: Sequence[Fanout], key: tuple[int, int], number: Tensor, *, edges: bool
+    view: SamplingView, seeds: Tensor, options: SamplingOptions, key: tuple[int, int], number: Tensor
 ) -> tuple[list[DrawnLayer], DrawnNodes]:
     """Draws one sample on any device; see the package."""
     is_read = torch.zeros(view.num_classes, dtype=torch.bool, device=seeds.device)
     layers: list[DrawnLayer] = []
     nodes = seeds
     number[nodes] = torch.arange(1, nodes.numel() + 1, dtype=number.dtype, device=nodes.device)
-    for k in reversed(range(len(fanouts))):
+    for k in reversed(range(len(options.fanouts))):
         words = key[0], key[1] ^ k
-        rowptr, edge = draw_edges(view.rowptr, nodes, fanouts[k], words)
+        fanout = options.fanouts[k]
+        rowptr, edge = draw_edges(view.rowptr, nodes, fanout, words)
         read = is_read.nonzero().flatten()
-        label_rowptr, label_edge = draw_edges(view.class_rowptr, read, fanouts[k], (words[0] ^ LABELS, words[1]))
+        label_rowptr, label_edge = draw_edges(view.class_rowptr, read, fanout, (words[0] ^ LABELS, words[1]))
         count = rowptr.new_zeros(nodes.numel() + view.num_classes + 1)
         count[1 : nodes.numel() + 1] = rowptr.diff()
         count[nodes.numel() + 1 + read] = label_rowptr.diff().to(count.dtype)
@@ -62,7 +61,7 @@ def draw_sample(
             DrawnLayer(
                 count.cumsum(0, dtype=count.dtype),
                 number[source] - 1,
-                torch.cat([edge, label_edge]) if edges else None,
+                torch.cat([edge, label_edge]) if options.edges else None,
                 view.rowptr[known + 1] - view.rowptr[known],
                 edge.numel(),
                 known.numel(),

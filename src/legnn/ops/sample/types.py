@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,6 +10,16 @@ from torch import Tensor
 
 Fanout = int | None
 """The number of neighbors that a node draws; None for all of them."""
+
+
+@dataclass(frozen=True)
+class SamplingOptions:
+    """Choices of how a sample is drawn, passed on from the settings to the kernels."""
+
+    fanouts: Sequence[Fanout]
+    """One for each layer, from the input on, as the paper gives them: `(15, 10, 5)`."""
+    edges: bool = False
+    """Whether the adjacency of each block has `edge`, the position of its edges in the whole graph."""
 
 
 @dataclass(frozen=True, eq=False)
