@@ -136,7 +136,7 @@ class _Preparing:
     """`legnn prepare`."""
 
     def __init__(self, source: Path, folder: Path) -> None:
-        self.words = ["prepare", source, "--out"]
+        self.words = ["data", "prepare", source, "--out"]
         self.folder = folder
         self.undisturbed: dict[str, str] | None = None
 

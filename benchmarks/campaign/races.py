@@ -124,7 +124,7 @@ class _Course:
         plain = self.graphs / "plain"
         train: Words = ["train", *self._settings(), "--out", place, "--seed", str(number)]
         if name == "prepare":
-            return ["prepare", self.graphs / "large", "--out", place]
+            return ["data", "prepare", self.graphs / "large", "--out", place]
         if name == "auto":
             return ["auto", plain, *SEARCH, "--out", place]
         if name == "resume":
@@ -135,7 +135,7 @@ class _Course:
         return [*train, "--cross-fit", "2"] if name == "cross-fit" else train
 
     def _settings(self) -> list[str]:
-        return [*QUICK_RUNS["full"].words(self.graphs), "--epochs", str(EPOCHS), "--patience", str(EPOCHS)]
+        return [*QUICK_RUNS["full"].words(self.graphs), "--epochs", str(EPOCHS), "--set", f"train.patience={EPOCHS}"]
 
     def _leave_half(self, place: Path) -> None:
         """Leaves a run in a folder whose process was killed."""

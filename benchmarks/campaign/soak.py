@@ -169,7 +169,16 @@ def _killed(case: QuickRun, graphs: Path, place: Path, chance: random.Random) ->
     import legnn
 
     output = place.parents[1] / "output.txt"
-    words = ["train", *case.words(graphs), "--epochs", str(EPOCHS), "--patience", str(EPOCHS), "--out", str(place)]
+    words = [
+        "train",
+        *case.words(graphs),
+        "--epochs",
+        str(EPOCHS),
+        "--set",
+        f"train.patience={EPOCHS}",
+        "--out",
+        str(place),
+    ]
     process = children.start(words, output)
     while process.is_alive() and not (place / "settings.yaml").is_file():
         time.sleep(0.01)

@@ -324,7 +324,8 @@ def test_with_processes_a_search_that_was_killed_continues_and_ctrl_c_says_how(t
     tables = table_folder(tmp_path / "tables", small_data())
     # the second would train for hours
     arguments = ["auto", str(tables), "--budget", "1h", "--jobs", "1", "--only", "label-propagation,gcn-direct",
-                 "--epochs", "1000000", "--patience", "1000000", "--checkpoint-seconds", "0"]  # fmt: skip
+                 "--epochs", "1000000", "--set", "train.patience=1000000",
+                 "--set", "train.checkpoint_seconds=0"]  # fmt: skip
     code = "import sys\nfrom legnn.cli import main\nsys.argv[0] = 'legnn'\nmain()\n"
 
     def begin(*more: str) -> subprocess.Popen:

@@ -102,14 +102,37 @@ def test_without_out_the_folder_is_named_after_the_run_and_numbered(command, tab
 
 
 def test_options_become_settings(command, tables):
-    options = ("--backbone", "gat", "--labels", "addition", "--heads", "2", "--residual", "identity", "--norm", "layer")
-    more = ("--as-train", "--threshold", "0.4", "--no-tc", "--no-selection", "--seed", "7", "--no-self-loops")
-    more = (*more, "--device", "cpu", "--precision", "fp32")
+    options = (
+        "--backbone",
+        "gat",
+        "--labels",
+        "addition",
+        "--set",
+        "model.attention.heads=2",
+        "--set",
+        "model.residual=identity",
+        "--set",
+        "model.norm=layer",
+    )
+    more = (
+        "--as-train",
+        "--threshold",
+        "0.4",
+        "--set",
+        "self_training.use_tc=false",
+        "--set",
+        "train.selection=false",
+        "--seed",
+        "7",
+        "--set",
+        "data.self_loops=false",
+    )
+    more = (*more, "--device", "cpu", "--set", "train.precision=fp32")
     done = command("train", tables, *QUICK, *options, *more, "--out", "run")
     assert done.code == 0, done.err
     settings = legnn.RunFolder.open(Path("run")).settings
     model, train = settings.model, settings.train
-    assert (model.backbone, model.labels, model.heads, model.residual, model.norm) == (
+    assert (model.backbone, model.labels, model.attention.heads, model.residual, model.norm) == (
         "gat",
         "addition",
         2,
@@ -164,8 +187,8 @@ def test_predict_writes_a_table_and_says_where(command, tables):
 def ensemble(command, tables):
     """The folder of an ensemble of two runs, as a user would name it."""
     command("train", tables, *QUICK, "--out", "auto/runs/gcn")
-    command("train", tables, *QUICK, "--architecture", "mlp", "--out", "auto/runs/mlp")
-    common = {"pseudo_label_weight": 0.5, "label_propagation.steps": 50, "label_propagation.alpha": 0.9}
+    command("train", tables, *QUICK, "--set", "model.architecture=mlp", "--out", "auto/runs/mlp")
+    common = {"weight": 0.5, "propagation_steps": 50, "propagation_alpha": 0.9}
     members = [Member(folder=f"runs/{name}", **common) for name in ("gcn", "mlp")]
     write_ensemble("auto", members, 1.0, seconds=1.0)
     return "auto"
@@ -182,7 +205,7 @@ def test_predict_adds_labels_and_probabilities_where_asked(command, tables):
     known = every["split"] != ""
     assert every["label"].notna().tolist() == known.tolist()
     assert read_predictions("run/predictions.parquet").columns.tolist() == ["id", "prediction", "confidence", "split"]
-    refused(command("predict", "run", "--top", "2", "--probabilities"), "--top adds", "give one of the two")
+    refused(command("predict", "run", "--top", "2", "--probabilities"), "`top` adds", "give one of the two")
 
 
 def test_an_ensemble_predicts_like_a_run(command, tables, ensemble):
@@ -193,8 +216,8 @@ def test_an_ensemble_predicts_like_a_run(command, tables, ensemble):
     assert Path("auto/predictions.parquet").read_bytes() == before
     assert "40 predictions" in command("predict", ensemble, "--data", tables, "--out", "p.csv").out
     refused(
-        command("predict", ensemble, "--postprocess", "correct_and_smooth"),
-        "auto joins runs that have a post-processing each; leave --postprocess out",
+        command("predict", ensemble, "--set", "model.postprocess=correct_and_smooth"),
+        "auto is an ensemble; its members have their own post-processing, leave model.postprocess out",
     )
 
 
@@ -207,7 +230,7 @@ def test_the_runs_of_several_seeds_are_averaged(command, tables):
     np.testing.assert_allclose(read_predictions("p.csv")["confidence"], expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["predict", "evaluate", "plot"])
+@pytest.mark.parametrize("name", ["predict", "evaluate"])
 def test_a_damaged_or_missing_member_is_one_sentence(command, ensemble, name):
     weights = Path("auto/runs/gcn/weights.safetensors")
     weights.write_bytes(weights.read_bytes()[:-5])
@@ -215,12 +238,6 @@ def test_a_damaged_or_missing_member_is_one_sentence(command, ensemble, name):
     shutil.rmtree("auto/runs/mlp")
     shutil.rmtree("auto/runs/gcn")
     refused(command(name, ensemble), "there is no run folder auto/runs/gcn")
-
-
-def test_an_ensemble_is_drawn_and_not_analyzed(command, ensemble):
-    assert command("plot", ensemble).out == "auto/ensemble.png\n"
-    assert Path("auto/ensemble.png").stat().st_size > 1000
-    refused(command("analyze", ensemble), "auto is an ensemble", "analyze its runs, such as auto/runs/gcn")
 
 
 def test_evaluate_prints_scores_of_splits_and_classes_and_writes_all_of_it(command, ensemble):
@@ -241,7 +258,7 @@ def test_evaluate_prints_scores_of_splits_and_classes_and_writes_all_of_it(comma
 
 def test_evaluate_of_a_run_gives_its_scores(command, tables):
     command("train", tables, *QUICK, "--out", "run")
-    done = command("evaluate", "run", "--data", tables, "--device", "cpu")
+    done = command("evaluate", "run", "--data", tables, "--set", "train.device=cpu")
     assert done.code == 0, done.err
     assert f"{legnn.Run.open('run').result.test['accuracy']:.4f}" in done.out
     refused(command("evaluate", "run", "--out", "e.txt"), "an evaluation goes to a .json file, not to e.txt")
@@ -263,42 +280,15 @@ def test_a_confusion_that_does_not_fit_is_cut_to_the_largest_classes(command, tm
     assert max(len(line) for line in done.stdout.splitlines()) <= 80
 
 
-def test_plot_draws_a_picture_and_says_where(command, tables):
-    command("train", tables, *QUICK, "--out", "run")
-    assert command("plot", "run").out == "run/curves.png\n"
-    assert command("plot", "run", "--out", "new/c.svg").out == "new/c.svg\n"
-    assert Path("new/c.svg").is_file()
-
-
-def test_analyze_prints_a_row_for_each_kind_of_nodes_and_says_where_the_files_are(command, tables):
-    command("train", tables, *QUICK, "--out", "one")
-    command("train", tables, *QUICK, "--labels", "vanilla", "--seeds", "2", "--out", "two")
-    done = command("analyze", "one", "two", "--device", "cpu")
-    assert done.code == 0, done.err
-    summary = pd.read_csv("one/analysis/summary.csv")
-    assert summary["run"].drop_duplicates().tolist() == ["one", "seed-0", "seed-1"]
-    for value in summary["GD"]:
-        assert f" {value:.4f} " in done.out
-    assert "note: seed-1: labels are not nodes of the graph" in done.out
-    assert done.out.endswith("\none/analysis\n")
-    assert command("analyze", "two", "--out", "new/place").out.endswith("\nnew/place\n")
-    assert sorted(path.name for path in Path("new/place").iterdir()) == [
-        "seed-0",
-        "seed-1",
-        "summary.csv",
-        "summary.md",
-    ]
-
-
 def test_datasets_shows_one(command, real_data):
-    done = command("datasets", "cora")
+    done = command("data", "list", "cora")
     assert done.code == 0, done.err
     for word in ("2,708", "1,433", "7", "0.8100"):
         assert word in done.out
 
 
 def test_datasets_shows_the_homophily_with_edges_between_classes(command, real_data):
-    done = command("datasets", "cora", "--cross-label-edges", 10_556)
+    done = command("data", "list", "cora", "--set", "data.cross_label_edges=10556")
     assert done.code == 0
     assert "21,112" in done.out
     assert "0.4050" in done.out  # half of 0.8100
@@ -306,21 +296,21 @@ def test_datasets_shows_the_homophily_with_edges_between_classes(command, real_d
 
 
 def test_datasets_shows_a_folder_of_tables(command, tables):
-    done = command("datasets", tables)
+    done = command("data", "list", tables)
     assert done.code == 0, done.err
     assert "tables" in done.out
     assert "40" in done.out
 
 
 def test_prepare_writes_a_folder_that_the_other_commands_take(command, tables):
-    done = command("prepare", tables, "--out", "prepared", "--no-undirected")
+    done = command("data", "prepare", tables, "--out", "prepared", "--set", "data.undirected=false")
     assert done.code == 0, done.err
     assert "tables" in done.out
     assert done.out.rstrip().endswith("prepared")
     assert json.loads(Path("prepared/graph.json").read_text())["settings"]["undirected"] is False
-    assert command("datasets", "prepared").out == command("datasets", tables).out
+    assert command("data", "list", "prepared").out == command("data", "list", tables).out
     assert command("train", "prepared", *QUICK, "--out", "mapped").code == 0
-    assert command("train", tables, "--no-undirected", *QUICK, "--out", "plain").code == 0
+    assert command("train", tables, "--set", "data.undirected=false", *QUICK, "--out", "plain").code == 0
     assert Path("mapped/metrics.jsonl").read_bytes() == Path("plain/metrics.jsonl").read_bytes()
     assert Path("mapped/weights.safetensors").read_bytes() == Path("plain/weights.safetensors").read_bytes()
     assert command("predict", "mapped").code == 0
@@ -329,8 +319,8 @@ def test_prepare_writes_a_folder_that_the_other_commands_take(command, tables):
 
 def test_prepare_takes_several_node_types(command, tmp_path):
     folder = typed_folder(tmp_path / "typed", with_tags(small_hetero()))
-    options = ("--type-channels", 6, "--missing-features", "metapath2vec")
-    assert command("prepare", folder, "--out", "prepared", *options).code == 0
+    options = ("--set", "data.type_channels=6", "--set", "data.missing_features=metapath2vec")
+    assert command("data", "prepare", folder, "--out", "prepared", *options).code == 0
     said = json.loads(Path("prepared/graph.json").read_text())
     assert (said["settings"]["type_channels"], said["settings"]["missing_features"]) == (6, "metapath2vec")
     assert said["type_names"] == ["author", "paper", "tag"]
@@ -340,22 +330,25 @@ def test_prepare_takes_several_node_types(command, tmp_path):
 
 
 def test_prepare_answers_a_mistake_with_one_sentence_and_leaves_nothing_behind(command, tables):
-    refused(command("prepare", "nowhere", "--out", "here"), "unknown data set 'nowhere'")
-    refused(command("prepare", tables, "--out", "here", "--label-column", "topic"), "has no column 'topic'")
+    refused(command("data", "prepare", "nowhere", "--out", "here"), "unknown data set 'nowhere'")
+    refused(
+        command("data", "prepare", tables, "--out", "here", "--set", "data.label_column=topic"),
+        "has no column 'topic'",
+    )
     assert not Path("here").exists()
     assert list(Path().iterdir()) == []
-    refused(command("prepare", "digits", "--out", tables), "is already there; give another")
-    command("prepare", tables, "--out", "here")
+    refused(command("data", "prepare", "digits", "--out", tables), "is already there; give another")
+    command("data", "prepare", tables, "--out", "here")
     Path("here/col.npy").unlink()
     refused(command("train", "here"), "here has no col.npy")
     Path("here/graph.json").write_text("{}")
-    refused(command("datasets", "here"), "of version None")
+    refused(command("data", "list", "here"), "of version None")
 
 
 def test_datasets_lists_all_names_and_downloads_nothing(command, monkeypatch, tmp_path):
     monkeypatch.setenv("LEGNN_DATA", str(tmp_path / "nothing"))
     with no_requests():
-        done = command("datasets")
+        done = command("data", "list")
     assert done.code == 0, done.err
     assert all(name in done.out for name in legnn.CATALOG)
     assert done.out.count("not here") >= 5
@@ -365,24 +358,24 @@ def test_datasets_lists_all_names_and_downloads_nothing(command, monkeypatch, tm
 def test_datasets_lists_folders_of_tables_from_a_cache_until_a_file_changes(command, monkeypatch, tmp_path, tables):
     monkeypatch.setenv("LEGNN_DATA", str(tables.resolve().parent))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    first = command("datasets")
+    first = command("data", "list")
     assert first.code == 0, first.err
     assert f"\n {tables.name} " in first.out
-    assert command("datasets").out == first.out
+    assert command("data", "list").out == first.out
     statistics = tmp_path / "cache" / "legnn" / "statistics.json"
     content = json.loads(statistics.read_text())
     (row,) = [row for row in content["rows"] if isinstance(row, dict) and row["name"] == tables.name]
     assert row["nodes"] == 40
     row["nodes"] = 7_777
     statistics.write_text(json.dumps(content))
-    assert "7,777" in command("datasets").out, "the figures are those in the cache"
+    assert "7,777" in command("data", "list").out, "the figures are those in the cache"
     path = tables / "edges.csv"
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
-    again = command("datasets").out
+    again = command("data", "list").out
     assert again != first.out
     assert "7,777" not in again
     statistics.write_text('{"key": 3}')
-    assert command("datasets").code == 0
+    assert command("data", "list").code == 0
 
 
 def test_homophily_of_no_edges_is_none(command, tables):
@@ -391,7 +384,7 @@ def test_homophily_of_no_edges_is_none(command, tables):
     nodes["split"] = ["train", "train", "val", "val", *[""] * (len(nodes) - 4)]
     nodes.to_csv(tables / "nodes.csv", index=False)
     (tables / "edges.csv").write_text("source,target\n" + "".join(f"{nodes['id'][0]},{i}\n" for i in nodes["id"][10:]))
-    done = command("datasets", tables)
+    done = command("data", "list", tables)
     assert "none" in done.out
     assert "nan" not in done.out
 
@@ -401,13 +394,11 @@ def test_a_bracket_in_a_name_is_printed_as_it_is(command, tables):
     assert command("train", tables, *QUICK, "--out", place).out.endswith(f"\n{place}\n")
 
 
-@pytest.mark.parametrize("name", ["train", "predict", "datasets", "plot", "analyze"])
-def test_help_shows_every_default(name):
-    done = CliRunner().invoke(cli.app, [name, "--help"], env={"COLUMNS": "250", "TERM": "dumb", "NO_COLOR": "1"})
+def test_help_shows_defaults():
+    done = CliRunner().invoke(cli.app, ["train", "--help"], env={"COLUMNS": "250", "TERM": "dumb", "NO_COLOR": "1"})
     assert done.exit_code == 0
-    if name == "train":
-        for default in ("[digits]", "[by graph]", "[relation]", "[0.7]", "[runs/…]", "[recommended]"):
-            assert default in done.output
+    for default in ("[digits]", "[gat]", "[512]", "[runs/…]", "[recommended]"):
+        assert default in done.output
 
 
 # --- what does not ---------------------------------------------------------------------------------------------------
@@ -493,22 +484,44 @@ def test_bad_data_get_one_sentence_and_leave_nothing_behind(command, tables, dam
     ("arguments", "words"),
     [
         (["train", "corra"], ["unknown data set 'corra'", "did you mean 'cora'"]),
-        (["train", "digits", "--backbone", "gcnn"], ["backbone must be one of", "did you mean 'gcn'"]),
-        (["train", "digits", "--threshold", "0.5"], ["belongs to AS-Train", "--as-train"]),
-        (["train", "digits", "--lr", "-1"], ["lr must be above 0"]),
+        (
+            ["train", "digits", "--backbone", "gcnn"],
+            ["model.backbone must be one of", "did you mean 'gcn'", "(--backbone)"],
+        ),
+        (
+            ["train", "digits", "--set", "self_training.pseudo_label_threshold=0.5"],
+            ["belongs to AS-Train", "(--as-train)"],
+        ),
+        (["train", "digits", "--lr", "-1"], ["train.lr must be above 0", "(--lr)"]),
+        (["train", "digits", "--set", "train.patience=0"], ["at least 1, got 0 (--set train.patience=VALUE)"]),
+        (["train", "digits", "--heads", "4"], ["there is no option --heads; give --set model.attention.heads=VALUE"]),
+        (["train", "digits", "--no-tc"], ["there is no option --no-tc"]),
+        (["train", "digits", "--set", "heads=4"], ["no setting 'heads' (did you mean 'model.attention.heads'?)"]),
+        (["train", "digits", "--set", "heads"], ["--set needs NAME=VALUE"]),
+        (["predict", "nowhere", "--device", "cpu"], ["there is no option --device; give --set train.device=VALUE"]),
+        (["predict", "nowhere", "--set", "model.hidden=8"], ["this command does not use model.hidden"]),
         (["train", "digits", "--hidden", "wide"], ["hidden must be a whole number, got 'wide'"]),
-        (["train", "digits", "--norm", "bach"], ["norm must be one of none, batch, layer", "did you mean 'batch'"]),
+        (
+            ["train", "digits", "--set", "model.norm=bach"],
+            ["norm must be one of none, batch, layer", "did you mean 'batch'"],
+        ),
         (
             ["train", "digits", "--preset", "papr"],
             ["preset must be one of recommended, simple, paper", "did you mean 'paper'"],
         ),
-        (["predict", "nowhere", "--device", "tpu"], ["there is no run folder nowhere"]),
-        (["train", "digits", "--alpha", "1.5"], ["alpha must be above 0 and at most 1"]),
-        (["train", "digits", "--alpha", "0.0001"], ["leaves none to predict"]),
-        (["train", "digits", "--backbone", "gatv2", "--hidden", "30", "--heads", "4"], ["hidden = 30", "heads = 4"]),
-        (["train", "digits", "--backbone", "gin", "--normalize", "joint"], ["needs gcn, sage or gat"]),
-        (["train", "digits", "--label-features", "given"], ["a row for each class"]),
-        (["train", "digits", "--device", "cpu", "--precision", "tf32"], ["tf32 needs a GPU", "--precision fp32"]),
+        (["predict", "nowhere", "--set", "train.device=tpu"], ["train.device must be one of auto, cpu, cuda"]),
+        (["train", "digits", "--set", "train.alpha=1.5"], ["alpha must be above 0 and at most 1"]),
+        (["train", "digits", "--set", "train.alpha=0.0001"], ["leaves none to predict"]),
+        (
+            ["train", "digits", "--backbone", "gatv2", "--hidden", "30", "--set", "model.attention.heads=4"],
+            ["hidden = 30", "heads = 4"],
+        ),
+        (["train", "digits", "--backbone", "gin", "--set", "model.normalize=joint"], ["needs gcn, sage or gat"]),
+        (["train", "digits", "--set", "model.label_features=given"], ["a row for each class"]),
+        (
+            ["train", "digits", "--device", "cpu", "--set", "train.precision=tf32"],
+            ["tf32` needs a GPU", "give fp32 or auto"],
+        ),
         (["train", "digits", "--seeds", "0"], ["seeds must be at least 1"]),
         (["train", "digits", "--seeds", "2", "--seed", "1"], ["--seed for one run or --seeds for several"]),
         (["train", "digits", "--resume", "x"], ["--resume continues a run as it was started"]),
@@ -516,9 +529,8 @@ def test_bad_data_get_one_sentence_and_leave_nothing_behind(command, tables, dam
         (["train", "--config", "nowhere.yaml"], ["cannot read the settings file nowhere.yaml"]),
         (["train", "digits", "--text", "words"], ["leave text out"]),
         (["predict", "nowhere"], ["there is no run folder nowhere"]),
-        (["plot", "nowhere"], ["there is no run folder nowhere"]),
-        (["analyze", "nowhere"], ["there is no run folder nowhere"]),
-        (["datasets", "nosuch"], ["unknown data set 'nosuch'"]),
+        (["settings", "nosuch"], ["there is no setting 'nosuch'"]),
+        (["data", "list", "nosuch"], ["unknown data set 'nosuch'"]),
     ],
 )
 def test_a_mistaken_command_gets_one_sentence_and_leaves_nothing_behind(command, arguments, words):
@@ -529,14 +541,14 @@ def test_a_mistaken_command_gets_one_sentence_and_leaves_nothing_behind(command,
 def test_a_settings_file_with_an_unknown_key_is_refused(command):
     Path("settings.yaml").write_text("model:\n  hiden: 8\n")
     done = command("train", "digits", "--config", "settings.yaml", "--out", "run")
-    refused(done, "settings.yaml", "'model.hiden'", "did you mean 'hidden'")
+    refused(done, "settings.yaml", "'model.hiden'", "did you mean 'model.hidden'")
     assert [path.name for path in Path().iterdir()] == ["settings.yaml"]
 
 
 def test_a_folder_that_is_there_is_refused(command, tables):
     command("train", tables, *QUICK, "--out", "run")
     before = {path.name: path.read_bytes() for path in Path("run").iterdir()}
-    refused(command("train", tables, *QUICK, "--out", "run"), "run holds a finished run; give another folder as --out")
+    refused(command("train", tables, *QUICK, "--out", "run"), "run holds a finished run; give another folder as `out`")
     assert {path.name: path.read_bytes() for path in Path("run").iterdir()} == before
 
 
@@ -546,20 +558,6 @@ def test_a_damaged_run_is_refused(command, tables):
     weights.write_bytes(weights.read_bytes()[:-10])
     refused(command("predict", "run", "--out", "p.csv"), "weights.safetensors", "damaged", "restore it from a copy")
     assert not Path("p.csv").exists()
-
-
-@pytest.mark.parametrize("name", ["weights.safetensors", "predictions.parquet", "result.json", "data.json"])
-def test_a_run_that_lacks_a_file_is_not_analyzed(command, tables, name):
-    command("train", tables, *QUICK, "--out", "run")
-    Path("run", name).unlink()
-    # without its result, a run is not finished
-    refused(command("analyze", "run"), {"result.json": "run is not finished", "data.json": "it has no"}.get(name, name))
-    assert not Path("run/analysis").exists()
-
-
-def test_an_analysis_goes_to_a_folder(command, tables):
-    command("train", tables, *QUICK, "--out", "run")
-    refused(command("analyze", "run", "--out", "run/data.json"), "run/data.json is a file; give a folder as --out")
 
 
 def test_a_truncated_checkpoint_is_refused(command, tables):
@@ -577,7 +575,7 @@ def test_a_run_of_other_data_is_refused(command, tables):
         legnn.train(tables, out="cut", epochs=3, hidden=8, should_stop=lambda: True)
     edit(tables / "nodes.csv", lambda t: t.assign(f0=["7", *t["f0"][1:]]))
     refused(command("train", "--resume", "cut"), "cut is a run on other data", "restore the data")
-    refused(command("predict", "run"), "run is a run on other data", "as --data")
+    refused(command("predict", "run"), "run is a run on other data", "as `data`")
 
 
 def test_a_run_whose_data_are_gone_says_so(command, tables):
@@ -589,17 +587,18 @@ def test_a_run_whose_data_are_gone_says_so(command, tables):
 def test_a_run_is_predicted_with_another_postprocess_beside_its_own_predictions(command, tables):
     assert command("train", tables, "--out", "run", *QUICK).code == 0
     before = Path("run/predictions.parquet").read_bytes()
-    done = command("predict", "run", "--postprocess", "correct_and_smooth", "--propagation-alpha", "0.8")
+    done = command(
+        "predict", "run", "--set", "model.postprocess=correct_and_smooth", "--set", "model.label_propagation.alpha=0.8"
+    )
     assert done.code == 0
     assert Path("run/predictions.parquet").read_bytes() == before
     assert Path("predictions.parquet").read_bytes() != before
-    assert command("predict", "run", "--postprocess", "smooth").code == 2
+    assert command("predict", "run", "--set", "model.postprocess=smooth").code == 2
 
 
 def test_predictions_go_to_a_table_or_nowhere(command, tables):
     command("train", tables, *QUICK, "--out", "run")
     refused(command("predict", "run", "--out", "p.txt"), ".parquet or a .csv file, not to p.txt")
-    refused(command("plot", "run", "--out", "p.txt"), "not to p.txt")
     assert [path.name for path in Path().iterdir()] == ["run"]
 
 
@@ -654,8 +653,11 @@ def test_reproduce_lists_every_table_and_figure(command):
         (["label-usage", "--data", "digits", "--tried", "99"], "tried must be from 1 to"),
         (["label-usage", "--data", "digits", "--jobs", "0"], "jobs must be at least 1"),
         (["label-usage", "--data", "digits", "--preset", "papr"], "did you mean 'paper'"),
-        (["label-usage", "--data", "digits", "--labels", "concat"], "varies labels itself; leave --labels out"),
-        (["label-usage", "--data", "digits", "--lr", "fast"], "lr must be a number"),
+        (
+            ["label-usage", "--data", "digits", "--set", "model.labels=concat"],
+            "varies model.labels itself; leave model.labels out",
+        ),
+        (["label-usage", "--data", "digits", "--set", "train.lr=fast"], "lr must be a number"),
     ],
 )
 def test_a_mistake_in_reproduce_is_one_sentence_before_anything_is_trained(command, words, message):
@@ -670,7 +672,18 @@ def test_runs_that_fail_are_counted_and_the_others_kept(command, tmp_path):
     folder = table_folder(tmp_path / "small", small_data())
     (folder / "edges.csv").write_text("source,target\nn0,nobody\n")
     done = command(
-        "reproduce", "label-usage", "--data", folder, "--backbone", "gcn", "--seeds", "1", "--jobs", "1", *QUICK
+        "reproduce",
+        "label-usage",
+        "--data",
+        folder,
+        "--backbone",
+        "gcn",
+        "--seeds",
+        "1",
+        "--jobs",
+        "1",
+        "--set",
+        "train.epochs=3",
     )
     assert done.code == 2
     lines = done.err.strip().splitlines()

@@ -1,5 +1,6 @@
-"""Options are generated from the settings, and messages name them as a person types them."""
+"""Options of common settings are generated, and all others are given by `--set`."""
 
+import re
 from inspect import signature
 from pathlib import Path
 
@@ -9,62 +10,72 @@ from typer.testing import CliRunner
 
 import legnn
 from legnn import cli
-from legnn.cli.options import flag, with_flags
+from legnn.cli import entry_point
+from legnn.cli.options import as_option, refuse_unknown_options
 from legnn.cli.training import new_folder, train
-from legnn.config import PRESETS, SECTIONS, SETTINGS, Settings
-from legnn.config.designs import DESIGNS
+from legnn.config import COMMON, SETTINGS, GraphFacts, Settings
 from legnn.config.duration import parse_duration
+from legnn.config.settings import default_in_words
 
-ENVIRONMENT = {"COLUMNS": "400", "TERM": "dumb", "NO_COLOR": "1"}
+ENVIRONMENT = {"TERM": "dumb", "NO_COLOR": "1"}
 
 
-def shown(*arguments: str) -> str:
-    done = CliRunner().invoke(cli.app, list(arguments), env=ENVIRONMENT)
+def shown(*arguments: str, width: int = 400) -> str:
+    done = CliRunner().invoke(cli.app, list(arguments), env={**ENVIRONMENT, "COLUMNS": str(width)})
     assert done.exit_code == 0, done.output
     return done.output
 
 
-def test_every_setting_has_an_option_under_its_own_name():
-    options = set(signature(train).parameters) - {"data", "out", "resume", "config", "seeds", "cross_fit", "preset"}
-    assert options == set(SETTINGS) - {"source"}
+def test_train_has_an_option_for_each_common_setting_and_set_for_all_others():
+    others = {"data", "out", "resume", "config", "seeds", "cross_fit", "preset", "set_"}
+    assert set(signature(train).parameters) == {*COMMON, *others}
 
 
-def test_help_shows_flag_help_choices_and_default_of_every_setting():
+def test_help_of_train_fits_into_sixty_lines():
+    assert len(shown("train", "--help", width=100).splitlines()) <= 60
+
+
+def test_help_shows_flag_help_choices_and_default_of_every_common_setting():
     lines = shown("train", "--help").splitlines()
-    for name, one in SETTINGS.items():
-        if name == "source":
-            continue
-        (line,) = [line for line in lines if f"│ {flag(name)} " in line]
-        assert one.help in line
-        assert f"[{one.shown_default}]" in line
-        assert all(choice in line for choice in one.choices)
-        assert not one.is_switch or flag(name, "no-") in line
-    for section in SECTIONS.values():
-        assert any(line.startswith(f"╭─ {section.title} ") for line in lines)
+    for word, name in COMMON.items():
+        setting = SETTINGS[name]
+        flag = f"--{word}".replace("_", "-")
+        (line,) = [line for line in lines if f"│ {flag} " in line]
+        assert setting.help in line
+        assert f"[{default_in_words(setting)}]" in line
+        assert all(choice in line for choice in setting.choices)
+
+
+def test_the_defaults_that_help_shows_are_those_of_a_run_on_a_graph_with_one_node_type():
+    facts = GraphFacts(num_train=300, num_classes=3, counts_features=True, has_label_edges=False)
+    resolved = Settings().resolve(facts).flat()
+    for name, setting in SETTINGS.items():
+        if setting.chosen is None:
+            assert setting.check(setting.parse(default_in_words(setting))) == resolved[name], name
+
+
+def test_commands_and_subcommands_are_twelve_at_most():
+    names = [name for name in entry_point.COMMANDS if name != "tune"]
+    assert len(names) <= 9
+    apps = [entry_point.make_app([name]) for name in names]
+    groups = [group.typer_instance for app in apps for group in app.registered_groups]
+    commands = [command for app in [*apps, *groups] for command in app.registered_commands]
+    assert len(commands) <= 12
+
+
+def test_settings_lists_all_of_them_or_a_part():
+    everything = shown("settings")
+    assert all(f" {name} " in everything for name in SETTINGS)
+    part = shown("settings", "model.appnp")
+    assert "model.appnp.teleport" in part
+    assert "train.lr" not in part
+    assert "model.attention.heads" in shown("settings", "heads")
 
 
 def test_brackets_in_help_are_shown_as_they_are():
-    for command in ("train", "predict", "prepare", "datasets", "plot"):
-        assert "\\" not in shown(command, "--help")
-        assert "[default: None]" not in shown(command, "--help")
-
-
-def test_help_lists_the_presets_in_a_line_each():
-    text = shown("train", "--help")
-    for name, preset in PRESETS.items():
-        assert name in text if name in DESIGNS else f"{name}: {preset.__doc__.splitlines()[0]}" in text
-
-
-def test_help_says_that_label_at_input_is_on_and_not_chosen_by_labels():
-    (line,) = [line for line in shown("train", "--help").splitlines() if "--label-at-input" in line]
-    assert "[yes]" in line
-    assert "by labels" not in line
-
-
-def test_prepare_has_the_options_of_the_data_and_no_others():
-    text = shown("prepare", "--help")
-    for name, one in SETTINGS.items():
-        assert (f"{flag(name)} " in text) == (one.section == "data" and name != "source")
+    for words in (["train"], ["predict"], ["data", "prepare"], ["data", "list"], ["settings"]):
+        assert "\\" not in shown(*words, "--help")
+        assert "[default: None]" not in shown(*words, "--help")
 
 
 def test_the_version_is_printed():
@@ -72,19 +83,24 @@ def test_the_version_is_printed():
 
 
 @pytest.mark.parametrize(
-    ("message", "typed"),
+    ("words", "advice"),
     [
-        ("give `batch=1024` or a smaller `hidden`", "give --batch 1024 or a smaller --hidden"),
-        ("switch it on with `as_train`", "switch it on with --as-train"),
-        ("switch it on with `as_train=True`", "switch it on with --as-train"),
-        ("give `use_tc=False`", "give --no-tc"),
-        ("another `out`, or `resume`", "another --out, or --resume"),
-        ("`Data` and `x=1` stay", "`Data` and `x=1` stay"),
-        ("hidden = 30 and heads = 4", "hidden = 30 and heads = 4"),
+        (["--heads", "4"], "there is no option --heads; give --set model.attention.heads=VALUE"),
+        (["--no-bias"], "there is no option --no-bias; give --set model.bias=VALUE"),
+        (["--alpha=0.3"], "give --set model.label_propagation.alpha=VALUE or --set train.alpha=VALUE"),
     ],
 )
-def test_a_message_names_options_where_the_library_names_settings(message, typed):
-    assert with_flags(message) == typed
+def test_an_option_of_another_setting_is_answered_with_set(words, advice):
+    with pytest.raises(legnn.InputError, match=re.escape(advice)):
+        refuse_unknown_options(words, signature(train).parameters)
+
+
+def test_an_error_of_a_setting_is_shown_with_the_option_of_the_command():
+    declared = signature(train).parameters
+    assert as_option("model.hidden", declared) == "--hidden"
+    assert as_option("self_training.as_train", declared) == "--as-train"
+    assert as_option("train.patience", declared) == "--set train.patience=VALUE"
+    assert as_option("model.hidden", {}) == "--set model.hidden=VALUE"
 
 
 @pytest.mark.parametrize(

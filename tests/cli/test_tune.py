@@ -13,7 +13,7 @@ from tests.graphs import small_data, table_folder
 __all__ = ["command"]
 pytest.importorskip("optuna")
 
-QUICK = ("--architecture", "mlp", "--epochs", "3", "--hidden", "8", "--no-as-train")
+QUICK = ("--set", "model.architecture=mlp", "--epochs", "3", "--hidden", "8", "--no-as-train")
 
 
 @pytest.fixture
@@ -57,7 +57,17 @@ def press_ctrl_c_when(path: Path) -> None:
 
 def test_ctrl_c_says_how_to_continue(command, tables):
     press_ctrl_c_when(Path("search/trials/0/settings.yaml").absolute())
-    long = ("--architecture", "mlp", "--no-as-train", "--hidden", "8", "--epochs", "20000", "--patience", "20000")
+    long = (
+        "--set",
+        "model.architecture=mlp",
+        "--no-as-train",
+        "--hidden",
+        "8",
+        "--epochs",
+        "20000",
+        "--set",
+        "train.patience=20000",
+    )
     done = command("tune", tables, "--trials", 2, "--out", "search", *long)
     assert done.code == 130
     assert f"continue with: legnn tune {tables} --trials 2 --out search" in done.err

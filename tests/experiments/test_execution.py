@@ -136,8 +136,19 @@ def test_no_jobs_are_refused(tmp_path):
 def test_ctrl_c_keeps_what_was_done_and_the_same_command_goes_on(folder, tmp_path):
     """A real process is interrupted; the second call trains the rest, with the results of an uninterrupted one."""
     words = [sys.executable, "-m", "legnn", "reproduce", "label-usage", "--data", str(folder), "--backbone", "gcn"]
-    words += ["--seeds", "1", "--jobs", "1", "--epochs", "60", "--patience", "60", "--hidden", "8"]
-    words += ["--checkpoint-seconds", "0"]
+    words += [
+        "--seeds",
+        "1",
+        "--jobs",
+        "1",
+        "--set",
+        "train.epochs=60",
+        "--set",
+        "train.patience=60",
+        "--set",
+        "model.hidden=8",
+    ]
+    words += ["--set", "train.checkpoint_seconds=0"]
 
     def start() -> subprocess.Popen:
         options = {"stderr": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
@@ -172,7 +183,18 @@ def test_ctrl_c_keeps_what_was_done_and_the_same_command_goes_on(folder, tmp_pat
 
 def test_after_kill_9_no_process_goes_on_training(folder, tmp_path):
     words = [sys.executable, "-m", "legnn", "reproduce", "label-usage", "--data", str(folder), "--backbone", "gcn"]
-    words += ["--seeds", "1", "--jobs", "2", "--epochs", "100000", "--patience", "100000", "--hidden", "8"]
+    words += [
+        "--seeds",
+        "1",
+        "--jobs",
+        "2",
+        "--set",
+        "train.epochs=100000",
+        "--set",
+        "train.patience=100000",
+        "--set",
+        "model.hidden=8",
+    ]
     first = subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 120
     while len(list(tmp_path.glob("runs/reproduce/small/*/seed-0/metrics.jsonl"))) < 2:

@@ -168,7 +168,20 @@ def test_the_command_prints_the_evidence_and_writes_all_labels(tmp_path, monkeyp
     folder = table_folder(tmp_path / "tables", data)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "160")
-    options = ["--folds", "2", "--repeats", "1", "--epochs", "4", "--hidden", "8", "--most", "3", "--out", "x.csv"]
+    options = [
+        "--folds",
+        "2",
+        "--repeats",
+        "1",
+        "--set",
+        "train.epochs=4",
+        "--set",
+        "model.hidden=8",
+        "--most",
+        "3",
+        "--out",
+        "x.csv",
+    ]
     assert run_command("labels", "check", folder, *options) == 0, capsys.readouterr().err
     out = capsys.readouterr().out
     assert f"3 of {int((data.y >= 0).sum())} labels, the most suspicious first" in out

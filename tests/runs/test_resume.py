@@ -325,7 +325,7 @@ def wait_for_lines(process: subprocess.Popen, journal: Path, lines: int) -> None
 EPOCHS = 150
 TRAIN = (
     *("train", "digits", "--preset", "simple", "--as-train", "--threshold", "0.5", "--epochs", str(EPOCHS)),
-    *("--hidden", "16", "--checkpoint-seconds", "0"),
+    *("--hidden", "16", "--set", "train.checkpoint_seconds=0"),
 )
 
 

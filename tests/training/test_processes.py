@@ -67,18 +67,41 @@ def test_all_processes_know_the_same(two):
         assert torch.equal(value, two[1][name]) or (value.isnan().all() and two[1][name].isnan().all()), name
 
 
-OPTIONS = ["--batch", "4", "--fanout", "3", "--layers", "2", "--hidden", "8", "--as-train", "--threshold", "0.4"]
+OPTIONS = [
+    "--batch",
+    "4",
+    "--set",
+    "train.fanout=3",
+    "--layers",
+    "2",
+    "--hidden",
+    "8",
+    "--as-train",
+    "--threshold",
+    "0.4",
+]
 
 
 def train(folder: Path, data: Path, *more: str) -> list[str]:
     # a checkpoint after every epoch
-    return ["-m", "legnn", "train", str(data), "--out", str(folder), "--checkpoint-seconds", "0", *OPTIONS, *more]
+    return [
+        "-m",
+        "legnn",
+        "train",
+        str(data),
+        "--out",
+        str(folder),
+        "--set",
+        "train.checkpoint_seconds=0",
+        *OPTIONS,
+        *more,
+    ]
 
 
 @pytest.mark.slow
 def test_a_process_that_is_killed_is_started_again_and_the_run_is_the_same_to_the_bit(tmp_path):
     data = table_folder(tmp_path / "data", small_data(60))
-    epochs = ("--epochs", "20", "--patience", "20")
+    epochs = ("--epochs", "20", "--set", "train.patience=20")
     whole = run(torchrun(*train(tmp_path / "whole", data, *epochs)), tmp_path)
     assert whole.returncode == 0, whole.stderr[-3000:]
 
