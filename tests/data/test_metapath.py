@@ -7,7 +7,7 @@ import torch
 from tests.data.cache_entries import scale_entry
 from tests.typed_graphs import CHAIN, small_hetero, small_mag, typed_edges
 
-from legnn.data.metapath import PUBLISHED_TRIP, check_published, trips
+from legnn.data.embedding import PUBLISHED_TRIP, check_published, trips
 from legnn.data.node_types import NodeTypes
 from legnn.data.skip_gram import embed_walks
 from legnn.datasets import load

@@ -10,7 +10,7 @@ from tests.graphs import small_data
 from tests.typed_graphs import small_hetero, typed_edges, with_tags
 from torch_geometric.data import HeteroData
 
-from legnn.data.metapath import trips
+from legnn.data.embedding import trips
 from legnn.data.node_types import EdgesByTypes, NodeTypes
 from legnn.data.skip_gram import NEGATIVES, draw_walks, embed_walks, skip_gram
 from legnn.datasets import load

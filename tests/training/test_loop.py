@@ -12,7 +12,7 @@ from tests.training.mini_batches import full_batch, make
 import legnn
 from legnn.errors import InputError, Interrupted
 from legnn.notes import Note
-from legnn.training.early_stopping import EarlyStopping
+from legnn.training.loop import EarlyStopping
 
 
 def test_of_equally_accurate_epochs_the_one_with_the_smaller_loss_is_kept():

@@ -17,7 +17,7 @@ from legnn.graph import sample_label_graph
 from legnn.nn import StagedModel
 from legnn.training import LayerWise, Task
 from legnn.training.inference import to_class_and_confidence
-from legnn.training.metrics import evaluate
+from legnn.training.metrics import validation_metrics
 
 CPU = torch.device("cpu")
 BACKBONES = ["gcn", "sage", "gat", "gatv2"]
@@ -63,12 +63,12 @@ def test_mini_batches_learn_what_the_full_batch_learns():
     model, task = make(nodes=200)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     parts = mini_batch(model, task, 16, [5, 5], optimizer)
-    first = float(evaluate(parts.validate(task.train), task.val_y)["loss"])
+    first = float(validation_metrics(parts.validate(task.train), task.val_y, "accuracy")["val_loss"])
     losses = [float(parts.train_epoch(epoch)["supervised_loss"]) for epoch in range(1, 31)]
     assert losses[-1] < 0.5 * losses[0]
-    validation = evaluate(parts.validate(task.train), task.val_y)
-    assert float(validation["loss"]) < first
-    assert float(validation["accuracy"]) > 0.8
+    validation = validation_metrics(parts.validate(task.train), task.val_y, "accuracy")
+    assert float(validation["val_loss"]) < first
+    assert float(validation["val/accuracy"]) > 0.8
 
 
 # -- several node types --------------------------------------------------------------------------------------------

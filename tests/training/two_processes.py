@@ -10,7 +10,7 @@ from legnn.config import SelfTrainingSettings
 from legnn.runs.processes import join_ranks
 from legnn.training import ASTrain
 from legnn.training.inference import to_class_and_confidence, to_probabilities
-from legnn.training.metrics import evaluate
+from legnn.training.metrics import validation_metrics
 
 AS_TRAIN = ASTrain(SelfTrainingSettings(pseudo_label_threshold=0.34, delta=0.1))
 CASES = [
@@ -36,7 +36,8 @@ def measured(ranks) -> dict[str, torch.Tensor]:
         for k, gradients in enumerate(parts.optimizer.seen):
             found |= {f"{name} step {k} {key}": value for key, value in gradients.items()}
         found |= {f"{name} {key}": torch.as_tensor(value) for key, value in step.items()}
-        found |= {f"{name} {key}": value for key, value in evaluate(parts.validate(task.train), task.val_y).items()}
+        metrics = validation_metrics(parts.validate(task.train), task.val_y, "accuracy")
+        found |= {f"{name} {key}": value for key, value in metrics.items()}
         found |= {f"{name} {key}": value for key, value in model.state_dict().items() if "running" in key}
         found[f"{name} predicted"] = parts.logits(task.train, torch.arange(60), to_class_and_confidence)
         found[f"{name} probabilities"] = parts.logits(task.train, torch.arange(60), to_probabilities)

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
-from legnn.baselines.correct_and_smooth import CorrectAndSmooth
-from legnn.baselines.label_propagation import LabelPropagation
+from legnn.baselines.label_propagation import CorrectAndSmooth, LabelPropagation
 from legnn.config.model import PROPAGATED, ModelSettings
 from legnn.nn import APPNP, DAGNN, LEGNN, DataShape, Model
 from legnn.training import PostProcess

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from legnn.baselines.label_propagation import normalize_rows, shown_one_hot
+from legnn.baselines.projected import Times, WholeGraphGCN
 from legnn.baselines.propagation import neighbor_sum
-from legnn.baselines.whole_graph import Times, WholeGraphGCN
 from legnn.config.model import ModelSettings
 from legnn.errors import InputError
 from legnn.graph import Adjacency, LabelGraph

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from legnn.baselines.whole_graph import Times, WholeGraphGCN
+from legnn.baselines.projected import Times, WholeGraphGCN
 from legnn.graph import LabelGraph
 from legnn.ops import Scales, label_gather, propagate_messages
 from legnn.ops.rows import scale_rows

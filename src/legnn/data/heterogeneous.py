@@ -18,8 +18,7 @@ from torch import Tensor
 from legnn.config.data import DataSettings
 from legnn.data import conversion
 from legnn.data.cache import digest_of, read_tensor, write_tensor
-from legnn.data.embedding import SEED, embed
-from legnn.data.metapath import check_published
+from legnn.data.embedding import SEED, check_published, embed
 from legnn.data.node_types import NodeTypes, Relation
 from legnn.data.raw_graph import RawGraph
 from legnn.data.splits import MASKS, NO_SPLIT

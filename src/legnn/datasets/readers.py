@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from legnn.config.data import DataSettings
-from legnn.data.metapath import MAG_RELATIONS
+from legnn.data.embedding import MAG_RELATIONS
 from legnn.data.splits import MASKS, to_masks
 from legnn.datasets.download import RemoteFile, fetch
 from legnn.datasets.pickles import refuse_harmful_pickle

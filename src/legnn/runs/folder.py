@@ -36,7 +36,7 @@ from legnn.runs.digests import DIGESTS, check_digest, has_digest, write_digests
 from legnn.runs.result import Result
 from legnn.runs.tensors import load_tensors, save_tensors
 from legnn.training import EpochLog
-from legnn.training.early_stopping import EarlyStopping
+from legnn.training.loop import EarlyStopping
 from legnn.typed_json import as_kind, read_json, to_json, write_json
 
 ENSEMBLE = "ensemble.json"

@@ -1,7 +1,6 @@
 """Training: the loop, full batches and mini-batches, the objective, inference. No files are read or written here."""
 
-from legnn.training.batching import Batching, require_staged
-from legnn.training.device_plan import DevicePlan
+from legnn.training.batching import Batching, DevicePlan, require_staged
 from legnn.training.full_batch import FullBatch
 from legnn.training.inference import Inference, PostProcess, assign_folds, predict_without_own_label, split_by_fold
 from legnn.training.layer_wise import LayerWise

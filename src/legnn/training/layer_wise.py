@@ -20,8 +20,7 @@ from legnn.nn import LEGNN, Model, StagedModel
 from legnn.nn.layer import Nodes
 from legnn.nn.model import Representations
 from legnn.ops import class_sum, gather_rows
-from legnn.training.batching import Reduce, require_staged
-from legnn.training.device_plan import DevicePlan
+from legnn.training.batching import DevicePlan, Reduce, require_staged
 from legnn.training.prefetch import map_ahead
 from legnn.training.ranks import SINGLE_PROCESS, Ranks
 from legnn.training.states import Location, StateStore, check_disk, choose_location

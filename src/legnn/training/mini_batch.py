@@ -15,8 +15,7 @@ from legnn.graph.padding import SampleSizes
 from legnn.nn import Model
 from legnn.ops.sample import SamplingOptions
 from legnn.training.batches import Batch, BatchSampler, draw_nodes
-from legnn.training.batching import Batching, Reduce, require_staged
-from legnn.training.device_plan import DevicePlan
+from legnn.training.batching import Batching, DevicePlan, Reduce, require_staged
 from legnn.training.inference import to_class_and_confidence
 from legnn.training.layer_wise import LayerWise
 from legnn.training.metrics import Metrics, stack_sums, training_metrics

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import legnn
-from legnn.ops.runtime import jit, kernel_cache
+from legnn.ops.runtime import jit
 
 HELPER = """
 from legnn.ops.runtime.jit import kernel
@@ -79,7 +79,7 @@ def test_kernels_are_cached_elsewhere_or_not_at_all_where_the_usual_folder_canno
 
 def test_the_cache_folder_of_other_functions_stays_as_it_was():
     before = numba.config.CACHE_DIR
-    with kernel_cache.caching():
+    with jit.caching():
         assert before != numba.config.CACHE_DIR
     assert before == numba.config.CACHE_DIR
 
