@@ -19,7 +19,8 @@ from benchmarks.campaign.results import digest, frame_digest, graph_digest, resu
 from benchmarks.campaign.specimens import OPTIONS, QUICK, TABLES
 from legnn.analysis import evaluate_run
 from legnn.datasets import check_prepared
-from legnn.runs import RunFolder, open_run, resume_seeds
+from legnn.runs import RunFolder, open_run
+from legnn.sweep.seeds import resume_seeds
 
 RUNS = ("finished", "finished", "finished-mixed", "finished-typed", "cut-csv", "cut-csv", "cut-mixed", "seeds",
         "seeds-cut", "ensemble")  # fmt: skip

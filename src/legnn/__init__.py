@@ -39,12 +39,12 @@ if TYPE_CHECKING:
         Run,
         RunFolder,
         Summary,
-        cross_fit,
         open_run,
         resume,
         train,
-        train_seeds,
     )
+    from legnn.sweep.cross_fitting import cross_fit
+    from legnn.sweep.seeds import train_seeds
 
 # PyTorch and PyG take seconds to import: a name is imported when it is first used, and `legnn --help` answers at once
 _HOME = {
@@ -61,7 +61,9 @@ _HOME = {
     "labels.check": "LabelCheck check_labels",
     "nn": "LEGNN lift lifted register_backbone",
     "report": "write_report",
-    "runs": "CrossFit Ensemble Result Run RunFolder Summary cross_fit open_run resume train train_seeds",
+    "runs": "CrossFit Ensemble Result Run RunFolder Summary open_run resume train",
+    "sweep.cross_fitting": "cross_fit",
+    "sweep.seeds": "train_seeds",
 }
 _MODULE = {name: f"legnn.{room}" for room, names in _HOME.items() for name in names.split()}
 

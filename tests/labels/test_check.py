@@ -18,10 +18,9 @@ from legnn.labels.confident import (
     noise_matrix,
     probability_right,
 )
-from legnn.labels.cross_fitted import cross_fitted_probabilities, fold_nodes
+from legnn.labels.cross_fitted import cross_fitted_probabilities
 from legnn.labels.evidence import combine_evidence
 from legnn.labels.neighbor_labels import count_neighbor_labels
-from legnn.runs.progress import Callbacks
 from legnn.training import assign_folds
 
 QUICK = {"epochs": 4, "hidden": 8}
@@ -68,9 +67,8 @@ def test_a_nodes_given_label_changes_no_probability_of_its_classes(how, split):
     rows = {}
     for name, labels in {"before": data.y, "after": y}.items():
         graph = legnn.load(small_data(y=labels))
-        callbacks = Callbacks(lambda log: None, lambda: False)
         settings = legnn.Settings(values=named(**{**QUICK, **how}))
-        p = cross_fitted_probabilities(graph, settings, folds=2, repeats=2, callbacks=callbacks)
+        p = cross_fitted_probabilities(graph, {"model": settings}, folds=2, repeats=2)["model"]
         rows[name] = p, combine_evidence(p, p)
     for before, after in zip(rows["before"], rows["after"], strict=True):
         assert np.array_equal(before[node], after[node])
@@ -79,8 +77,7 @@ def test_a_nodes_given_label_changes_no_probability_of_its_classes(how, split):
 
 def test_foldings_follow_from_the_ids_and_differ():
     ids = np.arange(1000)
-    assert np.array_equal(fold_nodes(ids, 5, 0), assign_folds(ids, 5).numpy())
-    both = pd.crosstab(fold_nodes(ids, 5, 0), fold_nodes(ids, 5, 1)).to_numpy()
+    both = pd.crosstab(assign_folds(ids, 5).numpy(), assign_folds(ids, 5, 1).numpy()).to_numpy()
     assert both.shape == (5, 5)
     assert both.min() > 15
 

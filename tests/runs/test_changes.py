@@ -15,7 +15,8 @@ import legnn
 from legnn.config import ResolvedSettings
 from legnn.errors import FolderInUse, InputError, LegnnError
 from legnn.locks import hold_folder
-from legnn.runs import RunFolder, resume_seeds, train_seeds
+from legnn.runs import RunFolder
+from legnn.sweep.seeds import resume_seeds, train_seeds
 
 
 def replaced(path: Path, old: str, new: str) -> None:
@@ -92,26 +93,26 @@ def test_a_finished_run_that_lost_its_result_is_not_trained_again(finished):
 def test_a_finished_seed_that_lost_a_file_is_not_trained_again(missing, seeds):
     (seeds / "seed-1" / missing).unlink()
     before = {path: path.read_bytes() for path in seeds.glob("seed-1/*")}
-    with pytest.raises(InputError, match=r"seed-1 (holds a finished run|has weights)"):
+    with pytest.raises(InputError, match=r"seed-1(/settings\.yaml| has weights)"):
         resume_seeds(seeds, small_data())
-    assert {path: path.read_bytes() for path in seeds.glob("seed-1/*")} == before
+    assert {path: path.read_bytes() for path in before} == before
 
 
 def test_a_seed_that_was_removed_is_trained_again_and_that_is_said(seeds):
     shutil.rmtree(seeds / "seed-1")
     summary = resume_seeds(seeds, small_data())
-    assert str(summary.notes[-1]) == "Trained again, for it was no longer in the folder: seed 1."
+    assert str(summary.notes[-1]) == "Trained again, for it was no longer in the folder: seed-1."
 
 
 def test_settings_of_several_seeds_that_were_changed_are_refused(seeds):
-    replaced(seeds / "settings.yaml", "folds: 10", "folds: 5")
-    with pytest.raises(InputError, match=r"settings\.yaml was changed after the run began"):
+    replaced(seeds / "seeds.json", '"hidden": 8', '"hidden": 9')
+    with pytest.raises(InputError, match=r"seeds\.json was changed after the run began"):
         resume_seeds(seeds, small_data())
 
 
 @pytest.mark.parametrize("seeds_there", [[], [-1], [1, 1], ["0"], None])
 def test_a_list_of_seeds_that_is_none_is_refused(seeds_there, seeds):
-    (seeds / "seeds.json").write_text(json.dumps({"seeds": seeds_there}))
+    (seeds / "seeds.json").write_text(json.dumps({"seeds": seeds_there, "preset": "simple", "given": {}}))
     with pytest.raises(InputError, match=r"seeds\.json is damaged"):
         resume_seeds(seeds, small_data())
 

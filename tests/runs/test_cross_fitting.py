@@ -11,8 +11,9 @@ from tests.named import named
 
 import legnn
 from legnn.errors import InputError, Interrupted
-from legnn.runs import CrossFit, RunFolder, is_cross_fit_folder, resume_cross_fit
+from legnn.runs import CrossFit, RunFolder, is_cross_fit_folder
 from legnn.runs.graphs import hide_fold, reload_graph
+from legnn.sweep.cross_fitting import resume_cross_fit
 from legnn.training import assign_folds
 
 QUICK = {"epochs": 4, "hidden": 8}
@@ -109,13 +110,14 @@ def test_every_training_node_is_predicted_once_by_the_run_of_its_fold(tmp_path):
         "fold-1",
         "fold-2",
         "summary.json",
+        "sweep.json",
     ]
     opened = CrossFit.open(tmp_path / "runs")
     assert opened.result == found.result
     assert opened.predictions.astype(object).equals(table.astype(object))
 
 
-@pytest.mark.parametrize("epochs", [1, 6])
+@pytest.mark.parametrize("epochs", [3, 12])
 def test_an_interrupted_cross_fitting_continues_to_the_same_predictions(tmp_path, epochs):
     seen = []
     with pytest.raises(Interrupted) as stop:
@@ -124,19 +126,15 @@ def test_an_interrupted_cross_fitting_continues_to_the_same_predictions(tmp_path
             settings=named(**QUICK),
             folds=3,
             out=tmp_path / "runs",
-            on_epoch=seen.append,
+            on_event=seen.append,
             should_stop=lambda: len(seen) >= epochs,
         )
     assert stop.value.folder == tmp_path / "runs"
     with pytest.raises(InputError, match="not finished"):
         CrossFit.open(tmp_path / "runs")
-    with pytest.raises(InputError, match="in memory; give the same data again"):
-        resume_cross_fit(tmp_path / "runs")
-    with pytest.raises(InputError, match="is a run on other data"):
+    with pytest.raises(InputError, match="is a sweep on other data"):
         resume_cross_fit(tmp_path / "runs", small_data(seed=1))
-    told = []
-    found = resume_cross_fit(tmp_path / "runs", small_data(), on_fold=told.append)
-    assert told == [0, 1, 2]
+    found = resume_cross_fit(tmp_path / "runs")
     assert found.predictions.equals(legnn.cross_fit(small_data(), settings=named(**QUICK), folds=3).predictions)
     assert resume_cross_fit(tmp_path / "runs").result == found.result
 

@@ -17,9 +17,9 @@ from tests.named import named
 
 import legnn
 from legnn.errors import InputError
-from legnn.runs import resume_seeds
 from legnn.runs.checkpointer import Checkpointer
 from legnn.runs.tensors import load_tensors, save_tensors
+from legnn.sweep.seeds import resume_seeds
 
 ROOT = Path(__file__).parents[2]
 OPTIONS = {
@@ -234,11 +234,17 @@ def test_any_change_of_the_data_is_noticed(tmp_path, field):
 # --- several seeds ---------------------------------------------------------------------------------------------------
 
 
+def stop_after_events(epochs: int):
+    """As `stop_after`, of a sweep."""
+    on_epoch, should_stop = stop_after(epochs)
+    return lambda event: None if event.log is None else on_epoch(event.log), should_stop
+
+
 def seeds_interrupted(data, folder: Path, after: int) -> None:
-    on_epoch, should_stop = stop_after(after)
+    on_event, should_stop = stop_after_events(after)
     with pytest.raises(legnn.Interrupted) as caught:
         legnn.train_seeds(
-            data, settings=named(**OPTIONS), seeds=3, out=folder, on_epoch=on_epoch, should_stop=should_stop
+            data, settings=named(**OPTIONS), seeds=3, out=folder, on_event=on_event, should_stop=should_stop
         )
     assert caught.value.folder == folder, "what goes on later is the whole, not the one seed"
 
@@ -274,11 +280,11 @@ def test_seeds_on_a_fixed_split_of_tables_with_text_go_on(tmp_path):
     words = ["apple pear", "pear plum", "plum apple apple"]
     texts = [f"{line},{words[i % 3]} word{i % 5}" for i, line in enumerate(nodes[1:])]
     (tables / "nodes.csv").write_text("\n".join([nodes[0] + ",words", *texts]) + "\n")
-    on_epoch, should_stop = stop_after(15)
+    on_event, should_stop = stop_after_events(15)
     options = {**OPTIONS, "text": "words", "split": 3}
     with pytest.raises(legnn.Interrupted):
         legnn.train_seeds(
-            tables, settings=named(**options), seeds=2, out=tmp_path / "cut", on_epoch=on_epoch, should_stop=should_stop
+            tables, settings=named(**options), seeds=2, out=tmp_path / "cut", on_event=on_event, should_stop=should_stop
         )
     assert resume_seeds(tmp_path / "cut").seeds == [0, 1]
 

@@ -1,4 +1,4 @@
-"""Several seeds: each bit for bit what it is alone, callbacks as if one came after the other."""
+"""Several seeds: each bit for bit what it is alone."""
 
 import gc
 import os
@@ -11,8 +11,9 @@ from tests.named import named
 from tests.runs.small_runs import EVERYTHING, assert_same_run, gpu
 
 import legnn
-from legnn.errors import InputError, Interrupted
-from legnn.runs import RunFolder, resume_seeds, seed_processes
+from legnn.errors import Interrupted
+from legnn.runs import RunFolder
+from legnn.sweep.seeds import resume_seeds
 
 
 @pytest.mark.parametrize("given", [{}, {"batch": 16}, {"architecture": "pyg_gcn"}])
@@ -26,18 +27,6 @@ def test_every_seed_is_to_the_bit_what_it_is_alone(tmp_path, given):
         assert_same_run(tmp_path / "all" / f"seed-{seed}", tmp_path / f"alone-{seed}")
 
 
-def test_callbacks_come_as_if_one_seed_followed_the_other():
-    told = []
-    legnn.train_seeds(
-        small_data(),
-        settings=named(**EVERYTHING),
-        seeds=4,
-        on_seed=told.append,
-        on_epoch=lambda log: told.append((log.epoch,)),
-    )
-    assert told == [entry for seed in range(4) for entry in (seed, *((k,) for k in range(1, 9)))]
-
-
 def test_seeds_that_were_interrupted_continue_to_the_same_bits(tmp_path):
     data, epochs = small_data(), []
     given = {**EVERYTHING, "epochs": 40}
@@ -47,8 +36,8 @@ def test_seeds_that_were_interrupted_continue_to_the_same_bits(tmp_path):
             settings=named(**given),
             seeds=4,
             out=tmp_path / "all",
-            on_epoch=epochs.append,
-            should_stop=lambda: bool(epochs),
+            on_event=epochs.append,
+            should_stop=lambda: len(epochs) > 5,
         )
     assert stopped.value.folder == tmp_path / "all"
     assert not any(RunFolder(tmp_path / "all" / f"seed-{seed}").is_finished for seed in range(4))
@@ -58,36 +47,12 @@ def test_seeds_that_were_interrupted_continue_to_the_same_bits(tmp_path):
         assert_same_run(tmp_path / "all" / f"seed-{seed}", tmp_path / f"alone-{seed}")
 
 
-def test_an_error_of_one_seed_is_raised_and_finished_seeds_stay(tmp_path, monkeypatch):
-    start = seed_processes.start_or_continue
-
-    def fail_with_seed_two(graph, settings, folder, callbacks):
-        if settings.train.seed == 2:
-            raise InputError("seed 2 is no good")
-        return start(graph, settings, folder, callbacks)
-
-    monkeypatch.setattr(seed_processes, "start_or_continue", fail_with_seed_two)
-    with pytest.raises(InputError, match="seed 2 is no good"):
-        legnn.train_seeds(small_data(), settings=named(**EVERYTHING), seeds=4, out=tmp_path / "all")
-    assert [RunFolder(tmp_path / "all" / f"seed-{seed}").is_finished for seed in range(4)] == [True, True, False, False]
-
-
-def test_a_folder_that_cannot_be_written_is_an_error_of_all(tmp_path, monkeypatch):
-    def refuse(folder, *given):
-        raise OSError("the disk is full")
-
-    monkeypatch.setattr(RunFolder, "finish", refuse)
-    with pytest.raises(OSError, match="the disk is full"):
-        legnn.train_seeds(small_data(), settings=named(**EVERYTHING), seeds=4, out=tmp_path / "all")
-    assert not (tmp_path / "all" / "summary.json").exists()
-
-
 def test_an_error_of_a_callback_ends_all_seeds_and_is_raised():
-    def refuse(log):
+    def refuse(event):
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        legnn.train_seeds(small_data(), settings=named(**EVERYTHING), seeds=4, on_epoch=refuse)
+        legnn.train_seeds(small_data(), settings=named(**EVERYTHING), seeds=4, on_event=refuse)
 
 
 @gpu
@@ -114,8 +79,8 @@ def test_on_a_gpu_seeds_that_were_interrupted_continue_to_the_same_bits(tmp_path
             settings=named(**given),
             seeds=4,
             out=tmp_path / "all",
-            on_epoch=epochs.append,
-            should_stop=lambda: bool(epochs),
+            on_event=epochs.append,
+            should_stop=lambda: len(epochs) > 5,
         )
     resume_seeds(tmp_path / "all", data)
     for seed in range(4):

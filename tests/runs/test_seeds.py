@@ -10,19 +10,17 @@ from tests.named import named
 
 import legnn
 from legnn.errors import InputError
-from legnn.runs import Result, is_seeds_folder, resume_seeds, summarize
+from legnn.runs import Result, is_seeds_folder, summarize
+from legnn.sweep.seeds import resume_seeds
 
 QUICK = {"epochs": 4, "hidden": 8}
 
 
 def test_every_seed_has_its_folder_and_the_summary_its_mean_and_unbiased_deviation(tmp_path):
-    told = []
-    summary = legnn.train_seeds(
-        small_data(), settings=named(**QUICK, seed=5), seeds=3, out=tmp_path / "runs", on_seed=told.append
-    )
-    assert told == summary.seeds == [5, 6, 7]
+    summary = legnn.train_seeds(small_data(), settings=named(**QUICK, seed=5), seeds=3, out=tmp_path / "runs")
+    assert summary.seeds == [5, 6, 7]
     names = sorted(path.name for path in (tmp_path / "runs").iterdir())
-    assert names == ["digests.json", "seed-5", "seed-6", "seed-7", "seeds.json", "settings.yaml", "summary.json"]
+    assert names == ["digests.json", "graph", "seed-5", "seed-6", "seed-7", "seeds.json", "summary.json", "sweep.json"]
     assert json.loads((tmp_path / "runs" / "summary.json").read_text()) == asdict(summary)
     results = [json.loads((tmp_path / "runs" / f"seed-{s}" / "result.json").read_text()) for s in (5, 6, 7)]
     assert [result["seed"] for result in results] == [5, 6, 7]
@@ -38,16 +36,17 @@ def test_every_seed_has_its_folder_and_the_summary_its_mean_and_unbiased_deviati
 def test_a_run_among_seeds_equals_the_same_run_alone(tmp_path):
     legnn.train_seeds(small_data(), settings=named(**QUICK), seeds=2, out=tmp_path / "runs")
     alone = legnn.train(small_data(), settings=named(**QUICK, seed=1))
-    among = legnn.resume(tmp_path / "runs" / "seed-1")
+    among = legnn.Run.open(tmp_path / "runs" / "seed-1")
     assert among.predictions.equals(alone.predictions)
     assert among.settings.train.seed == 1
 
 
 def test_finished_seeds_are_read_and_not_trained_again(tmp_path):
     summary = legnn.train_seeds(small_data(), settings=named(**QUICK), seeds=2, out=tmp_path / "runs")
-    logs = []
-    assert resume_seeds(tmp_path / "runs", small_data(), on_epoch=logs.append) == summary
-    assert logs == []
+    events = []
+    assert resume_seeds(tmp_path / "runs", small_data(), on_event=events.append) == summary
+    assert resume_seeds(tmp_path / "runs") == summary
+    assert events == []
 
 
 def test_one_seed_has_no_deviation():

@@ -14,9 +14,10 @@ from typer.testing import CliRunner
 import legnn
 from legnn.cli.entry_point import app
 from legnn.errors import InputError
-from legnn.runs import RunFolder, train_seeds
+from legnn.runs import RunFolder
 from legnn.runs.ensemble import write_ensemble
 from legnn.runs.ensemble_card import Member
+from legnn.sweep.seeds import train_seeds
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +85,7 @@ def test_an_ensemble_that_was_edited_is_refused(runs, tmp_path):
 
 
 def test_a_list_of_seeds_that_was_edited_is_refused(seeds):
-    (seeds / "seeds.json").write_text('{"seeds": [0]}')
+    (seeds / "seeds.json").write_text('{"seeds": [0], "preset": "simple", "given": {}}')
     with pytest.raises(InputError, match=r"seeds\.json was changed"):
         legnn.open_run(seeds)
 

@@ -52,9 +52,10 @@ def train(
 
 def _train(source: str, settings: Settings, out: Path | None, seeds: int | None, folds: int | None) -> None:
     with loading():
-        from legnn.runs import cross_fit, train_seeds
         from legnn.runs import train as train_run
         from legnn.runs.processes import under_torchrun
+        from legnn.sweep.cross_fitting import cross_fit
+        from legnn.sweep.seeds import train_seeds
 
     if out is None and seeds is None and folds is None and under_torchrun():
         raise InputError("give --out under torchrun: a process that is started again finds its run by it")
@@ -70,8 +71,10 @@ def _train(source: str, settings: Settings, out: Path | None, seeds: int | None,
 
 def _resume(folder: Path) -> None:
     with loading():
-        from legnn.runs import is_cross_fit_folder, is_seeds_folder, resume_cross_fit, resume_seeds
+        from legnn.runs import is_cross_fit_folder, is_seeds_folder
         from legnn.runs import resume as resume_run
+        from legnn.sweep.cross_fitting import resume_cross_fit
+        from legnn.sweep.seeds import resume_seeds
 
     if is_seeds_folder(folder):
         _follow(partial(resume_seeds, folder), folder, "seed")

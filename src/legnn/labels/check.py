@@ -16,14 +16,14 @@ from legnn.data.splits import split_words
 from legnn.datasets import CATALOG, Source
 from legnn.errors import InputError
 from legnn.labels.confident import calibrate, estimated_errors, probability_right
-from legnn.labels.cross_fitted import check_folds, cross_fitted_probabilities, fold_nodes
+from legnn.labels.cross_fitted import check_folds, cross_fitted_probabilities
 from legnn.labels.evidence import combine_evidence
 from legnn.labels.neighbor_labels import count_neighbor_labels
 from legnn.notes import Note
 from legnn.runs import Ensemble, Run, is_ensemble_folder, is_seeds_folder, open_run
 from legnn.runs.graphs import load_new
-from legnn.runs.progress import Callbacks, follow
-from legnn.training import EpochLog
+from legnn.sweep import Event
+from legnn.training import assign_folds
 
 FOLDS, REPEATS = 5, 2
 SHARED = tuple(f"train.{name}" for name in ("seed", "device", "threads", "precision", "batch", "epochs", "patience"))
@@ -51,7 +51,7 @@ def check_labels(
     settings: Settings | Mapping[str, Any] | None = None,
     folds: int = FOLDS,
     repeats: int = REPEATS,
-    on_epoch: Callable[[EpochLog], None] = lambda log: None,
+    on_event: Callable[[Event], None] = lambda event: None,
     should_stop: Callable[[], bool] = lambda: False,
     progress: bool = False,
     **common: Unpack[CommonSettings],
@@ -70,7 +70,7 @@ def check_labels(
         settings: of the models, instead of those of the run.
         folds: parts of the training nodes that are judged together.
         repeats: other divisions into folds over which probabilities are averaged.
-        on_epoch: called after every epoch.
+        on_event: called with the progress of every model.
         should_stop: called after every epoch; True raises `Interrupted`.
         progress: whether a line shows the progress.
         **common: common settings.
@@ -79,11 +79,16 @@ def check_labels(
     if chosen.data.cross_label_edges:
         raise InputError("data.cross_label_edges uses all labels to add edges, so no label can be masked; set it to 0")
     check_folds(graph, folds, repeats)
-    with follow(Callbacks(on_epoch, should_stop), visible=progress) as callbacks:
-        options: dict[str, Any] = {"folds": folds, "repeats": repeats, "callbacks": callbacks}
-        model = cross_fitted_probabilities(graph, chosen, **options, name="model,")
-        features = cross_fitted_probabilities(graph, perceptron(chosen), **options, name="perceptron,")
-    return rank_labels(graph, combine_evidence(model, features), folds)
+    probabilities = cross_fitted_probabilities(
+        graph,
+        {"model": chosen, "perceptron": perceptron(chosen)},
+        folds=folds,
+        repeats=repeats,
+        on_event=on_event,
+        should_stop=should_stop,
+        progress=progress,
+    )
+    return rank_labels(graph, combine_evidence(probabilities["model"], probabilities["perceptron"]), folds)
 
 
 def perceptron(settings: Settings) -> Settings:
@@ -117,7 +122,7 @@ def rank_labels(graph: GraphData, q: np.ndarray, folds: int) -> LabelCheck:
             "neighbors_label": counts[rows, y],
             "neighbors_suggested": counts[rows, suggested],
             "split": split_words(graph.split)[nodes],
-            "fold": np.where(train, fold_nodes(graph.node_id, folds, 0)[nodes], -1),
+            "fold": np.where(train, assign_folds(graph.node_id, folds)[nodes], -1),
         }
     )
     # sorted by `right`: near 1, the score has no digits left

@@ -254,7 +254,7 @@ def check_free(path: Path) -> None:
     # continuing would change nothing
     if any((path / name).is_file() for name in ("result.json", "summary.json")):
         raise InputError(f"{path} holds a finished run; give another folder as `out`, or remove this one first")
-    if (path / "settings.yaml").is_file():
+    if any((path / name).is_file() for name in ("settings.yaml", "sweep.json")):
         raise InputError(f"{path} holds a run; give another folder as `out`, or continue it with `resume={path}`")
     raise InputError(f"{path} is already there; give another folder as `out`")
 

@@ -31,7 +31,7 @@ def load_new(settings: Settings, data: Source) -> tuple[GraphData, Settings]:
     The settings of a prepared folder take the place of the run's: with them the run reads other tables, too.
     """
     # a preset chooses settings of the data by the name of their source
-    settings = settings.override({"data.source": _source_name(data)})
+    settings = settings.override({"data.source": source_name(data)})
     # what is prepared already can only be compared with what the user gave
     wanted = DataSettings(**_given_for_data(settings)) if _is_prepared(data) else settings.data
     graph = load_graph(wanted, data)
@@ -44,7 +44,7 @@ def load_graph(
 ) -> GraphData:
     """Loads `data` with a run's settings of the data, and `options` of `legnn.load`."""
     if isinstance(data, str | Path):
-        return load(replace(settings, source=_source_name(data)), table_features=table_features, **options)
+        return load(replace(settings, source=source_name(data)), table_features=table_features, **options)
     # a graph in memory has no text column, unless it is frames: its features are there
     has_text = is_frames(data)
     given = {name: value for name, value in asdict(settings).items() if has_text or name != "text"}
@@ -107,7 +107,8 @@ def _is_prepared(data: Source) -> bool:
     return isinstance(data, GraphData)
 
 
-def _source_name(data: Source) -> str:
+def source_name(data: Source) -> str:
+    """Returns the name of data in the settings of a run: one by which the run can load them again."""
     if not isinstance(data, str | Path):
         return MEMORY
     # a run must find its folder again from anywhere; a name of the catalog wins over a folder of the same name

@@ -52,7 +52,7 @@ class Plan:
     def add(self, name: str, settings: ResolvedSettings, fingerprint: str) -> None:
         """Adds a run; raises `InputError` if the plan or the folder of the run holds another one of that name."""
         digest, run = _digest(settings, fingerprint), RunFolder(self.folder / name)
-        is_begun = (run.path / "settings.yaml").is_file()
+        is_begun = run.is_finished or (run.path / "settings.yaml").is_file()
         if self._runs.get(name, digest) != digest or (is_begun and name not in self._runs):
             raise InputError(
                 f"{run.path} belongs to other settings or data; give another folder as `out`, or remove this one first"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from statistics import fmean
+from typing import Any
 
 from legnn.config.duration import PLAIN_SECONDS, duration
 from legnn.runs.progress import EpochProgress
@@ -32,12 +35,16 @@ class SweepProgress(EpochProgress):
         self._seconds: list[float] = []
         self._best: tuple[float, str] | None = None
 
+    def hide(self) -> None:
+        """Shows nothing from now on."""
+        self._is_plain, self._plain_seconds = True, math.inf
+
     def on_event(self, event: Event) -> None:
         """Shows an epoch of a run, or what it does before and after its epochs."""
         if event.log is None:
             self._update(f"{event.trial}: {event.stage}")
             return
-        val = event.log.val_accuracy
+        val = event.log.val.get("accuracy")
         if val is not None and (self._best is None or val > self._best[0]):
             self._best = val, event.trial
         self._update(f"{event.trial} epoch {event.log.epoch}" + ("" if val is None else f" val {val:.4f}"))
@@ -67,3 +74,15 @@ class SweepProgress(EpochProgress):
             return None
         waiting = self.total - ended
         return fmean(self._seconds) * waiting / max(min(self._slots, waiting), 1)
+
+
+@contextmanager
+def show_progress(is_visible: bool, total: int | None = None, **options: Any) -> Iterator[SweepProgress]:
+    """Context with the display of a sweep, which shows nothing unless `is_visible`."""
+    display = SweepProgress(total, **options)
+    if not is_visible:
+        display.hide()
+        yield display
+        return
+    with display:
+        yield display

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from legnn.data import GraphData
 from legnn.errors import InputError, Interrupted
-from legnn.files import write_text
+from legnn.files import empty_folder, write_text
 from legnn.io.prepared import write_prepared
 from legnn.io.prepared_card import CARD, read_card
-from legnn.locks import hold_folder
-from legnn.runs.folder import RunFolder
+from legnn.locks import LOCK, hold_folder
+from legnn.runs.digests import write_digests
+from legnn.runs.folder import RunFolder, check_free
 from legnn.sweep.executors import Executor
 from legnn.sweep.held_out import HELD_OUT
 from legnn.sweep.plan import Plan, Trial
-from legnn.sweep.tasks import FAILURE, Event, Outcome, Task, resolve_task
-
-GRAPH = "graph"
-"""Folder of a graph that was in memory: every process maps it."""
+from legnn.sweep.progress import show_progress
+from legnn.sweep.tasks import FAILURE, GRAPH, Event, Outcome, Task, resolve_task
+from legnn.typed_json import to_json
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,51 @@ class Sweep:
         graph, settings = resolve_task(task)
         plan.add(trial.name, settings, graph.fingerprint())
         return task
+
+
+def train_trials(
+    folder: Path,
+    trials: Sequence[Trial],
+    executor: Executor,
+    on_event: Callable[[Event], None],
+    should_stop: Callable[[], bool],
+    *,
+    progress: bool,
+) -> None:
+    """Trains all trials, and raises the error of the first one that cannot be trained."""
+    with executor, show_progress(progress, len(trials)) as display:
+
+        def on_each(event: Event) -> None:
+            on_event(event)
+            display.on_event(event)
+
+        for outcome in Sweep(folder, trials).run(executor, on_event=on_each, should_stop=should_stop):
+            outcome.raise_error()
+            display.on_outcome(outcome)
+
+
+@contextmanager
+def sweep_folder(out: str | Path | None) -> Iterator[Path]:
+    """Context with the folder of a sweep, which is removed at the end if the user named none."""
+    if out is not None:
+        with hold_folder(Path(out)):
+            yield Path(out)
+        return
+    with TemporaryDirectory(prefix="legnn-") as folder:
+        try:
+            yield Path(folder)
+        except Interrupted as stop:
+            raise Interrupted(stop.epoch, None) from None
+
+
+def create_folder(folder: Path, name: str, content: Any) -> None:
+    """Writes the file that says what a new folder of runs holds; raises `InputError` if the folder is not free."""
+    check_free(folder)
+    empty_folder(folder, keep=LOCK)
+    text = to_json(content)
+    write_digests(folder, {name: text.encode()})
+    # last: a folder without it is one whose creation was cut short
+    write_text(folder / name, text)
 
 
 def is_finished(folder: Path, *, held_out: bool) -> bool:

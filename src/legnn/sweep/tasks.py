@@ -12,11 +12,12 @@ from typing import Any, Literal, NamedTuple
 
 from legnn.config import DataSettings, ResolvedSettings, Settings
 from legnn.data import GraphData
+from legnn.datasets import Source
 from legnn.errors import FolderInUse, InputError, Interrupted, LegnnError, OutOfMemory
 from legnn.files import empty_folder
 from legnn.locks import LOCK, hold_folder
 from legnn.runs.folder import RunFolder
-from legnn.runs.graphs import MEMORY, check_unchanged, hide_fold, load_new
+from legnn.runs.graphs import MEMORY, check_unchanged, hide_fold, load_new, source_name
 from legnn.runs.progress import Callbacks
 from legnn.runs.resources import DEFAULT_BATCH
 from legnn.runs.run import Run
@@ -25,6 +26,8 @@ from legnn.sweep.held_out import save_held_out
 from legnn.training import EpochLog
 from legnn.typed_json import as_kind, parse_json
 
+GRAPH = "graph"
+"""Folder in that of a sweep for a graph that was in memory: every process maps it."""
 FAILURE = "failure.txt"
 """File in the folder of a run that could not be trained: why."""
 CACHED_GRAPHS = 2
@@ -159,6 +162,33 @@ def _train(graph: GraphData, settings: ResolvedSettings, folder: Path, callbacks
         start_or_continue(graph, resolved.override({"train.batch": DEFAULT_BATCH}), folder, callbacks)
 
 
+def load_data(
+    settings: Settings, data: Source | None, folder: Path | None = None
+) -> tuple[GraphData, Settings, str | GraphData]:
+    """Returns the graph of a sweep, its settings, and the data of its trials.
+
+    Args:
+        settings: of the runs; they name the data if `data` is None.
+        data: as in `train`.
+        folder: of a sweep that is continued, which may hold a graph that was in memory.
+    """
+    if data is None or isinstance(data, str | Path):
+        source = settings.data.source if data is None else source_name(data)
+        if source == MEMORY and folder is not None:
+            if not (folder / GRAPH).is_dir():
+                raise InputError(f"{folder} was trained on data in memory; give the same data again")
+            source = str((folder / GRAPH).resolve())
+        return *load_cached(settings, source), source
+    graph, settings = load_new(settings, data)
+    graph = with_fingerprint(graph)
+    return graph, settings, graph
+
+
+def with_fingerprint(graph: GraphData) -> GraphData:
+    """Returns the graph with its fingerprint stored, which is then not computed again for each trial."""
+    return replace(graph, provenance=replace(graph.provenance, fingerprint=graph.fingerprint()))
+
+
 def load_cached(settings: Settings, data: str) -> tuple[GraphData, Settings]:
     """Returns a graph, read once in a process, and the settings that say where it is from."""
     of_data = {name: value for name, value in settings.values.items() if name.startswith("data.")}
@@ -171,5 +201,4 @@ def load_cached(settings: Settings, data: str) -> tuple[GraphData, Settings]:
 @lru_cache(CACHED_GRAPHS)
 def _load(preset: str, values: tuple[tuple[str, Any], ...], data: str) -> tuple[GraphData, DataSettings]:
     graph, settings = load_new(Settings(preset=preset, values=dict(values)), data)
-    # computed once for all trials
-    return replace(graph, provenance=replace(graph.provenance, fingerprint=graph.fingerprint())), settings.data
+    return with_fingerprint(graph), settings.data
