@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from legnn.files import atomic_write, empty_folder, is_partial
+from legnn.files import atomic_write, is_partial
 
 FULL = """
 import resource, sys
@@ -31,11 +31,3 @@ def test_a_file_that_is_being_written_is_known_by_its_name(tmp_path):
         assert is_partial(there)
     assert not is_partial(tmp_path / "data.json")
     assert not is_partial(tmp_path / "my.partial")
-
-
-def test_a_folder_is_emptied_but_for_one_file(tmp_path):
-    (tmp_path / "folder").mkdir()
-    for name in ("kept", "file", "folder/file"):
-        (tmp_path / name).write_text("")
-    empty_folder(tmp_path, keep="kept")
-    assert [path.name for path in tmp_path.iterdir()] == ["kept"]

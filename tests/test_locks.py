@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from legnn.errors import FolderInUse, InputError
-from legnn.locks import LOCK, hold_folder, is_being_written
+from legnn.locks import LOCK, OWNER, clear_folder, contents, hold_folder
 
 HOLD = """
 import sys, time
@@ -60,7 +60,6 @@ def test_a_process_that_was_killed_holds_nothing(tmp_path):
     process = start(tmp_path / "run")
     tell(process)
     assert process.stdout.readline() == "held\n"
-    assert is_being_written(tmp_path / "run")
     with (
         pytest.raises(FolderInUse, match=rf"another process \({process.pid} on .*\) is"),
         hold_folder(tmp_path / "run"),
@@ -69,9 +68,8 @@ def test_a_process_that_was_killed_holds_nothing(tmp_path):
     process.send_signal(signal.SIGKILL)
     process.wait(10)
     assert (tmp_path / "run" / LOCK).is_file(), "as a crash leaves it"
-    assert not is_being_written(tmp_path / "run")
     with hold_folder(tmp_path / "run"):
-        assert is_being_written(tmp_path / "run")
+        assert (tmp_path / "run" / OWNER).read_text().startswith(f"{os.getpid()} on ")
 
 
 def test_a_process_that_was_forked_does_not_keep_the_lock_of_its_parent(tmp_path):
@@ -126,3 +124,32 @@ def test_what_is_in_the_folder_stays(tmp_path):
         hold_folder(tmp_path / "notes.txt"),
     ):
         pass
+
+
+@pytest.mark.parametrize("name", [LOCK, OWNER])
+def test_link_in_the_place_of_the_lock_leaves_its_target_untouched(name, tmp_path):
+    target, folder = tmp_path / "mine.txt", tmp_path / "run"
+    target.write_text("mine")
+    folder.mkdir()
+    (folder / name).symlink_to(target)
+    if name == LOCK:
+        with pytest.raises(InputError, match=r"\.lock is a symbolic link.*; remove it"), hold_folder(folder):
+            pass
+    else:
+        with hold_folder(folder):
+            pass
+    assert target.read_text() == "mine"
+
+
+def test_cleared_folder_keeps_its_lock_and_the_target_of_a_link(tmp_path):
+    folder = tmp_path / "run"
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "mine.txt").write_text("mine")
+    with hold_folder(folder):
+        (folder / "sub").mkdir()
+        (folder / "sub" / "a").write_text("a")
+        (folder / "link").symlink_to(tmp_path / "other")
+        assert contents(folder) == ["link", "sub"]
+        clear_folder(folder)
+        assert sorted(path.name for path in folder.iterdir()) == [LOCK, OWNER]
+    assert (tmp_path / "other" / "mine.txt").read_text() == "mine"

@@ -17,7 +17,8 @@ from benchmarks.campaign import children
 from benchmarks.campaign.children import train_or_resume
 from benchmarks.campaign.moments import draw
 from benchmarks.campaign.outcomes import Kill, differences, has_one_sentence, outcome
-from legnn.locks import is_being_written
+from legnn.errors import FolderInUse
+from legnn.locks import hold_folder
 from legnn.runs.processes import SECONDS_ALONE, STORE_TIME
 
 SECONDS_OF_START = 10.0
@@ -64,7 +65,7 @@ class TorchRun:
             for worker in workers:
                 os.kill(worker, signal.SIGSTOP)
             # stopped, they can neither end nor let go of the folder while another process asks for it
-            if is_being_written(place) and (place / "settings.yaml").is_file():
+            if (place / "settings.yaml").is_file() and _is_written(place):
                 code = children.run(["train", "--resume", place], output)
                 if code != 2 or not has_one_sentence(output):
                     return f"resumed while its processes lived, with exit code {code}: {output.read_text()[-300:]}"
@@ -108,3 +109,12 @@ def _end(processes: list[int]) -> None:
             os.kill(one, signal.SIGKILL)
     while any(map(_lives, processes)):
         time.sleep(0.01)
+
+
+def _is_written(folder: Path) -> bool:
+    """Whether a process holds the lock of a folder."""
+    try:
+        with hold_folder(folder):
+            return False
+    except FolderInUse:
+        return True

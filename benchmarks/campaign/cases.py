@@ -20,7 +20,7 @@ FAILURES = VERDICTS[3:]
 UNSAFE = ("weights_only", "allow_pickle", "unsafe", "Traceback")
 """Words that no message may have."""
 LONGEST = 2_000
-LEFTOVER = re.compile(r"\.lock|.*\.partial|\.unfinished")
+LEFTOVER = re.compile(r"\.lock(-owner)?|.*\.partial|\.unfinished")
 
 
 class RefusedByCommand(Exception):  # noqa: N818 (a verdict, not an error of a program)

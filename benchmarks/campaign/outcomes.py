@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from legnn.locks import LOCK
+from legnn.locks import LOCK, OWNER
 
 TIMES = ("seconds", "time")
 """Keys of JSON files that differ between two runs of the same settings."""
@@ -34,7 +34,7 @@ def has_one_sentence(output: Path) -> bool:
 
 def outcome(folder: Path) -> dict[str, str]:
     """Returns a digest of each file under a folder, by its name, without the times that results hold."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != LOCK)
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in (LOCK, OWNER))
     return {str(path.relative_to(folder)): _digest(path) for path in files}
 
 

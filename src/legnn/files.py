@@ -1,14 +1,15 @@
-"""Atomic writes: files that are written completely or not at all. Digests of them; the folders of data and caches."""
+"""Atomic writes: files that are written completely or not at all. Digests, links, the folders of data and caches."""
 
 import hashlib
 import os
 import re
 import secrets
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+from legnn.errors import InputError
 
 PARTIAL = ".partial"
 _PARTIAL_NAME = re.compile(rf"\..+\.[0-9a-f]{{8}}{re.escape(PARTIAL)}")
@@ -37,13 +38,13 @@ def remove_partial(folder: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def empty_folder(folder: Path, *, keep: str) -> None:
-    """Remove all that a folder holds but the file `keep`."""
-    for path in folder.iterdir() if folder.is_dir() else ():
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        elif path.name != keep:
-            path.unlink(missing_ok=True)
+def refuse_link(path: Path) -> None:
+    """Raises `InputError` for a symbolic link in the place of a file or folder that legnn makes itself.
+
+    Its target, which may be anywhere, is neither read nor changed.
+    """
+    if path.is_symlink():
+        raise InputError(f"{path} is a symbolic link, and legnn makes none; remove it, or restore the file from a copy")
 
 
 @contextmanager

@@ -1,31 +1,42 @@
-"""One writer a folder: a lock that a process holds while it writes, and that ends with it however it ends."""
+"""One writer per folder: a lock that a process holds while it writes, and that ends with the process."""
 
 from __future__ import annotations
 
 import errno
-import fcntl
+import inspect
 import os
+import shutil
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
-from legnn.errors import FolderInUse, InputError
+from filelock import FileLock, Timeout
 
-LOCK = ".lock"
-"""In a folder that is written to. The system lets go of it when the process ends, or the machine: a file that a crash
-left is no lock."""
+from legnn.errors import FolderInUse, InputError
+from legnn.files import refuse_link, write_text
+
+LOCK, OWNER = ".lock", ".lock-owner"
+"""Files of a folder that is written to: the lock, which the system releases when the process or the machine ends, and
+the process and host that hold it. A file that a crash left is no lock."""
 
 UNSUPPORTED = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)
-"""File systems without locks answer so; a folder there is written to without one."""
+"""Answers of file systems without locks; a folder there is written to without one."""
+
+# filelock would fall back to a lock that is a file, which a killed process leaves behind
+_OPTIONS = {"fallback_to_soft": False} if "fallback_to_soft" in inspect.signature(FileLock.__init__).parameters else {}
 
 
+@dataclass
 class _Held:
     """A lock of this process."""
 
-    def __init__(self, file: int) -> None:
-        self.file, self.thread, self.depth = file, threading.get_ident(), 1
+    lock: FileLock | None
+    process: int
+    thread: int
+    depth: int = 1
 
 
 _held: dict[Path, _Held] = {}
@@ -34,22 +45,22 @@ _guard = threading.Lock()
 
 @contextmanager
 def hold_folder(folder: Path, *, again: bool = False) -> Iterator[None]:
-    """Within it this thread is the only writer to `folder`, which is made if it is not there; raises `FolderInUse`.
+    """Makes this thread the only writer to `folder` within the context; raises `FolderInUse`.
 
-    Readers ask for nothing. Folders that were made and left empty are removed.
+    The folder is made if it does not exist. Readers need no lock. Folders that were made and left empty are removed.
 
     Args:
         again: whether the thread may hold it already, as a part of the work that locked it.
     """
-    made = [path for path in (folder, *folder.parents) if not path.exists()]
-    if not made and not folder.is_dir():
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    if not missing and not folder.is_dir():
         raise InputError(f"{folder} is already there and is a file; give another folder")
     folder.mkdir(parents=True, exist_ok=True)
     key = folder.resolve()
     with _guard:
         held = _held.get(key)
-        if held is None:
-            held = _held[key] = _Held(_lock(folder))
+        if held is None or held.process != os.getpid():
+            held = _held[key] = _Held(_lock(folder), os.getpid(), threading.get_ident())
         elif again and held.thread == threading.get_ident():
             held.depth += 1
         else:
@@ -57,85 +68,76 @@ def hold_folder(folder: Path, *, again: bool = False) -> Iterator[None]:
     try:
         yield
     finally:
-        _release(key, held, made=made)
+        _release(key, held, made=missing)
 
 
-def is_being_written(folder: Path) -> bool:
-    """Whether a process holds the lock of a folder, this one included."""
-    try:
-        file = os.open(folder / LOCK, os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        return error.errno not in UNSUPPORTED
-    finally:
-        os.close(file)
-    return False
+def contents(folder: Path) -> list[str]:
+    """Returns the names in a folder, without the files of its lock; none if there is no folder."""
+    return sorted(path.name for path in folder.iterdir() if path.name not in (LOCK, OWNER)) if folder.is_dir() else []
 
 
-def _lock(folder: Path) -> int:
-    """The open file of a lock; raises `FolderInUse`."""
+def clear_folder(folder: Path) -> None:
+    """Removes all that a folder holds but the files of its lock."""
+    for path in (folder / name for name in contents(folder)):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _lock(folder: Path) -> FileLock | None:
+    """Returns the lock of a folder, None where the file system has none; raises `FolderInUse`."""
     path = folder / LOCK
+    lock = FileLock(path, timeout=0, thread_local=False, **_OPTIONS)
     while True:
+        refuse_link(path)
         try:
-            # open for writing: over a network an exclusive lock needs that
-            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        except FileNotFoundError:  # who held it removed the folder, which was empty
+            with suppress(FileExistsError):
+                path.open("xb").close()
+            before = path.lstat()
+            lock.acquire()
+            # the process that held it may have removed the file between both: then the lock is of no name
+            if os.path.samestat(before, path.lstat()):
+                write_text(folder / OWNER, f"{os.getpid()} on {socket.gethostname()}\n")
+                return lock
+            lock.release()
+        except FileNotFoundError:  # the process that held it removed the file, and the folder if it was empty
+            lock.release()
             folder.mkdir(parents=True, exist_ok=True)
-            continue
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except Timeout:
+            owner = _owner(folder / OWNER)
+            raise _in_use(folder, f"another process ({owner})" if owner else "another process") from None
+        except NotImplementedError:
+            return None
         except OSError as error:
-            if error.errno not in UNSUPPORTED:
-                who = os.pread(file, 200, 0).decode(errors="replace").strip()
-                os.close(file)
-                if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-                    raise
-                raise _in_use(folder, f"another process ({who})" if who else "another process") from None
-        if _is_at(path, file):
-            os.ftruncate(file, 0)
-            os.pwrite(file, f"{os.getpid()} on {socket.gethostname()}\n".encode(), 0)
-            return file
-        os.close(file)  # who held it removed the file after it was opened here
+            if error.errno in UNSUPPORTED:
+                return None
+            raise
 
 
-def _is_at(path: Path, file: int) -> bool:
+def _owner(path: Path) -> str:
     try:
-        there = os.stat(path)
-    except FileNotFoundError:
-        return False
-    return os.path.samestat(there, os.fstat(file))
+        return "" if path.is_symlink() else path.read_bytes()[:200].decode(errors="replace").strip()
+    except OSError:
+        return ""
 
 
-def _in_use(folder: Path, who: str) -> FolderInUse:
-    return FolderInUse(f"{who} is writing to {folder}; wait until it has ended, or give another folder as `out`")
+def _in_use(folder: Path, writer: str) -> FolderInUse:
+    return FolderInUse(f"{writer} is writing to {folder}; wait until it has ended, or give another folder as `out`")
 
 
 def _release(key: Path, held: _Held, *, made: list[Path]) -> None:
     with _guard:
         held.depth -= 1
-        if held.depth or _held.get(key) is not held:
+        if held.depth or _held.get(key) is not held or held.process != os.getpid():
             return
         del _held[key]
-        with suppress(OSError):  # the folder may be gone
-            # while it is held: nobody else has locked the file that is removed
-            if _is_at(key / LOCK, held.file):
-                (key / LOCK).unlink()
+        with suppress(OSError):  # the folder may be gone; on Windows an open file stays
+            # before the lock ends: no other process holds the file that is removed
+            (key / OWNER).unlink(missing_ok=True)
+            if held.lock is not None:
+                (key / LOCK).unlink(missing_ok=True)
             for path in made:
                 path.rmdir()
-        os.close(held.file)
-
-
-def _forget() -> None:
-    """In a process that was forked: the locks are those of its parent, and must end with that."""
-    global _guard
-    _guard = threading.Lock()
-    for held in _held.values():
-        with suppress(OSError):
-            os.close(held.file)
-    _held.clear()
-
-
-os.register_at_fork(after_in_child=_forget)
+        if held.lock is not None:
+            held.lock.release()

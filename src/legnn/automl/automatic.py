@@ -25,7 +25,7 @@ from legnn.errors import InputError, Interrupted, plural
 from legnn.files import atomic_write, write_text
 from legnn.io.prepared import write_prepared
 from legnn.io.prepared_card import CARD
-from legnn.locks import LOCK, hold_folder
+from legnn.locks import contents, hold_folder
 from legnn.nn.backbones import require_known_everywhere
 from legnn.notes import Note
 from legnn.runs.device import visible_gpus
@@ -230,8 +230,7 @@ def _check_folder(folder: Path, card: SearchCard) -> None:
             what = "data" if before.fingerprint != card.fingerprint else "source or seed"
             raise InputError(f"{folder} holds a search on another {what}; give another folder as `out`")
         return
-    there = [path.name for path in folder.iterdir()] if folder.is_dir() else []
-    if any(name != LOCK for name in there):
+    if contents(folder):
         raise InputError(f"{folder} is already there and holds no search; give another folder as `out`")
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / SEARCH, card)

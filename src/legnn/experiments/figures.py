@@ -14,7 +14,7 @@ from legnn.experiments.plan import Plan
 from legnn.experiments.scores import TEST_AND_VAL, groups, mean_table, paired_differences, run_rows
 from legnn.runs import Run, RunFolder
 from legnn.runs.graphs import reload_graph
-from legnn.training.objective import training_confidence as confidence_at
+from legnn.training import training_confidence as confidence_at
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -43,7 +43,7 @@ from legnn.io.prepared_card import (
 )
 from legnn.io.prepared_checks import check_finite, check_layout, check_values
 from legnn.io.table_features import TableFeatures
-from legnn.locks import LOCK, hold_folder
+from legnn.locks import contents, hold_folder
 from legnn.ops.csr.adjacency import Adjacency
 
 TEXT_IDS, TABLE_FEATURES = "node_id.parquet", "columns.safetensors"
@@ -61,7 +61,7 @@ OPTIONAL = ("weight", "node_id", "label_x", "label_adjacency", "node_type")
 
 def check_place(folder: Path) -> None:
     """Raises `InputError` if a prepared graph would overwrite something."""
-    if folder.exists() and (not folder.is_dir() or any(one.name != LOCK for one in folder.iterdir())):
+    if folder.exists() and (not folder.is_dir() or contents(folder)):
         if is_unfinished(folder):
             return
         raise InputError(f"{folder} is already there; give another folder, or empty it first")

@@ -27,10 +27,10 @@ from torch import Tensor
 from legnn.config import ResolvedSettings
 from legnn.data.raw_graph import TableTransform
 from legnn.errors import InputError, first_line
-from legnn.files import atomic_write, digest_bytes, empty_folder, is_partial, naming, remove_partial, write_text
+from legnn.files import atomic_write, digest_bytes, is_partial, naming, remove_partial, write_text
 from legnn.io import PredictionTable, TableFeatures, read_predictions, write_predictions
 from legnn.lazy import pandas as pd
-from legnn.locks import LOCK
+from legnn.locks import clear_folder, contents
 from legnn.runs.data_card import DataCard
 from legnn.runs.digests import DIGESTS, check_digest, has_digest, write_digests
 from legnn.runs.result import Result
@@ -72,7 +72,7 @@ class RunFolder:
     def create(self, settings: ResolvedSettings, card: DataCard, table_features: TableTransform | None) -> None:
         """Write the files a run starts with to a new or empty folder."""
         check_free(self.path)
-        empty_folder(self.path, keep=LOCK)
+        clear_folder(self.path)
         self.path.mkdir(parents=True, exist_ok=True)
         if table_features is not None:
             table_features.save(self._columns)
@@ -135,7 +135,7 @@ class RunFolder:
     def remove_untrained(self) -> None:
         """Removes the files a run starts with if no epoch followed: there is nothing to continue from."""
         if not self._metrics.exists():
-            empty_folder(self.path, keep=LOCK)
+            clear_folder(self.path)
 
     def append(self, logs: Iterable[EpochLog]) -> None:
         """Add the lines of epochs to the metrics."""
@@ -249,7 +249,7 @@ class RunFolder:
 
 def check_free(path: Path) -> None:
     """Raises `InputError` for a place where a new run would overwrite something."""
-    if not path.exists() or (path.is_dir() and (not _others(path) or is_half_begun(path))):
+    if not path.exists() or (path.is_dir() and (not contents(path) or is_half_begun(path))):
         return
     # continuing would change nothing
     if any((path / name).is_file() for name in ("result.json", "summary.json")):
@@ -261,7 +261,7 @@ def check_free(path: Path) -> None:
 
 def is_half_begun(path: Path) -> bool:
     """Whether a folder holds only what a process had written that was killed before a run could begin."""
-    names = [] if (path / "settings.yaml").exists() else _others(path)
+    names = [] if (path / "settings.yaml").exists() else contents(path)
     if not names or any(
         name not in ("data.json", "columns.safetensors", DIGESTS) for name in names if not _partial(name)
     ):
@@ -274,11 +274,6 @@ def is_half_begun(path: Path) -> bool:
     except InputError:
         return False
     return True
-
-
-def _others(path: Path) -> list[str]:
-    """The names in a folder, without that of its lock."""
-    return [one.name for one in path.iterdir() if one.name != LOCK] if path.is_dir() else []
 
 
 def _partial(name: str) -> bool:

@@ -9,8 +9,7 @@ from typing import Any
 from legnn.config import DataSettings, Settings
 from legnn.data import GraphData
 from legnn.errors import OutOfMemory
-from legnn.files import empty_folder
-from legnn.locks import LOCK, hold_folder
+from legnn.locks import clear_folder, hold_folder
 from legnn.runs.folder import RunFolder
 from legnn.runs.graphs import check_unchanged, load_new
 from legnn.runs.progress import Callbacks
@@ -53,7 +52,7 @@ def _train(graph: GraphData, settings: Settings, folder: Path, callbacks: Callba
             raise
     # not before the exception, and the tensors it refers to, are gone
     if is_too_large:
-        empty_folder(folder, keep=LOCK)
+        clear_folder(folder)
         start_or_continue(graph, resolved.override({"train.batch": DEFAULT_BATCH}), folder, callbacks)
 
 

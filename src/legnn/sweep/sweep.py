@@ -11,10 +11,10 @@ from typing import Any
 
 from legnn.data import GraphData
 from legnn.errors import InputError, Interrupted
-from legnn.files import empty_folder, write_text
+from legnn.files import write_text
 from legnn.io.prepared import write_prepared
 from legnn.io.prepared_card import CARD, read_card
-from legnn.locks import LOCK, hold_folder
+from legnn.locks import clear_folder, hold_folder
 from legnn.runs.digests import write_digests
 from legnn.runs.folder import RunFolder, check_free
 from legnn.sweep.executors import Executor
@@ -132,7 +132,7 @@ def sweep_folder(out: str | Path | None) -> Iterator[Path]:
 def create_folder(folder: Path, name: str, content: Any) -> None:
     """Writes the file that says what a new folder of runs holds; raises `InputError` if the folder is not free."""
     check_free(folder)
-    empty_folder(folder, keep=LOCK)
+    clear_folder(folder)
     text = to_json(content)
     write_digests(folder, {name: text.encode()})
     # last: a folder without it is one whose creation was cut short

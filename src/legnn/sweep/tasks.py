@@ -14,8 +14,7 @@ from legnn.config import DataSettings, ResolvedSettings, Settings
 from legnn.data import GraphData
 from legnn.datasets import Source
 from legnn.errors import FolderInUse, InputError, Interrupted, LegnnError, OutOfMemory
-from legnn.files import empty_folder
-from legnn.locks import LOCK, hold_folder
+from legnn.locks import clear_folder, hold_folder
 from legnn.runs.folder import RunFolder
 from legnn.runs.graphs import MEMORY, check_unchanged, hide_fold, load_new, source_name
 from legnn.runs.progress import Callbacks
@@ -158,7 +157,7 @@ def _train(graph: GraphData, settings: ResolvedSettings, folder: Path, callbacks
             raise
     # outside of the handler: the exception refers to tensors, whose memory is needed now
     if is_too_large:
-        empty_folder(folder, keep=LOCK)
+        clear_folder(folder)
         start_or_continue(graph, resolved.override({"train.batch": DEFAULT_BATCH}), folder, callbacks)
 
 
