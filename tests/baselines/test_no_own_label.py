@@ -54,7 +54,7 @@ def test_in_training_a_predicted_nodes_logits_do_not_depend_on_its_label(kind, t
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@given(task=tasks(min_train=1), own_label_folds=st.integers(2, 10))
+@given(task=tasks(min_train=1), folds=st.integers(2, 10))
 @settings(max_examples=8, deadline=None)
 def test_in_evaluation_no_nodes_prediction_depends_on_its_label(kind, task, folds):
     model = model_for(kind, task)

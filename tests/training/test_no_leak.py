@@ -173,7 +173,7 @@ def folds_of(task: Task, folds: int) -> torch.Tensor:
 
 @pytest.mark.parametrize("postprocess", POSTPROCESS)
 @pytest.mark.parametrize("kind", KINDS)
-@given(data=st.data(), task=tasks(min_train=1), own_label_folds=st.integers(2, 10))
+@given(data=st.data(), task=tasks(min_train=1), folds=st.integers(2, 10))
 @settings(max_examples=20, deadline=None)
 def test_in_evaluation_no_nodes_prediction_depends_on_its_label(kind, postprocess, data, task, folds):
     task = typed(task, kind)

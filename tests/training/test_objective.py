@@ -165,7 +165,7 @@ def batching(model: LEGNN, task: Task, rule: ASTrain | None, lr: float = 0.01) -
 
 
 @pytest.mark.parametrize("labels", ["vanilla", "concat", "addition", "enhanced"])
-@given(pseudo_label_threshold=st.floats(0.2, 0.5), pseudo_label_weight=st.floats(0.1, 2))
+@given(threshold=st.floats(0.2, 0.5), weight=st.floats(0.1, 2))
 @settings(max_examples=10, deadline=None)
 def test_without_tc_and_ec_an_epoch_equals_threshold_self_training_written_out(labels, threshold, weight):
     model, task = make(labels)

@@ -56,6 +56,10 @@ class Operation(ABC):
 
 def run(operation: Operation, *inputs: Tensor | None) -> Any:
     """Returns the outputs of `operation`, differentiable; the first input selects its kernels."""
+    if torch.compiler.is_exporting():
+        raise InputError(
+            "torch.export does not support operations on graphs: save the weights, and load them in Python"
+        )
     first = inputs[0]
     assert first is not None
     operation.kernels = backend(operation.package, first)
