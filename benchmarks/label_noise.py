@@ -40,8 +40,9 @@ import torch
 from sklearn.metrics import average_precision_score
 
 from benchmarks.regimes import load_split
+from legnn.cli.options import parse_settings
 from legnn.cli.processes import stop_on_signal
-from legnn.config import SETTINGS, Settings
+from legnn.config import Settings
 from legnn.data import GraphData
 from legnn.errors import Interrupted, LegnnError
 from legnn.files import atomic_write
@@ -312,8 +313,7 @@ def own(cases: Sequence[Case]) -> None:
 
 
 def _cases(options: argparse.Namespace) -> Iterator[Case]:
-    texts = (one.split("=") for one in options.set)
-    given = tuple((n, text == "yes" if SETTINGS[n].is_switch else SETTINGS[n].parse(text)) for n, text in texts)
+    given = tuple(parse_settings(options.set).items())
     graphs, kinds = options.graphs.split(","), options.kinds.split(",")
     rates = [float(rate) for rate in options.rates.split(",")]
     for graph, kind, rate, seed in itertools.product(graphs, kinds, rates, range(options.seeds)):
@@ -330,7 +330,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--folds", type=int, default=5)
     parser.add_argument("--repeats", type=int, default=2, help="divisions into folds that are averaged")
-    parser.add_argument("--set", nargs="*", default=["backbone=gcn", "as_train=no"], help="settings of the model")
+    model = ["model.backbone=gcn", "self_training.as_train=false"]
+    parser.add_argument("--set", nargs="*", default=model, help="settings of the model")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long")
     options = parser.parse_args(arguments)

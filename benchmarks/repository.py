@@ -29,6 +29,7 @@ import numpy as np
 
 from benchmarks.predictions import LEVELS
 from benchmarks.regimes import DATA, REGIMES, load_split
+from legnn.cli.options import parse_settings
 from legnn.cli.processes import stop_on_signal
 from legnn.config import Settings
 from legnn.config.candidates import CANDIDATES
@@ -113,7 +114,7 @@ def jobs_of(options: argparse.Namespace) -> Iterator[Job]:
     unknown = sorted(set(names) - set(CANDIDATES))
     if unknown:
         raise SystemExit(f"there is no candidate {unknown[0]!r}; choose from {', '.join(CANDIDATES)}")
-    given = tuple((name, int(value)) for name, value in (one.split("=") for one in options.set))
+    given = tuple(parse_settings(options.set).items())
     if options.list is not None:
         for line in options.list.read_text().splitlines():
             data, split, seed, name = line.split()
@@ -168,7 +169,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--candidates", nargs="+", help="some of the candidates, by name")
     parser.add_argument("--list", type=Path, help="file of lines DATA SPLIT SEED CANDIDATE, these runs alone")
     parser.add_argument("--without", nargs="+", default=[], help="candidates to leave out")
-    parser.add_argument("--set", nargs="+", default=[], help="settings such as epochs=200, for all of them")
+    parser.add_argument("--set", nargs="+", default=[], help="settings such as train.epochs=200, for all of them")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long")
     options = parser.parse_args(arguments)
