@@ -40,7 +40,7 @@ from legnn.config import Settings
 from legnn.config.candidates import CANDIDATES
 from legnn.config.portfolio import Portfolio, learned_portfolio
 from legnn.files import write_text
-from legnn.runs.ensemble import open_run
+from legnn.runs import open_predictor
 from legnn.runs.resources import default_jobs
 
 GROUPS = list(dict.fromkeys(candidate.group for candidate in CANDIDATES.values()))
@@ -89,7 +89,7 @@ def auto_row(job: Job, method: str, options: argparse.Namespace) -> Row:
             only=options.portfolios(job.data).order(graph.facts()),
             began=begin,
         )
-    result = open_run(folder).result
+    result = open_predictor(folder).result
     assert result.val is not None
     assert result.test is not None
     trained = sum(1 for _ in (folder / LEADERBOARD).open()) - 1

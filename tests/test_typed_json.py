@@ -104,7 +104,7 @@ def cards() -> list[object]:
     from legnn.automl.clock import TimeUsed
     from legnn.notes import Note
     from legnn.runs.data_card import DataCard
-    from legnn.runs.ensemble_card import EnsembleCard, Member
+    from legnn.runs.ensemble import EnsembleCard, Member
     from legnn.runs.result import MeanStd, Result, Summary
     from legnn.runs.seeds import SeedList
     from legnn.training import EpochLog
@@ -120,7 +120,7 @@ def cards() -> list[object]:
     return [
         SearchCard(source="a", fingerprint="f", seed=0),
         TimeUsed(3.5),
-        EnsembleCard(members=[member], temperature=1.0, val_accuracy=[0.5]),
+        EnsembleCard(members=[member], temperature=1.0),
         card,
         SeedList([0, 1]),
         Result(

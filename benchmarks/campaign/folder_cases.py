@@ -17,9 +17,8 @@ from benchmarks.campaign.commands import command
 from benchmarks.campaign.damage import OF_BYTES, OF_PLACE, damage
 from benchmarks.campaign.results import digest, frame_digest, graph_digest, result_digest, run_digest, without_clocks
 from benchmarks.campaign.specimens import OPTIONS, QUICK, TABLES
-from legnn.analysis import evaluate_run
 from legnn.datasets import check_prepared
-from legnn.runs import RunFolder, open_run
+from legnn.runs import RunFolder, open_predictor
 from legnn.sweep.seeds import resume_seeds
 
 RUNS = ("finished", "finished", "finished-mixed", "finished-typed", "cut-csv", "cut-csv", "cut-mixed", "seeds",
@@ -63,20 +62,20 @@ def run_actions(name: str, folder: Path, place: Path, specimens: Path) -> Action
     if name == "seeds-cut":
         return {
             "resume": lambda: digest(without_clocks(vars(resume_seeds(folder)))),
-            "open": lambda: run_digest(open_run(folder)),
+            "open": lambda: run_digest(open_predictor(folder)),
         }
     if name.startswith("cut"):
         return {"resume": lambda: _resumed(folder)}
     found: Actions = {
-        "open": lambda: run_digest(open_run(folder)),
-        "predict": lambda: frame_digest(open_run(folder).predict_proba()),
-        "evaluate": lambda: digest(evaluate_run(open_run(folder))),
+        "open": lambda: run_digest(open_predictor(folder)),
+        "predict": lambda: frame_digest(open_predictor(folder).predict_proba()),
+        "evaluate": lambda: digest(open_predictor(folder).evaluate()),
         "legnn predict": lambda: command(["predict", folder, "--out", place / "predictions.parquet"], place),
         "legnn evaluate": lambda: command(["evaluate", folder, "--out", place / "evaluation.json"], place),
     }
     if "typed" not in name:  # whose features exist for no other graph
         data = specimens / "other-tables" / ("mixed" if "mixed" in name else "csv")
-        found["predict another graph"] = lambda: frame_digest(open_run(folder).predict_proba(data))
+        found["predict another graph"] = lambda: frame_digest(open_predictor(folder).predict_proba(data))
     if name == "seeds":
         found["resume"] = lambda: digest(without_clocks(vars(resume_seeds(folder))))
     elif name.startswith("finished"):
@@ -88,7 +87,7 @@ def run_actions(name: str, folder: Path, place: Path, specimens: Path) -> Action
 def _resumed(folder: Path, data: Path | None = None) -> str:
     """Resumes, and digests what came of it in memory and in the folder."""
     run = legnn.resume(folder, data)
-    return digest(frame_digest(run.predictions), result_digest(run.result)) + run_digest(open_run(folder))
+    return digest(frame_digest(run.predictions), result_digest(run.result)) + run_digest(open_predictor(folder))
 
 
 def prepared_case(random: Random, specimens: Path, place: Path) -> Case:
@@ -112,7 +111,7 @@ def prepared_actions(name: str, folder: Path, place: Path, specimens: Path) -> A
         "train": train,
     }
     if name != "parquet":
-        found["predict"] = lambda: frame_digest(legnn.open_run(finished).predict_proba(folder))
+        found["predict"] = lambda: frame_digest(legnn.open(finished).predict_proba(folder))
     if name in ("csv", "mixed"):
         cut = specimens / "runs" / f"cut-{name}"
         found["resume"] = lambda: _resumed(_copy(cut, place / "resumed"), folder)

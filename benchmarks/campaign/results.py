@@ -11,7 +11,7 @@ import pandas as pd
 from torch import Tensor
 
 from legnn.data import GraphData
-from legnn.runs import Ensemble, Result, Run, RunFolder
+from legnn.runs import Predictor, Result, RunFolder
 
 CLOCKS = ("seconds", "versions")
 """Keys that differ between two runs that are the same."""
@@ -40,16 +40,16 @@ def graph_digest(graph: GraphData) -> str:
     )
 
 
-def run_digest(run: Run | Ensemble) -> str:
+def run_digest(run: Predictor) -> str:
     """Returns the digest of a run as it is opened: weights, predictions, scores, settings and log."""
     parts: list[Any] = []
-    for one in run.runs if isinstance(run, Ensemble) else [run]:
+    for one in run.members:
         parts += [*(value for item in one.model.state_dict().items() for value in item)]
         parts += [frame_digest(one.predictions), result_digest(one.result), one.settings, one.card]
         if one.folder is not None:
             parts.append([without_clocks(log) for log in RunFolder(one.folder).logs()])
-    if isinstance(run, Ensemble):
-        parts += [run.about, frame_digest(run.predictions), result_digest(run.result)]
+    if run.kind != "run":
+        parts += [run.weights, run.temperature, frame_digest(run.predictions), result_digest(run.result)]
     return digest(*parts)
 
 

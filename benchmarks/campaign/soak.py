@@ -192,13 +192,12 @@ def _killed(case: QuickRun, graphs: Path, place: Path, chance: random.Random) ->
 def _read(place: Path) -> dict[str, str]:
     """Digests of what a finished run predicts and scores."""
     import legnn
-    from legnn.analysis.evaluation import evaluate_run
 
-    run = legnn.open_run(place)
+    run = legnn.open(place)
     texts = {
         "predict": run.predict().to_csv(),
         "predict_proba": run.predict_proba().to_csv(),
-        "evaluate": repr(evaluate_run(run)),
+        "evaluate": repr(run.evaluate()),
     }
     return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
 

@@ -12,8 +12,7 @@ import pandas as pd
 from tests.named import named
 
 import legnn
-from legnn.runs.ensemble import write_ensemble
-from legnn.runs.ensemble_card import Member
+from legnn.runs.ensemble import Member, write_ensemble
 
 NODES, CLASSES, CHANNELS, AUTHORS, TAGS = 40, 3, 5, 12, 6
 PARTS = ("train", "train", "val", "test", "")

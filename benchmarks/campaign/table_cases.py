@@ -71,7 +71,7 @@ def table_actions(name: str, folder: Path, place: Path, specimens: Path) -> dict
         "load": lambda: graph_digest(legnn.load(folder, **options)),
         "train": train,
         "prepare": prepare,
-        "predict": lambda: frame_digest(legnn.open_run(finished).predict_proba(folder)),
+        "predict": lambda: frame_digest(legnn.open(finished).predict_proba(folder)),
         "legnn train": lambda: command(["train", folder, "--out", place / "trained", *quick, *flags], place),
         "legnn predict": lambda: command(
             ["predict", finished, "--data", folder, "--out", place / "predictions.csv"], place

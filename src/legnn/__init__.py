@@ -35,14 +35,15 @@ if TYPE_CHECKING:
     from legnn.runs import (
         CrossFit,
         Ensemble,
+        Predictor,
         Result,
         Run,
         RunFolder,
         Summary,
-        open_run,
         resume,
         train,
     )
+    from legnn.runs import open_predictor as open
     from legnn.sweep.cross_fitting import cross_fit
     from legnn.sweep.seeds import train_seeds
 
@@ -61,11 +62,13 @@ _HOME = {
     "labels.check": "LabelCheck check_labels",
     "nn": "LEGNN lift lifted register_backbone",
     "report": "write_report",
-    "runs": "CrossFit Ensemble Result Run RunFolder Summary open_run resume train",
+    "runs": "CrossFit Ensemble Predictor Result Run RunFolder Summary resume train",
     "sweep.cross_fitting": "cross_fit",
     "sweep.seeds": "train_seeds",
 }
-_MODULE = {name: f"legnn.{room}" for room, names in _HOME.items() for name in names.split()}
+_ATTRIBUTE = {"open": "open_predictor"}
+"""Public names that hide a built-in one, and are defined under another."""
+_MODULE = {"open": "legnn.runs"} | {name: f"legnn.{room}" for room, names in _HOME.items() for name in names.split()}
 
 __all__ = [
     "CATALOG",
@@ -85,6 +88,7 @@ __all__ = [
     "LabelGraph",
     "LegnnError",
     "ModelSettings",
+    "Predictor",
     "ResolvedSettings",
     "Result",
     "Run",
@@ -103,7 +107,7 @@ __all__ = [
     "lifted",
     "load",
     "next_labels",
-    "open_run",
+    "open",
     "prepare_folder",
     "register_backbone",
     "resume",
@@ -119,7 +123,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _MODULE:
         raise AttributeError(f"module 'legnn' has no attribute {name!r}")
-    return getattr(import_module(_MODULE[name]), name)
+    return getattr(import_module(_MODULE[name]), _ATTRIBUTE.get(name, name))
 
 
 def __dir__() -> list[str]:

@@ -307,5 +307,4 @@ class AutoLEGNNClassifier(_GraphClassifier):
         with TemporaryDirectory() as folder:
             ensemble = auto(data, out=Path(folder) / "search", settings=self._settings(None, seed), **options)
             predicted, result = ensemble.predictions["prediction"], ensemble.result
-            weights = [member.weight for member in ensemble.members]
-            return FittedGraph(data, ensemble.runs, weights, ensemble.about.temperature), predicted, result
+            return FittedGraph(data, ensemble.members, ensemble.weights, ensemble.temperature), predicted, result

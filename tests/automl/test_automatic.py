@@ -65,31 +65,31 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_the_folder_is_opened_and_predicts_like_a_run(made):
-    ensemble = legnn.open_run(made / "auto")
+    ensemble = legnn.open(made / "auto")
     assert isinstance(ensemble, legnn.Ensemble)
     table = ensemble.predict()
     pd.testing.assert_frame_equal(table, ensemble.predictions, check_exact=True)
     assert len(table) == 40
-    assert ensemble.result.val == ensemble.evaluate()["val"]
+    assert ensemble.result.val == ensemble.evaluate().val
 
 
 def test_every_candidate_is_a_run_and_has_its_row(made):
     board = pd.read_csv(made / "auto" / "leaderboard.csv")
     assert set(board["name"]) == set(ONLY)
     for name in ONLY:
-        assert legnn.open_run(made / "auto" / "candidates" / name).result.epochs <= 5
-    ensemble = legnn.open_run(made / "auto")
+        assert legnn.open(made / "auto" / "candidates" / name).result.epochs <= 5
+    ensemble = legnn.open(made / "auto")
     members = board[board["weight"] > 0]
-    assert sorted(members["weight"]) == pytest.approx(sorted(member.weight for member in ensemble.members))
+    assert sorted(members["weight"]) == pytest.approx(sorted(ensemble.weights))
 
 
 def test_best_yaml_repeats_the_best_single_model(command, made):
     done = command("train", "--config", made / "auto" / "best.yaml", "--out", "again")
     assert done.code == 0, done.err
-    again = legnn.open_run("again")
+    again = legnn.open("again")
     single = legnn.auto(made / "tables", settings=named(**QUICK), out="single", single=True)
     assert len(single.members) == 1
-    assert single.members[0].weight == 1
+    assert single.weights == [1]
     assert again.result.val == single.result.val
     assert again.result.test == single.result.test
 
@@ -104,7 +104,7 @@ def test_permuted_test_labels_change_nothing_but_test_scores(tmp_path):
         for name, one in (("a", data), ("b", changed))
     }
     first, second = found.values()
-    assert first.about == second.about
+    assert first.weights == second.weights
     pd.testing.assert_frame_equal(first.predictions, second.predictions, check_exact=True)
     boards = [pd.read_csv(tmp_path / name / "leaderboard.csv").drop(columns="seconds") for name in found]
     pd.testing.assert_frame_equal(*(board.drop(columns="test") for board in boards), check_exact=True)
@@ -117,7 +117,7 @@ def test_permuted_test_labels_change_nothing_but_test_scores(tmp_path):
 
 def test_data_in_memory_are_kept_with_the_search(tmp_path):
     ensemble = legnn.auto(small_data(), settings=named(**QUICK), out=tmp_path / "auto")
-    again = legnn.open_run(tmp_path / "auto")
+    again = legnn.open(tmp_path / "auto")
     pd.testing.assert_frame_equal(again.predict(), ensemble.predictions, check_exact=True)
 
 
@@ -151,7 +151,7 @@ def test_a_finished_search_with_the_same_budget_trains_nothing_more(made, folder
     )
     assert contents(folder / "candidates") == before
     assert {path.name for path in (folder / "candidates").iterdir()} == set(ONLY), "no candidate was begun"
-    assert {Path(member.folder).name for member in ensemble.members} <= set(ONLY)
+    assert {member.folder.name for member in ensemble.members} <= set(ONLY)
 
 
 def test_a_larger_budget_goes_on_and_keeps_what_is_finished(made, folder):
@@ -246,7 +246,7 @@ def test_a_search_in_which_nothing_was_trained_says_why(tmp_path):
 
 def test_label_propagation_is_there_however_short_the_budget_is(tmp_path):
     ensemble = legnn.auto(small_data(), out=tmp_path / "auto", device="cpu", budget=0.5)
-    assert [member.folder for member in ensemble.members] == ["candidates/label-propagation"]
+    assert [member.folder.name for member in ensemble.members] == ["label-propagation"]
 
 
 # --- torchrun --------------------------------------------------------------------------------------------------------

@@ -144,6 +144,6 @@ def test_the_command_writes_what_the_function_returns(tmp_path):
     done = CliRunner().invoke(app, ["labels", "next", str(tmp_path / "run"), "-n", "4", "--out", str(out)])
     assert done.exit_code == 0, done.output
     table = pd.read_csv(out)
-    assert table["id"].tolist() == next_labels(legnn.open_run(tmp_path / "run"), 4)["id"].tolist()
+    assert table["id"].tolist() == next_labels(legnn.open(tmp_path / "run"), 4)["id"].tolist()
     assert list(table) == ["rank", "id", "score", "prediction", "confidence", "uncertainty", "density", "reach"]
     assert "4 nodes to label" in done.output

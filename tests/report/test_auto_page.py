@@ -1,6 +1,5 @@
 """The page of a folder of `auto`."""
 
-from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -10,8 +9,6 @@ from tests.graphs import small_data, table_folder
 import legnn
 from legnn.errors import plural
 from legnn.report.collecting import collect
-from legnn.report.scores import title_of
-from legnn.runs.ensemble_card import EnsembleCard
 
 ONLY = ["label-propagation", "gcn-direct", "mlp-wide"]
 
@@ -43,7 +40,7 @@ def test_the_leaderboard_has_every_row_of_the_search_in_its_order(folder, shown)
 
 
 def test_the_scores_and_the_title_are_those_of_the_ensemble(folder, shown):
-    ensemble = legnn.open_run(folder)
+    ensemble = legnn.open(folder)
     assert shown["kind"] == "ensemble"
     assert shown["scores"][0].values["accuracy"].mean == ensemble.result.test["accuracy"]
     assert shown["title"] == f"ensemble of {plural(len(ensemble.members), 'member')}"
@@ -51,6 +48,5 @@ def test_the_scores_and_the_title_are_those_of_the_ensemble(folder, shown):
 
 
 def test_one_member_is_not_called_members(folder):
-    ensemble = legnn.open_run(folder)
-    alone = EnsembleCard(members=[replace(ensemble.members[0], weight=1.0)], temperature=1.0, val_accuracy=[None])
-    assert title_of(replace(ensemble, about=alone)) == "ensemble of 1 member"
+    ensemble = legnn.open(folder)
+    assert ensemble.with_members(ensemble.members[:1]).title == "ensemble of 1 member"

@@ -11,7 +11,6 @@ from tests.named import named
 from tests.typed_graphs import small_hetero
 
 import legnn
-from legnn.analysis import evaluate_run
 from legnn.io import write_predictions
 from legnn.report.collecting import collect
 from legnn.report.encoding import to_script
@@ -42,7 +41,7 @@ def content(run):
 
 def test_the_scores_are_those_of_the_run_and_of_evaluate(content, run):
     (one,) = content["runs"]
-    found = evaluate_run(run)
+    found = run.evaluate()
     scores = {score.split: score for score in one["scores"]}
     assert scores["test"].values["accuracy"].mean == run.result.test["accuracy"]
     assert one["scores_by_class"]["rows"] == found.classes

@@ -63,7 +63,7 @@ def test_a_model_that_reads_no_labels_has_none_to_remove():
 
 def test_an_ensemble_is_explained_by_the_mixture_of_its_members(tmp_path):
     legnn.train_seeds("digits", seeds=2, out=tmp_path / "seeds", epochs=2, hidden=8, preset="simple", device="cpu")
-    ensemble = legnn.open_run(tmp_path / "seeds")
+    ensemble = legnn.open(tmp_path / "seeds")
     graph, p = ensemble.probabilities()
     nodes = [0, 5]
     found = explain(ensemble, graph, nodes)

@@ -19,10 +19,11 @@ from legnn.errors import InputError
 from legnn.notes import Note
 from legnn.runs import Member, write_ensemble
 from legnn.runs.averaging import apply_temperature
+from legnn.runs.predictor import predict_with_probabilities
 
 QUICK = {"epochs": 3, "hidden": 8, "own_label_folds": 3, "preset": "simple"}
-PLAIN = {"postprocess": "none", "label_propagation.steps": 50, "label_propagation.alpha": 0.9}
-SMOOTH = {"postprocess": "correct_and_smooth", "label_propagation.steps": 5, "label_propagation.alpha": 0.8}
+PLAIN = {"postprocess": "none", "propagation_steps": 50, "propagation_alpha": 0.9}
+SMOOTH = {"postprocess": "correct_and_smooth", "propagation_steps": 5, "propagation_alpha": 0.8}
 MEMBERS = [
     Member(folder="runs/gcn", weight=0.5, **PLAIN),
     Member(folder="runs/gcn", weight=0.2, **SMOOTH),
@@ -48,21 +49,21 @@ def folder(made, tmp_path):
 
 def mean_by_hand(folder, data=None) -> pd.DataFrame:
     gcn, mlp = (legnn.Run.open(folder / "runs" / name) for name in ("gcn", "mlp"))
-    smooth = gcn.with_postprocess(**SMOOTH)
+    smooth = gcn.with_postprocess("correct_and_smooth", steps=5, alpha=0.8)
     return 0.5 * gcn.predict_proba(data) + 0.2 * smooth.predict_proba(data) + 0.3 * mlp.predict_proba(data)
 
 
 def test_an_ensemble_is_shown_as_one_short_paragraph_and_adds_columns_like_a_run(made):
-    ensemble = legnn.open_run(made / "auto")
-    assert repr(ensemble).startswith("Ensemble of 3 members on tables (40 nodes, 3 classes); test accuracy 0.")
+    ensemble = legnn.open(made / "auto")
+    assert repr(ensemble).startswith("ensemble of 3 members on tables (40 nodes, 3 classes); test accuracy 0.")
     assert len(repr(ensemble)) < 400
-    table = ensemble.predict(probabilities=True)
+    table = predict_with_probabilities(ensemble, device="auto")
     found = table[[f"p_class {c}" for c in range(3)]].to_numpy()
     np.testing.assert_allclose(found, ensemble.predict_proba().to_numpy(), atol=1e-6)
 
 
 def test_probabilities_are_the_tempered_weighted_mean_of_the_members(made):
-    ensemble = legnn.open_run(made / "auto")
+    ensemble = legnn.open(made / "auto")
     expected = mean_by_hand(made / "auto") ** (1 / 1.7)
     expected = expected.div(expected.sum(axis=1), axis=0)
     found = ensemble.predict_proba()
@@ -74,17 +75,15 @@ def test_probabilities_are_the_tempered_weighted_mean_of_the_members(made):
 
 
 def test_the_folder_holds_the_predictions_and_scores_of_all_nodes(made):
-    ensemble = legnn.open_run(made / "auto")
+    ensemble = legnn.open(made / "auto")
     assert isinstance(ensemble, legnn.Ensemble)
     pd.testing.assert_frame_equal(ensemble.predictions, ensemble.predict(), check_exact=True)
     result, scores = ensemble.result, ensemble.evaluate()
-    assert (result.val, result.test, result.train_masked) == (scores["val"], scores["test"], scores["train"])
+    assert (result.val, result.test, result.train_masked) == (scores.val, scores.test, scores.train_masked)
     assert result.notes[-1] == Note("own", "a note")
     assert result.seconds == 12.0
     alone = [legnn.Run.open(made / "auto" / "runs" / name).result for name in ("gcn", "mlp")]
     assert result.parameters == sum(one.parameters for one in alone), "a run that is two members is counted once"
-    expected = [alone[0].val["accuracy"], alone[1].val["accuracy"]]
-    assert [ensemble.about.val_accuracy[k] for k in (0, 2)] == expected
     assert ensemble.card.classes == ["class 0", "class 1", "class 2"]
 
 
@@ -96,10 +95,10 @@ def test_members_of_one_run_share_its_model_and_the_graph_is_read_once(made):
             reads.append(data)
             return super().load_graph(data)
 
-    ensemble = legnn.open_run(made / "auto")
-    assert ensemble.runs[0].model is ensemble.runs[1].model
-    runs = [NotesReads(**{one.name: getattr(run, one.name) for one in fields(run)}) for run in ensemble.runs]
-    found = replace(ensemble, runs=runs).predict(made / "tables")
+    ensemble = legnn.open(made / "auto")
+    assert ensemble.members[0].model is ensemble.members[1].model
+    runs = [NotesReads(**{one.name: getattr(run, one.name) for one in fields(run)}) for run in ensemble.members]
+    found = replace(ensemble, members=runs).predict(made / "tables")
     assert reads == [made / "tables"]
     pd.testing.assert_frame_equal(found, ensemble.predict(made / "tables"))
 
@@ -107,7 +106,7 @@ def test_members_of_one_run_share_its_model_and_the_graph_is_read_once(made):
 @given(node=st.integers(0, 39), label=st.integers(0, 2))
 @settings(max_examples=8, deadline=None)
 def test_no_prediction_changes_with_the_nodes_own_label(made, node, label):
-    ensemble, data = legnn.open_run(made / "auto"), small_data(node_id=[f"n{i}" for i in range(40)])
+    ensemble, data = legnn.open(made / "auto"), small_data(node_id=[f"n{i}" for i in range(40)])
     data.class_names = ["class 0", "class 1", "class 2"]
     before = ensemble.predict_proba(data)
     if data.y[node] >= 0:  # an unlabeled node has no label to change
@@ -117,7 +116,7 @@ def test_no_prediction_changes_with_the_nodes_own_label(made, node, label):
 
 
 def test_other_predictions_do_change_with_a_training_nodes_label(made):
-    ensemble, data = legnn.open_run(made / "auto"), small_data(node_id=[f"n{i}" for i in range(40)])
+    ensemble, data = legnn.open(made / "auto"), small_data(node_id=[f"n{i}" for i in range(40)])
     data.class_names = ["class 0", "class 1", "class 2"]
     before = ensemble.predict(data)["confidence"]
     data.y[0] = (data.y[0] + 1) % 3
@@ -137,7 +136,7 @@ def test_permuted_test_labels_change_nothing_but_the_test_score(tmp_path):
         found.append(write_ensemble(tmp_path / name, members, 1.0, seconds=0.0, data=one))
     first, second = found
     pd.testing.assert_frame_equal(first.predictions, second.predictions, check_exact=True)
-    assert first.about == second.about
+    assert first.weights == second.weights
     assert replace(first.result, test=None) == replace(second.result, test=None)
     assert first.result.test != second.result.test
 
@@ -149,7 +148,7 @@ def test_a_grown_graph_is_predicted_whole(made, tmp_path):
     pd.concat([nodes, new]).to_csv(tables / "nodes.csv", index=False)
     more = pd.DataFrame({"source": ["x0", "x1"], "target": ["n1", "n2"]})
     pd.concat([edges, more]).to_csv(tables / "edges.csv", index=False)
-    ensemble = legnn.open_run(made / "auto")
+    ensemble = legnn.open(made / "auto")
     table = ensemble.predict(tables)
     assert table["id"].tolist() == [f"n{i}" for i in range(40)] + ["x0", "x1"]
     assert table["split"].tolist() == [*ensemble.predictions["split"], "", ""]
@@ -161,7 +160,7 @@ def test_an_ensemble_that_was_just_written_has_its_graph(tmp_path):
     ensemble = write_ensemble(tmp_path, [Member(folder="a", weight=1.0, **PLAIN)], 1.0, seconds=0, data=small_data())
     pd.testing.assert_frame_equal(ensemble.predict(), ensemble.predictions, check_exact=True)
     with pytest.raises(InputError, match="was trained on data in memory"):
-        legnn.open_run(tmp_path).predict()
+        legnn.open(tmp_path).predict()
 
 
 def test_members_that_read_the_data_differently_are_joined_over_nodes_of_the_labeled_type(tmp_path):
@@ -170,31 +169,31 @@ def test_members_that_read_the_data_differently_are_joined_over_nodes_of_the_lab
         legnn.train(data, settings=named(**options, **QUICK), out=tmp_path / name)
     members = [Member(folder=name, weight=0.5, **PLAIN) for name in ("a", "b")]
     ensemble = write_ensemble(tmp_path, members, 1.0, seconds=0, data=data)
-    assert ensemble.runs[0].graph is not ensemble.runs[1].graph
+    assert ensemble.members[0].graph is not ensemble.members[1].graph
     expected = sum(0.5 * legnn.Run.open(tmp_path / name).predict_proba(data) for name in ("a", "b"))
-    pd.testing.assert_frame_equal(legnn.open_run(tmp_path).predict_proba(data), expected, atol=1e-6, rtol=0)
+    pd.testing.assert_frame_equal(legnn.open(tmp_path).predict_proba(data), expected, atol=1e-6, rtol=0)
 
 
 def test_a_finished_folder_of_several_seeds_is_the_mean_of_its_runs(tmp_path):
     data = small_data()
     legnn.train_seeds(data, settings=named(**QUICK), seeds=2, out=tmp_path / "seeds")
-    ensemble = legnn.open_run(tmp_path / "seeds")
-    assert [member.weight for member in ensemble.members] == [0.5, 0.5]
+    ensemble = legnn.open(tmp_path / "seeds")
+    assert ensemble.weights == [0.5, 0.5]
     runs = [legnn.Run.open(tmp_path / "seeds" / f"seed-{k}") for k in (0, 1)]
     expected = sum(0.5 * run.predict_proba(data) for run in runs)
     pd.testing.assert_frame_equal(ensemble.predict_proba(data), expected, atol=1e-6, rtol=0)
     for name in ("seed-1/result.json", "summary.json"):
         (tmp_path / "seeds" / name).unlink()
     with pytest.raises(InputError, match="is not finished, 1 of 2 seeds are; continue it with `resume="):
-        legnn.open_run(tmp_path / "seeds")
+        legnn.open(tmp_path / "seeds")
 
 
 def test_the_scores_of_several_seeds_are_computed_from_the_data(tmp_path):
     tables = table_folder(tmp_path / "tables", small_data())
     legnn.train_seeds(tables, settings=named(**QUICK), seeds=2, out=tmp_path / "seeds")
-    ensemble = legnn.open_run(tmp_path / "seeds")
-    assert ensemble.result.val == ensemble.evaluate()["val"]
-    assert ensemble.result.epochs == sum(run.result.epochs for run in ensemble.runs)
+    ensemble = legnn.open(tmp_path / "seeds")
+    assert ensemble.result.val == ensemble.evaluate().val
+    assert ensemble.result.epochs == sum(run.result.epochs for run in ensemble.members)
     assert len(ensemble.predictions) == 40
 
 
@@ -220,26 +219,26 @@ def test_rows_of_zeros_stay_zeros():
 def test_a_missing_member_is_named(folder):
     shutil.rmtree(folder / "runs" / "mlp")
     with pytest.raises(InputError, match=r"there is no run folder .*mlp$"):
-        legnn.open_run(folder)
+        legnn.open(folder)
 
 
 def test_a_damaged_member_is_named(folder):
     weights = folder / "runs" / "gcn" / "weights.safetensors"
     weights.write_bytes(weights.read_bytes()[:-3])
     with pytest.raises(InputError, match=r"weights\.safetensors is damaged"):
-        legnn.open_run(folder)
+        legnn.open(folder)
 
 
 def test_a_member_that_is_not_finished_is_named(folder):
     (folder / "runs" / "gcn" / "result.json").unlink()
     with pytest.raises(InputError, match="gcn is not finished"):
-        legnn.open_run(folder)
+        legnn.open(folder)
 
 
 def test_an_ensemble_without_a_result_is_not_finished(folder):
     (folder / "result.json").unlink()
     with pytest.raises(InputError, match=r"is not finished: it has ensemble\.json and no result\.json"):
-        legnn.open_run(folder)
+        legnn.open(folder)
 
 
 @pytest.mark.parametrize(
@@ -247,7 +246,6 @@ def test_an_ensemble_without_a_result_is_not_finished(folder):
     [
         ({"temperature": 0.0}, "temperature must be above 0, got 0.0"),
         ({"members": []}, "an ensemble has one or more members"),
-        ({"val_accuracy": [0.5]}, "each with its accuracy on validation"),
         ({"extra": 1}, "has an unknown key 'extra'"),
     ],
 )
@@ -255,7 +253,7 @@ def test_a_damaged_list_of_members_is_refused(folder, change, message):
     card = json.loads((folder / "ensemble.json").read_text())
     (folder / "ensemble.json").write_text(json.dumps({**card, **change}))
     with pytest.raises(InputError, match=f"ensemble.json is damaged .*{message}"):
-        legnn.open_run(folder)
+        legnn.open(folder)
 
 
 def test_weights_that_do_not_sum_to_one_are_refused(folder):
@@ -282,8 +280,8 @@ def test_an_ensemble_is_no_run_folder(folder):
 
 def test_another_folder_is_neither(tmp_path):
     with pytest.raises(InputError, match="there is no run folder"):
-        legnn.open_run(tmp_path / "none")
+        legnn.open(tmp_path / "none")
     with pytest.raises(InputError, match=r"is not a run folder: it has no settings\.yaml"):
-        legnn.open_run(tmp_path)
-    with pytest.raises(InputError, match=r"is not an ensemble: it has neither ensemble\.json nor seeds\.json"):
+        legnn.open(tmp_path)
+    with pytest.raises(InputError, match=r"is not an ensemble: it has no ensemble\.json"):
         legnn.Ensemble.open(tmp_path)

@@ -26,7 +26,7 @@ def test_a_run_that_should_finish_is_a_finished_run_of_fewer_epochs(tmp_path):
     run = start(tmp_path / "cut")
     assert run.result.epochs == 5
     assert run.result.best_epoch <= 5
-    again = legnn.open_run(tmp_path / "cut")
+    again = legnn.open(tmp_path / "cut")
     assert again.result == run.result
     assert not (tmp_path / "cut" / "checkpoint.safetensors").exists()
     assert legnn.resume(tmp_path / "cut", small_data()).result.epochs == 5, "it is not continued"

@@ -323,6 +323,6 @@ def test_a_run_named_like_its_data_does_not_take_their_place(tmp_path, monkeypat
     monkeypatch.setenv("LEGNN_DATA", str(tmp_path / "data"))
     monkeypatch.chdir(tmp_path / "runs")
     run = legnn.train("mine", out="mine", epochs=2, hidden=8, preset="simple")
-    again = legnn.open_run("mine").predict()
+    again = legnn.open("mine").predict()
     pd.testing.assert_frame_equal(again, run.predictions, check_exact=True)
     assert legnn.train("mine", epochs=2, hidden=8, preset="simple").settings.data.source == "mine"

@@ -15,8 +15,7 @@ import legnn
 from legnn.cli.entry_point import app
 from legnn.errors import InputError
 from legnn.runs import RunFolder
-from legnn.runs.ensemble import write_ensemble
-from legnn.runs.ensemble_card import Member
+from legnn.runs.ensemble import Member, write_ensemble
 from legnn.sweep.seeds import train_seeds
 
 
@@ -81,16 +80,16 @@ def test_an_ensemble_that_was_edited_is_refused(runs, tmp_path):
     path = tmp_path / "both" / "ensemble.json"
     path.write_text(path.read_text().replace('"temperature": 1.0', '"temperature": 2.0'))
     with pytest.raises(InputError, match=r"ensemble\.json was changed"):
-        legnn.open_run(tmp_path / "both")
+        legnn.open(tmp_path / "both")
 
 
 def test_a_list_of_seeds_that_was_edited_is_refused(seeds):
     (seeds / "seeds.json").write_text('{"seeds": [0], "preset": "simple", "given": {}}')
     with pytest.raises(InputError, match=r"seeds\.json was changed"):
-        legnn.open_run(seeds)
+        legnn.open(seeds)
 
 
 def test_finished_seeds_of_which_one_was_lost_do_not_predict_without_it(seeds):
     (seeds / "seed-1" / "result.json").unlink()
     with pytest.raises(InputError, match="seed-1 in it no longer is; restore it from a copy, or train it again"):
-        legnn.open_run(seeds)
+        legnn.open(seeds)

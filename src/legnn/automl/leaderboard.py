@@ -11,7 +11,7 @@ import pandas as pd
 from legnn.automl.candidate_runs import CandidateFolder
 from legnn.automl.selection import best_single, fit_temperature, guarded_selection
 from legnn.config import ResolvedSettings
-from legnn.runs.ensemble_card import Member
+from legnn.runs.ensemble import Member
 from legnn.sweep.held_out import SMOOTH_SETTINGS, accuracy
 
 LEAST_WEIGHT = 0.01

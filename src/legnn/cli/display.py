@@ -19,11 +19,10 @@ from legnn.config.duration import PLAIN_SECONDS, duration
 if TYPE_CHECKING:
     import pandas as pd
 
-    from legnn.analysis import Evaluation
     from legnn.data import Statistics
     from legnn.experiments import Experiment
     from legnn.experiments.execution import Progress as RunsState
-    from legnn.runs import CrossFitResult, MeanStd, Result, Summary
+    from legnn.runs import CrossFitResult, Evaluation, Result, Summary
 
 # names in the user's data may contain brackets, which are not markup
 _out = Console(markup=False, emoji=False)
@@ -40,24 +39,18 @@ def show_result(result: Result, folder: Path) -> None:
     print_path(folder)
 
 
-def _mean_and_deviation(value: MeanStd) -> str:
-    return f"{value.mean:.4f}" + ("" if value.std is None else f" ± {value.std:.4f}")
-
-
 def show_summary(summary: Summary, folder: Path) -> None:
     """Prints the scores of several seeds."""
-    _show_scores(_splits(summary), _mean_and_deviation, title=f"{len(summary.seeds)} seeds, mean ± unbiased deviation")
+    _show_scores(_splits(summary), str, title=f"{len(summary.seeds)} seeds, mean ± unbiased deviation")
     show_notes(summary.notes)
     print_path(folder)
 
 
 def show_cross_fit(result: CrossFitResult, folder: Path) -> None:
     """Prints the scores of training nodes by models that never saw their labels, and those of the models."""
-    from legnn.runs import MeanStd
-
-    train = {name: MeanStd(mean=value, std=None) for name, value in result.train_cross_fitted.items()}
+    train = {name: f"{value:.4f}" for name, value in result.train_cross_fitted.items()}
     columns = {"test, mean": result.test, "validation, mean": result.val, "training, cross-fitted": train}
-    _show_scores(columns, _mean_and_deviation, title=f"{result.models} models, each without the labels of one fold")
+    _show_scores(columns, str, title=f"{result.models} models, each without the labels of one fold")
     show_notes(result.notes)
     print_path(folder)
 
@@ -100,7 +93,8 @@ def show_evaluation(found: Evaluation) -> None:
         of_nodes = f"{found.num_nodes:,} {found.nodes} nodes"
         _show_classes(found, of_nodes)
         _show_confusion(found, of_nodes)
-        print_line(f"{of_nodes}: ECE {found.ece:.4f}, Brier score {found.brier:.4f}")
+        if found.nodes != "test":
+            _show_scores({found.nodes: found.scores}, "{:.4f}".format, title=None)
     show_notes(found.notes)
 
 

@@ -74,11 +74,11 @@ def next_(
         from legnn.cli.label_display import show_next_labels
         from legnn.io import write_predictions
         from legnn.labels.acquisition import next_labels
-        from legnn.runs import open_run
+        from legnn.runs import open_predictor
 
     if out is not None and out.suffix not in (".parquet", ".csv"):
         raise InputError(f"nodes to label go to a .parquet or a .csv file, not to {out}")
-    table = next_labels(open_run(run), number, data=data, device=_device(set_))
+    table = next_labels(open_predictor(run), number, data=data, device=_device(set_))
     show_next_labels(table)
     if out is not None:
         write_predictions(out, table)

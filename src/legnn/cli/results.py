@@ -32,19 +32,26 @@ def predict(
     with loading():
         from legnn.cli.display import show_notes, show_predictions
         from legnn.io import write_predictions
-        from legnn.runs import Ensemble, open_run
+        from legnn.runs import open_predictor
         from legnn.runs.digests import renew_digest
+        from legnn.runs.predictor import predict_with_probabilities
 
     values = parse_settings(set_, "train.device", "model.postprocess", "model.label_propagation.")
     device = values.pop("train.device", "auto")
-    found, is_as_trained = open_run(run), data is None and not values
+    if top is not None and probabilities:
+        raise InputError("`top` adds the most probable classes and `probabilities` all of them; give one of the two")
+    predictor, is_as_trained = open_predictor(run), data is None and not values
     if values:
-        if isinstance(found, Ensemble):
+        if predictor.kind != "run":
             raise InputError(
                 f"{run} is an ensemble; its members have their own post-processing, leave {min(values)} out"
             )
-        found = replace(found, settings=found.settings.override(values))
-    table = found.predict(data, top=top, probabilities=probabilities, device=device)
+        predictor = predictor.members[0]
+        predictor = replace(predictor, settings=predictor.settings.override(values))
+    if probabilities:
+        table = predict_with_probabilities(predictor, data, device=device)
+    else:
+        table = predictor.predict(data, top, device=device)
     place = out or (run / "predictions.parquet" if is_as_trained else Path("predictions.parquet"))
     with renew_digest(place):
         write_predictions(place, table)
@@ -64,14 +71,13 @@ def evaluate(
     Classes, confusion and calibration are of the test split; without one, of all labeled nodes but training nodes.
     """
     with loading():
-        from legnn.analysis import evaluate_run
         from legnn.cli.display import print_path, show_evaluation
-        from legnn.runs import open_run
+        from legnn.runs import open_predictor
         from legnn.typed_json import write_json
 
     if out is not None and out.suffix != ".json":
         raise InputError(f"an evaluation goes to a .json file, not to {out}")
-    found = evaluate_run(open_run(run), data, device=parse_settings(set_, "train.device").get("train.device", "auto"))
+    found = open_predictor(run).evaluate(data, device=parse_settings(set_, "train.device").get("train.device", "auto"))
     show_evaluation(found)
     if out is not None:
         write_json(out, found)

@@ -15,7 +15,7 @@ from legnn.datasets import Source
 from legnn.errors import InputError
 from legnn.labels.coverage import Coverage, Picks, Weights
 from legnn.ops.csr.adjacency import Adjacency
-from legnn.runs import Ensemble, Run
+from legnn.runs import Predictor
 
 SMOOTHING = 2
 """Steps of averaging over neighbors, after which features are compared: as far as a model of two layers sees."""
@@ -23,7 +23,7 @@ CHANNELS = 128
 """Of more features, the first so many principal components: the others are mostly noise."""
 
 
-def next_labels(run: Run | Ensemble, n: int = 50, *, data: Source | None = None, device: str = "auto") -> pd.DataFrame:
+def next_labels(run: Predictor, n: int = 50, *, data: Source | None = None, device: str = "auto") -> pd.DataFrame:
     """Returns the `n` nodes without a label that are most worth labeling, best first.
 
     Columns are `rank`, `id`, `score`, `prediction`, `confidence`, `uncertainty` (entropy of the probabilities, from 0

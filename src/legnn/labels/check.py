@@ -20,7 +20,8 @@ from legnn.labels.cross_fitted import check_folds, cross_fitted_probabilities
 from legnn.labels.evidence import combine_evidence
 from legnn.labels.neighbor_labels import count_neighbor_labels
 from legnn.notes import Note
-from legnn.runs import Ensemble, Run, is_ensemble_folder, is_seeds_folder, open_run
+from legnn.runs import Predictor, open_predictor
+from legnn.runs.folder import folder_kind
 from legnn.runs.graphs import load_new
 from legnn.sweep import Event
 from legnn.training import assign_folds
@@ -45,7 +46,7 @@ class LabelCheck:
 
 
 def check_labels(
-    source: Run | Ensemble | Source = "digits",
+    source: Predictor | Source = "digits",
     *,
     preset: str | None = None,
     settings: Settings | Mapping[str, Any] | None = None,
@@ -130,26 +131,19 @@ def rank_labels(graph: GraphData, q: np.ndarray, folds: int) -> LabelCheck:
     return LabelCheck(table.iloc[order].reset_index(drop=True), estimated_errors(calibrated, y), list(graph.notes))
 
 
-def is_run_folder(path: Path) -> bool:
-    """Whether a folder holds a run, an ensemble, or runs with several seeds."""
-    return (path / "settings.yaml").is_file() or is_ensemble_folder(path) or is_seeds_folder(path)
-
-
-def _load(source: Run | Ensemble | Source, settings: Settings) -> tuple[GraphData, Settings]:
+def _load(source: Predictor | Source, settings: Settings) -> tuple[GraphData, Settings]:
     """The graph, and the settings of the models that judge its labels."""
     is_folder = isinstance(source, Path) or (isinstance(source, str) and source not in CATALOG)
-    if is_folder and is_run_folder(Path(str(source))):
-        source = open_run(Path(str(source)))
-    if isinstance(source, Ensemble):
-        weights = [member.weight for member in source.members]
-        source = source.runs[weights.index(max(weights))]
-    if not isinstance(source, Run):
+    if is_folder and folder_kind(Path(str(source))) is not None:
+        source = open_predictor(Path(str(source)))
+    if not isinstance(source, Predictor):
         return load_new(settings, source)
+    run = source.heaviest
     fixed = sorted(name for name in settings.values if name.startswith("data."))
     if fixed:
         raise InputError(
             f"the labels of a run are checked in its own data; leave {fixed[0]} out, or name the data instead",
             setting=fixed[0],
         )
-    of_run = Settings(preset=source.settings.preset, values=source.settings.flat())
-    return source.own_graph(), of_run.override(settings.values)
+    of_run = Settings(preset=run.settings.preset, values=run.settings.flat())
+    return run.own_graph(), of_run.override(settings.values)

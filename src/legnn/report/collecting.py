@@ -12,7 +12,6 @@ import pandas as pd
 
 from legnn import __version__
 from legnn.analysis.calibration import brier_score, expected_calibration_error
-from legnn.analysis.evaluation import class_scores, confusion_matrix
 from legnn.analysis.label_similarity import cosine_similarity, most_similar_pairs
 from legnn.data import GraphData, statistics
 from legnn.data.summary import missing_class_notes
@@ -21,9 +20,10 @@ from legnn.report.encoding import pack
 from legnn.report.explanation import MOST_NEIGHBORS, Explanation, explain
 from legnn.report.nodes import MOST_NODES, NodeTable
 from legnn.report.projection import hidden_states, label_map, project
-from legnn.report.scores import describe_run, differing, is_of_seeds, leaderboard_of, scores_of, settings_of
+from legnn.report.scores import differing, leaderboard_of, scores_of, settings_of
 from legnn.report.suspicious import collect_labels, read_checked_labels
-from legnn.runs import Ensemble, Run, RunFolder, open_run
+from legnn.runs import Predictor, RunFolder, open_predictor
+from legnn.runs.evaluation import class_scores, confusion_matrix
 from legnn.training import title_of
 
 MOST_PAIRS = 12
@@ -36,7 +36,7 @@ Say = Callable[[str], None]
 
 
 def collect(
-    runs: Sequence[Run | Ensemble | str | Path],
+    runs: Sequence[Predictor | str | Path],
     *,
     nodes: Sequence[str] | None = None,
     labels: pd.DataFrame | str | Path | None = None,
@@ -51,14 +51,14 @@ def collect(
         labels: given labels that were checked, as a table or its file.
         say: called with a line before each step that takes long.
     """
-    opened = [open_run(one) if isinstance(one, str | Path) else one for one in runs]
+    opened = [open_predictor(one) if isinstance(one, str | Path) else one for one in runs]
     names = _names(opened)
     checked = None if labels is None else read_checked_labels(labels)
     parts = [_collect_run(run, name, nodes, checked, device, say) for run, name in zip(opened, names, strict=True)]
     return {"version": __version__, "runs": parts, "differing": differing(opened) if len(opened) > 1 else {}}
 
 
-def _names(runs: Sequence[Run | Ensemble]) -> list[str]:
+def _names(runs: Sequence[Predictor]) -> list[str]:
     """The names of the folders, with those of their parents where that tells them apart."""
     paths = [None if run.folder is None else run.folder.resolve() for run in runs]
     short = [f"run {k}" if path is None else path.name for k, path in enumerate(paths, 1)]
@@ -68,13 +68,13 @@ def _names(runs: Sequence[Run | Ensemble]) -> list[str]:
 
 
 def _collect_run(
-    run: Run | Ensemble, name: str, ids: Sequence[str] | None, checked: pd.DataFrame | None, device: str, say: Say
+    run: Predictor, name: str, ids: Sequence[str] | None, checked: pd.DataFrame | None, device: str, say: Say
 ) -> dict[str, Any]:
     say(f"{name}: predicting every node")
     graph, probabilities = run.probabilities(device=device)
-    if isinstance(run, Run):
+    if len(run.members) == 1:
         # it is read once
-        run = replace(run, graph=graph)
+        run = run.with_members([replace(run.members[0], graph=graph)])
     table = NodeTable.of(graph, probabilities.double().numpy())
     chosen = table.choose() if ids is None else table.find(ids)
     z, labels, of_what = hidden_states(run, table.p, device)
@@ -106,13 +106,13 @@ def _collect_run(
     }
 
 
-def _overview(run: Run | Ensemble, name: str, graph: GraphData) -> dict[str, Any]:
+def _overview(run: Predictor, name: str, graph: GraphData) -> dict[str, Any]:
     facts, result = statistics(graph), run.result
     notes = dict.fromkeys([*run.card.notes, *result.notes, *missing_class_notes(graph)])
     return {
         "name": name,
-        "title": describe_run(run),
-        "kind": "seeds" if is_of_seeds(run) else "run" if isinstance(run, Run) else "ensemble",
+        "title": run.title,
+        "kind": run.kind,
         "data": facts._asdict(),
         "types": run.card.types,
         "target_type": run.card.target_type,
@@ -143,9 +143,8 @@ def curves_of(folder: RunFolder) -> dict[str, Any]:
     return {"name": folder.path.name, "best": best, "titles": titles, **columns, **val}
 
 
-def _curves(run: Run | Ensemble) -> list[dict[str, Any]]:
-    runs = [run] if isinstance(run, Run) else run.runs
-    folders = list(dict.fromkeys(one.folder for one in runs if one.folder is not None))
+def _curves(run: Predictor) -> list[dict[str, Any]]:
+    folders = list(dict.fromkeys(one.folder for one in run.members if one.folder is not None))
     found = [curves_of(RunFolder(folder)) for folder in folders[:MOST_COURSES]]
     return [one for one in found if one["epoch"]]
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from legnn.data import GraphData
 from legnn.ops.csr.adjacency import Adjacency
-from legnn.runs import Ensemble, Run
+from legnn.runs import Predictor
 from legnn.runs.averaging import apply_temperature
 from legnn.training import Inference, LayerWise
 
@@ -107,7 +107,7 @@ class Rerun:
 
 
 def explain(
-    run: Run | Ensemble,
+    run: Predictor,
     graph: GraphData,
     nodes: Sequence[int],
     *,
@@ -117,10 +117,9 @@ def explain(
     """Returns explanations of `nodes`, indices in `graph`; of the first of them where the time is over."""
     end = time.monotonic() + seconds
     explanations: list[Explanation] = []
-    runs, weights, temperature = _members(run)
-    weight = torch.tensor(weights, dtype=torch.double)
+    weight = torch.tensor(run.weights, dtype=torch.double)
     with ExitStack() as stack:
-        members = [stack.enter_context(member.inference(graph, device=device)) for member in runs]
+        members = [stack.enter_context(member.inference(graph, device=device)) for member in run.members]
         for node in nodes:
             if explanations and time.monotonic() > end:
                 break
@@ -128,7 +127,7 @@ def explain(
 
             def predict(removal: Removal | None, reruns: Sequence[Rerun] = reruns) -> np.ndarray:
                 p = weight @ torch.stack([rerun(removal).double() for rerun in reruns])
-                return np.asarray(apply_temperature(p[None], temperature)[0].numpy())
+                return np.asarray(apply_temperature(p[None], run.temperature)[0].numpy())
 
             shown = torch.cat([rerun.shown for rerun in reruns]).unique()
             explanations.append(_explain(graph, node, shown.cpu(), predict))
@@ -147,13 +146,6 @@ def without_edges(adjacency: Adjacency, first: int, second: int) -> Adjacency:
     weight = None if adjacency.weight is None else adjacency.weight[keep]
     rowptr = adjacency.rowptr - removed.cumsum(0, dtype=removed.dtype)
     return Adjacency(rowptr, adjacency.col[keep], weight, adjacency.num_cols)
-
-
-def _members(run: Run | Ensemble) -> tuple[list[Run], list[float], float]:
-    """Returns the runs that predict together, their weights, and the temperature of their mean."""
-    if isinstance(run, Run):
-        return [run], [1.0], 1.0
-    return run.runs, [member.weight for member in run.members], run.about.temperature
 
 
 def _explain(

@@ -14,7 +14,7 @@ from legnn.errors import InputError
 from legnn.files import write_text
 from legnn.report.collecting import collect
 from legnn.report.encoding import plain, to_script
-from legnn.runs import Ensemble, Run
+from legnn.runs import Predictor
 
 SCRIPTS = ("base.js", "charts.js", "map.js", "node.js", "sections.js", "labels.js", "live.js", "page.js")
 """In the order in which they use each other."""
@@ -33,7 +33,7 @@ LIVE = ("overview", "curves")
 
 
 def write_report(
-    runs: Run | Ensemble | str | Path | Sequence[Run | Ensemble | str | Path],
+    runs: Predictor | str | Path | Sequence[Predictor | str | Path],
     out: str | Path = "report.html",
     *,
     nodes: Sequence[str] | None = None,
@@ -54,7 +54,7 @@ def write_report(
     place = Path(out)
     if place.suffix not in (".html", ".htm"):
         raise InputError(f"a report goes to a .html file, not to {place}")
-    every = [runs] if isinstance(runs, Run | Ensemble | str | Path) else list(runs)
+    every = [runs] if isinstance(runs, Predictor | str | Path) else list(runs)
     write_text(place, to_html(collect(every, nodes=nodes, labels=labels, device=device, say=say)))
     return place
 

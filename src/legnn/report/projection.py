@@ -9,7 +9,7 @@ import numpy as np
 from legnn.analysis.projection import WIDEST, tsne
 from legnn.analysis.threads import limit_threads
 from legnn.errors import InputError, OutOfMemory
-from legnn.runs import Ensemble, Run
+from legnn.runs import Predictor
 
 MOST_POINTS = 20_000
 LANDMARKS = 4_000
@@ -32,30 +32,23 @@ class NodeMap:
     """How they were made."""
 
 
-def hidden_states(
-    run: Run | Ensemble, probabilities: np.ndarray, device: str
-) -> tuple[np.ndarray, np.ndarray | None, str]:
+def hidden_states(run: Predictor, probabilities: np.ndarray, device: str) -> tuple[np.ndarray, np.ndarray | None, str]:
     """Returns what is projected `[n, D]`, the labels `[C, D]` if they are nodes, and what both are in words.
 
     Of an ensemble, the representations of the member with the largest weight that has any; without representations,
     the logarithms of the probabilities `[n, C]`.
     """
-    members = [run] if isinstance(run, Run) else _by_weight(run)
-    for member in members:
+    for k in np.argsort([-weight for weight in run.weights], kind="stable"):
+        member = run.members[k]
         try:
             found = member.representations(device=device)
         except (InputError, OutOfMemory):
             continue
         words = "the last hidden representations"
-        if isinstance(run, Ensemble):
+        if len(run.members) > 1:
             words += f" of the member {member.folder.name if member.folder else ''}".rstrip()
         return found.nodes_without_own_label, found.labels, words
     return np.log(np.maximum(probabilities, 1e-4)), None, "the logarithms of the probabilities"
-
-
-def _by_weight(ensemble: Ensemble) -> list[Run]:
-    order = np.argsort([-member.weight for member in ensemble.members], kind="stable")
-    return [ensemble.runs[k] for k in order]
 
 
 def sample_nodes(count: int, always: np.ndarray, most: int = MOST_POINTS, seed: int = SEED) -> np.ndarray:

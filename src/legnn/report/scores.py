@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-from legnn.config import ResolvedSettings
-from legnn.errors import InputError, first_line, plural
-from legnn.runs import Ensemble, MeanStd, Run, summarize
-from legnn.runs.ensemble import is_ensemble_folder
+from legnn.errors import InputError, first_line
+from legnn.runs import MeanStd, Predictor
 from legnn.training import title_of
 
 LEADERBOARD = "leaderboard.csv"
@@ -31,68 +28,39 @@ class SplitScores:
     """By the title of the metric."""
 
 
-def is_of_seeds(run: Run | Ensemble) -> bool:
-    """Whether it is the runs of several seeds."""
-    return isinstance(run, Ensemble) and not is_ensemble_folder(run.folder)
-
-
-def scores_of(run: Run | Ensemble) -> list[SplitScores]:
+def scores_of(run: Predictor) -> list[SplitScores]:
     """Returns the scores of the splits that have nodes; of several seeds their means."""
-    if is_of_seeds(run):
-        assert isinstance(run, Ensemble)
-        summary = summarize([one.result for one in run.runs])
-        found = {split: getattr(summary, split) for split in SPLITS}
-        return [
-            SplitScores(split=SPLITS[split], values={title_of(name): value for name, value in one.items()})
-            for split, one in found.items()
-            if one is not None
-        ]
+    values = {words: getattr(run.summary, split, None) for split, words in SPLITS.items()}
     return [
-        SplitScores(split=words, values={title_of(name): MeanStd(mean=value, std=None) for name, value in one.items()})
-        for split, words in SPLITS.items()
-        if (one := getattr(run.result, split)) is not None
+        SplitScores(split=words, values={title_of(name): _as_mean(value) for name, value in scores.items()})
+        for words, scores in values.items()
+        if scores
     ]
 
 
-def describe_run(run: Run | Ensemble) -> str:
-    """Returns what was trained, in a few words."""
-    if isinstance(run, Run):
-        return describe_settings(run.settings)
-    if is_of_seeds(run):
-        return f"{describe_settings(run.runs[0].settings)}, {len(run.runs)} seeds"
-    return f"ensemble of {plural(len(run.members), 'member')}"
+def _as_mean(value: float | MeanStd) -> MeanStd:
+    return value if isinstance(value, MeanStd) else MeanStd(mean=value, std=None)
 
 
-def describe_settings(settings: ResolvedSettings) -> str:
-    """Returns the model in a few words."""
-    model = settings.model
-    words = f"{model.backbone.upper()}, {model.labels} labels" if model.architecture == "legnn" else model.architecture
-    smooth = "" if model.postprocess == "none" else f", {model.postprocess.replace('_', ' ')}"
-    return words + (", AS-Train" if settings.self_training.as_train else "") + smooth
+def settings_of(run: Predictor) -> dict[str, Any]:
+    """Returns every setting by name; of several runs those of the first."""
+    settings = run.members[0].settings
+    return {"preset": settings.preset, **settings.flat()}
 
 
-def settings_of(run: Run | Ensemble) -> dict[str, Any]:
-    """Returns every setting by name; of an ensemble those of its first member."""
-    content = asdict((run if isinstance(run, Run) else run.runs[0]).settings)
-    found: dict[str, Any] = {"preset": content.pop("preset")}
-    for section in content.values():
-        found.update(section)
-    return found
-
-
-def differing(runs: Sequence[Run | Ensemble]) -> dict[str, list[str]]:
+def differing(runs: Sequence[Predictor]) -> dict[str, list[str]]:
     """Returns the settings in which runs differ, with the value of each run."""
     values = [settings_of(run) for run in runs]
     names = [name for name in values[0] if len({str(one.get(name)) for one in values}) > 1]
     return {name: [str(one.get(name, "")) for one in values] for name in names}
 
 
-def leaderboard_of(run: Run | Ensemble) -> dict[str, Any] | None:
+def leaderboard_of(run: Predictor) -> dict[str, Any] | None:
     """Returns the rows of a search's leaderboard, or of an ensemble's members; None for a single run."""
-    if isinstance(run, Run):
+    if run.kind == "run":
         return None
-    path = run.folder / LEADERBOARD
-    if path.is_file():
+    path = None if run.folder is None else run.folder / LEADERBOARD
+    if path is not None and path.is_file():
         try:
             board = pd.read_csv(path, keep_default_na=False, na_values={"val": [""], "weight": [""]})
             table = board[["name", "postprocess", "val", "test", "seconds", "parameters", "weight"]]
@@ -101,14 +69,14 @@ def leaderboard_of(run: Run | Ensemble) -> dict[str, Any] | None:
         return {"rows": table.head(MOST_ROWS).to_dict("records"), "of": len(table), "what": "candidates"}
     rows = [
         {
-            "name": Path(member.folder).name,
-            "postprocess": member.postprocess,
-            "val": accuracy,
-            "test": None if one.result.test is None else one.result.test["accuracy"],
-            "seconds": one.result.seconds,
-            "parameters": one.result.parameters,
-            "weight": member.weight,
+            "name": "" if member.folder is None else member.folder.name,
+            "postprocess": member.settings.model.postprocess,
+            "val": (member.result.val or {}).get("accuracy"),
+            "test": (member.result.test or {}).get("accuracy"),
+            "seconds": member.result.seconds,
+            "parameters": member.result.parameters,
+            "weight": weight,
         }
-        for member, accuracy, one in zip(run.members, run.about.val_accuracy, run.runs, strict=True)
+        for member, weight in zip(run.members, run.weights, strict=True)
     ]
-    return {"rows": rows[:MOST_ROWS], "of": len(rows), "what": "seeds" if is_of_seeds(run) else "members"}
+    return {"rows": rows[:MOST_ROWS], "of": len(rows), "what": "seeds" if run.kind == "seeds" else "members"}

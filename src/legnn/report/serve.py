@@ -16,8 +16,8 @@ from legnn.errors import InputError, LegnnError
 from legnn.report.collecting import collect, curves_of
 from legnn.report.encoding import plain
 from legnn.report.page import to_html
-from legnn.report.scores import describe_settings
 from legnn.runs import RunFolder
+from legnn.runs.run import describe_settings
 
 HOST = "127.0.0.1"
 PORT = 8800

@@ -1,9 +1,11 @@
 """Runs: started, resumed, repeated over seeds, joined to ensembles, and predicted from."""
 
-from legnn.runs.cross_fitting import CrossFit, CrossFitResult, is_cross_fit_folder
-from legnn.runs.ensemble import Ensemble, is_ensemble_folder, open_run, write_ensemble
-from legnn.runs.ensemble_card import EnsembleCard, Member
+from legnn.runs.cross_fitting import CrossFit, CrossFitResult
+from legnn.runs.ensemble import Ensemble, EnsembleCard, Member, Seeds, write_ensemble
+from legnn.runs.evaluation import Evaluation
 from legnn.runs.folder import RunFolder
+from legnn.runs.opening import open_predictor
+from legnn.runs.predictor import Predictor
 from legnn.runs.representations import NodeRepresentations
 from legnn.runs.result import MeanStd, Result, Summary, summarize
 from legnn.runs.run import Run
@@ -15,17 +17,19 @@ __all__ = [
     "CrossFitResult",
     "Ensemble",
     "EnsembleCard",
+    "Evaluation",
     "MeanStd",
     "Member",
     "NodeRepresentations",
+    "Predictor",
     "Result",
     "Run",
     "RunFolder",
+    "Seeds",
     "Summary",
     "is_cross_fit_folder",
-    "is_ensemble_folder",
     "is_seeds_folder",
-    "open_run",
+    "open_predictor",
     "resume",
     "seed_folders",
     "summarize",

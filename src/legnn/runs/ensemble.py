@@ -5,16 +5,16 @@
 | `ensemble.json` | the members, their weights, and the temperature |
 | `predictions.parquet` | id, prediction, confidence, split of every node |
 | `result.json` | the scores; written last, so a folder that has it beside `ensemble.json` is finished |
-
-The folder of several seeds is an ensemble, too: all of its runs with equal weights.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 from torch import Tensor
 
@@ -27,174 +27,207 @@ from legnn.io import read_predictions, write_predictions
 from legnn.lazy import pandas as pd
 from legnn.notes import Note
 from legnn.runs.averaging import average
-from legnn.runs.class_columns import check_columns
 from legnn.runs.data_card import DataCard
 from legnn.runs.device import hardware, select_device
 from legnn.runs.digests import check_digest, write_digests
-from legnn.runs.ensemble_card import EnsembleCard, Member, average_of_seeds
+from legnn.runs.evaluation import score_splits
 from legnn.runs.folder import ENSEMBLE, RunFolder
 from legnn.runs.graphs import reload_graph
-from legnn.runs.result import Result, versions
-from legnn.runs.run import (
-    Run,
-    all_predictions,
-    describe,
-    predictions_table,
-    probabilities_table,
-    score_splits,
-    top_predictions,
-)
-from legnn.runs.seeds import SEEDS, is_seeds_folder
-from legnn.training import Scores
-from legnn.training.inference import class_and_confidence, top_classes
+from legnn.runs.prediction_tables import predictions_table
+from legnn.runs.predictor import Predictor
+from legnn.runs.result import Result, Summary, summarize, versions
+from legnn.runs.run import Run
+from legnn.runs.seeds import SUMMARY, seed_folders
+from legnn.training.inference import class_and_confidence
 from legnn.typed_json import read_json, to_json
 
 
-@dataclass(frozen=True)
-class Ensemble:
+@dataclass(frozen=True, kw_only=True)
+class Member:
+    """A run in the folder of an ensemble; one run with two post-processings is two members."""
+
+    folder: str
+    """Of the run, relative to that of the ensemble."""
+    weight: float
+    postprocess: str = "none"
+    """In the place of the run's own, as in `Run.with_postprocess`."""
+    propagation_steps: int
+    propagation_alpha: float
+
+    def apply_to(self, run: Run) -> Run:
+        """Returns the run with the member's post-processing."""
+        return run.with_postprocess(self.postprocess, steps=self.propagation_steps, alpha=self.propagation_alpha)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnsembleCard:
+    """The content of `ensemble.json`."""
+
+    members: list[Member]
+    temperature: float
+    """Above 1, probabilities are more even than the weighted mean; below 1, less."""
+
+    def __post_init__(self) -> None:
+        if not self.members:
+            raise InputError("an ensemble has one or more members")
+        weights = [member.weight for member in self.members]
+        if min(weights) < 0 or not math.isclose(sum(weights), 1, abs_tol=1e-6):
+            raise InputError(f"the weights of members are at least 0 and their sum is 1, got {weights}")
+        if not 0 < self.temperature < math.inf:
+            raise InputError(f"temperature must be above 0, got {self.temperature}")
+
+
+@dataclass(frozen=True, repr=False)
+class Ensemble(Predictor):
     """Finished runs on the same data that predict together.
 
     With the probabilities `p_k` and weights `w_k` of its members, it predicts `p = apply_temperature(Σ_k w_k p_k, T)`.
 
-    >>> ensemble = legnn.open_run("runs/auto")
+    >>> ensemble = legnn.open("runs/auto")
     >>> ensemble.predict()              # its own graph; ensemble.predict(data) for one that has grown
     """
 
-    runs: list[Run]
-    """One for each member, with its post-processing; members of the same folder share the model."""
-    about: EnsembleCard
-    folder: Path
+    kind: ClassVar[str] = "ensemble"
 
-    def __repr__(self) -> str:
-        # the scores of several seeds would have to be computed
-        result = self.result if self._is_kept else None
-        return describe(f"Ensemble of {plural(len(self.members), 'member')}", self.card, result, self.folder)
+    members: list[Run]
+    """Each with its post-processing; members of the same folder share the model."""
+    weights: list[float]
+    temperature: float = 1.0
+    folder: Path | None = None
 
     @classmethod
     def open(cls, folder: str | Path) -> Ensemble:
-        """Returns the finished ensemble that a folder holds, or that of the runs in a folder of several seeds."""
+        """Returns the finished ensemble that a folder holds."""
         path = Path(folder)
-        if is_ensemble_folder(path):
-            about = read_json(path / ENSEMBLE, EnsembleCard)
-            check_digest(path / ENSEMBLE)
-            if not (path / "result.json").is_file():
-                raise InputError(f"{path} is not finished: it has {ENSEMBLE} and no result.json; write it again")
-        elif is_seeds_folder(path):
-            about = average_of_seeds(path)
-        else:
-            raise InputError(f"{path} is not an ensemble: it has neither {ENSEMBLE} nor {SEEDS}")
-        return cls(_open_runs(path, about.members), about, path)
-
-    @property
-    def members(self) -> list[Member]:
-        """The members, in the order of `runs`."""
-        return self.about.members
+        if not (path / ENSEMBLE).is_file():
+            raise InputError(f"{path} is not an ensemble: it has no {ENSEMBLE}")
+        card = read_json(path / ENSEMBLE, EnsembleCard)
+        check_digest(path / ENSEMBLE)
+        if not (path / "result.json").is_file():
+            raise InputError(f"{path} is not finished: it has {ENSEMBLE} and no result.json; write it again")
+        weights = [member.weight for member in card.members]
+        return cls(_open_members(path, card.members), weights, card.temperature, path)
 
     @property
     def card(self) -> DataCard:
         """The data its members were trained on, as the first of them read it."""
-        return self.runs[0].card
+        return self.members[0].card
+
+    def with_members(self, members: list[Run]) -> Ensemble:
+        """Returns the ensemble with other members, which is not stored."""
+        return replace(self, members=members, folder=None)
+
+    @property
+    def title(self) -> str:
+        """The number of members."""
+        return f"ensemble of {plural(len(self.members), 'member')}"
 
     @cached_property
     def predictions(self) -> pd.DataFrame:
-        """id, prediction, confidence, split of every node; computed where the folder is one of several seeds."""
-        if not self._is_kept:
+        """id, prediction, confidence, split of every node; computed where they are not stored."""
+        if self.folder is None:
             return self.predict()
         path = self.folder / "predictions.parquet"
-        found = read_predictions(path)
+        stored = read_predictions(path)
         check_digest(path, is_listed=False)
-        return found
+        return stored
 
     @cached_property
     def result(self) -> Result:
-        """Its scores; computed where the folder is one of several seeds.
+        """Its scores; computed where they are not stored.
 
         `parameters` and `epochs` are the sums over its runs, each counted once; there is no best epoch, which is 0.
         """
-        if self._is_kept:
-            found = read_json(self.folder / "result.json", Result)
-            check_digest(self.folder / "result.json")
-            return found
-        seconds = sum(run.result.seconds for run in self._distinct_runs)
-        return self._to_result(*self.probabilities(), seconds, device="auto")
-
-    def predict(
-        self, data: Source | None = None, *, top: int | None = None, probabilities: bool = False, device: str = "auto"
-    ) -> pd.DataFrame:
-        """Returns id, prediction, confidence and split of every node of the labeled type; as in `Run.predict`.
-
-        No prediction depends on the node's own label, since no member's does.
-        """
-        check_columns(top, probabilities)
-        graph, p = self.probabilities(data, device=device)
-        if top is not None:
-            return top_predictions(graph, top_classes(p, top))
-        if probabilities:
-            return all_predictions(graph, p)
-        return predictions_table(graph, class_and_confidence(p)).frame
-
-    def predict_proba(self, data: Source | None = None, *, device: str = "auto") -> pd.DataFrame:
-        """Returns the probability of every class, a column each, by node id; arguments as in `Run.predict`."""
-        return probabilities_table(*self.probabilities(data, device=device))
-
-    def evaluate(self, data: Source | None = None, *, device: str = "auto") -> dict[str, Scores | None]:
-        """Returns the scores of `train` (own label hidden), `val`, `test`, None without nodes; as in `Run.predict`."""
-        return score_splits(*self.labeled_probabilities(data, device=device))
+        if self.folder is None:
+            return self.to_result(*self.probabilities())
+        stored = read_json(self.folder / "result.json", Result)
+        check_digest(self.folder / "result.json")
+        return stored
 
     def probabilities(self, data: Source | None = None, *, device: str = "auto") -> tuple[GraphData, Tensor]:
         """Returns the graph that is predicted and the probabilities `[M, C]` of its nodes, in double precision."""
-        return self._mix(self._predict_members(data, device))
+        graphs = _load_graphs(self.members, lambda run: run.load_graph(data))
+        predicted = (run.predict_graph(graph, device=device) for run, graph in zip(self.members, graphs, strict=True))
+        return graphs[0], average(predicted, self.weights, self.temperature)
 
-    def labeled_probabilities(self, data: Source | None = None, *, device: str = "auto") -> tuple[GraphData, Tensor]:
-        """Returns the graph and the probabilities `[n, C]` of its labeled nodes alone; as in `probabilities`."""
-        graph, p = self.probabilities(data, device=device)
-        return graph, p[graph.labeled_nodes]
-
-    @property
-    def _is_kept(self) -> bool:
-        return is_ensemble_folder(self.folder)
-
-    @property
-    def _distinct_runs(self) -> list[Run]:
-        return list({member.folder: run for member, run in zip(self.members, self.runs, strict=True)}.values())
-
-    def _predict_members(self, data: Source | None, device: str) -> Iterator[tuple[GraphData, Tensor]]:
-        """The graph and the probabilities `[M, C]` of each member."""
-        for run, graph in zip(self.runs, _load_graphs(self.runs, lambda run: run.load_graph(data)), strict=True):
-            yield graph, run.predict_graph(graph, device=device)
-
-    def _mix(self, predicted: Iterable[tuple[GraphData, Tensor]]) -> tuple[GraphData, Tensor]:
-        """The graph as the first member reads it, and the probabilities of all members as one."""
-        graphs: list[GraphData] = []
-
-        def noting_graph() -> Iterator[Tensor]:
-            for graph, p in predicted:
-                graphs.append(graph)
-                yield p
-
-        p = average(noting_graph(), [member.weight for member in self.members], self.about.temperature)
-        return graphs[0], p
-
-    def _to_result(
-        self, graph: GraphData, p: Tensor, seconds: float, notes: Sequence[Note] = (), *, device: str
+    def to_result(
+        self,
+        graph: GraphData,
+        p: Tensor,
+        *,
+        seconds: float | None = None,
+        notes: Sequence[Note] = (),
+        device: str = "auto",
     ) -> Result:
+        """Returns the result of the probabilities `p` `[M, C]`; `seconds` are by default those of its runs."""
         scores = score_splits(graph, p[graph.labeled_nodes])
-        runs = self._distinct_runs
-        precisions = {run.result.precision for run in runs}
+        runs = list({id(run.model): run.result for run in self.members}.values())
+        precisions = {result.precision for result in runs}
         return Result(
             val=scores["val"],
             test=scores["test"],
             train_masked=scores["train"],
             best_epoch=0,
-            epochs=sum(run.result.epochs for run in runs),
-            seconds=round(seconds, 3),
-            parameters=sum(run.result.parameters for run in runs),
-            seed=runs[0].result.seed,
+            epochs=sum(result.epochs for result in runs),
+            seconds=round(sum(result.seconds for result in runs) if seconds is None else seconds, 3),
+            parameters=sum(result.parameters for result in runs),
+            seed=runs[0].seed,
             device=hardware(select_device(device)).name,
             precision=precisions.pop() if len(precisions) == 1 else "mixed",
             versions=versions(),
             notes=[*graph.notes, *notes, *missing_class_notes(graph)],
         )
+
+
+@dataclass(frozen=True, repr=False)
+class Seeds(Ensemble):
+    """The runs of several seeds: they predict the mean of their probabilities.
+
+    >>> seeds = legnn.train_seeds("cora", seeds=5)
+    >>> seeds.summary.test["accuracy"].mean     # of the five runs; `seeds.result` has the scores of their average
+    """
+
+    kind: ClassVar[str] = "seeds"
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Seeds:
+        """Returns the runs of a finished folder of several seeds."""
+        path = Path(folder)
+        folders = [RunFolder(member) for member in seed_folders(path)]
+        missing = [run.path.name for run in folders if not run.is_finished]
+        if missing and (path / SUMMARY).is_file():
+            raise InputError(
+                f"{path} was finished, and {missing[0]} in it no longer is; restore it from a copy, or train it again "
+                f"with `resume={path}`"
+            )
+        if missing:
+            finished = len(folders) - len(missing)
+            raise InputError(
+                f"{path} is not finished, {finished} of {len(folders)} seeds are; continue it with `resume={path}`"
+            )
+        runs = [Run.open(run.path) for run in folders]
+        _check_same_data(runs)
+        return cls(runs, [1 / len(runs)] * len(runs), folder=path)
+
+    @property
+    def title(self) -> str:
+        """The model and the number of seeds."""
+        return f"{self.members[0].title}, {plural(len(self.members), 'seed')}"
+
+    @cached_property
+    def summary(self) -> Summary:
+        """Mean and unbiased deviation of every score over the runs."""
+        return summarize([run.result for run in self.members])
+
+    @cached_property
+    def predictions(self) -> pd.DataFrame:
+        """id, prediction, confidence, split of every node, by the mean of the probabilities of all runs."""
+        return self.predict()
+
+    @cached_property
+    def result(self) -> Result:
+        """The scores of the mean of the probabilities of all runs."""
+        return self.to_result(*self.probabilities())
 
 
 def write_ensemble(
@@ -216,64 +249,52 @@ def write_ensemble(
         data: the graph again, where the runs were trained on data in memory, or to read it only once.
     """
     path = Path(folder)
-    about = EnsembleCard(members=list(members), temperature=temperature, val_accuracy=[None] * len(members))
-    runs = _open_runs(path, about.members)
+    card = EnsembleCard(members=list(members), temperature=temperature)
+    runs = _open_members(path, card.members)
     graphs = _load_graphs(runs, lambda run: reload_graph(RunFolder(run.folder or path), data))
-    ensemble = Ensemble([replace(run, graph=graph) for run, graph in zip(runs, graphs, strict=True)], about, path)
-    accuracies: list[float | None] = []
-
-    def noting_accuracy() -> Iterator[tuple[GraphData, Tensor]]:
-        for graph, p in ensemble._predict_members(None, device):
-            val = score_splits(graph, p[graph.labeled_nodes])["val"]
-            accuracies.append(None if val is None else val["accuracy"])
-            yield graph, p
-
-    graph, p = ensemble._mix(noting_accuracy())
-    ensemble = replace(ensemble, about=replace(about, val_accuracy=accuracies))
+    weights = [member.weight for member in members]
+    runs = [replace(run, graph=graph) for run, graph in zip(runs, graphs, strict=True)]
+    ensemble = Ensemble(runs, weights, temperature, path)
+    graph, p = ensemble.probabilities(device=device)
     # a result that is there already is of other members
     (path / "result.json").unlink(missing_ok=True)
-    card, result = to_json(ensemble.about), to_json(ensemble._to_result(graph, p, seconds, notes, device=device))
+    result = ensemble.to_result(graph, p, seconds=seconds, notes=notes, device=device)
     predictions = path / "predictions.parquet"
     write_predictions(predictions, predictions_table(graph, class_and_confidence(p)))
-    contents = {ENSEMBLE: card.encode(), predictions.name: predictions.read_bytes(), "result.json": result.encode()}
-    write_digests(path, contents)
-    write_text(path / ENSEMBLE, card)
-    write_text(path / "result.json", result)
+    texts = {ENSEMBLE: to_json(card), "result.json": to_json(result)}
+    contents = {name: text.encode() for name, text in texts.items()}
+    write_digests(path, {**contents, predictions.name: predictions.read_bytes()})
+    for name, text in texts.items():
+        write_text(path / name, text)
     return ensemble
 
 
-def is_ensemble_folder(path: Path) -> bool:
-    """Whether a folder holds an ensemble, finished or not."""
-    return (path / ENSEMBLE).is_file()
-
-
-def open_run(path: str | Path) -> Run | Ensemble:
-    """Returns the finished run or ensemble that a folder holds; runs of several seeds are an ensemble."""
-    path = Path(path)
-    return Ensemble.open(path) if is_ensemble_folder(path) or is_seeds_folder(path) else Run.open(path)
-
-
-def _open_runs(path: Path, members: Sequence[Member]) -> list[Run]:
+def _open_members(path: Path, members: Sequence[Member]) -> list[Run]:
     """The run of each member with its post-processing; raises `InputError` unless all were trained on the same data."""
     opened = {name: Run.open(path / name) for name in dict.fromkeys(member.folder for member in members)}
-    first, *others = opened.values()
+    _check_same_data(list(opened.values()))
+    return [member.apply_to(opened[member.folder]) for member in members]
+
+
+def _check_same_data(runs: Sequence[Run]) -> None:
+    first, *others = runs
     for run in others:
-        mine, theirs = (one.predictions[["id", "split"]] for one in (run, first))
-        if run.card.classes != first.card.classes or not mine.equals(theirs):
+        splits, expected = (each.predictions[["id", "split"]] for each in (run, first))
+        if run.card.classes != first.card.classes or not splits.equals(expected):
             raise InputError(
                 f"{run.folder} was not trained on the nodes, classes and splits of {first.folder}; "
                 "an ensemble is of runs on the same data"
             )
-    return [member.apply_to(opened[member.folder]) for member in members]
 
 
-def _load_graphs(runs: Iterable[Run], load: Callable[[Run], GraphData]) -> list[GraphData]:
+def _load_graphs(runs: Sequence[Run], load: Callable[[Run], GraphData]) -> list[GraphData]:
     """The graph of each run, read once for all runs whose data are the same and prepared alike."""
     graphs: dict[object, GraphData] = {}
-    for run in runs:
-        if (key := _graph_key(run)) not in graphs:
+    keys = [_graph_key(run) for run in runs]
+    for run, key in zip(runs, keys, strict=True):
+        if key not in graphs:
             graphs[key] = load(run)
-    return [graphs[_graph_key(run)] for run in runs]
+    return [graphs[key] for key in keys]
 
 
 def _graph_key(run: Run) -> object:

@@ -20,7 +20,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from torch import Tensor
 
@@ -245,6 +245,23 @@ class RunFolder:
         found = read_json(self._result, Result)
         check_digest(self._result)
         return found
+
+
+FolderKind = Literal["run", "ensemble", "seeds", "cross_fit", "search"]
+
+_KIND_FILES: dict[str, FolderKind] = {
+    ENSEMBLE: "ensemble",
+    "search.json": "search",
+    "seeds.json": "seeds",
+    "cross_fit.json": "cross_fit",
+    "settings.yaml": "run",
+}
+"""The file by which a folder of each kind is recognized; the first one there counts."""
+
+
+def folder_kind(path: Path) -> FolderKind | None:
+    """Returns the kind of runs that a folder holds, finished or not; None for another folder."""
+    return next((kind for name, kind in _KIND_FILES.items() if (path / name).is_file()), None)
 
 
 def check_free(path: Path) -> None:

@@ -43,6 +43,9 @@ class MeanStd:
     mean: float
     std: float | None
 
+    def __str__(self) -> str:
+        return f"{self.mean:.4f}" + ("" if self.std is None else f" ± {self.std:.4f}")
+
     @classmethod
     def over(cls, values: Sequence[float]) -> MeanStd:
         """Returns both of `values`."""

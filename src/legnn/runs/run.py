@@ -7,41 +7,45 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import ClassVar, cast
 
 from torch import Tensor
 
 from legnn.config import DataSettings, ResolvedSettings
 from legnn.data import GraphData
-from legnn.data.splits import SPLIT_NAMES, SPLITS, split_words
+from legnn.data.splits import split_words
 from legnn.datasets import Source
-from legnn.errors import InputError, plural
-from legnn.io import CategoricalColumn, PredictionTable, TableFeatures
+from legnn.errors import InputError
+from legnn.io import PredictionTable, TableFeatures
 from legnn.lazy import pandas as pd
 from legnn.nn import Model
 from legnn.ops.runtime.threads import limit_threads
 from legnn.runs.adopt import adopt_graph
 from legnn.runs.build import make_inference, make_task, restore_model
-from legnn.runs.class_columns import check_columns, class_columns, top_columns
 from legnn.runs.data_card import DataCard
 from legnn.runs.device import hardware, select_device
 from legnn.runs.folder import RunFolder
 from legnn.runs.graphs import load_graph, reload_graph
 from legnn.runs.precision import matrix_products
+from legnn.runs.prediction_tables import target_rows
+from legnn.runs.predictor import Predictor
 from legnn.runs.representations import NodeRepresentations, compute_representations
 from legnn.runs.resources import cpu_threads, explain_out_of_memory, size_of
 from legnn.runs.result import Result
-from legnn.training import Inference, LayerWise, Scores, score
-from legnn.training.inference import class_and_confidence
+from legnn.training import Inference, LayerWise
 
 
-@dataclass(frozen=True)
-class Run:
+@dataclass(frozen=True, repr=False)
+class Run(Predictor):
     """A finished run.
 
-    >>> run = legnn.train("cora")       # or legnn.Run.open("runs/first")
+    >>> run = legnn.train("cora")       # or legnn.open("runs/first")
     >>> run.predict()                   # its own graph; run.predict(data) for one that has grown
     """
+
+    kind: ClassVar[str] = "run"
+    weights: ClassVar[list[float]] = [1.0]
+    temperature: ClassVar[float] = 1.0
 
     model: Model
     """With the best weights, in evaluation mode."""
@@ -61,11 +65,19 @@ class Run:
         """id, prediction, confidence, split of every node of the labeled type; none is predicted from its own label."""
         return self.table.frame
 
-    def __repr__(self) -> str:
-        model = self.settings.model
-        what = f"{model.labels} {model.backbone}" if model.architecture == "legnn" else model.architecture
-        as_train = " with AS-Train" if self.settings.self_training.as_train else ""
-        return describe(f"Run of {what}{as_train}", self.card, self.result, self.folder)
+    @property
+    def members(self) -> list[Run]:
+        """The run itself."""
+        return [self]
+
+    def with_members(self, members: list[Run]) -> Run:
+        """Returns the one member."""
+        return members[0]
+
+    @property
+    def title(self) -> str:
+        """The model in a few words."""
+        return describe_settings(self.settings)
 
     @classmethod
     def open(cls, folder: str | Path) -> Run:
@@ -89,52 +101,24 @@ class Run:
         changed = {name: value for name, value in values.items() if value is not None}
         return replace(self, settings=self.settings.override(changed))
 
-    def predict(
-        self, data: Source | None = None, *, top: int | None = None, probabilities: bool = False, device: str = "auto"
-    ) -> pd.DataFrame:
-        """Returns id, prediction, confidence and split of every node of the labeled type.
-
-        Args:
-            data: any graph with the features and classes of the run, such as its own grown by nodes and edges. Nodes
-                of the run are recognized by their ids and keep their split; any other node that has a label and is not
-                marked val or test shows it. None for the run's own graph.
-            top: adds `label`, the true class where it is known, and the classes after the most probable one with their
-                probabilities: `prediction_2`, `confidence_2` and so on up to this many.
-            probabilities: adds `label` and the probability of every class, `p_CLASS`.
-            device: `auto`, `cpu` or `cuda`.
-
-        No prediction depends on the node's own label.
-        """
-        check_columns(top, probabilities)
-        graph = self.load_graph(data)
-        if top is not None:
-            return top_predictions(graph, self._infer(graph, device, lambda inference: inference.predict_top(top)))
-        if probabilities:
-            return all_predictions(graph, self._infer(graph, device, Inference.predict_proba))
-        return predictions_table(graph, self._infer(graph, device, Inference.predict)).frame
-
-    def predict_proba(self, data: Source | None = None, *, device: str = "auto") -> pd.DataFrame:
-        """Returns the probability of every class, a column each, by node id; arguments as in `predict`."""
-        return probabilities_table(*self.probabilities(data, device=device))
-
     def probabilities(self, data: Source | None = None, *, device: str = "auto") -> tuple[GraphData, Tensor]:
         """Returns the graph that is predicted and the probabilities `[M, C]` of its nodes; as in `predict`."""
         graph = self.load_graph(data)
         return graph, self.predict_graph(graph, device=device)
 
-    def labeled_probabilities(self, data: Source | None = None, *, device: str = "auto") -> tuple[GraphData, Tensor]:
-        """Returns the graph and the probabilities `[n, C]` of its labeled nodes alone, in order; as in `predict`."""
-        graph = self.load_graph(data)
-        nodes = graph.labeled_nodes
-        return graph, self._infer(graph, device, lambda one: one.proba_of(nodes.to(one.task.train.device)))
-
     def predict_graph(self, graph: GraphData, *, device: str = "auto") -> Tensor:
         """`[M, C]` the probabilities of the nodes of a graph that `load_graph` returned, on the CPU."""
         return self._infer(graph, device, Inference.predict_proba)
 
-    def evaluate(self, data: Source | None = None, *, device: str = "auto") -> dict[str, Scores | None]:
-        """Returns the scores of `train` (own label hidden), `val` and `test`, None without nodes; as in `predict`."""
-        return score_splits(*self.labeled_probabilities(data, device=device))
+    def _highest(self, data: Source | None, top: int, device: str) -> tuple[GraphData, Tensor]:
+        # without all probabilities in memory
+        graph = self.load_graph(data)
+        return graph, self._infer(graph, device, lambda inference: inference.predict_top(top))
+
+    def _labeled(self, data: Source | None, device: str) -> tuple[GraphData, Tensor]:
+        graph = self.load_graph(data)
+        nodes = graph.labeled_nodes
+        return graph, self._infer(graph, device, lambda inference: inference.proba_of(nodes.to(inference.nodes.device)))
 
     def representations(self, data: Source | None = None, *, device: str = "auto") -> NodeRepresentations:
         """Returns `Z_N` of every node of the labeled type and the labels' representations; arguments as in `predict`.
@@ -142,7 +126,7 @@ class Run:
         Raises `InputError` for a model that has none, such as label propagation.
         """
         graph = self.load_graph(data)
-        rows = _target_rows(graph)
+        rows = target_rows(graph)
         with self.inference(graph, device=device) as (layer_wise, inference):
             found = compute_representations(layer_wise, inference)
         y, split = graph.y.numpy()[rows], split_words(graph.split)[rows]
@@ -216,53 +200,9 @@ class Run:
         return None if self.folder is None else RunFolder(self.folder).table_features
 
 
-def describe(what: str, card: DataCard, result: Result | None, folder: Path | None) -> str:
-    """Returns a short paragraph: what was trained on which data, its scores, and where it is kept."""
-    parts = [f"{what} on {card.name} ({plural(card.nodes, 'node')}, {len(card.classes)} classes)"]
-    if result is not None:
-        scores = {"test accuracy": result.test, "validation accuracy": result.val}
-        parts += [", ".join(f"{name} {one['accuracy']:.4f}" for name, one in scores.items() if one is not None)]
-        best = f"best epoch {result.best_epoch} of {result.epochs}" if result.best_epoch else f"{result.epochs} epochs"
-        parts += [f"{best}, {result.parameters:,} parameters, {result.seconds:.1f} s on {result.device}"]
-    return "; ".join(filter(None, [*parts, "in memory" if folder is None else f"kept in {folder}"])) + "."
-
-
-def predictions_table(graph: GraphData, predicted: Tensor) -> PredictionTable:
-    """Returns id, prediction, confidence, split of nodes of the labeled type, from class and confidence `[M, 2]`."""
-    rows = _target_rows(graph)
-    columns = {
-        "id": graph.node_id[rows],
-        "prediction": CategoricalColumn(graph.class_names, predicted[:, 0].long().numpy()[rows]),
-        "confidence": predicted[:, 1].float().numpy()[rows],
-        "split": CategoricalColumn(SPLIT_NAMES, graph.split.long().numpy()[rows]),
-    }
-    return PredictionTable(columns, tuple(map(str, graph.notes)))
-
-
-def all_predictions(graph: GraphData, p: Tensor) -> pd.DataFrame:
-    """Returns the table of predictions with the columns of `class_columns`, from probabilities `[M, C]`."""
-    more = class_columns(graph, p, _target_rows(graph))
-    return pd.concat([predictions_table(graph, class_and_confidence(p)).frame, more], axis=1)
-
-
-def top_predictions(graph: GraphData, found: Tensor) -> pd.DataFrame:
-    """Returns the table of predictions with those of `top_columns`, from the most probable classes `[M, k, 2]`."""
-    more = top_columns(graph, found, _target_rows(graph))
-    return pd.concat([predictions_table(graph, found[:, 0]).frame, more], axis=1)
-
-
-def probabilities_table(graph: GraphData, probabilities: Tensor) -> pd.DataFrame:
-    """Returns the probabilities `[M, C]` of nodes of the labeled type by node id, a column for each class."""
-    rows = _target_rows(graph)
-    index = pd.Index(graph.node_id[rows], name="id")
-    return pd.DataFrame(probabilities[rows].float().numpy(), index=index, columns=graph.class_names)
-
-
-def score_splits(graph: GraphData, p: Tensor) -> dict[str, Scores | None]:
-    """Returns the scores of each split, None for one without nodes; `p` `[n, C]` is of `graph.labeled_nodes`."""
-    y, split = graph.y[graph.labeled_nodes], graph.split[graph.labeled_nodes]
-    return {name: score(p[split == value], y[split == value]) for value, name in enumerate(SPLITS, 1)}
-
-
-def _target_rows(graph: GraphData) -> Any:
-    return slice(None) if graph.node_types is None else graph.node_types.target_mask.numpy()
+def describe_settings(settings: ResolvedSettings) -> str:
+    """Returns the model in a few words."""
+    model = settings.model
+    words = f"{model.backbone.upper()}, {model.labels} labels" if model.architecture == "legnn" else model.architecture
+    smooth = "" if model.postprocess == "none" else f", {model.postprocess.replace('_', ' ')}"
+    return words + (", AS-Train" if settings.self_training.as_train else "") + smooth

@@ -22,14 +22,16 @@ from legnn.runs.build import check_settings, make_inference, new_trainer
 from legnn.runs.checkpointer import Checkpointer
 from legnn.runs.data_card import DataCard
 from legnn.runs.device import hardware, select_device
+from legnn.runs.evaluation import score_splits
 from legnn.runs.folder import RunFolder
 from legnn.runs.graphs import load_new, reload_graph
 from legnn.runs.precision import training_modes
+from legnn.runs.prediction_tables import predictions_table
 from legnn.runs.processes import agent_died, join_ranks, restart_count
 from legnn.runs.progress import Callbacks, follow
 from legnn.runs.resources import choose_batch, choose_precision, storage_note
 from legnn.runs.result import Result, versions
-from legnn.runs.run import Run, predictions_table, score_splits
+from legnn.runs.run import Run
 from legnn.training import EpochLog, Ranks, Trainer
 
 

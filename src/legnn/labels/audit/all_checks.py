@@ -15,7 +15,7 @@ from legnn.labels.audit.flips import check_flips, check_settings
 from legnn.labels.audit.retraining import check_training
 from legnn.labels.audit.splits import check_class_shares, check_data, check_ids, check_predictions, check_splits
 from legnn.labels.audit.subject import open_subject
-from legnn.runs import Ensemble, Run, open_run
+from legnn.runs import Predictor, open_predictor
 
 FLIPS = 200
 CHECKS = (
@@ -51,7 +51,7 @@ class Audit:
 
 
 def audit(
-    run: Run | Ensemble | str | Path,
+    run: Predictor | str | Path,
     data: Source | None = None,
     *,
     flips: int = FLIPS,
@@ -72,7 +72,7 @@ def audit(
     """
     if flips < 1:
         raise InputError(f"flips must be 1 or more, got {flips}")
-    subject = open_subject(open_run(run) if isinstance(run, str | Path) else run, data, device)
+    subject = open_subject(open_predictor(run) if isinstance(run, str | Path) else run, data, device)
     is_other_data = data is not None
     findings = [
         check_data(subject, is_other_data=is_other_data),

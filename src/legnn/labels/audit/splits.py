@@ -9,7 +9,7 @@ from legnn.data.splits import SPLITS, split_words
 from legnn.errors import plural
 from legnn.labels.audit.findings import Check, Finding
 from legnn.labels.audit.subject import Subject
-from legnn.runs.run import predictions_table
+from legnn.runs.prediction_tables import predictions_table
 from legnn.training.inference import class_and_confidence
 
 CONFIDENCE = 0.01

@@ -12,7 +12,7 @@ from torch import Tensor
 from legnn.data import GraphData
 from legnn.datasets import Source
 from legnn.errors import InputError
-from legnn.runs import Ensemble, Run
+from legnn.runs import Predictor, Run
 from legnn.runs.folder import RunFolder
 from legnn.runs.graphs import MEMORY, hide_fold, load_graph
 
@@ -24,14 +24,9 @@ MOST_NODES = 5000
 class Subject:
     """A run or an ensemble with the graph of each of its members."""
 
-    run: Run | Ensemble
+    run: Predictor
     graphs: list[GraphData]
     device: str = "auto"
-
-    @property
-    def members(self) -> list[Run]:
-        """The runs that predict together; a single run is its own member."""
-        return members_of(self.run)
 
     @property
     def graph(self) -> GraphData:
@@ -41,16 +36,15 @@ class Subject:
     @property
     def fits(self) -> bool:
         """Whether the model can predict the graph: it has the features, classes and node types of the run."""
-        graph, card = self.graph, self.members[0].card
+        graph, card = self.graph, self.run.card
         types = [] if graph.node_types is None else graph.node_types.names
         return [graph.num_features, graph.num_classes, types] == [card.features, len(card.classes), card.types]
 
     def probabilities(self, y: Tensor | None = None) -> Tensor:
         """`[M, C]` the predictions where the nodes have the labels `y` `[M]`, their current ones for None."""
         graphs = [graph if y is None else replace(graph, y=y) for graph in self.graphs]
-        members = [replace(run, graph=graph) for run, graph in zip(self.members, graphs, strict=True)]
-        run = replace(self.run, runs=members) if isinstance(self.run, Ensemble) else members[0]
-        return run.probabilities(device=self.device)[1]
+        members = [replace(run, graph=graph) for run, graph in zip(self.run.members, graphs, strict=True)]
+        return self.run.with_members(members).probabilities(device=self.device)[1]
 
     @cached_property
     def test(self) -> np.ndarray:
@@ -74,16 +68,11 @@ class Subject:
         return self.graph.y.numpy()
 
 
-def members_of(run: Run | Ensemble) -> list[Run]:
-    """Returns the runs that predict together."""
-    return run.runs if isinstance(run, Ensemble) else [run]
-
-
-def open_subject(run: Run | Ensemble, data: Source | None, device: str) -> Subject:
+def open_subject(run: Predictor, data: Source | None, device: str) -> Subject:
     """Returns the subject of an audit on the graph of `data`, or on the graph of the run as its files are now."""
     graphs: dict[object, GraphData] = {}
-    keys = [(member.settings.data, member.card.fingerprint) for member in members_of(run)]
-    for key, member in zip(keys, members_of(run), strict=True):
+    keys = [(member.settings.data, member.card.fingerprint) for member in run.members]
+    for key, member in zip(keys, run.members, strict=True):
         if key not in graphs:
             graphs[key] = _current_graph(member) if data is None else member.load_graph(data)
     return Subject(run, [graphs[key] for key in keys], device)
