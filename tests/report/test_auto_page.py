@@ -1,6 +1,5 @@
 """The page of a folder of `auto`."""
 
-
 import pandas as pd
 import pytest
 from tests.automl.searches import without_processes

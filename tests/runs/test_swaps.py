@@ -84,7 +84,7 @@ def test_an_ensemble_that_was_edited_is_refused(runs, tmp_path):
 
 
 def test_a_list_of_seeds_that_was_edited_is_refused(seeds):
-    (seeds / "seeds.json").write_text('{"seeds": [0], "preset": "simple", "given": {}}')
+    (seeds / "seeds.json").write_text('{"seeds": [0], "preset": "simple", "values": {}}')
     with pytest.raises(InputError, match=r"seeds\.json was changed"):
         legnn.open(seeds)
 
