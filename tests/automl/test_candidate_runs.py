@@ -12,7 +12,13 @@ from legnn.automl.candidate_runs import CandidateFolder, CandidateTask, train_ca
 from legnn.nn import lifted
 from legnn.runs.task_server import Signals
 
-VALUES = {"architecture": "mlp", "hidden": 8, "epochs": 30, "patience": 30, "device": "cpu"}
+VALUES = {
+    "model.architecture": "mlp",
+    "model.hidden": 8,
+    "train.epochs": 30,
+    "train.patience": 30,
+    "train.device": "cpu",
+}
 
 
 class Asked(Signals):
@@ -90,7 +96,7 @@ def test_a_candidate_whose_deadline_has_come_ends_as_a_finished_run(task):
 
 
 def test_settings_that_cannot_be_trained_are_kept_with_the_reason(task):
-    outcome = train_candidate(task._replace(values={**VALUES, "dropout": 2}), Asked())
+    outcome = train_candidate(task._replace(values={**VALUES, "model.dropout": 2}), Asked())
     folder = CandidateFolder(task.folder)
     assert folder.state == "failed"
     assert folder.failure() == outcome.error
@@ -105,7 +111,7 @@ class Failing(SAGEConv):
 
 
 def test_an_unexpected_error_ends_the_process_and_its_reason_is_kept(task):
-    values = {"backbone": "failing", "hidden": 8, "epochs": 3, "device": "cpu"}
+    values = {"model.backbone": "failing", "model.hidden": 8, "train.epochs": 3, "train.device": "cpu"}
     with registered("failing", lifted(lambda settings, both, out: Failing(both, out))), pytest.raises(SystemExit):
         train_candidate(task._replace(values=values), Asked())
     assert CandidateFolder(task.folder).failure() == "RuntimeError: CUDA error: device-side assert triggered"

@@ -26,7 +26,7 @@ def test_every_candidate_keeps_a_place(seconds, names):
 
 def test_wider_deeper_and_attending_models_take_longer():
     def seconds(**values) -> float:
-        return training_seconds({"hidden": 64, "layers": 2, "backbone": "gcn", **values}, CORA, CPU)
+        return training_seconds({"model.hidden": 64, "model.layers": 2, "model.backbone": "gcn", **values}, CORA, CPU)
 
     assert seconds(hidden=512) > seconds(hidden=128) > seconds()
     assert seconds(layers=5) > seconds()

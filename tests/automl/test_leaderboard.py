@@ -36,7 +36,7 @@ def found(tmp_path_factory):
             arrays["val" + suffix] = probabilities(y_val, accuracy, rng)
             arrays["test" + suffix] = probabilities(y_test, accuracy, rng)
         folder = CandidateFolder(tmp_path_factory.mktemp("candidates") / name)
-        settings = {"architecture": "label_propagation"} if name == "propagation" else {"hidden": 8}
+        settings = {"model.architecture": "label_propagation"} if name == "propagation" else {"model.hidden": 8}
         finish(folder, settings, arrays=arrays)
         folders.append((name, folder))
     return folders, y_val, y_test

@@ -12,8 +12,9 @@ from legnn.automl.space import changed, complete
 from legnn.runs.worker_process import Failure
 
 CANDIDATES = {
-    "one": {"hidden": 8}, "two": {"hidden": 16, "labels": "vanilla"}, "three": {"hidden": 32, "seed": 3},
-    "four": {"architecture": "mlp", "hidden": 8},
+    "one": {"model.hidden": 8}, "two": {"model.hidden": 16, "model.labels": "vanilla"},
+    "three": {"model.hidden": 32, "train.seed": 3},
+    "four": {"model.architecture": "mlp", "model.hidden": 8},
 }  # fmt: skip
 
 
@@ -45,9 +46,7 @@ def run():
 
 
 def new_search(tmp_path, budget: float = 1000, **more) -> Search:
-    return Search(
-        plan_in(tmp_path, **{"pseudo_label_nodes": CANDIDATES, **more}), Clock(tmp_path / "time.json", budget)
-    )
+    return Search(plan_in(tmp_path, **{"candidates": CANDIDATES, **more}), Clock(tmp_path / "time.json", budget))
 
 
 def names(tasks: list[CandidateTask]) -> list[str]:
@@ -55,9 +54,9 @@ def names(tasks: list[CandidateTask]) -> list[str]:
 
 
 def test_candidates_are_tried_in_the_order_of_the_portfolio(tmp_path, run):
-    tasks = run(new_search(tmp_path, given={"epochs": 7}))
+    tasks = run(new_search(tmp_path, given={"train.epochs": 7}))
     assert names(tasks) == list(CANDIDATES)
-    assert [task.values for task in tasks] == [{**values, "epochs": 7} for values in CANDIDATES.values()]
+    assert [task.values for task in tasks] == [{**values, "train.epochs": 7} for values in CANDIDATES.values()]
     assert all(task.folder == tmp_path / "candidates" / task.name for task in tasks)
 
 
@@ -65,7 +64,7 @@ def test_after_a_restart_the_unfinished_come_first_and_the_finished_not_at_all(t
     plan = plan_in(tmp_path, CANDIDATES)
     finish(plan.candidate("one"), CANDIDATES["one"])
     begin(plan.candidate("three"), CANDIDATES["three"])
-    begin(plan.candidate("one~0-0"), {"hidden": 8, "lr": 0.02})
+    begin(plan.candidate("one~0-0"), {"model.hidden": 8, "train.lr": 0.02})
     (tmp_path / "candidates" / "four").mkdir()  # killed while its folder was made
     tasks = run(new_search(tmp_path))
     assert names(tasks) == ["three", "one~0-0", "two", "four"]
@@ -90,7 +89,7 @@ def test_after_a_restart_a_hopeless_candidate_stays_paused(tmp_path, run):
 
 def test_local_changes_of_the_leaders_follow_the_portfolio(tmp_path, run):
     curves = {"one": [0.9], "two": [0.8], "three": [0.7], "four": [0.6], "five": [0.1]}
-    candidates = {**CANDIDATES, "five": {"hidden": 4}}
+    candidates = {**CANDIDATES, "five": {"model.hidden": 4}}
     plan = plan_in(tmp_path, candidates)
     for name, curve in curves.items():
         finish(plan.candidate(name), candidates[name], curve)
@@ -99,13 +98,13 @@ def test_local_changes_of_the_leaders_follow_the_portfolio(tmp_path, run):
         finish(plan.candidate(task.name), task.values, [0.0])
         return CandidateOutcome(1.0)
 
-    tasks = run(new_search(tmp_path, candidates=candidates, given={"epochs": 9}), train_badly, most=12)
+    tasks = run(new_search(tmp_path, candidates=candidates, given={"train.epochs": 9}), train_badly, most=12)
     assert len(set(names(tasks))) == 12
     bases = [name.split("~")[0] for name in names(tasks)]
     assert set(bases) <= set(CANDIDATES), "the last is no leader"
     assert bases.count("one") > 2
     for base, task in zip(bases, tasks, strict=True):
-        origin = complete({**CANDIDATES[base], "epochs": 9}, FACTS)
+        origin = complete({**CANDIDATES[base], "train.epochs": 9}, FACTS)
         other = complete(task.values, FACTS)
         assert other["epochs"] == 9, "what is given is not changed"
         assert 1 <= len(changed(origin, other)) <= 2 or origin["seed"] != other["seed"]
@@ -123,8 +122,8 @@ def test_changes_begun_at_the_same_time_or_after_a_restart_have_names_of_their_o
 
 def test_no_local_change_is_tried_twice_and_the_search_ends_when_there_are_no_more(tmp_path, run):
     plan = {
-        "candidates": {"one": {"architecture": "label_propagation"}},
-        "given": {"label_propagation.steps": 50, "seed": 0},
+        "candidates": {"one": {"model.architecture": "label_propagation"}},
+        "given": {"model.label_propagation.steps": 50, "train.seed": 0},
     }
     first = run(new_search(tmp_path, **plan), most=3)
     second = run(new_search(tmp_path, **plan), most=100)
@@ -134,7 +133,7 @@ def test_no_local_change_is_tried_twice_and_the_search_ends_when_there_are_no_mo
 
 
 def test_a_candidate_that_cannot_have_what_is_given_does_not_end_the_search(tmp_path, run):
-    tasks = run(new_search(tmp_path, given={"dropout": 2}), lambda task: CandidateOutcome(1.0, error="no"))
+    tasks = run(new_search(tmp_path, given={"model.dropout": 2}), lambda task: CandidateOutcome(1.0, error="no"))
     assert names(tasks) == list(CANDIDATES)
 
 
@@ -204,7 +203,7 @@ def test_one_that_was_killed_because_it_was_late_continues_with_more_time(tmp_pa
 def test_each_candidate_is_tried_by_one_rank(tmp_path, run):
     plan = plan_in(tmp_path, CANDIDATES)
     begin(plan.candidate("two"), CANDIDATES["two"])
-    begin(plan.candidate("one~1-0"), {"hidden": 8})
+    begin(plan.candidate("one~1-0"), {"model.hidden": 8})
     # both look before either begins, and the first one finds what the second has begun
     searches = [new_search(tmp_path, rank=rank, world_size=2) for rank in (0, 1)]
     second = names(run(searches[1], most=3))

@@ -116,8 +116,8 @@ def test_options_become_settings(command, tables):
     )
     more = (
         "--as-train",
-        "--threshold",
-        "0.4",
+        "--set",
+        "self_training.pseudo_label_threshold=0.4",
         "--set",
         "self_training.use_tc=false",
         "--set",
@@ -495,7 +495,6 @@ def test_bad_data_get_one_sentence_and_leave_nothing_behind(command, tables, dam
         (["train", "digits", "--lr", "-1"], ["train.lr must be above 0", "(--lr)"]),
         (["train", "digits", "--set", "train.patience=0"], ["at least 1, got 0 (--set train.patience=VALUE)"]),
         (["train", "digits", "--heads", "4"], ["there is no option --heads; give --set model.attention.heads=VALUE"]),
-        (["train", "digits", "--no-tc"], ["there is no option --no-tc"]),
         (["train", "digits", "--set", "heads=4"], ["no setting 'heads' (did you mean 'model.attention.heads'?)"]),
         (["train", "digits", "--set", "heads"], ["--set needs NAME=VALUE"]),
         (["predict", "nowhere", "--device", "cpu"], ["there is no option --device; give --set train.device=VALUE"]),

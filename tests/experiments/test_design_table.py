@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from matplotlib.image import imread
 from tests.graphs import small_data, table_folder
+from tests.named import named
 
 from legnn.analysis.ranks import critical_difference
 from legnn.errors import InputError
@@ -17,7 +18,7 @@ from legnn.experiments.reports import write_report
 from legnn.experiments.variants import AS_TRAIN, LEGNN, VANILLA, other_model
 from legnn.experiments.worker import train_planned
 
-SPREAD = other_model("label propagation", "label_propagation")._replace(tried=({"label_propagation.steps": 5},))
+SPREAD = other_model("label propagation", "label_propagation")._replace(tried=({"model.label_propagation.steps": 5},))
 
 
 def variants(source: str) -> tuple[Variant, ...]:
@@ -31,7 +32,7 @@ def plan(tmp_path_factory) -> Plan:
     place = tmp_path_factory.mktemp("designs")
     folders = [str(table_folder(place / name, small_data(seed=k))) for k, name in enumerate(("first", "second"))]
     own = Experiment(name="designs", kind="table", title="Designs", variants=variants, make=designs)
-    given = {"epochs": 2, "hidden": 4, "layers": 2, "device": "cpu"}
+    given = named(epochs=2, hidden=4, layers=2, device="cpu")
     plan = Plan(own, Request(data=folders, backbones=("gcn",), seeds=2, out=place / "out", given=given, tried=2))
     while missing := plan.missing():
         for run in missing:
@@ -153,11 +154,13 @@ def test_the_cost_of_every_design_is_measured_once_on_each_data_set(plan):
 # -- published figures ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("given", "is_shown"), [({}, True), ({"split": 0}, False), ({"cross_label_edges": 10}, False)])
+@pytest.mark.parametrize(
+    ("given", "is_shown"), [({}, True), ({"data.split": 0}, False), ({"data.cross_label_edges": 10}, False)]
+)
 def test_published_figures_stand_beside_ours_on_the_public_split_alone(real_data, tmp_path, given, is_shown):
     gcn = other_model("GCN", "pyg_gcn")
     own = Experiment(name="own", kind="table", title="Designs", variants=lambda source: (gcn, LEGNN), make=designs)
-    given = {"epochs": 1, "hidden": 4, "layers": 2, **given}
+    given = {"train.epochs": 1, "model.hidden": 4, "model.layers": 2, **given}
     plan = Plan(own, Request(data=("cora",), backbones=("gcn",), seeds=1, out=tmp_path, given=given))
     for run in plan.missing():
         assert train_planned(run, tmp_path).error is None

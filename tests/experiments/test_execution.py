@@ -28,7 +28,7 @@ def folder(tmp_path):
 
 
 def planned(folder: Path, seed: int = 0, **given) -> PlannedRun:
-    return PlannedRun.of(str(folder), "simple", {"epochs": 2, "hidden": 8, **given}, seed)
+    return PlannedRun.of(str(folder), "simple", {"train.epochs": 2, "model.hidden": 8, **given}, seed)
 
 
 def missing_of(runs: list[PlannedRun], out: Path):
@@ -54,7 +54,13 @@ def test_what_is_missing_is_trained_and_one_failure_does_not_stop_the_rest(folde
     assert (runs[0].folder(out) / "result.json").stat().st_mtime_ns == before
 
 
-MIXED = [{}, {"precision": "bf16"}, {"threads": 2}, {"labels": "vanilla", "layers": 3}, {"batch": 16}]
+MIXED = [
+    {},
+    {"train.precision": "bf16"},
+    {"train.threads": 2},
+    {"model.labels": "vanilla", "model.layers": 3},
+    {"train.batch": 16},
+]
 """Settings that differ in what a process has once: precision of products, threads."""
 
 
@@ -74,9 +80,15 @@ def test_runs_of_one_process_are_to_the_bit_what_they_are_alone(folder, tmp_path
 
 @gpu
 def test_on_a_gpu_runs_of_one_process_are_to_the_bit_what_they_are_alone(folder, tmp_path):
-    given = [{"backbone": name, "precision": precision} for name in ("gcn", "gat") for precision in ("tf32", "fp32")]
-    given += [{"backbone": "sage", "precision": "bf16"}] * 2
-    runs = [planned(folder, k, **{**EVERYTHING, **one, "epochs": 30}, device="cuda") for k, one in enumerate(given)]
+    given = [
+        {"model.backbone": name, "train.precision": precision}
+        for name in ("gcn", "gat")
+        for precision in ("tf32", "fp32")
+    ]
+    given += [{"model.backbone": "sage", "train.precision": "bf16"}] * 2
+    runs = [
+        planned(folder, k, **{**EVERYTHING, **one, "train.epochs": 30}, device="cuda") for k, one in enumerate(given)
+    ]
     progress = train_missing(missing_of(runs, tmp_path / "out"), tmp_path / "out", 1)
     assert (progress.done, progress.failed) == (6, [])
     with warnings.catch_warnings():
@@ -171,7 +183,13 @@ def test_ctrl_c_keeps_what_was_done_and_the_same_command_goes_on(folder, tmp_pat
     assert second.returncode == 0, err
     assert "Methods of using labels" in out
     for labels in ("vanilla", "concat", "addition", "enhanced"):
-        given = {"epochs": 60, "patience": 60, "hidden": 8, "checkpoint_seconds": 0.0, "labels": labels}
+        given = {
+            "train.epochs": 60,
+            "train.patience": 60,
+            "model.hidden": 8,
+            "train.checkpoint_seconds": 0.0,
+            "model.labels": labels,
+        }
         straight = planned(folder, backbone="gcn", **given)
         assert train_planned(straight, tmp_path / "straight").error is None
         found, expected = (

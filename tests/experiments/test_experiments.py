@@ -14,7 +14,7 @@ from legnn.experiments.reports import write_report
 from legnn.experiments.scores import run_rows
 from legnn.experiments.worker import train_planned
 
-QUICK = {"epochs": 3, "heads": 2, "layers": 2}
+QUICK = {"train.epochs": 3, "model.attention.heads": 2, "model.layers": 2}
 DRAWN = {"training-confidence", "pseudo-labels", "probability-bands", "synthetic", "visualization"}
 DRAWN |= {"confidence-ablation", "cost", "sensitivity"}
 
@@ -30,7 +30,7 @@ def folder(tmp_path_factory):
 def made(folder, experiment, **changes):
     request = {"data": (str(folder),), "backbones": ("gcn",), "seeds": 2, "out": folder.parent / "out", "given": QUICK}
     varied = {setting for one in experiment.variants(str(folder)) for setting in one.settings}
-    given = {setting: value for setting, value in {**QUICK, "hidden": 8}.items() if setting not in varied}
+    given = {setting: value for setting, value in {**QUICK, "model.hidden": 8}.items() if setting not in varied}
     plan = Plan(experiment, Request(**{**request, "given": given, **changes}))
     for run in plan.missing():
         outcome = train_planned(run, plan.request.out)
@@ -133,7 +133,9 @@ def test_precisions_of_an_earlier_report_count_as_further_data_sets(folder, tmp_
 def test_without_selection_a_training_node_sees_its_own_label(folder):
     """The paper's train column rises without selection; with the own label hidden it does not."""
     _, report = made(
-        folder, EXPERIMENTS["node-selection"], given={"epochs": 60, "hidden": 16, "layers": 2, "label_at_input": True}
+        folder,
+        EXPERIMENTS["node-selection"],
+        given={"train.epochs": 60, "model.hidden": 16, "model.layers": 2, "model.label_at_input": True},
     )
     scores = report.values.groupby(["method", "nodes"])["accuracy"].mean()
     shown, hidden = (scores["without selection", f"train, own label {what}"] for what in ("shown", "hidden"))

@@ -16,7 +16,7 @@ from legnn.experiments.worker import train_planned
 from legnn.nn import lifted
 from legnn.runs.digests import write_digests
 
-QUICK = {"epochs": 2, "hidden": 8, "heads": 2}
+QUICK = {"train.epochs": 2, "model.hidden": 8, "model.attention.heads": 2}
 
 
 def plan_of(folder: Path, name: str = "label-usage", **changes) -> Plan:
@@ -30,21 +30,22 @@ def folder(tmp_path):
 
 
 def test_a_run_is_found_again_by_its_settings_in_any_order():
-    one = PlannedRun.of("cora", "paper", {"labels": "concat", "backbone": "gat"}, 3)
-    other = PlannedRun.of("cora", "paper", {"backbone": "gat", "labels": "concat"}, 3)
+    one = PlannedRun.of("cora", "paper", {"model.labels": "concat", "model.backbone": "gat"}, 3)
+    other = PlannedRun.of("cora", "paper", {"model.backbone": "gat", "model.labels": "concat"}, 3)
     assert one == other
     assert one.folder(Path("out")) == other.folder(Path("out"))
-    assert one.settings.given["seed"] == 3
+    assert one.settings.values["train.seed"] == 3
     assert one.settings.preset == "paper"
 
 
 @pytest.mark.parametrize(
-    "change", [{"source": "citeseer"}, {"preset": "paper"}, {"given": (("labels", "concat"),)}, {"num_splits": 10}]
+    "change",
+    [{"source": "citeseer"}, {"preset": "paper"}, {"given": (("model.labels", "concat"),)}, {"num_splits": 10}],
 )
 def test_another_setting_is_another_folder(change):
     from dataclasses import replace
 
-    one = PlannedRun.of("cora", "recommended", {"labels": "vanilla"}, 0)
+    one = PlannedRun.of("cora", "recommended", {"model.labels": "vanilla"}, 0)
     assert replace(one, **change).folder(Path("out")) != one.folder(Path("out"))
 
 
@@ -55,7 +56,9 @@ def test_seeds_of_one_setting_lie_side_by_side():
 
 
 def test_seed_k_takes_split_k_and_begins_again():
-    splits = [PlannedRun.of("actor", "paper", {}, seed, num_splits=10).settings.given["split"] for seed in (0, 9, 12)]
+    splits = [
+        PlannedRun.of("actor", "paper", {}, seed, num_splits=10).settings.values["data.split"] for seed in (0, 9, 12)
+    ]
     assert splits == [0, 9, 2]
 
 
@@ -95,7 +98,7 @@ def _write_result(plan: Plan, run: PlannedRun, accuracy: float) -> None:
 
 
 def test_of_several_settings_the_best_on_validation_goes_on_for_each_method(folder):
-    plan = plan_of(folder, tried=3, given={"epochs": 2})
+    plan = plan_of(folder, tried=3, given={"train.epochs": 2})
     first = plan.missing()
     assert len(first) == 3 * 4, "every method tries the same number of settings, with one seed"
     assert {run.seed for run in first} == {0}
@@ -109,7 +112,7 @@ def test_of_several_settings_the_best_on_validation_goes_on_for_each_method(fold
 
 
 def test_of_equally_accurate_settings_the_first_goes_on(folder):
-    plan = plan_of(folder, tried=2, given={"epochs": 2})
+    plan = plan_of(folder, tried=2, given={"train.epochs": 2})
     for run in plan.missing():
         _write_result(plan, run, 0.5)
     cell = next(iter(plan.cells()))
@@ -117,8 +120,8 @@ def test_of_equally_accurate_settings_the_first_goes_on(folder):
 
 
 def test_what_the_user_gave_is_not_tried_otherwise(folder):
-    plan = plan_of(folder, tried=3, given={"hidden": 8, "epochs": 1})
-    assert all(dict(run.given)["hidden"] == 8 for run in plan.missing())
+    plan = plan_of(folder, tried=3, given={"model.hidden": 8, "train.epochs": 1})
+    assert all(dict(run.given)["model.hidden"] == 8 for run in plan.missing())
 
 
 def own_plan(folder: Path, variant: Variant, **changes) -> Plan:
@@ -131,27 +134,33 @@ def own_plan(folder: Path, variant: Variant, **changes) -> Plan:
         make=lambda plan: pytest.fail("no report"),
     )
     request = {"data": (str(folder),), "backbones": ("gcn",), "seeds": 2, "out": folder.parent / "out"}
-    return Plan(own, Request(**{**request, "given": {"epochs": 1}, **changes}))
+    return Plan(own, Request(**{**request, "given": {"train.epochs": 1}, **changes}))
 
 
 def test_a_variant_with_settings_of_its_own_tries_those_and_as_many_as_it_has(folder):
-    own = Variant("own", {"labels": "vanilla"}, tried=({"hidden": 4}, {"hidden": 8, "dropout": 0.1}))
+    own = Variant(
+        "own", {"model.labels": "vanilla"}, tried=({"model.hidden": 4}, {"model.hidden": 8, "model.dropout": 0.1})
+    )
     plan = own_plan(folder, own, tried=4)
     cell = next(iter(plan.cells()))
-    assert [dict(run.given).get("hidden") for run in plan.missing()] == [4, 8]
+    assert [dict(run.given).get("model.hidden") for run in plan.missing()] == [4, 8]
     assert plan.num_tried(cell) == 2
     assert plan.best_tried(cell) is None
     for run, accuracy in zip(plan.missing(), (0.4, 0.6), strict=True):
         _write_result(plan, run, accuracy)
     assert plan.best_tried(cell) == 1
-    assert [(run.seed, dict(run.given)["hidden"]) for run in plan.missing()] == [(1, 8)]
-    assert [dict(run.given)["hidden"] for run in own_plan(folder, own, tried=1).missing()] == [4]
+    assert [(run.seed, dict(run.given)["model.hidden"]) for run in plan.missing()] == [(1, 8)]
+    assert [dict(run.given)["model.hidden"] for run in own_plan(folder, own, tried=1).missing()] == [4]
 
 
 def test_what_the_user_or_the_variant_gave_wins_over_settings_to_try(folder):
-    own = Variant("own", {"labels": "vanilla", "dropout": 0.2}, tried=({"epochs": 7, "dropout": 0.9, "lr": 0.1},))
+    own = Variant(
+        "own",
+        {"model.labels": "vanilla", "model.dropout": 0.2},
+        tried=({"train.epochs": 7, "model.dropout": 0.9, "train.lr": 0.1},),
+    )
     given = dict(own_plan(folder, own).missing()[0].given)
-    assert (given["epochs"], given["dropout"], given["lr"]) == (1, 0.2, 0.1)
+    assert (given["train.epochs"], given["model.dropout"], given["train.lr"]) == (1, 0.2, 0.1)
 
 
 def test_a_setting_to_try_that_does_not_exist_is_refused_before_anything_is_trained(folder):
@@ -172,7 +181,7 @@ def test_a_new_experiment_is_a_few_lines(folder):
         name="own",
         kind="table",
         title="Two dropouts",
-        variants=lambda source: (Variant("none", {"dropout": 0.0}), Variant("half", {"dropout": 0.5})),
+        variants=lambda source: (Variant("none", {"model.dropout": 0.0}), Variant("half", {"model.dropout": 0.5})),
         make=lambda plan: Report(
             tables={}, values=pd.DataFrame([r.seed for c in plan.cells() for r in plan.results(c)])
         ),
@@ -184,7 +193,7 @@ def test_a_new_experiment_is_a_few_lines(folder):
 
 
 def test_a_setting_that_cannot_be_trained_is_left_out_of_the_comparison(folder):
-    plan = plan_of(folder, "label-usage", tried=2, only=("vanilla",), seeds=1, given={**QUICK, "layers": 2})
+    plan = plan_of(folder, "label-usage", tried=2, only=("vanilla",), seeds=1, given={**QUICK, "model.layers": 2})
     (cell,) = plan.cells()
     first, second = plan.missing()
     first.fail(plan.request.out, "the loss is no longer a number")
@@ -196,7 +205,9 @@ def test_a_setting_that_cannot_be_trained_is_left_out_of_the_comparison(folder):
 
 
 def test_a_run_that_fails_leaves_the_reason_and_is_tried_again(folder):
-    plan = plan_of(folder, "label-usage", only=("vanilla",), seeds=1, given={**QUICK, "lr": 1e30, "norm": "none"})
+    plan = plan_of(
+        folder, "label-usage", only=("vanilla",), seeds=1, given={**QUICK, "train.lr": 1e30, "model.norm": "none"}
+    )
     (run,) = plan.missing()
     outcome = train_planned(run, plan.request.out)
     assert outcome.error is not None

@@ -36,7 +36,7 @@ def write(path: Path, source, target, weight=None, **others) -> Path:
     columns = {
         "source": source,
         "target": target,
-        **({} if weight is None else {"pseudo_label_weight": weight}),
+        **({} if weight is None else {"weight": weight}),
         **others,
     }
     table = pa.table(columns)

@@ -151,13 +151,13 @@ def test_what_cannot_be_checked_is_refused():
     one = small_data(80)
     lonely = one.train_mask & (assign_folds(np.arange(80), 3) == 0)
     for given, message in (
-        ({"own_label_folds": 1}, "at least 2 folds, got 1"),
+        ({"folds": 1}, "at least 2 folds, got 1"),
         ({"repeats": 0}, "repeats must be at least 1, got 0"),
-        ({"cross_label_edges": 5}, "uses all labels to add edges"),
-        ({"own_label_folds": 3, "source": small_data(80, train_mask=lonely)}, "are in one of 3 folds"),
+        ({"settings": {"data.cross_label_edges": 5}}, "uses all labels to add edges"),
+        ({"folds": 3, "source": small_data(80, train_mask=lonely)}, "are in one of 3 folds"),
     ):
         with pytest.raises(InputError, match=message):
-            legnn.check_labels(settings=named(**{"source": small_data(), **QUICK, **given}))
+            legnn.check_labels(**{"source": small_data(), **QUICK, **given})
 
 
 def test_the_command_prints_the_evidence_and_writes_all_labels(tmp_path, monkeypatch, capsys):

@@ -7,6 +7,7 @@ from tests.nn.test_layers import IN, OUT, inputs, make
 from tests.nn.test_model import make as make_model
 from tests.nn.test_model import rich_graph
 
+from legnn.config.model import PublishedSettings
 from legnn.graph import Adjacency, LabelGraph
 from legnn.nn import BACKBONES
 from legnn.nn.encoder import Encoder
@@ -62,7 +63,7 @@ def test_values_and_source_scores_share_a_draw_and_target_scores_have_another(mo
     graph = rich_graph()
     layer = make("gat, target map" if mapped else "gat, target scores", normalize=normalize, dropout=0.5).train()
     heads = layer.attention.heads
-    same = PublishedGAT(IN, OUT, model_settings(target_map=True), heads=heads, normalize=normalize).double()
+    same = PublishedGAT(IN, OUT, PublishedSettings(target_map=True), heads=heads, normalize=normalize).double()
     state = dict(layer.state_dict())
     for matrix, target_map in (("node", "target_map"), ("label", "label_target_map")):
         state[f"{target_map}.weight"] = 3 * state[f"{target_map if mapped else matrix}.weight"]

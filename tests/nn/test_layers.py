@@ -10,6 +10,7 @@ from tests.named import model_settings
 from tests.strategies import label_graphs
 from torch import Tensor, nn
 
+from legnn.config.model import PublishedSettings
 from legnn.errors import InputError
 from legnn.graph import Adjacency, LabelGraph
 from legnn.nn import GAT, GCN, SAGE
@@ -38,7 +39,7 @@ LAYERS: dict[str, Callable[..., nn.Module]] = {
 
 def variant(heads: int = 2, **options: object) -> PublishedGAT:
     chosen = {name: options.pop(name) for name in GAT_VARIANTS if name in options}
-    return PublishedGAT(IN, OUT, model_settings(**chosen), heads=heads, **options)
+    return PublishedGAT(IN, OUT, PublishedSettings(**chosen), heads=heads, **options)
 
 
 def make(name: str, seed: int = 0, **options: object) -> nn.Module:

@@ -8,6 +8,7 @@ from tests.strategies import label_graphs
 from torch import nn
 from torch_geometric.nn import GATConv, GATv2Conv, GCNConv, GINConv, SAGEConv, TransformerConv
 
+from legnn.config.model import PublishedSettings
 from legnn.errors import InputError
 from legnn.graph import Adjacency, LabelGraph
 from legnn.nn import BACKBONES, GAT, GCN, LEGNN, SAGE, LabelLayer, lift, lifted, register_backbone
@@ -209,7 +210,7 @@ def test_uniform_attention_with_symmetric_norm_equals_gcn():
     graph = ringed()
     x, _ = inputs(graph)
     gcn = GCN(D, D, enhanced=False)
-    gat = PublishedGAT(D, D, model_settings(symmetric_norm=True), heads=2, enhanced=False)
+    gat = PublishedGAT(D, D, PublishedSettings(symmetric_norm=True), heads=2, enhanced=False)
     gcn.load_state_dict({name: value for name, value in gat.state_dict().items() if name in gcn.state_dict()})
     nn.init.zeros_(gat.source)
     nn.init.zeros_(gat.target)

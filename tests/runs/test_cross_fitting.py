@@ -143,12 +143,12 @@ def test_what_cannot_be_cross_fitted_is_refused_before_a_folder_is_made(tmp_path
     data = small_data(80)
     one_fold = data.train_mask & (assign_folds(np.arange(80), 3) == 0)
     for given, message in (
-        ({"own_label_folds": 1}, "at least 2 folds, got 1"),
-        ({"own_label_folds": 3, "cross_label_edges": 5}, "draws edges by the labels"),
+        ({"folds": 1}, "at least 2 folds, got 1"),
+        ({"folds": 3, "settings": {"data.cross_label_edges": 5}}, "uses all labels to add edges"),
         ({"folds": 3, "data": small_data(80, train_mask=one_fold)}, "are in one of 3 folds"),
     ):
         with pytest.raises(InputError, match=message):
-            legnn.cross_fit(settings=named(**{"data": small_data(), "out": tmp_path / "runs", **QUICK, **given}))
+            legnn.cross_fit(**{"data": small_data(), "out": tmp_path / "runs", **QUICK, **given})
     assert list(tmp_path.iterdir()) == []
 
 

@@ -77,8 +77,8 @@ OPTIONS = [
     "--hidden",
     "8",
     "--as-train",
-    "--threshold",
-    "0.4",
+    "--set",
+    "self_training.pseudo_label_threshold=0.4",
 ]
 
 

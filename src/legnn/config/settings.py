@@ -133,7 +133,7 @@ def collect(
     words = {COMMON[name]: value for name, value in common.items() if value is not None}
     collected = settings.override({**words, **({} if preset is None else {"preset": preset})})
     idle = sorted(name for name in collected.values if name.startswith("self_training.") and name != AS_TRAIN)
-    if idle and not collected.values.get(AS_TRAIN):
+    if idle and AS_TRAIN not in collected.values:
         raise InputError(
             f"{', '.join(idle)} belongs to AS-Train, which is off; switch it on with as_train", setting=AS_TRAIN
         )
