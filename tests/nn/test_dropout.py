@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.backbones import WITH_LIFTED
 from tests.named import model_settings
 from tests.nn.test_layers import IN, OUT, inputs, make
 from tests.nn.test_model import make as make_model
@@ -77,7 +78,7 @@ def test_values_and_source_scores_share_a_draw_and_target_scores_have_another(mo
 
 
 @pytest.mark.parametrize("residual", ["none", "identity", "linear"])
-@pytest.mark.parametrize("backbone", ["gcn", "sage", "gat", "gatv2"])
+@pytest.mark.parametrize("backbone", WITH_LIFTED)
 def test_gradients_of_a_model_with_dropout_in_its_layers_are_right(backbone, residual):
     graph = rich_graph()
     model = make_model(3, backbone, residual=residual, layer_dropout=0.4, layers=2).train()

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from hypothesis import given, settings
+from tests.backbones import PLAIN
 from tests.named import model_settings
 from tests.strategies import label_graphs
 
@@ -158,7 +159,7 @@ def test_features_may_stay_as_they_are():
 
 
 @pytest.mark.parametrize("labels", ["vanilla", "concat", "addition", "enhanced"])
-@pytest.mark.parametrize("backbone", ["gcn", "sage", "gat"])
+@pytest.mark.parametrize("backbone", PLAIN)
 @given(graph=label_graphs())
 @settings(max_examples=5, deadline=None)
 def test_a_first_layer_over_factors_gives_the_values_and_gradients_of_one_over_states(backbone, labels, graph):

@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.backbones import PLAIN
 from tests.named import model_settings
 from tests.strategies import label_graphs
 from torch import Tensor, nn
@@ -101,7 +102,7 @@ def test_a_weighted_mean_of_the_relations_equals_the_dense_reference(
     torch.testing.assert_close(gradients(ours, wrt), gradients(reference, wrt), **EXACT)
 
 
-@pytest.mark.parametrize("name", ["gcn", "sage", "gat"])
+@pytest.mark.parametrize("name", PLAIN)
 @given(graph=label_graphs(label_edges=False), node_weight=st.floats(0.1, 10))
 @settings(max_examples=20, deadline=None)
 def test_a_label_that_counts_as_zero_scales_the_neighbors_by_the_same_number_in_every_node(
@@ -173,7 +174,7 @@ def test_permuting_the_nodes_permutes_their_representations(name: str, normalize
     torch.testing.assert_close(moved_labels, new_labels)
 
 
-@pytest.mark.parametrize("name", ["gcn", "sage", "gat"])
+@pytest.mark.parametrize("name", PLAIN)
 def test_an_edge_of_weight_two_counts_as_two_edges(name: str) -> None:
     layer = make(name, normalize="joint")
     edges = torch.tensor([[0, 1, 2, 1], [1, 0, 1, 2]])
@@ -229,7 +230,7 @@ WRONG_STATES: dict[str, Callable[[Tensor], object]] = {
 
 
 @pytest.mark.parametrize("change", WRONG_STATES)
-@pytest.mark.parametrize("name", ["gcn", "sage", "gat"])
+@pytest.mark.parametrize("name", PLAIN)
 def test_wrong_states_are_refused_by_the_name_of_the_argument(name: str, change: str) -> None:
     layer, x, labels, graph = small_call(name)
     with pytest.raises(InputError, match=r"\bx must"):
@@ -238,7 +239,7 @@ def test_wrong_states_are_refused_by_the_name_of_the_argument(name: str, change:
         layer(x, WRONG_STATES[change](labels), graph)
 
 
-@pytest.mark.parametrize("name", ["gcn", "sage", "gat"])
+@pytest.mark.parametrize("name", PLAIN)
 def test_an_edge_index_is_no_graph(name: str) -> None:
     layer, x, labels, graph = small_call(name)
     with pytest.raises(InputError, match="graph must be a LabelGraph, got Tensor"):

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from tests.backbones import PADDED
 from tests.named import model_settings
 from tests.ops.graphs import random_graph, with_labels
 
@@ -36,7 +37,7 @@ def outcome(model: LEGNN, x: torch.Tensor, graph: LabelGraph) -> list[torch.Tens
     return [logits, model(x, graph), nodes, *([] if labels is None else [labels])]
 
 
-@pytest.mark.parametrize("backbone", ["gcn", "sage", "gat", "gcnii"])
+@pytest.mark.parametrize("backbone", PADDED)
 @pytest.mark.parametrize("labels", ["vanilla", "concat", "addition", "enhanced"])
 @pytest.mark.parametrize(("norm", "label_norm", "residual"), [("batch", "layer", "linear"), ("none", "batch", "none")])
 def test_a_padded_model_has_the_logits_and_gradients_of_the_model(
@@ -58,7 +59,7 @@ def test_a_padded_model_has_the_logits_and_gradients_of_the_model(
             assert (wide.grad != 0).sum() <= narrow.numel(), name
 
 
-@pytest.mark.parametrize("backbone", ["gcn", "sage", "gat", "gcnii"])
+@pytest.mark.parametrize("backbone", PADDED)
 def test_padding_stays_zero_in_training(backbone):
     graph, x = make_graph(), torch.randn(40, IN)
     torch.manual_seed(0)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from tests.backbones import PLAIN, WITH_LIFTED
 from tests.nn.test_model import IN, USAGES, make
 
 from legnn.graph import Adjacency, LabelGraph, sample_label_graph
@@ -52,7 +53,7 @@ def check(graph: LabelGraph, backbone: str, labels: str, dtype: torch.dtype = to
 @pytest.mark.parametrize("label_edges", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("normalize", ["relation", "joint"])
-@pytest.mark.parametrize("backbone", ["gcn", "sage", "gat"])
+@pytest.mark.parametrize("backbone", PLAIN)
 def test_a_sample_of_everything_is_the_whole_graph(backbone, normalize, weighted, label_edges, dtype):
     graph = graph_of(weighted=weighted, label_edges=label_edges)
     check(graph, backbone, "enhanced", dtype, normalize=normalize, label_edges=label_edges)
@@ -60,7 +61,7 @@ def test_a_sample_of_everything_is_the_whole_graph(backbone, normalize, weighted
 
 @pytest.mark.parametrize("residual", ["none", "identity", "linear"])
 @pytest.mark.parametrize("labels", USAGES)
-@pytest.mark.parametrize("backbone", ["gcn", "sage", "gat", "gatv2"])
+@pytest.mark.parametrize("backbone", WITH_LIFTED)
 def test_for_every_use_of_labels_and_every_residual(backbone, labels, residual):
     check(graph_of(weighted=False, label_edges=False), backbone, labels, residual=residual)
 
@@ -89,7 +90,7 @@ def test_for_the_published_kinds_of_attention(options, normalize):
 
 
 @pytest.mark.parametrize("absent_label", ["skip", "zero"])
-@pytest.mark.parametrize("backbone", ["gcn", "sage", "gat", "gatv2"])
+@pytest.mark.parametrize("backbone", WITH_LIFTED)
 def test_for_a_weighted_mean_of_the_relations(backbone, absent_label):
     graph = graph_of(weighted=False, label_edges=False)
     check(graph, backbone, "enhanced", node_weight=2.0, absent_label=absent_label)

@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 import pytest
 import torch
+from tests.backbones import PLAIN
 from tests.graphs import small_data
 from tests.named import model_settings
 
@@ -196,7 +197,7 @@ KINDS = [
 @gpu
 @pytest.mark.parametrize("as_train", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("backbone", ["gcn", "sage", "gat"])
+@pytest.mark.parametrize("backbone", PLAIN)
 def test_a_run_is_the_same_to_the_bit_with_graphs_and_without(backbone, kind, as_train):
     options = {"backbone": backbone, "as_train": as_train, **kind}
     one = begin(make(CUDA, **options))

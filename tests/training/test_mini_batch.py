@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.backbones import WITH_LIFTED
 from tests.baselines.peers import is_staged
 from tests.training.mini_batches import full_batch, make, mini_batch, objective, watch_steps
 from tests.training.test_no_leak import SEES_LABELS, models, relabel, tasks, typed
@@ -20,12 +21,11 @@ from legnn.training.inference import to_class_and_confidence
 from legnn.training.metrics import validation_metrics
 
 CPU = torch.device("cpu")
-BACKBONES = ["gcn", "sage", "gat", "gatv2"]
 USAGES = ["vanilla", "concat", "addition", "enhanced"]
 
 
 @pytest.mark.parametrize("labels", USAGES)
-@pytest.mark.parametrize("backbone", BACKBONES)
+@pytest.mark.parametrize("backbone", WITH_LIFTED)
 def test_one_batch_with_all_neighbors_has_the_gradients_of_the_full_batch(backbone, labels):
     model, task = make(labels, backbone=backbone)
     whole = full_batch(model, task)

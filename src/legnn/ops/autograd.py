@@ -58,7 +58,7 @@ def run(operation: Operation, *inputs: Tensor | None) -> Any:
     """Returns the outputs of `operation`, differentiable; the first input selects its kernels."""
     if torch.compiler.is_exporting():
         raise InputError(
-            "torch.export does not support operations on graphs: save the weights, and load them in Python"
+            "torch.export does not support operations on graphs; save the weights and run the model in Python"
         )
     first = inputs[0]
     assert first is not None
