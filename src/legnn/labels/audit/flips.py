@@ -81,7 +81,7 @@ def _check_own(subject: Subject, flips: int, before: Tensor, tolerance: float) -
     exact = "by a bit" if tolerance == 0 else f"by more than {tolerance:.1e}, the noise of repeating a prediction"
     clean = f"no prediction moved {exact} in {plural(len(groups), 'group')}"
     finding = OWN.conclude(len(sampled), leaks=leaks, clean=clean)
-    if not any(run.model.uses_labels or run.settings.model.postprocess != "none" for run in subject.members):
+    if not any(run.model.uses_labels or run.settings.model.postprocess != "none" for run in subject.run.members):
         return [finding, REACH.skip("the model reads no labels when it predicts")]
     detail = f"{plural(int(others.sum()), 'other prediction')} moved: labels are read, and a leak would be seen"
     return [finding, REACH.conclude(graph.num_nodes, clean=detail)]
@@ -90,7 +90,7 @@ def _check_own(subject: Subject, flips: int, before: Tensor, tolerance: float) -
 def _groups(subject: Subject, nodes: Tensor) -> list[Tensor]:
     """Returns the nodes in groups whose labels are masked together, so that all of a group can be flipped at once."""
     ids = subject.graph.node_id[nodes.numpy()]
-    numbers = sorted({run.settings.train.own_label_folds for run in subject.members})
+    numbers = sorted({run.settings.train.own_label_folds for run in subject.run.members})
     keys = np.stack([assign_folds(ids, folds).numpy() for folds in numbers], 1)
     _, group = np.unique(keys, axis=0, return_inverse=True)
     group = group.reshape(-1)

@@ -42,7 +42,7 @@ class _Trained(NamedTuple):
 
 def check_training(subject: Subject) -> list[Finding]:
     """Returns whether weights depend on test labels, or on validation labels beyond the choice of the epoch."""
-    run, graph = subject.members[0], subject.graph
+    run, graph = subject.run.members[0], subject.graph
 
     def skip(reason: str) -> list[Finding]:
         return [TEST.skip(reason), VALIDATION.skip(reason)]

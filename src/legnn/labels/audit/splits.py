@@ -28,7 +28,7 @@ PREDICTIONS = Check(
 
 def check_data(subject: Subject, *, is_other_data: bool) -> Finding:
     """Returns whether the data are those that the run was trained on."""
-    graph, card = subject.graph, subject.members[0].card
+    graph, card = subject.graph, subject.run.members[0].card
     if graph.fingerprint() == card.fingerprint:
         return DATA.conclude(graph.num_nodes, clean="the graph is the one it was trained on")
     sizes = {
@@ -54,7 +54,7 @@ def check_splits(subject: Subject) -> Finding:
     unlabeled = int(((split != "") & (subject.y < 0)).sum())
     if unlabeled:
         leaks.append(f"{plural(unlabeled, 'node')} of a split without a label")
-    stored_table = subject.members[0].predictions
+    stored_table = subject.run.members[0].predictions
     stored = pd.Series(stored_table["split"].to_numpy(), index=stored_table["id"].astype(str))
     now = pd.Series(split, index=pd.Index(graph.node_id).astype(str))
     if graph.node_types is not None:
