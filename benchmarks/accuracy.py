@@ -35,12 +35,13 @@ from benchmarks.portfolio import Gains, learn, without_graph
 from benchmarks.predictions import Repository
 from benchmarks.regimes import REGIMES, load_split
 from benchmarks.repository import DEFAULT, Job, train_all
-from legnn.automl.automatic import LEADERBOARD, auto
+from legnn.automl.automatic import auto
 from legnn.config import Settings
 from legnn.config.candidates import CANDIDATES
 from legnn.config.portfolio import Portfolio, learned_portfolio
 from legnn.files import write_text
 from legnn.runs import open_predictor
+from legnn.runs.folder import LEADERBOARD
 from legnn.runs.resources import default_jobs
 
 GROUPS = list(dict.fromkeys(candidate.group for candidate in CANDIDATES.values()))

@@ -47,6 +47,12 @@ def refuse_link(path: Path) -> None:
         raise InputError(f"{path} is a symbolic link, and legnn makes none; remove it, or restore the file from a copy")
 
 
+def refuse_links(folder: Path) -> None:
+    """Raises `InputError` if anything in a folder of legnn's is a symbolic link; the folder itself may be one."""
+    for path in sorted(folder.iterdir()):
+        refuse_link(path)
+
+
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
     """Within it an error in writing, such as a full disk, names `path`."""

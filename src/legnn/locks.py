@@ -16,7 +16,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from legnn.errors import FolderInUse, InputError
-from legnn.files import refuse_link, write_text
+from legnn.files import refuse_links, write_text
 
 LOCK, OWNER = ".lock", ".lock-owner"
 """Files of a folder that is written to: the lock, which the system releases when the process or the machine ends, and
@@ -90,7 +90,7 @@ def _lock(folder: Path) -> FileLock | None:
     path = folder / LOCK
     lock = FileLock(path, timeout=0, thread_local=False, **_OPTIONS)
     while True:
-        refuse_link(path)
+        refuse_links(folder)
         try:
             with suppress(FileExistsError):
                 path.open("xb").close()

@@ -14,7 +14,6 @@ from legnn.experiments.planned import PlannedRun
 from legnn.experiments.tried import TRIED
 from legnn.experiments.worker import train_planned
 from legnn.nn import lifted
-from legnn.runs.digests import write_digests
 
 QUICK = {"train.epochs": 2, "model.hidden": 8, "model.attention.heads": 2}
 
@@ -92,9 +91,7 @@ def _write_result(plan: Plan, run: PlannedRun, accuracy: float) -> None:
     result = json.loads(path.read_text())
     result["val"]["accuracy"] = accuracy
     result["test"]["accuracy"] = 1 - accuracy
-    content = json.dumps(result)
-    path.write_text(content)
-    write_digests(path.parent, {path.name: content.encode()})
+    path.write_text(json.dumps(result))
 
 
 def test_of_several_settings_the_best_on_validation_goes_on_for_each_method(folder):

@@ -18,7 +18,6 @@ from legnn.cli.entry_point import app
 from legnn.data.splits import TRAIN
 from legnn.labels.audit import rules
 from legnn.labels.audit.findings import Finding
-from legnn.runs.digests import write_digests
 from legnn.training.task import Task
 
 QUICK = {"epochs": 2, "hidden": 8, "device": "cpu", "labels": "enhanced", "backbone": "gcn", "own_label_folds": 3}
@@ -158,7 +157,6 @@ def test_predictions_that_are_not_those_of_the_weights_are_found(tmp_path):
     table["prediction"], table["confidence"] = "class 0", 1.0
     path = run.folder / "predictions.parquet"
     table.to_parquet(path)
-    write_digests(run.folder, {path.name: path.read_bytes()})
     assert "predictions and scores" in failed(audit(run.folder))
 
 

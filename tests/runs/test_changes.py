@@ -105,14 +105,14 @@ def test_a_seed_that_was_removed_is_trained_again_and_that_is_said(seeds):
 
 
 def test_settings_of_several_seeds_that_were_changed_are_refused(seeds):
-    replaced(seeds / "seeds.json", '"hidden": 8', '"hidden": 9')
+    replaced(seeds / "seeds.json", '"model.hidden": 8', '"model.hidden": 9')
     with pytest.raises(InputError, match=r"seeds\.json was changed after the run began"):
         resume_seeds(seeds, small_data())
 
 
 @pytest.mark.parametrize("seeds_there", [[], [-1], [1, 1], ["0"], None])
 def test_a_list_of_seeds_that_is_none_is_refused(seeds_there, seeds):
-    (seeds / "seeds.json").write_text(json.dumps({"seeds": seeds_there, "preset": "simple", "given": {}}))
+    (seeds / "seeds.json").write_text(json.dumps({"seeds": seeds_there, "preset": "simple", "values": {}}))
     with pytest.raises(InputError, match=r"seeds\.json is damaged"):
         resume_seeds(seeds, small_data())
 

@@ -95,7 +95,7 @@ def test_weights_or_a_checkpoint_that_do_not_fit_the_settings_are_refused(cut, f
         assert old_and_new[0] in text
         (folder / "settings.yaml").write_text(text.replace(*old_and_new))
         (folder / "digests.json").unlink()
-    with pytest.raises(InputError, match=r"the weights in .* do not fit its settings\.yaml"):
+    with pytest.raises(InputError, match=r"weights\.safetensors belongs to other settings"):
         legnn.Run.open(finished).predict(small_data())
     with pytest.raises(InputError, match=r"the checkpoint in .* does not fit the settings\.yaml"):
         legnn.resume(cut, small_data())

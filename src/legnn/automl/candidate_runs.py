@@ -62,7 +62,7 @@ class CandidateFolder:
             return "finished"
         if (self.path / FAILURE).is_file():
             return "failed"
-        return "begun" if (self.path / "settings.yaml").is_file() else "new"
+        return "begun" if RunFolder(self.path).is_begun else "new"
 
     def curve(self) -> list[float]:
         """The validation accuracy of the best epoch so far, after each epoch."""

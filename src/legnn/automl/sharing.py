@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from legnn.automl.clock import Clock
 from legnn.files import write_text
-from legnn.runs.folder import ENSEMBLE
+from legnn.runs.folder import ENSEMBLE, RESULT
 
 WAIT_SECONDS = 1.0
 TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT")
@@ -53,13 +53,13 @@ def meet(folder: Path, share: Share, clock: Clock) -> None:
     write_text(mine, "")
     if share.rank == 0:
         # of an earlier search: the others wait for the new one
-        (folder / "result.json").unlink(missing_ok=True)
+        (folder / RESULT).unlink(missing_ok=True)
     others = [folder / f"rank-{rank}.done" for rank in range(share.world_size)]
 
     def is_ready() -> bool:
         if share.rank == 0:
             return all(path.is_file() for path in others)
-        return (folder / ENSEMBLE).is_file() and (folder / "result.json").is_file()
+        return (folder / ENSEMBLE).is_file() and (folder / RESULT).is_file()
 
     # a process that trained until the end is done soon after it; the others wait for the ensemble, too
     longest = 0.05 if share.rank == 0 else 0.5

@@ -38,10 +38,11 @@ def auto(
     seconds = parse_duration(budget)
 
     with loading():
-        from legnn.automl.automatic import LEADERBOARD, new_folder
         from legnn.automl.automatic import auto as search
+        from legnn.automl.automatic import new_folder
         from legnn.cli.display import show_result
         from legnn.cli.search_display import SearchProgress, show_leaderboard
+        from legnn.runs.folder import LEADERBOARD
 
     folder = out or new_folder(data)
     names = None if only is None else [name.strip() for name in only.split(",") if name.strip()]

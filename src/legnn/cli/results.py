@@ -33,7 +33,7 @@ def predict(
         from legnn.cli.display import show_notes, show_predictions
         from legnn.io import write_predictions
         from legnn.runs import open_predictor
-        from legnn.runs.digests import renew_digest
+        from legnn.runs.folder import PREDICTIONS
         from legnn.runs.predictor import predict_with_probabilities
 
     values = parse_settings(set_, "train.device", "model.postprocess", "model.label_propagation.")
@@ -52,9 +52,8 @@ def predict(
         table = predict_with_probabilities(predictor, data, device=device)
     else:
         table = predictor.predict(data, top, device=device)
-    place = out or (run / "predictions.parquet" if is_as_trained else Path("predictions.parquet"))
-    with renew_digest(place):
-        write_predictions(place, table)
+    place = out or (run / PREDICTIONS if is_as_trained else Path(PREDICTIONS))
+    write_predictions(place, table)
     show_predictions(table, place)
     if data is not None:
         show_notes(table.attrs.get("notes", []))

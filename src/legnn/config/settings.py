@@ -189,7 +189,7 @@ class ResolvedSettings:
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     def to_yaml(self) -> str:
-        """Returns the text of `settings.yaml`."""
+        """Returns the text of the settings file of a run."""
         import yaml
 
         nested: dict[str, Any] = {"version": VERSION, "preset": self.preset, **_nested(self.flat())}

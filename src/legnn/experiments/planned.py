@@ -13,6 +13,7 @@ from legnn.config import Settings
 from legnn.files import write_text
 from legnn.nn.backbones import require_known_everywhere
 from legnn.runs import RunFolder
+from legnn.runs.folder import seed_name
 from legnn.runs.unattended import FAILURE
 
 
@@ -53,7 +54,7 @@ class PlannedRun:
         words = [str(given[name]) for name in ("model.architecture", "model.backbone", "model.labels") if name in given]
         words += ["as-train"] if given.get("self_training.as_train") else []
         name = "-".join([*words, hashlib.sha256(content.encode()).hexdigest()[:10]])
-        return root / Path(self.source).name / name / f"seed-{self.seed}"
+        return root / Path(self.source).name / name / seed_name(self.seed)
 
     def fail(self, root: Path, why: str) -> None:
         """Writes why the run cannot be trained, so that a comparison of settings can go on without it."""

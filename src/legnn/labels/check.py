@@ -23,6 +23,7 @@ from legnn.notes import Note
 from legnn.runs import Predictor, open_predictor
 from legnn.runs.folder import folder_kind
 from legnn.runs.graphs import load_new
+from legnn.runs.opening import KINDS
 from legnn.sweep import Event
 from legnn.training import assign_folds
 
@@ -134,7 +135,7 @@ def rank_labels(graph: GraphData, q: np.ndarray, folds: int) -> LabelCheck:
 def _load(source: Predictor | Source, settings: Settings) -> tuple[GraphData, Settings]:
     """The graph, and the settings of the models that judge its labels."""
     is_folder = isinstance(source, Path) or (isinstance(source, str) and source not in CATALOG)
-    if is_folder and folder_kind(Path(str(source))) is not None:
+    if is_folder and folder_kind(Path(str(source))) in (*KINDS, "search"):
         source = open_predictor(Path(str(source)))
     if not isinstance(source, Predictor):
         return load_new(settings, source)

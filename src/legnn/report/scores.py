@@ -10,9 +10,9 @@ import pandas as pd
 
 from legnn.errors import InputError, first_line
 from legnn.runs import MeanStd, Predictor
+from legnn.runs.folder import LEADERBOARD
 from legnn.training import title_of
 
-LEADERBOARD = "leaderboard.csv"
 MOST_ROWS = 40
 """Rows of a leaderboard on a page."""
 

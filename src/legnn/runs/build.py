@@ -68,9 +68,7 @@ def restore_model(folder: RunFolder) -> Model:
     try:
         model.load_state_dict(weights)
     except RuntimeError:
-        raise InputError(
-            f"the weights in {folder.path} do not fit its settings.yaml; restore both from a copy"
-        ) from None
+        raise InputError(f"the weights in {folder.path} do not fit its settings; restore both from a copy") from None
     return model.eval()
 
 

@@ -47,8 +47,7 @@ class Checkpointer:
             raise
         except (RuntimeError, LookupError, TypeError, ValueError):
             raise InputError(
-                f"the checkpoint in {self.folder.path} does not fit the settings.yaml beside it; "
-                "restore both from a copy"
+                f"the checkpoint in {self.folder.path} does not fit the settings next to it; restore both from a copy"
             ) from None
         self._start -= checkpoint[1]["seconds"]
         self._next = self.seconds + self.every

@@ -10,11 +10,12 @@ from legnn.errors import InputError
 from legnn.io.table_files import read_table
 from legnn.lazy import pandas as pd
 from legnn.notes import Note
+from legnn.runs.folder import CROSS_FIT, SUMMARY
 from legnn.runs.result import MeanScores
 from legnn.training import Scores
 from legnn.typed_json import read_json
 
-PLAN, RESULT, PREDICTIONS = "cross_fit.json", "summary.json", "cross_fitted.parquet"
+CROSS_FITTED = "cross_fitted.parquet"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,14 +66,14 @@ class CrossFit:
         """Returns the finished cross-fitting that a folder holds."""
         path = Path(folder)
         if not is_cross_fit_folder(path):
-            raise InputError(f"{path} is not a folder of cross-fitted runs: it has no {PLAN}")
-        if not (path / RESULT).is_file():
+            raise InputError(f"{path} is not a folder of cross-fitted runs: it has no {CROSS_FIT}")
+        if not (path / SUMMARY).is_file():
             raise InputError(f"{path} is not finished; continue it with `resume={path}`")
-        table = read_table(path / PREDICTIONS, keys=["id", "label", "prediction"])
+        table = read_table(path / CROSS_FITTED, keys=["id", "label", "prediction"])
         columns = {name: table.columns[name].to_numpy() for name in table.names}
-        return cls(read_json(path / RESULT, CrossFitResult), pd.DataFrame(columns), path)
+        return cls(read_json(path / SUMMARY, CrossFitResult), pd.DataFrame(columns), path)
 
 
 def is_cross_fit_folder(path: Path) -> bool:
     """Whether a folder holds cross-fitted runs."""
-    return (path / PLAN).is_file()
+    return (path / CROSS_FIT).is_file()

@@ -1,9 +1,8 @@
-"""Digests of the files that nothing changes once they are written: `digests.json` beside them."""
+"""Digests of the files that the program reads again and nothing changes once they are written: `digests.json`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,55 +15,42 @@ DIGESTS = "digests.json"
 
 @dataclass(frozen=True)
 class Digests:
-    """What `digests.json` holds."""
+    """Content of `digests.json`."""
 
     files: dict[str, str]
 
 
-def write_digests(folder: Path, contents: Mapping[str, bytes]) -> None:
-    """Writes the digests of files by their names and contents, beside those that are there."""
+def write_digests(folder: Path, digests: Mapping[str, str]) -> None:
+    """Writes the digests of files by their names, and keeps those of other files."""
     before = read_json(folder / DIGESTS, Digests).files if (folder / DIGESTS).is_file() else {}
-    now = {name: digest_bytes(content) for name, content in contents.items()}
-    write_json(folder / DIGESTS, Digests(before | now))
-
-
-@contextmanager
-def renew_digest(path: Path) -> Iterator[None]:
-    """Within it a file is written anew whose digest is kept beside it, where one is."""
-    kept = path.with_name(DIGESTS)
-    known = read_json(kept, Digests).files if kept.is_file() else {}
-    if path.name not in known:
-        yield
-        return
-    # without the digest while the file is replaced: whoever is killed in between leaves a folder that can be read
-    write_json(kept, Digests({name: digest for name, digest in known.items() if name != path.name}))
-    yield
-    write_digests(path.parent, {path.name: path.read_bytes()})
+    write_json(folder / DIGESTS, Digests({**before, **digests}))
 
 
 def has_digest(path: Path) -> bool:
-    """Whether the digest of a file is kept beside it, or none is."""
-    kept = path.with_name(DIGESTS)
-    return not kept.is_file() or path.name in read_json(kept, Digests).files
+    """Whether the digest of a file is known, or the folder has no digests."""
+    digests = path.with_name(DIGESTS)
+    return not digests.is_file() or path.name in read_json(digests, Digests).files
 
 
-def check_digest(path: Path, *, is_listed: bool = True) -> None:
-    """Raises `InputError` if a file is not the one whose digest is kept beside it, where one is.
+def check_digest(path: Path, digest: str | None = None, *, is_listed: bool = True) -> None:
+    """Raises `InputError` if a file is not the one whose digest is known, where the folder has digests.
 
     Args:
-        is_listed: False for a file that may have no digest: one that not every run has, or that commands write anew.
+        path: of the file.
+        digest: of its content; None for that of its bytes.
+        is_listed: False for a file that not every folder has.
     """
-    kept = path.with_name(DIGESTS)
-    if not kept.is_file():
+    digests = path.with_name(DIGESTS)
+    if not digests.is_file():
         return
-    known = read_json(kept, Digests).files
+    known = read_json(digests, Digests).files
     if path.name not in known:
         if not is_listed:
             return
-        raise InputError(f"{kept} is damaged (it lacks {path.name}); restore it from a copy")
+        raise InputError(f"{digests} is damaged (it lacks {path.name}); restore it from a copy")
     if not path.is_file():
         raise InputError(f"there is no file {path}; restore it from a copy")
-    if digest_bytes(path.read_bytes()) != known[path.name]:
+    if (digest_bytes(path.read_bytes()) if digest is None else digest) != known[path.name]:
         other = "to train with other settings, give it as `config` and another `out`"
-        what = other if path.suffix == ".yaml" else "or train anew"
-        raise InputError(f"{path} was changed after the run began; restore it from a copy, {what}")
+        advice = other if path.suffix == ".yaml" else "or train anew"
+        raise InputError(f"{path} was changed after the run began; restore it from a copy, {advice}")

@@ -4,7 +4,7 @@
 |---|---|
 | `ensemble.json` | the members, their weights, and the temperature |
 | `predictions.parquet` | id, prediction, confidence, split of every node |
-| `result.json` | the scores; written last, so a folder that has it beside `ensemble.json` is finished |
+| the result | the scores; written last, so a folder that has it next to `ensemble.json` is finished |
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from legnn.data import GraphData
 from legnn.data.summary import missing_class_notes
 from legnn.datasets import Source
 from legnn.errors import InputError, plural
-from legnn.files import write_text
+from legnn.files import digest_bytes, write_text
 from legnn.io import read_predictions, write_predictions
 from legnn.lazy import pandas as pd
 from legnn.notes import Note
@@ -31,15 +31,15 @@ from legnn.runs.data_card import DataCard
 from legnn.runs.device import hardware, select_device
 from legnn.runs.digests import check_digest, write_digests
 from legnn.runs.evaluation import score_splits
-from legnn.runs.folder import ENSEMBLE, RunFolder
+from legnn.runs.folder import ENSEMBLE, PREDICTIONS, RESULT, SUMMARY, RunFolder
 from legnn.runs.graphs import reload_graph
 from legnn.runs.prediction_tables import predictions_table
 from legnn.runs.predictor import Predictor
 from legnn.runs.result import Result, Summary, summarize, versions
 from legnn.runs.run import Run
-from legnn.runs.seeds import SUMMARY, seed_folders
+from legnn.runs.seeds import seed_folders
 from legnn.training.inference import class_and_confidence
-from legnn.typed_json import read_json, to_json
+from legnn.typed_json import read_json, to_json, write_json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,8 +103,8 @@ class Ensemble(Predictor):
             raise InputError(f"{path} is not an ensemble: it has no {ENSEMBLE}")
         card = read_json(path / ENSEMBLE, EnsembleCard)
         check_digest(path / ENSEMBLE)
-        if not (path / "result.json").is_file():
-            raise InputError(f"{path} is not finished: it has {ENSEMBLE} and no result.json; write it again")
+        if not (path / RESULT).is_file():
+            raise InputError(f"{path} is not finished: it has {ENSEMBLE} and no {RESULT}; write it again")
         weights = [member.weight for member in card.members]
         return cls(_open_members(path, card.members), weights, card.temperature, path)
 
@@ -127,10 +127,7 @@ class Ensemble(Predictor):
         """id, prediction, confidence, split of every node; computed where they are not stored."""
         if self.folder is None:
             return self.predict()
-        path = self.folder / "predictions.parquet"
-        stored = read_predictions(path)
-        check_digest(path, is_listed=False)
-        return stored
+        return read_predictions(self.folder / PREDICTIONS)
 
     @cached_property
     def result(self) -> Result:
@@ -140,9 +137,7 @@ class Ensemble(Predictor):
         """
         if self.folder is None:
             return self.to_result(*self.probabilities())
-        stored = read_json(self.folder / "result.json", Result)
-        check_digest(self.folder / "result.json")
-        return stored
+        return read_json(self.folder / RESULT, Result)
 
     def probabilities(self, data: Source | None = None, *, device: str = "auto") -> tuple[GraphData, Tensor]:
         """Returns the graph that is predicted and the probabilities `[M, C]` of its nodes, in double precision."""
@@ -257,15 +252,12 @@ def write_ensemble(
     ensemble = Ensemble(runs, weights, temperature, path)
     graph, p = ensemble.probabilities(device=device)
     # a result that is there already is of other members
-    (path / "result.json").unlink(missing_ok=True)
-    result = ensemble.to_result(graph, p, seconds=seconds, notes=notes, device=device)
-    predictions = path / "predictions.parquet"
-    write_predictions(predictions, predictions_table(graph, class_and_confidence(p)))
-    texts = {ENSEMBLE: to_json(card), "result.json": to_json(result)}
-    contents = {name: text.encode() for name, text in texts.items()}
-    write_digests(path, {**contents, predictions.name: predictions.read_bytes()})
-    for name, text in texts.items():
-        write_text(path / name, text)
+    (path / RESULT).unlink(missing_ok=True)
+    write_predictions(path / PREDICTIONS, predictions_table(graph, class_and_confidence(p)))
+    text = to_json(card)
+    write_digests(path, {ENSEMBLE: digest_bytes(text.encode())})
+    write_text(path / ENSEMBLE, text)
+    write_json(path / RESULT, ensemble.to_result(graph, p, seconds=seconds, notes=notes, device=device))
     return ensemble
 
 

@@ -1,10 +1,10 @@
-"""A run is a folder. This module knows its files; nothing else does.
+"""A run is a folder. This module knows the names of its files, and tells the kinds of folders.
 
 | file | what it holds |
 |---|---|
 | `settings.yaml` | every setting; `legnn train --config` repeats the run |
 | `data.json` | the data: classes, features, and a fingerprint |
-| `digests.json` | digests of the files that nothing changes once they are written |
+| `digests.json` | digests of settings, data, columns, weights and, of a finished run, the log |
 | `metrics.jsonl` | a line for each epoch |
 | `checkpoint.safetensors` | while training: the state that the rest of the run depends on |
 | `columns.safetensors` | how columns of tables became features |
@@ -27,8 +27,9 @@ from torch import Tensor
 from legnn.config import ResolvedSettings
 from legnn.data.raw_graph import TableTransform
 from legnn.errors import InputError, first_line
-from legnn.files import atomic_write, digest_bytes, is_partial, naming, remove_partial, write_text
+from legnn.files import atomic_write, digest_bytes, is_partial, naming, refuse_links, remove_partial, write_text
 from legnn.io import PredictionTable, TableFeatures, read_predictions, write_predictions
+from legnn.io.prepared_card import CARD
 from legnn.lazy import pandas as pd
 from legnn.locks import clear_folder, contents
 from legnn.runs.data_card import DataCard
@@ -39,8 +40,42 @@ from legnn.training import EpochLog
 from legnn.training.loop import EarlyStopping
 from legnn.typed_json import as_kind, read_json, to_json, write_json
 
-ENSEMBLE = "ensemble.json"
-"""The file of a folder that holds an ensemble of runs, and is no run folder."""
+SETTINGS, DATA, COLUMNS = "settings.yaml", "data.json", "columns.safetensors"
+LOG, CHECKPOINT = "metrics.jsonl", "checkpoint.safetensors"
+WEIGHTS, PREDICTIONS, RESULT = "weights.safetensors", "predictions.parquet", "result.json"
+"""Files of a run."""
+
+SEEDS, CROSS_FIT, SWEEP, SEARCH = "seeds.json", "cross_fit.json", "sweep.json", "search.json"
+ENSEMBLE, SUMMARY, LEADERBOARD = "ensemble.json", "summary.json", "leaderboard.csv"
+"""Files of folders with several runs. An ensemble has predictions and a result as well."""
+
+FolderKind = Literal["run", "ensemble", "seeds", "cross_fit", "search", "sweep", "prepared"]
+
+_KIND_FILES: dict[str, FolderKind] = {
+    ENSEMBLE: "ensemble",
+    SEARCH: "search",
+    SEEDS: "seeds",
+    CROSS_FIT: "cross_fit",
+    SETTINGS: "run",
+    SWEEP: "sweep",
+    CARD: "prepared",
+}
+"""The file by which a folder of each kind is recognized; the first one there counts."""
+
+
+def folder_kind(path: Path) -> FolderKind | None:
+    """Returns the kind of a folder that legnn wrote, finished or not; None for another folder."""
+    return next((kind for name, kind in _KIND_FILES.items() if (path / name).is_file()), None)
+
+
+def seed_name(seed: int) -> str:
+    """Returns the name of a seed's run in the folder of all of them."""
+    return f"seed-{seed}"
+
+
+def fold_name(fold: int) -> str:
+    """Returns the name of a fold's run in the folder of all of them."""
+    return f"fold-{fold}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,12 +97,12 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._metrics = path / "metrics.jsonl"
-        self._checkpoint = path / "checkpoint.safetensors"
-        self._weights = path / "weights.safetensors"
-        self._predictions = path / "predictions.parquet"
-        self._result = path / "result.json"
-        self._columns = path / "columns.safetensors"
+        self._metrics = path / LOG
+        self._checkpoint = path / CHECKPOINT
+        self._weights = path / WEIGHTS
+        self._predictions = path / PREDICTIONS
+        self._result = path / RESULT
+        self._columns = path / COLUMNS
 
     def create(self, settings: ResolvedSettings, card: DataCard, table_features: TableTransform | None) -> None:
         """Write the files a run starts with to a new or empty folder."""
@@ -76,19 +111,20 @@ class RunFolder:
         self.path.mkdir(parents=True, exist_ok=True)
         if table_features is not None:
             table_features.save(self._columns)
-        write_json(self.path / "data.json", card)
+        write_json(self.path / DATA, card)
         text = settings.to_yaml()
-        files = [self.path / "data.json", *([] if table_features is None else [self._columns])]
-        contents = {path.name: path.read_bytes() for path in files}
-        write_digests(self.path, {"settings.yaml": text.encode(), **contents})
+        files = [self.path / DATA, *([] if table_features is None else [self._columns])]
+        digests = {path.name: digest_bytes(path.read_bytes()) for path in files}
+        write_digests(self.path, {SETTINGS: settings.digest, **digests})
         # last: a folder without settings is one whose creation was cut short
-        write_text(self.path / "settings.yaml", text)
+        write_text(self.path / SETTINGS, text)
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
         """Returns the folder of a run that was started; raises `InputError` for any other."""
         if not path.is_dir():
             raise InputError(f"there is no run folder {path}")
+        refuse_links(path)
         seeds = sorted(child.name for child in path.glob("seed-*") if child.is_dir())
         if seeds:
             raise InputError(f"{path} holds a run for each seed; name one of them: {', '.join(seeds)}")
@@ -101,7 +137,7 @@ class RunFolder:
             raise InputError(
                 f"{path} is a run whose folder was only half made; train again with `out={path}`, which makes it anew"
             )
-        missing = [name for name in ("settings.yaml", "data.json") if not (path / name).is_file()]
+        missing = [name for name in (SETTINGS, DATA) if not (path / name).is_file()]
         if missing:
             raise InputError(f"{path} is not a run folder: it has no {missing[0]}")
         return cls(path)
@@ -109,15 +145,15 @@ class RunFolder:
     @property
     def settings(self) -> ResolvedSettings:
         """The run's settings."""
-        found = ResolvedSettings.from_yaml(self.path / "settings.yaml")
-        check_digest(self.path / "settings.yaml")
+        found = ResolvedSettings.from_yaml(self.path / SETTINGS)
+        check_digest(self.path / SETTINGS, found.digest)
         return found
 
     @property
     def card(self) -> DataCard:
         """The data the run is trained on."""
-        found = read_json(self.path / "data.json", DataCard)
-        check_digest(self.path / "data.json")
+        found = read_json(self.path / DATA, DataCard)
+        check_digest(self.path / DATA)
         return found
 
     @property
@@ -126,6 +162,11 @@ class RunFolder:
         found = TableFeatures.load(self._columns) if self._columns.is_file() else None
         check_digest(self._columns, is_listed=found is not None)
         return found
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether the run was started, finished or not."""
+        return (self.path / SETTINGS).is_file()
 
     @property
     def is_finished(self) -> bool:
@@ -186,7 +227,7 @@ class RunFolder:
 
     def _identity(self) -> str:
         """A digest of the files a run starts with, which tells it from others."""
-        files = (self.path / "settings.yaml", self.path / "data.json")
+        files = (self.path / SETTINGS, self.path / DATA)
         return digest_bytes(b"".join(path.read_bytes() for path in files))
 
     def rollback_to_checkpoint(self) -> None:
@@ -194,7 +235,7 @@ class RunFolder:
         was_killed = any(is_partial(path) for path in self.path.glob(f".{self._result.name}.*"))
         remove_partial(self.path)
         checkpoint = self.load_checkpoint()
-        if checkpoint is None and self._weights.is_file() and has_digest(self._result) and not was_killed:
+        if checkpoint is None and self._weights.is_file() and has_digest(self._weights) and not was_killed:
             raise InputError(
                 f"{self.path} has weights and neither a result.json nor a checkpoint, as if it had been finished; "
                 "restore result.json from a copy, or remove the folder and train anew"
@@ -214,54 +255,33 @@ class RunFolder:
 
     def finish(self, weights: dict[str, Tensor], predictions: PredictionTable, result: Result) -> None:
         """Write what the run came to, the result last, and remove the checkpoint."""
-        save_tensors(self._weights, weights)
+        save_tensors(self._weights, weights, {"settings": self.settings.digest})
         write_predictions(self._predictions, predictions)
-        text = to_json(result).encode()
         with atomic_write(self._result) as file:
-            file.write(text)
+            file.write(to_json(result).encode())
             # meanwhile the result is a partial file, which tells that the run was killed here
             if (self.path / DIGESTS).is_file():
-                files = (self._weights, self._predictions, self._metrics)
-                contents = {path.name: path.read_bytes() for path in files}
-                write_digests(self.path, {**contents, self._result.name: text})
+                files = (self._weights, self._metrics)
+                write_digests(self.path, {path.name: digest_bytes(path.read_bytes()) for path in files})
         self._checkpoint.unlink(missing_ok=True)
 
     def weights(self) -> dict[str, Tensor]:
         """Returns the best weights of a finished run."""
         if not self.is_finished:
             raise InputError(f"{self.path} is not finished; continue it with `resume={self.path}`")
-        found = load_tensors(self._weights)[0]
+        weights, meta = load_tensors(self._weights)
         check_digest(self._weights)
-        return found
+        if meta.get("settings") != self.settings.digest:
+            raise InputError(f"{self._weights} belongs to other settings than {SETTINGS}; restore both from a copy")
+        return weights
 
     def predictions(self) -> pd.DataFrame:
         """Returns the predictions of a finished run: id, prediction, confidence, split."""
-        found = read_predictions(self._predictions)
-        check_digest(self._predictions, is_listed=False)
-        return found
+        return read_predictions(self._predictions)
 
     def result(self) -> Result:
         """Returns the scores of a finished run."""
-        found = read_json(self._result, Result)
-        check_digest(self._result)
-        return found
-
-
-FolderKind = Literal["run", "ensemble", "seeds", "cross_fit", "search"]
-
-_KIND_FILES: dict[str, FolderKind] = {
-    ENSEMBLE: "ensemble",
-    "search.json": "search",
-    "seeds.json": "seeds",
-    "cross_fit.json": "cross_fit",
-    "settings.yaml": "run",
-}
-"""The file by which a folder of each kind is recognized; the first one there counts."""
-
-
-def folder_kind(path: Path) -> FolderKind | None:
-    """Returns the kind of runs that a folder holds, finished or not; None for another folder."""
-    return next((kind for name, kind in _KIND_FILES.items() if (path / name).is_file()), None)
+        return read_json(self._result, Result)
 
 
 def check_free(path: Path) -> None:
@@ -269,25 +289,23 @@ def check_free(path: Path) -> None:
     if not path.exists() or (path.is_dir() and (not contents(path) or is_half_begun(path))):
         return
     # continuing would change nothing
-    if any((path / name).is_file() for name in ("result.json", "summary.json")):
+    if any((path / name).is_file() for name in (RESULT, SUMMARY)):
         raise InputError(f"{path} holds a finished run; give another folder as `out`, or remove this one first")
-    if any((path / name).is_file() for name in ("settings.yaml", "sweep.json")):
+    if any((path / name).is_file() for name in (SETTINGS, SWEEP)):
         raise InputError(f"{path} holds a run; give another folder as `out`, or continue it with `resume={path}`")
     raise InputError(f"{path} is already there; give another folder as `out`")
 
 
 def is_half_begun(path: Path) -> bool:
     """Whether a folder holds only what a process had written that was killed before a run could begin."""
-    names = [] if (path / "settings.yaml").exists() else contents(path)
-    if not names or any(
-        name not in ("data.json", "columns.safetensors", DIGESTS) for name in names if not _partial(name)
-    ):
+    names = [] if (path / SETTINGS).exists() else contents(path)
+    if not names or any(name not in (DATA, COLUMNS, DIGESTS) for name in names if not _partial(name)):
         return False
-    if "data.json" not in names:
+    if DATA not in names:
         return True
     try:
         # a file of that name may be the user's own
-        read_json(path / "data.json", DataCard)
+        read_json(path / DATA, DataCard)
     except InputError:
         return False
     return True

@@ -28,4 +28,4 @@ def open_predictor(folder: str | Path) -> Predictor:
     kind = folder_kind(path)
     if kind == "search":
         raise InputError(f"{path} is a search that is not finished; continue it with `legnn auto --out {path}`")
-    return KINDS[kind or "run"].open(path)
+    return KINDS.get(kind or "run", Run).open(path)

@@ -1,4 +1,4 @@
-"""What a run came to, in a typed form that `result.json` and `summary.json` hold."""
+"""Results of a run and of several seeds, as their folders hold them."""
 
 from __future__ import annotations
 

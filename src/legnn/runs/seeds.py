@@ -8,9 +8,8 @@ from pathlib import Path
 from legnn.config import Settings
 from legnn.errors import InputError
 from legnn.runs.digests import check_digest
+from legnn.runs.folder import SEEDS, seed_name
 from legnn.typed_json import read_json
-
-SEEDS, SUMMARY = "seeds.json", "summary.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,11 +33,6 @@ class SeedPlan:
 def is_seeds_folder(path: Path) -> bool:
     """Whether a folder holds runs with several seeds."""
     return (path / SEEDS).is_file()
-
-
-def seed_name(seed: int) -> str:
-    """Returns the name of a seed's run in the folder of all of them."""
-    return f"seed-{seed}"
 
 
 def seed_folders(path: Path) -> list[Path]:

@@ -64,7 +64,7 @@ def train(
     Under `torchrun` all processes train one model together, each on its share of every mini-batch; rank zero writes,
     and a run whose processes were restarted continues from its checkpoint.
     """
-    if out is not None and restart_count() and (Path(out) / "settings.yaml").is_file():
+    if out is not None and restart_count() and RunFolder(Path(out)).is_begun:
         in_memory = None if isinstance(data, str | Path) else data
         return resume(out, in_memory, on_epoch=on_epoch, should_stop=should_stop, progress=progress)
     collected = collect(settings, common, preset=preset)
@@ -146,7 +146,7 @@ def start_or_continue(graph: GraphData, settings: ResolvedSettings, out: Path | 
     if out is None:
         return start_run(graph, settings, out, callbacks).result
     with hold_folder(out, again=True):
-        if not (out / "settings.yaml").is_file():
+        if not RunFolder(out).is_begun:
             return start_run(graph, settings, out, callbacks, is_held=True).result
         run = RunFolder.open(out)
         if run.is_finished:

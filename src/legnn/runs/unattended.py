@@ -36,7 +36,7 @@ def train_in_folder(settings: Settings, source: str, folder: Path, callbacks: Ca
 
 def _train(graph: GraphData, settings: Settings, folder: Path, callbacks: Callbacks) -> None:
     chosen = resolved = settings.resolve(graph.facts())
-    if (folder / "settings.yaml").is_file():
+    if RunFolder(folder).is_begun:
         check_unchanged(RunFolder(folder), graph)
         chosen = RunFolder(folder).settings
     else:

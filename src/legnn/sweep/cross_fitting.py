@@ -21,9 +21,7 @@ from legnn.locks import hold_folder
 from legnn.notes import Note
 from legnn.runs.build import check_settings
 from legnn.runs.cross_fitting import (
-    PLAN,
-    PREDICTIONS,
-    RESULT,
+    CROSS_FITTED,
     CrossFit,
     CrossFitPlan,
     CrossFitResult,
@@ -31,6 +29,7 @@ from legnn.runs.cross_fitting import (
 )
 from legnn.runs.data_card import DataCard
 from legnn.runs.digests import check_digest
+from legnn.runs.folder import CROSS_FIT, SUMMARY, fold_name
 from legnn.runs.graphs import hide_fold
 from legnn.runs.processes import under_torchrun
 from legnn.runs.result import Result, mean_scores, versions
@@ -75,7 +74,7 @@ def cross_fit(
     for _, part in _fold_graphs(graph, folds):
         check_settings(loaded.resolve(part.facts()), part, DataCard.of(part, fingerprint=""))
     with sweep_folder(out) as folder:
-        create_folder(folder, PLAN, plan)
+        create_folder(folder, CROSS_FIT, plan)
         return _train(plan, source, folder, on_event, should_stop, progress=progress, is_temporary=out is None)
 
 
@@ -90,12 +89,12 @@ def resume_cross_fit(
     """Finishes an interrupted cross-fitting: finished folds are read, a half-done one continues."""
     folder = Path(out)
     if not is_cross_fit_folder(folder):
-        raise InputError(f"{folder} is not a folder of cross-fitted runs: it has no {PLAN}")
-    if (folder / RESULT).is_file():
+        raise InputError(f"{folder} is not a folder of cross-fitted runs: it has no {CROSS_FIT}")
+    if (folder / SUMMARY).is_file():
         return CrossFit.open(folder)
     with hold_folder(folder):
-        plan = read_json(folder / PLAN, CrossFitPlan)
-        check_digest(folder / PLAN)
+        plan = read_json(folder / CROSS_FIT, CrossFitPlan)
+        check_digest(folder / CROSS_FIT)
         return _train(plan, data, folder, on_event, should_stop, progress=progress)
 
 
@@ -130,14 +129,14 @@ def _train(
     graph, settings, source = load_data(plan.settings, data, folder)
     parts = dict(_fold_graphs(graph, plan.folds))
     trials = [
-        Trial(name=f"fold-{fold}", data=source, settings=settings, hidden_fold=(fold, plan.folds)) for fold in parts
+        Trial(name=fold_name(fold), data=source, settings=settings, hidden_fold=(fold, plan.folds)) for fold in parts
     ]
     executor = executor_for(graph, settings.resolve(graph.facts()), len(trials))
     train_trials(folder, trials, executor, on_event, should_stop, progress=progress)
     results: list[Result] = []
     probabilities = torch.zeros(graph.num_nodes, graph.num_classes)
     for fold, part in parts.items():
-        run = Run.open(folder / f"fold-{fold}")
+        run = Run.open(folder / fold_name(fold))
         hidden = (graph.train_mask & ~part.train_mask).nonzero().flatten()
         probabilities[hidden] = _predict(run, part, hidden)
         results.append(run.result)
@@ -145,8 +144,8 @@ def _train(
     result = _result(graph, plan.folds, probabilities, results)
     if is_temporary:
         return CrossFit(result, table)
-    _write_table(folder / PREDICTIONS, table)
-    write_json(folder / RESULT, result)
+    _write_table(folder / CROSS_FITTED, table)
+    write_json(folder / SUMMARY, result)
     return CrossFit(result, table, folder)
 
 

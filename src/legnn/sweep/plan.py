@@ -9,10 +9,8 @@ from legnn.config import ResolvedSettings, Settings
 from legnn.data import GraphData
 from legnn.errors import InputError
 from legnn.files import digest_bytes
-from legnn.runs.folder import RunFolder
+from legnn.runs.folder import SWEEP, RunFolder
 from legnn.typed_json import read_json, write_json
-
-PLAN = "sweep.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,12 +45,12 @@ class Plan:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._runs = read_json(folder / PLAN, Digests).runs if (folder / PLAN).is_file() else {}
+        self._runs = read_json(folder / SWEEP, Digests).runs if (folder / SWEEP).is_file() else {}
 
     def add(self, name: str, settings: ResolvedSettings, fingerprint: str) -> None:
         """Adds a run; raises `InputError` if the plan or the folder of the run holds another one of that name."""
         digest, run = _digest(settings, fingerprint), RunFolder(self.folder / name)
-        is_begun = run.is_finished or (run.path / "settings.yaml").is_file()
+        is_begun = run.is_finished or run.is_begun
         if self._runs.get(name, digest) != digest or (is_begun and name not in self._runs):
             raise InputError(
                 f"{run.path} belongs to other settings or data; give another folder as `out`, or remove this one first"
@@ -64,7 +62,7 @@ class Plan:
                 raise InputError(f"{run.path} is a run on other data or with other settings than its sweep planned")
         if name not in self._runs:
             self._runs[name] = digest
-            write_json(self.folder / PLAN, Digests(self._runs))
+            write_json(self.folder / SWEEP, Digests(self._runs))
 
 
 def _digest(settings: ResolvedSettings, fingerprint: str) -> str:

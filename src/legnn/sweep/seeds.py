@@ -14,10 +14,10 @@ from legnn.locks import hold_folder
 from legnn.notes import Note
 from legnn.runs.build import check_settings
 from legnn.runs.data_card import DataCard
-from legnn.runs.folder import RunFolder
+from legnn.runs.folder import SEEDS, SUMMARY, RunFolder, seed_name
 from legnn.runs.processes import under_torchrun
 from legnn.runs.result import Summary, summarize
-from legnn.runs.seeds import SEEDS, SUMMARY, SeedPlan, read_seed_plan, seed_name
+from legnn.runs.seeds import SeedPlan, read_seed_plan
 from legnn.runs.session import resolve_for
 from legnn.sweep.executors import executor_for
 from legnn.sweep.plan import Trial

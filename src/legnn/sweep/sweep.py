@@ -11,7 +11,7 @@ from typing import Any
 
 from legnn.data import GraphData
 from legnn.errors import InputError, Interrupted
-from legnn.files import write_text
+from legnn.files import digest_bytes, write_text
 from legnn.io.prepared import write_prepared
 from legnn.io.prepared_card import CARD, read_card
 from legnn.locks import clear_folder, hold_folder
@@ -134,7 +134,7 @@ def create_folder(folder: Path, name: str, content: Any) -> None:
     check_free(folder)
     clear_folder(folder)
     text = to_json(content)
-    write_digests(folder, {name: text.encode()})
+    write_digests(folder, {name: digest_bytes(text.encode())})
     # last: a folder without it is one whose creation was cut short
     write_text(folder / name, text)
 

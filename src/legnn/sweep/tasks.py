@@ -142,7 +142,7 @@ def resolve_task(task: Task) -> tuple[GraphData, ResolvedSettings]:
 
 def _train(graph: GraphData, settings: ResolvedSettings, folder: Path, callbacks: Callbacks) -> None:
     resolved = settings
-    if (folder / "settings.yaml").is_file():
+    if RunFolder(folder).is_begun:
         check_unchanged(RunFolder(folder), graph)
         settings = RunFolder(folder).settings
     else:
