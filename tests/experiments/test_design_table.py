@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from matplotlib.image import imread
+from tests.experiments.training import train_planned
 from tests.graphs import small_data, table_folder
 from tests.named import named
 
@@ -16,7 +17,6 @@ from legnn.experiments import EXPERIMENTS, Experiment, Plan, Request, Variant
 from legnn.experiments.design_table import design_cost, designs, rank_designs
 from legnn.experiments.reports import write_report
 from legnn.experiments.variants import AS_TRAIN, LEGNN, VANILLA, other_model
-from legnn.experiments.worker import train_planned
 
 SPREAD = other_model("label propagation", "label_propagation")._replace(tried=({"model.label_propagation.steps": 5},))
 

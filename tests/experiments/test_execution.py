@@ -1,7 +1,6 @@
 """Runs in processes: only the missing, several at a time, through failures, kills and interruptions."""
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -11,13 +10,14 @@ import warnings
 from pathlib import Path
 
 import pytest
+from tests.experiments.training import train_planned
 from tests.graphs import small_data, table_folder
 from tests.runs.small_runs import EVERYTHING, assert_same_run, gpu
 
 from legnn.errors import InputError
-from legnn.experiments.execution import Progress, train_missing
+from legnn.experiments.execution import train_missing
 from legnn.experiments.planned import PlannedRun
-from legnn.experiments.worker import Outcome, train_planned
+from legnn.sweep import LocalExecutor, Outcome, SweepProgress
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -35,22 +35,24 @@ def missing_of(runs: list[PlannedRun], out: Path):
     return lambda: [run for run in runs if run.finished(out) is None]
 
 
+def train(runs: list[PlannedRun], out: Path, jobs: int) -> list[Outcome]:
+    with LocalExecutor(jobs) as executor:
+        return train_missing(missing_of(runs, out), out, executor, display=SweepProgress())
+
+
 def test_what_is_missing_is_trained_and_one_failure_does_not_stop_the_rest(folder, tmp_path):
     out = tmp_path / "out"
     bad = planned(folder, layers=2, fanout="3,3,3", batch=4)
     runs = [planned(folder, seed=0), bad, planned(folder, seed=1)]
-    seen = []
-    progress = train_missing(
-        missing_of(runs, out), out, 2, on_progress=lambda p: seen.append((p.done, p.seconds_left()))
-    )
-    assert progress.done == 2
-    assert [outcome.run for outcome in progress.failed] == [bad]
-    assert "fanout" in progress.failed[0].error
+    outcomes = train(runs, out, 2)
+    failed = [outcome for outcome in outcomes if outcome.state == "failed"]
+    assert len(outcomes) == 3
+    assert [outcome.trial for outcome in failed] == [bad.name]
+    assert "fanout" in failed[0].error
+    assert bad.has_failed(out)
     assert missing_of(runs, out)() == [bad]
-    assert seen[0] == (0, None), "no estimate before the first run is done"
-    assert seen[-1][0] == 2
     before = (runs[0].folder(out) / "result.json").stat().st_mtime_ns
-    assert train_missing(missing_of(runs[:1], out), out, 1).total == 0
+    assert train(runs[:1], out, 1) == []
     assert (runs[0].folder(out) / "result.json").stat().st_mtime_ns == before
 
 
@@ -66,15 +68,15 @@ MIXED = [
 
 def assert_all_as_alone(runs: list[PlannedRun], tmp_path: Path) -> None:
     for run in runs:
-        assert train_planned(run, tmp_path / "alone").error is None
+        assert train_planned(run, tmp_path / "alone").state == "finished"
         assert_same_run(run.folder(tmp_path / "out"), run.folder(tmp_path / "alone"))
 
 
 @pytest.mark.slow
 def test_runs_of_one_process_are_to_the_bit_what_they_are_alone(folder, tmp_path):
     runs = [planned(folder, seed, **{**EVERYTHING, **given}) for given in MIXED for seed in (0, 1)]
-    progress = train_missing(missing_of(runs, tmp_path / "out"), tmp_path / "out", 1)
-    assert (progress.done, progress.failed) == (len(runs), [])
+    outcomes = train(runs, tmp_path / "out", 1)
+    assert [outcome.state for outcome in outcomes] == ["finished"] * len(runs)
     assert_all_as_alone(runs, tmp_path)
 
 
@@ -89,28 +91,11 @@ def test_on_a_gpu_runs_of_one_process_are_to_the_bit_what_they_are_alone(folder,
     runs = [
         planned(folder, k, **{**EVERYTHING, **one, "train.epochs": 30}, device="cuda") for k, one in enumerate(given)
     ]
-    progress = train_missing(missing_of(runs, tmp_path / "out"), tmp_path / "out", 1)
-    assert (progress.done, progress.failed) == (6, [])
+    outcomes = train(runs, tmp_path / "out", 1)
+    assert [outcome.state for outcome in outcomes] == ["finished"] * 6
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)  # a step that is not captured
         assert_all_as_alone(runs, tmp_path)
-
-
-def test_a_killed_process_fails_its_run_alone(folder, tmp_path):
-    out = tmp_path / "out"
-    long = planned(folder, epochs=100_000, patience=100_000)
-    runs = [long, planned(folder, seed=1)]
-
-    def kill(progress: Progress) -> None:
-        if (long.folder(out) / "metrics.jsonl").is_file() and long in progress.waiting:
-            for child in _children(os.getpid()):
-                if _is_busy(child):
-                    os.kill(child, signal.SIGKILL)
-
-    progress = train_missing(missing_of(runs, out), out, 1, on_progress=kill)
-    assert [outcome.run for outcome in progress.failed] == [long]
-    assert "signal 9" in progress.failed[0].error
-    assert progress.done == 1
 
 
 def _children(pid: int) -> list[int]:
@@ -126,23 +111,12 @@ def _is_alive(pid: int) -> bool:
 
 
 def _is_busy(pid: int) -> bool:
-    return b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b"legnn.sweep.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
-def test_the_time_left_follows_the_finished_runs_of_each_data_set():
-    small, large = (PlannedRun.of(name, "simple", {}, 0) for name in ("small", "large"))
-    later = [PlannedRun.of(name, "simple", {}, 1 + k) for k, name in enumerate(("small", "large", "large"))]
-    progress = Progress(5, jobs=2, waiting=dict.fromkeys([small, large, *later]))
-    assert progress.seconds_left() is None
-    progress.add(Outcome(small, 2.0))
-    assert progress.seconds_left() == pytest.approx(4 * 2.0 / 2), "an unknown data set counts like the mean"
-    progress.add(Outcome(large, 30.0))
-    assert progress.seconds_left() == pytest.approx((2.0 + 30.0 + 30.0) / 2)
-
-
-def test_no_jobs_are_refused(tmp_path):
+def test_no_jobs_are_refused():
     with pytest.raises(InputError, match="jobs must be at least 1"):
-        train_missing(list, tmp_path, 0)
+        LocalExecutor(0)
 
 
 def test_ctrl_c_keeps_what_was_done_and_the_same_command_goes_on(folder, tmp_path):
@@ -191,7 +165,7 @@ def test_ctrl_c_keeps_what_was_done_and_the_same_command_goes_on(folder, tmp_pat
             "model.labels": labels,
         }
         straight = planned(folder, backbone="gcn", **given)
-        assert train_planned(straight, tmp_path / "straight").error is None
+        assert train_planned(straight, tmp_path / "straight").state == "finished"
         found, expected = (
             json.loads((straight.folder(tmp_path / name) / "result.json").read_text()) for name in ("out", "straight")
         )

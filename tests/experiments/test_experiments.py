@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from tests.experiments.training import train_planned
 from tests.graphs import small_data, table_folder
 
 from legnn.errors import InputError
@@ -12,7 +13,6 @@ from legnn.experiments import EXPERIMENTS, Plan, Request
 from legnn.experiments.paper_values import DATA_SETS, HOMOPHILY
 from legnn.experiments.reports import write_report
 from legnn.experiments.scores import run_rows
-from legnn.experiments.worker import train_planned
 
 QUICK = {"train.epochs": 3, "model.attention.heads": 2, "model.layers": 2}
 DRAWN = {"training-confidence", "pseudo-labels", "probability-bands", "synthetic", "visualization"}

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.backbones import registered
+from tests.experiments.training import train_planned
 from tests.graphs import small_data, table_folder
 from torch_geometric.nn import SAGEConv
 
@@ -12,7 +13,6 @@ from legnn.errors import InputError
 from legnn.experiments import EXPERIMENTS, Experiment, Plan, Report, Request, Variant
 from legnn.experiments.planned import PlannedRun
 from legnn.experiments.tried import TRIED
-from legnn.experiments.worker import train_planned
 from legnn.nn import lifted
 
 QUICK = {"train.epochs": 2, "model.hidden": 8, "model.attention.heads": 2}

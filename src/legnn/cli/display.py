@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import math
-import sys
-import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
-
-from legnn.config.duration import PLAIN_SECONDS, duration
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from legnn.data import Statistics
     from legnn.experiments import Experiment
-    from legnn.experiments.execution import Progress as RunsState
     from legnn.runs import CrossFitResult, Evaluation, Result, Summary
 
 # names in the user's data may contain brackets, which are not markup
@@ -208,28 +202,3 @@ def show_experiments(experiments: Iterable[Experiment]) -> None:
         table.add_row(one.name, one.kind, one.title)
     _out.print(table)
     print_line("legnn reproduce NAME makes one: Markdown, CSV and picture, from run folders.")
-
-
-class RunsProgress(Progress):
-    """A progress line over runs with the time left; where standard error is no terminal, a line now and then."""
-
-    def __init__(self) -> None:
-        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[words]}"))
-        self._is_plain = not sys.stderr.isatty()
-        super().__init__(*columns, TimeElapsedColumn(), console=_err, disable=self._is_plain, transient=True)
-        self._task: TaskID | None = None
-        self._last, self._shown = 0.0, -1
-
-    def show(self, runs: RunsState) -> None:
-        """Moves the line."""
-        ended, left = runs.done + len(runs.failed), runs.seconds_left()
-        words = f"{ended} of {runs.total} runs" + (f", {len(runs.failed)} failed" if runs.failed else "")
-        words += "" if left is None else f", {duration(left)} left"
-        if self._is_plain:
-            if ended != self._shown and time.monotonic() - self._last > PLAIN_SECONDS:
-                self._last, self._shown = time.monotonic(), ended
-                _err.print(words, highlight=False)
-            return
-        if self._task is None:
-            self._task = self.add_task("training", total=runs.total, words="")
-        self.update(self._task, total=runs.total, completed=ended, words=words)

@@ -80,29 +80,27 @@ def _words(text: str | None, default: Sequence[str]) -> tuple[str, ...]:
 def _train(plan: Plan, jobs: int | None, device: str) -> tuple[int, int]:
     """Trains what is missing, and returns how many runs could not be trained, and of how many."""
     with loading():
-        from legnn.cli.display import RunsProgress, print_error
+        from legnn.cli.display import print_error
         from legnn.experiments.execution import train_missing
-        from legnn.runs.device import visible_gpus
         from legnn.runs.resources import default_jobs
+        from legnn.sweep import LocalExecutor, SweepProgress
 
     if not plan.missing():
         return 0, 0
     jobs = jobs if jobs is not None else default_jobs(device)
-    with stop_on_signal() as should_stop, RunsProgress() as display:
-        progress = train_missing(
-            plan.missing,
-            plan.request.out,
-            jobs,
-            gpus=visible_gpus(device),
-            on_progress=display.show,
-            should_stop=should_stop,
-        )
-        is_stopped = should_stop()
-    if is_stopped:
-        raise Interrupted(None, None, command=typed_command())
-    for error, number in Counter(str(outcome.error) for outcome in progress.failed).items():
+    try:
+        with (
+            stop_on_signal() as should_stop,
+            LocalExecutor(jobs, device) as executor,
+            SweepProgress(slots=jobs) as display,
+        ):
+            outcomes = train_missing(plan.missing, plan.request.out, executor, display=display, should_stop=should_stop)
+    except Interrupted:
+        raise Interrupted(None, None, command=typed_command()) from None
+    failed = [outcome for outcome in outcomes if outcome.state == "failed"]
+    for error, number in Counter(outcome.error for outcome in failed).items():
         print_error(f"{plural(number, 'run')}: {error}")
-    return len(progress.failed), progress.total
+    return len(failed), len(outcomes)
 
 
 def _report(plan: Plan) -> None:

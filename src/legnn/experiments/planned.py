@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from legnn.config import Settings
-from legnn.files import write_text
 from legnn.nn.backbones import require_known_everywhere
 from legnn.runs import RunFolder
 from legnn.runs.folder import seed_name
-from legnn.runs.unattended import FAILURE
+from legnn.sweep import Trial
+from legnn.sweep.tasks import FAILURE
 
 
 @dataclass(frozen=True)
@@ -47,20 +47,24 @@ class PlannedRun:
         """Raises `InputError` for a setting or preset that cannot be, before anything is trained."""
         require_known_everywhere(self.settings.values.get("model.backbone", ""))
 
-    def folder(self, root: Path) -> Path:
-        """Returns `ROOT/DATA/BACKBONE-LABELS-DIGEST/seed-K`, where the digest is of everything but the seed."""
+    @property
+    def trial(self) -> Trial:
+        """The run as a trial of a sweep."""
+        return Trial(name=self.name, data=self.source, settings=self.settings)
+
+    @property
+    def name(self) -> str:
+        """`DATA/BACKBONE-LABELS-DIGEST/seed-K`, where the digest is of everything but the seed."""
         given = dict(self.given)
         content = json.dumps([self.source, self.preset, self.given, self.num_splits], ensure_ascii=True)
         words = [str(given[name]) for name in ("model.architecture", "model.backbone", "model.labels") if name in given]
         words += ["as-train"] if given.get("self_training.as_train") else []
         name = "-".join([*words, hashlib.sha256(content.encode()).hexdigest()[:10]])
-        return root / Path(self.source).name / name / seed_name(self.seed)
+        return f"{Path(self.source).name}/{name}/{seed_name(self.seed)}"
 
-    def fail(self, root: Path, why: str) -> None:
-        """Writes why the run cannot be trained, so that a comparison of settings can go on without it."""
-        folder = self.folder(root)
-        folder.mkdir(parents=True, exist_ok=True)
-        write_text(folder / FAILURE, why)
+    def folder(self, root: Path) -> Path:
+        """Returns the folder of the run."""
+        return root / self.name
 
     def has_failed(self, root: Path) -> bool:
         """Whether the run could not be trained when it was tried."""

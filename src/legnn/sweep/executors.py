@@ -15,6 +15,7 @@ from typing import IO, Any, Protocol
 
 from legnn.config import ResolvedSettings
 from legnn.data import GraphData
+from legnn.errors import InputError
 from legnn.runs.build import epochs_of
 from legnn.runs.device import select_device, visible_gpus
 from legnn.runs.resources import multiplications, processes_for, usable_cores
@@ -76,6 +77,8 @@ class LocalExecutor:
     """
 
     def __init__(self, slots: int, device: str = "auto") -> None:
+        if slots < 1:
+            raise InputError(f"jobs must be at least 1, got {slots}")
         gpus = visible_gpus(device)
         threads = str(max(usable_cores() // slots, 1))
         self._messages: Messages = SimpleQueue()

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from legnn.data import GraphData
-from legnn.errors import InputError, Interrupted
+from legnn.errors import InputError, Interrupted, LegnnError
 from legnn.files import digest_bytes, write_text
 from legnn.io.prepared import write_prepared
 from legnn.io.prepared_card import CARD, read_card
@@ -54,31 +54,34 @@ class Sweep:
             should_stop: asked after every epoch; True writes checkpoints and raises `Interrupted`.
         """
         with hold_folder(self.folder, again=True):
-            plan, trials, finished = Plan(self.folder), iter(self.trials), list[Outcome]()
+            plan, trials, ended = Plan(self.folder), iter(self.trials), list[Outcome]()
 
             def next_task() -> Task | None:
                 for trial in trials:
                     if trial is None:
                         return None
-                    task = self._plan_task(plan, trial)
-                    if not is_finished(self.folder / trial.name, held_out=trial.held_out):
+                    if (outcome := self._prepare(plan, task := self._task(trial))) is None:
                         return task
-                    finished.append(Outcome(trial=trial.name, state="finished"))
+                    ended.append(outcome)
                 return None
 
             for outcome in executor.run(next_task, on_event, should_stop):
-                yield from _drain(finished)
-                # another process that trains a run is no fault of the run
-                if outcome.state == "failed" and outcome.kind != "FolderInUse":
-                    write_text(self.folder / outcome.trial / FAILURE, outcome.error)
-                yield outcome
-            yield from _drain(finished)
+                yield from self._note([*ended, outcome])
+                ended.clear()
+            yield from self._note(ended)
             if should_stop():
                 raise Interrupted(None, self.folder)
 
-    def _plan_task(self, plan: Plan, trial: Trial) -> Task:
+    def _note(self, outcomes: Sequence[Outcome]) -> Iterator[Outcome]:
+        for outcome in outcomes:
+            # another process that trains a run is no fault of the run
+            if outcome.state == "failed" and outcome.kind != "FolderInUse":
+                write_text(self.folder / outcome.trial / FAILURE, outcome.error)
+            yield outcome
+
+    def _task(self, trial: Trial) -> Task:
         data = trial.data if isinstance(trial.data, str) else write_graph(self.folder, trial.data)
-        task = Task(
+        return Task(
             name=trial.name,
             folder=str(self.folder / trial.name),
             data=data,
@@ -89,9 +92,17 @@ class Sweep:
             held_out=trial.held_out,
             deadline=trial.deadline,
         )
-        graph, settings = resolve_task(task)
-        plan.add(trial.name, settings, graph.fingerprint())
-        return task
+
+    def _prepare(self, plan: Plan, task: Task) -> Outcome | None:
+        """Adds a task to the plan; returns its outcome if nothing has to be trained, or nothing can be."""
+        try:
+            graph, settings = resolve_task(task)
+        except (LegnnError, OSError) as error:
+            return Outcome.of_error(task.name, error)
+        plan.add(task.name, settings, graph.fingerprint())
+        if is_finished(Path(task.folder), held_out=task.held_out):
+            return Outcome(trial=task.name, state="finished")
+        return None
 
 
 def train_trials(
@@ -152,8 +163,3 @@ def write_graph(folder: Path, graph: GraphData) -> str:
     elif read_card(path).fingerprint != graph.fingerprint():
         raise InputError(f"{folder} is a sweep on other data; give the same data again, or another folder as `out`")
     return str(path)
-
-
-def _drain(outcomes: list[Outcome]) -> Iterator[Outcome]:
-    while outcomes:
-        yield outcomes.pop(0)

@@ -88,6 +88,12 @@ class Outcome:
     kind: str = ""
     """Name of the class of the error."""
 
+    @classmethod
+    def of_error(cls, trial: str, error: Exception, seconds: float = 0.0) -> Outcome:
+        """Returns the outcome of a run that cannot be trained."""
+        kind = "OSError" if isinstance(error, OSError) else type(error).__name__
+        return cls(trial=trial, state="failed", seconds=seconds, error=str(error), kind=kind)
+
     def raise_error(self) -> None:
         """Raises the error of a failed run."""
         if self.state == "failed":
@@ -125,9 +131,7 @@ def train_task(
     except Interrupted:
         return Outcome(trial=task.name, state="paused", seconds=time.monotonic() - began)
     except (LegnnError, OSError) as error:
-        kind = "OSError" if isinstance(error, OSError) else type(error).__name__
-        seconds = time.monotonic() - began
-        return Outcome(trial=task.name, state="failed", seconds=seconds, error=str(error), kind=kind)
+        return Outcome.of_error(task.name, error, time.monotonic() - began)
     seconds = time.monotonic() - began
     return Outcome(trial=task.name, state="finished", seconds=seconds, predict_seconds=predict_seconds)
 
