@@ -35,7 +35,6 @@ from benchmarks.portfolio import Gains, learn, without_graph
 from benchmarks.predictions import Repository
 from benchmarks.regimes import REGIMES, load_split
 from benchmarks.repository import DEFAULT, Job, train_all
-from legnn.automl.automatic import auto
 from legnn.config import Settings
 from legnn.config.candidates import CANDIDATES
 from legnn.config.portfolio import Portfolio, learned_portfolio
@@ -43,6 +42,7 @@ from legnn.files import write_text
 from legnn.runs import open_predictor
 from legnn.runs.folder import LEADERBOARD
 from legnn.runs.resources import default_jobs
+from legnn.search.auto import auto
 
 GROUPS = list(dict.fromkeys(candidate.group for candidate in CANDIDATES.values()))
 METHODS = ["auto", "auto-single", "default", *(f"tuned-{g}{s}" for g in GROUPS for s in ("", "-smooth"))]
@@ -88,7 +88,6 @@ def auto_row(job: Job, method: str, options: argparse.Namespace) -> Row:
             jobs=options.jobs,
             seed=job.seed,
             only=options.portfolios(job.data).order(graph.facts()),
-            began=begin,
         )
     result = open_predictor(folder).result
     assert result.val is not None

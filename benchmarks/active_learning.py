@@ -20,7 +20,6 @@ import argparse
 import json
 import os
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,17 +30,15 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
 from benchmarks.acquisition import STRATEGIES, Situation, hide_labels, strategy_of
+from benchmarks.pool import map_in_processes
 from benchmarks.regimes import DATA
 from legnn.cli.processes import stop_on_signal
 from legnn.config import ResolvedSettings, Settings
 from legnn.data import GraphData
 from legnn.labels.acquisition import smooth_features
+from legnn.runs.graphs import load_new
 from legnn.runs.progress import Callbacks
 from legnn.runs.session import start_run
-from legnn.runs.task_server import Signals
-from legnn.runs.unattended import load_cached
-from legnn.runs.worker_process import Failure
-from legnn.runs.workers import carry_out
 
 STEPS, RANDOM_STEPS = (2, 4, 6, 8, 12, 16, 20), (30, 40)
 """Labels a class; those after which random goes on alone."""
@@ -95,11 +92,11 @@ def first_labels(y: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return test, np.concatenate([rest[y[rest] == c][: STEPS[0]] for c in np.unique(y[order])])
 
 
-def simulate(job: Job, signals: Signals) -> list[Row]:
+def simulate(job: Job) -> list[Row]:
     """Returns a row for each step."""
     values = {**DATA.get(job.data, {}), "model.backbone": "gcn", "model.labels": "enhanced"}
     values |= {"train.epochs": job.epochs, "train.lr": LR}
-    whole, settings = load_cached(Settings(preset="simple", values={**values, "train.seed": job.seed}), job.data)
+    whole, settings = load_new(Settings(preset="simple", values={**values, "train.seed": job.seed}), job.data)
     y, z = whole.y.numpy(), smooth_features(whole)
     ask, rng = strategy_of(job.strategy), np.random.default_rng([job.seed, 1])
     test, labeled = first_labels(y, job.seed)
@@ -114,7 +111,7 @@ def simulate(job: Job, signals: Signals) -> list[Row]:
         asked = time.perf_counter()
         graph = hide_labels(whole, labeled, test)
         resolved = resolved or settings.resolve(graph.facts()).override({"data.source": "memory"})
-        fitted = fit_smooth(graph, z) if job.model == "smooth" else fit_legnn(graph, resolved, signals.should_stop)
+        fitted = fit_smooth(graph, z) if job.model == "smooth" else fit_legnn(graph, resolved, lambda: False)
         situation = Situation(graph, fitted.p, z, fitted.represent, rng)
         right = fitted.p[test].argmax(1).numpy() == y[test]
         seconds = {"ask": round(asked - begin, 3), "train": round(time.perf_counter() - asked, 3)}
@@ -131,25 +128,18 @@ def read_rows(out: Path) -> list[Row]:
 def compute(jobs: Sequence[Job], out: Path, processes: int) -> None:
     """Simulates what is missing, and appends its rows as they come."""
     done = {Job(*(row[name] for name in Job._fields)) for row in read_rows(out)}
-    waiting = deque(job for job in jobs if job not in done)
-    total, begun = len(waiting), time.monotonic()
-    ended = 0
-
-    def note(job: Job, rows: list[Row] | Failure) -> None:
-        nonlocal ended
-        ended += 1
-        if isinstance(rows, Failure):
-            print(f"{job}: {rows.why}", flush=True)
-            return
-        with out.open("a") as file:
-            file.writelines(json.dumps(row) + "\n" for row in rows)
-        if ended % 10 == 0 or ended == total:
-            print(f"{ended} of {total} after {time.monotonic() - begun:.0f} s", flush=True)
-
+    missing = [job for job in jobs if job not in done]
+    began, ended = time.monotonic(), 0
     with stop_on_signal() as is_asked:
-        carry_out(
-            simulate, lambda: waiting.popleft() if waiting else None, processes, on_outcome=note, should_stop=is_asked
-        )
+        for job, rows in map_in_processes(simulate, missing, processes, is_asked):
+            ended += 1
+            if isinstance(rows, BaseException):
+                print(f"{job}: {rows}", flush=True)
+                continue
+            with out.open("a") as file:
+                file.writelines(json.dumps(row) + "\n" for row in rows)
+            if ended % 10 == 0 or ended == len(missing):
+                print(f"{ended} of {len(missing)} after {time.monotonic() - began:.0f} s", flush=True)
 
 
 class Curve(NamedTuple):

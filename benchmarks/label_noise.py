@@ -29,7 +29,6 @@ import argparse
 import itertools
 import os
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -39,6 +38,7 @@ import numpy as np
 import torch
 from sklearn.metrics import average_precision_score
 
+from benchmarks.pool import map_in_processes
 from benchmarks.regimes import load_split
 from legnn.cli.options import parse_settings
 from legnn.cli.processes import stop_on_signal
@@ -51,10 +51,6 @@ from legnn.labels.confident import calibrate, probability_right
 from legnn.labels.cross_fitted import cross_fitted_probabilities
 from legnn.labels.evidence import FEATURES_WEIGHT, combine_evidence
 from legnn.labels.neighbor_labels import count_neighbor_labels
-from legnn.runs.progress import Callbacks
-from legnn.runs.task_server import Signals
-from legnn.runs.worker_process import Failure
-from legnn.runs.workers import carry_out
 
 OWN_SPLIT = ("debian",)
 """Graphs with a split of their own that has many labels; the others are split 60/20/20."""
@@ -118,15 +114,14 @@ def load_case(case: Case) -> tuple[GraphData, np.ndarray, Settings]:
     return *plant(clean, case.kind, case.rate, case.seed), settings
 
 
-def compute_case(case: Case, signals: Signals) -> str | None:
+def compute_case(case: Case) -> str | None:
     """Cross-fits the model and a perceptron and writes the file; returns why it could not, if it could not."""
     begin = time.perf_counter()
-    callbacks = Callbacks(lambda log: None, signals.should_stop)
     content: dict[str, np.ndarray] = {}
     try:
         graph, _, settings = load_case(case)
-        for name, one in {"model": settings, "mlp": perceptron(settings)}.items():
-            p = cross_fitted_probabilities(graph, one, folds=case.folds, repeats=case.repeats, callbacks=callbacks)
+        for name, chosen in {"model": settings, "mlp": perceptron(settings)}.items():
+            p = cross_fitted_probabilities(graph, {name: chosen}, folds=case.folds, repeats=case.repeats)[name]
             content |= _pack(name, p[graph.train_mask.numpy()], graph.y[graph.train_mask].numpy())
             content[f"{name}_seconds"] = np.array(time.perf_counter() - begin)
     except Interrupted:
@@ -157,21 +152,13 @@ def _pack(name: str, p: np.ndarray, given: np.ndarray) -> dict[str, np.ndarray]:
 
 def compute(cases: Sequence[Case], jobs: int, seconds: float) -> None:
     """Computes the cases that have no file, `jobs` at a time, and stops after `seconds` or on a signal."""
-    waiting = deque(case for case in cases if not case.path.is_file())
-    begin, total = time.monotonic(), len(waiting)
-
-    def note(case: Case, outcome: str | Failure | None) -> None:
-        what = "done" if outcome is None else f"failed: {str(outcome)[:200]}"
-        print(f"{time.monotonic() - begin:6.0f} s {case.path.stem} {what}", flush=True)
-
+    missing = [case for case in cases if not case.path.is_file()]
+    began = time.monotonic()
     with stop_on_signal() as is_asked:
-        carry_out(
-            compute_case,
-            lambda: waiting.popleft() if waiting else None,
-            min(jobs, max(total, 1)),
-            on_outcome=note,
-            should_stop=lambda: is_asked() or time.monotonic() - begin > seconds,
-        )
+        is_over = lambda: is_asked() or time.monotonic() - began > seconds  # noqa: E731
+        for case, error in map_in_processes(compute_case, missing, min(jobs, max(len(missing), 1)), is_over):
+            words = "done" if error is None else f"failed: {str(error)[:200]}"
+            print(f"{time.monotonic() - began:6.0f} s {case.path.stem} {words}", flush=True)
 
 
 class Evidence(NamedTuple):

@@ -24,10 +24,10 @@ import numpy as np
 from benchmarks.leave_one_out_report import Row, draw_report_ranks, write_report
 from benchmarks.portfolio import SIZE, Gains, learn, missing_runs, without_graph
 from benchmarks.predictions import SMOOTH, Cell, Repository, Validation
-from legnn.automl.selection import best_single, greedy_selection, guarded_selection
 from legnn.config.candidates import CANDIDATES
 from legnn.config.portfolio import Portfolio
 from legnn.files import write_text
+from legnn.search.selection import best_single, greedy_selection, guarded_selection
 
 PEERS = ("gcn", "sage", "gat", "unimp", "gcnii", "appnp", "label_propagation", "boosted_trees")
 """Groups of candidates that are methods of others."""

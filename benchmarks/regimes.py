@@ -12,7 +12,7 @@ from legnn.config import Settings
 from legnn.data import GraphData
 from legnn.data.splits import TEST, TRAIN, VAL
 from legnn.datasets import CATALOG
-from legnn.runs.unattended import load_cached
+from legnn.runs.graphs import load_new
 
 REGIMES = ("public", "many", "few")
 
@@ -44,7 +44,7 @@ def load_split(data: str, regime: str, seed: int, settings: Settings) -> tuple[G
     if regime == "public" and data in CATALOG and CATALOG[data].num_splits > 1:
         values["data.split"] = seed % CATALOG[data].num_splits
     settings = Settings(preset=settings.preset, values=values)
-    graph, settings = load_cached(settings, data)
+    graph, settings = load_new(settings, data)
     return with_regime(graph, regime, seed), settings
 
 

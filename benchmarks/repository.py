@@ -19,7 +19,6 @@ import argparse
 import json
 import os
 import time
-from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -27,6 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.pool import map_in_processes
 from benchmarks.predictions import LEVELS
 from benchmarks.regimes import DATA, REGIMES, load_split
 from legnn.cli.options import parse_settings
@@ -36,9 +36,6 @@ from legnn.config.candidates import CANDIDATES
 from legnn.errors import Interrupted, LegnnError
 from legnn.files import atomic_write, write_text
 from legnn.runs.session import Callbacks, start_run
-from legnn.runs.task_server import Signals
-from legnn.runs.worker_process import Failure
-from legnn.runs.workers import carry_out
 from legnn.sweep.held_out import accuracy, held_out_probabilities, labels_of
 
 TYPED = ("dblp", "debian-hetero")
@@ -69,11 +66,11 @@ class Job(NamedTuple):
         return (self.folder / f"{self.candidate}.json").is_file()
 
 
-def train_job(job: Job, signals: Signals) -> str | None:
+def train_job(job: Job) -> str | None:
     """Trains a run and writes its files; returns why it could not, if it could not."""
     begin = time.perf_counter()
     try:
-        content = _train(job, signals, begin)
+        content = _train(job, begin)
     except Interrupted:
         return "interrupted"
     except LegnnError as error:
@@ -83,7 +80,7 @@ def train_job(job: Job, signals: Signals) -> str | None:
     return content.get("error")
 
 
-def _train(job: Job, signals: Signals, begin: float) -> dict[str, Any]:
+def _train(job: Job, begin: float) -> dict[str, Any]:
     is_default = job.candidate == DEFAULT
     values = {} if is_default else CANDIDATES[job.candidate].values
     wanted = Settings(
@@ -92,7 +89,7 @@ def _train(job: Job, signals: Signals, begin: float) -> dict[str, Any]:
     graph, settings = load_split(job.data, job.split, job.seed, wanted)
     facts = graph.facts()
     resolved = settings.resolve(facts).override({"data.source": "memory"})
-    run = start_run(graph, resolved, None, Callbacks(lambda log: None, signals.should_stop))
+    run = start_run(graph, resolved, None, Callbacks(lambda log: None, lambda: False))
     probabilities = held_out_probabilities(run, graph, device=resolved.train.device)
     labels = {name: labels_of(graph, name) for name in ("val", "test")}
     if not (job.folder / "labels.npz").is_file():
@@ -130,33 +127,17 @@ def jobs_of(options: argparse.Namespace) -> Iterator[Job]:
 
 def train_all(jobs: Sequence[Job], processes: int, seconds: float) -> None:
     """Trains what is missing, `processes` at a time, and stops after `seconds` or on a signal."""
-    waiting = deque(job for job in jobs if not job.is_done)
-    begun, total = time.monotonic(), len(waiting)
-    failed: list[Job] = []
-
-    def progress() -> None:
-        done = total - len(waiting)
-        print(f"{done} of {total} begun after {time.monotonic() - begun:.0f} s, {len(failed)} failed", flush=True)
-
-    def next_job() -> Job | None:
-        if waiting and len(waiting) % 100 == 0:
-            progress()
-        return waiting.popleft() if waiting else None
-
-    def note(job: Job, outcome: str | Failure | None) -> None:
-        if outcome is not None:
-            failed.append(job)
-            print(f"{job.data} {job.split}-{job.seed} {job.candidate}: {str(outcome)[:160]}", flush=True)
-
+    missing = [job for job in jobs if not job.is_done]
+    began, ended, failed = time.monotonic(), 0, 0
     with stop_on_signal() as is_asked:
-        carry_out(
-            train_job,
-            next_job,
-            processes,
-            on_outcome=note,
-            should_stop=lambda: is_asked() or time.monotonic() - begun > seconds,
-        )
-    progress()
+        is_over = lambda: is_asked() or time.monotonic() - began > seconds  # noqa: E731
+        for job, error in map_in_processes(train_job, missing, processes, is_over):
+            ended += 1
+            if error is not None:
+                failed += 1
+                print(f"{job.data} {job.split}-{job.seed} {job.candidate}: {str(error)[:160]}", flush=True)
+            if ended % 100 == 0 or ended == len(missing):
+                print(f"{ended} of {len(missing)} after {time.monotonic() - began:.0f} s, {failed} failed", flush=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

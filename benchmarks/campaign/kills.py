@@ -18,7 +18,7 @@ from benchmarks.campaign.children import train_or_resume
 from benchmarks.campaign.moments import Moment, count_lines, draw
 from benchmarks.campaign.outcomes import Kill, differences, has_one_sentence, outcome
 from benchmarks.campaign.quick_runs import QUICK_RUNS, SEARCH, QuickRun, write_graphs
-from legnn.automl.candidate_runs import CandidateFolder
+from legnn.sweep.sweep import is_finished
 
 EPOCHS = 40
 AGAIN = 0.25
@@ -189,7 +189,7 @@ class _Searching:
             rmtree(place, ignore_errors=True)
         else:
             return Kill("auto", "none", 1, "it ended before it was killed")
-        finished = [one for one in candidates.iterdir() if CandidateFolder(one).state == "finished"]
+        finished = [one for one in candidates.iterdir() if is_finished(one, held_out=True)]
         before = {one: outcome(one) for one in finished}
         code = children.run([*self.words, place], output)
         fault = f"exit code {code}: {output.read_text()[-300:]}" if code else None

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from legnn.automl.automatic import auto
-    from legnn.automl.tune import TuneResult, tune
     from legnn.config import (
         DataSettings,
         GraphFacts,
@@ -44,13 +42,12 @@ if TYPE_CHECKING:
         train,
     )
     from legnn.runs import open_predictor as open
+    from legnn.search.auto import auto
     from legnn.sweep.cross_fitting import cross_fit
     from legnn.sweep.seeds import train_seeds
 
 # PyTorch and PyG take seconds to import: a name is imported when it is first used, and `legnn --help` answers at once
 _HOME = {
-    "automl.automatic": "auto",
-    "automl.tune": "TuneResult tune",
     "config": "DataSettings GraphFacts ModelSettings ResolvedSettings SelfTrainingSettings Settings TrainSettings",
     "data": "GraphData statistics",
     "datasets": "CATALOG from_arrays load prepare_folder",
@@ -63,6 +60,7 @@ _HOME = {
     "nn": "LEGNN lift lifted register_backbone",
     "report": "write_report",
     "runs": "CrossFit Ensemble Predictor Result Run RunFolder Summary resume train",
+    "search.auto": "auto",
     "sweep.cross_fitting": "cross_fit",
     "sweep.seeds": "train_seeds",
 }
@@ -97,7 +95,6 @@ __all__ = [
     "Settings",
     "Summary",
     "TrainSettings",
-    "TuneResult",
     "audit",
     "auto",
     "check_labels",
@@ -115,7 +112,6 @@ __all__ = [
     "statistics",
     "train",
     "train_seeds",
-    "tune",
     "write_report",
 ]
 

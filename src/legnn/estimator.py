@@ -18,7 +18,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-from legnn.automl.automatic import auto
 from legnn.config import COMMON, Settings, collect
 from legnn.data.splits import draw_split, to_masks
 from legnn.datasets.arrays import EdgeArrays, Labels, number_labels
@@ -30,6 +29,7 @@ from legnn.runs.fitted import FittedGraph
 from legnn.runs.graphs import load_new
 from legnn.runs.progress import Callbacks
 from legnn.runs.session import resolve_for, start_run
+from legnn.search.auto import auto
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data

@@ -205,7 +205,7 @@ def test_the_plan_has_the_digest_of_each_run(tmp_path):
     run(tmp_path, seeds(2))
     digests = json.loads((tmp_path / "sweep.json").read_text())["runs"]
     assert sorted(digests) == ["seed-0", "seed-1"]
-    assert len(set(digests.values())) == 2
+    assert len({run["digest"] for run in digests.values()}) == 2
 
 
 def test_progress_counts_runs_and_names_the_best(tmp_path, capsys):

@@ -29,7 +29,6 @@ COMMANDS = {
     "data": "data",
     "reproduce": "reproduce",
     "settings": "settings",
-    "tune": "tune",
 }
 """The commands in the order of the help, and the modules of this package that hold them."""
 

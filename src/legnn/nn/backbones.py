@@ -168,7 +168,7 @@ def require_known_everywhere(name: str) -> None:
     if name in REGISTERED:
         raise InputError(
             f"backbone = {name!r} was registered in this process, and other processes, which would train it, do not "
-            "have it; use `train`, `train_seeds` or `tune`"
+            "have it; use `train`, `train_seeds`, `cross_fit` or `auto`"
         )
 
 

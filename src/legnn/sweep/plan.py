@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from legnn.config import ResolvedSettings, Settings
 from legnn.data import GraphData
@@ -32,12 +33,23 @@ class Trial:
     """When training ends at the latest, by `time.monotonic`."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class PlannedRun:
+    """A run in the plan file."""
+
+    digest: str
+    """Of its resolved settings and its data."""
+    preset: str
+    values: dict[str, Any]
+    """Settings by name."""
+
+
 @dataclass(frozen=True)
-class Digests:
+class PlanFile:
     """The content of the plan file."""
 
-    runs: dict[str, str] = field(default_factory=dict)
-    """By the name of a run: the digest of its resolved settings and its data."""
+    runs: dict[str, PlannedRun]
+    """By name."""
 
 
 class Plan:
@@ -45,13 +57,17 @@ class Plan:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._runs = read_json(folder / SWEEP, Digests).runs if (folder / SWEEP).is_file() else {}
+        self.runs = read_json(folder / SWEEP, PlanFile).runs if (folder / SWEEP).is_file() else {}
 
-    def add(self, name: str, settings: ResolvedSettings, fingerprint: str) -> None:
-        """Adds a run; raises `InputError` if the plan or the folder of the run holds another one of that name."""
+    def add(self, name: str, given: Settings, settings: ResolvedSettings, fingerprint: str) -> None:
+        """Adds a run with the settings `given`, which resolve to `settings`.
+
+        Raises `InputError` if the plan or the folder of the run holds another one of that name.
+        """
         digest, run = _digest(settings, fingerprint), RunFolder(self.folder / name)
         is_begun = run.is_finished or run.is_begun
-        if self._runs.get(name, digest) != digest or (is_begun and name not in self._runs):
+        planned = self.runs.get(name)
+        if (planned is None and is_begun) or (planned is not None and planned.digest != digest):
             raise InputError(
                 f"{run.path} belongs to other settings or data; give another folder as `out`, or remove this one first"
             )
@@ -60,9 +76,9 @@ class Plan:
             chosen = {f"train.{name}": getattr(settings.train, name) for name in ("batch", "precision")}
             if _digest(run.settings.override(chosen), run.card.fingerprint) != digest:
                 raise InputError(f"{run.path} is a run on other data or with other settings than its sweep planned")
-        if name not in self._runs:
-            self._runs[name] = digest
-            write_json(self.folder / SWEEP, Digests(self._runs))
+        if planned is None:
+            self.runs[name] = PlannedRun(digest=digest, preset=given.preset, values=dict(given.values))
+            write_json(self.folder / SWEEP, PlanFile(self.runs))
 
 
 def _digest(settings: ResolvedSettings, fingerprint: str) -> str:

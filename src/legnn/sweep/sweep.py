@@ -99,7 +99,7 @@ class Sweep:
             graph, settings = resolve_task(task)
         except (LegnnError, OSError) as error:
             return Outcome.of_error(task.name, error)
-        plan.add(task.name, settings, graph.fingerprint())
+        plan.add(task.name, task.settings, settings, graph.fingerprint())
         if is_finished(Path(task.folder), held_out=task.held_out):
             return Outcome(trial=task.name, state="finished")
         return None

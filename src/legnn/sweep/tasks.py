@@ -53,6 +53,11 @@ class Task:
     deadline: float | None = None
     """When training ends at the latest, by the monotonic clock of this process."""
 
+    @property
+    def settings(self) -> Settings:
+        """The settings, as the user and the search left them."""
+        return Settings(preset=self.preset, values=self.values)
+
     def to_json(self) -> str:
         """Returns one line of JSON, with the seconds that are left in place of the deadline."""
         left = None if self.deadline is None else max(self.deadline - time.monotonic(), 0.0)
@@ -138,7 +143,7 @@ def train_task(
 
 def resolve_task(task: Task) -> tuple[GraphData, ResolvedSettings]:
     """Returns the graph of a task and its settings, with nothing left open."""
-    graph, settings = load_cached(Settings(preset=task.preset, values=task.values), task.data)
+    graph, settings = load_cached(task.settings, task.data)
     if task.hidden_fold is not None:
         graph = hide_fold(graph, *task.hidden_fold)
     return resolve_for(graph, settings)

@@ -3,7 +3,6 @@
 import time
 
 import pytest
-
 from legnn.automl.clock import LEAST_RESERVE, MEMBERS, MOST_RESERVE, RESERVE, Clock
 
 

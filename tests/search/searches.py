@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.named import named
-
 from legnn.automl import search
 from legnn.automl.candidate_runs import CandidateFolder, CandidateOutcome, CandidateTask, train_candidate
 from legnn.automl.search import Plan
+from legnn.runs.task_server import Signals
+from tests.named import named
+
 from legnn.config import GraphFacts, Settings
 from legnn.files import write_text
 from legnn.runs.result import Result
-from legnn.runs.task_server import Signals
 from legnn.training import EpochLog
 from legnn.typed_json import write_json
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from legnn.automl.candidate_runs import CandidateFolder
-from legnn.automl.selection import best_single, fit_temperature, guarded_selection
 from legnn.config import ResolvedSettings
 from legnn.runs.ensemble import Member
-from legnn.sweep.held_out import SMOOTH_SETTINGS, accuracy
+from legnn.runs.folder import RunFolder
+from legnn.search.selection import best_single, fit_temperature, guarded_selection
+from legnn.sweep.held_out import SMOOTH_SETTINGS, accuracy, read_held_out
 
 LEAST_WEIGHT = 0.01
 """A member with less costs a prediction and changes none."""
@@ -24,14 +25,14 @@ class Entry:
 
     name: str
     is_smoothed: bool
-    folder: CandidateFolder
+    folder: Path
     val: np.ndarray
     """`[n, C]` probabilities of the validation nodes."""
 
     @property
     def settings(self) -> ResolvedSettings:
         """The settings of a run that is trained and post-processed like it."""
-        settings = self.folder.run.settings
+        settings = RunFolder(self.folder).settings
         return settings.override(SMOOTH_SETTINGS) if self.is_smoothed else settings
 
 
@@ -46,17 +47,17 @@ class Chosen:
     temperature: float
 
 
-def entries_of(folders: Sequence[tuple[str, CandidateFolder]]) -> list[Entry]:
+def entries_of(folders: Sequence[Path]) -> list[Entry]:
     """Returns the entries of finished candidates, in their order, each as it is and then smoothed."""
-    found = []
-    for name, folder in folders:
-        probabilities = folder.held_out()
-        found.append(Entry(name, False, folder, probabilities["val"]))
+    entries = []
+    for folder in folders:
+        probabilities = read_held_out(folder)
+        entries.append(Entry(folder.name, False, folder, probabilities["val"]))
         # the same settings would say how labels are propagated first, and how the result is smoothed
-        is_propagation = folder.run.settings.model.architecture == "label_propagation"
+        is_propagation = RunFolder(folder).settings.model.architecture == "label_propagation"
         if "val_smooth" in probabilities and not is_propagation:
-            found.append(Entry(name, True, folder, probabilities["val_smooth"]))
-    return found
+            entries.append(Entry(folder.name, True, folder, probabilities["val_smooth"]))
+    return entries
 
 
 def choose(entries: Sequence[Entry], y: np.ndarray, *, single: bool = False) -> Chosen:
@@ -75,11 +76,11 @@ def choose(entries: Sequence[Entry], y: np.ndarray, *, single: bool = False) -> 
 
 def members_of(entries: Sequence[Entry], chosen: Chosen, root: str = "candidates") -> list[Member]:
     """Returns the members of an ensemble, relative to the folder of the search."""
-    found = []
+    members = []
     for entry, weight in zip(entries, chosen.weights, strict=True):
         if weight > 0:
             model = entry.settings.model
-            found.append(
+            members.append(
                 Member(
                     folder=f"{root}/{entry.name}",
                     weight=float(weight),
@@ -88,15 +89,15 @@ def members_of(entries: Sequence[Entry], chosen: Chosen, root: str = "candidates
                     propagation_alpha=model.label_propagation.alpha,
                 )
             )
-    return found
+    return members
 
 
 def leaderboard(entries: Sequence[Entry], chosen: Chosen, y_val: np.ndarray, y_test: np.ndarray) -> pd.DataFrame:
     """Returns a row for each entry, the best on validation first; nothing is chosen by it."""
     rows = []
     for entry, weight in zip(entries, chosen.weights, strict=True):
-        result = entry.folder.run.result()
-        test = entry.folder.held_out()["test_smooth" if entry.is_smoothed else "test"]
+        result = RunFolder(entry.folder).result()
+        test = read_held_out(entry.folder)["test_smooth" if entry.is_smoothed else "test"]
         rows.append(
             {"name": entry.name, "postprocess": entry.settings.model.postprocess, "val": accuracy(entry.val, y_val),
              "test": accuracy(test, y_test), "seconds": result.seconds, "parameters": result.parameters,

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from tests.automl.searches import finish
-
 from legnn.automl.candidate_runs import CandidateFolder
 from legnn.automl.leaderboard import choose, entries_of, leaderboard, members_of
+from tests.automl.searches import finish
+
 from legnn.sweep.held_out import SMOOTH
 
 NODES, CLASSES = 300, 3

@@ -2,7 +2,6 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-
 from legnn.automl.halving import LEAST_FINISHED, RUNGS, is_hopeless
 
 VAL = 500

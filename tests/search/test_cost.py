@@ -2,8 +2,8 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-
 from legnn.automl.cost import CPU, Size, order_by_cost, training_seconds
+
 from legnn.config.candidates import CANDIDATES
 
 CORA, SQUIRREL = Size(2708, 13_264, 7), Size(2223, 96_219, 5)

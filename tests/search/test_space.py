@@ -3,8 +3,8 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from legnn.automl.space import READ_BY, SPACE, changed, complete, is_allowed, neighbors
+
 from legnn.config import SETTINGS, GraphFacts
 from legnn.config.candidates import CANDIDATES
 

@@ -13,6 +13,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from legnn.automl import search as search_module
+from legnn.automl.clock import Clock, TimeUsed
+from legnn.automl.sharing import TORCHRUN, Share, meet, without_torchrun
 from tests.automl.searches import train_all_but_gcn, without_processes
 from tests.backbones import registered
 from tests.cli.test_cli import command, refused
@@ -22,9 +25,6 @@ from tests.typed_graphs import small_hetero
 from torch_geometric.nn import SAGEConv
 
 import legnn
-from legnn.automl import search as search_module
-from legnn.automl.clock import Clock, TimeUsed
-from legnn.automl.sharing import TORCHRUN, Share, meet, without_torchrun
 from legnn.errors import InputError, Interrupted
 from legnn.nn import lifted
 from legnn.typed_json import write_json

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-
 from legnn.automl.selection import best_single, fit_temperature, greedy_selection, guarded_selection
+
 from legnn.errors import InputError
 
 CLASSES = 4
