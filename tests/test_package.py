@@ -52,7 +52,7 @@ def test_neither_the_package_nor_its_settings_nor_its_help_imports_pytorch():
         "import legnn\n"
         "from legnn.cli import app\n"
         "import legnn.config\n"
-        "commands = 'train auto tune predict evaluate prepare datasets plot analyze report'.split()\n"
+        "commands = 'train auto predict evaluate prepare datasets plot analyze report'.split()\n"
         "for command in ([], *([name] for name in commands)):\n"
         "    assert CliRunner().invoke(app, [*command, '--help']).exit_code == 0\n"
         "heavy = {'torch', 'torch_geometric', 'pandas', 'numba', 'sklearn', 'matplotlib'} & set(sys.modules)\n"

@@ -100,13 +100,13 @@ def test_a_number_or_text_that_no_writer_wrote_is_refused_in_one_sentence(text, 
 
 
 def cards() -> list[object]:
-    from legnn.automl.automatic import SearchCard
-    from legnn.automl.clock import TimeUsed
     from legnn.notes import Note
     from legnn.runs.data_card import DataCard
     from legnn.runs.ensemble import EnsembleCard, Member
     from legnn.runs.result import MeanStd, Result, Summary
-    from legnn.runs.seeds import SeedList
+    from legnn.runs.seeds import SeedPlan
+    from legnn.search.auto import SearchCard
+    from legnn.search.budget import TimeUsed
     from legnn.training import EpochLog
 
     scores, mean = {"accuracy": 0.5, "macro_f1": 0.25}, MeanStd(mean=0.5, std=None)
@@ -118,11 +118,11 @@ def cards() -> list[object]:
     )  # fmt: skip
     member = Member(folder="runs/a", weight=1.0, propagation_steps=3, propagation_alpha=0.5)
     return [
-        SearchCard(source="a", fingerprint="f", seed=0),
+        SearchCard(source="a", fingerprint="f", seed=0, space="wide", sampler="tpe"),
         TimeUsed(3.5),
         EnsembleCard(members=[member], temperature=1.0),
         card,
-        SeedList([0, 1]),
+        SeedPlan(seeds=[0, 1], preset="simple", values={"train.epochs": 3}),
         Result(
             val=scores, test=None, train_masked=scores, best_epoch=1, epochs=2, seconds=0.5, seed=0,
             device="cpu", precision="fp32", **about,

@@ -55,7 +55,7 @@ def test_the_defaults_that_help_shows_are_those_of_a_run_on_a_graph_with_one_nod
 
 
 def test_commands_and_subcommands_are_twelve_at_most():
-    names = [name for name in entry_point.COMMANDS if name != "tune"]
+    names = [*entry_point.COMMANDS]
     assert len(names) <= 9
     apps = [entry_point.make_app([name]) for name in names]
     groups = [group.typer_instance for app in apps for group in app.registered_groups]

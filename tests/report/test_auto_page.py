@@ -2,12 +2,12 @@
 
 import pandas as pd
 import pytest
-from tests.automl.searches import without_processes
 from tests.graphs import small_data, table_folder
 
 import legnn
 from legnn.errors import plural
 from legnn.report.collecting import collect
+from legnn.sweep import SerialExecutor
 
 ONLY = ["label-propagation", "gcn-direct", "mlp-wide"]
 
@@ -15,9 +15,9 @@ ONLY = ["label-propagation", "gcn-direct", "mlp-wide"]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("auto")
-    with without_processes():
-        tables = table_folder(place / "tables", small_data())
-        legnn.auto(tables, out=place / "auto", only=ONLY, budget=60, epochs=5, device="cpu")
+    tables = table_folder(place / "tables", small_data())
+    options = {"only": ONLY, "budget": 60, "trials": 3, "executor": SerialExecutor()}
+    legnn.auto(tables, out=place / "auto", epochs=5, device="cpu", **options)
     return place / "auto"
 
 

@@ -2,9 +2,9 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from legnn.automl.cost import CPU, Size, order_by_cost, training_seconds
 
 from legnn.config.candidates import CANDIDATES
+from legnn.search.cost import CPU, Size, order_by_cost, training_seconds
 
 CORA, SQUIRREL = Size(2708, 13_264, 7), Size(2223, 96_219, 5)
 ALL = {name: one.values for name, one in CANDIDATES.items()}

@@ -2,7 +2,8 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from legnn.automl.halving import LEAST_FINISHED, RUNGS, is_hopeless
+
+from legnn.search.halving import LEAST_FINISHED, RUNGS, is_hopeless
 
 VAL = 500
 ACCURACY = st.floats(0, 1)

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from legnn.automl.candidate_runs import CandidateFolder
-from legnn.automl.leaderboard import choose, entries_of, leaderboard, members_of
-from tests.automl.searches import finish
+from tests.search.searches import finish
 
-from legnn.sweep.held_out import SMOOTH
+from legnn.runs import RunFolder
+from legnn.search.leaderboard import choose, entries_of, leaderboard, members_of
+from legnn.sweep.held_out import SMOOTH_SETTINGS
 
 NODES, CLASSES = 300, 3
 COLUMNS = ["name", "postprocess", "val", "test", "seconds", "parameters", "weight", "state"]
@@ -35,10 +35,10 @@ def found(tmp_path_factory):
         for suffix, accuracy in zip(("", "_smooth"), accuracies, strict=True):
             arrays["val" + suffix] = probabilities(y_val, accuracy, rng)
             arrays["test" + suffix] = probabilities(y_test, accuracy, rng)
-        folder = CandidateFolder(tmp_path_factory.mktemp("candidates") / name)
+        folder = tmp_path_factory.mktemp("candidates") / name
         settings = {"model.architecture": "label_propagation"} if name == "propagation" else {"model.hidden": 8}
         finish(folder, settings, arrays=arrays)
-        folders.append((name, folder))
+        folders.append(folder)
     return folders, y_val, y_test
 
 
@@ -61,7 +61,9 @@ def test_independent_candidates_are_joined_and_the_sum_of_weights_is_one(found):
     assert (mixed.argmax(1) == y_val).mean() > alone
     members = members_of(entries, chosen)
     assert sum(member.weight for member in members) == pytest.approx(1)
-    assert {member.folder for member in members} <= {f"candidates/{name}" for name, _ in folders}
+    assert {member.folder for member in members} <= {
+        f"candidates/{name}" for name in (folder.name for folder in folders)
+    }
 
 
 def test_a_member_has_the_post_processing_of_its_entry(found):
@@ -69,10 +71,12 @@ def test_a_member_has_the_post_processing_of_its_entry(found):
     weights = np.full(len(entries), 1 / len(entries))
     members = members_of(entries, replace(choose(entries, found[1]), weights=weights))
     for entry, member in zip(entries, members, strict=True):
-        post = {name: getattr(member, name) for name in SMOOTH}
-        model = entry.folder.run.settings.model
-        assert post == (SMOOTH if entry.is_smoothed else {name: getattr(model, name) for name in SMOOTH})
-        assert {name: getattr(entry.settings.model, name) for name in SMOOTH} == post, "best.yaml repeats it"
+        own = RunFolder(entry.folder).settings
+        expected = (own.override(SMOOTH_SETTINGS) if entry.is_smoothed else own).model
+        assert entry.settings.model == expected, "best.yaml repeats it"
+        propagation = expected.label_propagation
+        assert member.postprocess == expected.postprocess
+        assert (member.propagation_steps, member.propagation_alpha) == (propagation.steps, propagation.alpha)
 
 
 def test_a_single_model_is_the_only_member(found):
@@ -102,7 +106,7 @@ def test_a_leaderboard_has_a_row_for_each_entry_the_best_on_validation_first(fou
 
 
 def test_the_leaderboard_is_what_the_terminal_reads(found, tmp_path, capsys):
-    from legnn.cli.search_display import show_leaderboard
+    from legnn.cli.leaderboard import show_leaderboard
 
     folders, y_val, _ = found
     entries = entries_of(folders)

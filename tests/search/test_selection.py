@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from legnn.automl.selection import best_single, fit_temperature, greedy_selection, guarded_selection
 
 from legnn.errors import InputError
+from legnn.search.selection import best_single, fit_temperature, greedy_selection, guarded_selection
 
 CLASSES = 4
 

@@ -3,10 +3,10 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from legnn.automl.space import READ_BY, SPACE, changed, complete, is_allowed, neighbors
 
 from legnn.config import SETTINGS, GraphFacts
 from legnn.config.candidates import CANDIDATES
+from legnn.search.space import READ_BY, SPACE, changed, complete, is_allowed, neighbors
 
 names = st.sampled_from(sorted(CANDIDATES))
 seeds = st.integers(0, 1000)

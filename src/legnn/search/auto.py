@@ -64,6 +64,7 @@ def auto(
     single: bool = False,
     jobs: int | None = None,
     only: Sequence[str] | None = None,
+    executor: Executor | None = None,
     progress: bool = False,
     should_stop: Callable[[], bool] = lambda: False,
     **common: Unpack[CommonSettings],
@@ -86,6 +87,7 @@ def auto(
         single: return the best single model, as an ensemble of one.
         jobs: candidates that train at a time; by default one a core, or one a GPU.
         only: names from `CANDIDATES` in the place of the portfolio.
+        executor: trains the candidates; by default processes of this machine.
         progress: whether a line shows the progress.
         should_stop: asked after every epoch; True writes checkpoints and raises `Interrupted`.
         **common: common settings of every candidate: `auto("cora", budget=60, device="cpu")`. `seed` is that of the
@@ -95,8 +97,9 @@ def auto(
     """
     if under_torchrun():
         raise InputError("auto starts its own processes, one for each GPU; start it without torchrun")
-    if trials is not None and trials < 1:
-        raise InputError(f"trials must be at least 1, got {trials}")
+    for name, number in (("trials", trials), ("jobs", jobs)):
+        if number is not None and number < 1:
+            raise InputError(f"{name} must be at least 1, got {number}")
     _check_sampler(space, sampler, only)
     user = collect(settings, common)
     seed = user.values.get("train.seed", 0)
@@ -107,6 +110,7 @@ def auto(
         require_validation(graph)
         if not isinstance(source, str):
             source = str((folder / "graph").resolve())
+        candidates = _candidates(only or [QUICK, *learned_portfolio().order(graph.facts())], user.values, seed)
         card = SearchCard(source=source, fingerprint=graph.fingerprint(), seed=seed, space=space, sampler=sampler)
         _check_folder(folder, card)
         if loaded.data.source == MEMORY:
@@ -114,12 +118,11 @@ def auto(
             write_graph(folder, graph)
             _, loaded = load_cached(loaded.override({"data.source": None}), source)
         device = str(user.values.get("train.device", "auto"))
-        executor: Executor = SerialExecutor()
-        slots = jobs or default_jobs(device)
-        if user.values.get("model.backbone") not in REGISTERED:
-            executor = LocalExecutor(slots, device)
+        slots = default_jobs(device) if jobs is None else jobs
+        if executor is None:
+            is_registered = user.values.get("model.backbone") in REGISTERED
+            executor = SerialExecutor() if is_registered else LocalExecutor(slots, device)
         values = {name: value for name, value in loaded.values.items() if name in user.values or name[:5] == "data."}
-        candidates = _candidates(only or [QUICK, *learned_portfolio().order(graph.facts())], user.values, seed)
         search = Search(
             folder=folder,
             data=source,
