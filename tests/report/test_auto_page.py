@@ -1,5 +1,6 @@
 """The page of a folder of `auto`."""
 
+import numpy as np
 import pandas as pd
 import pytest
 from tests.graphs import small_data, table_folder
@@ -23,27 +24,26 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def shown(folder):
-    (one,) = collect([folder], nodes=["n3"], device="cpu")["runs"]
-    return one
+    (payload,) = collect([folder], nodes=["n3"], device="cpu").runs
+    return payload
 
 
 def test_the_leaderboard_has_every_row_of_the_search_in_its_order(folder, shown):
     board = pd.read_csv(folder / "leaderboard.csv")
-    rows = shown["leaderboard"]["rows"]
-    assert shown["leaderboard"]["what"] == "candidates"
-    assert [(row["name"], row["postprocess"]) for row in rows] == list(
-        zip(board["name"], board["postprocess"], strict=True)
-    )
-    assert {row["name"] for row in rows} == set(ONLY)
-    assert sum(row["weight"] for row in rows) == pytest.approx(1)
+    leaderboard = shown.sections["overview"].leaderboard
+    rows = leaderboard.rows
+    assert leaderboard.unit == "candidates"
+    assert [(row.name, row.postprocess) for row in rows] == list(zip(board["name"], board["postprocess"], strict=True))
+    assert {row.name for row in rows} == set(ONLY)
+    assert np.nansum([row.weight for row in rows]) == pytest.approx(1)
 
 
 def test_the_scores_and_the_title_are_those_of_the_ensemble(folder, shown):
     ensemble = legnn.open(folder)
-    assert shown["kind"] == "ensemble"
-    assert shown["scores"][0].values["accuracy"].mean == ensemble.result.test["accuracy"]
-    assert shown["title"] == f"ensemble of {plural(len(ensemble.members), 'member')}"
-    assert [one["id"] for one in shown["explained"]] == ["n3"]
+    assert shown.kind == "ensemble"
+    assert shown.sections["overview"].scores[0].scores["accuracy"].mean == ensemble.result.test["accuracy"]
+    assert shown.title == f"ensemble of {plural(len(ensemble.members), 'member')}"
+    assert [node.id for node in shown.sections["node"].nodes] == ["n3"]
 
 
 def test_one_member_is_not_called_members(folder):

@@ -63,7 +63,7 @@ class Opened:
         """Where a node of the map is on the screen, scrolled into view."""
         self.page.locator("#map-canvas").scroll_into_view_if_needed()
         box = self.page.locator("#map-canvas").bounding_box()
-        x, y = self.page.evaluate("row => state.map.at(state.map.placeOf.get(row))", row)
+        x, y = self.page.evaluate("row => state.map.at(state.map.pointOf.get(row))", row)
         return box["x"] + x, box["y"] + y
 
 
@@ -112,7 +112,7 @@ def test_searching_moves_to_a_node_and_opens_it(opened):
     opened.page.press("#map-search", "Enter")
     assert opened.page.locator("#node-view h3").first.inner_text() == "Node node-123"
     assert opened.page.evaluate("state.map.scale") > before
-    x, y = opened.page.evaluate("state.map.at(state.map.placeOf.get(123))")
+    x, y = opened.page.evaluate("state.map.at(state.map.pointOf.get(123))")
     size = opened.page.evaluate("state.map.size()")
     assert (x, y) == pytest.approx((size["width"] / 2, size["height"] / 2), abs=1)
     opened.page.fill("#map-search", "nobody")
@@ -207,7 +207,7 @@ def test_runs_side_by_side_are_switched(browser, tmp_path):
 
 def test_labels_that_look_wrong_are_filtered_saved_and_shown_on_the_map(browser, tmp_path):
     place = tmp_path / "labels.html"
-    place.write_text(to_html(made_up_page({**made_up_run(), "suspicious": made_up_labels()})), encoding="utf-8")
+    place.write_text(to_html(made_up_page(made_up_run(labels=made_up_labels()))), encoding="utf-8")
     opened = Opened(browser, place.as_uri())
     section = opened.page.locator("#labels")
     assert "300 labels, the most suspicious first, 200 shown" in section.inner_text()
@@ -263,7 +263,7 @@ def test_a_run_in_progress_is_watched(browser, tmp_path):
         metrics.write_text("".join(lines))
         kept.rename(result)
         opened.page.get_by_text("Show the whole report").wait_for(timeout=30_000)
-        assert opened.page.evaluate("report.runs[0].curves[0].epoch") == [1, 2, 3]
+        assert opened.page.evaluate("payload.runs[0].sections.curves.curves[0].values.epoch") == [1, 2, 3]
         assert "finished" in opened.page.locator("#sub").inner_text()
         # a browser asks for an icon by itself
         assert [line for line in opened.complaints if "404" not in line] == []

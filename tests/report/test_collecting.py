@@ -1,4 +1,4 @@
-"""What a page shows of runs."""
+"""Data of a page, collected from runs."""
 
 import base64
 import json
@@ -13,15 +13,15 @@ from tests.typed_graphs import small_hetero
 import legnn
 from legnn.io import write_predictions
 from legnn.report.collecting import collect
-from legnn.report.encoding import to_script
 from legnn.report.nodes import NodeTable
+from legnn.report.payload import LEVELS, to_json
 from legnn.report.suspicious import MOST_LABELS, NUMBERS
 
 QUICK = {"epochs": 3, "hidden": 8, "preset": "simple", "device": "cpu"}
 
 
 def numbers(packed, kind):
-    return np.frombuffer(base64.b64decode(packed["base64"]), dtype=kind)
+    return np.frombuffer(base64.b64decode(packed.base64), dtype=kind)
 
 
 @pytest.fixture(scope="module")
@@ -40,57 +40,58 @@ def content(run):
 
 
 def test_the_scores_are_those_of_the_run_and_of_evaluate(content, run):
-    (one,) = content["runs"]
-    found = run.evaluate()
-    scores = {score.split: score for score in one["scores"]}
-    assert scores["test"].values["accuracy"].mean == run.result.test["accuracy"]
-    assert one["scores_by_class"]["rows"] == found.classes
-    assert one["scores_by_class"]["confusion"].tolist() == found.confusion
-    assert one["scores_by_class"]["ece"] == pytest.approx(found.ece)
-    assert one["scores_by_class"]["brier"] == pytest.approx(found.brier, abs=1e-6)
+    sections = content.runs[0].sections
+    evaluation = run.evaluate()
+    scores = {row.split: row.scores for row in sections["overview"].scores}
+    assert {name: score.mean for name, score in scores["test"].items()} == run.result.test
+    assert sections["classes"].scores == evaluation.classes
+    assert sections["classes"].confusion.tolist() == evaluation.confusion
+    assert sections["reliability"].ece == pytest.approx(evaluation.scores["ece"])
+    assert sections["reliability"].brier == pytest.approx(evaluation.scores["brier"], abs=1e-6)
 
 
 def test_the_nodes_are_those_of_the_predictions(content, run):
-    nodes = content["runs"][0]["nodes"]
-    assert nodes["ids"].split("\n") == run.predictions["id"].astype(str).tolist()
-    predicted = numbers(nodes["classes"], "<u2").reshape(-1, nodes["top"])[:, 0]
+    nodes = content.runs[0].nodes
+    assert nodes.ids.split("\n") == run.predictions["id"].astype(str).tolist()
+    predicted = numbers(nodes.classes, "<u2").reshape(-1, nodes.top)[:, 0]
     assert [run.card.classes[c] for c in predicted] == run.predictions["prediction"].tolist()
-    confidence = numbers(nodes["p"], "<u2").reshape(-1, nodes["top"])[:, 0] / 65535
+    confidence = numbers(nodes.p, "<u2").reshape(-1, nodes.top)[:, 0] / LEVELS
     np.testing.assert_allclose(confidence, run.predictions["confidence"], atol=1e-4)
 
 
 def test_curves_have_every_epoch(content):
-    (course,) = content["runs"][0]["curves"]
-    assert course["epoch"] == [1, 2, 3]
-    assert all(len(course[name]) == 3 for name in ("loss", "val_accuracy", "training_confidence", "pseudo_labels"))
+    (curve,) = content.runs[0].sections["curves"].curves
+    assert curve.values["epoch"] == [1, 2, 3]
+    assert all(len(curve.values[name]) == 3 for name in ("loss", "training_confidence", "pseudo_labels"))
+    assert len(curve.val["accuracy"]) == 3
 
 
 def test_every_node_has_a_place_on_the_map(content):
-    places = content["runs"][0]["map"]
-    rows, points = numbers(places["rows"], "<u4"), numbers(places["points"], "<f4").reshape(-1, 2)
+    node_map = content.runs[0].sections["map"]
+    rows, points = numbers(node_map.rows, "<u4"), numbers(node_map.points, "<f4").reshape(-1, 2)
     assert rows.tolist() == list(range(90))
     assert points.min() >= 0
     assert points.max() <= 1
 
 
 def test_all_of_it_becomes_json(content):
-    assert json.loads(to_script(content))["runs"][0]["classes"] == ["class 0", "class 1", "class 2"]
+    assert json.loads(to_json(content))["runs"][0]["classes"] == ["class 0", "class 1", "class 2"]
 
 
 def test_nodes_to_explain_are_named_by_id(run):
-    found = collect([run], nodes=["n3", "n4"])["runs"][0]["explained"]
-    assert [one["id"] for one in found] == ["n3", "n4"]
+    (payload,) = collect([run], nodes=["n3", "n4"]).runs
+    assert [node.id for node in payload.sections["node"].nodes] == ["n3", "n4"]
     with pytest.raises(legnn.InputError, match="there is no node 'n3000'"):
         collect([run], nodes=["n3000"])
 
 
 def test_runs_side_by_side_say_in_which_settings_they_differ(folder, run, tmp_path):
     other = legnn.train(folder, settings=named(**{**QUICK, "hidden": 16}), out=tmp_path / "other")
-    found = collect([run.folder, other.folder])
-    assert [one["name"] for one in found["runs"]] == ["first", "other"]
-    assert found["differing"]["hidden"] == ["8", "16"]
-    assert found["differing"]["as_train"] == ["True", "False"]
-    assert "backbone" not in found["differing"]
+    page = collect([run.folder, other.folder])
+    assert [payload.name for payload in page.runs] == ["first", "other"]
+    assert page.differing["model.hidden"] == ["8", "16"]
+    assert page.differing["self_training.as_train"] == ["True", "False"]
+    assert "model.backbone" not in page.differing
 
 
 def checked_labels(run):
@@ -112,12 +113,12 @@ def test_labels_that_look_wrong_are_the_first_of_the_table_in_its_order(large_ru
     run, table = large_run, checked_labels(large_run)
     if suffix is not None:
         write_predictions(tmp_path / f"labels{suffix}", table)
-    (one,) = collect([run], nodes=[], labels=table if suffix is None else tmp_path / f"labels{suffix}")["runs"]
-    found, ids = one["suspicious"], one["nodes"]["ids"].split("\n")
-    assert found["of"] == len(table) > MOST_LABELS
-    assert [row["id"] for row in found["rows"]] == table["id"].head(MOST_LABELS).tolist()
-    assert all(ids[row["row"]] == row["id"] for row in found["rows"])
-    assert {(row["label"], row["suggested"], row["score"], row["split"]) for row in found["rows"]} == {(1, 2, 0.5, "")}
+    (payload,) = collect([run], nodes=[], labels=table if suffix is None else tmp_path / f"labels{suffix}").runs
+    labels, ids = payload.sections["labels"], payload.nodes.ids.split("\n")
+    assert labels.total == len(table) > MOST_LABELS
+    assert [row.id for row in labels.rows] == table["id"].head(MOST_LABELS).tolist()
+    assert all(ids[row.row] == row.id for row in labels.rows)
+    assert {(row.label, row.suggested, row.score, row.split) for row in labels.rows} == {(1, 2, 0.5, "")}
 
 
 def test_a_table_of_other_labels_is_refused(run, tmp_path):
@@ -136,25 +137,25 @@ def test_a_table_of_other_labels_is_refused(run, tmp_path):
 
 def test_several_seeds_have_deviations_and_a_row_each(folder, tmp_path):
     summary = legnn.train_seeds(folder, settings=named(**QUICK), seeds=2, out=tmp_path / "seeds")
-    (one,) = collect([tmp_path / "seeds"])["runs"]
-    assert one["kind"] == "seeds"
-    assert one["scores"][0].values["accuracy"] == summary.test["accuracy"]
-    assert len(one["curves"]) == 2
-    assert [row["name"] for row in one["leaderboard"]["rows"]] == ["seed-0", "seed-1"]
+    (payload,) = collect([tmp_path / "seeds"]).runs
+    assert payload.kind == "seeds"
+    assert payload.sections["overview"].scores[0].scores == summary.test
+    assert len(payload.sections["curves"].curves) == 2
+    assert [row.name for row in payload.sections["overview"].leaderboard.rows] == ["seed-0", "seed-1"]
 
 
 def test_a_model_without_representations_and_labels_has_a_map_of_its_probabilities(folder, tmp_path):
     run = legnn.train(folder, settings=named(architecture="label_propagation"), preset="simple", out=tmp_path / "run")
-    (one,) = collect([run])["runs"]
-    assert "probabilities" in one["map"]["words"]
-    assert one["labels"] is None
+    (payload,) = collect([run]).runs
+    assert "probabilities" in payload.sections["map"].words
+    assert payload.sections["classes"].labels is None
 
 
 def test_of_several_node_types_the_labeled_one_is_shown(tmp_path):
     run = legnn.train(small_hetero(), settings=named(**QUICK))
-    (one,) = collect([run])["runs"]
-    assert one["nodes"]["count"] == len(run.predictions)
-    assert {neighbor["type"] for each in one["explained"] for neighbor in each["neighbors"]} - {None}
+    (payload,) = collect([run]).runs
+    assert payload.nodes.count == len(run.predictions)
+    assert {neighbor.type for node in payload.sections["node"].nodes for neighbor in node.neighbors} - {None}
 
 
 def test_the_nodes_worth_a_look_are_sure_errors_unsure_nodes_and_a_sure_one_of_each_class(run):

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 import legnn
 from legnn.cli import app
-from legnn.report.encoding import plain, to_script
 from legnn.report.page import SCRIPTS, to_html
+from legnn.report.payload import to_json
 
 
 def test_a_page_names_no_other_place():
@@ -31,25 +31,23 @@ def test_a_name_in_the_data_cannot_end_the_script_element():
 
 
 def test_a_title_is_escaped():
-    run = made_up_run()
-    run["data"]["name"] = "<b>data</b>"
-    assert "<h1>&lt;b&gt;data&lt;/b&gt;</h1>" in to_html(made_up_page(run))
+    assert "<h1>&lt;b&gt;data&lt;/b&gt;</h1>" in to_html(made_up_page(made_up_run(data="<b>data</b>")))
 
 
 @pytest.mark.parametrize("text", ["</script>", "<!--", "\u2028", "a&b", '"', "\\"])
 def test_any_text_survives_the_script_element(text):
-    written = to_script({"name": text})
+    written = to_json({"name": text})
     assert not re.search("[<>&\u2028]", written)
     assert json.loads(written) == {"name": text}
 
 
 def test_what_is_no_number_is_null():
-    assert plain([float("nan"), float("inf"), 1.5, None, True]) == [None, None, 1.5, None, True]
+    assert to_json([float("nan"), float("inf"), 1.5, None, True]) == "[null,null,1.5,null,true]"
 
 
 def test_scripts_use_no_markup_from_strings():
     for name in SCRIPTS:
-        script = (files("legnn.report") / "assets" / name).read_text(encoding="utf-8")
+        script = (files("legnn.report") / "assets" / f"{name}.js").read_text(encoding="utf-8")
         assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(", script), name
 
 
@@ -65,7 +63,7 @@ def test_the_command_writes_a_page(tmp_path):
     done = CliRunner().invoke(app, ["report", str(run.folder), "--out", str(out), "--nodes", "n3, n5"])
     assert done.exit_code == 0, done.output
     data = re.search(r'id="data">(.*?)</script>', out.read_text(encoding="utf-8"), re.DOTALL)[1]
-    assert [one["id"] for one in json.loads(data)["runs"][0]["explained"]] == ["n3", "n5"]
+    assert [one["id"] for one in json.loads(data)["runs"][0]["sections"]["node"]["nodes"]] == ["n3", "n5"]
 
 
 def test_the_command_has_a_section_of_labels_only_if_they_are_given(tmp_path):
@@ -76,10 +74,11 @@ def test_the_command_has_a_section_of_labels_only_if_they_are_given(tmp_path):
     for more, is_there in (([], False), (["--labels", str(checked)], True)):
         done = CliRunner().invoke(app, ["report", str(run.folder), "--out", str(out), "--nodes", "n3", *more])
         assert done.exit_code == 0, done.output
-        assert ("Labels that look wrong</h2>" in out.read_text(encoding="utf-8")) == is_there
+        assert ('"labels":"Labels that look wrong"' in out.read_text(encoding="utf-8")) == is_there
     done = CliRunner().invoke(app, ["report", str(run.folder), "--serve", "--labels", str(checked)])
     assert isinstance(done.exception, legnn.InputError)
 
 
 def test_every_asset_is_in_the_page():
-    assert {one.name for one in (files("legnn.report") / "assets").iterdir()} == {*SCRIPTS, "page.css"}
+    assets = {asset.name for asset in (files("legnn.report") / "assets").iterdir()}
+    assert assets == {*(f"{name}.js" for name in SCRIPTS), "page.css", "page.html"}

@@ -35,8 +35,8 @@ def test_new_epochs_are_answered_once(server):
     status, text = ask(server, "/progress.json?after=1")
     found = json.loads(text)
     assert status == 200
-    assert found["curves"]["epoch"] == [2, 3]
-    assert found["finished"] is True
+    assert found["curve"]["values"]["epoch"] == [2, 3]
+    assert found["is_finished"] is True
 
 
 def test_another_site_cannot_ask(server):
@@ -54,8 +54,8 @@ def test_a_run_in_progress_has_a_page_of_its_curves(run, server):
     finally:
         (run.folder / "kept.json").rename(run.folder / "result.json")
     assert status == 200
-    assert '"live":true' in text
-    assert 'id="map"' not in text
+    assert '"max_epochs":3' in text
+    assert '"map":' not in text
 
 
 def test_a_port_in_use_is_said(server, run):

@@ -1,65 +1,49 @@
-"""Accuracy by what is known of a node: confidence, degree, homophily, distance to the nearest shown label."""
+"""Accuracy by properties of nodes: confidence, degree, homophily, distance to the nearest shown label."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
-from legnn.analysis.calibration import reliability
 from legnn.data import GraphData
+from legnn.report.payload import Band
 
 FARTHEST = 6
 """Longer distances are one band."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Band:
-    """Nodes that have something in common, and how many of them are predicted right."""
-
-    name: str
-    nodes: int
-    accuracy: float
-    """NaN without nodes."""
-    confidence: float
-    """The mean; NaN without nodes."""
-
-
-def by_confidence(confidence: np.ndarray, correct: np.ndarray, bins: int = 10) -> list[Band]:
-    """Returns bins of equal width of the confidence `[n]`."""
-    table = reliability(confidence, correct, bins).to_dict("records")
-    return [
-        Band(
-            name=f"{row['low']:.1f} to {row['high']:.1f}",
-            nodes=int(row["nodes"]),
-            accuracy=row["accuracy"],
-            confidence=row["confidence"],
-        )
-        for row in table
-    ]
+def by_confidence(confidence: np.ndarray, correct: np.ndarray, low: float = 0.0, bins: int = 10) -> list[Band]:
+    """Returns bins of equal width over `[low, 1]` of the confidence `[n]`; a bin does not contain its lower bound."""
+    edges = np.linspace(low, 1, bins + 1)
+    digits = 1 if low == 0 else 2
+    names = [f"{begin:.{digits}f} to {end:.{digits}f}" for begin, end in pairwise(edges)]
+    # rounding must not move a confidence of 0.9 to the bin above
+    band = np.ceil((confidence - low) / (1 - low) * bins - 1e-9).astype(np.int64) - 1
+    return _bands(np.clip(band, 0 if low == 0 else -1, bins - 1), names, confidence, correct)
 
 
 def by_degree(degree: np.ndarray, confidence: np.ndarray, correct: np.ndarray) -> list[Band]:
     """Returns 0, 1, 2, 3 to 4, 5 to 8 and so on: each band as wide as all before it."""
-    place = np.where(degree > 1, np.ceil(np.log2(np.maximum(degree, 1))) + 1, degree).astype(np.int64)
-    last = int(place.max(initial=0))
+    band = np.where(degree > 1, np.ceil(np.log2(np.maximum(degree, 1))) + 1, degree).astype(np.int64)
+    last = int(band.max(initial=0))
     names = ["0", "1", "2", *(f"{2 ** (k - 2) + 1} to {2 ** (k - 1)}" for k in range(3, last + 1))][: last + 1]
-    return _bands(place, names, confidence, correct)
+    return _bands(band, names, confidence, correct)
 
 
 def by_homophily(homophily: np.ndarray, confidence: np.ndarray, correct: np.ndarray) -> list[Band]:
     """Returns quarters of the fraction of neighbors that share the node's class; NaN has no neighbor of known class."""
     names = ["no neighbor of known class", "0 to 25 %", "25 to 50 %", "50 to 75 %", "75 to 100 %"]
-    place = np.where(np.isnan(homophily), 0, 1 + np.clip(np.ceil(np.nan_to_num(homophily) * 4) - 1, 0, 3))
-    return _bands(place.astype(np.int64), names, confidence, correct)
+    band = np.where(np.isnan(homophily), 0, 1 + np.clip(np.ceil(np.nan_to_num(homophily) * 4) - 1, 0, 3))
+    return _bands(band.astype(np.int64), names, confidence, correct)
 
 
 def by_distance(distance: np.ndarray, confidence: np.ndarray, correct: np.ndarray) -> list[Band]:
     """Returns hops to the nearest node that shows its label; -1 where no path leads to one."""
     names = ["1 hop", *(f"{k} hops" for k in range(2, FARTHEST)), f"{FARTHEST} hops or more", "no path"]
-    place = np.where(distance < 0, len(names) - 1, np.clip(distance, 1, FARTHEST) - 1)
-    return _bands(place, names, confidence, correct)
+    band = np.where(distance < 0, len(names) - 1, np.clip(distance, 1, FARTHEST) - 1)
+    return _bands(band, names, confidence, correct)
 
 
 def neighbor_homophily(graph: GraphData) -> np.ndarray:
@@ -89,18 +73,18 @@ def distance_to_shown(graph: GraphData) -> np.ndarray:
     hops = 0
     while reached.any():
         hops += 1
-        found = np.zeros(graph.num_nodes, dtype=bool)
-        found[target[reached[source]]] = True
-        reached = found & (distance < 0)
+        receives = np.zeros(graph.num_nodes, dtype=bool)
+        receives[target[reached[source]]] = True
+        reached = receives & (distance < 0)
         distance[reached] = hops
     return distance
 
 
-def _bands(place: np.ndarray, names: Sequence[str], confidence: np.ndarray, correct: np.ndarray) -> list[Band]:
-    found = []
+def _bands(band: np.ndarray, names: Sequence[str], confidence: np.ndarray, correct: np.ndarray) -> list[Band]:
+    result = []
     for k, name in enumerate(names):
-        inside = place == k
+        inside = band == k
         nodes = int(inside.sum())
         means = [float(values[inside].mean()) if nodes else float("nan") for values in (correct, confidence)]
-        found.append(Band(name=name, nodes=nodes, accuracy=means[0], confidence=means[1]))
-    return found
+        result.append(Band(name=name, nodes=nodes, accuracy=means[0], confidence=means[1]))
+    return result

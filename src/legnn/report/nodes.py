@@ -1,4 +1,4 @@
-"""The nodes of a page: what is known of each of them, and which are worth a closer look."""
+"""Nodes of a page, and the ones that are worth a closer look."""
 
 from __future__ import annotations
 
@@ -6,21 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, zip_longest
-from typing import Any
 
 import numpy as np
 
 from legnn.data import GraphData
 from legnn.data.splits import TEST, TRAIN
 from legnn.errors import InputError, did_you_mean
-from legnn.report.encoding import pack, pack_fraction
+from legnn.report.payload import NO_CLASS, Array, NodeColumns
 
-MOST_NODES = 100_000
-"""Of a larger graph, the page knows only the nodes of its map."""
 TOP = 3
-CHOSEN = 20
-NONE = 65535
-"""In the place of an unknown class."""
+EXPLAINED = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +24,7 @@ class NodeTable:
 
     graph: GraphData
     rows: np.ndarray
-    """`[n]` their indices in the graph."""
+    """`[n]` indices in the graph."""
     p: np.ndarray
     """`[n, C]` probabilities."""
 
@@ -40,9 +35,14 @@ class NodeTable:
         return cls(graph, rows, probabilities[rows])
 
     @cached_property
-    def id(self) -> np.ndarray:
-        """`[n]`."""
-        return self.graph.node_id[self.rows]
+    def ids(self) -> list[str]:
+        """Ids of the nodes."""
+        return [str(node_id) for node_id in self.graph.node_id[self.rows].tolist()]
+
+    @cached_property
+    def row_of(self) -> dict[str, int]:
+        """Rows by id."""
+        return {node_id: row for row, node_id in enumerate(self.ids)}
 
     @cached_property
     def y(self) -> np.ndarray:
@@ -65,15 +65,20 @@ class NodeTable:
         return self.graph.split.numpy()[self.rows]
 
     @cached_property
-    def scored(self) -> np.ndarray:
-        """`[n]` bool: whom scores are of, test nodes or, without any, all labeled nodes but training nodes."""
-        is_test = (self.split == TEST) & (self.y >= 0)
-        return is_test if is_test.any() else (self.y >= 0) & (self.split != TRAIN)
+    def has_test(self) -> bool:
+        """Whether a test node has a label."""
+        return bool(((self.split == TEST) & (self.y >= 0)).any())
 
-    def choose(self, count: int = CHOSEN) -> np.ndarray:
+    @cached_property
+    def scored(self) -> np.ndarray:
+        """`[n]` bool: the labeled test nodes, or without any all labeled nodes but training nodes."""
+        known = self.y >= 0
+        return known & (self.split == TEST if self.has_test else self.split != TRAIN)
+
+    def choose(self, count: int = EXPLAINED) -> np.ndarray:
         """Returns the rows worth a closer look, the most interesting first.
 
-        In turn: the surest errors, the least sure nodes, and the surest right node of each class.
+        Alternating: the surest errors, the least sure nodes, and the surest right node of each class.
         """
         scored = np.flatnonzero(self.scored) if self.scored.any() else np.arange(len(self.rows))
         known = self.y[scored] >= 0
@@ -81,36 +86,33 @@ class NodeTable:
         errors = wrong[np.argsort(-self.confidence[wrong], kind="stable")]
         unsure = scored[np.argsort(self.confidence[scored], kind="stable")]
         by_class = (right[self.predicted[right] == c] for c in range(self.p.shape[1]))
-        sure = [own[np.argmax(self.confidence[own])] for own in by_class if len(own)]
-        found: dict[int, None] = {}
-        for one in chain.from_iterable(zip_longest(errors[:count], unsure[:count], sure)):
-            if one is not None and len(found) < count:
-                found.setdefault(int(one))
-        return np.array(list(found), dtype=np.int64)
+        sure = [rows[np.argmax(self.confidence[rows])] for rows in by_class if len(rows)]
+        candidates = chain.from_iterable(zip_longest(errors[:count], unsure[:count], sure))
+        chosen = dict.fromkeys(int(row) for row in candidates if row is not None)
+        return np.array(list(chosen)[:count], dtype=np.int64)
 
     def find(self, ids: Sequence[str]) -> np.ndarray:
-        """Returns the rows of nodes by their ids; raises `InputError` for one that there is not."""
-        place = {str(one): k for k, one in enumerate(self.id.tolist())}
-        for one in ids:
-            if one not in place:
-                raise InputError(f"there is no node {one!r}{did_you_mean(one, list(place)[:10_000])}")
-        return np.array([place[one] for one in ids], dtype=np.int64)
+        """Returns the rows of nodes by their ids; raises `InputError` for an unknown one."""
+        for node_id in ids:
+            if node_id not in self.row_of:
+                close = did_you_mean(node_id, list(self.row_of)[:10_000])
+                raise InputError(f"there is no node {node_id!r}{close}")
+        return np.array([self.row_of[node_id] for node_id in ids], dtype=np.int64)
 
-    def pack(self, kept: np.ndarray, degree: np.ndarray) -> dict[str, Any]:
-        """Returns the columns of the rows `kept` as a page reads them; `degree` `[n]`."""
+    def columns(self, rows: np.ndarray, degree: np.ndarray) -> NodeColumns:
+        """Returns the columns of some `rows` for a page; `degree` `[n]`."""
         top = min(TOP, self.p.shape[1])
-        p = self.p[kept]
+        p = self.p[rows]
         order = np.argsort(-p, axis=1, kind="stable")[:, :top]
-        y = self.y[kept]
-        return {
-            # an id may hold any character but this one, which a table cannot
-            "ids": "\n".join(str(one).replace("\n", " ") for one in self.id[kept].tolist()),
-            "count": len(kept),
-            "of": len(self.rows),
-            "top": top,
-            "y": pack(np.where(y < 0, NONE, y), "u2"),
-            "split": pack(self.split[kept], "u1"),
-            "classes": pack(order, "u2"),
-            "p": pack_fraction(np.take_along_axis(p, order, 1)),
-            "degree": pack(degree[kept], "u4"),
-        }
+        y = self.y[rows]
+        return NodeColumns(
+            # a table cannot have line breaks in ids, data in memory can
+            ids="\n".join(self.ids[row].replace("\n", " ") for row in rows.tolist()),
+            count=len(rows),
+            top=top,
+            y=Array.of(np.where(y < 0, NO_CLASS, y), "u2"),
+            split=Array.of(self.split[rows], "u1"),
+            classes=Array.of(order, "u2"),
+            p=Array.of_fractions(np.take_along_axis(p, order, 1)),
+            degree=Array.of(degree[rows], "u4"),
+        )

@@ -1,4 +1,4 @@
-"""Where the nodes stand on the map of a page."""
+"""Points of nodes and labels in two dimensions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from legnn.runs import Predictor
 
 MOST_POINTS = 20_000
 LANDMARKS = 4_000
-"""t-SNE of more points would take minutes; the others are placed by them."""
+"""t-SNE of more points would take minutes; the others are placed next to similar ones."""
 NEAREST = 3
 ITERATIONS = 500
 """Half of scikit-learn's: by then the classes are apart."""
@@ -29,26 +29,38 @@ class NodeMap:
     points: np.ndarray
     """`[m, 2]` within the unit square."""
     words: str
-    """How they were made."""
+    """The method of projection."""
 
 
-def hidden_states(run: Predictor, probabilities: np.ndarray, device: str) -> tuple[np.ndarray, np.ndarray | None, str]:
-    """Returns what is projected `[n, D]`, the labels `[C, D]` if they are nodes, and what both are in words.
+@dataclass(frozen=True, kw_only=True)
+class HiddenStates:
+    """Representations to project."""
 
-    Of an ensemble, the representations of the member with the largest weight that has any; without representations,
-    the logarithms of the probabilities `[n, C]`.
+    nodes: np.ndarray
+    """`[n, D]`."""
+    labels: np.ndarray | None
+    """`[C, D]`; None where labels are not nodes."""
+    words: str
+
+
+def hidden_states(run: Predictor, probabilities: np.ndarray, device: str) -> HiddenStates:
+    """Returns the representations of the member with the largest weight that has any.
+
+    Without representations, these are the logarithms of the probabilities `[n, C]`.
     """
     for k in np.argsort([-weight for weight in run.weights], kind="stable"):
         member = run.members[k]
         try:
-            found = member.representations(device=device)
+            states = member.representations(device=device)
         except (InputError, OutOfMemory):
             continue
         words = "the last hidden representations"
-        if len(run.members) > 1:
-            words += f" of the member {member.folder.name if member.folder else ''}".rstrip()
-        return found.nodes_without_own_label, found.labels, words
-    return np.log(np.maximum(probabilities, 1e-4)), None, "the logarithms of the probabilities"
+        if len(run.members) > 1 and member.folder is not None:
+            words += f" of the member {member.folder.name}"
+        return HiddenStates(nodes=states.nodes_without_own_label, labels=states.labels, words=words)
+    return HiddenStates(
+        nodes=np.log(np.maximum(probabilities, 1e-4)), labels=None, words="the logarithms of the probabilities"
+    )
 
 
 def sample_nodes(count: int, always: np.ndarray, most: int = MOST_POINTS, seed: int = SEED) -> np.ndarray:
@@ -61,22 +73,20 @@ def sample_nodes(count: int, always: np.ndarray, most: int = MOST_POINTS, seed: 
     return np.sort(np.concatenate([always, drawn]))
 
 
-def project(z: np.ndarray, of_what: str, always: np.ndarray) -> NodeMap:
-    """Returns the map of `z` `[n, D]`, with the nodes `always` among its points."""
-    nodes = sample_nodes(len(z), always)
-    rows = _principal(np.ascontiguousarray(z[nodes], dtype=np.float32))
-    words = f"t-SNE of {of_what}, no node showing its own label"
-    if len(nodes) < len(z):
-        words += f"; {len(nodes):,} of {len(z):,} nodes, drawn with seed {SEED}"
+def project(states: HiddenStates, always: np.ndarray) -> NodeMap:
+    """Returns the map of nodes, with the nodes `always` among its points."""
+    nodes = sample_nodes(len(states.nodes), always)
+    rows = _principal(np.ascontiguousarray(states.nodes[nodes], dtype=np.float32))
+    words = f"t-SNE of {states.words}, no node showing its own label"
+    if len(nodes) < len(states.nodes):
+        words += f"; {len(nodes):,} of {len(states.nodes):,} nodes, drawn with seed {SEED}"
     if len(rows) < 4:
-        return NodeMap(
-            nodes=nodes, points=_unit_square(np.zeros((len(rows), 2)) + np.arange(len(rows))[:, None]), words=words
-        )
-    if len(rows) <= LANDMARKS:
+        points = np.zeros((len(rows), 2)) + np.arange(len(rows))[:, None]
+    elif len(rows) <= LANDMARKS:
         points = tsne(rows, iterations=ITERATIONS)
     else:
         points = _tsne_by_landmarks(rows)
-        words += f"; {LANDMARKS:,} of them projected, the others placed among the {NEAREST} most similar of these"
+        words += f"; {LANDMARKS:,} of them projected, the others next to the {NEAREST} most similar of these"
     return NodeMap(nodes=nodes, points=_unit_square(points), words=words)
 
 

@@ -1,21 +1,20 @@
-"""A page on this machine alone: of a run in progress, which it watches, or of a finished one."""
+"""A server on this machine: the page of a run in progress, which is watched, or of a finished run."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from functools import cached_property
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Lock
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from legnn import __version__
 from legnn.errors import InputError, LegnnError
-from legnn.report.collecting import collect, curves_of
-from legnn.report.encoding import plain
+from legnn.report.collecting import collect
 from legnn.report.page import to_html
+from legnn.report.payload import Curves, DataFacts, Page, Progress, RunPayload, to_json
+from legnn.report.sections import SECTIONS, curve_of
 from legnn.runs import RunFolder
 from legnn.runs.run import describe_settings
 
@@ -30,25 +29,32 @@ class Watch:
         self.run, self.device = RunFolder.open(folder), device
         self._lock = Lock()
 
-    def progress(self, after: int = 0) -> dict[str, Any]:
+    def progress(self, after: int = 0) -> Progress:
         """Returns the epochs after the first `after` ones, and whether the run is finished."""
-        found = curves_of(self.run)
-        new = {name: values[after:] if isinstance(values, list) else values for name, values in found.items()}
-        most = self.run.settings.train.epochs
-        return {"curves": new, "finished": self.run.is_finished, "most": most}
+        run = self.run
+        return Progress(curve=curve_of(run, after), is_finished=run.is_finished, max_epochs=run.settings.train.epochs)
 
     def live_page(self) -> str:
         """Returns the page that asks for `progress`."""
-        card, state = self.run.card, self.progress()
-        run = {
-            "name": self.run.path.resolve().name,
-            "title": describe_settings(self.run.settings),
-            "data": {"name": card.name, "nodes": card.nodes, "classes": len(card.classes)},
-            "curves": [state["curves"]],
-            "finished": state["finished"],
-            "most": state["most"],
-        }
-        return to_html({"version": __version__, "live": True, "runs": [run], "differing": {}})
+        card, progress = self.run.card, self.progress()
+        payload = RunPayload(
+            name=self.run.path.resolve().name,
+            title=describe_settings(self.run.settings),
+            kind="run",
+            data=DataFacts(name=card.name, nodes=card.nodes, classes=len(card.classes)),
+            classes=[str(name) for name in card.classes],
+            nodes=None,
+            sections={"curves": Curves(curves=[progress.curve])},
+        )
+        sections = {name: SECTIONS[name].title for name in ("overview", "curves")}
+        return to_html(
+            Page(
+                version=__version__,
+                sections=sections,
+                runs=[payload],
+                progress=progress,
+            )
+        )
 
     def report_page(self) -> str:
         """Returns the whole report of a finished run, computed once."""
@@ -96,7 +102,7 @@ def make_server(watch: Watch, port: int = PORT) -> ThreadingHTTPServer:
 
         def _progress(self, query: str) -> str:
             after = parse_qs(query).get("after", ["0"])[0]
-            return json.dumps(plain(watch.progress(int(after) if after.isdigit() else 0)))
+            return to_json(watch.progress(int(after) if after.isdigit() else 0))
 
         def log_message(self, format: str, *args: object) -> None:
             """Prints nothing: a page asks every two seconds."""

@@ -1,31 +1,45 @@
 // A run in progress: asks for new epochs every two seconds, until it is finished.
 "use strict";
 
-const EVERY = 2000;
+const PERIOD = 2000;
 
 function startLive() {
-  const run = report.runs[0];
+  const run = payload.runs[0];
+  const curve = run.sections.curves.curves[0];
+  const { values } = curve;
   const show = () => {
-    const course = run.curves[0], epoch = course.epoch.length, last = (name) => (epoch ? course[name][epoch - 1] : null);
-    const figure = (name, value) => make("div", { class: "card figure" }, make("div", { class: "value" }, value), make("div", { class: "name" }, name));
-    document.getElementById("sub").textContent = `${run.name} · ${run.title} · ${run.finished ? "finished" : "in progress"}`;
-    fill("overview-view", [make("div", { class: "figures" }, figure(`epoch of at most ${whole(run.most)}`, whole(epoch)), figure("loss", decimal(last("loss"), 3)), figure("validation accuracy", percent(last("val_accuracy"), 2)), isNumber(last("pseudo_labels")) ? figure("pseudo labels", whole(last("pseudo_labels"))) : null),
-      run.finished ? make("p", { class: "lead" }, "The run is finished. ", make("a", { href: "/report" }, "Show the whole report"), " (it takes a while to compute).") : null]);
-    fill("curves-view", epoch ? curves(run) : [make("p", { class: "lead" }, "No epoch is finished yet.")]);
+    const { is_finished: isFinished, max_epochs: maxEpochs } = payload.progress;
+    const epochs = values.epoch.length;
+    const last = (column) => column?.at(-1) ?? null;
+    const link = make("a", { href: "/report" }, "Show the whole report");
+    setSubtitle(`${run.name} · ${run.title} · ${isFinished ? "finished" : "in progress"}`);
+    fill("overview-view", [
+      make(
+        "div",
+        { class: "figures" },
+        figure(`epoch of at most ${whole(maxEpochs)}`, whole(epochs)),
+        figure("loss", decimal(last(values.loss), 3)),
+        figure("validation accuracy", decimal(last(curve.val.accuracy))),
+        isNumber(last(values.pseudo_labels)) ? figure("pseudo labels", whole(last(values.pseudo_labels))) : null,
+      ),
+      isFinished ? lead(["The run is finished. ", link, " (it takes a while to compute)."]) : null,
+    ]);
+    fill("curves-view", sections.curves.draw(run.sections.curves, run));
   };
   const ask = async () => {
     try {
-      const answer = await (await fetch(`/progress.json?after=${run.curves[0].epoch.length}`)).json();
-      if (answer.curves) { for (const [name, values] of Object.entries(answer.curves)) { if (Array.isArray(values)) (run.curves[0][name] ||= []).push(...values); else run.curves[0][name] = values; } }
-      Object.assign(run, { finished: answer.finished, most: answer.most });
+      const progress = await (await fetch(`/progress.json?after=${values.epoch.length}`)).json();
+      for (const [name, column] of Object.entries(progress.curve.values)) values[name].push(...column);
+      for (const [name, column] of Object.entries(progress.curve.val)) (curve.val[name] ??= []).push(...column);
+      curve.best = progress.curve.best;
+      Object.assign(payload.progress, { is_finished: progress.is_finished, max_epochs: progress.max_epochs });
       show();
     } catch (error) {
-      document.getElementById("sub").textContent = `${run.name} · no answer from legnn report; is it still running?`;
+      setSubtitle(`${run.name} · no answer from legnn report; is it still running?`);
     }
-    if (!run.finished) setTimeout(ask, EVERY);
+    if (!payload.progress.is_finished) setTimeout(ask, PERIOD);
   };
-  state.redraw.push(show);
   show();
-  document.documentElement.dataset.ready = "yes";
-  setTimeout(ask, EVERY);
+  setTimeout(ask, PERIOD);
+  return show;
 }

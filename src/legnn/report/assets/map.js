@@ -1,283 +1,157 @@
-// The map of the nodes on a canvas: it works without WebGL, and 20,000 points are drawn in a few milliseconds.
+// The map of the nodes: colors, search, and a table of selected nodes to save.
 "use strict";
 
-const CONFIDENCE = { light: ["#b3400f", "#e6b86a", "#d9e3ea", "#7fb2d6", "#0b63a5"], dark: ["#f08048", "#c9a063", "#59636f", "#5f9dc9", "#7cc4ff"] };
-
-function ramp(value) {
-  const stops = CONFIDENCE[theme()], place = Math.max(0, Math.min(0.9999, value)) * (stops.length - 1);
-  const k = Math.floor(place), t = place - k;
-  const part = (text, i) => parseInt(text.slice(1 + 2 * i, 3 + 2 * i), 16);
-  return `rgb(${[0, 1, 2].map((i) => Math.round(part(stops[k], i) * (1 - t) + part(stops[k + 1], i) * t)).join(" ")})`;
+// The row of an id: the exact one, or the first that begins with or contains the text.
+function findNode(text) {
+  const ids = current().table.ids.map((id) => id.toLowerCase());
+  const wanted = text.trim().toLowerCase();
+  if (!wanted) return -1;
+  const tests = [(id) => id === wanted, (id) => id.startsWith(wanted), (id) => id.includes(wanted)];
+  return tests.map((test) => ids.findIndex(test)).find((row) => row >= 0) ?? -1;
 }
 
-class NodeMap {
-  constructor(holder, legend, onOpen, onSelect) {
-    Object.assign(this, { holder, legend, onOpen, onSelect, color: "y", only: null, mode: "pan", marked: -1, selected: null });
-    this.canvas = holder.querySelector("canvas");
-    this.tip = holder.querySelector(".tip");
-    this.listen();
-    new ResizeObserver(() => this.resize()).observe(this.canvas);
-  }
-
-  show(run) {
-    this.run = run;
-    this.only = this.selected = null;
-    this.marked = this.hovered = -1;
-    this.points = run.places.points;
-    this.rows = run.places.rows;
-    this.placeOf = new Map();
-    this.rows.forEach((row, k) => this.placeOf.set(row, k));
-    this.fit();
-    this.recolor();
-  }
-
-  // Groups of points by color: one path for each.
-  recolor() {
-    if (!this.run) return;
-    const { table } = this.run, groups = new Map();
-    const put = (key, color, words, k) => {
-      if (!groups.has(key)) groups.set(key, { key, color, words, places: [] });
-      groups.get(key).places.push(k);
-    };
-    const colors = classColors(this.run), names = ["--faint", 0, 1, 3];
-    this.rows.forEach((row, k) => {
-      if (this.color === "confidence") {
-        const step = Math.min(19, Math.floor(table.confidence[row] * 20));
-        put(step, ramp((step + 0.5) / 20), "", k);
-      } else if (this.color === "split") {
-        const s = table.split[row];
-        put(s, s ? PALETTE[theme()][names[s]] : REST[theme()], SPLITS[s], k);
-      } else {
-        const c = this.color === "y" ? table.y[row] : table.predicted[row];
-        put(c, c === NONE ? REST[theme()] : colors[c], className(this.run, c), k);
-      }
-    });
-    this.groups = [...groups.values()];
-    // gray ones first, so that they cover nothing
-    this.groups.sort((a, b) => (b.color === REST[theme()]) - (a.color === REST[theme()]) || b.places.length - a.places.length);
-    this.drawLegend();
-    this.paint();
-  }
-
-  drawLegend() {
-    if (this.color === "confidence") {
-      const stops = CONFIDENCE[theme()].join(", ");
-      this.legend.replaceChildren(make("div", { class: "ramp", style: { background: `linear-gradient(90deg, ${stops})` } }),
-        make("div", { class: "ends" }, make("span", {}, "0 %"), make("span", {}, "confidence"), make("span", {}, "100 %")));
-      return;
-    }
-    const rest = REST[theme()];
-    const order = [...this.groups].sort((a, b) => (a.color === rest) - (b.color === rest) || (this.run.classes.length <= 10 && this.color !== "split" ? a.key - b.key : b.places.length - a.places.length));
-    this.legend.replaceChildren(...order.map((group) => make("button", { type: "button", "aria-pressed": String(this.only === group.key), title: group.words, onclick: () => {
-      this.only = this.only === group.key ? null : group.key;
-      this.drawLegend();
-      this.paint();
-    } }, make("span", { class: "dot", style: { background: group.color } }), make("span", { class: "label" }, group.words), make("span", { class: "n" }, whole(group.places.length)))));
-  }
-
-  fit() {
-    const { width, height } = this.size();
-    this.scale = Math.min(width, height) * 0.94;
-    this.x = width / 2 - this.scale / 2;
-    this.y = height / 2 - this.scale / 2;
-  }
-
-  size() { return { width: this.canvas.clientWidth || 600, height: this.canvas.clientHeight || 400 }; }
-
-  resize() {
-    const { width, height } = this.size(), ratio = window.devicePixelRatio || 1;
-    if (this.canvas.width === Math.round(width * ratio) && this.canvas.height === Math.round(height * ratio)) return;
-    this.canvas.width = Math.round(width * ratio);
-    this.canvas.height = Math.round(height * ratio);
-    if (this.run) { this.fit(); this.paint(); }
-  }
-
-  paint() {
-    if (this.waiting) return;
-    this.waiting = true;
-    requestAnimationFrame(() => { this.waiting = false; this.paintNow(); });
-  }
-
-  paintNow() {
-    if (!this.groups) return;
-    const ratio = window.devicePixelRatio || 1, { width, height } = this.size(), pen = this.canvas.getContext("2d");
-    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-    pen.clearRect(0, 0, width, height);
-    const few = this.rows.length < 3000, zoom = this.scale / Math.min(width, height);
-    const r = Math.min(7, (few ? 3 : 1.7) * Math.sqrt(Math.max(1, zoom)));
-    for (const group of this.groups) {
-      if (this.only !== null && this.only !== group.key) this.dots(pen, group.places, REST[theme()], 0.25, r * 0.8);
-    }
-    for (const group of this.groups) {
-      if (this.only === null || this.only === group.key) {
-        const isRest = this.only === null && group.color === REST[theme()];
-        this.dots(pen, group.places, this.only !== null && isRest ? css("--accent") : group.color, isRest ? 0.55 : 0.85, r);
-      }
-    }
-    if (this.selected) this.ring(pen, this.selected.length > 4000 ? [] : this.selected, r + 1.5, 1);
-    if (this.marked >= 0) this.ring(pen, [this.marked], r + 5, 2.5);
-    if (this.hovered >= 0) this.ring(pen, [this.hovered], r + 3, 1.5);
-    if (this.polygon && this.polygon.length > 1) {
-      pen.beginPath();
-      this.polygon.forEach(([x, y], k) => (k ? pen.lineTo(x, y) : pen.moveTo(x, y)));
-      pen.closePath();
-      pen.globalAlpha = 0.12; pen.fillStyle = css("--accent"); pen.fill();
-      pen.globalAlpha = 1; pen.strokeStyle = css("--accent"); pen.lineWidth = 1.5; pen.stroke();
-    }
-  }
-
-  dots(pen, places, color, alpha, r) {
-    pen.globalAlpha = alpha;
-    pen.fillStyle = color;
-    pen.beginPath();
-    for (const k of places) {
-      const x = this.x + this.points[2 * k] * this.scale, y = this.y + (1 - this.points[2 * k + 1]) * this.scale;
-      pen.moveTo(x + r, y);
-      pen.arc(x, y, r, 0, 6.2832);
-    }
-    pen.fill();
-    pen.globalAlpha = 1;
-  }
-
-  ring(pen, places, r, line) {
-    pen.strokeStyle = css("--ink");
-    pen.lineWidth = line;
-    for (const k of places) {
-      pen.beginPath();
-      pen.arc(...this.at(k), r, 0, 6.2832);
-      pen.stroke();
-    }
-  }
-
-  at(k) { return [this.x + this.points[2 * k] * this.scale, this.y + (1 - this.points[2 * k + 1]) * this.scale]; }
-
-  nearest(x, y, reach = 12) {
-    let best = -1, least = reach * reach;
-    for (let k = 0; k < this.rows.length; k++) {
-      const dx = this.x + this.points[2 * k] * this.scale - x, dy = this.y + (1 - this.points[2 * k + 1]) * this.scale - y;
-      const d = dx * dx + dy * dy;
-      if (d < least) { least = d; best = k; }
-    }
-    return best;
-  }
-
-  zoom(factor, x = this.size().width / 2, y = this.size().height / 2) {
-    const scale = Math.max(80, Math.min(60000, this.scale * factor)), by = scale / this.scale;
-    this.x = x - (x - this.x) * by;
-    this.y = y - (y - this.y) * by;
-    this.scale = scale;
-    this.paint();
-  }
-
-  // Moves to a node; false if the sample does not have it.
-  goTo(row) {
-    const k = this.placeOf.get(row);
-    this.marked = k ?? -1;
-    if (k === undefined) { this.paint(); return false; }
-    const { width, height } = this.size();
-    this.scale = Math.max(this.scale, Math.min(width, height) * 4);
-    this.x = width / 2 - this.points[2 * k] * this.scale;
-    this.y = height / 2 - (1 - this.points[2 * k + 1]) * this.scale;
-    this.paint();
-    return true;
-  }
-
-  select(places) {
-    this.selected = places;
-    this.paint();
-    this.onSelect(places ? places.map((k) => this.rows[k]) : null);
-  }
-
-  selectVisible() {
-    const { width, height } = this.size(), found = [];
-    for (let k = 0; k < this.rows.length; k++) {
-      const [x, y] = this.at(k);
-      if (x >= 0 && y >= 0 && x <= width && y <= height) found.push(k);
-    }
-    this.select(found);
-  }
-
-  inside(polygon) {
-    const found = [];
-    for (let k = 0; k < this.rows.length; k++) {
-      const [x, y] = this.at(k);
-      let within = false;
-      for (let i = 0, j = polygon.length - 1; i < polygon.length; j = i++) {
-        const [ax, ay] = polygon[i], [bx, by] = polygon[j];
-        if (ay > y !== by > y && x < ((bx - ax) * (y - ay)) / (by - ay) + ax) within = !within;
-      }
-      if (within) found.push(k);
-    }
-    return found;
-  }
-
-  hover(x, y) {
-    this.hovered = this.nearest(x, y);
-    this.tip.classList.toggle("hidden", this.hovered < 0);
-    if (this.hovered >= 0) {
-      const row = this.rows[this.hovered], { table } = this.run;
-      this.tip.replaceChildren(make("strong", {}, table.ids[row]), make("br"), `truth: ${className(this.run, table.y[row])}`, make("br"),
-        `prediction: ${className(this.run, table.predicted[row])}, ${percent(table.confidence[row])}`, make("br"), `split: ${SPLITS[table.split[row]]}`);
-      const { width } = this.size();
-      Object.assign(this.tip.style, { left: `${x > width / 2 ? "" : x + 14}px`, right: x > width / 2 ? `${width - x + 14}px` : "", top: `${Math.max(4, y - 10)}px` });
-      if (x <= width / 2) this.tip.style.right = "auto"; else this.tip.style.left = "auto";
-    }
-    this.paint();
-  }
-
-  listen() {
-    const pointers = new Map();
-    const place = (event) => { const box = this.canvas.getBoundingClientRect(); return [event.clientX - box.left, event.clientY - box.top]; };
-    this.canvas.addEventListener("pointerdown", (event) => {
-      this.canvas.setPointerCapture(event.pointerId);
-      pointers.set(event.pointerId, place(event));
-      this.from = place(event);
-      this.moved = false;
-      if (this.mode === "lasso" && pointers.size === 1) this.polygon = [place(event)];
-    });
-    this.canvas.addEventListener("pointermove", (event) => {
-      const now = place(event);
-      if (!pointers.has(event.pointerId)) { if (event.pointerType !== "touch") this.hover(...now); return; }
-      const before = pointers.get(event.pointerId);
-      if (Math.hypot(now[0] - this.from[0], now[1] - this.from[1]) > 4) this.moved = true;
-      if (pointers.size === 2) {
-        const [a, b] = [...pointers.values()], other = a === before ? b : a;
-        const ratio = Math.hypot(now[0] - other[0], now[1] - other[1]) / Math.max(1, Math.hypot(before[0] - other[0], before[1] - other[1]));
-        this.polygon = null;
-        this.zoom(ratio, (now[0] + other[0]) / 2, (now[1] + other[1]) / 2);
-      } else if (this.polygon) {
-        this.polygon.push(now);
-        this.paint();
-      } else {
-        this.x += now[0] - before[0];
-        this.y += now[1] - before[1];
-        this.paint();
-      }
-      pointers.set(event.pointerId, now);
-    });
-    const end = (event) => {
-      if (!pointers.delete(event.pointerId)) return;
-      const polygon = this.polygon;
-      this.polygon = null;
-      if (polygon && polygon.length > 3 && this.moved) this.select(this.inside(polygon));
-      else if (!this.moved && event.type === "pointerup") {
-        const k = this.nearest(...place(event), event.pointerType === "touch" ? 24 : 12);
-        if (k >= 0) { this.marked = k; this.onOpen(this.rows[k]); }
-      }
-      this.paint();
-    };
-    this.canvas.addEventListener("pointerup", end);
-    this.canvas.addEventListener("pointercancel", end);
-    this.canvas.addEventListener("pointerleave", () => { this.hovered = -1; this.tip.classList.add("hidden"); this.paint(); });
-    this.canvas.addEventListener("wheel", (event) => { event.preventDefault(); this.zoom(Math.exp(-event.deltaY * 0.0016), ...place(event)); }, { passive: false });
-    this.canvas.addEventListener("keydown", (event) => {
-      const step = 40, by = { ArrowLeft: [step, 0], ArrowRight: [-step, 0], ArrowUp: [0, step], ArrowDown: [0, -step] }[event.key];
-      if (by) { this.x += by[0]; this.y += by[1]; this.paint(); }
-      else if (event.key === "+" || event.key === "=") this.zoom(1.4);
-      else if (event.key === "-") this.zoom(1 / 1.4);
-      else if (event.key === "0") { this.fit(); this.paint(); }
-      else return;
-      event.preventDefault();
-    });
-  }
+function searchBox(id, words, found) {
+  const answer = make("span", { role: "status", class: "note", style: { margin: 0 } });
+  const input = make("input", { id, type: "search", class: "grow", placeholder: "id of a node", autocomplete: "off" });
+  const onsubmit = (event) => {
+    event.preventDefault();
+    const row = findNode(input.value);
+    answer.textContent = row < 0 ? "no node has this id" : found(row) || "";
+  };
+  return make(
+    "form",
+    { class: "bar", role: "search", onsubmit },
+    make("label", { for: id }, words),
+    input,
+    make("button", { type: "submit" }, "Find"),
+    answer,
+  );
 }
+
+// Shows a node on the map, or below it where the sample of the map does not have it.
+function showOnMap(row) {
+  const isOnMap = state.map.goTo(row);
+  openNode(row, !isOnMap);
+  if (isOnMap) document.getElementById("map").scrollIntoView();
+}
+
+function showSelection(rows) {
+  if (!rows) {
+    fill("selection", []);
+    return;
+  }
+  const run = current();
+  const { table: nodes } = run;
+  const columns = [
+    ["id", (row) => make("button", { type: "button", class: "link", onclick: () => openNode(row) }, nodes.ids[row])],
+    ["truth", (row) => classChip(run, nodes.y[row])],
+    ["prediction", (row) => classChip(run, nodes.predicted[row])],
+    ["confidence", (row) => percent(nodes.confidence[row]), true],
+    ["split", (row) => SPLITS[nodes.split[row]]],
+  ];
+  const saveRows = () =>
+    saveTable(`${run.name.replaceAll("/", "-")}-nodes.csv`, [
+      ["id", "truth", "prediction", "confidence", "split"],
+      ...rows.map((row) => [
+        nodes.ids[row],
+        nodes.y[row] === NO_CLASS ? "" : run.classes[nodes.y[row]],
+        run.classes[nodes.predicted[row]],
+        nodes.confidence[row].toFixed(4),
+        nodes.split[row] ? SPLITS[nodes.split[row]] : "",
+      ]),
+    ]);
+  const cut = rows.length > MOST_ROWS ? `, the first ${MOST_ROWS} shown` : "";
+  const buttons = make(
+    "div",
+    { class: "bar" },
+    make("button", { type: "button", id: "save-csv", onclick: saveRows }, "Save as CSV"),
+    make("button", { type: "button", onclick: () => state.map.select(null) }, "Clear"),
+  );
+  fill("selection", [
+    card(
+      "below",
+      `${whole(rows.length)} nodes selected${cut}`,
+      buttons,
+      scrolled(table(columns, rows.slice(0, MOST_ROWS))),
+    ),
+  ]);
+}
+
+function colorSwitcher() {
+  const choices = [
+    ["y", "Truth"],
+    ["prediction", "Prediction"],
+    ["confidence", "Confidence"],
+    ["split", "Split"],
+  ];
+  return switcher("color of the points", choices, "y", (value) => {
+    state.map.color = value;
+    state.map.only = null;
+    state.map.recolor();
+  });
+}
+
+function modeSwitcher(holder) {
+  const choices = [
+    ["pan", "Move"],
+    ["lasso", "Lasso"],
+  ];
+  return switcher("what dragging does", choices, "pan", (value) => {
+    state.map.mode = value;
+    holder.classList.toggle("lasso", value === "lasso");
+  });
+}
+
+function zoomButtons() {
+  const showAll = () => {
+    state.map.fit();
+    state.map.paint();
+  };
+  const buttons = [
+    ["Zoom in", "+", () => state.map.zoom(1.5)],
+    ["Zoom out", "−", () => state.map.zoom(1 / 1.5)],
+    ["Show all", "All", showAll],
+  ];
+  return make(
+    "div",
+    { class: "tools" },
+    buttons.map(([words, sign, onclick]) => make("button", { type: "button", "aria-label": words, onclick }, sign)),
+  );
+}
+
+sections.map = {
+  draw(data, run) {
+    const canvas = make("canvas", {
+      id: "map-canvas",
+      tabindex: 0,
+      role: "img",
+      "aria-label": "map of the nodes; arrows move, plus and minus zoom, zero shows all",
+    });
+    const holder = make("div", { class: "canvas" }, canvas, make("div", { class: "tip hidden", role: "tooltip" }));
+    const label = "classes; press one to see it alone";
+    const legend = make("div", { class: "legend", id: "legend", role: "group", "aria-label": label });
+    state.map = new NodeCanvas(holder, legend, (row) => openNode(row, false), showSelection);
+    state.map.show(run, data);
+    const search = searchBox("map-search", "Find", (row) => {
+      const isOnMap = state.map.goTo(row);
+      openNode(row, false);
+      return isOnMap ? "" : "not among the points that were drawn";
+    });
+    const visible = make(
+      "button",
+      { type: "button", onclick: () => state.map.selectVisible() },
+      "Select what is visible",
+    );
+    return [
+      make("div", { class: "bar" }, colorSwitcher(), modeSwitcher(holder), zoomButtons(), visible),
+      search,
+      make("div", { class: "map" }, holder, legend),
+      note(`${data.words}. Pointing at a node says what it is, pressing it opens it below.`),
+      make("div", { id: "selection" }),
+    ];
+  },
+  restyle() {
+    state.map.recolor();
+    state.map.select(state.map.selected);
+  },
+};
