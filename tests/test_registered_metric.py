@@ -56,7 +56,7 @@ def test_a_registered_metric_is_in_results_tables_progress_and_on_the_page_and_c
 
 @pytest.mark.usefixtures("error_rate")
 def test_several_seeds_have_the_mean_of_a_registered_metric():
-    summary = legnn.train_seeds(small_data(), seeds=2, **QUICK)
+    summary = legnn.train_seeds(small_data(), seeds=2, **QUICK).summary
     assert summary.test["error_rate"].mean == pytest.approx(1 - summary.test["accuracy"].mean)
 
 

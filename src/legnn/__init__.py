@@ -38,12 +38,12 @@ if TYPE_CHECKING:
         Run,
         RunFolder,
         Summary,
-        resume,
         train,
     )
     from legnn.runs import open_predictor as open
     from legnn.search.auto import auto
     from legnn.sweep.cross_fitting import cross_fit
+    from legnn.sweep.resume import resume
     from legnn.sweep.seeds import train_seeds
 
 # PyTorch and PyG take seconds to import: a name is imported when it is first used, and `legnn --help` answers at once
@@ -59,9 +59,10 @@ _HOME = {
     "labels.check": "LabelCheck check_labels",
     "nn": "LEGNN lift lifted register_backbone",
     "report": "write_report",
-    "runs": "CrossFit Ensemble Predictor Result Run RunFolder Summary resume train",
+    "runs": "CrossFit Ensemble Predictor Result Run RunFolder Summary train",
     "search.auto": "auto",
     "sweep.cross_fitting": "cross_fit",
+    "sweep.resume": "resume",
     "sweep.seeds": "train_seeds",
 }
 _ATTRIBUTE = {"open": "open_predictor"}

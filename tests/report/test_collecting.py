@@ -136,7 +136,7 @@ def test_a_table_of_other_labels_is_refused(run, tmp_path):
 
 
 def test_several_seeds_have_deviations_and_a_row_each(folder, tmp_path):
-    summary = legnn.train_seeds(folder, settings=named(**QUICK), seeds=2, out=tmp_path / "seeds")
+    summary = legnn.train_seeds(folder, settings=named(**QUICK), seeds=2, out=tmp_path / "seeds").summary
     (payload,) = collect([tmp_path / "seeds"]).runs
     assert payload.kind == "seeds"
     assert payload.sections["overview"].scores[0].scores == summary.test

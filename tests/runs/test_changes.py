@@ -100,7 +100,7 @@ def test_a_finished_seed_that_lost_a_file_is_not_trained_again(missing, seeds):
 
 def test_a_seed_that_was_removed_is_trained_again_and_that_is_said(seeds):
     shutil.rmtree(seeds / "seed-1")
-    summary = resume_seeds(seeds, small_data())
+    summary = resume_seeds(seeds, small_data()).summary
     assert str(summary.notes[-1]) == "Trained again, for it was no longer in the folder: seed-1."
 
 

@@ -11,7 +11,8 @@ from tests.named import named
 
 import legnn
 from legnn.errors import InputError, Interrupted
-from legnn.runs import CrossFit, RunFolder, is_cross_fit_folder
+from legnn.runs import CrossFit, RunFolder
+from legnn.runs.folder import folder_kind
 from legnn.runs.graphs import hide_fold, reload_graph
 from legnn.sweep.cross_fitting import resume_cross_fit
 from legnn.training import assign_folds
@@ -37,7 +38,7 @@ def test_on_random_labels_cross_fitting_is_at_chance_and_the_hidden_own_label_we
         "lr": 0.02,
         "ties": "latest",
     }
-    fitted = legnn.cross_fit(data, settings=named(**how), folds=4).result.train_cross_fitted["accuracy"]
+    fitted = legnn.cross_fit(data, settings=named(**how), folds=4).summary.train_cross_fitted["accuracy"]
     trained = legnn.train(data, settings=named(**how)).result.train_masked["accuracy"]
     chance, deviation = 0.25, (0.25 * 0.75 / int(data.train_mask.sum())) ** 0.5
     assert abs(fitted - chance) < 3 * deviation
@@ -93,7 +94,7 @@ def test_every_training_node_is_predicted_once_by_the_run_of_its_fold(tmp_path):
     p = table[[f"p_{name}" for name in graph.class_names]].to_numpy()
     assert np.allclose(p.sum(1), 1, atol=1e-5)
     assert [graph.class_names[c] for c in p.argmax(1)] == table["prediction"].tolist()
-    assert found.result.train_cross_fitted["accuracy"] == pytest.approx((table["prediction"] == table["label"]).mean())
+    assert found.summary.train_cross_fitted["accuracy"] == pytest.approx((table["prediction"] == table["label"]).mean())
     for fold, rows in table.groupby("fold"):
         run = legnn.Run.open(tmp_path / "runs" / f"fold-{fold}")
         # the run knows by itself which labels it may not read
@@ -113,7 +114,7 @@ def test_every_training_node_is_predicted_once_by_the_run_of_its_fold(tmp_path):
         "sweep.json",
     ]
     opened = CrossFit.open(tmp_path / "runs")
-    assert opened.result == found.result
+    assert opened.summary == found.summary
     assert opened.predictions.astype(object).equals(table.astype(object))
 
 
@@ -136,7 +137,7 @@ def test_an_interrupted_cross_fitting_continues_to_the_same_predictions(tmp_path
         resume_cross_fit(tmp_path / "runs", small_data(seed=1))
     found = resume_cross_fit(tmp_path / "runs")
     assert found.predictions.equals(legnn.cross_fit(small_data(), settings=named(**QUICK), folds=3).predictions)
-    assert resume_cross_fit(tmp_path / "runs").result == found.result
+    assert resume_cross_fit(tmp_path / "runs").summary == found.summary
 
 
 def test_what_cannot_be_cross_fitted_is_refused_before_a_folder_is_made(tmp_path):
@@ -144,11 +145,12 @@ def test_what_cannot_be_cross_fitted_is_refused_before_a_folder_is_made(tmp_path
     one_fold = data.train_mask & (assign_folds(np.arange(80), 3) == 0)
     for given, message in (
         ({"folds": 1}, "at least 2 folds, got 1"),
-        ({"folds": 3, "settings": {"data.cross_label_edges": 5}}, "uses all labels to add edges"),
-        ({"folds": 3, "data": small_data(80, train_mask=one_fold)}, "are in one of 3 folds"),
+        ({"settings": named(**QUICK, cross_label_edges=5)}, "uses all labels to add edges"),
+        ({"data": small_data(80, train_mask=one_fold)}, "are in one of 3 folds"),
     ):
+        how = {"data": small_data(), "folds": 3, "settings": named(**QUICK), "out": tmp_path / "runs"} | given
         with pytest.raises(InputError, match=message):
-            legnn.cross_fit(**{"data": small_data(), "out": tmp_path / "runs", **QUICK, **given})
+            legnn.cross_fit(**how)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -158,12 +160,12 @@ def test_classes_that_a_fold_hides_are_named():
     y = torch.where(data.train_mask & (data.y == 2), 1, data.y)
     y[first] = 2
     found = legnn.cross_fit(small_data(y=y), settings=named(**QUICK), folds=3)
-    assert any(note.code == "class-in-one-fold" for note in found.result.notes)
+    assert any(note.code == "class-in-one-fold" for note in found.summary.notes)
 
 
 def test_the_folder_says_what_it_is(tmp_path):
     legnn.cross_fit(small_data(), settings=named(**QUICK), folds=2, out=tmp_path / "runs")
-    assert is_cross_fit_folder(tmp_path / "runs")
+    assert folder_kind(tmp_path / "runs") == "cross_fit"
     assert json.loads((tmp_path / "runs" / "cross_fit.json").read_text())["folds"] == 2
     with pytest.raises(InputError, match="holds a run for each fold; name one of them: fold-0, fold-1"):
         legnn.Run.open(tmp_path / "runs")

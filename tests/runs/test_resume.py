@@ -256,7 +256,7 @@ def test_seeds_cut_off_anywhere_are_finished(tmp_path):
         cut = tmp_path / f"cut-{after}"
         seeds_interrupted(data, cut, after)
         assert not (cut / "summary.json").exists()
-        summary = resume_seeds(cut, data)
+        summary = resume_seeds(cut, data).summary
         for seed in range(3):
             assert_same_run(tmp_path / "whole" / f"seed-{seed}", cut / f"seed-{seed}")
         assert replace(summary, seconds=0.0) == replace(whole, seconds=0.0)
@@ -270,7 +270,7 @@ def test_seeds_killed_while_a_folder_was_being_made_are_finished(tmp_path, left)
     for path in (tmp_path / "cut" / "seed-1").iterdir():
         if path.name not in left:
             path.unlink()
-    assert resume_seeds(tmp_path / "cut", data).seeds == [0, 1, 2]
+    assert resume_seeds(tmp_path / "cut", data).summary.seeds == [0, 1, 2]
 
 
 def test_seeds_on_a_fixed_split_of_tables_with_text_go_on(tmp_path):
@@ -286,7 +286,7 @@ def test_seeds_on_a_fixed_split_of_tables_with_text_go_on(tmp_path):
         legnn.train_seeds(
             tables, settings=named(**options), seeds=2, out=tmp_path / "cut", on_event=on_event, should_stop=should_stop
         )
-    assert resume_seeds(tmp_path / "cut").seeds == [0, 1]
+    assert resume_seeds(tmp_path / "cut").summary.seeds == [0, 1]
 
 
 def test_a_folder_that_is_not_one_of_seeds_is_refused(tmp_path):

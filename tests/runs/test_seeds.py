@@ -10,14 +10,15 @@ from tests.named import named
 
 import legnn
 from legnn.errors import InputError
-from legnn.runs import Result, is_seeds_folder, summarize
+from legnn.runs import Result, summarize
+from legnn.runs.folder import folder_kind
 from legnn.sweep.seeds import resume_seeds
 
 QUICK = {"epochs": 4, "hidden": 8}
 
 
 def test_every_seed_has_its_folder_and_the_summary_its_mean_and_unbiased_deviation(tmp_path):
-    summary = legnn.train_seeds(small_data(), settings=named(**QUICK, seed=5), seeds=3, out=tmp_path / "runs")
+    summary = legnn.train_seeds(small_data(), settings=named(**QUICK, seed=5), seeds=3, out=tmp_path / "runs").summary
     assert summary.seeds == [5, 6, 7]
     names = sorted(path.name for path in (tmp_path / "runs").iterdir())
     assert names == ["digests.json", "graph", "seed-5", "seed-6", "seed-7", "seeds.json", "summary.json", "sweep.json"]
@@ -42,15 +43,15 @@ def test_a_run_among_seeds_equals_the_same_run_alone(tmp_path):
 
 
 def test_finished_seeds_are_read_and_not_trained_again(tmp_path):
-    summary = legnn.train_seeds(small_data(), settings=named(**QUICK), seeds=2, out=tmp_path / "runs")
+    summary = legnn.train_seeds(small_data(), settings=named(**QUICK), seeds=2, out=tmp_path / "runs").summary
     events = []
-    assert resume_seeds(tmp_path / "runs", small_data(), on_event=events.append) == summary
-    assert resume_seeds(tmp_path / "runs") == summary
+    assert resume_seeds(tmp_path / "runs", small_data(), on_event=events.append).summary == summary
+    assert resume_seeds(tmp_path / "runs").summary == summary
     assert events == []
 
 
 def test_one_seed_has_no_deviation():
-    assert legnn.train_seeds(small_data(), settings=named(**QUICK), seeds=1).val["accuracy"].std is None
+    assert legnn.train_seeds(small_data(), settings=named(**QUICK), seeds=1).summary.val["accuracy"].std is None
 
 
 def test_no_seeds_are_refused_before_a_folder_is_made(tmp_path):
@@ -62,7 +63,7 @@ def test_no_seeds_are_refused_before_a_folder_is_made(tmp_path):
 def test_an_empty_folder_will_do_and_a_full_one_will_not(tmp_path):
     (tmp_path / "runs").mkdir()
     legnn.train_seeds(small_data(), settings=named(**QUICK), seeds=1, out=tmp_path / "runs")
-    assert is_seeds_folder(tmp_path / "runs")
+    assert folder_kind(tmp_path / "runs") == "seeds"
     with pytest.raises(InputError, match="holds a finished run; give another"):
         legnn.train_seeds(small_data(), settings=named(**QUICK), seeds=1, out=tmp_path / "runs")
 

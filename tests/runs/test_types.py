@@ -185,7 +185,9 @@ def test_one_type_and_several_do_not_fit_each_other(tmp_path):
 
 
 def test_several_seeds_take_several_types(tmp_path):
-    summary = legnn.train_seeds(with_tags(small_hetero()), settings=named(**QUICK), seeds=2, out=tmp_path / "runs")
+    summary = legnn.train_seeds(
+        with_tags(small_hetero()), settings=named(**QUICK), seeds=2, out=tmp_path / "runs"
+    ).summary
     assert len(summary.seeds) == 2
 
 

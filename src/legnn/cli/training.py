@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from legnn.cli.loading import loading
 from legnn.cli.options import argument, option, with_settings
 from legnn.cli.processes import is_rank_zero, stop_on_signal
 from legnn.config import PRESETS, Settings, collect
 from legnn.errors import InputError
+
+if TYPE_CHECKING:
+    from legnn.runs import Predictor
 
 _PRESET_HELP = (
     "Chooses the settings that are left open: recommended, simple, paper, published, or a design such as gcnii "
@@ -65,37 +68,25 @@ def _train(source: str, settings: Settings, out: Path | None, seeds: int | None,
         start = partial(train_seeds, seeds=seeds)
     elif folds is not None:
         start = partial(cross_fit, folds=folds)
-    part = "seed" if seeds is not None else None if folds is None else "fold"
-    _follow(partial(start, source, settings=settings, out=folder), folder, part)
+    _follow(partial(start, source, settings=settings, out=folder), folder)
 
 
 def _resume(folder: Path) -> None:
     with loading():
-        from legnn.runs import is_cross_fit_folder, is_seeds_folder
-        from legnn.runs import resume as resume_run
-        from legnn.sweep.cross_fitting import resume_cross_fit
-        from legnn.sweep.seeds import resume_seeds
+        from legnn.sweep.resume import resume
 
-    if is_seeds_folder(folder):
-        _follow(partial(resume_seeds, folder), folder, "seed")
-    elif is_cross_fit_folder(folder):
-        _follow(partial(resume_cross_fit, folder), folder, "fold")
-    else:
-        _follow(partial(resume_run, folder), folder, None)
+    _follow(partial(resume, folder), folder)
 
 
-def _follow(start: Callable[..., Any], folder: Path, part: str | None) -> None:
-    """Starts training, one run or one for each `part`, shows its progress, and at the end its scores."""
+def _follow(start: Callable[..., Predictor], folder: Path) -> None:
+    """Starts training, shows its progress, and at the end its scores."""
     from legnn.cli.display import show_cross_fit, show_result, show_summary
 
     with stop_on_signal() as should_stop:
-        done = start(should_stop=should_stop, progress=True)
-    if part == "seed":
-        show_summary(done, folder)
-    elif part == "fold":
-        show_cross_fit(done.result, folder)
-    elif is_rank_zero():
-        show_result(done.result, folder)
+        predictor = start(should_stop=should_stop, progress=True)
+    show = {"seeds": show_summary, "cross_fit": show_cross_fit}.get(predictor.kind, show_result)
+    if is_rank_zero():
+        show(predictor.summary, folder)
 
 
 def new_folder(source: str, settings: Settings) -> Path:

@@ -9,8 +9,8 @@ from legnn.runs.predictor import Predictor
 from legnn.runs.representations import NodeRepresentations
 from legnn.runs.result import MeanStd, Result, Summary, summarize
 from legnn.runs.run import Run
-from legnn.runs.seeds import is_seeds_folder, seed_folders
-from legnn.runs.session import resume, train
+from legnn.runs.seeds import seed_folders
+from legnn.runs.session import resume_run, train
 
 __all__ = [
     "CrossFit",
@@ -27,10 +27,8 @@ __all__ = [
     "RunFolder",
     "Seeds",
     "Summary",
-    "is_cross_fit_folder",
-    "is_seeds_folder",
     "open_predictor",
-    "resume",
+    "resume_run",
     "seed_folders",
     "summarize",
     "train",

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from torch import Tensor
 
@@ -117,6 +117,14 @@ class Ensemble(Predictor):
         """Returns the ensemble with other members, which is not stored."""
         return replace(self, members=members, folder=None)
 
+    def with_graph(self, graph: GraphData, folder: Path | None) -> Self:
+        """Returns the ensemble with the graph of its members in memory, stored in `folder` or only in memory."""
+        members = [
+            replace(run, graph=replace(graph, notes=run.card.notes), folder=None if folder is None else run.folder)
+            for run in self.members
+        ]
+        return replace(self, members=members, folder=folder)
+
     @property
     def title(self) -> str:
         """The number of members."""
@@ -135,7 +143,7 @@ class Ensemble(Predictor):
 
         `parameters` and `epochs` are the sums over its runs, each counted once; there is no best epoch, which is 0.
         """
-        if self.folder is None:
+        if self.folder is None or not (self.folder / "result.json").is_file():
             return self.to_result(*self.probabilities())
         return read_json(self.folder / RESULT, Result)
 
@@ -212,17 +220,15 @@ class Seeds(Ensemble):
     @cached_property
     def summary(self) -> Summary:
         """Mean and unbiased deviation of every score over the runs."""
+        path = None if self.folder is None else self.folder / SUMMARY
+        if path is not None and path.is_file():
+            return read_json(path, Summary)
         return summarize([run.result for run in self.members])
 
     @cached_property
     def predictions(self) -> pd.DataFrame:
         """id, prediction, confidence, split of every node, by the mean of the probabilities of all runs."""
         return self.predict()
-
-    @cached_property
-    def result(self) -> Result:
-        """The scores of the mean of the probabilities of all runs."""
-        return self.to_result(*self.probabilities())
 
 
 def write_ensemble(

@@ -30,11 +30,6 @@ class SeedPlan:
         return Settings(preset=self.preset, values=self.values)
 
 
-def is_seeds_folder(path: Path) -> bool:
-    """Whether a folder holds runs with several seeds."""
-    return (path / SEEDS).is_file()
-
-
 def seed_folders(path: Path) -> list[Path]:
     """Returns the folders of the runs that a folder of several seeds holds."""
     return [path / seed_name(seed) for seed in read_seed_plan(path).seeds]
@@ -42,7 +37,7 @@ def seed_folders(path: Path) -> list[Path]:
 
 def read_seed_plan(folder: Path) -> SeedPlan:
     """Returns the plan of a folder of several seeds."""
-    if not is_seeds_folder(folder):
+    if not (folder / SEEDS).is_file():
         raise InputError(f"{folder} is not a folder of several seeds: it has no {SEEDS}")
     plan = read_json(folder / SEEDS, SeedPlan)
     check_digest(folder / SEEDS)

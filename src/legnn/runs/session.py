@@ -66,7 +66,7 @@ def train(
     """
     if out is not None and restart_count() and RunFolder(Path(out)).is_begun:
         in_memory = None if isinstance(data, str | Path) else data
-        return resume(out, in_memory, on_epoch=on_epoch, should_stop=should_stop, progress=progress)
+        return resume_run(out, in_memory, on_epoch=on_epoch, should_stop=should_stop, progress=progress)
     collected = collect(settings, common, preset=preset)
     with follow(Callbacks(on_epoch, should_stop), visible=progress) as callbacks:
         callbacks.on_stage("reading the data")
@@ -83,7 +83,7 @@ def resolve_for(graph: GraphData, settings: Settings) -> tuple[GraphData, Resolv
 
 
 @training_modes()
-def resume(
+def resume_run(
     folder: str | Path,
     data: Source | None = None,
     *,

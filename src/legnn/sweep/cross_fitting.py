@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -25,7 +26,6 @@ from legnn.runs.cross_fitting import (
     CrossFit,
     CrossFitPlan,
     CrossFitResult,
-    is_cross_fit_folder,
 )
 from legnn.runs.data_card import DataCard
 from legnn.runs.digests import check_digest
@@ -61,7 +61,7 @@ def cross_fit(
     taken as they are.
 
     With `out`, the model of fold `k` is the run `out/fold-k`, and `out/cross_fitted.parquet` the predictions.
-    `resume_cross_fit(out)` finishes what is missing. `on_event` is called with every epoch of every fold; the other
+    `resume(out)` finishes what is missing. `on_event` is called with every epoch of every fold; the other
     arguments are those of `train`.
     """
     if under_torchrun():
@@ -88,7 +88,7 @@ def resume_cross_fit(
 ) -> CrossFit:
     """Finishes an interrupted cross-fitting: finished folds are read, a half-done one continues."""
     folder = Path(out)
-    if not is_cross_fit_folder(folder):
+    if not (folder / CROSS_FIT).is_file():
         raise InputError(f"{folder} is not a folder of cross-fitted runs: it has no {CROSS_FIT}")
     if (folder / SUMMARY).is_file():
         return CrossFit.open(folder)
@@ -133,20 +133,22 @@ def _train(
     ]
     executor = executor_for(graph, settings.resolve(graph.facts()), len(trials))
     train_trials(folder, trials, executor, on_event, should_stop, progress=progress)
-    results: list[Result] = []
+    runs: list[Run] = []
     probabilities = torch.zeros(graph.num_nodes, graph.num_classes)
     for fold, part in parts.items():
         run = Run.open(folder / fold_name(fold))
         hidden = (graph.train_mask & ~part.train_mask).nonzero().flatten()
         probabilities[hidden] = _predict(run, part, hidden)
-        results.append(run.result)
+        runs.append(
+            replace(run, graph=replace(part, notes=run.card.notes), folder=None if is_temporary else run.folder)
+        )
     table = _table(graph, plan.folds, probabilities)
-    result = _result(graph, plan.folds, probabilities, results)
-    if is_temporary:
-        return CrossFit(result, table)
-    _write_table(folder / CROSS_FITTED, table)
-    write_json(folder / SUMMARY, result)
-    return CrossFit(result, table, folder)
+    result = _result(graph, plan.folds, probabilities, [run.result for run in runs])
+    if not is_temporary:
+        _write_table(folder / CROSS_FITTED, table)
+        write_json(folder / SUMMARY, result)
+    weights, stored = [1 / len(runs)] * len(runs), None if is_temporary else folder
+    return CrossFit(runs, weights, folder=stored, scores=result, table=table)
 
 
 def _predict(run: Run, graph: GraphData, nodes: Tensor) -> Tensor:

@@ -14,9 +14,10 @@ from legnn.locks import hold_folder
 from legnn.notes import Note
 from legnn.runs.build import check_settings
 from legnn.runs.data_card import DataCard
+from legnn.runs.ensemble import Seeds
 from legnn.runs.folder import SEEDS, SUMMARY, RunFolder, seed_name
 from legnn.runs.processes import under_torchrun
-from legnn.runs.result import Summary, summarize
+from legnn.runs.result import summarize
 from legnn.runs.seeds import SeedPlan, read_seed_plan
 from legnn.runs.session import resolve_for
 from legnn.sweep.executors import executor_for
@@ -37,10 +38,12 @@ def train_seeds(
     should_stop: Callable[[], bool] = lambda: False,
     progress: bool = False,
     **common: Unpack[CommonSettings],
-) -> Summary:
-    """Trains with the seeds `seed, seed + 1, …` and returns mean and unbiased deviation of every score.
+) -> Seeds:
+    """Trains with the seeds `seed, seed + 1, …` and returns the runs, which predict together.
 
-    With `out`, run `k` is the folder `out/seed-k`, and `out/summary.json` the summary. `resume_seeds(out)` finishes
+    >>> legnn.train_seeds("cora", seeds=5).summary.test["accuracy"]     # mean and unbiased deviation
+
+    With `out`, run `k` is the folder `out/seed-k`, and `out/summary.json` the summary. `resume(out)` finishes
     what is missing. `on_event` is called with every epoch of every seed; the other arguments are those of `train`.
 
     Where one run leaves cores or GPUs idle, several are trained at the same time in as many processes, each bit for bit
@@ -58,7 +61,7 @@ def train_seeds(
     plan = SeedPlan(seeds=[first + k for k in range(seeds)], preset=loaded.preset, values=dict(loaded.values))
     with sweep_folder(out) as folder:
         create_folder(folder, SEEDS, plan)
-        return _train(plan, source, folder, on_event, should_stop, progress=progress)
+        return _train(plan, source, folder, on_event, should_stop, progress=progress, is_temporary=out is None)
 
 
 def resume_seeds(
@@ -68,7 +71,7 @@ def resume_seeds(
     on_event: Callable[[Event], None] = lambda event: None,
     should_stop: Callable[[], bool] = lambda: False,
     progress: bool = False,
-) -> Summary:
+) -> Seeds:
     """Finishes an interrupted run over several seeds: finished seeds are read, a half-done one continues."""
     plan = read_seed_plan(Path(out))
     with hold_folder(Path(out)):
@@ -83,7 +86,8 @@ def _train(
     should_stop: Callable[[], bool],
     *,
     progress: bool,
-) -> Summary:
+    is_temporary: bool = False,
+) -> Seeds:
     graph, settings, source = load_data(plan.settings, data, folder)
     runs = {seed_name(seed): RunFolder(folder / seed_name(seed)) for seed in plan.seeds}
     missing = [name for name, run in runs.items() if not run.is_finished]
@@ -98,4 +102,4 @@ def _train(
         text = f"Trained again, for it was no longer in the folder: {', '.join(missing)}."
         summary = replace(summary, notes=[*summary.notes, Note("trained-again", text)])
     write_json(folder / SUMMARY, summary)
-    return summary
+    return Seeds.open(folder).with_graph(graph, None if is_temporary else folder)
