@@ -63,8 +63,10 @@ def epochs_of(settings: ResolvedSettings, graph: GraphData) -> int:
 def restore_model(folder: RunFolder) -> Model:
     """Returns the model of a finished run with its best weights, on the CPU and in evaluation mode."""
     weights = folder.weights()
-    # label features that were given to the model are saved with its weights
-    model = make_model(folder.settings, folder.card, weights.get("encoder.label_embedding.given"))
+    # the initial weights, which are replaced, would be drawn from the caller's random state
+    with torch.random.fork_rng(devices=[]):
+        # label features that were given to the model are saved with its weights
+        model = make_model(folder.settings, folder.card, weights.get("encoder.label_embedding.given"))
     try:
         model.load_state_dict(weights)
     except RuntimeError:
