@@ -1,6 +1,6 @@
 """Runs: started, resumed, repeated over seeds, joined to ensembles, and predicted from."""
 
-from legnn.runs.cross_fitting import CrossFit, CrossFitResult, is_cross_fit_folder
+from legnn.runs.cross_fitting import CrossFit, CrossFitResult
 from legnn.runs.ensemble import Ensemble, EnsembleCard, Member, Seeds, write_ensemble
 from legnn.runs.evaluation import Evaluation
 from legnn.runs.folder import RunFolder
