@@ -106,7 +106,7 @@ def test_a_leaderboard_has_a_row_for_each_entry_the_best_on_validation_first(fou
 
 
 def test_the_leaderboard_is_what_the_terminal_reads(found, tmp_path, capsys):
-    from legnn.cli.leaderboard import show_leaderboard
+    from legnn.cli.display import show_leaderboard
 
     folders, y_val, _ = found
     entries = entries_of(folders)

@@ -45,8 +45,7 @@ def auto(
     seconds = parse_duration(budget)
 
     with loading():
-        from legnn.cli.display import show_result
-        from legnn.cli.leaderboard import show_leaderboard
+        from legnn.cli.display import show_leaderboard, show_result
         from legnn.runs.folder import LEADERBOARD
         from legnn.search.auto import auto as search
         from legnn.search.auto import new_folder

@@ -26,7 +26,8 @@ def prepare(
     a folder of 256 MB or more, which takes long to read, only data prepare FOLDER --check does.
     """
     with loading():
-        from legnn.cli.display import print_line, print_path, show_notes, show_statistics
+        from legnn.cli.console import print_line, print_path
+        from legnn.cli.display import show_notes, show_statistics
         from legnn.data import statistics
         from legnn.datasets import check_prepared, prepare_folder
         from legnn.errors import InputError
@@ -47,31 +48,30 @@ def prepare(
 
 @data.command(name="list")
 def list_(
-    name: Annotated[str | None, argument("A named data set or a folder of tables")] = None,
+    name: Annotated[str | None, argument("A named data set or a folder of tables [all names]")] = None,
     set_: SetOption = None,
 ) -> None:
-    """Show the named data sets and the folders of tables next to them with their statistics, or those of one.
+    """List the named data sets and the folders of tables in the data folder, or show the statistics of one graph.
 
-    Without a name, nothing is downloaded: sets that are not on this machine are listed without figures.
+    A named set that is not on this machine is downloaded when it is first used.
     """
-    from legnn.cli.display import print_line, show_notes, show_statistics
-    from legnn.cli.graph_list import list_graphs
-    from legnn.files import data_folder
+    with loading():
+        from legnn.cli.console import print_line, show_table
+        from legnn.cli.display import show_notes, show_statistics
+        from legnn.data import statistics
+        from legnn.datasets import CATALOG, load, table_folders
+        from legnn.files import data_folder
 
-    if name is not None:
-        with loading():
-            from legnn.data import statistics
-            from legnn.datasets import CATALOG, load
-
-        graph = load(name, **_options(set_))
-        show_statistics([statistics(graph)])
-        if name in CATALOG:
-            print_line(f"{CATALOG[name].about}; splits: {CATALOG[name].splits}")
-        show_notes(graph.notes)
+    if name is None:
+        rows = [(known, entry.about, entry.splits) for known, entry in CATALOG.items()]
+        rows += [(folder, f"a folder in {data_folder()}", "") for folder in table_folders()]
+        show_table(("data set", "", "splits"), rows, left=3)
         return
-
-    caption = "a set that is not here is downloaded when it is first used"
-    show_statistics(list_graphs(), f"under {data_folder()}", caption)
+    graph = load(name, **_options(set_))
+    show_statistics([statistics(graph)])
+    if name in CATALOG:
+        print_line(f"{CATALOG[name].about}; splits: {CATALOG[name].splits}")
+    show_notes(graph.notes)
 
 
 def _options(texts: list[str] | None) -> dict[str, Any]:

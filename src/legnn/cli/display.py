@@ -1,4 +1,4 @@
-"""Output to the terminal: tables, notes, and a progress line over the epochs."""
+"""Tables of the terminal: scores, predictions, data sets, settings, and progress over runs."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich import box
-from rich.console import Console
 from rich.table import Table
+
+from legnn.cli.console import out, print_line, print_path, print_text, show_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,17 +18,13 @@ if TYPE_CHECKING:
     from legnn.experiments import Experiment
     from legnn.runs import CrossFitResult, Evaluation, Result, Summary
 
-# names in the user's data may contain brackets, which are not markup
-_out = Console(markup=False, emoji=False)
-_err = Console(stderr=True, markup=False, emoji=False)
-
 
 def show_result(result: Result, folder: Path) -> None:
     """Prints the scores of one run or ensemble."""
     _show_scores(_splits(result), "{:.4f}".format, title=None)
     # an ensemble has no best epoch
     epochs = f"best epoch {result.best_epoch} of {result.epochs}" if result.best_epoch else f"{result.epochs} epochs"
-    _out.print(f"{epochs}, {result.parameters:,} parameters, {result.seconds:.1f} s on {result.device}")
+    out.print(f"{epochs}, {result.parameters:,} parameters, {result.seconds:.1f} s on {result.device}")
     show_notes(result.notes)
     print_path(folder)
 
@@ -63,142 +59,119 @@ def _show_scores(by_split: Mapping[str, Any], written: Callable[[Any], str], tit
         table.add_column(split, justify="right")
     for name in dict.fromkeys(name for scores in scored.values() for name in scores):
         table.add_row(title_of(name), *(written(scores[name]) if name in scores else "" for scores in scored.values()))
-    _out.print(table)
+    out.print(table)
 
 
-def show_predictions(table: pd.DataFrame, place: Path) -> None:
+def show_predictions(table: pd.DataFrame, path: Path) -> None:
     """Prints the number of predictions of each split and their mean confidence."""
-    shown = Table("split", "nodes", "mean confidence", title=f"{len(table):,} predictions")
-    for name, part in table.groupby("split", sort=True):
-        shown.add_row(str(name) or "none", f"{len(part):,}", f"{part['confidence'].mean():.3f}")
-    _out.print(shown)
-    print_path(place)
+    rows = [
+        (name or "none", f"{len(part):,}", f"{part['confidence'].mean():.3f}")
+        for name, part in table.groupby("split", sort=True)
+    ]
+    show_table(("split", "nodes", "mean confidence"), rows, title=f"{len(table):,} predictions")
+    print_path(path)
 
 
 MOST_CLASSES = 40
-"""Most classes in a table of them; a file has all."""
-LONGEST_NAME, SHORT_NAME = 24, 4
+"""Most classes in a table; a file has all."""
+LONGEST_NAME, CELL = 24, 6
 
 
-def show_evaluation(found: Evaluation) -> None:
+def show_evaluation(evaluation: Evaluation) -> None:
     """Prints scores of splits and classes, the confusion of the largest classes, and calibration."""
-    _show_scores(_splits(found), "{:.4f}".format, title=None)
-    if found.num_nodes:
-        of_nodes = f"{found.num_nodes:,} {found.nodes} nodes"
-        _show_classes(found, of_nodes)
-        _show_confusion(found, of_nodes)
-        if found.nodes != "test":
-            _show_scores({found.nodes: found.scores}, "{:.4f}".format, title=None)
-    show_notes(found.notes)
+    _show_scores(_splits(evaluation), "{:.4f}".format, title=None)
+    if evaluation.num_nodes:
+        nodes = f"{evaluation.num_nodes:,} {evaluation.nodes} nodes"
+        largest = sorted(range(len(evaluation.classes)), key=lambda c: -evaluation.classes[c].support)
+        _show_classes(evaluation, sorted(largest[:MOST_CLASSES]), nodes)
+        width = min(max(len(str(one.name)) for one in evaluation.classes) + 4, LONGEST_NAME)
+        _show_confusion(evaluation, sorted(largest[: max((out.width - width) // CELL - 2, 2)]), nodes)
+        if evaluation.nodes != "test":
+            _show_scores({evaluation.nodes: evaluation.scores}, "{:.4f}".format, title=None)
+    show_notes(evaluation.notes)
 
 
-def _largest_classes(found: Evaluation, most: int) -> list[int]:
-    """The classes in their order; where there are too many, the largest, by size."""
-    every = range(len(found.classes))
-    return [*every] if len(every) <= most else sorted(every, key=lambda c: -found.classes[c].support)[:most]
-
-
-def _print_cut(found: Evaluation, shown: list[int]) -> None:
-    more = len(found.classes) - len(shown)
+def _print_cut(evaluation: Evaluation, shown: list[int]) -> None:
+    more = len(evaluation.classes) - len(shown)
     if more:
         print_line(f"and {more:,} smaller {'class' if more == 1 else 'classes'}; --out FILE.json has all")
 
 
-def _show_classes(found: Evaluation, of_nodes: str) -> None:
-    table = Table(title=f"classes, {of_nodes}", box=box.SIMPLE_HEAD, padding=(0, 1))
-    for header in ("class", "precision", "recall", "F1", "nodes"):
-        table.add_column(header, justify="left" if header == "class" else "right")
-    shown = _largest_classes(found, MOST_CLASSES)
-    for one in (found.classes[c] for c in shown):
-        scores = (f"{value:.4f}" for value in (one.precision, one.recall, one.f1))
-        table.add_row(str(one.name), *scores, f"{one.support:,}")
-    _out.print(table)
-    _print_cut(found, shown)
+def _show_classes(evaluation: Evaluation, shown: list[int], nodes: str) -> None:
+    classes = [evaluation.classes[c] for c in shown]
+    rows = [(c.name, f"{c.precision:.4f}", f"{c.recall:.4f}", f"{c.f1:.4f}", f"{c.support:,}") for c in classes]
+    show_table(("class", "precision", "recall", "F1", "nodes"), rows, title=f"classes, {nodes}")
+    _print_cut(evaluation, shown)
 
 
-def _show_confusion(found: Evaluation, of_nodes: str) -> None:
-    names = [str(one.name) for one in found.classes]
-    # long names would leave room for a few columns: those have numbers, which stand before the names of the rows
-    is_numbered = max(map(len, names)) > SHORT_NAME
-    rows = min(max(map(len, names)) + 3, LONGEST_NAME)
-    cell = max(len(str(max(max(row) for row in found.confusion))), 3 if is_numbered else SHORT_NAME) + 1
-    shown = _largest_classes(found, max((_out.width - rows - len(" others ")) // cell, 2))
-    is_cut = len(shown) < len(names)
-    title = f"confusion, {of_nodes}: true classes by row, predicted ones by column"
-    table = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column("")
-    headers = [str(k) if is_numbered else names[c] for k, c in enumerate(shown, 1)]
-    for header in [*headers, "others"] if is_cut else headers:
-        table.add_column(header, justify="right", no_wrap=True)
-    for k, c in enumerate(shown, 1):
-        counts = [found.confusion[c][other] for other in shown]
-        others = [found.classes[c].support - sum(counts)] if is_cut else []
-        row = f"{k} {names[c]}"[:LONGEST_NAME] if is_numbered else names[c]
-        table.add_row(row, *(str(count) for count in counts + others))
-    _out.print(table)
-    _print_cut(found, shown)
+def _show_confusion(evaluation: Evaluation, shown: list[int], nodes: str) -> None:
+    """Prints the confusion with numbered columns: names of classes would leave space for few of them."""
+    is_cut = len(shown) < len(evaluation.classes)
+    rows = []
+    for number, c in enumerate(shown, 1):
+        counts = [evaluation.confusion[c][other] for other in shown]
+        others = [evaluation.classes[c].support - sum(counts)] if is_cut else []
+        rows.append((f"{number} {evaluation.classes[c].name}"[:LONGEST_NAME], *counts, *others))
+    headers = ["", *map(str, range(1, len(shown) + 1)), *(["others"] if is_cut else [])]
+    show_table(headers, rows, title=f"confusion, {nodes}: true classes by row, predicted ones by column")
+    _print_cut(evaluation, shown)
 
 
-def show_statistics(found: Iterable[Statistics | str], title: str | None = None, caption: str | None = None) -> None:
-    """Prints the paper's table of data sets; a set that could not be read is its name alone."""
-    # narrow enough for a terminal of 80 columns
-    table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, padding=0)
-    table.add_column("data set", no_wrap=True)
-    for header in ("nodes", "edges", "features", "classes", "split in %", "homophily"):
-        table.add_column(header, justify="right", no_wrap=True)
-    for one in found:
-        if isinstance(one, str):
-            table.add_row(one, "not here")
-            continue
-        parts = (one.train_percent, one.val_percent, one.test_percent)
-        split = "/".join(f"{part:.0f}" if part >= 10 else f"{part:.1f}" for part in parts)
-        sizes = (f"{size:,}" for size in (one.nodes, one.edges, one.features, one.classes))
-        # no edge has two labeled ends, such as among types of which one is labeled
-        homophily = "none" if math.isnan(one.homophily) else f"{one.homophily:.4f}"
-        table.add_row(one.name, *sizes, split, homophily)
-    _out.print(table)
+def show_statistics(rows: Iterable[Statistics]) -> None:
+    """Prints the paper's table of data sets."""
+    headers = ("data set", "nodes", "edges", "features", "classes", "split in %", "homophily")
+    show_table(headers, map(_statistics, rows))
+
+
+def _statistics(row: Statistics) -> tuple[str, ...]:
+    parts = (row.train_percent, row.val_percent, row.test_percent)
+    split = "/".join(f"{part:.0f}" if part >= 10 else f"{part:.1f}" for part in parts)
+    sizes = (f"{size:,}" for size in (row.nodes, row.edges, row.features, row.classes))
+    # no edge has two labeled ends, such as among types of which one is labeled
+    return row.name, *sizes, split, "none" if math.isnan(row.homophily) else f"{row.homophily:.4f}"
 
 
 def show_settings(rows: Iterable[tuple[str, str, str, str]]) -> None:
     """Prints settings: their names, values, defaults and help."""
-    table = Table("setting", "values", "default", "", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.columns[0].no_wrap = True
-    for row in rows:
-        table.add_row(*row)
-    _out.print(table)
+    show_table(("setting", "values", "default", ""), rows, left=4)
 
 
 def show_notes(notes: Iterable[object]) -> None:
     """Prints what a reader should know of the data."""
     for note in notes:
-        _out.print(f"note: {note}", highlight=False)
-
-
-def print_line(text: str) -> None:
-    """Prints a line as it is."""
-    _out.print(text, highlight=False)
-
-
-def print_text(text: str) -> None:
-    """Prints lines as they are, however long: a table of Markdown must stay in one piece to be copied."""
-    _out.print(text, highlight=False, soft_wrap=True)
-
-
-def print_path(place: Path) -> None:
-    """Prints where something was written."""
-    # soft wrap: a path must stay in one piece to be copied
-    _out.print(str(place), soft_wrap=True, highlight=False)
-
-
-def print_error(message: str, *, is_red: bool = True) -> None:
-    """Prints one line on standard error."""
-    _err.print(f"legnn: {message}", style="red" if is_red else None, soft_wrap=True, highlight=False)
+        print_line(f"note: {note}")
 
 
 def show_experiments(experiments: Iterable[Experiment]) -> None:
     """Prints the tables and figures that can be made."""
-    table = Table("name", "", "", box=box.SIMPLE_HEAD, padding=(0, 1), show_header=False)
-    for one in experiments:
-        table.add_row(one.name, one.kind, one.title)
-    _out.print(table)
-    print_line("legnn reproduce NAME makes one: Markdown, CSV and picture, from run folders.")
+    rows = [(experiment.name, experiment.kind, experiment.title) for experiment in experiments]
+    show_table(("name", "kind", "title"), rows, left=3)
+    print_line("legnn reproduce NAME makes a table or figure: Markdown, CSV and picture, from run folders.")
+
+
+SHOWN = 8
+"""First rows of a leaderboard that are printed; all members follow."""
+
+
+def show_leaderboard(path: Path) -> None:
+    """Prints the leaderboard of a finished search: its first rows, and all members."""
+    import pandas as pd
+
+    board = pd.read_csv(path, keep_default_na=False, na_values={"test": [""]})
+    leaders = board[(board.index < SHOWN) | (board["weight"] > 0)]
+    rows = [
+        (
+            row["name"],
+            "C&S" if row["postprocess"] == "correct_and_smooth" else "",
+            f"{row['val']:.4f}",
+            # empty for data without test nodes
+            "" if pd.isna(row["test"]) else f"{row['test']:.4f}",
+            f"{row['seconds']:.1f}",
+            f"{row['weight']:.2f}" if row["weight"] > 0 else "",
+        )
+        for row in leaders.to_dict("records")
+    ]
+    headers = ("candidate", "", "validation", "test", "seconds", "weight")
+    show_table(headers, rows, left=2, title="by validation accuracy; test chooses nothing")
+    if len(leaders) < len(board):
+        print_text(f"{len(board) - len(leaders)} more in {path}")

@@ -87,13 +87,13 @@ def main() -> None:
             refuse_unknown_options(sys.argv[2:], declared)
         make_app(asked or COMMANDS)()
     except Interrupted as stop:
-        from legnn.cli.display import print_error  # not sooner: --help answers without it
+        from legnn.cli.console import print_error  # not sooner: --help answers without it
 
         if is_rank_zero():
             print_error(f"interrupted{_where(stop)}", is_red=False)
         sys.exit(130)
     except (LegnnError, OSError) as error:
-        from legnn.cli.display import print_error
+        from legnn.cli.console import print_error
 
         # a full disk or a folder that may not be written is no fault of the code, either
         wait_for_rank_zero()
@@ -101,7 +101,7 @@ def main() -> None:
         print_error(str(error) + (f" ({as_option(setting, declared)})" if setting else ""))
         sys.exit(2)
     except MemoryError as error:
-        from legnn.cli.display import print_error
+        from legnn.cli.console import print_error
 
         wait_for_rank_zero()
         print_error(f"there is not enough memory ({first_line(error)}); a smaller graph, or fewer features, may fit")

@@ -33,7 +33,8 @@ def check(
     No model judges a label it was trained on. Of a run, its data and settings are used.
     """
     with loading():
-        from legnn.cli.display import print_path, show_notes
+        from legnn.cli.console import print_path
+        from legnn.cli.display import show_notes
         from legnn.cli.label_display import show_label_check
         from legnn.io import write_predictions
         from legnn.labels.check import check_labels
@@ -70,7 +71,7 @@ def next_(
     Those that the model is unsure of, that are like many nodes without a label, and whose labels would travel far.
     """
     with loading():
-        from legnn.cli.display import print_path
+        from legnn.cli.console import print_path
         from legnn.cli.label_display import show_next_labels
         from legnn.io import write_predictions
         from legnn.labels.acquisition import next_labels
@@ -99,7 +100,7 @@ def audit(
     Prints what was checked. Exits with code 1 if a leak was found.
     """
     with loading():
-        from legnn.cli.display import print_path
+        from legnn.cli.console import print_path
         from legnn.cli.label_display import show_audit
         from legnn.labels.audit import audit
         from legnn.typed_json import write_json

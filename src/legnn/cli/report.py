@@ -28,7 +28,7 @@ def report(
     It is one file that opens offline. With --serve, a run in progress is watched until Ctrl-C.
     """
     with loading():
-        from legnn.cli.display import print_line, print_path
+        from legnn.cli.console import print_line, print_path
         from legnn.report import write_report
 
     device = parse_settings(set_, "train.device").get("train.device", "auto")
@@ -43,7 +43,7 @@ def report(
 
 def _serve(runs: list[Path], port: int, device: str) -> None:
     with loading():
-        from legnn.cli.display import print_line
+        from legnn.cli.console import print_line
         from legnn.report.serve import HOST, Watch, make_server
 
     if len(runs) > 1:

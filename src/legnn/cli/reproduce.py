@@ -22,9 +22,9 @@ def reproduce(
     backbone: Annotated[str | None, option("Backbones, joined by commas [the paper's]")] = None,
     seeds: Annotated[int, option("Seeds of every row: 0, 1, … [3]")] = 3,
     jobs: Annotated[int | None, option("Runs at a time [one a core, or one a GPU]")] = None,
-    tried: Annotated[int, option("Settings that each row tries with seed 0; the best on validation goes on [1]")] = 1,
+    trials: Annotated[int, option("Settings that each row tries with seed 0; the best on validation goes on [1]")] = 1,
     only: Annotated[str | None, option("Rows by name, joined by commas [all]")] = None,
-    beside: Annotated[
+    compare_with: Annotated[
         str | None,
         option("designs, precision: CSV files of earlier reports, joined by commas, compared together with these"),
     ] = None,
@@ -57,9 +57,9 @@ def reproduce(
             out=out,
             preset=preset,
             given=given,
-            tried=tried,
+            tried=trials,
             only=_words(only, ()),
-            beside=tuple(map(Path, _words(beside, ()))),
+            beside=tuple(map(Path, _words(compare_with, ()))),
             vary_split=vary_split,
         ),
     )
@@ -80,7 +80,7 @@ def _words(text: str | None, default: Sequence[str]) -> tuple[str, ...]:
 def _train(plan: Plan, jobs: int | None, device: str) -> tuple[int, int]:
     """Trains what is missing, and returns how many runs could not be trained, and of how many."""
     with loading():
-        from legnn.cli.display import print_error
+        from legnn.cli.console import print_error
         from legnn.experiments.execution import train_missing
         from legnn.runs.resources import default_jobs
         from legnn.sweep import LocalExecutor, SweepProgress
@@ -105,7 +105,7 @@ def _train(plan: Plan, jobs: int | None, device: str) -> tuple[int, int]:
 
 def _report(plan: Plan) -> None:
     with loading():
-        from legnn.cli.display import print_path, print_text
+        from legnn.cli.console import print_path, print_text
         from legnn.experiments.reports import write_report
 
     report = plan.experiment.make(plan)

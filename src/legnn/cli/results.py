@@ -70,7 +70,8 @@ def evaluate(
     Classes, confusion and calibration are of the test split; without one, of all labeled nodes but training nodes.
     """
     with loading():
-        from legnn.cli.display import print_path, show_evaluation
+        from legnn.cli.console import print_path
+        from legnn.cli.display import show_evaluation
         from legnn.runs import open_predictor
         from legnn.typed_json import write_json
 

@@ -57,7 +57,7 @@ class Request:
         if self.seeds < 1:
             raise InputError(f"seeds must be at least 1, got {self.seeds}")
         if not 1 <= self.tried <= len(TRIED):
-            raise InputError(f"tried must be from 1 to {len(TRIED)}, got {self.tried}")
+            raise InputError(f"trials must be from 1 to {len(TRIED)}, got {self.tried}")
         for source in self.data:
             check_source(source)
         for path in self.beside:

@@ -1,4 +1,4 @@
-"""Settings that `legnn reproduce --tried` compares on validation, for every variant that has none of its own."""
+"""Settings that `legnn reproduce --trials` compares on validation, for every variant that has none of its own."""
 
 from __future__ import annotations
 
