@@ -77,7 +77,8 @@ function lineChart(title, series, { low = null, high = null, marks = [] } = {}) 
     { class: "key" },
     names.map((line) => make("span", {}, make("i", { style: { background: line.color } }), line.name)),
   );
-  return make("figure", { style: { margin: 0 } }, make("h3", {}, title), svg, key);
+  const heading = title[0].toUpperCase() + title.slice(1);
+  return make("figure", { style: { margin: 0 } }, make("h3", {}, heading), svg, key);
 }
 
 // Accuracy of bands as bars, with the number of nodes beneath and, where given, the mean confidence as a line across.

@@ -43,7 +43,7 @@ function mistakes(data, run) {
     ["of the class", ([i, , count]) => percent(count / Math.max(1, data.scores[i].support)), true],
   ];
   const content = data.pairs.length ? scrolled(table(columns, data.pairs)) : make("p", {}, "No prediction is wrong.");
-  return card(run.classes.length <= SMALL ? "third" : "half", "Most confused", content);
+  return card("half", "Most confused", content);
 }
 
 // A table of classes by classes; `cell(i, j)` of positions is `{ text, title, color, alpha }`.
@@ -99,7 +99,6 @@ function confusion(data, run) {
 
 function learnedLabels(labels, run) {
   if (!labels) return null;
-  const width = run.classes.length <= SMALL ? "half" : "two-thirds";
   const title = "Labels as the model has learned them";
   const columns = [
     ["classes", ([a]) => classChip(run, a)],
@@ -116,23 +115,24 @@ function learnedLabels(labels, run) {
     };
   };
   const cut = run.classes.length > labels.order.length ? ` The ${labels.order.length} largest classes.` : "";
+  const isSmall = run.classes.length <= SMALL;
   return [
+    card(isSmall ? "half" : "third", "Closest labels", scrolled(table(columns, labels.pairs))),
     card(
-      width,
+      isSmall ? "half" : "two-thirds",
       title,
-      pointChart(labels.points, run.classes, classColors(run), title, width === "half"),
+      pointChart(labels.points, run.classes, classColors(run), title, isSmall),
       note(
         "Labels are nodes of the graph and have representations; near are those that point the same way " +
           "(two principal components).",
       ),
     ),
     card(
-      run.classes.length <= SMALL ? "half" : "",
+      isSmall ? "half" : "",
       "Similarity of labels",
       make("div", { class: "matrix" }, matrix(run, labels.order, cell)),
       note(`Cosine of the angle between two labels, similar ones next to each other; orange is below 0.${cut}`),
     ),
-    card("third", "Closest labels", scrolled(table(columns, labels.pairs))),
   ];
 }
 

@@ -1,6 +1,8 @@
 // Scores, data and model, notes, the leaderboard and all settings; of several runs also the comparison.
 "use strict";
 
+const MOST_FIGURES = 6; // the table has all metrics
+
 const scoreOf = (run, split, metric) =>
   run.sections.overview.scores.find((row) => row.split === split)?.scores[metric] ?? null;
 
@@ -89,7 +91,8 @@ sections.overview = {
   draw(overview, run) {
     const several = payload.runs.length > 1;
     const test = overview.scores.find((row) => row.split === "test") ?? overview.scores[0];
-    const figures = Object.entries(test ? test.scores : {}).map(([name, score]) =>
+    const first = Object.entries(test ? test.scores : {}).slice(0, MOST_FIGURES);
+    const figures = first.map(([name, score]) =>
       figure(`${test.split} ${payload.metrics[name]}`, decimal(score.mean), deviation(score)),
     );
     const notes = card(
