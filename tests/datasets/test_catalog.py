@@ -12,7 +12,7 @@ import torch
 from tests.typed_graphs import small_hetero, typed_folder
 
 from legnn.data import statistics
-from legnn.datasets import CATALOG, load, without_downloads
+from legnn.datasets import CATALOG, load
 from legnn.datasets.pickles import refuse_harmful_pickle
 from legnn.errors import InputError
 
@@ -283,8 +283,7 @@ def test_mag_is_read_from_ogbs_zip_and_pygs_zip_of_embeddings(tmp_path, monkeypa
 def test_mag_without_the_published_embedding_has_computed_features_and_says_so(tmp_path, monkeypatch):
     mag_folder(tmp_path / "ogb" / "ogbn_mag")
     monkeypatch.setenv("LEGNN_DATA", str(tmp_path))
-    with without_downloads():
-        data = load("ogbn-mag", type_channels=4)
+    data = load("ogbn-mag", type_channels=4, download=False)
     check_mag(data)
     assert [*map(str, data.notes)] == [
         "Nodes of author, field_of_study and institution come without features: 4 were computed from the graph "

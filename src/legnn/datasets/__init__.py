@@ -2,7 +2,6 @@
 
 from legnn.datasets.arrays import from_arrays
 from legnn.datasets.catalog import CATALOG, NamedSet
-from legnn.datasets.download import without_downloads
 from legnn.datasets.loading import Source, check_prepared, check_source, load, prepare_folder, table_folders
 from legnn.files import data_folder
 
@@ -17,5 +16,4 @@ __all__ = [
     "load",
     "prepare_folder",
     "table_folders",
-    "without_downloads",
 ]

@@ -11,7 +11,7 @@ from legnn.data.raw_graph import RawGraph
 from legnn.data.splits import split_number
 from legnn.datasets import readers
 from legnn.datasets.digits import read_digits
-from legnn.datasets.download import RemoteFile
+from legnn.datasets.download import Fetch, RemoteFile
 from legnn.notes import Note
 
 if TYPE_CHECKING:
@@ -37,9 +37,9 @@ class NamedSet:
     """Description of nodes, edges and classes."""
     splits: str
     """Values of `split`, and the default."""
-    read: Callable[[DataSettings], Data | HeteroData | RawGraph]
-    """From the settings of the data to a graph, with masks [M] or [M, K], or without masks where a split has to be
-    drawn. Of the settings, the split and whether features are computed may decide which files are read."""
+    read: Callable[[DataSettings, Fetch], Data | HeteroData | RawGraph]
+    """From the settings of the data, and the function that gets a file, to a graph with masks [M] or [M, K], or without
+    masks where a split has to be drawn. The split and whether features are computed may decide which files are read."""
     num_splits: int = 1
     """Fixed splits over which results on this set are usually averaged."""
     reads_split: bool = False
@@ -69,7 +69,7 @@ def _planetoid(name: str, folder: str, about: str, class_names: tuple[str, ...] 
         name=name,
         about=about,
         splits="the public one with 20 training nodes a class, or 0 to 9 for geom-gcn's ten (48/32/20)",
-        read=lambda data: readers.read_planetoid(folder, common, splits, split_number(data.split)),
+        read=lambda data, fetch: readers.read_planetoid(folder, common, splits, split_number(data.split), fetch),
         files=common + splits,
         class_names=class_names,
         notes=notes,
@@ -84,7 +84,7 @@ def _gnn_benchmark(dataset: str, folder: str, stem: str, about: str) -> NamedSet
         name=f"{collection}-{folder.lower()}",
         about=about,
         splits=f"60/20/20 from {split_file}, or drawn if that is not there",
-        read=lambda data: readers.read_gnn_benchmark(dataset, folder, split_file, *files),
+        read=lambda data, fetch: readers.read_gnn_benchmark(dataset, folder, split_file, *files, fetch),
         files=files,
     )
 
@@ -96,7 +96,7 @@ def _heterophilous(name: str, about: str) -> NamedSet:
         about=about,
         splits="0 to 9 (50/25/25), 0 by default",
         num_splits=10,
-        read=lambda data: readers.read_heterophilous(name, *files),
+        read=lambda data, fetch: readers.read_heterophilous(name, *files, fetch),
         files=files,
     )
 
@@ -108,14 +108,14 @@ def _filtered(animal: str) -> NamedSet:
         about=f"Wikipedia pages on {animal}s that link to each other, by traffic, duplicates removed",
         splits="0 to 9, 0 by default",
         num_splits=10,
-        read=lambda data: readers.read_filtered(*files),
+        read=lambda data, fetch: readers.read_filtered(*files, fetch),
         files=files,
     )
 
 
-def _mag(data: DataSettings) -> HeteroData:
+def _mag(data: DataSettings, fetch: Fetch) -> HeteroData:
     computes_features = data.missing_features == "published" or data.features != "given"
-    return readers.read_mag(MAG, None if computes_features else MAG_EMBEDDING)
+    return readers.read_mag(MAG, None if computes_features else MAG_EMBEDDING, fetch)
 
 
 ACTOR = (
@@ -151,7 +151,7 @@ CATALOG: dict[str, NamedSet] = {
             name="digits",
             about="scikit-learn's handwritten digits, each joined to its ten nearest, by digit; nothing to download",
             splits="10 training and 30 validation nodes a class, drawn with the seed 0 or the one given",
-            read=lambda data: read_digits(split_number(data.split)),
+            read=lambda data, fetch: read_digits(split_number(data.split)),
             reads_split=True,
         ),
         _planetoid("cora", "Cora", "machine learning papers that cite each other, by topic", CORA_CLASSES),
@@ -178,7 +178,7 @@ CATALOG: dict[str, NamedSet] = {
             about="actors named on the same Wikipedia page, by the words of their own",
             splits="0 to 9 (48/32/20), 0 by default",
             num_splits=GEOM_GCN_SPLITS,
-            read=lambda data: readers.read_actor(ACTOR),
+            read=lambda data, fetch: readers.read_actor(ACTOR, fetch),
             files=ACTOR,
         ),
         _heterophilous("tolokers", "crowd workers who did the same tasks, by whether they were banned"),
@@ -189,7 +189,7 @@ CATALOG: dict[str, NamedSet] = {
             name="ogbn-arxiv",
             about="computer science papers on arXiv that cite each other, by subject area",
             splits="OGB's, by year: to 2017, 2018, from 2019",
-            read=lambda data: readers.read_arxiv(ARXIV),
+            read=lambda data, fetch: readers.read_arxiv(ARXIV, fetch),
             files=(ARXIV,),
             channels=128,
         ),
@@ -197,7 +197,7 @@ CATALOG: dict[str, NamedSet] = {
             name="dblp",
             about="computer scientists with their papers, terms and conferences, authors by research area",
             splits="MAGNN's: 400 training and 400 validation nodes",
-            read=lambda data: readers.read_dblp(DBLP, DBLP_ARCHIVE),
+            read=lambda data, fetch: readers.read_dblp(DBLP, DBLP_ARCHIVE, fetch),
             files=(*DBLP, DBLP_ARCHIVE),
         ),
         NamedSet(
@@ -211,7 +211,7 @@ CATALOG: dict[str, NamedSet] = {
             name="oag-venue",
             about="computer science papers with their authors, institutions and fields, papers by venue",
             splits="its authors', by year, from the table of papers",
-            read=lambda data: readers.read_oag_venue("oag-venue"),
+            read=lambda data, fetch: readers.read_oag_venue("oag-venue"),
         ),
     )
 }

@@ -1,9 +1,7 @@
 """Files of the named data sets: on disk under `LEGNN_DATA`, or downloaded there."""
 
 import http.client
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.request import Request, urlopen
@@ -26,17 +24,16 @@ class RemoteFile:
     """None if it is not published."""
 
 
-_may_download: ContextVar[bool] = ContextVar("may_download", default=True)
+Fetch = Callable[[RemoteFile], Path]
+"""Returns the path of a file, downloaded or not."""
 
 
-@contextmanager
-def without_downloads() -> Iterator[None]:
-    """Within this context, `fetch` raises `InputError` for a file that is not on disk."""
-    token = _may_download.set(False)
-    try:
-        yield
-    finally:
-        _may_download.reset(token)
+def on_disk(file: RemoteFile) -> Path:
+    """Returns the path of the file; raises `InputError` if it is not on disk."""
+    place = data_folder() / file.path
+    if not place.is_file():
+        raise InputError(f"{place} is not there")
+    return place
 
 
 def fetch(file: RemoteFile) -> Path:
@@ -44,8 +41,6 @@ def fetch(file: RemoteFile) -> Path:
     place = data_folder() / file.path
     if place.is_file():
         return place
-    if not _may_download.get():
-        raise InputError(f"{place} is not there")
     if file.url is None:
         raise InputError(f"{place} is missing and is published nowhere; put it there, or set LEGNN_DATA to its folder")
     try:

@@ -12,6 +12,7 @@ from legnn.data import GraphData
 from legnn.data.pyg import raw_from_pyg
 from legnn.data.raw_graph import RawGraph
 from legnn.datasets.catalog import CATALOG, NamedSet
+from legnn.datasets.download import Fetch, fetch, on_disk
 from legnn.datasets.objects import FORMS, NetworkXGraph, is_frames, is_in_memory, read_frames, to_pyg
 from legnn.errors import InputError, did_you_mean, plural
 from legnn.files import data_folder
@@ -37,6 +38,7 @@ def load(
     training: bool = True,
     table_features: TableFeatures | None = None,
     target_type: str | None = None,
+    download: bool = True,
     **options: Any,
 ) -> GraphData:
     """Loads a graph, checks it, and builds its adjacency.
@@ -49,6 +51,7 @@ def load(
         training: False for a graph that is only predicted: labels and splits may be missing, and none is drawn.
         table_features: fitted on other tables, by which the columns of these become features.
         target_type: of several node types, the one to be predicted; None for the one that has labels.
+        download: whether files of a named data set that are not on disk are downloaded.
         **options: fields of `DataSettings`.
 
     Raises:
@@ -65,7 +68,7 @@ def load(
         _refuse_text(settings, f"a {type(source).__name__} in memory")
         return GraphData.from_pyg(in_memory, training=training, target_type=target_type, **options)
     if settings.source in CATALOG and not isinstance(source, Path):
-        return _load_named(CATALOG[settings.source], settings)
+        return _load_named(CATALOG[settings.source], settings, fetch if download else on_disk)
     folder = existing_folder(settings.source)
     if (folder / CARD).is_file():
         graph = read_prepared(folder)
@@ -127,9 +130,9 @@ def _settings(source: Source, options: dict[str, Any]) -> DataSettings:
     raise InputError(f"source must be a name, a folder, a GraphData, {FORMS}, got {type(source).__name__}")
 
 
-def _load_named(entry: NamedSet, settings: DataSettings) -> GraphData:
+def _load_named(entry: NamedSet, settings: DataSettings, fetch: Fetch) -> GraphData:
     _refuse_text(settings, f"the named data set {entry.name!r}")
-    found = entry.read(settings)
+    found = entry.read(settings, fetch)
     raw = found if isinstance(found, RawGraph) else raw_from_pyg(found, settings, name=entry.name)
     class_names = [*(entry.class_names or raw.class_names)]
     notes = [*raw.notes, *entry.notes]

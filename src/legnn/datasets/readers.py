@@ -26,7 +26,7 @@ from torch import Tensor
 from legnn.config.data import DataSettings
 from legnn.data.embedding import MAG_RELATIONS
 from legnn.data.splits import MASKS, to_masks
-from legnn.datasets.download import RemoteFile, fetch
+from legnn.datasets.download import Fetch, RemoteFile
 from legnn.datasets.pickles import refuse_harmful_pickle
 from legnn.errors import InputError, first_line
 from legnn.files import data_folder
@@ -45,7 +45,7 @@ MAG_EMBEDDING = "mag_metapath2vec_emb.pt"
 
 
 def read_planetoid(
-    folder: str, common: tuple[RemoteFile, ...], splits: tuple[RemoteFile, ...], split: int | None
+    folder: str, common: tuple[RemoteFile, ...], splits: tuple[RemoteFile, ...], split: int | None, fetch: Fetch
 ) -> Data:
     """Returns Cora, CiteSeer or PubMed with the public split, or geom-gcn's ten if `split` is given."""
     files = [fetch(file) for file in common]
@@ -62,7 +62,7 @@ def read_planetoid(
     )
 
 
-def read_gnn_benchmark(dataset: str, folder: str, split_file: str, file: RemoteFile) -> Data:
+def read_gnn_benchmark(dataset: str, folder: str, split_file: str, file: RemoteFile, fetch: Fetch) -> Data:
     """Returns a data set of Amazon or Coauthor, with the 60/20/20 split if its file exists."""
     kind = getattr(pyg_datasets, dataset)
     data = _read_with_pyg(lambda root: kind(root, folder), {f"{folder}/raw/{Path(file.path).name}": fetch(file)})
@@ -73,18 +73,18 @@ def read_gnn_benchmark(dataset: str, folder: str, split_file: str, file: RemoteF
     return data
 
 
-def read_actor(files: tuple[RemoteFile, ...]) -> Data:
+def read_actor(files: tuple[RemoteFile, ...], fetch: Fetch) -> Data:
     """Returns Actor with geom-gcn's ten splits."""
     return _read_with_pyg(pyg_datasets.Actor, {f"raw/{Path(file.path).name}": fetch(file) for file in files})
 
 
-def read_heterophilous(name: str, file: RemoteFile) -> Data:
+def read_heterophilous(name: str, file: RemoteFile, fetch: Fetch) -> Data:
     """Returns tolokers or minesweeper with their ten splits."""
     place = {f"{name}/raw/{name}.npz": fetch(file)}
     return _read_with_pyg(lambda root: pyg_datasets.HeterophilousGraphDataset(root, name), place)
 
 
-def read_filtered(file: RemoteFile) -> Data:
+def read_filtered(file: RemoteFile, fetch: Fetch) -> Data:
     """Returns filtered chameleon or squirrel, published or with sparse features and edges in both directions."""
     path = fetch(file)
     with as_input_error(path), np.load(path, allow_pickle=False) as arrays:
@@ -102,9 +102,9 @@ def read_filtered(file: RemoteFile) -> Data:
         return pyg_data.Data(x=x, y=torch.from_numpy(arrays["y"]), edge_index=edge_index, **masks)
 
 
-def read_arxiv(archive: RemoteFile) -> Data:
+def read_arxiv(archive: RemoteFile, fetch: Fetch) -> Data:
     """Returns ogbn-arxiv from OGB's archive, zipped or not, split by year; edges go from the citing paper."""
-    open_member = _ogb_opener("arxiv", archive)
+    open_member = _ogb_opener("arxiv", archive, fetch)
     x = _csv_numbers(open_member("raw/node-feat.csv.gz"), pa.float32())
     y = _csv_numbers(open_member("raw/node-label.csv.gz"), pa.int64()).flatten()
     edges = _csv_numbers(open_member("raw/edge.csv.gz"), pa.int64())
@@ -120,13 +120,13 @@ def read_arxiv(archive: RemoteFile) -> Data:
     )
 
 
-def read_mag(archive: RemoteFile, embedding: RemoteFile | None) -> HeteroData:
+def read_mag(archive: RemoteFile, embedding: RemoteFile | None, fetch: Fetch) -> HeteroData:
     """Returns ogbn-mag from OGB's archive, zipped or not, or as PyG unpacks it, split by year.
 
     Papers have word vectors; authors, institutions and fields the metapath2vec embedding that PyG publishes, or no
     features where that is not asked for or cannot be downloaded.
     """
-    open_member = _ogb_opener("mag", archive)
+    open_member = _ogb_opener("mag", archive, fetch)
     graph = pyg_data.HeteroData()
     sizes = _csv_rows(open_member("raw/num-node-dict.csv.gz")).to_pylist()[0]
     for kind, size in sizes.items():
@@ -143,7 +143,7 @@ def read_mag(archive: RemoteFile, embedding: RemoteFile | None) -> HeteroData:
         return _csv_numbers(open_member(member, f"raw/{member}"), pa.int64())
 
     graph["paper"].update(_masks(indices, len(y)))
-    for kind, rows in ({} if embedding is None else _mag_embedding(embedding)).items():
+    for kind, rows in ({} if embedding is None else _mag_embedding(embedding, fetch)).items():
         if kind != "paper":
             graph[kind].x = rows
     return graph
@@ -157,7 +157,7 @@ def _masks(indices: Callable[[str], np.ndarray], num_nodes: int) -> dict[str, Te
     return to_masks(split)
 
 
-def _mag_embedding(embedding: RemoteFile) -> dict[str, Tensor]:
+def _mag_embedding(embedding: RemoteFile, fetch: Fetch) -> dict[str, Tensor]:
     """Returns the published rows of each type; none where they are neither on disk nor can be downloaded."""
     folders = ("ogb", *(f"{place}/raw" for place in _ogb_places("mag")))
     unzipped = [data_folder() / folder / MAG_EMBEDDING for folder in folders]
@@ -179,7 +179,7 @@ def _mag_embedding(embedding: RemoteFile) -> dict[str, Tensor]:
         return rows
 
 
-def read_dblp(files: tuple[RemoteFile, ...], archive: RemoteFile) -> HeteroData:
+def read_dblp(files: tuple[RemoteFile, ...], archive: RemoteFile, fetch: Fetch) -> HeteroData:
     """Returns DBLP with MAGNN's split, from its files or from their archive."""
     there = [data_folder() / file.path for file in files]
     if all(place.is_file() for place in there):
@@ -237,7 +237,7 @@ def _ogb_places(name: str) -> tuple[str, ...]:
     return f"ogb/ogbn_{name}", f"ogb/{name}", f"ogbn_{name}", name
 
 
-def _ogb_opener(name: str, archive: RemoteFile) -> Callable[..., bytes]:
+def _ogb_opener(name: str, archive: RemoteFile, fetch: Fetch) -> Callable[..., bytes]:
     """Returns a function from a member's name to its unzipped bytes; of several names, the first that exists."""
     places = (*_ogb_places(name), f"ogb/{name}.zip", f"{name}.zip")
     found = next((place for one in places if (place := data_folder() / one).exists()), None)

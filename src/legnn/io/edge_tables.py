@@ -49,7 +49,7 @@ def read_edges(
 ) -> Edges:
     """Returns the edges of a `.parquet` or `.csv` file, in the order of its rows.
 
-    Memory holds one batch of the file, the index of the ids, and the result.
+    The file is read in batches, of which only the positions of the ends and the weights are stored.
 
     Args:
         path: of the table.
@@ -69,31 +69,22 @@ def read_edges(
         weighted = weight_name in file.names if is_weight_optional else file.has(weight_name, "weight_column")
         sources = NodeIndex(source_ids)
         targets = sources if target_ids is source_ids else NodeIndex(target_ids)
-        most = _max_rows(path)
         of_source, of_target = (what, what) if isinstance(what, str) else what
-        ends = np.empty(2 * most, np.int64)
-        weight = np.empty(most, np.float32) if weighted else None
         columns: list[_Ends | _Weights] = [
-            _Ends(file, settings.source_column, ends[:most], sources, of_source),
-            _Ends(file, settings.target_column, ends[most:], targets, of_target),
+            _Ends(file, settings.source_column, sources, of_source),
+            _Ends(file, settings.target_column, targets, of_target),
+            *([_Weights(file, weight_name)] if weighted else []),
         ]
-        if weight is not None:
-            columns.append(_Weights(file, weight_name, weight))
         for batch in _batches(path, [column.name for column in columns]):
             for column in columns:
                 column.add(batch.column(column.name))
-    for column in columns:
-        column.check()
-    rows = columns[0].rows
-    if rows < most:
-        # targets are moved next to the sources, so that both are one contiguous array without a copy
-        ends[rows : 2 * rows] = ends[most : most + rows]
+    source, target, *weighted_by = columns
+    edge_index = np.empty((2, source.rows), np.int64)
+    source.finish(edge_index[0])
+    target.finish(edge_index[1])
+    weight = weighted_by[0].finish(np.empty(source.rows, np.float32)) if weighted_by else None
     used = [column.name for column in columns]
-    return Edges(
-        ends[: 2 * rows].reshape(2, rows),
-        None if weight is None else weight[:rows],
-        [name for name in file.names if name not in used],
-    )
+    return Edges(edge_index, weight, [name for name in file.names if name not in used])
 
 
 def read_end_ids(path: Path, column: str, setting: str) -> pa.Array:
@@ -118,11 +109,11 @@ def read_end_ids(path: Path, column: str, setting: str) -> pa.Array:
 
 @dataclass
 class _Column:
-    """A column that is being read: an array for its values, and the first cell that cannot be used."""
+    """A column that is being read: its values so far, and the first cell that cannot be used."""
 
     file: TableFile
     name: str
-    out: np.ndarray
+    parts: list[np.ndarray] = field(default_factory=list, init=False)
     rows: int = field(default=0, init=False)
     bad: int = field(default=0, init=False)
     first_bad: tuple[int, object] | None = field(default=None, init=False)
@@ -133,15 +124,22 @@ class _Column:
             position = int(np.argmax(wrong))
             self.first_bad = self.first_bad or (self.rows + position, cell(position))
             self.bad += int(wrong.sum())
-        self.out[self.rows : self.rows + len(values)] = values
+        self.parts.append(values)
         self.rows += len(values)
 
-    def check(self) -> None:
-        """Raises `InputError` for the first cell that cannot be used."""
+    def finish(self, out: np.ndarray) -> np.ndarray:
+        """Moves all values to `out`; raises `InputError` for the first cell that cannot be used."""
         if self.first_bad is not None:
             row, value = self.first_bad
             where = f"{self.file.path}, {self.file.row(row)}, column {self.name!r}"
             raise InputError(f"{where} {self.explain(value)}")
+        begin = 0
+        while self.parts:
+            # each part is freed when it is copied: the values are never in memory twice
+            part = self.parts.pop(0)
+            out[begin : begin + len(part)] = part
+            begin += len(part)
+        return out
 
     def explain(self, value: object) -> str:
         raise NotImplementedError
@@ -172,21 +170,12 @@ class _Weights(_Column):
     """The weight of each edge."""
 
     def add(self, column: pa.Array) -> None:
-        weights = single_precision(self._numbers(column))
-        self.append(weights, ~(np.isfinite(weights) & (weights > 0)), lambda cell: column[cell].as_py())
-
-    def _numbers(self, column: pa.Array) -> np.ndarray:
-        if pa.types.is_string(column.type):
-            try:
-                # many times faster, and most columns hold numbers only
-                return column.cast(pa.float64()).to_numpy(zero_copy_only=False)
-            except pa.ArrowInvalid:
-                pass
         numbers = parse_numbers(pa.chunked_array([column]))
         if numbers is None:
             where = f"column {self.name!r} of {self.file.path}"
             raise InputError(f"{where} is of the type {column.type}; weights must be numbers")
-        return numbers.values
+        weights = single_precision(numbers.values)
+        self.append(weights, ~(np.isfinite(weights) & (weights > 0)), lambda cell: column[cell].as_py())
 
     def explain(self, value: object) -> str:
         shown = "nothing" if value is None else str(value) if _is_number(value) else repr(value)
@@ -208,41 +197,16 @@ def _column_names(path: Path) -> list[str]:
         return check_names(path, reader.schema.names)
 
 
-def _max_rows(path: Path) -> int:
-    """Returns the number of rows; of CSV an upper bound, which counts empty lines and quoted line breaks."""
-    if path.suffix == ".parquet":
-        rows: int = pq.read_metadata(path).num_rows
-        return rows
-    lines, last = 0, b""
-    with path.open("rb") as file:
-        while block := file.read(BLOCK):
-            # a line may end with either, or with both, one after the other
-            lines += block.count(b"\n") + block.count(b"\r") - (last + block).count(b"\r\n")
-            last = block[-1:]
-    # without a line end after the last row, the header makes up for it
-    return lines - 1 if last in (b"\n", b"\r") else lines
-
-
 def _batches(path: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
     """Yields the rows of these columns in batches."""
     size = path.stat().st_size
-    with progress_bar(f"reading {path.name}", size, visible=size >= LARGE) as done:
-        yield from (_parquet_batches if path.suffix == ".parquet" else _csv_batches)(path, columns, done)
-
-
-def _parquet_batches(path: Path, columns: list[str], done: Callable[[float], None]) -> Iterator[pa.RecordBatch]:
-    # without buffering ahead, which would hold whole row groups, and a file may be a single one
-    with pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
-        size, rows = path.stat().st_size, 0
-        for batch in file.iter_batches(ROWS, columns=columns):
-            yield batch
-            rows += batch.num_rows
-            done(size * rows / file.metadata.num_rows)
-
-
-def _csv_batches(path: Path, columns: list[str], done: Callable[[float], None]) -> Iterator[pa.RecordBatch]:
-    options = csv_options(columns, only=columns)
-    with path.open("rb") as file, pacsv.open_csv(file, pacsv.ReadOptions(block_size=BLOCK), **options) as reader:
-        for batch in reader:
+    with progress_bar(f"reading {path.name}", size, visible=size >= LARGE) as done, path.open("rb") as file:
+        if path.suffix == ".parquet":
+            # without buffering ahead, which would hold whole row groups, and a file may be a single one
+            table = pq.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20)
+            batches = table.iter_batches(ROWS, columns=columns)
+        else:
+            batches = pacsv.open_csv(file, pacsv.ReadOptions(block_size=BLOCK), **csv_options(columns, only=columns))
+        for batch in batches:
             yield batch
             done(file.tell())
