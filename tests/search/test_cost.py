@@ -2,6 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.named import named
 
 from legnn.config.candidates import CANDIDATES
 from legnn.search.cost import CPU, Size, order_by_cost, training_seconds
@@ -26,7 +27,9 @@ def test_every_candidate_keeps_a_place(seconds, names):
 
 def test_wider_deeper_and_attending_models_take_longer():
     def seconds(**values) -> float:
-        return training_seconds({"model.hidden": 64, "model.layers": 2, "model.backbone": "gcn", **values}, CORA, CPU)
+        return training_seconds(
+            {"model.hidden": 64, "model.layers": 2, "model.backbone": "gcn", **named(**values)}, CORA, CPU
+        )
 
     assert seconds(hidden=512) > seconds(hidden=128) > seconds()
     assert seconds(layers=5) > seconds()

@@ -23,7 +23,7 @@ def test_a_neighbor_can_be_trained_and_differs_in_at_most_two_settings(name, see
         now = complete(one, **given_facts)
         assert now != origin
         assert is_allowed(now)
-        assert len(changed(origin, now)) in ((0,) if now["seed"] != origin["seed"] else (1, 2))
+        assert len(changed(origin, now)) in ((0,) if now["train.seed"] != origin["train.seed"] else (1, 2))
 
 
 @settings(max_examples=40, deadline=None)
@@ -50,14 +50,12 @@ def test_a_numeric_setting_moves_to_the_value_next_to_it(name, seed):
 
 
 @settings(max_examples=40, deadline=None)
-@given(names, seeds, st.sets(st.sampled_from(sorted([*SPACE, "seed"])), max_size=8))
+@given(names, seeds, st.sets(st.sampled_from(sorted([*SPACE, "train.seed"])), max_size=8))
 def test_a_fixed_setting_is_never_varied(name, seed, fixed):
     origin = complete(CANDIDATES[name].values)
     for one in neighbors(CANDIDATES[name].values, random.Random(seed), 4, fixed=fixed):
         now = complete(one)
-        # what is idle with AS-Train off has its default
-        kept = [n for n in fixed if now["as_train"] or n not in ("threshold", "delta", "weight")]
-        assert all(now[n] == origin[n] for n in kept)
+        assert all(now[n] == origin[n] for n in fixed)
 
 
 def test_neighbors_are_different_from_each_other_and_the_same_for_the_same_seed():
@@ -76,12 +74,11 @@ def test_settings_with_few_neighbors_have_as_many_as_there_are():
 
 @pytest.mark.parametrize("name", ["gcn-wide", "legnn-gcn-wide-as-train"])
 def test_the_settings_of_a_run_have_neighbors_and_the_fan_out_follows_the_layers(name):
-    # all settings, those of AS-Train too where it is off
     for one in neighbors(complete(CANDIDATES[name].values), random.Random(0), 40):
         now = complete(one)
-        stages = now["hops"] if now["backbone"] in ("appnp", "dagnn") else now["layers"]
-        assert len(now["fanout"].split(",")) == stages
-        assert now["as_train"] or "threshold" not in one
+        is_propagated = now["model.backbone"] in ("appnp", "dagnn")
+        stages = now["model.appnp.hops"] if is_propagated else now["model.layers"]
+        assert len(now["train.fanout"].split(",")) == stages
 
 
 @pytest.mark.parametrize("name", SPACE)
@@ -92,21 +89,21 @@ def test_every_value_is_one_that_the_setting_takes(name):
 @pytest.mark.parametrize(
     ("name", "values", "matters"),
     [
-        ("alpha", {"model.labels": "vanilla"}, False),
-        ("alpha", {"model.labels": "concat"}, True),
-        ("alpha", {"model.architecture": "unimp"}, True),
-        ("heads", {"model.backbone": "gcn"}, False),
-        ("heads", {"model.backbone": "gat"}, True),
-        ("hops", {"model.backbone": "gcnii"}, False),
-        ("hops", {"model.backbone": "dagnn"}, True),
-        ("identity_decay", {"model.backbone": "gcnii"}, True),
-        ("normalize", {"model.backbone": "gat", "model.labels": "addition"}, False),
-        ("normalize", {"model.backbone": "rgcn", "model.labels": "enhanced"}, False),
-        ("threshold", {}, False),
-        ("threshold", {"self_training.as_train": True}, True),
-        ("hidden", {"model.architecture": "mlp", "model.layers": 1}, False),
-        ("lr", {"model.architecture": "boosted_trees"}, False),
-        ("backbone", {"model.backbone": "rgcn"}, False),
+        ("train.alpha", {"model.labels": "vanilla"}, False),
+        ("train.alpha", {"model.labels": "concat"}, True),
+        ("train.alpha", {"model.architecture": "unimp"}, True),
+        ("model.attention.heads", {"model.backbone": "gcn"}, False),
+        ("model.attention.heads", {"model.backbone": "gat"}, True),
+        ("model.appnp.hops", {"model.backbone": "gcnii"}, False),
+        ("model.appnp.hops", {"model.backbone": "dagnn"}, True),
+        ("model.gcnii.identity_decay", {"model.backbone": "gcnii"}, True),
+        ("model.normalize", {"model.backbone": "gat", "model.labels": "addition"}, False),
+        ("model.normalize", {"model.backbone": "rgcn", "model.labels": "enhanced"}, False),
+        ("self_training.pseudo_label_threshold", {}, False),
+        ("self_training.pseudo_label_threshold", {"self_training.as_train": True}, True),
+        ("model.hidden", {"model.architecture": "mlp", "model.layers": 1}, False),
+        ("train.lr", {"model.architecture": "boosted_trees"}, False),
+        ("model.backbone", {"model.backbone": "rgcn"}, False),
     ],
 )
 def test_a_setting_matters_where_the_model_reads_it(name, values, matters):

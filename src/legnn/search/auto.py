@@ -33,7 +33,7 @@ from legnn.sweep import Executor, LocalExecutor, SerialExecutor, Sweep
 from legnn.sweep.held_out import labels_of, require_validation
 from legnn.sweep.progress import show_progress
 from legnn.sweep.sweep import write_graph
-from legnn.sweep.tasks import load_cached, load_data
+from legnn.sweep.tasks import load_data
 from legnn.typed_json import read_json, write_json
 
 BEST = "best.yaml"
@@ -114,15 +114,14 @@ def auto(
         card = SearchCard(source=source, fingerprint=graph.fingerprint(), seed=seed, space=space, sampler=sampler)
         _check_folder(folder, card)
         if loaded.data.source == MEMORY:
-            # the runs name the folder, so that they can be opened without the data
+            # the runs name its folder, so that they can be opened without the data
             write_graph(folder, graph)
-            _, loaded = load_cached(loaded.override({"data.source": None}), source)
         device = str(user.values.get("train.device", "auto"))
         slots = default_jobs(device) if jobs is None else jobs
         if executor is None:
             is_registered = user.values.get("model.backbone") in REGISTERED
             executor = SerialExecutor() if is_registered else LocalExecutor(slots, device)
-        values = {name: value for name, value in loaded.values.items() if name in user.values or name[:5] == "data."}
+        values = {**user.values, "data.source": source}
         search = Search(
             folder=folder,
             data=source,
@@ -187,7 +186,8 @@ def _sampler(
 
 
 def _train_quick(search: Search, folder: Path) -> None:
-    if proposal := search.sampler.propose({}, {}):
+    proposal = search.sampler.propose({}, {})
+    if proposal is not None and proposal.name == QUICK:
         search.add(proposal)
         for outcome in Sweep(folder, [search.trial(proposal.name, is_limited=False)]).run(SerialExecutor()):
             search.note(outcome)
