@@ -236,7 +236,7 @@ def test_nodes_of_a_class_that_the_run_does_not_know_show_no_label_and_are_count
     pd.testing.assert_frame_equal(found, legnn.Run.open(run.folder).predict(tables), check_exact=True)
     assert found["split"].tolist()[:2] == ["", ""]
     note = found.attrs["notes"][-1]
-    assert note.startswith("2 nodes of tables are of a class that the run was not trained on ('class 9')")
+    assert str(note).startswith("2 nodes of tables are of a class that the run was not trained on ('class 9')")
 
 
 def test_another_number_of_features_is_refused(tmp_path):

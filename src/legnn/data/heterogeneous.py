@@ -71,6 +71,7 @@ def to_homogeneous(
         split=split,
         class_names=conversion.to_class_names(store.get("class_names"), y),
         node_id=_node_ids(graph, sizes, target, name),
+        has_ids=store.get("node_id") is not None,
         table_features=graph.get("table_features"),
         label_x=conversion.to_floats(store.get("label_x")),
         label_adjacency=conversion.to_floats(store.get("label_adjacency")),

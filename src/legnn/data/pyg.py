@@ -74,6 +74,7 @@ def raw_from_pyg(
         split=conversion.to_split(graph.to_dict(), len(y), node_id, name),
         class_names=conversion.to_class_names(graph.get("class_names"), y),
         node_id=node_id,
+        has_ids=bool(graph.get("has_ids", graph.get("node_id") is not None)),
         feature_names=graph.get("feature_names"),
         table_features=graph.get("table_features"),
         label_x=conversion.to_floats(graph.get("label_x")),

@@ -37,6 +37,8 @@ class GraphFields:
     class_names: list[str | int | float]
     node_id: np.ndarray
     """`[M]` int64 or text."""
+    has_ids: bool = True
+    """Whether the source of the graph names its nodes; row numbers stand for ids that it does not have."""
     feature_names: list[str] | None = None
     table_features: TableTransform | None = None
     """The transform that made features of the columns of tables."""

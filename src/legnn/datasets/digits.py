@@ -34,6 +34,7 @@ def read_digits(split: int | None) -> RawGraph:
         split=draw_split(y, *counts, seed=split or 0),
         class_names=list(range(CLASSES)),
         node_id=np.arange(len(y)),
+        has_ids=False,
         feature_names=[f"pixel_{row}_{column}" for row in range(SIDE) for column in range(SIDE)],
     )
 

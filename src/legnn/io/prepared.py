@@ -51,7 +51,7 @@ UNFINISHED = ".unfinished"
 """In a folder while it is written: one that has it and no `graph.json` is not whole."""
 SMALL = 1 << 28
 """The digests of a folder with fewer bytes are checked whenever it is opened."""
-OF_GRAPH = ("name", "class_names", "feature_names", "notes")
+OF_GRAPH = ("name", "class_names", "feature_names", "notes", "has_ids")
 OF_PROVENANCE = ("raw_edges", "computed_features", "feature_digest")
 """Fields of `GraphData` and `Provenance` that `graph.json` holds as they are."""
 

@@ -45,6 +45,7 @@ class PreparedCard:
     class_names: list[str | int | float]
     feature_names: list[str] | None
     notes: list[Note]
+    has_ids: bool = True
     raw_edges: int
     computed_features: list[str]
     feature_digest: str

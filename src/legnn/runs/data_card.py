@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from legnn.data import GraphData
+from legnn.data.cache import digest_of
 from legnn.notes import Note
 
 
@@ -37,6 +38,10 @@ class DataCard:
     """Source and target type of the edges that there are, by their position in `types`."""
     notes: list[Note]
     """What a reader should know of them, and of what was chosen for them."""
+    has_ids: bool = True
+    """Whether the data name their nodes; row numbers stand for ids that they do not have."""
+    edge_digest: str = ""
+    """Digest of the edges, by which data without ids are recognized; empty with ids."""
     hidden_fold: tuple[int, int] | None = None
     """The fold of training nodes whose labels were removed, and the number of folds; None with all labels."""
 
@@ -81,5 +86,12 @@ class DataCard:
             computed_features=graph.provenance.computed_features,
             relations=graph.relations(),
             notes=graph.notes,
+            has_ids=graph.has_ids,
+            edge_digest="" if graph.has_ids or fingerprint == "" else digest_of_edges(graph),
             hidden_fold=graph.provenance.hidden_fold,
         )
+
+
+def digest_of_edges(graph: GraphData) -> str:
+    """Returns a digest of the edges, equal only for the same edges between the same rows."""
+    return digest_of([graph.adjacency.rowptr, graph.adjacency.col])

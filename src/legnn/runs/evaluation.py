@@ -58,7 +58,8 @@ def evaluate_probabilities(graph: GraphData, p: Tensor) -> Evaluation:
     """Returns the scores of the probabilities `p` `[n, C]` of `graph.labeled_nodes`."""
     splits = score_splits(graph, p)
     y, split = graph.y[graph.labeled_nodes], graph.split[graph.labeled_nodes]
-    notes, has_test = missing_class_notes(graph), splits["test"] is not None
+    has_test = splits["test"] is not None
+    notes = [note for note in graph.notes if note.code in ("new-graph", "unknown-class")] + missing_class_notes(graph)
     mask = split == TEST if has_test else split != TRAIN
     y, p = y[mask], p[mask]
     if not has_test:

@@ -51,8 +51,10 @@ class Predictor(ABC):
 
         Args:
             data: any graph with the features and classes of the run, such as its own grown by nodes and edges. Nodes
-                of the run are recognized by their ids and stay in their split; any other node that has a label and is
-                not marked val or test shows it. None for the run's own graph.
+                of the run are recognized by their ids (`node_id` of a PyG `Data`) and stay in their split; any other
+                node that has a label and is not marked val or test shows it. Without ids, a graph with as many nodes
+                and the same edges is the run's own; all nodes of any other graph are new, and those of its training
+                mask show their labels. None for the run's own graph.
             top: adds `label`, the true class where it is known, and the classes after the most probable one with their
                 probabilities: `prediction_2`, `confidence_2` and so on up to this many.
             device: `auto`, `cpu` or `cuda`.

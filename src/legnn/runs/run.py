@@ -20,7 +20,7 @@ from legnn.io import PredictionTable, TableFeatures
 from legnn.lazy import pandas as pd
 from legnn.nn import Model
 from legnn.ops.runtime.threads import limit_threads
-from legnn.runs.adopt import adopt_graph
+from legnn.runs.align import align_to_run
 from legnn.runs.build import make_inference, make_task, restore_model
 from legnn.runs.data_card import DataCard
 from legnn.runs.device import hardware, select_device
@@ -165,7 +165,7 @@ class Run(Predictor):
         options = {"training": False, "target_type": self.card.target_type}
         columns = self._table_features
         graph = load_graph(settings, data, columns, **options)
-        return adopt_graph(graph, self.card, self.predictions, self.settings, columns)
+        return align_to_run(graph, self.card, self.predictions, self.settings, columns)
 
     def own_graph(self) -> GraphData:
         """Returns the graph it was trained on, read again where it is not in memory."""

@@ -15,10 +15,11 @@ from legnn.io import TableFeatures
 from legnn.io.prepared import check_columns
 from legnn.lazy import pandas as pd
 from legnn.notes import Note
-from legnn.runs.data_card import DataCard
+from legnn.runs.data_card import DataCard, digest_of_edges
+from legnn.runs.prediction_tables import target_rows
 
 
-def adopt_graph(
+def align_to_run(
     graph: GraphData,
     card: DataCard,
     known: pd.DataFrame,
@@ -41,10 +42,10 @@ def adopt_graph(
             "graph and are not those that the run was trained on; give it the same ones"
         )
     if card.types or graph.node_types is not None:
-        graph = _adopt_types(graph, card)
+        graph = _align_types(graph, card)
     check_columns(graph.name, graph, columns)
     _check_features(graph, card)
-    graph = _adopt_splits(_adopt_classes(graph, card), known)
+    graph = _align_splits(_align_classes(graph, card), card, known)
     # label–label edges are numbered like the run's classes
     return replace(graph, label_adjacency=card.label_adjacency) if settings.model.label_edges else graph
 
@@ -75,7 +76,7 @@ def _check_features(graph: GraphData, card: DataCard) -> None:
         )
 
 
-def _adopt_classes(graph: GraphData, card: DataCard) -> GraphData:
+def _align_classes(graph: GraphData, card: DataCard) -> GraphData:
     """Number the classes as the run does; a node of a class that the run does not know shows no label."""
     number = {str(name): index for index, name in enumerate(card.classes)}
     # one more entry, so that -1 (unlabeled) maps to itself
@@ -92,20 +93,43 @@ def _adopt_classes(graph: GraphData, card: DataCard) -> GraphData:
     return replace(graph, y=y, class_names=list(card.classes), notes=notes)
 
 
-def _adopt_splits(graph: GraphData, known: pd.DataFrame) -> GraphData:
-    """Nodes of the run keep their split; any other node with a label shows it unless it is marked val or test."""
+def _align_splits(graph: GraphData, card: DataCard, known: pd.DataFrame) -> GraphData:
+    """Nodes of the run stay in their split; any other node with a label shows it unless it is marked val or test."""
+    if graph.has_ids and card.has_ids:
+        words = _split_by_id(graph, known)
+    elif graph.num_nodes == card.nodes and digest_of_edges(graph) == card.edge_digest:
+        words = np.full(graph.num_nodes, "", dtype=object)
+        words[target_rows(graph)] = known["split"].to_numpy()
+    else:
+        return _as_new(graph)
+    words = np.where(words == "", split_words(graph.split), words)
+    split = np.where(words == "val", VAL, np.where(words == "test", TEST, TRAIN)).astype(np.int8)
+    return replace(graph, split=torch.from_numpy(split).masked_fill(graph.y < 0, NO_SPLIT))
+
+
+def _split_by_id(graph: GraphData, known: pd.DataFrame) -> np.ndarray:
+    """`[M]` the split of each node that the run has, empty for the others."""
     split_of = known.set_index("id")["split"]
     ids = pd.Index(graph.node_id)
     if ids.dtype != split_of.index.dtype:
         ids, split_of.index = ids.astype(str), split_of.index.astype(str)
     position = split_of.index.get_indexer(ids)
-    split = np.where(position >= 0, split_of.to_numpy()[position], "")
-    given = np.where(split == "", split_words(graph.split), split)
-    part = np.where(given == "val", VAL, np.where(given == "test", TEST, TRAIN)).astype(np.int8)
-    return replace(graph, split=torch.from_numpy(part).masked_fill(graph.y < 0, NO_SPLIT))
+    return np.where(position >= 0, split_of.to_numpy()[position], "")
 
 
-def _adopt_types(graph: GraphData, card: DataCard) -> GraphData:
+def _as_new(graph: GraphData) -> GraphData:
+    """All nodes are new: those of the graph's own training mask show their labels, or all that are not held out."""
+    split = graph.split
+    if not bool((split == TRAIN).any()):
+        split = split.masked_fill((split == NO_SPLIT) & (graph.y >= 0), TRAIN)
+    text = (
+        f"{graph.name} has no node ids that the run knows, and other edges: all of its nodes are new, and its own "
+        "labels and training mask decide which labels are shown."
+    )
+    return replace(graph, split=split.masked_fill(graph.y < 0, NO_SPLIT), notes=[*graph.notes, Note("new-graph", text)])
+
+
+def _align_types(graph: GraphData, card: DataCard) -> GraphData:
     """Number the node types as the run does, and pad `x` to its width. A type of the run may be missing, none new."""
     types = graph.node_types
     if not card.types or types is None:
