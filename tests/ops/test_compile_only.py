@@ -11,8 +11,8 @@ import torch
 
 ROOT = Path(__file__).parents[2]
 FILES = ["tests/ops", "tests/graph/test_sampling.py"]
-CALLING = "(triton or gpu or test_gather) and not translated"
-"""Not this test itself."""
+CALLING = "(triton or gpu or test_gather) and not (translated or random or derivatives)"
+"""Not this test itself, nor those that launch the same kernels on other graphs."""
 NOT_REACHED = {"legnn.ops.sample.gpu_drawing._copy"}
 """Kernels that are launched after a result was read, and so not where nothing is computed."""
 

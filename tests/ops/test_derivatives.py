@@ -163,16 +163,22 @@ def test_autocast_around_forward_and_backward_changes_no_more_than_a_rounding(na
         torch.testing.assert_close(ours, theirs, rtol=0.1, atol=0.1 * max(1.0, float(theirs.abs().max())))
 
 
-@pytest.mark.parametrize("name", ["propagate", "attend", "dropout", "batch_norm"])
-def test_compiled_code_may_call_an_operation(name):
-    operation, shapes = OPERATIONS[name]
-    inputs = make_inputs(shapes, torch.float32)
+def test_compiled_code_may_call_operations():
+    # compiled once for all of them: tracing takes seconds
+    names = ["propagate", "attend", "dropout", "batch_norm"]
+    inputs = [make_inputs(OPERATIONS[name][1], torch.float32) for name in names]
+    flat = [x for part in inputs for x in part]
 
     def total(*inputs):
-        return sum(out.square().sum() for out in operation(*(2 * x for x in inputs)))
+        remaining, sums = list(inputs), 0.0
+        for name in names:
+            operation, shapes = OPERATIONS[name]
+            part, remaining = remaining[: len(shapes)], remaining[len(shapes) :]
+            sums = sums + sum(out.square().sum() for out in operation(*(2 * x for x in part)))
+        return sums
 
-    expected = torch.autograd.grad(total(*inputs), inputs)
-    found = torch.autograd.grad(torch.compile(total, backend="aot_eager")(*inputs), inputs)
+    expected = torch.autograd.grad(total(*flat), flat)
+    found = torch.autograd.grad(torch.compile(total, backend="aot_eager")(*flat), flat)
     torch.testing.assert_close(found, expected)
 
 

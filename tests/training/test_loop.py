@@ -85,7 +85,7 @@ def test_training_stops_after_patience_epochs_without_a_better_one():
 
 @pytest.mark.parametrize("epochs", [1, 50])
 def test_a_run_that_diverges_names_the_settings_that_help(epochs):
-    words = r"no longer a number in epoch \d+; a smaller `lr` \(now 1e\+30\) or `norm=layer`"
+    words = r"no longer a number in epoch \d+; a smaller `train.lr` \(now 1e\+30\) or `model.norm=layer`"
     with pytest.raises(InputError, match=words):
         legnn.train(small_data(), preset="simple", lr=1e30, epochs=epochs, hidden=8, layers=2)
 

@@ -308,7 +308,7 @@ def test_where_no_truth_is_known_the_accuracy_of_pseudo_labels_is_null_in_the_jo
         return [json.loads(line, parse_constant=pytest.fail) for line in lines]
 
     # nodes in no split have no label in this graph
-    unknown = journal(pseudo_label_threshold=0.01, use_tc=False, candidates="unsplit")
+    unknown = journal(pseudo_label_threshold=0.01, use_tc=False, pseudo_label_nodes="unsplit")
     assert [log["pseudo_label_accuracy"] for log in unknown] == [None] * 3
     assert [type(log["pseudo_labels"]) for log in unknown] == [int] * 3
     assert all(log["pseudo_labels"] > 0 for log in unknown)

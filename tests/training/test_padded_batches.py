@@ -10,6 +10,7 @@ from tests.training.mini_batches import CPU, NoStep, make, mini_batch
 
 from legnn.config import SelfTrainingSettings
 from legnn.datasets import load
+from legnn.graph import SamplingOptions
 from legnn.graph.padding import SampleSizes
 from legnn.runs.device import register_pinned
 from legnn.training import ASTrain, DevicePlan, Task, Trainer, can_capture, make_adam
@@ -140,15 +141,15 @@ def test_padded_mini_batches_are_freed_as_soon_as_nobody_holds_them():
 @pytest.mark.parametrize("options", [{"backbone": "gatv2"}, {"backbone": "gin"}])
 def test_a_model_that_may_synchronize_is_not_padded(options):
     model = make("enhanced", **options)[0]
-    assert not can_capture(model, [4, 3], None, SINGLE_PROCESS)
+    assert not can_capture(model, SamplingOptions([4, 3]), None, SINGLE_PROCESS)
 
 
 def test_what_can_be_captured_has_bounded_fanouts_and_no_exchange_in_the_middle_of_a_step():
     model = make("enhanced")[0]
-    assert can_capture(model, [4, 3], AS_TRAIN, SINGLE_PROCESS)
-    assert not can_capture(model, [4, None], None, SINGLE_PROCESS)
-    assert can_capture(model, [4, 3], None, Ranks(0, 2))
-    assert not can_capture(model, [4, 3], AS_TRAIN, Ranks(0, 2))
+    assert can_capture(model, SamplingOptions([4, 3]), AS_TRAIN, SINGLE_PROCESS)
+    assert not can_capture(model, SamplingOptions([4, None]), None, SINGLE_PROCESS)
+    assert can_capture(model, SamplingOptions([4, 3]), None, Ranks(0, 2))
+    assert not can_capture(model, SamplingOptions([4, 3]), AS_TRAIN, Ranks(0, 2))
 
 
 # -- on a GPU ------------------------------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ def supervised_written_out(logits: torch.Tensor, task: Task, predicted: torch.Te
 
 def chosen_written_out(logits: torch.Tensor, nodes: list[int], rule: ASTrain, epoch: int) -> list[int]:
     p = logits.detach().softmax(-1)
-    return [i for i in nodes if float(p[i].max()) * rule.confidence(epoch) > rule.settings.threshold]
+    return [i for i in nodes if float(p[i].max()) * rule.confidence(epoch) > rule.settings.pseudo_label_threshold]
 
 
 def pseudo_written_out(
@@ -52,7 +52,7 @@ def pseudo_written_out(
 ) -> torch.Tensor:
     """`λ TC` times the mean of `EC_i CE_i`; `weights` are the probabilities from which the labels were chosen."""
     losses = [weights[i].max() * -logits[i].log_softmax(-1)[weights[i].argmax()] for i in chosen]
-    return rule.settings.weight * rule.confidence(epoch) * sum(losses) / max(len(chosen), 1)
+    return rule.settings.pseudo_label_weight * rule.confidence(epoch) * sum(losses) / max(len(chosen), 1)
 
 
 # -- joint ---------------------------------------------------------------------------------------------------------

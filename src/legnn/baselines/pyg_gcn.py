@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from legnn.config.model import ModelSettings
@@ -20,17 +19,6 @@ NORMS: dict[str | None, dict[str, Any]] = {
     "batch": {"norm": "BatchNorm"},
     "layer": {"norm": "LayerNorm", "norm_kwargs": {"mode": "node"}},
 }
-
-
-class _Dropout(nn.Dropout):
-    """PyTorch's, drawn from the generator of the run, which may share the process with others."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        """`[n, D]`"""
-        if not self.training or self.p == 0:
-            return input
-        keep = torch.empty_like(input).bernoulli_(1 - self.p)
-        return input * keep.div_(1 - self.p)
 
 
 class PyGGCN(FeatureInputs):
@@ -48,11 +36,11 @@ class PyGGCN(FeatureInputs):
             settings.hidden,
             settings.layers,
             data.classes,
+            settings.dropout,
             # the graph has its self-loops already, where the settings ask for them
             add_self_loops=False,
             **NORMS.get(settings.norm, {}),
         )
-        self.gcn.dropout = _Dropout(settings.dropout)
 
     @property
     def decayed_module(self) -> nn.Module:
