@@ -1,26 +1,14 @@
 """Environment variables that libraries read once, when they are loaded; set before PyTorch is imported."""
 
-from __future__ import annotations
-
 import os
-import pickle
-from typing import Any
+
+CHOSEN_BY_USER = {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"}
 
 
-def limit_waiting() -> None:
-    """Lets OpenMP threads wait actively for at most some 0.1 ms before they sleep, unless the user has chosen how.
+def thread_waiting() -> dict[str, str]:
+    """Returns variables by which OpenMP threads wait actively for some 0.1 ms before they sleep.
 
-    Threads that wait actively all the time take the time from each other on a busy machine. Threads that sleep at once
-    wake up so slowly that a small training takes a fifth longer.
+    None if the user has chosen how threads wait. Threads that always wait actively take the time from each other on a
+    busy machine. Threads that sleep at once wake up so slowly that a small training takes a fifth longer.
     """
-    if "OMP_WAIT_POLICY" not in os.environ:
-        os.environ.setdefault("GOMP_SPINCOUNT", "20000")
-
-
-def call_in_worker(function: bytes, gpu: str | None, *arguments: Any) -> Any:
-    """Returns `pickle.loads(function)(*arguments)` in a new process, which sees one GPU if `gpu` names it."""
-    limit_waiting()
-    if gpu is not None:
-        os.environ["CUDA_VISIBLE_DEVICES"] = gpu
-    # what the function needs is imported here
-    return pickle.loads(function)(*arguments)
+    return {} if CHOSEN_BY_USER & os.environ.keys() else {"GOMP_SPINCOUNT": "20000"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Mapping
 from importlib import import_module
@@ -13,7 +14,7 @@ import typer
 import legnn
 from legnn.cli.options import as_option, refuse_unknown_options
 from legnn.cli.processes import is_rank_zero, wait_for_rank_zero
-from legnn.environment import limit_waiting
+from legnn.environment import thread_waiting
 from legnn.errors import Interrupted, LegnnError, first_line
 
 app: typer.Typer
@@ -79,7 +80,7 @@ def main() -> None:
     interruption.
     """
     # before a command imports PyTorch, with which OpenMP is loaded
-    limit_waiting()
+    os.environ.update(thread_waiting())
     asked = [name for name in sys.argv[1:2] if name in COMMANDS]
     declared = _declared(sys.argv[1:])
     try:

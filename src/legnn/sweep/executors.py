@@ -15,6 +15,7 @@ from typing import IO, Any, Protocol
 
 from legnn.config import ResolvedSettings
 from legnn.data import GraphData
+from legnn.environment import thread_waiting
 from legnn.errors import InputError
 from legnn.runs.build import epochs_of
 from legnn.runs.device import select_device, visible_gpus
@@ -134,13 +135,14 @@ class _Slot:
             self._send()
             return
         self._is_ready, self._error = False, ""
+        gpu = {} if self._gpu is None else {"CUDA_VISIBLE_DEVICES": self._gpu}
         # -P: the folder of the caller's script may hold a module that is named like one of Python's
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "legnn.sweep.worker", self._threads],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             encoding="utf-8",
-            env=os.environ if self._gpu is None else {**os.environ, "CUDA_VISIBLE_DEVICES": self._gpu},
+            env={**os.environ, **thread_waiting(), **gpu},
             start_new_session=True,  # Ctrl-C reaches this process alone, which then ends all tasks
         )
         threading.Thread(target=self._listen, args=(self._process.stdout,), daemon=True).start()

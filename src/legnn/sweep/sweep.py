@@ -66,18 +66,19 @@ class Sweep:
                 return None
 
             for outcome in executor.run(next_task, on_event, should_stop):
-                yield from self._note([*ended, outcome])
-                ended.clear()
-            yield from self._note(ended)
+                ended.append(outcome)
+                while ended:
+                    yield self._note(ended.pop(0))
+            while ended:
+                yield self._note(ended.pop(0))
             if should_stop():
                 raise Interrupted(None, self.folder)
 
-    def _note(self, outcomes: Sequence[Outcome]) -> Iterator[Outcome]:
-        for outcome in outcomes:
-            # another process that trains a run is no fault of the run
-            if outcome.state == "failed" and outcome.kind != "FolderInUse":
-                write_text(self.folder / outcome.trial / FAILURE, outcome.error)
-            yield outcome
+    def _note(self, outcome: Outcome) -> Outcome:
+        # another process that trains a run is no fault of the run
+        if outcome.state == "failed" and outcome.kind != "FolderInUse":
+            write_text(self.folder / outcome.trial / FAILURE, outcome.error)
+        return outcome
 
     def _task(self, trial: Trial) -> Task:
         data = trial.data if isinstance(trial.data, str) else write_graph(self.folder, trial.data)
