@@ -72,9 +72,9 @@ def to_class_names(class_names: Any, y: Tensor) -> list[str | int | float]:
     return [name.item() if isinstance(name, np.generic) else name for name in class_names]
 
 
-def to_notes(given: Any) -> list[Note]:
+def to_notes(notes: Any) -> list[Note]:
     """Returns the notes of a graph, which may be texts."""
-    return [note if isinstance(note, Note) else Note("data", str(note)) for note in given or ()]
+    return [note if isinstance(note, Note) else Note("data", str(note)) for note in notes or ()]
 
 
 def to_floats(values: Any) -> Tensor | None:

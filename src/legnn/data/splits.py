@@ -40,7 +40,7 @@ def from_masks(masks: Mapping[str, Any]) -> Tensor:
     columns = [mask[:, :width].expand(-1, width) for mask in columns]
     shared = sum(mask.int() for mask in columns) > 1
     if shared.any():
-        node, column = (int(place) for place in shared.nonzero()[0])
+        node, column = map(int, shared.nonzero()[0])
         raise ValueError(node, [value for value, mask in enumerate(columns, 1) if mask[node, column]])
     split = sum(value * mask.to(torch.int8) for value, mask in enumerate(columns, 1))
     return split.squeeze(1) if all(masks[name].dim() == 1 for name in MASKS) else split

@@ -25,7 +25,7 @@ def class_mean(graph: LabelGraph, x: Tensor) -> Tensor:
 class LabelEmbedding(nn.Module):
     """`H_L⁰ = dropout(E) P_L` `[C, D]`; of a one-hot `E`, dropout leaves out whole rows of `P_L`."""
 
-    given: Tensor
+    features: Tensor
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class LabelEmbedding(nn.Module):
                 raise InputError(
                     f"label features must have a row for each of the {num_classes} classes, got {list(features.shape)}"
                 )
-            self.register_buffer("given", features.float())
+            self.register_buffer("features", features.float())
             self.project = glorot_linear(features.size(1), channels)
 
     def forward(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> Tensor:
@@ -59,7 +59,7 @@ class LabelEmbedding(nn.Module):
                 return self.rows
             return self.rows * self._drop(self.rows.new_ones(self.rows.size(0), 1))
         if self.kind == "given":
-            return self.project(self._drop(self.given))
+            return self.project(self._drop(self.features))
         if isinstance(graph, SampledLabelGraph):
             if graph.class_mean is None:
                 raise ValueError("label_features = class-mean needs the class means of the whole graph in a sample")

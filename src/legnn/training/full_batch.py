@@ -23,7 +23,7 @@ class _Evaluation(NamedTuple):
 
     shown: Tensor
     graph: LabelGraph
-    """What it caches (degrees, counts, labels by class) is most of the work of building one."""
+    """Shown labels; cached degrees, counts and labels by class are most of the work of building it."""
     validation: CapturedStep
 
 

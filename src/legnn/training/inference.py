@@ -17,7 +17,7 @@ from legnn.training.layer_wise import LayerWise
 from legnn.training.task import Task
 
 MOST_PROBABILITIES = 2**28
-"""Of all nodes together that are in memory at once, 1 GiB."""
+"""Probabilities of all nodes together that are in memory at once, 1 GiB."""
 
 PostProcess = Callable[[Tensor, LabelGraph], Tensor]
 """Changes probabilities `[M, C]` after training; it reads the labels that the graph shows, and no others."""

@@ -1,4 +1,4 @@
-"""Metrics of predicted nodes, one class each, and what is logged of an epoch of training.
+"""Metrics of predicted nodes, one class each, and the metrics logged after each epoch.
 
 Scores are a mapping from the name of a metric to its value: in results, epoch logs, tables, progress and on the page.
 """
@@ -229,7 +229,7 @@ def score(p: Tensor, y: Tensor) -> Scores | None:
 
 
 def validation_metrics(logits: Tensor, y: Tensor, choose_by: str) -> Metrics:
-    """What an epoch logs of validation nodes: accuracy, the metric that chooses, and the mean cross-entropy."""
+    """Metrics of validation nodes after an epoch: accuracy, the metric that chooses, and the mean cross-entropy."""
     scores = compute(logits.float().softmax(-1), y, dict.fromkeys(("accuracy", choose_by)))
     loss = F.cross_entropy(logits.float(), y)
     return {"val_loss": loss} | {f"{VALIDATION}{name}": value for name, value in scores.items()}
@@ -239,7 +239,7 @@ LOSS_TERMS = ("supervised_loss", "pseudo_loss")
 """The terms of the training loss, as they are logged: weights included."""
 
 SUMS = ("supervised_loss", "hits", "pseudo_loss", "pseudo_labels", "known_pseudo_labels", "right_pseudo_labels")
-"""What is summed over the steps of an epoch, as one vector: nodes are counted, losses added up."""
+"""Sums over the steps of an epoch, as one vector: nodes are counted, losses added up."""
 
 
 def stack_sums(sums: Mapping[str, Tensor], device: torch.device) -> Tensor:
