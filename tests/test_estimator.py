@@ -22,7 +22,7 @@ import legnn
 from legnn import AutoLEGNNClassifier, LEGNNClassifier, estimator
 from legnn.config import SETTINGS
 from legnn.errors import InputError
-from legnn.runs import Member, write_ensemble
+from legnn.runs import Member, Result, write_ensemble
 from legnn.runs.fitted import FittedGraph
 
 QUICK = {
@@ -161,7 +161,7 @@ def test_a_fit_with_a_graph_predicts_its_own_rows_as_a_run_does():
     hidden = y < 0
     assert (classifier.transduction_[hidden] == classifier.predict(data.x)[hidden]).all()
     assert classifier.result_ == run.result
-    assert isinstance(classifier.result_, legnn.Result)
+    assert isinstance(classifier.result_, Result)
 
 
 def test_a_fit_with_a_graph_predicts_other_rows_by_their_edges():

@@ -5,103 +5,70 @@
 >>> run.result.test["accuracy"]
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 __version__ = "0.1.0"
 
-if TYPE_CHECKING:
-    from legnn.config import (
-        DataSettings,
-        GraphFacts,
-        ModelSettings,
-        ResolvedSettings,
-        SelfTrainingSettings,
-        Settings,
-        TrainSettings,
-    )
+if _TYPE_CHECKING:
+    from legnn.config import Settings
     from legnn.data import GraphData, statistics
-    from legnn.datasets import CATALOG, from_arrays, load, prepare_folder
+    from legnn.datasets import from_arrays, load, prepare_folder
     from legnn.errors import InputError, Interrupted, LegnnError
     from legnn.estimator import AutoLEGNNClassifier, LEGNNClassifier
-    from legnn.graph import Adjacency, LabelGraph, select_training_nodes
+    from legnn.graph import LabelGraph, select_training_nodes
     from legnn.labels.acquisition import next_labels
-    from legnn.labels.audit import Audit, audit
-    from legnn.labels.check import LabelCheck, check_labels
-    from legnn.nn import LEGNN, lift, lifted, register_backbone
+    from legnn.labels.audit import audit
+    from legnn.labels.check import check_labels
+    from legnn.nn import LEGNN, lifted, register_backbone
     from legnn.report import write_report
-    from legnn.runs import (
-        CrossFit,
-        Ensemble,
-        Predictor,
-        Result,
-        Run,
-        RunFolder,
-        Summary,
-        train,
-    )
+    from legnn.runs import Predictor, Run, train
     from legnn.runs import open_predictor as open
     from legnn.search.auto import auto
+    from legnn.search.resume import resume
     from legnn.sweep.cross_fitting import cross_fit
-    from legnn.sweep.resume import resume
     from legnn.sweep.seeds import train_seeds
 
 # PyTorch and PyG take seconds to import: a name is imported when it is first used, and `legnn --help` answers at once
-_HOME = {
-    "config": "DataSettings GraphFacts ModelSettings ResolvedSettings SelfTrainingSettings Settings TrainSettings",
+_NAMES = {
+    "config": "Settings",
     "data": "GraphData statistics",
-    "datasets": "CATALOG from_arrays load prepare_folder",
+    "datasets": "from_arrays load prepare_folder",
     "errors": "InputError Interrupted LegnnError",
     "estimator": "AutoLEGNNClassifier LEGNNClassifier",
-    "graph": "Adjacency LabelGraph select_training_nodes",
+    "graph": "LabelGraph select_training_nodes",
     "labels.acquisition": "next_labels",
-    "labels.audit": "Audit audit",
-    "labels.check": "LabelCheck check_labels",
-    "nn": "LEGNN lift lifted register_backbone",
+    "labels.audit": "audit",
+    "labels.check": "check_labels",
+    "nn": "LEGNN lifted register_backbone",
     "report": "write_report",
-    "runs": "CrossFit Ensemble Predictor Result Run RunFolder Summary train",
+    "runs": "Predictor Run train",
     "search.auto": "auto",
+    "search.resume": "resume",
     "sweep.cross_fitting": "cross_fit",
-    "sweep.resume": "resume",
     "sweep.seeds": "train_seeds",
 }
-_ATTRIBUTE = {"open": "open_predictor"}
-"""Public names that hide a built-in one, and are defined under another."""
-_MODULE = {"open": "legnn.runs"} | {name: f"legnn.{room}" for room, names in _HOME.items() for name in names.split()}
+_SOURCES = {name: (f"legnn.{module}", name) for module, names in _NAMES.items() for name in names.split()}
+# inside the library `open` is the built-in function
+_SOURCES["open"] = ("legnn.runs", "open_predictor")
 
 __all__ = [
-    "CATALOG",
     "LEGNN",
-    "Adjacency",
-    "Audit",
     "AutoLEGNNClassifier",
-    "CrossFit",
-    "DataSettings",
-    "Ensemble",
     "GraphData",
-    "GraphFacts",
     "InputError",
     "Interrupted",
     "LEGNNClassifier",
-    "LabelCheck",
     "LabelGraph",
     "LegnnError",
-    "ModelSettings",
     "Predictor",
-    "ResolvedSettings",
-    "Result",
     "Run",
-    "RunFolder",
-    "SelfTrainingSettings",
     "Settings",
-    "Summary",
-    "TrainSettings",
     "audit",
     "auto",
     "check_labels",
     "cross_fit",
     "from_arrays",
-    "lift",
     "lifted",
     "load",
     "next_labels",
@@ -117,11 +84,12 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _MODULE:
+def __getattr__(name: str) -> object:
+    if name not in _SOURCES:
         raise AttributeError(f"module 'legnn' has no attribute {name!r}")
-    return getattr(import_module(_MODULE[name]), _ATTRIBUTE.get(name, name))
+    module, attribute = _SOURCES[name]
+    return getattr(_import_module(module), attribute)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return [*__all__, "__version__"]

@@ -20,8 +20,10 @@ from typer.testing import CliRunner
 
 import legnn
 from legnn import cli
+from legnn.config import SelfTrainingSettings
+from legnn.datasets import CATALOG
 from legnn.io import read_predictions
-from legnn.runs import Member, write_ensemble
+from legnn.runs import Member, RunFolder, write_ensemble
 
 QUICK = ("--epochs", "3", "--hidden", "8")
 
@@ -131,7 +133,7 @@ def test_options_become_settings(command, tables):
     more = (*more, "--device", "cpu", "--set", "train.precision=fp32")
     done = command("train", tables, *QUICK, *options, *more, "--out", "run")
     assert done.code == 0, done.err
-    settings = legnn.RunFolder.open(Path("run")).settings
+    settings = RunFolder.open(Path("run")).settings
     model, train = settings.model, settings.train
     assert (model.backbone, model.labels, model.attention.heads, model.residual, model.norm) == (
         "gat",
@@ -142,7 +144,7 @@ def test_options_become_settings(command, tables):
     )
     assert (train.selection, train.seed, train.epochs) == (False, 7, 3)
     assert (train.device, train.precision) == ("cpu", "fp32")
-    assert settings.self_training == legnn.SelfTrainingSettings(as_train=True, pseudo_label_threshold=0.4, use_tc=False)
+    assert settings.self_training == SelfTrainingSettings(as_train=True, pseudo_label_threshold=0.4, use_tc=False)
     assert settings.data.self_loops is False
 
 
@@ -152,7 +154,7 @@ def test_config_repeats_a_run_and_options_beside_it_win(command, tables):
     assert Path("first/predictions.parquet").read_bytes() == Path("second/predictions.parquet").read_bytes()
     assert Path("first/weights.safetensors").read_bytes() == Path("second/weights.safetensors").read_bytes()
     assert command("train", "--config", "first/settings.yaml", "--seed", "9", "--out", "third").code == 0
-    settings = legnn.RunFolder.open(Path("third")).settings
+    settings = RunFolder.open(Path("third")).settings
     assert (settings.train.seed, settings.model.backbone) == (9, "sage")
 
 
@@ -351,7 +353,7 @@ def test_data_list_names_all_data_sets_and_folders_and_downloads_nothing(command
     with no_requests():
         done = command("data", "list")
     assert done.code == 0, done.err
-    assert all(name in done.out for name in (*legnn.CATALOG, tables.name))
+    assert all(name in done.out for name in (*CATALOG, tables.name))
 
 
 def test_homophily_of_no_edges_is_none(command, tables):

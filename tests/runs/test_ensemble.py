@@ -17,7 +17,7 @@ from tests.typed_graphs import small_hetero
 import legnn
 from legnn.errors import InputError
 from legnn.notes import Note
-from legnn.runs import Member, write_ensemble
+from legnn.runs import Ensemble, Member, write_ensemble
 from legnn.runs.averaging import apply_temperature
 from legnn.runs.predictor import predict_with_probabilities
 
@@ -76,7 +76,7 @@ def test_probabilities_are_the_tempered_weighted_mean_of_the_members(made):
 
 def test_the_folder_holds_the_predictions_and_scores_of_all_nodes(made):
     ensemble = legnn.open(made / "auto")
-    assert isinstance(ensemble, legnn.Ensemble)
+    assert isinstance(ensemble, Ensemble)
     pd.testing.assert_frame_equal(ensemble.predictions, ensemble.predict(), check_exact=True)
     result, scores = ensemble.result, ensemble.evaluate()
     assert (result.val, result.test, result.train_masked) == (scores.val, scores.test, scores.train_masked)
@@ -284,4 +284,4 @@ def test_another_folder_is_neither(tmp_path):
     with pytest.raises(InputError, match=r"is not a run folder: it has no settings\.yaml"):
         legnn.open(tmp_path)
     with pytest.raises(InputError, match=r"is not an ensemble: it has no ensemble\.json"):
-        legnn.Ensemble.open(tmp_path)
+        Ensemble.open(tmp_path)

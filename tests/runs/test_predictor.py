@@ -13,6 +13,7 @@ from legnn.errors import InputError
 from legnn.runs import Ensemble, Member, write_ensemble
 from legnn.runs.folder import folder_kind
 from legnn.runs.run import Run
+from legnn.sweep import SerialExecutor
 
 QUICK = {"epochs": 3, "hidden": 8, "own_label_folds": 3, "preset": "simple", "device": "cpu"}
 PLAIN = {"propagation_steps": 50, "propagation_alpha": 0.9}
@@ -92,6 +93,23 @@ def test_cross_fitted_runs_predict_a_training_node_by_the_run_without_its_label(
     expected = known[[f"p_{name}" for name in p.columns]]
     np.testing.assert_allclose(p.to_numpy(), expected.to_numpy(), atol=1e-6)
     assert fitted.result.train_masked["accuracy"] == pytest.approx(fitted.summary.train_cross_fitted["accuracy"])
+
+
+@pytest.mark.slow
+def test_a_search_gives_a_predictor_that_is_opened_and_continued(tmp_path, tables):
+    out = tmp_path / "search"
+    how = {"budget": 60, "only": ["label-propagation"], "executor": SerialExecutor(), "device": "cpu", "out": out}
+    found = legnn.auto(tables, **how)
+    for predictor in (found, legnn.open(out), legnn.resume(out)):
+        assert isinstance(predictor, legnn.Predictor)
+        assert predictor.predict_proba().idxmax(axis=1).tolist() == predictor.predict()["prediction"].tolist()
+        assert predictor.evaluate().test == found.result.test
+    # cut short before its ensemble was written
+    (out / "ensemble.json").unlink()
+    (out / "result.json").unlink()
+    with pytest.raises(InputError, match="is a search that is not finished; continue it with `resume="):
+        legnn.open(out)
+    assert legnn.resume(out).result.test == found.result.test
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path):

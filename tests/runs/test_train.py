@@ -15,7 +15,7 @@ from tests.named import named
 from torch.nn.modules.module import register_module_forward_pre_hook
 
 import legnn
-from legnn.config import ResolvedSettings, Settings, TrainSettings
+from legnn.config import ResolvedSettings, SelfTrainingSettings, Settings, TrainSettings
 from legnn.datasets import load
 from legnn.errors import InputError
 from legnn.io import read_predictions
@@ -40,7 +40,7 @@ def test_a_finished_run_has_these_files_and_no_others(tmp_path):
 def test_the_settings_file_is_complete(tmp_path):
     run = legnn.train(small_data(), settings=named(**QUICK, as_train=True), out=tmp_path / "run")
     content = yaml.safe_load((run.folder / "settings.yaml").read_text())
-    kinds = {"model": ModelSettings, "train": TrainSettings, "self_training": legnn.SelfTrainingSettings}
+    kinds = {"model": ModelSettings, "train": TrainSettings, "self_training": SelfTrainingSettings}
     for section, kind in kinds.items():
         assert list(content[section]) == [field.name for field in fields(kind)]
         assert [name for name, value in content[section].items() if value is None] == []

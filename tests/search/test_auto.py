@@ -21,6 +21,7 @@ from torch_geometric.nn import SAGEConv
 import legnn
 from legnn.errors import InputError, Interrupted
 from legnn.nn import lifted
+from legnn.runs import Ensemble
 from legnn.sweep import SerialExecutor
 
 __all__ = ["command"]
@@ -53,7 +54,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def test_the_folder_is_opened_and_predicts_like_a_run(made):
     ensemble = legnn.open(made / "auto")
-    assert isinstance(ensemble, legnn.Ensemble)
+    assert isinstance(ensemble, Ensemble)
     table = ensemble.predict()
     pd.testing.assert_frame_equal(table, ensemble.predictions, check_exact=True)
     assert len(table) == 40

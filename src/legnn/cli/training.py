@@ -73,7 +73,7 @@ def _train(source: str, settings: Settings, out: Path | None, seeds: int | None,
 
 def _resume(folder: Path) -> None:
     with loading():
-        from legnn.sweep.resume import resume
+        from legnn.search.resume import resume
 
     _follow(partial(resume, folder), folder)
 

@@ -27,5 +27,5 @@ def open_predictor(folder: str | Path) -> Predictor:
     path = Path(folder)
     kind = folder_kind(path)
     if kind == "search":
-        raise InputError(f"{path} is a search that is not finished; continue it with `legnn auto --out {path}`")
+        raise InputError(f"{path} is a search that is not finished; continue it with `resume={path}`")
     return KINDS.get(kind or "run", Run).open(path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -50,6 +50,12 @@ class SearchCard:
     seed: int
     space: SpaceName
     sampler: SamplerName
+    values: dict[str, str | int | float | bool] = field(default_factory=dict, compare=False)
+    budget: str = field(default="10m", compare=False)
+    trials: int | None = field(default=None, compare=False)
+    single: bool = field(default=False, compare=False)
+    only: list[str] | None = field(default=None, compare=False)
+    """With these a search that was interrupted is continued; they may differ where it is continued by hand."""
 
 
 def auto(
@@ -111,7 +117,18 @@ def auto(
         if not isinstance(source, str):
             source = str((folder / "graph").resolve())
         candidates = _candidates(only or [QUICK, *learned_portfolio().order(graph.facts())], user.values, seed)
-        card = SearchCard(source=source, fingerprint=graph.fingerprint(), seed=seed, space=space, sampler=sampler)
+        card = SearchCard(
+            source=source,
+            fingerprint=graph.fingerprint(),
+            seed=seed,
+            space=space,
+            sampler=sampler,
+            values=dict(user.values),
+            budget=str(budget),
+            trials=trials,
+            single=single,
+            only=None if only is None else list(only),
+        )
         _check_folder(folder, card)
         if loaded.data.source == MEMORY:
             # the runs name its folder, so that they can be opened without the data
@@ -146,6 +163,23 @@ def auto(
         order = {name: position for position, name in enumerate(candidates)}
         names = sorted(search.finished(), key=lambda name: order.get(name, len(order)))
         return _finish(search, names, graph, device, single=single)
+
+
+def resume_search(folder: Path, **options: Any) -> Ensemble:
+    """Continues an interrupted search with the budget and settings that it was begun with; options as in `auto`."""
+    card = read_json(folder / SEARCH, SearchCard)
+    return auto(
+        card.source,
+        settings=card.values,
+        budget=card.budget,
+        trials=card.trials,
+        space=card.space,
+        sampler=card.sampler,
+        out=folder,
+        single=card.single,
+        only=card.only,
+        **options,
+    )
 
 
 def _check_sampler(space: str, sampler: str, only: Sequence[str] | None) -> None:

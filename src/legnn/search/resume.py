@@ -11,6 +11,7 @@ from legnn.runs.folder import folder_kind
 from legnn.runs.opening import open_predictor
 from legnn.runs.predictor import Predictor
 from legnn.runs.session import resume_run
+from legnn.search.auto import resume_search
 from legnn.sweep.cross_fitting import resume_cross_fit
 from legnn.sweep.seeds import resume_seeds
 from legnn.sweep.tasks import Event
@@ -25,9 +26,10 @@ def resume(
     should_stop: Callable[[], bool] = lambda: False,
     progress: bool = False,
 ) -> Predictor:
-    """Continues an interrupted run, runs of several seeds or cross-fitting; what is finished is returned as it is.
+    """Continues an interrupted run, runs of several seeds, cross-fitting or a search.
 
-    On the CPU a run continues from its last checkpoint bit for bit as if it had not stopped.
+    What is finished is returned as it is. On the CPU a run continues from its last checkpoint bit for bit as if it had
+    not stopped.
 
     Args:
         folder: what `out` was.
@@ -48,6 +50,8 @@ def resume(
         return resume_seeds(path, data, on_event=on_event, **options)
     if kind == "cross_fit":
         return resume_cross_fit(path, data, on_event=on_event, **options)
-    if kind in ("ensemble", "search"):
+    if kind == "search":
+        return resume_search(path, **options)
+    if kind == "ensemble":
         return open_predictor(path)
     return resume_run(path, data, on_epoch=on_epoch, **options)
