@@ -61,17 +61,17 @@ def candidates_of(method: str) -> list[str]:
 def tuned_row(job: Job, method: str) -> Row | None:
     """The best on validation of the runs of a method; None where one of them is missing."""
     jobs = [job._replace(candidate=name) for name in candidates_of(method)]
-    if not all(one.is_done for one in jobs):
+    if not all(job.is_done for job in jobs):
         return None
-    found = [json.loads((one.folder / f"{one.candidate}.json").read_text()) for one in jobs]
-    entries = [(one["val"], one["test"]) for one in found if "val" in one]
+    rows = [json.loads((job.folder / f"{job.candidate}.json").read_text()) for job in jobs]
+    entries = [(row["val"], row["test"]) for row in rows if "val" in row]
     if method.endswith("-smooth"):
-        entries += [(one["val_smooth"], one["test_smooth"]) for one in found if "val_smooth" in one]
+        entries += [(row["val_smooth"], row["test_smooth"]) for row in rows if "val_smooth" in row]
     if not entries:
         return None
     # the first of equals on validation; test decides nothing
     val, test = max(entries, key=lambda entry: entry[0])
-    return {"val": val, "test": test, "seconds": sum(one["seconds"] for one in found)}
+    return {"val": val, "test": test, "seconds": sum(row["seconds"] for row in rows)}
 
 
 def auto_row(job: Job, method: str, options: argparse.Namespace) -> Row:
@@ -126,10 +126,10 @@ def rows_of(options: argparse.Namespace) -> list[Row]:
     rows: list[Row] = []
     for cell in cells:
         for method in options.methods:
-            found = auto_row(cell, method, options) if method.startswith("auto") else tuned_row(cell, method)
-            if found is not None:
-                place = {"data": Path(cell.data).name, "split": cell.split, "method": method, "seed": cell.seed}
-                rows.append({**place, **found})
+            row = auto_row(cell, method, options) if method.startswith("auto") else tuned_row(cell, method)
+            if row is not None:
+                name = {"data": Path(cell.data).name, "split": cell.split, "method": method, "seed": cell.seed}
+                rows.append({**name, **row})
                 write_text(options.json, json.dumps(rows, indent=1) + "\n")
     return rows
 
@@ -139,9 +139,9 @@ def show(rows: Sequence[Row], methods: Sequence[str]) -> None:
     for data, split in dict.fromkeys((row["data"], row["split"]) for row in rows):
         cells = []
         for method in methods:
-            mine = [r["test"] for r in rows if (r["data"], r["split"], r["method"]) == (data, split, method)]
-            deviation = f" ± {statistics.stdev(mine):.4f}" if len(mine) > 1 else ""
-            cells.append(f"{statistics.fmean(mine):.4f}{deviation}" if mine else "")
+            accuracies = [r["test"] for r in rows if (r["data"], r["split"], r["method"]) == (data, split, method)]
+            deviation = f" ± {statistics.stdev(accuracies):.4f}" if len(accuracies) > 1 else ""
+            cells.append(f"{statistics.fmean(accuracies):.4f}{deviation}" if accuracies else "")
         table.add_row(data, split, *cells)
     Console(markup=False, highlight=False, width=200).print(table)
 

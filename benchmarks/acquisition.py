@@ -68,8 +68,8 @@ class Situation:
     def nearness(self) -> np.ndarray:
         """`1 / (1 + d)` to the nearest center of as many clusters as there are classes."""
         hidden = self.represent()
-        found = KMeans(self.graph.num_classes, n_init=1, random_state=0).fit(hidden)
-        return 1 / (1 + found.transform(hidden).min(1))[self.pool]
+        clusters = KMeans(self.graph.num_classes, n_init=1, random_state=0).fit(hidden)
+        return 1 / (1 + clusters.transform(hidden).min(1))[self.pool]
 
 
 def largest(score: np.ndarray, at: Situation, number: int) -> np.ndarray:
@@ -82,13 +82,13 @@ def percentile(values: np.ndarray) -> np.ndarray:
 
 def age(at: Situation, number: int) -> np.ndarray:
     """One node after another, each with a weight of centrality drawn for it."""
-    told = percentile(at.entropy) + percentile(at.nearness)
+    informativeness = percentile(at.entropy) + percentile(at.nearness)
     central = percentile(at.pagerank)
     labels = int(at.graph.train_mask.sum())
     free = np.ones(len(at.pool), dtype=bool)
     for asked in range(number):
         weight = at.rng.beta(1, 1.005 - AGE_BASE ** (labels + asked))
-        score = np.where(free, (1 - weight) / 2 * told + weight * central, -1)
+        score = np.where(free, (1 - weight) / 2 * informativeness + weight * central, -1)
         free[score.argmax()] = False
     return at.pool[~free]
 
@@ -112,10 +112,10 @@ def strategy_of(name: str) -> Strategy:
     """The strategy of a name, `ours` with the weights that it gives."""
     if name in STRATEGIES:
         return STRATEGIES[name]
-    own, _, given = name.partition(":")
-    if own != "ours":
+    kind, _, options = name.partition(":")
+    if kind != "ours":
         raise SystemExit(f"there is no strategy {name!r}; choose from ours, {', '.join(STRATEGIES)}")
-    parts = (one.split("=") for one in given.split(",") if one)
+    parts = (option.split("=") for option in options.split(",") if option)
     weights = replace(Weights(), **{key: int(value) if key == "hops" else float(value) for key, value in parts})
     return lambda at, number: ours(at, number, weights)
 

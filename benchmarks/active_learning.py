@@ -79,17 +79,17 @@ def fit_legnn(graph: GraphData, settings: ResolvedSettings, should_stop: Callabl
 
 def fit_smooth(graph: GraphData, z: np.ndarray) -> Fitted:
     """A logistic regression of smoothed features: no neighbor's label, no training to speak of."""
-    found = LogisticRegression(C=10, max_iter=60, tol=1e-2).fit(z[graph.train_mask], graph.y[graph.train_mask])
+    regression = LogisticRegression(C=10, max_iter=60, tol=1e-2).fit(z[graph.train_mask], graph.y[graph.train_mask])
     p = torch.zeros(graph.num_nodes, graph.num_classes, dtype=torch.float64)
-    p[:, found.classes_] = torch.from_numpy(found.predict_proba(z)).double()
+    p[:, regression.classes_] = torch.from_numpy(regression.predict_proba(z)).double()
     return Fitted(p, lambda: z)
 
 
 def first_labels(y: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """The nodes for test, and the first of each class of the others that are labeled."""
     order = np.random.default_rng(seed).permutation(np.flatnonzero(y >= 0))
-    test, rest = np.split(order, [min(len(order) // 3, MOST_TEST)])
-    return test, np.concatenate([rest[y[rest] == c][: STEPS[0]] for c in np.unique(y[order])])
+    test, pool = np.split(order, [min(len(order) // 3, MOST_TEST)])
+    return test, np.concatenate([pool[y[pool] == c][: STEPS[0]] for c in np.unique(y[order])])
 
 
 def simulate(job: Job) -> list[Row]:
@@ -116,8 +116,8 @@ def simulate(job: Job) -> list[Row]:
         right = fitted.p[test].argmax(1).numpy() == y[test]
         seconds = {"ask": round(asked - begin, 3), "train": round(time.perf_counter() - asked, 3)}
         # classes that no label names cannot be predicted
-        found = {"labels": len(labeled), "classes": len(np.unique(y[labeled])), "accuracy": float(right.mean())}
-        rows.append({**job._asdict(), "a_class": a_class, **found, **seconds})
+        scores = {"labels": len(labeled), "classes": len(np.unique(y[labeled])), "accuracy": float(right.mean())}
+        rows.append({**job._asdict(), "a_class": a_class, **scores, **seconds})
     return rows
 
 
@@ -168,15 +168,15 @@ class Curve(NamedTuple):
 
 def curves_of(rows: Sequence[Row]) -> dict[tuple[str, str], Curve]:
     """By graph and strategy, over the seeds that all of its steps have."""
-    found: dict[tuple[str, str], dict[int, dict[int, float]]] = {}
+    accuracies: dict[tuple[str, str], dict[int, dict[int, float]]] = {}
     for row in rows:
-        seeds = found.setdefault((row["data"], row["strategy"]), {})
+        seeds = accuracies.setdefault((row["data"], row["strategy"]), {})
         seeds.setdefault(row["seed"], {})[row["a_class"]] = row["accuracy"]
     return {
         key: Curve(np.array(sorted(steps := next(iter(seeds.values())))), np.array([
-            [one[step] for step in sorted(steps)] for _, one in sorted(seeds.items())
+            [accuracy[step] for step in sorted(steps)] for _, accuracy in sorted(seeds.items())
         ]))
-        for key, seeds in found.items()
+        for key, seeds in accuracies.items()
     }  # fmt: skip
 
 
@@ -184,8 +184,8 @@ def report(rows: Sequence[Row]) -> Iterator[str]:
     """A table for each graph: area and accuracies, and how many labels a class random needs for the same accuracy."""
     curves = curves_of(rows)
     for data in dict.fromkeys(data for data, _ in curves):
-        mine = {strategy: curve for (name, strategy), curve in curves.items() if name == data}
-        random = mine["random"]
+        of_graph = {strategy: curve for (name, strategy), curve in curves.items() if name == data}
+        random = of_graph["random"]
         at = [step for step in STEPS if step in (4, 8, 12, 20)]
         yield f"\n**{data}**, {len(random.accuracy)} seeds\n"
         yield (
@@ -195,7 +195,7 @@ def report(rows: Sequence[Row]) -> Iterator[str]:
             + "".join(f" random for {step} |" for step in at)
         )
         yield "|---" * (2 + 2 * len(at)) + "|"
-        for strategy, curve in sorted(mine.items(), key=lambda one: -one[1].areas().mean()):
+        for strategy, curve in sorted(of_graph.items(), key=lambda item: -item[1].areas().mean()):
             areas = curve.areas()
             needed = [random.labels_for(curve.at(step)) for step in at]
             words = [f"{n:.0f}" if np.isfinite(n) else f"> {RANDOM_STEPS[-1]}" for n in needed]
@@ -211,11 +211,14 @@ def mean_areas(rows: Sequence[Row]) -> Iterator[str]:
     curves = curves_of(rows)
     graphs = list(dict.fromkeys(data for data, _ in curves))
     strategies = dict.fromkeys(strategy for _, strategy in curves)
-    areas = {one: [curves[data, one].areas().mean() for data in graphs if (data, one) in curves] for one in strategies}
+    areas = {
+        strategy: [curves[data, strategy].areas().mean() for data in graphs if (data, strategy) in curves]
+        for strategy in strategies
+    }
     yield "| strategy | mean | " + " | ".join(graphs) + " |"
     yield "|---" * (2 + len(graphs)) + "|"
-    for one, found in sorted(areas.items(), key=lambda item: -np.mean(item[1])):
-        yield f"| {one} | {np.mean(found):.4f} | " + " | ".join(f"{area:.4f}" for area in found) + " |"
+    for strategy, means in sorted(areas.items(), key=lambda item: -np.mean(item[1])):
+        yield f"| {strategy} | {np.mean(means):.4f} | " + " | ".join(f"{area:.4f}" for area in means) + " |"
 
 
 def variant(weights: dict[str, float]) -> str:
@@ -241,8 +244,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         model = options.model or ("smooth" if chooses else "legnn")
         # graph by graph, the largest first: a process keeps the last graph
         jobs = [
-            Job(one, strategy, seed, model, options.epochs)
-            for one in data
+            Job(name, strategy, seed, model, options.epochs)
+            for name in data
             for seed in range(options.first_seed, options.first_seed + options.seeds)
             for strategy in options.strategies or every
         ]

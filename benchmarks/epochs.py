@@ -160,7 +160,7 @@ def print_rows(rows: list[Row]) -> None:
     _out.print(table)
 
 
-def draw_plot(rows: list[Row], place: Path) -> None:
+def draw_plot(rows: list[Row], path: Path) -> None:
     """Seconds and memory against the edges of the graph, with the line through the origin and the largest graph."""
     import matplotlib
 
@@ -173,13 +173,13 @@ def draw_plot(rows: list[Row], place: Path) -> None:
     figure, axes = plt.subplots(1, len(panels), figsize=(3.2 * len(panels), 3), constrained_layout=True)
     for axis, (name, words) in zip(axes, panels, strict=True):
         for backbone in dict.fromkeys(row["backbone"] for row in rows):
-            mine = sorted((row["edges"] / 1e6, row[name]) for row in rows if row["backbone"] == backbone)
-            across, up = zip(*mine, strict=True)
+            points = sorted((row["edges"] / 1e6, row[name]) for row in rows if row["backbone"] == backbone)
+            across, up = zip(*points, strict=True)
             axis.plot(across, up, "o-", label=backbone)
             axis.plot([0, across[-1]], [0, up[-1]], ":", color="gray", linewidth=1)
         axis.set(xlabel="million edges", title=words, xlim=(0, None), ylim=(0, None))
     axes[0].legend(frameon=False)
-    figure.savefig(place, dpi=120)
+    figure.savefig(path, dpi=120)
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:

@@ -127,29 +127,29 @@ def main(arguments: list[str] | None = None) -> list[Row]:
     )
     rows: list[Row] = []
     # unpinned first: what is pinned stays so
-    for place in sorted(options.places, key=lambda one: -PLACES.index(one)):
-        if place == "pinned host":
+    for location in sorted(options.places, key=lambda name: -PLACES.index(name)):
+        if location == "pinned host":
             begin = time.perf_counter()
             is_pinned = register_pinned(x)
             print(f"pinned: {is_pinned}, in {time.perf_counter() - begin:.1f} s", flush=True)
             print(f"a copy to the GPU: {copied_per_second(x, device) / 1e9:.1f} GB a second")
-        task = replace(task, x=x.to(device) if place == "GPU" else x, hot=None)
-        if place == PLACES[1]:
+        task = replace(task, x=x.to(device) if location == "GPU" else x, hot=None)
+        if location == PLACES[1]:
             task = task.with_hot_rows(int(options.hot * x.nbytes))
         parts = make_batching(task, options)
         with matrix_products(hardware(device).precision(options.precision).products):
             # kernels are compiled and steps captured before the clock runs
             first = parts.train_epoch(1)
             spent = seconds(lambda parts=parts: parts.train_epoch(2), device)
-        row: Row = {"features": place, "ms": spent / options.steps * 1e3, "loss": float(first["supervised_loss"])}
+        row: Row = {"features": location, "ms": spent / options.steps * 1e3, "loss": float(first["supervised_loss"])}
         rows.append(row)
-        print(f"| {place} | {row['ms']:.2f} ms a step | loss {row['loss']:.6f} |", flush=True)
+        print(f"| {location} | {row['ms']:.2f} ms a step | loss {row['loss']:.6f} |", flush=True)
         if options.json:
             options.json.write_text(json.dumps(rows, indent=1) + "\n")
-    found = {row["features"]: row["ms"] for row in rows}
-    if "GPU" in found:
-        for place in found:
-            print(f"{place}: {found[place] / found['GPU']:.2f} times the GPU's")
+    milliseconds = {row["features"]: row["ms"] for row in rows}
+    if "GPU" in milliseconds:
+        for location in milliseconds:
+            print(f"{location}: {milliseconds[location] / milliseconds['GPU']:.2f} times the GPU's")
     print_machine({"machine": machine(device), "versions": versions()})
     return rows
 

@@ -27,6 +27,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from legnn.data.splits import NO_SPLIT, TRAIN
 from legnn.io.arrays import map_array
 from legnn.io.prepared import read_prepared
 from legnn.io.prepared_card import VERSION, ArrayCard, PreparedCard, write_card
@@ -53,13 +54,13 @@ def _draw_rows(rowptr: np.ndarray, col: np.ndarray, first: int, nodes: int) -> N
     """Ascending neighbors of the nodes from `first` on, popular ones more often, by hashes of row and place."""
     for row in numba.prange(rowptr.size - 1):
         begin, end = rowptr[row] - rowptr[0], rowptr[row + 1] - rowptr[0]
-        for place in range(begin, end):
-            word = np.uint64(first + row) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(place - begin + 1)
+        for slot in range(begin, end):
+            word = np.uint64(first + row) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(slot - begin + 1)
             for _ in range(2):
                 word = (word ^ (word >> np.uint64(31))) * np.uint64(0xBF58476D1CE4E5B9)
             part = np.float64(word >> np.uint64(11)) / 2.0**53
             # ids do not tell who is popular
-            col[place] = (np.int64(nodes * part * part) * 2_654_435_761) % nodes
+            col[slot] = (np.int64(nodes * part * part) * 2_654_435_761) % nodes
         col[begin:end].sort()
 
 
@@ -70,9 +71,9 @@ def write_graph(folder: Path, nodes: int, edges_of_a_node: float) -> None:
     rowptr = np.zeros(nodes + 1, np.int64)
     np.cumsum(np.maximum(degree * (edges_of_a_node / degree.mean()), 1), out=degree)
     rowptr[1:] = degree
-    split = np.full(nodes, -1, np.int8)
+    split = np.full(nodes, NO_SPLIT, np.int8)
     labeled = random.permutation(nodes)[: max(round(nodes * TRAINED / NODES), CLASSES)]
-    split[labeled] = 0
+    split[labeled] = TRAIN
     y = np.full(nodes, -1, np.int64)
     y[labeled] = np.arange(labeled.size) % CLASSES
     arrays = {"rowptr": rowptr, "y": y, "split": split, "node_id": np.arange(nodes)}
@@ -177,7 +178,7 @@ def plan_inference(
     }
 
 
-def predict(folder: Path, place: Location, options: argparse.Namespace) -> tuple[Tensor, dict[str, Any]]:
+def predict(folder: Path, location: Location, options: argparse.Namespace) -> tuple[Tensor, dict[str, Any]]:
     """Class and confidence of all nodes of a prepared folder, with the states in one place, and what that took."""
     device = torch.device(options.device)
     precision = hardware(device).precision(options.precision)
@@ -195,42 +196,42 @@ def predict(folder: Path, place: Location, options: argparse.Namespace) -> tuple
             task,
             device,
             precision.dtype,
-            location=place,
+            location=location,
             plan=hardware(device).plan(task.y.device, task.x.device),
         )
         # however small the graph
         layer_wise.is_at_once = False
-        found = layer_wise.logits(task.train, torch.arange(folds.numel()), to_class_and_confidence).cpu()
+        predictions = layer_wise.logits(task.train, torch.arange(folds.numel()), to_class_and_confidence).cpu()
         seconds = time.perf_counter() - start
     of_data = graph.num_nodes, graph.num_edges, graph.num_features, graph.num_classes
     size = Size(*of_data, options.hidden, options.layers)
     itemsize = precision.dtype.itemsize
-    plan = plan_inference(size, task.train.numel(), location=place, device=device.type, itemsize=itemsize)
+    plan = plan_inference(size, task.train.numel(), location=location, device=device.type, itemsize=itemsize)
     figures = {"seconds": seconds, "memory": peaks.memory, "disk": peaks.disk, "planned": sum(plan.values())}
     figures["gpu"] = torch.cuda.max_memory_allocated() if device.type == "cuda" else 0
-    return found, {**figures, "nodes": graph.num_nodes, "edges": graph.num_edges * options.layers}
+    return predictions, {**figures, "nodes": graph.num_nodes, "edges": graph.num_edges * options.layers}
 
 
-def predict_and_print(folder: Path, place: Location, options: argparse.Namespace) -> None:
+def predict_and_print(folder: Path, location: Location, options: argparse.Namespace) -> None:
     """Predicts, after a small graph for which all that is called is compiled, keeps the outcome and prints figures."""
-    small = folder.parent / f"small-{place}"
+    small = folder.parent / f"small-{location}"
     small.mkdir()
     write_graph(small, 2000, options.edges)
-    predict(small, place, options)
+    predict(small, location, options)
     if options.device == "cuda":
         torch.cuda.reset_peak_memory_stats()
     before = anonymous_bytes()
-    found, figures = predict(folder, place, options)
-    np.save(folder.parent / f"{place}.npy", found.numpy())
+    predictions, figures = predict(folder, location, options)
+    np.save(folder.parent / f"{location}.npy", predictions.numpy())
     print(json.dumps({**figures, "before": before}))
 
 
-def predict_in_a_process(folder: Path, place: str, arguments: list[str]) -> dict[str, Any]:
+def predict_in_a_process(folder: Path, location: str, arguments: list[str]) -> dict[str, Any]:
     """`predict` in a new process, which has used no memory before."""
-    command = [sys.executable, "-m", "benchmarks.inference", *arguments, "--predict", str(folder), "--places", place]
+    command = [sys.executable, "-m", "benchmarks.inference", *arguments, "--predict", str(folder), "--places", location]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return figures
 
 
 def compare(first: Path, other: Path) -> str:
@@ -255,38 +256,38 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--layers", type=int, default=3)
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--predict", type=Path, help=argparse.SUPPRESS)
-    given = parser.parse_args(arguments)
-    if given.predict is not None:
-        predict_and_print(given.predict, given.places[0], given)
+    options = parser.parse_args(arguments)
+    if options.predict is not None:
+        predict_and_print(options.predict, options.places[0], options)
         return
-    with tempfile.TemporaryDirectory(dir=given.folder) as temporary:
+    with tempfile.TemporaryDirectory(dir=options.folder) as temporary:
         folder = Path(temporary) / "graph"
         folder.mkdir()
-        start, nodes = time.perf_counter(), round(NODES * given.scale)
-        write_graph(folder, nodes, given.edges)
+        start, nodes = time.perf_counter(), round(NODES * options.scale)
+        write_graph(folder, nodes, options.edges)
         size = sum(file.stat().st_size for file in folder.iterdir())
         print(
             f"{nodes:,} nodes, a folder of {size / GB:.2f} GB written in {time.perf_counter() - start:.0f} s",
             flush=True,
         )
-        passed = ["--device", given.device, "--precision", given.precision, "--backbone", given.backbone]
-        passed += ["--hidden", str(given.hidden), "--layers", str(given.layers), "--edges", str(given.edges)]
+        passed = ["--device", options.device, "--precision", options.precision, "--backbone", options.backbone]
+        passed += ["--hidden", str(options.hidden), "--layers", str(options.layers), "--edges", str(options.edges)]
         print(
             "| states | s | M nodes/s | M edges/s | anonymous, GB | before, GB | planned, GB | on disk, GB | GPU, GB |"
         )
         print("|---|---|---|---|---|---|---|---|---|")
-        found: dict[str, Any] = {}
-        for place in given.places:
-            found = predict_in_a_process(folder, place, passed)
-            rates = (found[name] / found["seconds"] / 1e6 for name in ("nodes", "edges"))
-            sizes = (found[name] / GB for name in ("memory", "before", "planned", "disk", "gpu"))
-            figures = [f"{found['seconds']:.1f}", *(f"{one:.2f}" for one in (*rates, *sizes))]
-            print(f"| {' | '.join([place, *figures])} |", flush=True)
-        first, *others = (Path(temporary) / f"{place}.npy" for place in given.places)
+        measured: dict[str, Any] = {}
+        for location in options.places:
+            measured = predict_in_a_process(folder, location, passed)
+            rates = (measured[name] / measured["seconds"] / 1e6 for name in ("nodes", "edges"))
+            sizes = (measured[name] / GB for name in ("memory", "before", "planned", "disk", "gpu"))
+            figures = [f"{measured['seconds']:.1f}", *(f"{value:.2f}" for value in (*rates, *sizes))]
+            print(f"| {' | '.join([location, *figures])} |", flush=True)
+        first, *others = (Path(temporary) / f"{location}.npy" for location in options.places)
         for other in others:
             print(compare(first, other))
-    if given.memory is not None and found["memory"] > given.memory * GB:
-        sys.exit(f"{given.places[-1]}: more than {given.memory:g} GB of anonymous memory")
+    if options.memory is not None and measured["memory"] > options.memory * GB:
+        sys.exit(f"{options.places[-1]}: more than {options.memory:g} GB of anonymous memory")
 
 
 if __name__ == "__main__":

@@ -70,7 +70,7 @@ class Case(NamedTuple):
     seed: int
     folds: int
     repeats: int
-    given: tuple[tuple[str, Any], ...]
+    model_settings: tuple[tuple[str, Any], ...]
 
     @property
     def path(self) -> Path:
@@ -105,7 +105,9 @@ def plant(graph: GraphData, kind: str, rate: float, seed: int) -> tuple[GraphDat
 def load_clean(case: Case) -> tuple[GraphData, Settings]:
     """Returns the graph without planted errors, and the settings of the model."""
     regime = "public" if case.graph in OWN_SPLIT else "many"
-    return load_split(case.graph, regime, case.seed, Settings(values={**dict(case.given), "train.seed": case.seed}))
+    return load_split(
+        case.graph, regime, case.seed, Settings(values={**dict(case.model_settings), "train.seed": case.seed})
+    )
 
 
 def load_case(case: Case) -> tuple[GraphData, np.ndarray, Settings]:
@@ -133,20 +135,20 @@ def compute_case(case: Case) -> str | None:
     return None
 
 
-def normalized_margin(p: np.ndarray, given: np.ndarray) -> np.ndarray:
+def normalized_margin(p: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """`[n]` `p[i, y_i] − max_{c ≠ y_i} p[i, c]`, from 1 for a label beyond doubt to −1."""
-    rows = np.arange(len(given))
+    rows = np.arange(len(labels))
     others = p.copy()
-    others[rows, given] = -np.inf
-    return p[rows, given] - others.max(1)
+    others[rows, labels] = -np.inf
+    return p[rows, labels] - others.max(1)
 
 
-def _pack(name: str, p: np.ndarray, given: np.ndarray) -> dict[str, np.ndarray]:
-    own = p[np.arange(len(given)), given]
+def _pack(name: str, p: np.ndarray, labels: np.ndarray) -> dict[str, np.ndarray]:
+    label_p = p[np.arange(len(labels)), labels]
     return {
         f"{name}_p": np.rint(np.where(p < NEGLIGIBLE, 0, p) * LEVELS).astype(np.uint16),
-        f"{name}_own": own.astype(np.float32),
-        f"{name}_margin": normalized_margin(p, given).astype(np.float32),
+        f"{name}_own": label_p.astype(np.float32),
+        f"{name}_margin": normalized_margin(p, labels).astype(np.float32),
     }
 
 
@@ -164,7 +166,7 @@ def compute(cases: Sequence[Case], jobs: int, seconds: float) -> None:
 class Evidence(NamedTuple):
     """What a case's file and graph say of the training labels."""
 
-    given: np.ndarray
+    labels: np.ndarray
     planted: np.ndarray
     model: np.ndarray
     mlp: np.ndarray
@@ -176,27 +178,27 @@ def read_case(case: Case) -> Evidence:
     """Returns the evidence on the training labels of a case."""
     graph, flipped, _ = load_case(case)
     rows = graph.train_mask.numpy()
-    given = graph.y.numpy()[rows]
+    labels = graph.y.numpy()[rows]
     probabilities, margins = {}, {}
     with np.load(case.path) as file:
         for name in ("model", "mlp"):
             p = file[f"{name}_p"] / LEVELS
-            p[np.arange(len(given)), given] = file[f"{name}_own"]
+            p[np.arange(len(labels)), labels] = file[f"{name}_own"]
             probabilities[name], margins[name] = p, file[f"{name}_margin"].astype(float)
     neighbors = count_neighbor_labels(graph)[rows]
-    return Evidence(given, flipped[rows], probabilities["model"], probabilities["mlp"], margins, neighbors)
+    return Evidence(labels, flipped[rows], probabilities["model"], probabilities["mlp"], margins, neighbors)
 
 
 def rank_by_evidence(evidence: Evidence, weight: float = FEATURES_WEIGHT) -> np.ndarray:
     """`[n]` the probability that a label is right, by the weight of the perceptron."""
     q = combine_evidence(evidence.model, evidence.mlp, weight)
-    return probability_right(calibrate(q, evidence.given), evidence.given)
+    return probability_right(calibrate(q, evidence.labels), evidence.labels)
 
 
 def neighbor_agreement(evidence: Evidence) -> np.ndarray:
     """`[n]` the share of labeled neighbors with the same label; one half without any."""
-    own, every = evidence.neighbors[np.arange(len(evidence.given)), evidence.given], evidence.neighbors.sum(1)
-    return np.where(every > 0, own / np.maximum(every, 1e-12), 0.5)
+    agreeing, every = evidence.neighbors[np.arange(len(evidence.labels)), evidence.labels], evidence.neighbors.sum(1)
+    return np.where(every > 0, agreeing / np.maximum(every, 1e-12), 0.5)
 
 
 def _cleanlab(p: np.ndarray, margin: np.ndarray, method: str) -> np.ndarray:
@@ -211,7 +213,7 @@ def _cleanlab(p: np.ndarray, margin: np.ndarray, method: str) -> np.ndarray:
 def _of_cleanlab(source: str, method: str) -> Callable[[Evidence], np.ndarray]:
     def rank(evidence: Evidence) -> np.ndarray:
         p = evidence.model if source == "model" else evidence.mlp
-        return _cleanlab(p[np.arange(len(evidence.given)), evidence.given], evidence.margins[source], method)
+        return _cleanlab(p[np.arange(len(evidence.labels)), evidence.labels], evidence.margins[source], method)
 
     return rank
 
@@ -235,13 +237,13 @@ def precision_at_planted(planted: np.ndarray, score: np.ndarray) -> float:
 
 def report(cases: Sequence[Case]) -> None:
     """Prints a table for each measure: a row for each graph, kind and rate, a column for each method."""
-    found: dict[tuple[str, str, float], dict[str, list[tuple[float, float]]]] = {}
+    scores_of_case: dict[tuple[str, str, float], dict[str, list[tuple[float, float]]]] = {}
     for case in cases:
         if not case.path.is_file():
             print(f"{case.path.name} is missing\n")
             continue
         evidence = read_case(case)
-        row = found.setdefault((case.graph, case.kind, case.rate), {name: [] for name in METHODS})
+        row = scores_of_case.setdefault((case.graph, case.kind, case.rate), {name: [] for name in METHODS})
         for name, rank in METHODS.items():
             score = rank(evidence)
             row[name].append(
@@ -249,7 +251,7 @@ def report(cases: Sequence[Case]) -> None:
             )
     for k, title in enumerate(("Average precision", "Precision at the number planted")):
         print(f"{title}, in %\n\n| graph | flipped | {' | '.join(METHODS)} |\n|---|---|{'---:|' * len(METHODS)}")
-        for (graph, kind, rate), row in found.items():
+        for (graph, kind, rate), row in scores_of_case.items():
             values = {name: 100 * np.array([pair[k] for pair in scores]) for name, scores in row.items()}
             best = max(value.mean() for value in values.values())
             cells = [_cell(value, is_best=value.mean() == best) for value in values.values()]
@@ -281,7 +283,7 @@ def choose(cases: Sequence[Case]) -> None:
 MOST_OWN = 100
 
 
-def own(cases: Sequence[Case]) -> None:
+def own_labels(cases: Sequence[Case]) -> None:
     """Prints the most suspicious of a graph's own training labels, by the mean evidence of the cases of each graph."""
     for name, some in itertools.groupby(cases, lambda case: case.graph):
         each = list(some)
@@ -292,19 +294,17 @@ def own(cases: Sequence[Case]) -> None:
             total[rows] += combine_evidence(evidence.model, evidence.mlp)
             times[rows] += 1
         judged = torch.where(torch.from_numpy(times > 0), graph.y, -1)
-        found = rank_labels(replace(graph, y=judged), total / np.maximum(times, 1)[:, None], each[0].folds)
-        print(
-            f"{name}: {MOST_OWN} of {len(found.table)} labels; {found.expected_errors:.0f} are estimated to be wrong\n"
-        )
-        print(found.table[["id", "label", "suggested", "p_label", "p_suggested"]].head(MOST_OWN).to_string())
+        ranking = rank_labels(replace(graph, y=judged), total / np.maximum(times, 1)[:, None], each[0].folds)
+        print(f"{name}: {MOST_OWN} of {len(ranking.table)} labels; about {ranking.expected_errors:.0f} may be wrong\n")
+        print(ranking.table[["id", "label", "suggested", "p_label", "p_suggested"]].head(MOST_OWN).to_string())
 
 
 def _cases(options: argparse.Namespace) -> Iterator[Case]:
-    given = tuple(parse_settings(options.set).items())
+    model_settings = tuple(parse_settings(options.set).items())
     graphs, kinds = options.graphs.split(","), options.kinds.split(",")
     rates = [float(rate) for rate in options.rates.split(",")]
     for graph, kind, rate, seed in itertools.product(graphs, kinds, rates, range(options.seeds)):
-        yield Case(options.out, graph, kind, rate, seed, options.folds, options.repeats, given)
+        yield Case(options.out, graph, kind, rate, seed, options.folds, options.repeats, model_settings)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -326,7 +326,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.command == "compute":
         compute(cases, options.jobs, options.seconds)
     else:
-        {"report": report, "choose": choose, "own": own}[options.command](cases)
+        {"report": report, "choose": choose, "own": own_labels}[options.command](cases)
 
 
 if __name__ == "__main__":

@@ -40,21 +40,21 @@ LABEL_FREE = ("gcn", "sage", "gat", "gcnii", "appnp", "dagnn", "mlp", "rgcn", "h
 Weights = dict[str, float]
 
 
-def choose_ensemble(one: Validation, entries: Sequence[str], *, is_guarded: bool = True) -> Weights:
+def choose_ensemble(validation: Validation, entries: Sequence[str], *, is_guarded: bool = True) -> Weights:
     """Returns weights by entry, those of no weight left out."""
     select = guarded_selection if is_guarded else greedy_selection
-    weights = select(np.stack([one.p(entry) for entry in entries]), one.y)
+    weights = select(np.stack([validation.p(entry) for entry in entries]), validation.y)
     return {entry: float(weight) for entry, weight in zip(entries, weights, strict=True) if weight}
 
 
-def choose_single(one: Validation, entries: Sequence[str]) -> Weights:
+def choose_single(validation: Validation, entries: Sequence[str]) -> Weights:
     """Returns the single entry that `best_single` chooses."""
-    return {entries[best_single(np.stack([one.p(entry) for entry in entries]), one.y)]: 1.0}
+    return {entries[best_single(np.stack([validation.p(entry) for entry in entries]), validation.y)]: 1.0}
 
 
-def best_on_validation(one: Validation, entries: Sequence[str]) -> Weights:
+def best_on_validation(validation: Validation, entries: Sequence[str]) -> Weights:
     """Returns the entry with the best accuracy, as tuning chooses."""
-    return {max(entries, key=one.accuracies.__getitem__): 1.0}
+    return {max(entries, key=validation.accuracies.__getitem__): 1.0}
 
 
 def uniform(entries: Sequence[str]) -> Weights:
@@ -63,41 +63,47 @@ def uniform(entries: Sequence[str]) -> Weights:
 
 
 def choices(
-    gains: Gains, label_free: Gains, one: Validation, portfolio: Portfolio, free: Portfolio
+    gains: Gains, label_free: Gains, validation: Validation, portfolio: Portfolio, free: Portfolio
 ) -> Iterator[tuple[str, int, Weights]]:
     """Yields name, number of settings tried, and members of each method on a graph; it sees validation alone."""
-    order = [name for name in portfolio.order(one.facts) if name in one.seconds]
-    entries = gains.entries(one.key, order)
+    order = [name for name in portfolio.order(validation.facts) if name in validation.seconds]
+    entries = gains.entries(validation.key, order)
     if not entries:
         return
-    yield "auto", len(order), choose_ensemble(one, entries)
-    yield "single", len(order), choose_single(one, entries)
-    yield from (("default", 1, {name: 1.0}) for name in portfolio.defaults(one.facts) if name in one.seconds)
+    yield "auto", len(order), choose_ensemble(validation, entries)
+    yield "single", len(order), choose_single(validation, entries)
+    yield from (
+        ("default", 1, {name: 1.0}) for name in portfolio.defaults(validation.facts) if name in validation.seconds
+    )
     numbers = set()
     for group in PEERS:
-        settings = [name for name in one.seconds if CANDIDATES[name].group == group]
+        settings = [name for name in validation.seconds if CANDIDATES[name].group == group]
         if settings:
             numbers.add(len(settings))
-            yield group, len(settings), best_on_validation(one, settings)
+            yield group, len(settings), best_on_validation(validation, settings)
             if group in WITH_SMOOTH:
-                yield f"{group}{SMOOTH}", len(settings), best_on_validation(one, gains.entries(one.key, settings))
+                yield (
+                    f"{group}{SMOOTH}",
+                    len(settings),
+                    best_on_validation(validation, gains.entries(validation.key, settings)),
+                )
     for number in sorted(numbers):
-        yield f"auto of {number}", number, choose_ensemble(one, gains.entries(one.key, order[:number]))
-    without = label_free.entries(one.key, free.order(one.facts))
+        yield f"auto of {number}", number, choose_ensemble(validation, gains.entries(validation.key, order[:number]))
+    without = label_free.entries(validation.key, free.order(validation.facts))
     if without:
-        yield "auto without labels", len(without), choose_ensemble(one, without)
-    yield "unguarded", len(order), choose_ensemble(one, entries, is_guarded=False)
-    yield "best on validation", len(order), best_on_validation(one, entries)
+        yield "auto without labels", len(without), choose_ensemble(validation, without)
+    yield "unguarded", len(order), choose_ensemble(validation, entries, is_guarded=False)
+    yield "best on validation", len(order), best_on_validation(validation, entries)
     yield "first", 1, {order[0]: 1.0}
     for number in (4, 8, 16):
         yield f"mean of first {number}", number, uniform(order[:number])
 
 
-def evaluate(cell: Cell, name: str, tried: int, weights: Weights) -> Row:
+def evaluate(cell: Cell, name: str, num_settings: int, weights: Weights) -> Row:
     """Returns the test accuracy of members."""
     p = cell.mixture(weights)
     right = p.argmax(1) == cell.y
-    return Row(*cell.key, name, tried, float(right.mean()), members=_described(weights))
+    return Row(*cell.key, name, num_settings, float(right.mean()), members=_described(weights))
 
 
 def _described(weights: Weights) -> str:
@@ -108,7 +114,7 @@ def _described(weights: Weights) -> str:
 def leave_one_out(repository: Repository, size: int) -> tuple[list[Row], Mapping[str, Portfolio]]:
     """Returns the rows of all methods, and the portfolio learned without each graph."""
     validations = repository.validations
-    free_names = {name for name, one in CANDIDATES.items() if one.group in LABEL_FREE}
+    free_names = {name for name, candidate in CANDIDATES.items() if candidate.group in LABEL_FREE}
     gains, label_free = Gains(validations), Gains(validations, free_names, smooth=False)
     rows, portfolios = [], {}
     for data in repository.data:
@@ -121,10 +127,10 @@ def leave_one_out(repository: Repository, size: int) -> tuple[list[Row], Mapping
         for cell in repository:
             if cell.key.data == data:
                 done = set()
-                for name, tried, weights in choices(gains, label_free, cell.validation, portfolios[data], free):
+                for name, num_settings, weights in choices(gains, label_free, cell.validation, portfolios[data], free):
                     # the first default with a run counts
                     if name not in done:
-                        rows.append(evaluate(cell, name, tried, weights))
+                        rows.append(evaluate(cell, name, num_settings, weights))
                         done.add(name)
         print(f"{data} done", file=sys.stderr)
     return rows, portfolios
@@ -141,8 +147,12 @@ def summarize(repository: Repository) -> str:
     table = csv.writer(text, lineterminator="\n")
     table.writerow(["data", "split", "candidate", "runs", *columns, "seconds"])
     for (data, split, name), records in sorted(groups.items()):
-        means = [f"{fmean(one[column] for one in records):.4f}" if column in records[0] else "" for column in columns]
-        table.writerow([data, split, name, len(records), *means, f"{fmean(one['seconds'] for one in records):.1f}"])
+        means = [
+            f"{fmean(record[column] for record in records):.4f}" if column in records[0] else "" for column in columns
+        ]
+        table.writerow(
+            [data, split, name, len(records), *means, f"{fmean(record['seconds'] for record in records):.1f}"]
+        )
     return text.getvalue()
 
 

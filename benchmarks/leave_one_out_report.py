@@ -32,7 +32,7 @@ class Row(NamedTuple):
     split: str
     seed: int
     method: str
-    tried: int
+    num_settings: int
     """Settings that were trained."""
     test: float
     members: str = ""
@@ -57,12 +57,12 @@ Figures = dict[str, dict[str, Figure]]
 """By graph, then by method."""
 
 
-def figures_of(rows: Iterable[Row]) -> Figures:
+def scoresof(rows: Iterable[Row]) -> Figures:
     """Returns mean and deviation of test accuracy, by graph and method."""
-    found: dict[str, dict[str, list[float]]] = {}
+    accuracies: dict[str, dict[str, list[float]]] = {}
     for row in rows:
-        found.setdefault(row.data, {}).setdefault(row.method, []).append(row.test)
-    return {data: {name: _figure(values) for name, values in of.items()} for data, of in found.items()}
+        accuracies.setdefault(row.data, {}).setdefault(row.method, []).append(row.test)
+    return {data: {name: _figure(values) for name, values in of.items()} for data, of in accuracies.items()}
 
 
 def _figure(values: Sequence[float]) -> Figure:
@@ -91,17 +91,17 @@ def write_report(rows: Sequence[Row], portfolios: Mapping[str, Portfolio], missi
     """Returns all tables as Markdown."""
     parts = ["# Leave one graph out", _missing(missing)]
     for split in dict.fromkeys(row.split for row in rows):
-        mine = [row for row in rows if row.split == split]
-        seeds = len({row.seed for row in mine})
+        of_split = [row for row in rows if row.split == split]
+        seeds = len({row.seed for row in of_split})
         parts += [f"## Split {split}", f"Test accuracy in percent, mean ± deviation over up to {seeds} seeds."]
-        parts += [_accuracies(mine), _ranks(mine), _against_peers(mine), _labels(mine)]
+        parts += [_accuracies(of_split), _ranks(of_split), _against_peers(of_split), _labels(of_split)]
     parts += ["## Does the guard work?", _guard(rows), "## Portfolios", _portfolios(portfolios)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def draw_report_ranks(rows: Sequence[Row], path: Path) -> None:
     """Draws the critical-difference picture of `ranked`."""
-    methods, graphs, ranks = ranked(figures_of(rows))
+    methods, graphs, ranks = ranked(scoresof(rows))
     if methods:
         figure = draw_ranks(methods, ranks.tolist(), critical_difference(len(methods), len(graphs)), OURS)
         save_picture(figure, path)
@@ -114,7 +114,7 @@ def _missing(lines: Sequence[str]) -> str:
 
 
 def _accuracies(rows: Sequence[Row]) -> str:
-    figures = figures_of(rows)
+    figures = scoresof(rows)
     methods = [name for name in (*OURS, *PEERS) if any(name in of for of in figures.values())]
     lines = []
     for data, of in figures.items():
@@ -126,22 +126,22 @@ def _accuracies(rows: Sequence[Row]) -> str:
 
 
 def _ranks(rows: Sequence[Row]) -> str:
-    figures = figures_of(rows)
+    figures = scoresof(rows)
     methods, graphs, ranks = ranked(figures)
     if not methods:
         return "No graph has runs of all methods, so there are no ranks."
     lines = []
     for k in np.argsort(ranks, kind="stable"):
         name = methods[k]
-        mine, best = [], []
+        scores, best = [], []
         for of in figures.values():
             peers = [of[other] for other in comparable(of) if other != name and not {name, other} <= set(OURS)]
             if name in comparable(of) and peers:
-                mine.append(of[name])
-                best.append(max(peers, key=lambda one: one.mean))
-        wins = sum(a.mean > b.mean and not a.is_tied(b) for a, b in zip(mine, best, strict=True))
-        ties = sum(a.is_tied(b) for a, b in zip(mine, best, strict=True))
-        lines.append([name, f"{ranks[k]:.2f}", str(wins), str(ties), f"{wins + ties} of {len(mine)}"])
+                scores.append(of[name])
+                best.append(max(peers, key=lambda figure: figure.mean))
+        wins = sum(a.mean > b.mean and not a.is_tied(b) for a, b in zip(scores, best, strict=True))
+        ties = sum(a.is_tied(b) for a, b in zip(scores, best, strict=True))
+        lines.append([name, f"{ranks[k]:.2f}", str(wins), str(ties), f"{wins + ties} of {len(scores)}"])
     scores = [[figures[data][name].mean for name in methods] for data in graphs]
     text = _table(["method", "mean rank", "best alone", "tied with the best", "best or tied"], lines)
     return (
@@ -155,20 +155,20 @@ def _against_peers(rows: Sequence[Row]) -> str:
     by_seed = {(row.data, row.seed, row.method): row for row in rows}
     lines = []
     for peer in PEERS:
-        found: dict[str, list[tuple[float, float]]] = {}
-        mine = [row for row in rows if row.method == peer]
-        for row in mine:
+        pairs_of: dict[str, list[tuple[float, float]]] = {}
+        of_peer = [row for row in rows if row.method == peer]
+        for row in of_peer:
             # as many as the peer tried on this very seed, of which some runs may be missing
-            ours = by_seed.get((row.data, row.seed, f"auto of {row.tried}"))
+            ours = by_seed.get((row.data, row.seed, f"auto of {row.num_settings}"))
             if ours is not None:
-                found.setdefault(row.data, []).append((ours.test, row.test))
-        pairs = [(_figure([a for a, _ in of]), _figure([b for _, b in of])) for of in found.values()]
+                pairs_of.setdefault(row.data, []).append((ours.test, row.test))
+        pairs = [(_figure([a for a, _ in of]), _figure([b for _, b in of])) for of in pairs_of.values()]
         if pairs:
             wins = sum(a.mean > b.mean and not a.is_tied(b) for a, b in pairs)
             ties = sum(a.is_tied(b) for a, b in pairs)
             gain = 100 * fmean(a.mean - b.mean for a, b in pairs)
-            tried = sorted({row.tried for row in mine})
-            number = str(tried[0]) if len(tried) == 1 else f"{tried[0]} to {tried[-1]}"
+            num_settings = sorted({row.num_settings for row in of_peer})
+            number = str(num_settings[0]) if len(num_settings) == 1 else f"{num_settings[0]} to {num_settings[-1]}"
             lines.append([peer, number, str(wins), str(ties), str(len(pairs) - wins - ties), f"{gain:+.2f}"])
     head = ["against", "settings tried by each", "auto better", "tied", "worse", "mean difference, points"]
     return "With as many settings tried as the peer:\n\n" + _table(head, lines)
@@ -193,7 +193,7 @@ def _guard(rows: Sequence[Row]) -> str:
     for method in GUARD:
         line = [method]
         for is_kind in kinds.values():
-            of = [figures[method].mean for figures in figures_of(filter(is_kind, rows)).values() if method in figures]
+            of = [figures[method].mean for figures in scoresof(filter(is_kind, rows)).values() if method in figures]
             line.append(f"{100 * fmean(of):.2f}" if of else "–")
         lines.append(line)
     return "Mean test accuracy over graphs, of the same portfolio:\n\n" + _table(["selection", *kinds], lines)
@@ -201,8 +201,8 @@ def _guard(rows: Sequence[Row]) -> str:
 
 def _portfolios(portfolios: Mapping[str, Portfolio]) -> str:
     lines = []
-    for data, one in portfolios.items():
-        lines.append(f"without {data}: {', '.join(one.names[:6])}; default {one.default[0]}")
+    for data, portfolio in portfolios.items():
+        lines.append(f"without {data}: {', '.join(portfolio.names[:6])}; default {portfolio.default[0]}")
     return _list(lines)
 
 

@@ -45,8 +45,8 @@ def times_in_turns(
     for run in runs:
         for _ in range(warmup):
             run()
-    turns = [[_time_ms(run, device) for run in runs] for _ in range(repeats)]
-    return [list(times) for times in zip(*turns, strict=True)]
+    rounds = [[_time_ms(run, device) for run in runs] for _ in range(repeats)]
+    return [list(times) for times in zip(*rounds, strict=True)]
 
 
 def measure(run: Callable[[], object], device: torch.device, repeats: int, warmup: int) -> Measured:
@@ -127,7 +127,7 @@ def _restart_peak() -> int | None:
 
 def _resident(field: str) -> int:
     """Bytes resident now (VmRSS) or at most (VmHWM)."""
-    found = re.search(rf"{field}:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    if found is None:
+    match = re.search(rf"{field}:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    if match is None:
         raise OSError(f"the system does not tell {field}")
-    return int(found[1]) * 1024
+    return int(match[1]) * 1024

@@ -88,7 +88,9 @@ def _vanilla(settings: ModelSettings) -> nn.Module:
         return GCNConv(channels, channels, cached=True, add_self_loops=False, bias=bias)
     if settings.backbone == "sage":
         return SAGEConv(channels, channels, bias=bias)
-    return GATConv(channels, channels // settings.heads, heads=settings.heads, add_self_loops=False, bias=bias)
+    return GATConv(
+        channels, channels // settings.attention.heads, heads=settings.attention.heads, add_self_loops=False, bias=bias
+    )
 
 
 def _has_bias(settings: ModelSettings) -> bool:
@@ -146,8 +148,8 @@ def _hetero(settings: ModelSettings, *, last: bool) -> nn.Module:
             TO_LABEL: SAGEConv((channels, channels), channels),
         }
     else:
-        options = {"heads": settings.heads, "add_self_loops": False}
-        head = channels // settings.heads
+        options = {"heads": settings.attention.heads, "add_self_loops": False}
+        head = channels // settings.attention.heads
         convs = {
             NODE: GATConv(channels, head, bias=bias, **options),
             FROM_LABEL: GATConv((channels, channels), head, bias=False, **options),

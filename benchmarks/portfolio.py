@@ -56,7 +56,7 @@ class Gains:
     def __init__(
         self, validations: Iterable[Validation], names: Collection[str] | None = None, *, smooth: bool = True
     ) -> None:
-        self.validations = {one.key: one for one in validations}
+        self.validations = {validation.key: validation for validation in validations}
         self.names, self._smooth = names, smooth
         self._halves: dict[Key, dict[str, tuple[np.ndarray, np.ndarray]]] = {}
         self._states: dict[tuple[Key, tuple[str, ...]], list[_State]] = {}
@@ -64,15 +64,15 @@ class Gains:
 
     def entries(self, key: Key, names: Iterable[str]) -> list[str]:
         """Those of the candidates, in their order, that there are on a graph."""
-        found = [entry for name in names for entry in self.validations[key].entries(name)]
-        return found if self._smooth else [entry for entry in found if not entry.endswith(SMOOTH)]
+        entries = [entry for name in names for entry in self.validations[key].entries(name)]
+        return entries if self._smooth else [entry for entry in entries if not entry.endswith(SMOOTH)]
 
     def accuracy(self, key: Key, chosen: tuple[str, ...]) -> float:
         """That of the ensemble of the chosen candidates, in their order, on the halves that did not decide; without
         any, that of the best candidate."""
         if not chosen:
             return max(self.validations[key].accuracies.values())
-        return fmean(one.outside for one in self._of(key, chosen))
+        return fmean(state.outside for state in self._of(key, chosen))
 
     def gain(self, chosen: tuple[str, ...], name: str, key: Key) -> float:
         """What another candidate adds to the accuracy, in spreads."""
@@ -84,63 +84,65 @@ class Gains:
 
     def regret(self, name: str, key: Key) -> float:
         """How far a candidate is below the best one, in spreads."""
-        found = self.validations[key].accuracies
-        return (max(found.values()) - found[name]) / self.spread(key)
+        accuracies = self.validations[key].accuracies
+        return (max(accuracies.values()) - accuracies[name]) / self.spread(key)
 
     def spread(self, key: Key) -> float:
         """How far the best candidate is above the median one."""
         if key not in self._spread:
-            found = list(self.validations[key].accuracies.values())
-            self._spread[key] = max(max(found) - float(np.median(found)), LEAST_SPREAD)
+            accuracies = list(self.validations[key].accuracies.values())
+            self._spread[key] = max(max(accuracies) - float(np.median(accuracies)), LEAST_SPREAD)
         return self._spread[key]
 
     def _of(self, key: Key, chosen: tuple[str, ...]) -> list[_State]:
         if not chosen:
             return [_State(), _State()]
-        found = self._states.get((key, chosen))
-        if found is None:
-            found = self._of(key, chosen[:-1])
+        states = self._states.get((key, chosen))
+        if states is None:
+            states = self._of(key, chosen[:-1])
             for entry in self.entries(key, chosen[-1:]):
                 parts = self._parts(key, entry)
-                found = [state.joined(parts[half], parts[1 - half]) for half, state in enumerate(found)]
-            self._states[key, chosen] = found
-        return found
+                states = [state.joined(parts[half], parts[1 - half]) for half, state in enumerate(states)]
+            self._states[key, chosen] = states
+        return states
 
     def _parts(self, key: Key, entry: str) -> tuple[np.ndarray, np.ndarray]:
         """Twice `[C, n / 2]`: the probabilities with a node's own class in place 0."""
-        kept = self._halves.setdefault(key, {})
-        if entry not in kept:
-            one = self.validations[key]
-            nodes = np.random.default_rng(0).permutation(len(one.y))[:MOST_NODES]
-            p, y = one.p(entry)[nodes], one.y[nodes]
+        halves = self._halves.setdefault(key, {})
+        if entry not in halves:
+            validation = self.validations[key]
+            nodes = np.random.default_rng(0).permutation(len(validation.y))[:MOST_NODES]
+            p, y = validation.p(entry)[nodes], validation.y[nodes]
             at = np.arange(len(y))
-            own = p[at, y]
+            of_own_class = p[at, y]
             p[at, y] = p[:, 0]
-            p[:, 0] = own
+            p[:, 0] = of_own_class
             columns = p.T.astype(np.float16)
-            kept[entry] = np.ascontiguousarray(columns[:, ::2]), np.ascontiguousarray(columns[:, 1::2])
-        first, second = kept[entry]
+            halves[entry] = np.ascontiguousarray(columns[:, ::2]), np.ascontiguousarray(columns[:, 1::2])
+        first, second = halves[entry]
         return first.astype(np.float32), second.astype(np.float32)
 
 
 class _State:
     """An ensemble: sums of probabilities where it decides and where it is tried, and its accuracies on both."""
 
-    def __init__(self, deciding: np.ndarray | None = None, tried: np.ndarray | None = None) -> None:
-        self._deciding, self._tried = deciding, tried
+    def __init__(self, deciding: np.ndarray | None = None, scored: np.ndarray | None = None) -> None:
+        self._deciding, self._scored = deciding, scored
         self.inside = 0.0 if deciding is None else _accuracy(deciding)
-        self.outside = 0.0 if tried is None else _accuracy(tried)
+        self.outside = 0.0 if scored is None else _accuracy(scored)
 
-    def joined(self, deciding: np.ndarray, tried: np.ndarray) -> _State:
+    def joined(self, deciding: np.ndarray, scored: np.ndarray) -> _State:
         """With another member, or this one alone, if that is better where it decides."""
-        alone = _State(deciding, tried)
-        if self._deciding is None or self._tried is None:
+        alone = _State(deciding, scored)
+        if self._deciding is None or self._scored is None:
             return alone
-        return max(self, _State(self._deciding + deciding, self._tried + tried), alone, key=lambda one: one.inside)
+        return max(
+            self, _State(self._deciding + deciding, self._scored + scored), alone, key=lambda state: state.inside
+        )
 
 
-def _accuracy(own: np.ndarray) -> float:
-    return float((own[0] > own[1:].max(0)).mean())
+def _accuracy(of_class: np.ndarray) -> float:
+    return float((of_class[0] > of_class[1:].max(0)).mean())
 
 
 def learn_order(gains: Gains, keys: Sequence[Key], names: Iterable[str], size: int) -> list[str]:
@@ -202,17 +204,17 @@ def learn(gains: Gains, keys: Sequence[Key], size: int = SIZE, command: str = ""
 
 def trained_names(gains: Gains, keys: Iterable[Key]) -> list[str]:
     """The candidates with a run, in the order of `CANDIDATES`."""
-    found = {name for key in keys for name in gains.validations[key].seconds}
-    return [name for name in CANDIDATES if name in found and (gains.names is None or name in gains.names)]
+    trained = {name for key in keys for name in gains.validations[key].seconds}
+    return [name for name in CANDIDATES if name in trained and (gains.names is None or name in gains.names)]
 
 
 def missing_runs(gains: Gains) -> list[str]:
     """One line for each graph and split that lacks some of the candidates that others have."""
     names = trained_names(gains, gains.validations)
     lines = []
-    for key, one in gains.validations.items():
-        fitting = [name for name in names if one.facts.num_types > 1 or not CANDIDATES[name].is_typed]
-        lacking = [name for name in fitting if name not in one.seconds]
+    for key, validation in gains.validations.items():
+        fitting = [name for name in names if validation.facts.num_types > 1 or not CANDIDATES[name].is_typed]
+        lacking = [name for name in fitting if name not in validation.seconds]
         if lacking:
             lines.append(f"{key.data} {key.split}-{key.seed}: {len(lacking)} of {len(fitting)} runs are missing")
     return lines
@@ -227,12 +229,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     gains = Gains(Repository(options.repository).validations)
     keys = list(gains.validations)
     command = f"python -m benchmarks.portfolio --repository FOLDER --size {options.size} --write"
-    found = learn(gains, keys, options.size, command)
+    portfolio = learn(gains, keys, options.size, command)
     for line in missing_runs(gains):
         print(line, file=sys.stderr)
-    print(found.to_json(), end="")
+    print(portfolio.to_json(), end="")
     if options.write:
-        write_text(FILE, found.to_json())
+        write_text(FILE, portfolio.to_json())
 
 
 if __name__ == "__main__":

@@ -31,15 +31,15 @@ def shares(run: Callable[[], object], device: torch.device) -> list[tuple[str, f
             run()
         if on_gpu:
             torch.cuda.synchronize()
-    found = []
+    operations = []
     for event in seen.key_averages():
         # operations carry the time of the kernels they launch: on a GPU the kernels alone are counted
         if on_gpu and event.device_type != torch.autograd.DeviceType.CUDA:
             continue
         time = event.self_device_time_total if on_gpu else event.self_cpu_time_total
         if time:
-            found.append((event.key, time / 1000 / STEPS, event.count // STEPS))
-    return sorted(found, key=lambda line: -line[1])
+            operations.append((event.key, time / 1000 / STEPS, event.count // STEPS))
+    return sorted(operations, key=lambda line: -line[1])
 
 
 def main(arguments: list[str] | None = None) -> list[tuple[str, float, int]]:

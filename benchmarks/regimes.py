@@ -60,9 +60,9 @@ def with_regime(graph: GraphData, regime: str, seed: int) -> GraphData:
         order = rng.permutation(np.flatnonzero(y >= 0))
         train, val, test = _few(order, y) if regime == "few" else _many(order, y)
     if test.sum() > MOST_TEST:
-        kept = rng.choice(np.flatnonzero(test), MOST_TEST, replace=False)
+        drawn = rng.choice(np.flatnonzero(test), MOST_TEST, replace=False)
         test = np.zeros_like(test)
-        test[kept] = True
+        test[drawn] = True
     split = torch.from_numpy((TRAIN * train + VAL * val + TEST * test).astype(np.int8))
     # the stored fingerprint of a prepared folder is of its own split
     return replace(graph, split=split, provenance=replace(graph.provenance, fingerprint=""))
@@ -77,12 +77,12 @@ def _few(order: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.n
     """Of a class with fewer than twice 20 nodes, half."""
     chosen = []
     for c in np.unique(y[order]):
-        mine = order[y[order] == c]
-        chosen.append(mine[: max(1, min(FEW_A_CLASS, len(mine) // 2))])
+        of_class = order[y[order] == c]
+        chosen.append(of_class[: max(1, min(FEW_A_CLASS, len(of_class) // 2))])
     train = _mask(np.concatenate(chosen), y)
-    rest = order[~train[order]]
-    number = min(FEW_VAL, len(rest) // 2)
-    return train, _mask(rest[:number], y), _mask(rest[number:], y)
+    others = order[~train[order]]
+    number = min(FEW_VAL, len(others) // 2)
+    return train, _mask(others[:number], y), _mask(others[number:], y)
 
 
 def _mask(nodes: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -54,7 +54,7 @@ class Job(NamedTuple):
     split: str
     seed: int
     candidate: str
-    given: tuple[tuple[str, Any], ...] = ()
+    overrides: tuple[tuple[str, Any], ...] = ()
     """Settings that win over those of the candidate, such as fewer epochs on large graphs."""
 
     @property
@@ -84,7 +84,8 @@ def _train(job: Job, begin: float) -> dict[str, Any]:
     is_default = job.candidate == DEFAULT
     values = {} if is_default else CANDIDATES[job.candidate].values
     wanted = Settings(
-        preset="recommended" if is_default else "simple", values={**values, **dict(job.given), "train.seed": job.seed}
+        preset="recommended" if is_default else "simple",
+        values={**values, **dict(job.overrides), "train.seed": job.seed},
     )
     graph, settings = load_split(job.data, job.split, job.seed, wanted)
     facts = graph.facts()
@@ -111,18 +112,18 @@ def jobs_of(options: argparse.Namespace) -> Iterator[Job]:
     unknown = sorted(set(names) - set(CANDIDATES))
     if unknown:
         raise SystemExit(f"there is no candidate {unknown[0]!r}; choose from {', '.join(CANDIDATES)}")
-    given = tuple(parse_settings(options.set).items())
+    overrides = tuple(parse_settings(options.set).items())
     if options.list is not None:
         for line in options.list.read_text().splitlines():
             data, split, seed, name = line.split()
-            yield Job(Path(options.out), data, split, int(seed), name, given)
+            yield Job(Path(options.out), data, split, int(seed), name, overrides)
         return
     for seed in options.seed_list or range(options.seeds):
         for data in options.data:
             for split in options.split:
                 for name in () if (data, split, seed) in DEGENERATE else names:
                     if (not CANDIDATES[name].is_typed or data in TYPED) and name not in options.without:
-                        yield Job(Path(options.out), data, split, seed, name, given)
+                        yield Job(Path(options.out), data, split, seed, name, overrides)
 
 
 def train_all(jobs: Sequence[Job], processes: int, seconds: float) -> None:

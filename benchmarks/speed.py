@@ -127,8 +127,10 @@ def measure_together(
     release(device)
     try:
         for phase, times in _time_together(makes, device, repeats).items():
-            for found, own in zip(alone, times, strict=True):
-                found[phase] = replace(found[phase], milliseconds=median(own), fastest_ms=min(own))
+            for measured, milliseconds in zip(alone, times, strict=True):
+                measured[phase] = replace(
+                    measured[phase], milliseconds=median(milliseconds), fastest_ms=min(milliseconds)
+                )
         return alone
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
@@ -142,7 +144,7 @@ def _time_together(
 ) -> dict[str, list[list[float]]]:
     """The times of each phase, of each implementation."""
     runners, warmup = [make() for make in makes], WARMUP[device.type]
-    steps = {"train": [one.train_step for one in runners], "inference": [one.inference for one in runners]}
+    steps = {"train": [runner.train_step for runner in runners], "inference": [runner.inference for runner in runners]}
     return {phase: times_in_turns(steps[phase], device, repeats, warmup) for phase in PHASES}
 
 
@@ -171,8 +173,8 @@ def run_size(
         torch.set_float32_matmul_precision(hardware(device).precision(precision).products)
         for together in cases(backbones, peers):
             makes = [partial(build, case, work, device, precision) for case in together]
-            for case, found in zip(together, measure_together(makes, device, repeats), strict=True):
-                for phase, measured in found.items():
+            for case, phases in zip(together, measure_together(makes, device, repeats), strict=True):
+                for phase, measured in phases.items():
                     yield {**asdict(case), "phase": phase, **asdict(measured), "precision": precision, **common}
 
 
@@ -212,7 +214,7 @@ def main(arguments: list[str] | None = None) -> list[Row]:
     for name in options.size:
         here: list[Row] = []
         try:
-            for one in run_size(
+            for row in run_size(
                 name,
                 options.backbone,
                 options.precision,
@@ -220,8 +222,8 @@ def main(arguments: list[str] | None = None) -> list[Row]:
                 options.repeats,
                 not options.skip_peers,
             ):
-                here.append(one)
-                _print_progress(one)
+                here.append(row)
+                _print_progress(row)
                 if options.json:
                     # a run cut short keeps what it has
                     options.json.write_text(json.dumps(rows + here, indent=1) + "\n")

@@ -37,19 +37,19 @@ def machine(device: torch.device) -> str:
 
 def _processor() -> str:
     cpuinfo = Path("/proc/cpuinfo")
-    found = re.search(r"model name\s*:\s*(.+)", cpuinfo.read_text()) if cpuinfo.is_file() else None
-    return found[1].strip() if found else platform.processor() or platform.machine()
+    match = re.search(r"model name\s*:\s*(.+)", cpuinfo.read_text()) if cpuinfo.is_file() else None
+    return match[1].strip() if match else platform.processor() or platform.machine()
 
 
 def versions() -> dict[str, str]:
     """Of everything a time can depend on; what is not installed is left out."""
-    found = {"python": platform.python_version(), "torch": torch.__version__}
+    installed = {"python": platform.python_version(), "torch": torch.__version__}
     for name in ("torch-geometric", "triton", "numba", "numpy", "legnn"):
         try:
-            found[name] = version(name)
+            installed[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
 def print_size(rows: list[Row]) -> None:
@@ -111,16 +111,16 @@ def ratios(rows: list[Row]) -> list[Ratio]:
     """All that can be made of the rows of one size."""
     keys = ("implementation", "backbone", "labels", "precision", "phase")
     known = {tuple(row[key] for key in keys): row for row in rows}
-    found = []
+    result = []
 
     def add(backbone: str, of: str, over: tuple[str, ...], under: tuple[str, ...], *figures: str) -> None:
         for figure in figures:
             both = []
             for phase in PHASE_NAMES:
-                values = [known.get((*one, phase), {}).get(figure) for one in (over, under)]
+                values = [known.get((*key, phase), {}).get(figure) for key in (over, under)]
                 both.append(values[0] / values[1] if all(values) else None)
             if any(both):
-                found.append(Ratio(under[-1], NAMES[backbone], figure, of, *both))
+                result.append(Ratio(under[-1], NAMES[backbone], figure, of, *both))
 
     precisions = list(dict.fromkeys(row["precision"] for row in rows))
     for precision in precisions:
@@ -135,7 +135,7 @@ def ratios(rows: list[Row]) -> list[Ratio]:
                 pyg = ("pyg", backbone, "vanilla", theirs)
                 add(backbone, f"{CONV[backbone]}{said} / vanilla", pyg, vanilla, "milliseconds", "peak_gib")
             add(backbone, "enhanced / vanilla", ours, vanilla, "milliseconds", "peak_gib")
-    return found
+    return result
 
 
 def _print_ratios(rows: list[Row], size: str) -> None:
@@ -148,7 +148,7 @@ def _print_ratios(rows: list[Row], size: str) -> None:
         caption=note if gcn_has_a_peer else None,
     )
     names = {"milliseconds": "time", "peak_gib": "memory"}
-    for one in ratios(rows):
-        both = ("–" if value is None else f"{value:.2f}×" for value in (one.train, one.inference))
-        table.add_row(one.precision, one.backbone, one.of, names[one.figure], *both)
+    for ratio in ratios(rows):
+        both = ("–" if value is None else f"{value:.2f}×" for value in (ratio.train, ratio.inference))
+        table.add_row(ratio.precision, ratio.backbone, ratio.of, names[ratio.figure], *both)
     _out.print(table)

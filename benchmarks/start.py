@@ -61,7 +61,7 @@ class Seconds:
     end: list[float] = field(default_factory=list)
 
 
-def run_once(command: list[str], environment: dict[str, str], metrics: Path, found: Seconds) -> None:
+def run_once(command: list[str], environment: dict[str, str], metrics: Path, seconds: Seconds) -> None:
     """Runs a command and adds its times."""
     terminal, child = pty.openpty()
     begin = time.perf_counter()
@@ -82,18 +82,18 @@ def run_once(command: list[str], environment: dict[str, str], metrics: Path, fou
             first_epoch = time.perf_counter() - begin
     process.wait()
     os.close(terminal)
-    found.end.append(time.perf_counter() - begin)
+    seconds.end.append(time.perf_counter() - begin)
     if first_output is not None:
-        found.first_output.append(first_output)
+        seconds.first_output.append(first_output)
     if first_epoch is not None:
-        found.first_epoch.append(first_epoch)
+        seconds.first_epoch.append(first_epoch)
 
 
-def imported(words: list[str], environment: dict[str, str], computes: bool, place: Path) -> list[str]:
+def imported(words: list[str], environment: dict[str, str], computes: bool, path: Path) -> list[str]:
     """Returns modules that a command imports and does not need."""
-    command = [sys.executable, "-c", LIST_MODULES, str(place), *words]
+    command = [sys.executable, "-c", LIST_MODULES, str(path), *words]
     subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    modules = set(place.read_text().split())
+    modules = set(path.read_text().split())
     unneeded = UNNEEDED if computes else (*UNNEEDED, *UNNEEDED_WITHOUT_COMPUTING)
     return [name for name in unneeded if name in modules]
 
@@ -114,7 +114,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--only", nargs="+", default=[""], help="commands that begin with one of these")
     arguments = parser.parse_args()
-    chosen = {one: computes for one, computes in COMMANDS.items() if one.startswith(tuple(arguments.only))}
+    chosen = {command: computes for command, computes in COMMANDS.items() if command.startswith(tuple(arguments.only))}
     with tempfile.TemporaryDirectory() as folder:
         rows = measure(chosen, arguments.repeats, Path(folder))
     print(
@@ -136,7 +136,7 @@ def measure(chosen: dict[str, bool], repeats: int, folder: Path) -> list[str]:
     train = ["train", "digits", "--preset", "simple", "--out", str(run)]
     subprocess.run([*program, *train], env=warm, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     number = 0
-    found: dict[tuple[str, str], Seconds] = {}
+    measured: dict[tuple[str, str], Seconds] = {}
     for turn in range(repeats + 1):
         for command, computes in chosen.items():
             for kernels in ("first time", "later") if computes else ("",):
@@ -144,13 +144,13 @@ def measure(chosen: dict[str, bool], repeats: int, folder: Path) -> list[str]:
                 number += 1
                 cold = {**warm, "NUMBA_CACHE_DIR": str(folder / f"kernels{number}")}
                 # the turn before the first reads files and compiles kernels that the later ones find
-                kept = found.setdefault((command, kernels), Seconds()) if turn else Seconds()
+                seconds = measured.setdefault((command, kernels), Seconds()) if turn else Seconds()
                 if turn == 0 and kernels == "first time":
                     continue
                 environment = cold if kernels == "first time" else warm
-                run_once([*program, *words_of(command, run, out)], environment, out / "metrics.jsonl", kept)
+                run_once([*program, *words_of(command, run, out)], environment, out / "metrics.jsonl", seconds)
     rows = []
-    for (command, kernels), seconds in found.items():
+    for (command, kernels), seconds in measured.items():
         computes = chosen[command]
         out = folder / f"out{number}"
         number += 1

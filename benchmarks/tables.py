@@ -59,15 +59,15 @@ def measure(path: Path, nodes: int, *, scattered: bool = False, preparing: bool 
     edges = read_edges(path, ids, ids, DataSettings())
     seconds = time.perf_counter() - start
     arrays = edges.edge_index.nbytes + (0 if edges.weight is None else edges.weight.nbytes)
-    found = {"seconds": seconds, "arrays": arrays, "peak": _peak() - before}
+    figures = {"seconds": seconds, "arrays": arrays, "peak": _peak() - before}
     if preparing:
         start = time.perf_counter()
         csr = edges_to_csr(
             *edges.edge_index, edges.weight, nodes, undirected=True, remove_duplicates=True, self_loops=True
         )
-        found |= {"prepare_seconds": time.perf_counter() - start, "prepare_peak": _peak() - before}
-        found["prepared_edges"] = len(csr.col)
-    return found
+        figures |= {"prepare_seconds": time.perf_counter() - start, "prepare_peak": _peak() - before}
+        figures["prepared_edges"] = len(csr.col)
+    return figures
 
 
 def _peak() -> int:
@@ -79,10 +79,10 @@ def measure_in_a_process(
 ) -> dict[str, float]:
     """`measure` in a new process: the peak is over the whole life of a process."""
     command = [sys.executable, "-m", "benchmarks.tables", "--read", str(path), "--nodes", str(nodes)]
-    command += [flag for flag, given in (("--scattered", scattered), ("--prepare", preparing)) if given]
+    command += [flag for flag, is_on in (("--scattered", scattered), ("--prepare", preparing)) if is_on]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
+    figures: dict[str, float] = json.loads(done.stdout)
+    return figures
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -95,29 +95,29 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--prepare", action="store_true")
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--read", type=Path, help=argparse.SUPPRESS)
-    given = parser.parse_args(arguments)
-    edges, nodes = int(given.edges), int(given.nodes)
-    if given.read is not None:
-        print(json.dumps(measure(given.read, nodes, scattered=given.scattered, preparing=given.prepare)))
+    options = parser.parse_args(arguments)
+    edges, nodes = int(options.edges), int(options.nodes)
+    if options.read is not None:
+        print(json.dumps(measure(options.read, nodes, scattered=options.scattered, preparing=options.prepare)))
         return
-    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
-        path = Path(folder) / f"edges.{given.format}"
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        path = Path(folder) / f"edges.{options.format}"
         start = time.perf_counter()
-        write_edges(path, edges, nodes, weighted=given.weighted, scattered=given.scattered)
+        write_edges(path, edges, nodes, weighted=options.weighted, scattered=options.scattered)
         print(
-            f"{edges:,} edges, {nodes:,} nodes, {path.stat().st_size / 2**20:,.0f} MiB of {given.format}, "
+            f"{edges:,} edges, {nodes:,} nodes, {path.stat().st_size / 2**20:,.0f} MiB of {options.format}, "
             f"written in {time.perf_counter() - start:.1f} s"
         )
-        found = measure_in_a_process(path, nodes, scattered=given.scattered, preparing=given.prepare)
-    print(f"read in {found['seconds']:.1f} s, {edges / found['seconds'] / 1e6:.1f} M edges a second")
+        figures = measure_in_a_process(path, nodes, scattered=options.scattered, preparing=options.prepare)
+    print(f"read in {figures['seconds']:.1f} s, {edges / figures['seconds'] / 1e6:.1f} M edges a second")
     print(
-        f"arrays {found['arrays'] / 2**20:,.0f} MiB, peak {found['peak'] / 2**20:,.0f} MiB, "
-        f"{found['peak'] / found['arrays']:.2f} times the arrays"
+        f"arrays {figures['arrays'] / 2**20:,.0f} MiB, peak {figures['peak'] / 2**20:,.0f} MiB, "
+        f"{figures['peak'] / figures['arrays']:.2f} times the arrays"
     )
-    if given.prepare:
+    if options.prepare:
         print(
-            f"prepared in {found['prepare_seconds']:.1f} s: {found['prepared_edges']:,.0f} edges, "
-            f"peak {found['prepare_peak'] / 2**20:,.0f} MiB in all"
+            f"prepared in {figures['prepare_seconds']:.1f} s: {figures['prepared_edges']:,.0f} edges, "
+            f"peak {figures['prepare_peak'] / 2**20:,.0f} MiB in all"
         )
 
 
