@@ -10,6 +10,12 @@ def named(**words: Any) -> dict[str, Any]:
     return {_dotted(word): value for word, value in words.items()}
 
 
+def arguments(**words: Any) -> dict[str, Any]:
+    """Returns arguments of a call: settings by the last part of their names, and all others as they are."""
+    settings = {word: value for word, value in words.items() if _is_setting(word)}
+    return {**{word: value for word, value in words.items() if word not in settings}, "settings": named(**settings)}
+
+
 def settings_of(**words: Any) -> Settings:
     """Returns the settings with these values."""
     return Settings().override(named(**words))
@@ -22,6 +28,10 @@ def model_settings(**words: Any) -> ModelSettings:
         *sections, last = name.split(".")[1:]
         (nested.setdefault(sections[0], {}) if sections else nested)[last] = value
     return ModelSettings(**nested)
+
+
+def _is_setting(word: str) -> bool:
+    return word in SETTINGS or any(name.endswith(f".{word}") for name in SETTINGS)
 
 
 def _dotted(word: str) -> str:

@@ -15,12 +15,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from tests.graphs import small_data
-from tests.named import named
+from tests.named import arguments
 from torch_geometric.data import Data
 
 import legnn
 from legnn import AutoLEGNNClassifier, LEGNNClassifier, estimator
-from legnn.config import SETTINGS
+from legnn.config import COMMON
 from legnn.errors import InputError
 from legnn.runs import Member, Result, write_ensemble
 from legnn.runs.fitted import FittedGraph
@@ -37,7 +37,7 @@ EXPECTED_FAILED_CHECKS = {
 
 
 @parametrize_with_checks(
-    [LEGNNClassifier(settings=named(**QUICK))], expected_failed_checks=lambda estimator: EXPECTED_FAILED_CHECKS
+    [LEGNNClassifier(**arguments(**QUICK))], expected_failed_checks=lambda estimator: EXPECTED_FAILED_CHECKS
 )
 def test_the_conventions_of_scikit_learn_hold(estimator, check):
     check(estimator)
@@ -50,7 +50,7 @@ def iris() -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def fitted(iris) -> LEGNNClassifier:
-    return LEGNNClassifier(settings=named(**QUICK)).fit(*iris)
+    return LEGNNClassifier(**arguments(**QUICK)).fit(*iris)
 
 
 def graph_data() -> tuple[Data, np.ndarray]:
@@ -61,14 +61,12 @@ def graph_data() -> tuple[Data, np.ndarray]:
 
 def test_it_learns_and_predicts_new_rows(iris):
     X, y = iris
-    scores = cross_val_score(make_pipeline(StandardScaler(), LEGNNClassifier(settings=named(**QUICK))), X, y, cv=3)
+    scores = cross_val_score(make_pipeline(StandardScaler(), LEGNNClassifier(**arguments(**QUICK))), X, y, cv=3)
     assert scores.mean() > 0.85
 
 
 def test_settings_are_parameters_that_a_grid_searches(iris):
-    found = GridSearchCV(LEGNNClassifier(settings=named(**QUICK)), {"hidden": [4, 8], "n_neighbors": [5]}, cv=2).fit(
-        *iris
-    )
+    found = GridSearchCV(LEGNNClassifier(**arguments(**QUICK)), {"hidden": [4, 8], "n_neighbors": [5]}, cv=2).fit(*iris)
     assert found.best_params_["hidden"] in (4, 8)
     assert found.best_estimator_.result_.parameters > 0
 
@@ -76,10 +74,7 @@ def test_settings_are_parameters_that_a_grid_searches(iris):
 def test_parameters_are_the_settings_by_name_and_none_leaves_one_open():
     parameters = LEGNNClassifier(hidden=32).get_params()
     assert parameters["hidden"] == 32
-    assert {name for name, one in SETTINGS.items() if one.section == "model"} - set(parameters) == {
-        "label_edges",
-        "shared_projection",
-    }
+    assert set(COMMON) - set(parameters) == {"text", "split", "seed"}
     assert parameters["lr"] is None
     assert clone(LEGNNClassifier(hidden=32)).get_params() == parameters
     with pytest.raises(TypeError, match="hiden"):
@@ -94,7 +89,7 @@ def test_values_are_checked_by_the_settings_when_it_is_fitted(iris):
         ({"validation_fraction": 1}, "validation_fraction must be above 0 and below 1"),
     ):
         with pytest.raises(InputError, match=words):
-            LEGNNClassifier(settings=named(**{**QUICK, **wrong})).fit(*iris)
+            LEGNNClassifier(**arguments(**{**QUICK, **wrong})).fit(*iris)
 
 
 @pytest.mark.parametrize("hidden_by", [-1, np.nan, None])
@@ -103,7 +98,7 @@ def test_rows_may_be_unlabeled_and_get_their_class_by_transduction(iris, hidden_
     labels = y.astype(object if hidden_by is None else float)
     hidden = np.arange(len(y)) % 3 != 0
     labels[hidden] = hidden_by
-    found = LEGNNClassifier(settings=named(**QUICK)).fit(X, labels)
+    found = LEGNNClassifier(**arguments(**QUICK)).fit(X, labels)
     assert found.classes_.tolist() == [0, 1, 2]
     assert (found.transduction_[~hidden] == y[~hidden]).all(), "given labels stay"
     assert (found.transduction_[hidden] == y[hidden]).mean() > 0.8
@@ -113,7 +108,7 @@ def test_classes_keep_their_names(iris):
     X, y = iris
     names = np.array(["setosa", "versicolor", "virginica"], dtype=object)[y]
     names[::5] = None
-    found = LEGNNClassifier(settings=named(**QUICK)).fit(X, names)
+    found = LEGNNClassifier(**arguments(**QUICK)).fit(X, names)
     assert found.classes_.tolist() == ["setosa", "versicolor", "virginica"]
     assert set(found.predict(X[:7])) <= set(found.classes_)
 
@@ -146,7 +141,7 @@ GRAPHS = {
 def test_a_graph_may_be_given_in_many_forms():
     data, y = graph_data()
     found = [
-        LEGNNClassifier(settings=named(**QUICK)).fit(data.x.numpy(), y, graph=form(data)).predict_proba(data.x.numpy())
+        LEGNNClassifier(**arguments(**QUICK)).fit(data.x.numpy(), y, graph=form(data)).predict_proba(data.x.numpy())
         for form in GRAPHS.values()
     ]
     for one in found[1:]:
@@ -155,7 +150,7 @@ def test_a_graph_may_be_given_in_many_forms():
 
 def test_a_fit_with_a_graph_predicts_its_own_rows_as_a_run_does():
     data, y = graph_data()
-    classifier = LEGNNClassifier(settings=named(**QUICK), validation_fraction=0.3).fit(data.x.numpy(), y, graph=data)
+    classifier = LEGNNClassifier(**arguments(**QUICK), validation_fraction=0.3).fit(data.x.numpy(), y, graph=data)
     run = classifier._fitted.runs[0]
     np.testing.assert_allclose(classifier.predict_proba(data.x), run.predict_proba().to_numpy(), atol=1e-6)
     hidden = y < 0
@@ -167,7 +162,7 @@ def test_a_fit_with_a_graph_predicts_its_own_rows_as_a_run_does():
 def test_a_fit_with_a_graph_predicts_other_rows_by_their_edges():
     data, y = graph_data()
     x = data.x.numpy()
-    classifier = LEGNNClassifier(settings=named(**QUICK)).fit(x, y, graph=data)
+    classifier = LEGNNClassifier(**arguments(**QUICK)).fit(x, y, graph=data)
     with pytest.raises(InputError, match="give their edges as graph, in which the 80 rows of fit come first"):
         classifier.predict(x[:3])
     # a new row, with the edges of a node of the class 1
@@ -197,7 +192,7 @@ def test_a_pickle_predicts_alike_and_holds_no_module(fitted, iris, with_graph):
     if with_graph:
         data, y = graph_data()
         X = data.x.numpy()
-        fitted = LEGNNClassifier(settings=named(**QUICK)).fit(X, y, graph=data)
+        fitted = LEGNNClassifier(**arguments(**QUICK)).fit(X, y, graph=data)
     content = pickle.dumps(fitted)
     again = pickle.loads(content)
     assert np.array_equal(again.predict_proba(X), fitted.predict_proba(X))
@@ -210,17 +205,17 @@ def test_a_pickle_predicts_alike_and_holds_no_module(fitted, iris, with_graph):
 
 
 def test_every_setting_of_a_fit_reaches_its_run(iris):
-    found = LEGNNClassifier(settings=named(**QUICK, backbone="sage", choose_by="macro_f1"), random_state=7).fit(*iris)
+    found = LEGNNClassifier(**arguments(**QUICK, backbone="sage", choose_by="macro_f1"), random_state=7).fit(*iris)
     settings = found._fitted.runs[0].settings
     assert (settings.model.backbone, settings.train.choose_by, settings.train.seed) == ("sage", "macro_f1", 7)
 
 
 def test_a_fraction_of_the_labeled_rows_of_every_class_chooses_the_epoch(iris):
-    graph = LEGNNClassifier(settings=named(**QUICK), validation_fraction=0.4).fit(*iris)._fitted.graph
+    graph = LEGNNClassifier(**arguments(**QUICK), validation_fraction=0.4).fit(*iris)._fitted.graph
     assert torch.bincount(graph.y[graph.val_mask]).tolist() == [20, 20, 20]
     assert torch.bincount(graph.y[graph.train_mask]).tolist() == [30, 30, 30]
     with pytest.raises(InputError, match="every class has one labeled row"):
-        LEGNNClassifier(settings=named(**QUICK)).fit(iris[0][[0, 60]], iris[1][[0, 60]])
+        LEGNNClassifier(**arguments(**QUICK)).fit(iris[0][[0, 60]], iris[1][[0, 60]])
 
 
 def quick_search(data, *, out, seed, **options):
@@ -228,7 +223,7 @@ def quick_search(data, *, out, seed, **options):
     members = []
     for name, weight in (("gcn", 0.75), ("mlp", 0.25)):
         kind = {"architecture": "mlp"} if name == "mlp" else {}
-        legnn.train(data, settings=named(**QUICK, **kind, seed=seed), out=out / name)
+        legnn.train(data, **arguments(**QUICK, **kind, seed=seed), out=out / name)
         members.append(Member(folder=name, weight=weight, propagation_steps=5, propagation_alpha=0.9))
     return write_ensemble(out, members, 1.5, seconds=1.0, data=data)
 

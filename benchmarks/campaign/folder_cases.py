@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from tests.named import named
+from tests.named import arguments
 
 import legnn
 from benchmarks.campaign.cases import Case
@@ -102,7 +102,7 @@ def prepared_actions(name: str, folder: Path, place: Path, specimens: Path) -> A
     finished = specimens / "runs" / {"csv": "finished", "parquet": "finished"}.get(name, f"finished-{name}")
 
     def train() -> str:
-        run = legnn.train(folder, settings=named(**QUICK), out=place / "trained")
+        run = legnn.train(folder, **arguments(**QUICK), out=place / "trained")
         return digest(frame_digest(run.predictions), result_digest(run.result))
 
     found: Actions = {

@@ -20,7 +20,7 @@ from pathlib import Path
 from shutil import rmtree
 
 import numpy as np
-from tests.named import named
+from tests.named import arguments
 
 from benchmarks.campaign import children
 from benchmarks.campaign.outcomes import differences, outcome
@@ -145,7 +145,7 @@ def _round(
 def _whole(case: QuickRun, graphs: Path, place: Path, chance: random.Random) -> None:
     import legnn
 
-    legnn.train(graphs / case.graph, settings=named(**case.options, epochs=EPOCHS, patience=EPOCHS), out=place)
+    legnn.train(graphs / case.graph, **arguments(**case.options, epochs=EPOCHS, patience=EPOCHS), out=place)
 
 
 def _interrupted(case: QuickRun, graphs: Path, place: Path, chance: random.Random) -> None:
@@ -156,7 +156,7 @@ def _interrupted(case: QuickRun, graphs: Path, place: Path, chance: random.Rando
     try:
         legnn.train(
             graphs / case.graph,
-            settings=named(**case.options, epochs=EPOCHS, patience=EPOCHS),
+            **arguments(**case.options, epochs=EPOCHS, patience=EPOCHS),
             out=place,
             should_stop=lambda: next(left, None) is None,
         )

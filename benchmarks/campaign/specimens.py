@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from tests.named import named
+from tests.named import arguments
 
 import legnn
 from legnn.runs.ensemble import Member, write_ensemble
@@ -91,19 +91,19 @@ def _write_typed(folder: Path, papers: pd.DataFrame, cites: pd.DataFrame, random
 def write_runs(folder: Path, tables: Path, seed: int) -> None:
     """Runs that are finished, half-way, with several seeds, and an ensemble; other seeds make others of each."""
     given = {**QUICK, "seed": seed}
-    legnn.train(tables / "csv", settings=named(**given), out=folder / "finished")
+    legnn.train(tables / "csv", **arguments(**given), out=folder / "finished")
     for name in ("mixed", "typed"):
-        legnn.train(tables / name, settings=named(**given, **OPTIONS[name]), out=folder / f"finished-{name}")
+        legnn.train(tables / name, **arguments(**given, **OPTIONS[name]), out=folder / f"finished-{name}")
     for name in ("csv", "mixed"):
         _cut(tables / name, folder / f"cut-{name}", **given, **OPTIONS.get(name, {}))
-    legnn.train_seeds(tables / "csv", settings=named(**given), seeds=2, out=folder / "seeds")
+    legnn.train_seeds(tables / "csv", **arguments(**given), seeds=2, out=folder / "seeds")
     shutil.copytree(folder / "seeds", folder / "seeds-cut")
     last = folder / "seeds-cut" / f"seed-{seed + 1}"
     shutil.rmtree(last)
     (folder / "seeds-cut" / "summary.json").unlink()
     _cut(tables / "csv", last, **{**given, "seed": seed + 1})
     shutil.copytree(folder / "finished", folder / "ensemble" / "one")
-    legnn.train(tables / "csv", settings=named(**{**given, "seed": seed + 2}), out=folder / "ensemble" / "two")
+    legnn.train(tables / "csv", **arguments(**{**given, "seed": seed + 2}), out=folder / "ensemble" / "two")
     settings = {"propagation_steps": 5, "propagation_alpha": 0.5}
     members = [Member(folder=name, weight=0.5, **settings) for name in ("one", "two")]
     write_ensemble(folder / "ensemble", members, 1.0 + seed, seconds=1.0)
@@ -112,7 +112,7 @@ def write_runs(folder: Path, tables: Path, seed: int) -> None:
 def _cut(data: Path, out: Path, **given: Any) -> None:
     done: list[object] = []
     try:
-        legnn.train(data, settings=named(**given), out=out, on_epoch=done.append, should_stop=lambda: len(done) >= 2)
+        legnn.train(data, **arguments(**given), out=out, on_epoch=done.append, should_stop=lambda: len(done) >= 2)
     except legnn.Interrupted:
         return
     raise AssertionError(f"{out} should have been interrupted")

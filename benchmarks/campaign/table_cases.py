@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 
 import pandas as pd
-from tests.named import named
+from tests.named import arguments
 
 import legnn
 from benchmarks.campaign.cases import Case
@@ -56,7 +56,7 @@ def table_actions(name: str, folder: Path, place: Path, specimens: Path) -> dict
     finished = specimens / "runs" / {"csv": "finished", "parquet": "finished"}.get(name, f"finished-{name}")
 
     def train() -> str:
-        run = legnn.train(folder, settings=named(**QUICK, **options), out=place / "trained")
+        run = legnn.train(folder, **arguments(**QUICK, **options), out=place / "trained")
         return digest(frame_digest(run.predictions), result_digest(run.result))
 
     def prepare() -> str:

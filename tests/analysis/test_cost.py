@@ -3,7 +3,7 @@
 import pytest
 import torch
 from tests.graphs import small_data
-from tests.named import named
+from tests.named import arguments
 
 import legnn
 from legnn.analysis.cost import REPEATS, WARM_UP, training_cost
@@ -25,7 +25,7 @@ QUICK = {"hidden": 8, "epochs": 20, "patience": 20}
     ],
 )
 def test_an_epoch_is_timed_after_the_warm_up_and_numbered_as_one_of_the_runs_last(tmp_path, monkeypatch, options):
-    run = legnn.train(small_data(), settings=named(**QUICK, **options), out=tmp_path / "run")
+    run = legnn.train(small_data(), **arguments(**QUICK, **options), out=tmp_path / "run")
     weights = {name: value.clone() for name, value in run.model.state_dict().items()}
     seen = []
     train_epoch = Trainer.train_epoch
@@ -47,7 +47,7 @@ def test_an_epoch_is_timed_after_the_warm_up_and_numbered_as_one_of_the_runs_las
 
 
 def test_a_new_trainer_of_a_run_trains_as_the_run_did(tmp_path):
-    run = legnn.train(small_data(), settings=named(**QUICK), out=tmp_path / "run")
+    run = legnn.train(small_data(), **arguments(**QUICK), out=tmp_path / "run")
     losses = []
     cpu = torch.device("cpu")
     with new_trainer(run.settings, run.own_graph(), run.card, cpu, SINGLE_PROCESS) as trainer:
@@ -61,6 +61,6 @@ def test_a_new_trainer_of_a_run_trains_as_the_run_did(tmp_path):
 def test_on_a_gpu_the_peak_holds_the_features_and_more_for_a_wider_model(tmp_path):
     peaks = []
     for hidden in (8, 512):
-        run = legnn.train(small_data(), settings=named(**{**QUICK, "hidden": hidden}), out=tmp_path / str(hidden))
+        run = legnn.train(small_data(), **arguments(**{**QUICK, "hidden": hidden}), out=tmp_path / str(hidden))
         peaks.append(training_cost(RunFolder(tmp_path / str(hidden)), run.own_graph(), "cuda").peak_bytes)
     assert 0 < peaks[0] < peaks[1]

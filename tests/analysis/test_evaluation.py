@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn import metrics
 from tests.graphs import small_data
-from tests.named import named
+from tests.named import arguments
 from tests.typed_graphs import small_hetero
 
 import legnn
@@ -16,7 +16,7 @@ QUICK = {"epochs": 3, "hidden": 8, "preset": "simple"}
 
 @pytest.fixture(scope="module")
 def run():
-    return legnn.train(small_data(nodes=90), settings=named(**QUICK))
+    return legnn.train(small_data(nodes=90), **arguments(**QUICK))
 
 
 def test_confusion_and_scores_of_classes_are_those_of_scikit_learn():
@@ -81,7 +81,7 @@ def test_other_test_labels_change_nothing_but_the_scores_of_the_test_split(run):
 
 
 def test_several_node_types_are_evaluated_on_the_labeled_one():
-    run = legnn.train(small_hetero(), settings=named(**QUICK))
+    run = legnn.train(small_hetero(), **arguments(**QUICK))
     found = run.evaluate()
     assert found.num_nodes == int(run.graph.test_mask.sum())
     assert found.test == run.result.test

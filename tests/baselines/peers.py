@@ -15,7 +15,7 @@ from legnn.training import Task
 
 NODES, FEATURES, CLASSES = 24, 5, 3
 
-UNTYPED = {design.model.get("architecture", "legnn") for design in DESIGNS.values() if not design.is_typed}
+UNTYPED = {design.model.get("model.architecture", "legnn") for design in DESIGNS.values() if not design.is_typed}
 TYPED = [name for name in ARCHITECTURES if name not in {*UNTYPED, "label_propagation"}]
 """Designs that need several node types."""
 OTHERS = [name for name in ARCHITECTURES if name != "legnn"]

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from sklearn.ensemble import HistGradientBoostingClassifier
 from tests.graphs import small_data
-from tests.named import model_settings, named
+from tests.named import arguments, model_settings, named
 from tests.strategies import label_graphs
 from tests.typed_graphs import small_hetero
 
@@ -132,14 +132,14 @@ def test_one_class_is_refused():
 
 
 def test_they_learn_and_take_several_node_types_and_self_training():
-    assert legnn.train(small_data(120), settings=named(**QUICK | {"trees": 30})).result.test["accuracy"] > 0.6
-    run = legnn.train(small_hetero(), settings=named(**QUICK, as_train=True, pseudo_label_threshold=0.4, use_tc=False))
+    assert legnn.train(small_data(120), **arguments(**QUICK | {"trees": 30})).result.test["accuracy"] > 0.6
+    run = legnn.train(small_hetero(), **arguments(**QUICK, as_train=True, pseudo_label_threshold=0.4, use_tc=False))
     assert len(run.predictions) == run.predictions["id"].nunique()
 
 
 def test_mini_batches_are_refused(tmp_path):
     with pytest.raises(InputError, match="BoostedTrees trains on the whole graph at once"):
-        legnn.train(small_data(), settings=named(**QUICK, batch=8, fanout="3"), out=tmp_path / "run")
+        legnn.train(small_data(), **arguments(**QUICK, batch=8, fanout="3"), out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

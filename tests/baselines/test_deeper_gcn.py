@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from tests.baselines.peers import NODES, features, graph_for, make, neighbors, settings_of
 from tests.graphs import small_data
-from tests.named import named
+from tests.named import arguments
 from torch_geometric.nn import GENConv
 
 import legnn
@@ -81,5 +81,5 @@ def test_weights_that_would_vanish_beside_those_of_other_nodes_are_still_a_mean(
 
 def test_it_learns_in_mini_batches():
     options = {"epochs": 30, "hidden": 16, "lr": 0.02, "layers": 3, "fanout": "4", "norm": "layer"}
-    run = legnn.train(small_data(120), settings=named(**options, architecture="deeper_gcn", batch=16))
+    run = legnn.train(small_data(120), **arguments(**options, architecture="deeper_gcn", batch=16))
     assert run.result.test["accuracy"] > 0.6

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from tests.baselines.peers import NODES, features, graph_for, make, neighbors
 from tests.graphs import small_data
-from tests.named import named
+from tests.named import arguments
 
 import legnn
 
@@ -50,5 +50,5 @@ def test_it_is_its_equations(heads, norm, loops):
 
 def test_it_learns_in_mini_batches():
     options = {"epochs": 30, "hidden": 16, "lr": 0.02, "layers": 2, "fanout": "4"}
-    run = legnn.train(small_data(120), settings=named(**options, architecture="gaan", batch=16))
+    run = legnn.train(small_data(120), **arguments(**options, architecture="gaan", batch=16))
     assert run.result.test["accuracy"] > 0.6

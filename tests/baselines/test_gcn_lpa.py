@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from tests.graphs import small_data
-from tests.named import model_settings, named
+from tests.named import arguments, model_settings
 from tests.nn.test_layers import gradients
 from tests.strategies import label_graphs
 from tests.typed_graphs import small_hetero
@@ -166,7 +166,7 @@ def test_a_graph_with_other_edges_is_refused():
 
 def test_a_run_predicts_its_own_graph_and_no_other(tmp_path):
     data = small_data(60)
-    run = legnn.train(data, settings=named(**QUICK), out=tmp_path / "run")
+    run = legnn.train(data, **arguments(**QUICK), out=tmp_path / "run")
     again = legnn.Run.open(tmp_path / "run").predict(data)
     pd.testing.assert_frame_equal(again, run.predictions, check_exact=True)
     with pytest.raises(InputError, match="train on this graph, or train another architecture"):
@@ -174,16 +174,16 @@ def test_a_run_predicts_its_own_graph_and_no_other(tmp_path):
 
 
 def test_it_learns_and_takes_several_node_types_and_self_training():
-    run = legnn.train(small_data(300), settings=named(**QUICK | {"epochs": 60, "lr": 0.02, "layers": 2, "hidden": 16}))
+    run = legnn.train(small_data(300), **arguments(**QUICK | {"epochs": 60, "lr": 0.02, "layers": 2, "hidden": 16}))
     assert run.result.test["accuracy"] > 0.6
     assert run.model.theta.abs().max() > 0.01
     legnn.train(
         small_hetero(),
-        settings=named(**QUICK, as_train=True, pseudo_label_threshold=0.4, use_tc=False, precision="bf16"),
+        **arguments(**QUICK, as_train=True, pseudo_label_threshold=0.4, use_tc=False, precision="bf16"),
     )
 
 
 def test_mini_batches_are_refused(tmp_path):
     with pytest.raises(InputError, match="GCNLPA trains on the whole graph at once"):
-        legnn.train(small_data(), settings=named(**QUICK, batch=8, fanout="3"), out=tmp_path / "run")
+        legnn.train(small_data(), **arguments(**QUICK, batch=8, fanout="3"), out=tmp_path / "run")
     assert not (tmp_path / "run").exists()

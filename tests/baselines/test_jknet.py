@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from tests.baselines.peers import features, graph_for, make, normalized
 from tests.graphs import small_data
-from tests.named import named
+from tests.named import arguments
 
 import legnn
 
@@ -30,5 +30,5 @@ def test_it_is_its_equations(layers, jump, weighted):
 @pytest.mark.parametrize("jump", ["concat", "max"])
 def test_it_learns_in_mini_batches(jump):
     options = {"epochs": 30, "hidden": 16, "lr": 0.02, "layers": 3, "fanout": "4"}
-    run = legnn.train(small_data(120), settings=named(**options, architecture="jknet", mode=jump, batch=16))
+    run = legnn.train(small_data(120), **arguments(**options, architecture="jknet", mode=jump, batch=16))
     assert run.result.test["accuracy"] > 0.6

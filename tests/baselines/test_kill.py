@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.graphs import small_data, table_folder
-from tests.named import named
+from tests.named import arguments
 from tests.runs.test_resume import assert_same_run, start, wait_for_lines
 
 import legnn
@@ -33,7 +33,7 @@ def test_every_design_that_is_killed_resumes_bit_for_bit(tmp_path, names):
 
 
 def test_every_architecture_is_one_of_the_designs():
-    tried = {design.model.get("architecture", "legnn") for design in DESIGNS.values()}
+    tried = {design.model.get("model.architecture", "legnn") for design in DESIGNS.values()}
     assert set(ARCHITECTURES) <= tried
 
 
@@ -59,5 +59,5 @@ def test_a_run_killed_with_kill_9_goes_on_bit_for_bit(tmp_path, peer, monkeypatc
     assert process.returncode == -signal.SIGKILL
     assert not (tmp_path / "cut" / "result.json").exists()
     legnn.resume(tmp_path / "cut")
-    legnn.train(tables, settings=named(**given), out=tmp_path / "whole")
+    legnn.train(tables, **arguments(**given), out=tmp_path / "whole")
     assert_same_run(tmp_path / "whole", tmp_path / "cut")

@@ -4,7 +4,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from tests.graphs import small_data
-from tests.named import model_settings, named
+from tests.named import arguments, model_settings
 from tests.nn.test_layers import gradients
 from tests.strategies import label_graphs
 from tests.typed_graphs import small_hetero
@@ -101,16 +101,14 @@ def test_every_parameter_is_trained(norm):
 
 
 def test_it_learns_and_takes_several_node_types_and_self_training():
-    assert (
-        legnn.train(small_data(120), settings=named(**QUICK | {"epochs": 60, "lr": 0.02})).result.test["accuracy"] > 0.6
-    )
+    assert legnn.train(small_data(120), **arguments(**QUICK | {"epochs": 60, "lr": 0.02})).result.test["accuracy"] > 0.6
     legnn.train(
         small_hetero(),
-        settings=named(**QUICK, as_train=True, pseudo_label_threshold=0.4, use_tc=False, precision="bf16"),
+        **arguments(**QUICK, as_train=True, pseudo_label_threshold=0.4, use_tc=False, precision="bf16"),
     )
 
 
 def test_mini_batches_are_refused(tmp_path):
     with pytest.raises(InputError, match="LabelHighway trains on the whole graph at once"):
-        legnn.train(small_data(), settings=named(**QUICK, batch=8, fanout="3"), out=tmp_path / "run")
+        legnn.train(small_data(), **arguments(**QUICK, batch=8, fanout="3"), out=tmp_path / "run")
     assert not (tmp_path / "run").exists()

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.graphs import small_data
-from tests.named import named
+from tests.named import arguments
 from tests.strategies import label_graphs
 from torch_geometric.nn import CorrectAndSmooth as PyGCorrectAndSmooth
 from torch_geometric.nn import LabelPropagation as PyGLabelPropagation
@@ -80,9 +80,9 @@ def test_diffusion_keeps_the_columns(width):
 def test_a_finished_run_is_smoothed_as_if_it_had_been_trained_so(tmp_path):
     data = small_data(60)
     options = {"architecture": "mlp", "epochs": 5, "hidden": 8}
-    plain = legnn.train(data, settings=named(**options), out=tmp_path / "plain")
+    plain = legnn.train(data, **arguments(**options), out=tmp_path / "plain")
     trained = legnn.train(
-        data, settings=named(**options, postprocess="correct_and_smooth", **{"label_propagation.alpha": 0.8})
+        data, **arguments(**options, postprocess="correct_and_smooth", **{"label_propagation.alpha": 0.8})
     )
     smooth = legnn.Run.open(tmp_path / "plain").with_postprocess("correct_and_smooth", alpha=0.8)
     pd.testing.assert_frame_equal(smooth.predict(data), trained.predictions)

@@ -8,7 +8,7 @@ import torch
 from tests.baselines.peers import features as features_of_peers
 from tests.baselines.peers import graph_for, make
 from tests.baselines.test_typed_runs import NoSynchronization
-from tests.named import model_settings, named
+from tests.named import arguments, model_settings, named
 from tests.nn.relation_graphs import CLASSES, EXACT, RELATIONS, dense_relations, one_hot, row_mean, typed_graph
 from tests.typed_graphs import small_hetero, with_tags
 from torch import Tensor
@@ -175,4 +175,4 @@ def test_its_candidates_can_be_trained(name):
     candidate = CANDIDATES[name]
     assert candidate.group == "metapath_labels"
     assert candidate.is_typed
-    assert legnn.train(small_hetero(), settings=named(**{**candidate.values, "epochs": 2})).result.epochs == 2
+    assert legnn.train(small_hetero(), **arguments(**{**candidate.values, "epochs": 2})).result.epochs == 2

@@ -7,7 +7,7 @@ import pytest
 import torch
 from tests.baselines.peers import OTHERS, TYPED, graph_for, is_staged, settings_of, shape_for
 from tests.graphs import small_data
-from tests.named import model_settings, named
+from tests.named import arguments, model_settings, named
 from tests.typed_graphs import small_hetero
 
 import legnn
@@ -53,7 +53,7 @@ def test_pygs_gcn_has_the_layers_and_the_norm_of_the_settings(norm):
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_a_saved_run_predicts_what_it_predicted(tmp_path, name, postprocess):
     data = data_for(name)
-    run = legnn.train(data, settings=named(**QUICK, architecture=name, postprocess=postprocess), out=tmp_path / "run")
+    run = legnn.train(data, **arguments(**QUICK, architecture=name, postprocess=postprocess), out=tmp_path / "run")
     assert run.settings.model.architecture == name
     again = legnn.Run.open(tmp_path / "run").predict(data)
     pd.testing.assert_frame_equal(again, run.predictions, check_exact=True)
@@ -63,14 +63,14 @@ def test_a_saved_run_predicts_what_it_predicted(tmp_path, name, postprocess):
 
 def assert_resumed_bit_for_bit(folder, name: str, **options) -> None:
     data = data_for(name)
-    whole = legnn.train(data, settings=named(**options, architecture=name), out=folder / "whole")
+    whole = legnn.train(data, **arguments(**options, architecture=name), out=folder / "whole")
     epochs = []
     stops = {
         "on_epoch": epochs.append,
         "should_stop": lambda: len(epochs) == min(2, whole.result.epochs),
     }
     with pytest.raises(Interrupted):
-        legnn.train(data, settings=named(**stops, **options, architecture=name), out=folder / "cut")
+        legnn.train(data, **arguments(**stops, **options, architecture=name), out=folder / "cut")
     resumed = legnn.resume(folder / "cut", data)
     pd.testing.assert_frame_equal(resumed.predictions, whole.predictions, check_exact=True)
     weights = zip(whole.model.state_dict().items(), resumed.model.state_dict().items(), strict=True)
@@ -93,7 +93,7 @@ def test_a_resumed_run_of_mini_batches_is_the_one_that_was_not_interrupted(tmp_p
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_an_interrupted_run_is_finished_and_a_finished_one_is_read(tmp_path, name):
-    run = legnn.train(data_for(name, 40), settings=named(**QUICK, architecture=name), out=tmp_path / "run")
+    run = legnn.train(data_for(name, 40), **arguments(**QUICK, architecture=name), out=tmp_path / "run")
     pd.testing.assert_frame_equal(legnn.resume(tmp_path / "run").predictions, run.predictions, check_exact=True)
 
 
@@ -101,7 +101,7 @@ def test_an_interrupted_run_is_finished_and_a_finished_one_is_read(tmp_path, nam
 def test_several_node_types_and_self_training_are_taken(name):
     run = legnn.train(
         small_hetero(),
-        settings=named(**QUICK, architecture=name, as_train=True, pseudo_label_threshold=0.4, use_tc=False),
+        **arguments(**QUICK, architecture=name, as_train=True, pseudo_label_threshold=0.4, use_tc=False),
     )
     assert len(run.predictions) == run.predictions["id"].nunique()
 
@@ -109,28 +109,26 @@ def test_several_node_types_and_self_training_are_taken(name):
 @pytest.mark.parametrize("name", STAGED)
 def test_mini_batches_of_several_node_types_are_taken_and_predicted_again_alike(name):
     data = small_hetero()
-    run = legnn.train(data, settings=named(**QUICK, architecture=name, batch=8, fanout="2"))
+    run = legnn.train(data, **arguments(**QUICK, architecture=name, batch=8, fanout="2"))
     again = run.predict(data)
     pd.testing.assert_frame_equal(again, run.predictions)
 
 
 @pytest.mark.parametrize("name", WHOLE_GRAPH)
 def test_a_model_that_is_not_staged_is_refused_for_mini_batches_before_a_folder_is_made(tmp_path, name):
-    message = r"trains on the whole graph at once, not on mini-batches: .+; give `batch=full`"
+    message = r"trains on the whole graph at once, not on mini-batches: .+; give `train.batch=full`"
     with pytest.raises(InputError, match=message):
-        legnn.train(
-            data_for(name), settings=named(**QUICK, architecture=name, batch=8, fanout="3"), out=tmp_path / "run"
-        )
+        legnn.train(data_for(name), **arguments(**QUICK, architecture=name, batch=8, fanout="3"), out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
     model = ARCHITECTURES[name](settings_of(name), shape_for(name, graph_for(name)))
-    with pytest.raises(InputError, match="give `batch=full`"):
+    with pytest.raises(InputError, match=r"give `train.batch=full`"):
         require_staged(model)
 
 
 @pytest.mark.parametrize("name", TYPED)
 def test_a_design_for_several_node_types_refuses_a_graph_of_one_before_a_folder_is_made(tmp_path, name):
     with pytest.raises(InputError, match="several node types"):
-        legnn.train(small_data(), settings=named(**QUICK, architecture=name), out=tmp_path / "run")
+        legnn.train(small_data(), **arguments(**QUICK, architecture=name), out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from tests.baselines.peers import features, graph_for, make, normalized
 from tests.graphs import small_data
-from tests.named import named
+from tests.named import arguments, named
 
 import legnn
 
@@ -45,7 +45,7 @@ def test_hops_are_computed_once_for_the_same_inputs():
 
 def test_it_learns_in_mini_batches():
     options = {"epochs": 30, "hidden": 16, "lr": 0.02, "hops": 2, "fanout": "4"}
-    run = legnn.train(small_data(120), settings=named(**options, architecture="sign", batch=16))
+    run = legnn.train(small_data(120), **arguments(**options, architecture="sign", batch=16))
     assert run.result.test["accuracy"] > 0.6
 
 

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 import torch
 from tests.graphs import small_data
-from tests.named import model_settings, named
+from tests.named import arguments, model_settings
 from tests.typed_graphs import small_hetero, with_tags
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -29,7 +29,7 @@ BACKBONES = {
 PEERS = {
     name: dict(design.model)
     for name, design in DESIGNS.items()
-    if design.is_typed and design.model.get("architecture", "mlp") in ARCHITECTURES
+    if design.is_typed and design.model.get("model.architecture", "mlp") in ARCHITECTURES
 }
 MODELS = {**BACKBONES, **{name: {"architecture": model["architecture"]} for name, model in PEERS.items()
                          if model.get("architecture", "mlp") != "mlp"}}  # fmt: skip
@@ -75,11 +75,11 @@ def test_a_resumed_run_is_the_one_that_was_not_interrupted(tmp_path, name, batch
     data = with_tags(small_hetero())
     options = {**MODELS[name], **QUICK, "batch": batch, "fanout": "3", "as_train": True, "pseudo_label_threshold": 0.4}
     options |= {"use_tc": False, "self_loops": False}
-    whole = legnn.train(data, settings=named(**options), out=tmp_path / "whole")
+    whole = legnn.train(data, **arguments(**options), out=tmp_path / "whole")
     epochs = []
     stops = {"on_epoch": epochs.append, "should_stop": lambda: len(epochs) == 2}
     with pytest.raises(Interrupted):
-        legnn.train(data, settings=named(**stops, **options), out=tmp_path / "cut")
+        legnn.train(data, **arguments(**stops, **options), out=tmp_path / "cut")
     resumed = legnn.resume(tmp_path / "cut", data)
     pd.testing.assert_frame_equal(resumed.predictions, whole.predictions, check_exact=True)
     again = legnn.Run.open(tmp_path / "whole").predict(data)
@@ -90,13 +90,13 @@ def test_a_resumed_run_is_the_one_that_was_not_interrupted(tmp_path, name, batch
 def test_a_homogeneous_graph_is_refused_before_a_folder_is_made(tmp_path, name):
     title = DESIGNS[name].title
     with pytest.raises(InputError, match=f"{title} needs several node types"):
-        legnn.train(small_data(), settings=named(**QUICK, architecture=name), out=tmp_path / "run")
+        legnn.train(small_data(), **arguments(**QUICK, architecture=name), out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("name", BACKBONES)
 def test_a_backbone_takes_a_homogeneous_graph(name):
-    run = legnn.train(small_data(), settings=named(**MODELS[name], **QUICK))
+    run = legnn.train(small_data(), **arguments(**MODELS[name], **QUICK))
     assert run.result.epochs == 3
 
 

@@ -84,7 +84,9 @@ def test_a_prepared_graph_keeps_them(tmp_path):
 
 
 def test_a_text_column_and_features_of_the_graph_exclude_each_other():
-    with pytest.raises(InputError, match=r"text is 'abstract', and `features=spectral` leaves the features .* aside"):
+    with pytest.raises(
+        InputError, match=r"data\.text is 'abstract', and data\.features=spectral does not use the features of the data"
+    ):
         DataSettings(text="abstract", features="spectral")
 
 

@@ -129,5 +129,5 @@ def test_features_of_walks_are_read_from_the_cache(cache):
 
 
 def test_a_homogeneous_graph_is_refused():
-    with pytest.raises(InputError, match="`features=metapath2vec` walks between node types, and small has one"):
+    with pytest.raises(InputError, match=r"`data\.features=metapath2vec` walks between node types, and small has one"):
         load(small_data(), **WALKS)

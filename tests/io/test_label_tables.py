@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 import torch
 from tests.graphs import small_data, table_folder
-from tests.named import named
+from tests.named import arguments
 
 import legnn
 from legnn.datasets import load
@@ -107,10 +107,10 @@ def test_a_model_trains_with_given_label_features_and_label_edges(tables, tmp_pa
     (tables / "labels.csv").write_text(LABELS)
     (tables / "label_edges.csv").write_text(LABEL_EDGES)
     options = {"backbone": backbone, "normalize": normalize, "epochs": 4, "hidden": 8, "layers": 3}
-    run = legnn.train(tables, settings=named(**options, label_features="given"), out=tmp_path / "run")
+    run = legnn.train(tables, **arguments(**options, label_features="given"), out=tmp_path / "run")
     assert run.settings.model.label_edges is True
     assert run.model.encoder.label_embedding.given.tolist() == [[1, -1], [3, 2], [5, 0.5]]
     pd.testing.assert_frame_equal(legnn.Run.open(run.folder).predict(), run.predictions, check_exact=True)
     pd.testing.assert_frame_equal(legnn.Run.open(run.folder).predict(tables), run.predictions, check_exact=True)
-    plain = legnn.train(tables, settings=named(**options, label_edges=False))
+    plain = legnn.train(tables, **arguments(**options, label_edges=False))
     assert not plain.predictions["confidence"].equals(run.predictions["confidence"])

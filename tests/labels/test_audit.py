@@ -9,7 +9,7 @@ import pytest
 import torch
 from tests.graphs import table_folder
 from tests.labels.leaks import DATA_LEAKS, add_edges, alike_test_edges, clean_data, repeated_ids
-from tests.named import named
+from tests.named import arguments
 from tests.typed_graphs import small_hetero
 from typer.testing import CliRunner
 
@@ -24,7 +24,7 @@ QUICK = {"epochs": 2, "hidden": 8, "device": "cpu", "labels": "enhanced", "backb
 
 
 def train(data, **options) -> legnn.Run:
-    return legnn.train(data, settings=named(**{**QUICK, **options}))
+    return legnn.train(data, **arguments(**{**QUICK, **options}))
 
 
 def audit(run, **options) -> dict[str, Finding]:
@@ -129,7 +129,7 @@ def table_run(folder, change=lambda nodes: nodes, **options):
     place = table_folder(folder / "tables", clean_data())
     nodes = change(pd.read_csv(place / "nodes.csv", keep_default_na=False))
     nodes.to_csv(place / "nodes.csv", index=False)
-    return train(place, settings=named(**options), out=folder / "run")
+    return train(place, **arguments(**options), out=folder / "run")
 
 
 def test_a_category_whose_values_belong_to_one_class_each_is_found(tmp_path):
@@ -162,7 +162,7 @@ def test_predictions_that_are_not_those_of_the_weights_are_found(tmp_path):
 
 def test_an_ensemble_is_audited_like_a_run(tmp_path):
     place = table_folder(tmp_path / "tables", clean_data())
-    legnn.train_seeds(place, settings=named(**QUICK), seeds=2, out=tmp_path / "seeds")
+    legnn.train_seeds(place, **arguments(**QUICK), seeds=2, out=tmp_path / "seeds")
     assert failed(audit(tmp_path / "seeds")) == set()
 
 

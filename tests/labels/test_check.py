@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests.commands import run_command
 from tests.graphs import small_data, table_folder
-from tests.named import named
+from tests.named import arguments, named
 
 import legnn
 from legnn.errors import InputError
@@ -138,7 +138,7 @@ def test_neighbors_are_counted_by_their_labels_without_the_node_itself():
 
 def test_the_labels_of_a_run_are_checked_with_its_data_and_settings(tmp_path):
     data = table_folder(tmp_path / "tables", small_data())
-    run = legnn.train(data, settings=named(**QUICK, labels="concat"), out=tmp_path / "run")
+    run = legnn.train(data, **arguments(**QUICK, labels="concat"), out=tmp_path / "run")
     of_run = legnn.check_labels(tmp_path / "run", folds=2, repeats=1).table
     # the run's settings are complete, and chosen for all labels; a fold's are chosen without it
     assert of_run["id"].tolist() == legnn.check_labels(run, folds=2, repeats=1).table["id"].tolist()

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from tests.graphs import small_data, table_folder
-from tests.named import named
+from tests.named import arguments, named
 from tests.typed_graphs import small_hetero
 
 import legnn
@@ -31,7 +31,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def run(folder, tmp_path_factory):
-    return legnn.train(folder, settings=named(**QUICK, as_train=True), out=tmp_path_factory.mktemp("runs") / "first")
+    return legnn.train(folder, **arguments(**QUICK, as_train=True), out=tmp_path_factory.mktemp("runs") / "first")
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def test_nodes_to_explain_are_named_by_id(run):
 
 
 def test_runs_side_by_side_say_in_which_settings_they_differ(folder, run, tmp_path):
-    other = legnn.train(folder, settings=named(**{**QUICK, "hidden": 16}), out=tmp_path / "other")
+    other = legnn.train(folder, **arguments(**{**QUICK, "hidden": 16}), out=tmp_path / "other")
     page = collect([run.folder, other.folder])
     assert [payload.name for payload in page.runs] == ["first", "other"]
     assert page.differing["model.hidden"] == ["8", "16"]
@@ -105,7 +105,7 @@ def checked_labels(run):
 def large_run(tmp_path_factory):
     place = tmp_path_factory.mktemp("large")
     tables = table_folder(place / "tables", small_data(nodes=MOST_LABELS + 50))
-    return legnn.train(tables, settings=named(**QUICK), out=place / "run")
+    return legnn.train(tables, **arguments(**QUICK), out=place / "run")
 
 
 @pytest.mark.parametrize("suffix", [None, ".csv", ".parquet"])
@@ -136,7 +136,7 @@ def test_a_table_of_other_labels_is_refused(run, tmp_path):
 
 
 def test_several_seeds_have_deviations_and_a_row_each(folder, tmp_path):
-    summary = legnn.train_seeds(folder, settings=named(**QUICK), seeds=2, out=tmp_path / "seeds").summary
+    summary = legnn.train_seeds(folder, **arguments(**QUICK), seeds=2, out=tmp_path / "seeds").summary
     (payload,) = collect([tmp_path / "seeds"]).runs
     assert payload.kind == "seeds"
     assert payload.sections["overview"].scores[0].scores == summary.test
@@ -152,7 +152,7 @@ def test_a_model_without_representations_and_labels_has_a_map_of_its_probabiliti
 
 
 def test_of_several_node_types_the_labeled_one_is_shown(tmp_path):
-    run = legnn.train(small_hetero(), settings=named(**QUICK))
+    run = legnn.train(small_hetero(), **arguments(**QUICK))
     (payload,) = collect([run]).runs
     assert payload.nodes.count == len(run.predictions)
     assert {neighbor.type for node in payload.sections["node"].nodes for neighbor in node.neighbors} - {None}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from tests.graphs import small_data
-from tests.named import named
+from tests.named import arguments
 
 import legnn
 from legnn.report.explanation import MOST_EFFECTS, explain
@@ -13,7 +13,7 @@ QUICK = {"epochs": 3, "hidden": 8, "preset": "simple", "device": "cpu"}
 
 @pytest.fixture(scope="module")
 def run():
-    return legnn.train(small_data(nodes=90), settings=named(**QUICK, labels="enhanced", backbone="gcn"))
+    return legnn.train(small_data(nodes=90), **arguments(**QUICK, labels="enhanced", backbone="gcn"))
 
 
 def test_the_largest_changes_come_first_and_are_no_more_than_ten(run):
@@ -55,7 +55,7 @@ def test_only_neighbors_that_show_a_label_have_one_to_remove(run):
 
 
 def test_a_model_that_reads_no_labels_has_none_to_remove():
-    run = legnn.train(small_data(nodes=60), settings=named(**QUICK, labels="vanilla", backbone="gcn"))
+    run = legnn.train(small_data(nodes=60), **arguments(**QUICK, labels="vanilla", backbone="gcn"))
     for one in explain(run, run.graph, run.graph.test_mask.nonzero().flatten().tolist()):
         assert all(neighbor.shows < 0 for neighbor in one.neighbors)
         assert all(effect.kind != "label" for effect in one.effects)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from tests.graphs import small_data
-from tests.named import named
+from tests.named import arguments
 
 import legnn
 from legnn.report.explanation import Removal, Rerun, without_edges
@@ -13,7 +13,7 @@ QUICK = {"epochs": 2, "hidden": 8, "preset": "simple", "device": "cpu", "dropout
 
 def trained(data=None, **settings):
     data = small_data(nodes=60) if data is None else data
-    return legnn.train(data, settings=named(**{**QUICK, **settings}))
+    return legnn.train(data, **arguments(**{**QUICK, **settings}))
 
 
 @pytest.mark.parametrize(

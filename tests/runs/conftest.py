@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.graphs import small_data
-from tests.named import named
+from tests.named import arguments
 from tests.runs.small_runs import QUICK, cut_short
 
 import legnn
@@ -14,9 +14,9 @@ import legnn
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory) -> Path:
     place = tmp_path_factory.mktemp("runs")
-    legnn.train(small_data(), settings=named(**QUICK), out=place / "finished")
+    legnn.train(small_data(), **arguments(**QUICK), out=place / "finished")
     cut_short(small_data(), place / "cut")
-    legnn.train_seeds(small_data(), settings=named(**QUICK), seeds=2, out=place / "seeds")
+    legnn.train_seeds(small_data(), **arguments(**QUICK), seeds=2, out=place / "seeds")
     return place
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.named import named
+from tests.named import arguments
 
 import legnn
 from legnn.runs import RunFolder
@@ -20,7 +20,7 @@ def cut_short(data, folder: Path, **options) -> None:
     with pytest.raises(legnn.Interrupted):
         legnn.train(
             data,
-            settings=named(**{**QUICK, **options}),
+            **arguments(**{**QUICK, **options}),
             out=folder,
             on_epoch=done.append,
             should_stop=lambda: len(done) >= 2,

@@ -8,7 +8,7 @@ import pytest
 from safetensors import safe_open
 from safetensors.torch import save_file
 from tests.graphs import small_data
-from tests.named import named
+from tests.named import arguments
 from tests.runs.small_runs import QUICK
 
 import legnn
@@ -125,7 +125,7 @@ def test_a_folder_that_was_only_half_made_is_explained_and_made_anew(cut, tmp_pa
     (place / ".settings.yaml.0123abcd.partial").write_text("preset")
     with pytest.raises(InputError, match=r"was only half made; train again with `out=.*half`, which makes it anew"):
         legnn.resume(place, small_data())
-    legnn.train(small_data(), settings=named(**QUICK), out=place)
+    legnn.train(small_data(), **arguments(**QUICK), out=place)
     assert RunFolder.open(place).is_finished
     assert not list(place.glob(".*"))
 
@@ -133,14 +133,14 @@ def test_a_folder_that_was_only_half_made_is_explained_and_made_anew(cut, tmp_pa
 def test_a_file_of_ones_own_is_not_taken_for_a_half_made_run(tmp_path):
     (tmp_path / "data.json").write_text("{}")
     with pytest.raises(InputError, match="is already there"):
-        legnn.train(small_data(), settings=named(**QUICK), out=tmp_path)
+        legnn.train(small_data(), **arguments(**QUICK), out=tmp_path)
     assert (tmp_path / "data.json").read_text() == "{}"
 
 
 @pytest.mark.parametrize("values", [{"hidden": 10**8}, {"hidden": 10**12}, {"lr": float("inf")}, {"layers": 10**9}])
 def test_settings_that_no_machine_can_train_are_refused_before_a_folder_is_made(values, tmp_path):
     with pytest.raises(LegnnError) as caught:
-        legnn.train(small_data(), settings=named(**{**QUICK, **values}), out=tmp_path / "run")
+        legnn.train(small_data(), **arguments(**{**QUICK, **values}), out=tmp_path / "run")
     assert "\n" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []
 
@@ -149,10 +149,10 @@ def test_every_writer_is_refused_where_another_writes_and_every_reader_is_not(ru
     before = {path: path.read_bytes() for path in cut.iterdir()}
     with hold_folder(cut), hold_folder(finished), hold_folder(seeds), hold_folder(tmp_path / "new"):
         for write in (
-            lambda: legnn.train(small_data(), settings=named(**QUICK), out=tmp_path / "new"),
-            lambda: legnn.train(small_data(), settings=named(**QUICK), out=cut),
+            lambda: legnn.train(small_data(), **arguments(**QUICK), out=tmp_path / "new"),
+            lambda: legnn.train(small_data(), **arguments(**QUICK), out=cut),
             lambda: legnn.resume(cut, small_data()),
-            lambda: train_seeds(small_data(), settings=named(**QUICK), seeds=2, out=tmp_path / "new"),
+            lambda: train_seeds(small_data(), **arguments(**QUICK), seeds=2, out=tmp_path / "new"),
             lambda: resume_seeds(seeds, small_data()),
             lambda: legnn.auto(small_data(), out=tmp_path / "new", budget=5),
             lambda: legnn.prepare_folder(small_data(), tmp_path / "new"),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from tests.graphs import small_data, table_folder
-from tests.named import named
+from tests.named import arguments, named
 
 import legnn
 from legnn.errors import InputError, Interrupted
@@ -38,8 +38,8 @@ def test_on_random_labels_cross_fitting_is_at_chance_and_the_hidden_own_label_we
         "lr": 0.02,
         "ties": "latest",
     }
-    fitted = legnn.cross_fit(data, settings=named(**how), folds=4).summary.train_cross_fitted["accuracy"]
-    trained = legnn.train(data, settings=named(**how)).result.train_masked["accuracy"]
+    fitted = legnn.cross_fit(data, **arguments(**how), folds=4).summary.train_cross_fitted["accuracy"]
+    trained = legnn.train(data, **arguments(**how)).result.train_masked["accuracy"]
     chance, deviation = 0.25, (0.25 * 0.75 / int(data.train_mask.sum())) ** 0.5
     assert abs(fitted - chance) < 3 * deviation
     assert trained > chance + 5 * deviation
@@ -56,12 +56,12 @@ def test_on_random_labels_cross_fitting_is_at_chance_and_the_hidden_own_label_we
 )
 def test_a_nodes_label_never_changes_its_cross_fitted_prediction(how):
     data = small_data()
-    before = legnn.cross_fit(data, settings=named(**QUICK, **how), folds=2).predictions
+    before = legnn.cross_fit(data, **arguments(**QUICK, **how), folds=2).predictions
     others_moved = False
     for node in data.train_mask.nonzero().flatten().tolist()[:2]:
         y = data.y.clone()
         y[node] = (y[node] + 1) % 3
-        after = legnn.cross_fit(small_data(y=y), settings=named(**QUICK, **how), folds=2).predictions
+        after = legnn.cross_fit(small_data(y=y), **arguments(**QUICK, **how), folds=2).predictions
         columns = ["prediction", "confidence", "fold", "p_0", "p_1", "p_2"]
         mine = before["id"] == node
         assert before.loc[mine, columns].equals(after.loc[mine, columns])
@@ -87,7 +87,7 @@ def test_a_hidden_fold_has_no_labels_and_is_in_no_split():
 
 def test_every_training_node_is_predicted_once_by_the_run_of_its_fold(tmp_path):
     data = table_folder(tmp_path / "tables", small_data())
-    found = legnn.cross_fit(data, settings=named(**QUICK), folds=3, out=tmp_path / "runs")
+    found = legnn.cross_fit(data, **arguments(**QUICK), folds=3, out=tmp_path / "runs")
     graph = legnn.load(data)
     table = found.predictions
     assert table["id"].tolist() == graph.node_id[graph.train_mask.numpy()].tolist()
@@ -124,7 +124,7 @@ def test_an_interrupted_cross_fitting_continues_to_the_same_predictions(tmp_path
     with pytest.raises(Interrupted) as stop:
         legnn.cross_fit(
             small_data(),
-            settings=named(**QUICK),
+            **arguments(**QUICK),
             folds=3,
             out=tmp_path / "runs",
             on_event=seen.append,
@@ -136,7 +136,7 @@ def test_an_interrupted_cross_fitting_continues_to_the_same_predictions(tmp_path
     with pytest.raises(InputError, match="is a sweep on other data"):
         resume_cross_fit(tmp_path / "runs", small_data(seed=1))
     found = resume_cross_fit(tmp_path / "runs")
-    assert found.predictions.equals(legnn.cross_fit(small_data(), settings=named(**QUICK), folds=3).predictions)
+    assert found.predictions.equals(legnn.cross_fit(small_data(), **arguments(**QUICK), folds=3).predictions)
     assert resume_cross_fit(tmp_path / "runs").summary == found.summary
 
 
@@ -159,15 +159,15 @@ def test_classes_that_a_fold_hides_are_named():
     first = data.train_mask.nonzero()[0]
     y = torch.where(data.train_mask & (data.y == 2), 1, data.y)
     y[first] = 2
-    found = legnn.cross_fit(small_data(y=y), settings=named(**QUICK), folds=3)
+    found = legnn.cross_fit(small_data(y=y), **arguments(**QUICK), folds=3)
     assert any(note.code == "class-in-one-fold" for note in found.summary.notes)
 
 
 def test_the_folder_says_what_it_is(tmp_path):
-    legnn.cross_fit(small_data(), settings=named(**QUICK), folds=2, out=tmp_path / "runs")
+    legnn.cross_fit(small_data(), **arguments(**QUICK), folds=2, out=tmp_path / "runs")
     assert folder_kind(tmp_path / "runs") == "cross_fit"
     assert json.loads((tmp_path / "runs" / "cross_fit.json").read_text())["folds"] == 2
     with pytest.raises(InputError, match="holds a run for each fold; name one of them: fold-0, fold-1"):
         legnn.Run.open(tmp_path / "runs")
     with pytest.raises(InputError, match="holds a finished run"):
-        legnn.cross_fit(small_data(), settings=named(**QUICK), folds=2, out=tmp_path / "runs")
+        legnn.cross_fit(small_data(), **arguments(**QUICK), folds=2, out=tmp_path / "runs")

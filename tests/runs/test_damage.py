@@ -9,7 +9,7 @@ import pytest
 import torch
 from tests.full_disk import files_of_at_most
 from tests.graphs import small_data
-from tests.named import named
+from tests.named import arguments
 from tests.runs.small_runs import QUICK
 
 import legnn
@@ -160,7 +160,7 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
 
 
 def test_a_folder_of_seeds_is_answered_with_its_runs(tmp_path):
-    legnn.train_seeds(small_data(), settings=named(**QUICK), seeds=2, out=tmp_path / "runs")
+    legnn.train_seeds(small_data(), **arguments(**QUICK), seeds=2, out=tmp_path / "runs")
     with pytest.raises(InputError, match="holds a run for each seed; name one of them: seed-0, seed-1"):
         legnn.Run.open(tmp_path / "runs").predict()
 

@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.graphs import small_data, table_folder
-from tests.named import named
+from tests.named import arguments
 from tests.typed_graphs import small_hetero
 
 import legnn
@@ -36,8 +36,8 @@ def made(tmp_path_factory):
     """A folder of tables, and an ensemble of two runs on it, one of them twice."""
     place = tmp_path_factory.mktemp("made")
     tables = table_folder(place / "tables", small_data())
-    legnn.train(tables, settings=named(**QUICK), out=place / "auto" / "runs" / "gcn")
-    legnn.train(tables, settings=named(**QUICK, architecture="mlp"), out=place / "auto" / "runs" / "mlp")
+    legnn.train(tables, **arguments(**QUICK), out=place / "auto" / "runs" / "gcn")
+    legnn.train(tables, **arguments(**QUICK, architecture="mlp"), out=place / "auto" / "runs" / "mlp")
     write_ensemble(place / "auto", MEMBERS, 1.7, seconds=12.0, notes=[Note("own", "a note")])
     return place
 
@@ -131,7 +131,7 @@ def test_permuted_test_labels_change_nothing_but_the_test_score(tmp_path):
     found = []
     for name, one in {"plain": data, "permuted": changed}.items():
         for labels in ("enhanced", "vanilla"):
-            legnn.train(one, settings=named(**QUICK, labels=labels), out=tmp_path / name / labels)
+            legnn.train(one, **arguments(**QUICK, labels=labels), out=tmp_path / name / labels)
         members = [Member(folder=labels, weight=0.5, **PLAIN) for labels in ("enhanced", "vanilla")]
         found.append(write_ensemble(tmp_path / name, members, 1.0, seconds=0.0, data=one))
     first, second = found
@@ -156,7 +156,7 @@ def test_a_grown_graph_is_predicted_whole(made, tmp_path):
 
 
 def test_an_ensemble_that_was_just_written_has_its_graph(tmp_path):
-    legnn.train(small_data(), settings=named(**QUICK), out=tmp_path / "a")
+    legnn.train(small_data(), **arguments(**QUICK), out=tmp_path / "a")
     ensemble = write_ensemble(tmp_path, [Member(folder="a", weight=1.0, **PLAIN)], 1.0, seconds=0, data=small_data())
     pd.testing.assert_frame_equal(ensemble.predict(), ensemble.predictions, check_exact=True)
     with pytest.raises(InputError, match="was trained on data in memory"):
@@ -166,7 +166,7 @@ def test_an_ensemble_that_was_just_written_has_its_graph(tmp_path):
 def test_members_that_read_the_data_differently_are_joined_over_nodes_of_the_labeled_type(tmp_path):
     data = small_hetero()
     for name, options in {"a": {"self_loops": False, "backbone": "rgcn", "labels": "vanilla"}, "b": {}}.items():
-        legnn.train(data, settings=named(**options, **QUICK), out=tmp_path / name)
+        legnn.train(data, **arguments(**options, **QUICK), out=tmp_path / name)
     members = [Member(folder=name, weight=0.5, **PLAIN) for name in ("a", "b")]
     ensemble = write_ensemble(tmp_path, members, 1.0, seconds=0, data=data)
     assert ensemble.members[0].graph is not ensemble.members[1].graph
@@ -176,7 +176,7 @@ def test_members_that_read_the_data_differently_are_joined_over_nodes_of_the_lab
 
 def test_a_finished_folder_of_several_seeds_is_the_mean_of_its_runs(tmp_path):
     data = small_data()
-    legnn.train_seeds(data, settings=named(**QUICK), seeds=2, out=tmp_path / "seeds")
+    legnn.train_seeds(data, **arguments(**QUICK), seeds=2, out=tmp_path / "seeds")
     ensemble = legnn.open(tmp_path / "seeds")
     assert ensemble.weights == [0.5, 0.5]
     runs = [legnn.Run.open(tmp_path / "seeds" / f"seed-{k}") for k in (0, 1)]
@@ -190,7 +190,7 @@ def test_a_finished_folder_of_several_seeds_is_the_mean_of_its_runs(tmp_path):
 
 def test_the_scores_of_several_seeds_are_computed_from_the_data(tmp_path):
     tables = table_folder(tmp_path / "tables", small_data())
-    legnn.train_seeds(tables, settings=named(**QUICK), seeds=2, out=tmp_path / "seeds")
+    legnn.train_seeds(tables, **arguments(**QUICK), seeds=2, out=tmp_path / "seeds")
     ensemble = legnn.open(tmp_path / "seeds")
     assert ensemble.result.val == ensemble.evaluate().val
     assert ensemble.result.epochs == sum(run.result.epochs for run in ensemble.members)
@@ -264,9 +264,9 @@ def test_weights_that_do_not_sum_to_one_are_refused(folder):
 
 def test_runs_on_other_splits_are_refused(tmp_path):
     data = small_data()
-    legnn.train(data, settings=named(**QUICK), out=tmp_path / "a")
+    legnn.train(data, **arguments(**QUICK), out=tmp_path / "a")
     data.val_mask, data.test_mask = data.test_mask, data.val_mask
-    legnn.train(data, settings=named(**QUICK), out=tmp_path / "b")
+    legnn.train(data, **arguments(**QUICK), out=tmp_path / "b")
     members = [Member(folder=name, weight=0.5, **PLAIN) for name in ("a", "b")]
     with pytest.raises(InputError, match=r"b was not trained on the nodes, classes and splits of .*a; an ensemble"):
         write_ensemble(tmp_path, members, 1.0, seconds=0, data=data)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from tests.io.test_column_features import mixed, write
-from tests.named import named
+from tests.named import arguments
 from tests.typed_graphs import small_hetero, typed_folder
 
 import legnn
@@ -18,7 +18,7 @@ def probabilities(run, data=None):
 
 
 def test_a_run_predicts_reordered_tables_with_identical_probabilities(tmp_path):
-    run = legnn.train(write(tmp_path / "tables", mixed()), settings=named(**QUICK, text="about"), out=tmp_path / "run")
+    run = legnn.train(write(tmp_path / "tables", mixed()), **arguments(**QUICK, text="about"), out=tmp_path / "run")
     other = mixed()
     other = other[[*reversed(other.columns)]].assign(price=3.5, topic="new")
     for suffix in (".csv", ".parquet"):
@@ -28,14 +28,14 @@ def test_a_run_predicts_reordered_tables_with_identical_probabilities(tmp_path):
 
 
 def test_what_was_done_to_the_columns_is_kept_in_the_run(tmp_path):
-    run = legnn.train(write(tmp_path / "tables", mixed()), settings=named(**QUICK), out=tmp_path / "run")
+    run = legnn.train(write(tmp_path / "tables", mixed()), **arguments(**QUICK), out=tmp_path / "run")
     note = "Features of nodes.csv: size as numbers;"
     assert any(one.text.startswith(note) for one in legnn.Run.open(run.folder).result.notes)
     assert any(one.text.startswith(note) for one in legnn.Run.open(run.folder).card.notes)
 
 
 def test_a_graph_whose_columns_were_fitted_on_itself_is_refused(tmp_path):
-    run = legnn.train(write(tmp_path / "tables", mixed()), settings=named(**QUICK), out=tmp_path / "run")
+    run = legnn.train(write(tmp_path / "tables", mixed()), **arguments(**QUICK), out=tmp_path / "run")
     other = write(tmp_path / "other", mixed().assign(color="pink").replace({"about": {"iron steel": "lake river"}}))
     with pytest.raises(InputError, match="made of its tables in another way than those of the run; give its tables"):
         legnn.Run.open(run.folder).predict(legnn.load(other, training=False))
@@ -45,7 +45,7 @@ def test_a_graph_whose_columns_were_fitted_on_itself_is_refused(tmp_path):
 def test_a_run_on_a_feature_file_does_not_take_columns_for_it(tmp_path):
     tables = write(tmp_path / "tables", mixed())
     np.save(tables / "features.npy", np.random.default_rng(0).normal(size=(24, 4)))
-    run = legnn.train(tables, settings=named(**QUICK), out=tmp_path / "run")
+    run = legnn.train(tables, **arguments(**QUICK), out=tmp_path / "run")
     (tables / "features.npy").unlink()
     with pytest.raises(InputError, match="made of its tables in another way"):
         legnn.Run.open(run.folder).predict(tables)
@@ -58,7 +58,7 @@ def test_each_node_type_has_columns_of_its_own(tmp_path):
     authors["country"] = np.array(["Peru", "Chad"])[np.arange(len(authors)) % 2]
     authors["about"] = np.array(["apple pear", "iron steel", "lake"])[np.arange(len(authors)) % 3]
     authors.to_csv(path, index=False)
-    run = legnn.train(folder, settings=named(**QUICK, text="about"), out=tmp_path / "run")
+    run = legnn.train(folder, **arguments(**QUICK, text="about"), out=tmp_path / "run")
     assert {"country=Chad", "country=Peru"} <= set(run.card.type_columns[run.card.types.index("author")])
     before = probabilities(run)
     authors[[*reversed(authors.columns)]].assign(more=1).to_csv(path, index=False)

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 import torch
 from tests.graphs import small_data, table_folder
-from tests.named import named
+from tests.named import arguments, named
 from torch_geometric.data import Data
 
 import legnn
@@ -20,15 +20,15 @@ def one_label_a_class() -> Data:
 
 
 def test_one_label_a_class_is_answered_with_what_is_possible():
-    with pytest.raises(InputError, match=r"no split .* each of its 3 classes has one labeled node.*`validation=none`"):
+    with pytest.raises(
+        InputError, match=r"no split .* each of its 3 classes has one labeled node.*`data.validation=none`"
+    ):
         legnn.load(one_label_a_class())
 
 
 @pytest.mark.parametrize("batch", ["full", 2])
 def test_without_validation_all_epochs_are_trained_and_the_last_is_kept(tmp_path, batch):
-    run = legnn.train(
-        one_label_a_class(), settings=named(**QUICK, validation="none", batch=batch), out=tmp_path / "run"
-    )
+    run = legnn.train(one_label_a_class(), **arguments(**QUICK, validation="none", batch=batch), out=tmp_path / "run")
     assert (run.result.best_epoch, run.result.epochs) == (6, 6)
     assert run.result.val is None
     assert run.result.test is None
@@ -47,11 +47,11 @@ def test_nodes_of_the_validation_split_train_where_none_is_wanted(tmp_path):
 
 def test_a_run_without_validation_resumes_bit_for_bit(tmp_path):
     data, epochs = small_data(), []
-    whole = legnn.train(data, settings=named(**QUICK, validation="none"), out=tmp_path / "whole")
+    whole = legnn.train(data, **arguments(**QUICK, validation="none"), out=tmp_path / "whole")
     with pytest.raises(Interrupted):
         legnn.train(
             data,
-            settings=named(**QUICK, validation="none"),
+            **arguments(**QUICK, validation="none"),
             out=tmp_path / "cut",
             on_epoch=epochs.append,
             should_stop=lambda: len(epochs) == 2,

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 import torch
 from tests.graphs import small_data
-from tests.named import named
+from tests.named import arguments, named
 from torch.nn.modules.module import register_module_forward_pre_hook
 
 import legnn
@@ -47,7 +47,7 @@ def test_bf16_is_fp32_on_a_cpu_that_does_not_multiply_in_it(monkeypatch):
 
 
 def test_tf32_needs_a_gpu_to_train():
-    with pytest.raises(InputError, match=r"`precision=tf32` needs a GPU.*; give `precision=fp32` or `precision=auto`"):
+    with pytest.raises(InputError, match=r"`train\.precision=tf32` needs a GPU.*; give fp32 or auto"):
         CPU.precision("tf32")
 
 
@@ -99,7 +99,7 @@ def test_a_run_computes_in_its_precision_and_leaves_the_callers(tmp_path):
     seen = []
     run = legnn.train(
         small_data(),
-        settings=named(**QUICK, precision="fp32"),
+        **arguments(**QUICK, precision="fp32"),
         out=tmp_path / "run",
         on_epoch=lambda log: seen.append(allowed()),
     )
@@ -110,19 +110,19 @@ def test_a_run_computes_in_its_precision_and_leaves_the_callers(tmp_path):
 
 
 def test_the_precision_asked_for_is_kept_with_the_run(tmp_path):
-    run = legnn.train(small_data(), settings=named(**QUICK, precision="fp32"), out=tmp_path / "run")
+    run = legnn.train(small_data(), **arguments(**QUICK, precision="fp32"), out=tmp_path / "run")
     assert run.result.precision == "fp32"
     assert RunFolder.open(run.folder).settings.train.precision == "fp32"
-    assert legnn.train(small_data(), settings=named(**QUICK)).result.precision == "auto"
+    assert legnn.train(small_data(), **arguments(**QUICK)).result.precision == "auto"
 
 
 def test_auto_is_fp32_on_the_cpu():
-    runs = [legnn.train(small_data(), settings=named(**QUICK, precision=name)) for name in ("auto", "fp32")]
+    runs = [legnn.train(small_data(), **arguments(**QUICK, precision=name)) for name in ("auto", "fp32")]
     pd.testing.assert_frame_equal(runs[0].predictions, runs[1].predictions, check_exact=True)
 
 
 def test_a_run_trained_in_tf32_predicts_on_the_cpu(tmp_path):
-    run = legnn.train(small_data(), settings=named(**QUICK), out=tmp_path / "run")
+    run = legnn.train(small_data(), **arguments(**QUICK), out=tmp_path / "run")
     # as if it had been trained on a GPU
     settings = replace(run.settings, train=replace(run.settings.train, precision="tf32", device="auto"))
     (run.folder / "settings.yaml").write_text(settings.to_yaml())
@@ -137,9 +137,9 @@ def test_what_auto_chose_is_kept_with_the_run_and_what_an_earlier_run_says_is_no
     as_chosen = lambda settings, *_: (settings.override(named(precision="bf16")), "precision bf16 (auto)")  # noqa: E731
     stop = {"on_epoch": lambda log: None, "should_stop": lambda: True}
     with pytest.raises(Interrupted):
-        legnn.train(small_data(), settings=named(**stop, **QUICK), out=tmp_path / "earlier")
+        legnn.train(small_data(), **arguments(**stop, **QUICK), out=tmp_path / "earlier")
     monkeypatch.setattr(session, "choose_precision", as_chosen)
-    run = legnn.train(small_data(), settings=named(**QUICK), out=tmp_path / "run")
+    run = legnn.train(small_data(), **arguments(**QUICK), out=tmp_path / "run")
     assert RunFolder.open(run.folder).settings.train.precision == run.result.precision == "bf16"
     assert "precision-chosen" in [note.code for note in run.result.notes]
     # as it was trained, on the CPU too
@@ -160,11 +160,11 @@ def test_bf16_trains_and_predicts_close_to_fp32(tmp_path, backbone, monkeypatch)
         lambda module, inputs: seen.add(inputs[0].dtype) if isinstance(module, Block) else None
     )
     try:
-        run = legnn.train(data, settings=named(**options, precision="bf16"), out=tmp_path / "run")
+        run = legnn.train(data, **arguments(**options, precision="bf16"), out=tmp_path / "run")
     finally:
         hook.remove()
     assert seen == {BF16}
-    plain = legnn.train(data, settings=named(**options, precision="fp32"))
+    plain = legnn.train(data, **arguments(**options, precision="fp32"))
     assert {value.dtype for value in run.model.parameters()} == {FP32}
     assert abs(run.result.test["accuracy"] - plain.result.test["accuracy"]) < 0.1
     pd.testing.assert_frame_equal(

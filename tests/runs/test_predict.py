@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.graphs import small_data, table_folder
-from tests.named import named
+from tests.named import arguments
 
 import legnn
 from legnn.errors import InputError
@@ -23,7 +23,7 @@ KNOWLEDGE = {
 @pytest.mark.parametrize("labels", ["vanilla", "concat", "addition", "enhanced"])
 def test_predicting_the_runs_own_graph_gives_its_predictions_exactly(tmp_path, labels):
     tables = table_folder(tmp_path / "tables", small_data())
-    run = legnn.train(tables, settings=named(**QUICK, labels=labels, seed=4), out=tmp_path / "run")
+    run = legnn.train(tables, **arguments(**QUICK, labels=labels, seed=4), out=tmp_path / "run")
     pd.testing.assert_frame_equal(legnn.Run.open(run.folder).predict(), run.predictions, check_exact=True)
     pd.testing.assert_frame_equal(legnn.Run.open(run.folder).predict(tables), run.predictions, check_exact=True)
 
@@ -32,7 +32,7 @@ def test_predicting_the_runs_own_graph_gives_its_predictions_exactly(tmp_path, l
 def test_label_edges_and_label_features_are_used_in_prediction_too(tmp_path, backbone):
     data = small_data(**KNOWLEDGE)
     options = {**QUICK, "layers": 3, "backbone": backbone, "label_features": "given"}
-    run = legnn.train(data, settings=named(**options), out=tmp_path / "run")
+    run = legnn.train(data, **arguments(**options), out=tmp_path / "run")
     assert run.settings.model.label_edges is True
     pd.testing.assert_frame_equal(legnn.Run.open(run.folder).predict(data), run.predictions, check_exact=True)
     del data.label_adjacency, data.label_x
@@ -41,20 +41,20 @@ def test_label_edges_and_label_features_are_used_in_prediction_too(tmp_path, bac
 
 def test_edges_in_memory_are_prepared_as_the_runs_were(tmp_path):
     data = small_data()
-    run = legnn.train(data, settings=named(**QUICK, undirected=False, self_loops=False), out=tmp_path / "run")
+    run = legnn.train(data, **arguments(**QUICK, undirected=False, self_loops=False), out=tmp_path / "run")
     pd.testing.assert_frame_equal(legnn.Run.open(run.folder).predict(data), run.predictions, check_exact=True)
 
 
 def test_word_counts_that_are_kept_sparse_give_the_runs_predictions_exactly(tmp_path):
     counts = (torch.rand(40, 60, generator=torch.Generator().manual_seed(0)) < 0.05).float()
-    run = legnn.train(small_data(x=counts), settings=named(**QUICK), out=tmp_path / "run")
+    run = legnn.train(small_data(x=counts), **arguments(**QUICK), out=tmp_path / "run")
     assert isinstance(run.model.prepare(counts), SparseFeatures)
     again = legnn.Run.open(run.folder).predict(small_data(x=counts))
     pd.testing.assert_frame_equal(again, run.predictions, check_exact=True)
 
 
 def test_digits_by_its_name_gives_its_predictions_exactly(tmp_path):
-    run = legnn.train("digits", settings=named(**QUICK), out=tmp_path / "run")
+    run = legnn.train("digits", **arguments(**QUICK), out=tmp_path / "run")
     pd.testing.assert_frame_equal(legnn.Run.open(run.folder).predict(), run.predictions, check_exact=True)
 
 
@@ -64,7 +64,7 @@ def finished(tmp_path_factory):
     place = tmp_path_factory.mktemp("finished")
     return {
         labels: legnn.train(
-            small_data(), settings=named(**QUICK, labels=labels, backbone="gat", own_label_folds=3), out=place / labels
+            small_data(), **arguments(**QUICK, labels=labels, backbone="gat", own_label_folds=3), out=place / labels
         ).folder
         for labels in ("vanilla", "concat", "addition", "enhanced")
     }
@@ -124,7 +124,7 @@ def test_a_grown_graph_is_predicted_whole_and_old_nodes_keep_their_split(tmp_pat
     ids = [100 + i for i in range(40)] if kind == "ints" else [f"n{i}" for i in range(40)]
     new = [900, 901, 902] if kind == "ints" else ["x0", "x1", "x2"]
     tables = table_folder(tmp_path / "tables", small_data(), ids)
-    run = legnn.train(tables, settings=named(**QUICK), out=tmp_path / "run")
+    run = legnn.train(tables, **arguments(**QUICK), out=tmp_path / "run")
     grow(tables, new, ["", "", ""])
     table = legnn.Run.open(run.folder).predict(tables)
     assert table["id"].tolist() == ids + new
@@ -139,7 +139,7 @@ def test_a_grown_graph_is_predicted_whole_and_old_nodes_keep_their_split(tmp_pat
 
 def test_new_ids_of_another_kind_do_not_hide_the_old(tmp_path):
     tables = table_folder(tmp_path / "tables", small_data(), [100 + i for i in range(40)])
-    run = legnn.train(tables, settings=named(**QUICK), out=tmp_path / "run")
+    run = legnn.train(tables, **arguments(**QUICK), out=tmp_path / "run")
     grow(tables, ["new"], [""])
     table = legnn.Run.open(run.folder).predict(tables)
     assert table["split"].tolist()[:40] == run.predictions["split"].tolist()
@@ -147,7 +147,7 @@ def test_new_ids_of_another_kind_do_not_hide_the_old(tmp_path):
 
 def test_a_new_node_with_a_label_shows_it_unless_it_is_for_evaluation(tmp_path):
     tables = table_folder(tmp_path / "tables", small_data())
-    run = legnn.train(tables, settings=named(**QUICK), out=tmp_path / "run")
+    run = legnn.train(tables, **arguments(**QUICK), out=tmp_path / "run")
     grow(tables, ["a", "b", "c", "d"], ["class 0", "class 1", "class 2", ""], ["", "val", "test", ""])
     table = legnn.Run.open(run.folder).predict(tables)
     assert table["split"].tolist()[40:] == ["train", "val", "test", ""]
@@ -166,7 +166,7 @@ def test_a_new_node_with_a_label_shows_it_unless_it_is_for_evaluation(tmp_path):
 
 def test_a_graph_without_any_label_is_predicted(tmp_path):
     tables = table_folder(tmp_path / "tables", small_data())
-    run = legnn.train(tables, settings=named(**QUICK), out=tmp_path / "run")
+    run = legnn.train(tables, **arguments(**QUICK), out=tmp_path / "run")
     nodes = pd.read_csv(tables / "nodes.csv").drop(columns=["label", "split"])
     nodes.to_csv(tables / "nodes.csv", index=False)
     table = legnn.Run.open(run.folder).predict(tables)
@@ -176,7 +176,7 @@ def test_a_graph_without_any_label_is_predicted(tmp_path):
 
 def test_the_order_of_the_rows_does_not_matter(tmp_path):
     tables = table_folder(tmp_path / "tables", small_data())
-    run = legnn.train(tables, settings=named(**QUICK, labels="vanilla"), out=tmp_path / "run")
+    run = legnn.train(tables, **arguments(**QUICK, labels="vanilla"), out=tmp_path / "run")
     nodes = pd.read_csv(tables / "nodes.csv", dtype=str, keep_default_na=False)
     nodes.iloc[::-1].to_csv(tables / "nodes.csv", index=False)
     table = legnn.Run.open(run.folder).predict(tables).iloc[::-1].reset_index(drop=True)
@@ -187,7 +187,7 @@ def test_the_order_of_the_rows_does_not_matter(tmp_path):
 
 def test_labels_are_known_by_name_and_not_by_number(tmp_path):
     tables = table_folder(tmp_path / "tables", small_data())
-    run = legnn.train(tables, settings=named(**QUICK), out=tmp_path / "run")
+    run = legnn.train(tables, **arguments(**QUICK), out=tmp_path / "run")
     part = pd.read_csv(tables / "nodes.csv", dtype=str, keep_default_na=False)
     part["label"] = part["label"].where(part["label"] != "class 0", "")
     part.to_csv(tables / "nodes.csv", index=False)
@@ -209,7 +209,7 @@ def test_labels_are_known_by_name_and_not_by_number(tmp_path):
 )
 def test_a_graph_that_does_not_fit_is_refused(tmp_path, change, message):
     tables = table_folder(tmp_path / "tables", small_data())
-    run = legnn.train(tables, settings=named(**QUICK), out=tmp_path / "run")
+    run = legnn.train(tables, **arguments(**QUICK), out=tmp_path / "run")
     nodes = pd.read_csv(tables / "nodes.csv", dtype=str, keep_default_na=False)
     change(nodes).to_csv(tables / "nodes.csv", index=False)
     with pytest.raises(InputError, match=message):
@@ -218,7 +218,7 @@ def test_a_graph_that_does_not_fit_is_refused(tmp_path, change, message):
 
 def test_columns_in_another_order_and_with_others_give_the_same_probabilities(tmp_path):
     tables = table_folder(tmp_path / "tables", small_data())
-    run = legnn.train(tables, settings=named(**QUICK), out=tmp_path / "run")
+    run = legnn.train(tables, **arguments(**QUICK), out=tmp_path / "run")
     nodes = pd.read_csv(tables / "nodes.csv", dtype=str, keep_default_na=False)
     nodes[[*reversed(nodes.columns)]].assign(f9="1", note="new").to_csv(tables / "nodes.csv", index=False)
     pd.testing.assert_frame_equal(legnn.Run.open(run.folder).predict(tables), run.predictions, check_exact=True)
@@ -226,7 +226,7 @@ def test_columns_in_another_order_and_with_others_give_the_same_probabilities(tm
 
 def test_nodes_of_a_class_that_the_run_does_not_know_show_no_label_and_are_counted(tmp_path):
     tables = table_folder(tmp_path / "tables", small_data())
-    run = legnn.train(tables, settings=named(**QUICK), out=tmp_path / "run")
+    run = legnn.train(tables, **arguments(**QUICK), out=tmp_path / "run")
     nodes = pd.read_csv(tables / "nodes.csv", dtype=str, keep_default_na=False)
     nodes.loc[nodes.index[:2], "label"] = "class 9"
     nodes.to_csv(tables / "nodes.csv", index=False)
@@ -240,7 +240,7 @@ def test_nodes_of_a_class_that_the_run_does_not_know_show_no_label_and_are_count
 
 
 def test_another_number_of_features_is_refused(tmp_path):
-    run = legnn.train(small_data(), settings=named(**QUICK), out=tmp_path / "run")
+    run = legnn.train(small_data(), **arguments(**QUICK), out=tmp_path / "run")
     with pytest.raises(InputError, match=r"has 4 features and .* was trained on 5"):
         legnn.Run.open(run.folder).predict(small_data(channels=4))
 
@@ -252,7 +252,7 @@ def test_new_texts_get_their_features_from_the_runs_vocabulary(tmp_path):
     words = ["apple pear tree", "steel iron iron", "river lake water"]
     nodes["about"] = [f"{words[i % 3]} w{i % 4}" for i in range(len(nodes))]
     nodes.to_csv(tables / "nodes.csv", index=False)
-    run = legnn.train(tables, settings=named(**QUICK, text="about"), out=tmp_path / "run")
+    run = legnn.train(tables, **arguments(**QUICK, text="about"), out=tmp_path / "run")
     pd.testing.assert_frame_equal(legnn.Run.open(run.folder).predict(), run.predictions, check_exact=True)
     more = pd.DataFrame({"id": ["x"], "label": [""], "split": [""], "about": ["apple zebra unheard"]})
     pd.concat([nodes, more]).to_csv(tables / "nodes.csv", index=False)
@@ -263,7 +263,7 @@ def test_new_texts_get_their_features_from_the_runs_vocabulary(tmp_path):
 
 
 def test_a_run_in_memory_is_predicted_on_the_same_data_again(tmp_path):
-    run = legnn.train(small_data(), settings=named(**QUICK), out=tmp_path / "run")
+    run = legnn.train(small_data(), **arguments(**QUICK), out=tmp_path / "run")
     pd.testing.assert_frame_equal(legnn.Run.open(run.folder).predict(small_data()), run.predictions, check_exact=True)
     with pytest.raises(InputError, match="was trained on data in memory"):
         legnn.Run.open(run.folder).predict()
@@ -272,7 +272,7 @@ def test_a_run_in_memory_is_predicted_on_the_same_data_again(tmp_path):
 def test_edges_between_classes_are_of_the_runs_own_graph_alone(tmp_path):
     data = small_data()
     options = {"cross_label_edges": 30, "cross_label_seed": 3}
-    run = legnn.train(data, settings=named(**options, **QUICK), out=tmp_path / "run")
+    run = legnn.train(data, **arguments(**options, **QUICK), out=tmp_path / "run")
     assert run.card.edges == legnn.load(data, **options).num_edges
     plain = legnn.Run.open(run.folder).predict(data)
     pd.testing.assert_frame_equal(plain, legnn.Run.open(run.folder).predict(legnn.load(data)), check_exact=True)
@@ -285,7 +285,7 @@ def test_edges_between_classes_are_of_the_runs_own_graph_alone(tmp_path):
 def test_a_run_on_features_of_the_graph_predicts_that_graph_alone(tmp_path, options):
     tables = table_folder(tmp_path / "tables", small_data())
     given = {"features": "spectral", "type_channels": 5, **options}
-    run = legnn.train(tables, settings=named(**given, **QUICK), out=tmp_path / "run")
+    run = legnn.train(tables, **arguments(**given, **QUICK), out=tmp_path / "run")
     assert run.card.computed_features == ["nodes"]
     pd.testing.assert_frame_equal(legnn.Run.open(run.folder).predict(), run.predictions, check_exact=True)
     pd.testing.assert_frame_equal(legnn.Run.open(run.folder).predict(tables), run.predictions, check_exact=True)
@@ -295,7 +295,7 @@ def test_a_run_on_features_of_the_graph_predicts_that_graph_alone(tmp_path, opti
 
 
 def test_a_run_on_given_features_refuses_as_many_of_the_graph(tmp_path):
-    run = legnn.train(small_data(), settings=named(**QUICK), out=tmp_path / "run")
+    run = legnn.train(small_data(), **arguments(**QUICK), out=tmp_path / "run")
     computed = legnn.load(small_data(), features="spectral", type_channels=5)
     with pytest.raises(InputError, match="features of nodes in small were computed from its own graph"):
         legnn.Run.open(run.folder).predict(computed)
@@ -303,12 +303,12 @@ def test_a_run_on_given_features_refuses_as_many_of_the_graph(tmp_path):
 
 def test_a_run_on_features_of_the_graph_is_resumed(tmp_path):
     options = {"features": "spectral", "type_channels": 5, "cross_label_edges": 20, **QUICK}
-    whole = legnn.train(small_data(), settings=named(**options), out=tmp_path / "whole")
+    whole = legnn.train(small_data(), **arguments(**options), out=tmp_path / "whole")
     done: list = []
     with pytest.raises(legnn.Interrupted):
         legnn.train(
             small_data(),
-            settings=named(**options),
+            **arguments(**options),
             out=tmp_path / "cut",
             on_epoch=done.append,
             should_stop=lambda: len(done) > 1,

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from tests.graphs import small_data, table_folder
-from tests.named import named
+from tests.named import arguments, named
 
 import legnn
 from legnn.errors import InputError
@@ -30,10 +30,10 @@ def train(kind: str, data: object, out: Path | None) -> legnn.Predictor:
     if kind == "cross_fit":
         return legnn.cross_fit(data, folds=2, **how)
     if out is None:
-        runs = [legnn.train(data, settings=named(**QUICK, seed=seed)) for seed in (0, 1)]
+        runs = [legnn.train(data, **arguments(**QUICK, seed=seed)) for seed in (0, 1)]
         return Ensemble(runs, [0.7, 0.3], 1.5)
     for seed in (0, 1):
-        legnn.train(data, settings=named(**QUICK, seed=seed), out=out / str(seed))
+        legnn.train(data, **arguments(**QUICK, seed=seed), out=out / str(seed))
     members = [Member(folder=name, weight=weight, **PLAIN) for name, weight in {"0": 0.7, "1": 0.3}.items()]
     return write_ensemble(out, members, 1.5, seconds=0.0)
 

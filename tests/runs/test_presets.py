@@ -3,7 +3,7 @@
 import pytest
 import torch
 from tests.graphs import small_data, table_folder
-from tests.named import named
+from tests.named import arguments, named
 from tests.training.mini_batches import CPU
 from tests.typed_graphs import small_hetero
 
@@ -25,7 +25,7 @@ QUICK = {"epochs": 3, "hidden": 12, "device": "cpu"}
 def test_a_run_is_repeated_bit_for_bit_by_its_settings(preset, options, tmp_path):
     tables = table_folder(tmp_path / "tables", small_data())
     given = {"backbone": "gat", **QUICK, **options}
-    first = legnn.train(tables, settings=named(**given), preset=preset, out=tmp_path / "first")
+    first = legnn.train(tables, **arguments(**given), preset=preset, out=tmp_path / "first")
     again = legnn.train(tables, settings=Settings.from_yaml(tmp_path / "first" / "settings.yaml"))
     assert again.settings == first.settings
     for name, value in first.model.state_dict().items():
@@ -36,16 +36,16 @@ def test_a_run_is_repeated_bit_for_bit_by_its_settings(preset, options, tmp_path
 
 def test_the_graph_is_loaded_as_the_preset_says_and_the_run_keeps_it(tmp_path):
     tables = table_folder(tmp_path / "tables", small_data())
-    run = legnn.train(tables, settings=named(**QUICK), preset="published", out=tmp_path / "run")
+    run = legnn.train(tables, **arguments(**QUICK), preset="published", out=tmp_path / "run")
     data = RunFolder.open(tmp_path / "run").settings.data
     assert (data.remove_duplicates, data.self_loops) == (False, True)
-    given = legnn.train(tables, settings=named(**QUICK, self_loops=False), preset="published")
+    given = legnn.train(tables, **arguments(**QUICK, self_loops=False), preset="published")
     assert given.settings.data.self_loops is False
     assert run.settings.model.backbone == "gat"
 
 
 def test_several_node_types_have_the_form_of_ogbn_mag_and_one_projection():
-    run = legnn.train(small_hetero(), settings=named(**QUICK), preset="published")
+    run = legnn.train(small_hetero(), **arguments(**QUICK), preset="published")
     assert run.settings.model.target_map
     assert run.settings.train.batch == 370
     assert run.model.encoder.project.weight.size(1) == run.model.in_channels == 5
@@ -55,10 +55,10 @@ def test_a_prepared_folder_stays_as_it_is_unless_something_else_is_given(tmp_pat
     tables = table_folder(tmp_path / "tables", small_data())
     graph = legnn.prepare_folder(tables, tmp_path / "prepared")
     for source in (tmp_path / "prepared", graph):
-        run = legnn.train(source, settings=named(**QUICK), preset="published")
+        run = legnn.train(source, **arguments(**QUICK), preset="published")
         assert run.settings.data.remove_duplicates is True, "as it was prepared"
         with pytest.raises(InputError, match=r"remove_duplicates of .* is True, as it was prepared"):
-            legnn.train(source, settings=named(**QUICK, remove_duplicates=False), preset="published")
+            legnn.train(source, **arguments(**QUICK, remove_duplicates=False), preset="published")
 
 
 def test_the_folder_is_named_by_the_backbone_of_the_preset(monkeypatch, tmp_path):

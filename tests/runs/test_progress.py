@@ -6,7 +6,7 @@ import time
 
 import pytest
 from tests.graphs import small_data
-from tests.named import named
+from tests.named import arguments, named
 from tests.terminals import Terminal
 
 import legnn
@@ -29,12 +29,12 @@ def log(epoch: int, epochs: int = 10) -> EpochLog:
 
 
 def test_nothing_is_shown_unless_asked(capsys):
-    legnn.train(small_data(), settings=named(**QUICK))
+    legnn.train(small_data(), **arguments(**QUICK))
     assert capsys.readouterr() == ("", "")
 
 
 def test_a_short_run_without_a_terminal_prints_nothing(capsys):
-    legnn.train(small_data(), settings=named(**QUICK), progress=True)
+    legnn.train(small_data(), **arguments(**QUICK), progress=True)
     assert capsys.readouterr() == ("", "")
 
 
@@ -67,10 +67,10 @@ def test_a_terminal_shows_every_epoch_that_takes_a_while(several):
 
     with contextlib.redirect_stderr(Terminal()) as terminal:
         if several:
-            legnn.train_seeds(small_data(), settings=named(**QUICK), seeds=2, progress=True, on_event=wait)
+            legnn.train_seeds(small_data(), **arguments(**QUICK), seeds=2, progress=True, on_event=wait)
             lines = [("seed-0", 1), ("seed-0", 3), ("seed-1", 1), ("seed-1", 3)]
         else:
-            legnn.train(small_data(), settings=named(**QUICK), progress=True, on_epoch=wait)
+            legnn.train(small_data(), **arguments(**QUICK), progress=True, on_epoch=wait)
             lines = [("training", 1), ("training", 2), ("training", 3)]
     shown = terminal.getvalue()
     places = [re.search(rf"{title} .*?epoch {epoch} ", shown).start() for title, epoch in lines]

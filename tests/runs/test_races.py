@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from tests.graphs import small_data
-from tests.named import named
+from tests.named import arguments
 
 import legnn
 from legnn.errors import FolderInUse, InputError
@@ -22,12 +22,12 @@ RACES = 20
 
 def compete(connection: Connection, seed: int, places: list[Path]) -> None:
     """Trains into each of the folders when told to, and sends what became of it."""
-    legnn.train(small_data(), settings=named(**QUICK))  # kernels are read from the disk before the first race
+    legnn.train(small_data(), **arguments(**QUICK))  # kernels are read from the disk before the first race
     for place in places:
         connection.send("ready")
         connection.recv()
         try:
-            legnn.train(small_data(), settings=named(**QUICK, seed=seed), out=place)
+            legnn.train(small_data(), **arguments(**QUICK, seed=seed), out=place)
             connection.send("trained")
         except (InputError, FolderInUse) as error:
             connection.send(str(error))
@@ -41,7 +41,7 @@ def hang(connection: Connection, place: Path) -> None:
             connection.send("")
             signal.pause()
 
-    legnn.train(small_data(), settings=named(**QUICK), out=place, on_epoch=after)
+    legnn.train(small_data(), **arguments(**QUICK), out=place, on_epoch=after)
 
 
 def start(function, *arguments: object) -> tuple[multiprocessing.Process, Connection]:
@@ -56,7 +56,7 @@ def start(function, *arguments: object) -> tuple[multiprocessing.Process, Connec
 
 def test_of_two_trainings_into_one_folder_one_is_refused_in_20_of_20_races(tmp_path):
     places = [tmp_path / str(k) for k in range(RACES)]
-    alone = [legnn.train(small_data(), settings=named(**QUICK, seed=seed)) for seed in (0, 1)]
+    alone = [legnn.train(small_data(), **arguments(**QUICK, seed=seed)) for seed in (0, 1)]
     pairs = [start(compete, seed, places) for seed in (0, 1)]
     for place in places:
         for _, connection in pairs:
@@ -82,4 +82,4 @@ def test_a_run_whose_process_was_killed_is_taken_over(tmp_path):
     os.kill(process.pid, signal.SIGKILL)
     process.join()
     run = legnn.resume(tmp_path / "run", small_data())
-    assert run.predictions.equals(legnn.train(small_data(), settings=named(**QUICK)).predictions)
+    assert run.predictions.equals(legnn.train(small_data(), **arguments(**QUICK)).predictions)

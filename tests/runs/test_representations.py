@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import torch
 from tests.graphs import small_data
-from tests.named import named
+from tests.named import arguments
 from tests.typed_graphs import small_hetero
 
 import legnn
@@ -27,7 +27,7 @@ USAGES = [
 
 @pytest.fixture(scope="module", params=USAGES, ids=str)
 def run(request):
-    return legnn.train(small_data(), settings=named(**{**QUICK, **request.param}))
+    return legnn.train(small_data(), **arguments(**{**QUICK, **request.param}))
 
 
 def classified(run, z):
@@ -87,7 +87,7 @@ def test_layer_by_layer_they_are_the_same(run):
 @pytest.mark.parametrize("usage", USAGES, ids=str)
 def test_on_a_gpu_they_are_the_same_within_its_precision(usage, is_staged):
     # a run keeps its precision, which is bf16 on a GPU where nothing else is given
-    run = legnn.train(small_data(), settings=named(**{**QUICK, **usage}, precision="tf32"))
+    run = legnn.train(small_data(), **arguments(**{**QUICK, **usage}, precision="tf32"))
     expected = run.representations(device="cpu")
     found = (layer_by_layer(run) if is_staged else run).representations(device="cuda")
     for name in ("nodes", "nodes_without_own_label", "labels"):
@@ -107,7 +107,7 @@ def test_ids_splits_and_classes_are_those_of_the_predictions(run):
 
 
 def test_a_row_does_not_depend_on_its_own_label():
-    run = legnn.train(small_data(), settings=named(**QUICK))
+    run = legnn.train(small_data(), **arguments(**QUICK))
     before = run.representations()
     for node in np.flatnonzero(before.split == "train")[:5].tolist():
         data = small_data()
@@ -118,7 +118,7 @@ def test_a_row_does_not_depend_on_its_own_label():
 
 
 def test_of_several_node_types_the_labeled_one_is_returned():
-    run = legnn.train(small_hetero(), settings=named(**QUICK))
+    run = legnn.train(small_hetero(), **arguments(**QUICK))
     found = run.representations()
     assert len(found.nodes) == 40
     pd.testing.assert_frame_equal(
@@ -129,6 +129,6 @@ def test_of_several_node_types_the_labeled_one_is_returned():
 
 @pytest.mark.parametrize(("name", "kind"), [("label_propagation", "LabelPropagation"), ("pyg_gcn", "PyGGCN")])
 def test_a_model_without_representations_says_so(name, kind):
-    run = legnn.train(small_data(), settings=named(**QUICK, architecture=name))
+    run = legnn.train(small_data(), **arguments(**QUICK, architecture=name))
     with pytest.raises(InputError, match=f"{kind} has no representations of nodes; train a model with"):
         run.representations()

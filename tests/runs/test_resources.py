@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 from tests.graphs import small_data
-from tests.named import named
+from tests.named import arguments, named
 
 import legnn
 from legnn.config import ResolvedSettings, Settings
@@ -44,7 +44,7 @@ def test_auto_takes_the_full_batch_where_it_fits():
 
 def test_auto_takes_mini_batches_where_it_does_not_and_says_so(monkeypatch, tmp_path):
     monkeypatch.setattr(Cpu, "free_bytes", lambda self: 1000)
-    run = legnn.train(small_data(), settings=named(**QUICK), out=tmp_path / "run")
+    run = legnn.train(small_data(), **arguments(**QUICK), out=tmp_path / "run")
     assert run.settings.train.batch == resources.DEFAULT_BATCH
     (note,) = [note for note in run.result.notes if note.code == "batch-chosen"]
     assert "would take about" in note.text
@@ -121,7 +121,7 @@ def test_a_precision_that_is_given_is_not_chosen_again(ampere, precision):
 )
 def test_a_batch_that_cannot_be_meant_is_refused_before_a_folder_is_made(tmp_path, options, words):
     with pytest.raises(InputError, match=words):
-        legnn.train(small_data(), settings=named(**QUICK, **options), out=tmp_path / "run")
+        legnn.train(small_data(), **arguments(**QUICK, **options), out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

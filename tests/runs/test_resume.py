@@ -13,7 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tests.graphs import small_data, table_folder
-from tests.named import named
+from tests.named import arguments
 
 import legnn
 from legnn.errors import InputError
@@ -57,9 +57,7 @@ def assert_same_run(one: Path, other: Path) -> None:
 def interrupted(data, folder: Path, after: int, **options) -> Path:
     on_epoch, should_stop = stop_after(after)
     with pytest.raises(legnn.Interrupted) as caught:
-        legnn.train(
-            data, settings=named(**{**OPTIONS, **options}), out=folder, on_epoch=on_epoch, should_stop=should_stop
-        )
+        legnn.train(data, **arguments(**{**OPTIONS, **options}), out=folder, on_epoch=on_epoch, should_stop=should_stop)
     assert caught.value.epoch == after
     assert caught.value.folder == folder
     return folder
@@ -86,7 +84,7 @@ legnn.train(small_data(), out=out, **json.loads(sys.argv[3]))
 @pytest.mark.parametrize("file", ["predictions.parquet", "digests.json", "result.json"])
 def test_a_run_without_a_checkpoint_that_was_killed_while_it_was_finished_is_trained_again(tmp_path, file):
     options = {**OPTIONS, "checkpoint_seconds": 100.0}
-    whole = legnn.train(small_data(), settings=named(**options), out=tmp_path / "whole")
+    whole = legnn.train(small_data(), **arguments(**options), out=tmp_path / "whole")
     killed = [sys.executable, "-c", TRAIN_UNTIL_RENAMED, str(tmp_path / "cut"), file, json.dumps(options)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
     assert subprocess.run(killed, env=environment, timeout=120).returncode == -signal.SIGKILL
@@ -134,12 +132,12 @@ def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path, options):
         options["threshold"] = None
     given = {key: value for key, value in {**OPTIONS, **options}.items() if value is not None}
     data = small_data()
-    legnn.train(data, settings=named(**given), out=tmp_path / "whole")
+    legnn.train(data, **arguments(**given), out=tmp_path / "whole")
     for after in (1, 5, 12):
         on_epoch, should_stop = stop_after(after)
         cut = tmp_path / f"cut-{after}"
         with pytest.raises(legnn.Interrupted):
-            legnn.train(data, settings=named(**given), out=cut, on_epoch=on_epoch, should_stop=should_stop)
+            legnn.train(data, **arguments(**given), out=cut, on_epoch=on_epoch, should_stop=should_stop)
         logs = []
         legnn.resume(cut, data, on_epoch=logs.append)
         assert [log.epoch for log in logs] == list(range(after + 1, 13))
@@ -148,7 +146,7 @@ def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path, options):
 
 def test_a_run_may_be_cut_off_again_and_again(tmp_path):
     data = small_data()
-    legnn.train(data, settings=named(**OPTIONS), out=tmp_path / "whole")
+    legnn.train(data, **arguments(**OPTIONS), out=tmp_path / "whole")
     folder = interrupted(data, tmp_path / "cut", 3)
     for more in (2, 4):
         on_epoch, should_stop = stop_after(more)
@@ -160,7 +158,7 @@ def test_a_run_may_be_cut_off_again_and_again(tmp_path):
 
 def test_epochs_after_the_last_checkpoint_are_done_again_and_not_told_twice(tmp_path):
     data = small_data()
-    legnn.train(data, settings=named(**OPTIONS), out=tmp_path / "whole")
+    legnn.train(data, **arguments(**OPTIONS), out=tmp_path / "whole")
     folder = interrupted(data, tmp_path / "cut", 4)
     whole = (tmp_path / "whole" / "metrics.jsonl").read_text().splitlines(keepends=True)
     # as kill -9 leaves it: two more epochs told, a third cut short, none of them in the checkpoint
@@ -171,7 +169,7 @@ def test_epochs_after_the_last_checkpoint_are_done_again_and_not_told_twice(tmp_
 
 def test_a_run_killed_before_its_first_checkpoint_begins_anew(tmp_path):
     data = small_data()
-    legnn.train(data, settings=named(**OPTIONS), out=tmp_path / "whole")
+    legnn.train(data, **arguments(**OPTIONS), out=tmp_path / "whole")
     folder = interrupted(data, tmp_path / "cut", 2)
     (folder / "checkpoint.safetensors").unlink()
     legnn.resume(folder, data)
@@ -179,7 +177,7 @@ def test_a_run_killed_before_its_first_checkpoint_begins_anew(tmp_path):
 
 
 def test_a_finished_run_is_shown_and_not_trained(tmp_path):
-    run = legnn.train(small_data(), settings=named(**OPTIONS), out=tmp_path / "run")
+    run = legnn.train(small_data(), **arguments(**OPTIONS), out=tmp_path / "run")
     before = {path.name: path.read_bytes() for path in run.folder.iterdir()}
     logs = []
     again = legnn.resume(run.folder, on_epoch=logs.append)
@@ -212,7 +210,9 @@ def test_a_checkpoint_of_another_kind_of_device_is_refused(tmp_path):
     # a GPU's generator is a seed and an offset
     state["random/selection"] = torch.zeros(16, dtype=torch.uint8)
     save_tensors(folder / "checkpoint.safetensors", state, meta)
-    with pytest.raises(InputError, match=r"not written on this kind of device \(cpu\).*a new one with `device=cpu`"):
+    with pytest.raises(
+        InputError, match=r"not written on this kind of device \(cpu\).*a new one with `train.device=cpu`"
+    ):
         legnn.resume(folder, small_data())
 
 
@@ -243,15 +243,13 @@ def stop_after_events(epochs: int):
 def seeds_interrupted(data, folder: Path, after: int) -> None:
     on_event, should_stop = stop_after_events(after)
     with pytest.raises(legnn.Interrupted) as caught:
-        legnn.train_seeds(
-            data, settings=named(**OPTIONS), seeds=3, out=folder, on_event=on_event, should_stop=should_stop
-        )
+        legnn.train_seeds(data, **arguments(**OPTIONS), seeds=3, out=folder, on_event=on_event, should_stop=should_stop)
     assert caught.value.folder == folder, "what goes on later is the whole, not the one seed"
 
 
 def test_seeds_cut_off_anywhere_are_finished(tmp_path):
     data = small_data()
-    whole = legnn.train_seeds(data, settings=named(**OPTIONS), seeds=3, out=tmp_path / "whole")
+    whole = legnn.train_seeds(data, **arguments(**OPTIONS), seeds=3, out=tmp_path / "whole")
     for after in (3, 12, 15):
         cut = tmp_path / f"cut-{after}"
         seeds_interrupted(data, cut, after)
@@ -284,7 +282,7 @@ def test_seeds_on_a_fixed_split_of_tables_with_text_go_on(tmp_path):
     options = {**OPTIONS, "text": "words", "split": 3}
     with pytest.raises(legnn.Interrupted):
         legnn.train_seeds(
-            tables, settings=named(**options), seeds=2, out=tmp_path / "cut", on_event=on_event, should_stop=should_stop
+            tables, **arguments(**options), seeds=2, out=tmp_path / "cut", on_event=on_event, should_stop=should_stop
         )
     assert resume_seeds(tmp_path / "cut").summary.seeds == [0, 1]
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import torch
 from tests.graphs import small_data
-from tests.named import named
+from tests.named import arguments
 
 import legnn
 from legnn.errors import InputError
@@ -31,7 +31,7 @@ KINDS = [
 def runs(request, tmp_path_factory) -> tuple[Run, Run]:
     """The run as `train` returned it, and as its folder holds it."""
     out = tmp_path_factory.mktemp("runs") / "run"
-    run = legnn.train(small_data(), settings=named(**QUICK, **request.param), out=out)
+    run = legnn.train(small_data(), **arguments(**QUICK, **request.param), out=out)
     return run, Run.open(out)
 
 
@@ -112,7 +112,7 @@ def test_predicting_leaves_the_model_where_it_was(runs):
 
 
 def test_a_run_without_a_folder_predicts_its_graph_and_others():
-    run = legnn.train(small_data(), settings=named(**QUICK))
+    run = legnn.train(small_data(), **arguments(**QUICK))
     assert run.folder is None
     for table in (run.predict(), run.predict(small_data())):
         pd.testing.assert_frame_equal(table, run.predictions, check_exact=True)
@@ -133,12 +133,12 @@ def test_a_run_is_shown_as_one_short_paragraph(runs):
         assert len(repr(run)) < 300
         assert " on small (40 nodes, 3 classes); test accuracy 0." in repr(run)
     assert repr(opened).endswith(f"stored in {opened.folder}.")
-    assert repr(legnn.train(small_data(), settings=named(**QUICK))).endswith("; in memory.")
+    assert repr(legnn.train(small_data(), **arguments(**QUICK))).endswith("; in memory.")
 
 
 def test_lines_of_epochs_are_the_same_however_many_are_written_at_once(tmp_path):
     logs: list[EpochLog] = []
-    legnn.train(small_data(), settings=named(**QUICK, as_train=True), on_epoch=logs.append)
+    legnn.train(small_data(), **arguments(**QUICK, as_train=True), on_epoch=logs.append)
     folder = RunFolder(tmp_path)
     folder.append(logs[:1])
     folder.append([])

@@ -7,7 +7,7 @@ import warnings
 import pytest
 import torch
 from tests.graphs import small_data
-from tests.named import named
+from tests.named import arguments
 from tests.runs.small_runs import EVERYTHING, assert_same_run, gpu
 
 import legnn
@@ -20,10 +20,10 @@ from legnn.sweep.seeds import resume_seeds
 def test_every_seed_is_to_the_bit_what_it_is_alone(tmp_path, given):
     given = {**EVERYTHING, **given}
     before = torch.get_rng_state()
-    legnn.train_seeds(small_data(), settings=named(**given), seeds=5, out=tmp_path / "all")
+    legnn.train_seeds(small_data(), **arguments(**given), seeds=5, out=tmp_path / "all")
     assert torch.equal(torch.get_rng_state(), before)
     for seed in range(5):
-        legnn.train(small_data(), settings=named(**given, seed=seed), out=tmp_path / f"alone-{seed}")
+        legnn.train(small_data(), **arguments(**given, seed=seed), out=tmp_path / f"alone-{seed}")
         assert_same_run(tmp_path / "all" / f"seed-{seed}", tmp_path / f"alone-{seed}")
 
 
@@ -33,7 +33,7 @@ def test_seeds_that_were_interrupted_continue_to_the_same_bits(tmp_path):
     with pytest.raises(Interrupted) as stopped:
         legnn.train_seeds(
             data,
-            settings=named(**given),
+            **arguments(**given),
             seeds=4,
             out=tmp_path / "all",
             on_event=epochs.append,
@@ -43,7 +43,7 @@ def test_seeds_that_were_interrupted_continue_to_the_same_bits(tmp_path):
     assert not any(RunFolder(tmp_path / "all" / f"seed-{seed}").is_finished for seed in range(4))
     resume_seeds(tmp_path / "all", data)
     for seed in range(4):
-        legnn.train(data, settings=named(**given, seed=seed), out=tmp_path / f"alone-{seed}")
+        legnn.train(data, **arguments(**given, seed=seed), out=tmp_path / f"alone-{seed}")
         assert_same_run(tmp_path / "all" / f"seed-{seed}", tmp_path / f"alone-{seed}")
 
 
@@ -52,7 +52,7 @@ def test_an_error_of_a_callback_ends_all_seeds_and_is_raised():
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        legnn.train_seeds(small_data(), settings=named(**EVERYTHING), seeds=4, on_event=refuse)
+        legnn.train_seeds(small_data(), **arguments(**EVERYTHING), seeds=4, on_event=refuse)
 
 
 @gpu
@@ -62,10 +62,10 @@ def test_on_a_gpu_every_seed_is_to_the_bit_what_it_is_alone(tmp_path, backbone):
     before = torch.get_rng_state(), torch.cuda.get_rng_state()
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)  # a step that is not captured
-        legnn.train_seeds(small_data(), settings=named(**given), seeds=6, out=tmp_path / "all")
+        legnn.train_seeds(small_data(), **arguments(**given), seeds=6, out=tmp_path / "all")
     assert all(map(torch.equal, before, (torch.get_rng_state(), torch.cuda.get_rng_state())))
     for seed in range(6):
-        legnn.train(small_data(), settings=named(**given, seed=seed), out=tmp_path / f"alone-{seed}")
+        legnn.train(small_data(), **arguments(**given, seed=seed), out=tmp_path / f"alone-{seed}")
         assert_same_run(tmp_path / "all" / f"seed-{seed}", tmp_path / f"alone-{seed}")
 
 
@@ -76,7 +76,7 @@ def test_on_a_gpu_seeds_that_were_interrupted_continue_to_the_same_bits(tmp_path
     with pytest.raises(Interrupted):
         legnn.train_seeds(
             data,
-            settings=named(**given),
+            **arguments(**given),
             seeds=4,
             out=tmp_path / "all",
             on_event=epochs.append,
@@ -84,7 +84,7 @@ def test_on_a_gpu_seeds_that_were_interrupted_continue_to_the_same_bits(tmp_path
         )
     resume_seeds(tmp_path / "all", data)
     for seed in range(4):
-        legnn.train(data, settings=named(**given, seed=seed), out=tmp_path / f"alone-{seed}")
+        legnn.train(data, **arguments(**given, seed=seed), out=tmp_path / f"alone-{seed}")
         assert_same_run(tmp_path / "all" / f"seed-{seed}", tmp_path / f"alone-{seed}")
 
 
@@ -103,6 +103,6 @@ def test_runs_leave_no_memory_of_the_gpu_behind(seeds_at_once):
     # of other tests
     gc.collect()
     for _ in range(30 // seeds_at_once):
-        legnn.train_seeds(small_data(), settings=named(**EVERYTHING, device="cuda"), seeds=seeds_at_once)
+        legnn.train_seeds(small_data(), **arguments(**EVERYTHING, device="cuda"), seeds=seeds_at_once)
         used.append(used_memory())
     assert set(used[2:]) == {used[2]}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from tests.graphs import small_data, table_folder
-from tests.named import named
+from tests.named import arguments
 from tests.runs.small_runs import QUICK, cut_short
 from typer.testing import CliRunner
 
@@ -24,9 +24,9 @@ def runs(tmp_path_factory) -> Path:
     place = tmp_path_factory.mktemp("runs")
     tables = table_folder(place / "tables", small_data())
     for seed, other in ((0, ""), (1, "other-")):
-        legnn.train(tables, settings=named(**QUICK, seed=seed), out=place / f"{other}finished")
+        legnn.train(tables, **arguments(**QUICK, seed=seed), out=place / f"{other}finished")
         cut_short(tables, place / f"{other}cut", seed=seed)
-    train_seeds(tables, settings=named(**QUICK), seeds=2, out=place / "seeds")
+    train_seeds(tables, **arguments(**QUICK), seeds=2, out=place / "seeds")
     return place
 
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from tests.graphs import small_data
-from tests.named import named
+from tests.named import arguments, named
 from threadpoolctl import threadpool_limits
 
 import legnn
@@ -23,7 +23,7 @@ def test_a_small_run_is_the_same_for_any_number_of_threads(given):
     for threads in (1, 2):
         with limit_threads(threads):
             # seven classes: MKL's products of seven rows differ between one thread and two
-            run = legnn.train(small_data(140, 7, 8), settings=named(**QUICK, **given))
+            run = legnn.train(small_data(140, 7, 8), **arguments(**QUICK, **given))
             found.append(
                 (run.predictions, run.predict_proba(), {k: v.clone() for k, v in run.model.state_dict().items()})
             )
@@ -48,7 +48,7 @@ def test_a_run_takes_the_threads_it_is_given_and_leaves_those_of_the_caller():
     seen = []
     with limit_threads(1):
         legnn.train(
-            small_data(), settings=named(**QUICK, threads=2), on_epoch=lambda log: seen.append(torch.get_num_threads())
+            small_data(), **arguments(**QUICK, threads=2), on_epoch=lambda log: seen.append(torch.get_num_threads())
         )
         assert torch.get_num_threads() == 1
     assert set(seen) == {2}

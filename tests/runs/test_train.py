@@ -11,7 +11,7 @@ import torch
 import yaml
 from safetensors.torch import load_file
 from tests.graphs import small_data, table_folder
-from tests.named import named
+from tests.named import arguments
 from torch.nn.modules.module import register_module_forward_pre_hook
 
 import legnn
@@ -33,12 +33,12 @@ def same_weights(one, other) -> bool:
 
 
 def test_a_finished_run_has_these_files_and_no_others(tmp_path):
-    run = legnn.train(small_data(), settings=named(**QUICK), out=tmp_path / "run")
+    run = legnn.train(small_data(), **arguments(**QUICK), out=tmp_path / "run")
     assert sorted(path.name for path in run.folder.iterdir()) == FILES
 
 
 def test_the_settings_file_is_complete(tmp_path):
-    run = legnn.train(small_data(), settings=named(**QUICK, as_train=True), out=tmp_path / "run")
+    run = legnn.train(small_data(), **arguments(**QUICK, as_train=True), out=tmp_path / "run")
     content = yaml.safe_load((run.folder / "settings.yaml").read_text())
     kinds = {"model": ModelSettings, "train": TrainSettings, "self_training": SelfTrainingSettings}
     for section, kind in kinds.items():
@@ -49,7 +49,7 @@ def test_the_settings_file_is_complete(tmp_path):
 
 def test_there_is_a_line_for_every_epoch(tmp_path):
     seen = []
-    run = legnn.train(small_data(), settings=named(**QUICK, as_train=True), out=tmp_path / "run", on_epoch=seen.append)
+    run = legnn.train(small_data(), **arguments(**QUICK, as_train=True), out=tmp_path / "run", on_epoch=seen.append)
     lines = [json.loads(line) for line in (run.folder / "metrics.jsonl").read_text().splitlines()]
     assert lines == [vars(log) for log in seen]
     assert [line["epoch"] for line in lines] == [1, 2, 3, 4]
@@ -57,7 +57,7 @@ def test_there_is_a_line_for_every_epoch(tmp_path):
 
 
 def test_the_result_has_what_a_reader_needs(tmp_path):
-    run = legnn.train(small_data(), settings=named(**QUICK, seed=3), out=tmp_path / "run")
+    run = legnn.train(small_data(), **arguments(**QUICK, seed=3), out=tmp_path / "run")
     result = json.loads((run.folder / "result.json").read_text())
     assert result == asdict(run.result)
     assert {"val", "test", "best_epoch", "epochs", "seconds", "parameters", "seed", "versions"} <= result.keys()
@@ -73,7 +73,7 @@ def test_the_result_has_what_a_reader_needs(tmp_path):
 
 def test_the_scores_are_those_of_the_predictions(tmp_path):
     data = small_data()
-    run = legnn.train(data, settings=named(**QUICK), out=tmp_path / "run")
+    run = legnn.train(data, **arguments(**QUICK), out=tmp_path / "run")
     table = run.predictions
     for split, key in (("val", "val"), ("test", "test"), ("train", "train_masked")):
         mine = (table["split"] == split).to_numpy()
@@ -84,12 +84,12 @@ def test_the_scores_are_those_of_the_predictions(tmp_path):
 def test_a_run_without_test_nodes_has_no_test_score():
     data = small_data()
     data.test_mask = torch.zeros(40, dtype=torch.bool)
-    assert legnn.train(data, settings=named(**QUICK)).result.test is None
+    assert legnn.train(data, **arguments(**QUICK)).result.test is None
 
 
 def test_predictions_have_id_prediction_confidence_and_split(tmp_path):
     data = small_data()
-    run = legnn.train(data, settings=named(**QUICK), out=tmp_path / "run")
+    run = legnn.train(data, **arguments(**QUICK), out=tmp_path / "run")
     table = read_predictions(run.folder / "predictions.parquet")
     pd.testing.assert_frame_equal(table, run.predictions)
     assert list(table.columns) == ["id", "prediction", "confidence", "split"]
@@ -105,9 +105,7 @@ def test_predictions_have_id_prediction_confidence_and_split(tmp_path):
 def test_ids_and_labels_keep_their_kind(tmp_path, ids, names):
     data = small_data()
     given = [1000 - i for i in range(40)] if ids == "ints" else [f"node {i}" for i in range(40)]
-    run = legnn.train(
-        table_folder(tmp_path / "tables", data, given, names), settings=named(**QUICK), out=tmp_path / "run"
-    )
+    run = legnn.train(table_folder(tmp_path / "tables", data, given, names), **arguments(**QUICK), out=tmp_path / "run")
     table = pd.read_parquet(run.folder / "predictions.parquet")
     assert table["id"].tolist() == given
     assert set(table["prediction"].tolist()) <= set(names)
@@ -116,7 +114,7 @@ def test_ids_and_labels_keep_their_kind(tmp_path, ids, names):
 
 def test_training_rows_are_predicted_with_their_own_labels_hidden():
     data = small_data()
-    run = legnn.train(data, settings=named(**QUICK, own_label_folds=4))
+    run = legnn.train(data, **arguments(**QUICK, own_label_folds=4))
     task = Task.from_graph(load(data), torch.device("cpu"))
     x = run.model.scale(task.x)
     with torch.no_grad():
@@ -137,7 +135,7 @@ def test_training_rows_are_predicted_with_their_own_labels_hidden():
 @pytest.mark.parametrize("labels", ["vanilla", "concat", "addition", "enhanced"])
 @pytest.mark.parametrize("backbone", ["gcn", "sage", "gat", "gatv2", "transformer", "gin"])
 def test_every_backbone_trains_with_every_label_usage(backbone, labels):
-    run = legnn.train(small_data(), settings=named(**QUICK, backbone=backbone, labels=labels))
+    run = legnn.train(small_data(), **arguments(**QUICK, backbone=backbone, labels=labels))
     assert run.result.epochs == 4
     assert not run.model.training
 
@@ -145,7 +143,7 @@ def test_every_backbone_trains_with_every_label_usage(backbone, labels):
 def test_the_config_of_a_run_repeats_it(tmp_path):
     tables = table_folder(tmp_path / "tables", small_data())
     options = {"backbone": "gat", "as_train": True, "pseudo_label_threshold": 0.3, "seed": 5, "checkpoint_seconds": 0.0}
-    first = legnn.train(tables, settings=named(**options, **QUICK), out=tmp_path / "first")
+    first = legnn.train(tables, **arguments(**options, **QUICK), out=tmp_path / "first")
     again = Settings.from_yaml(first.folder / "settings.yaml")
     second = legnn.train(again.data.source, settings=again, out=tmp_path / "second")
     assert same_weights(first.folder, second.folder)
@@ -155,11 +153,11 @@ def test_the_config_of_a_run_repeats_it(tmp_path):
 
 
 def test_the_seed_decides_everything_and_the_callers_random_state_nothing(tmp_path):
-    first = legnn.train(small_data(), settings=named(**QUICK, seed=1), out=tmp_path / "first")
+    first = legnn.train(small_data(), **arguments(**QUICK, seed=1), out=tmp_path / "first")
     torch.manual_seed(12345)
     torch.rand(3)
-    second = legnn.train(small_data(), settings=named(**QUICK, seed=1), out=tmp_path / "second")
-    other = legnn.train(small_data(), settings=named(**QUICK, seed=2), out=tmp_path / "other")
+    second = legnn.train(small_data(), **arguments(**QUICK, seed=1), out=tmp_path / "second")
+    other = legnn.train(small_data(), **arguments(**QUICK, seed=2), out=tmp_path / "other")
     assert same_weights(first.folder, second.folder)
     assert first.predictions.equals(second.predictions)
     assert not same_weights(first.folder, other.folder)
@@ -169,31 +167,31 @@ def test_the_seed_decides_everything_and_the_callers_random_state_nothing(tmp_pa
 @pytest.mark.parametrize("backbone", ["gcn", "gatv2"])
 def test_the_callers_random_state_is_left_as_it_was(backbone):
     before = torch.get_rng_state()
-    legnn.train(small_data(), settings=named(**QUICK, backbone=backbone))
+    legnn.train(small_data(), **arguments(**QUICK, backbone=backbone))
     assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_a_folder_that_holds_something_is_refused_and_left_alone(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(InputError, match="is already there; give another folder as `out`"):
-        legnn.train(small_data(), settings=named(**QUICK), out=tmp_path)
+        legnn.train(small_data(), **arguments(**QUICK), out=tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
     with pytest.raises(InputError, match="is already there"):
-        legnn.train(small_data(), settings=named(**QUICK), out=tmp_path / "notes.txt")
+        legnn.train(small_data(), **arguments(**QUICK), out=tmp_path / "notes.txt")
 
 
 def test_a_finished_run_is_not_advised_to_be_continued_and_an_unfinished_one_is(tmp_path):
-    run = legnn.train(small_data(), settings=named(**QUICK), out=tmp_path / "run")
+    run = legnn.train(small_data(), **arguments(**QUICK), out=tmp_path / "run")
     with pytest.raises(InputError, match="holds a finished run; give another folder as `out`, or remove this one"):
-        legnn.train(small_data(), settings=named(**QUICK), out=run.folder)
+        legnn.train(small_data(), **arguments(**QUICK), out=run.folder)
     (run.folder / "result.json").unlink()
     with pytest.raises(InputError, match=r"holds a run; give another folder as `out`, or continue it with `resume="):
-        legnn.train(small_data(), settings=named(**QUICK), out=run.folder)
+        legnn.train(small_data(), **arguments(**QUICK), out=run.folder)
 
 
 def test_an_empty_folder_will_do(tmp_path):
     (tmp_path / "empty").mkdir()
-    assert legnn.train(small_data(), settings=named(**QUICK), out=tmp_path / "empty").folder == tmp_path / "empty"
+    assert legnn.train(small_data(), **arguments(**QUICK), out=tmp_path / "empty").folder == tmp_path / "empty"
 
 
 def weighted(**fields):
@@ -229,23 +227,23 @@ def test_what_could_only_fail_later_is_refused_before_a_folder_is_made(tmp_path,
 
 
 def test_vanilla_needs_no_node_to_show_a_label():
-    assert legnn.train(small_data(), settings=named(**QUICK, labels="vanilla", alpha=0.001)).result.epochs == 4
+    assert legnn.train(small_data(), **arguments(**QUICK, labels="vanilla", alpha=0.001)).result.epochs == 4
 
 
 def test_weights_of_edges_change_a_run():
-    light = legnn.train(small_data(), settings=named(**QUICK)).predictions["confidence"]
-    assert not light.equals(legnn.train(weighted(), settings=named(**QUICK)).predictions["confidence"])
+    light = legnn.train(small_data(), **arguments(**QUICK)).predictions["confidence"]
+    assert not light.equals(legnn.train(weighted(), **arguments(**QUICK)).predictions["confidence"])
 
 
 def test_label_edges_change_a_run_and_can_be_switched_off():
     among = torch.tensor([[0.0, 1.0, 0.0], [0.0, 0.0, 2.0], [1.0, 0.0, 0.0]])
     # a label that heard of another in the first layer tells a node in the second and a predicted one in the third
     options = {**QUICK, "layers": 3}
-    without = legnn.train(small_data(), settings=named(**options)).predictions["confidence"]
-    with_edges = legnn.train(small_data(label_adjacency=among), settings=named(**options))
+    without = legnn.train(small_data(), **arguments(**options)).predictions["confidence"]
+    with_edges = legnn.train(small_data(label_adjacency=among), **arguments(**options))
     assert with_edges.settings.model.label_edges is True
     assert not without.equals(with_edges.predictions["confidence"])
-    off = legnn.train(small_data(label_adjacency=among), settings=named(**options, label_edges=False))
+    off = legnn.train(small_data(label_adjacency=among), **arguments(**options, label_edges=False))
     assert without.equals(off.predictions["confidence"])
 
 
@@ -267,7 +265,7 @@ def test_no_label_of_another_split_is_ever_shown():
         lambda module, inputs: shown.append(inputs[1].shown) if isinstance(module, Model) else None
     )
     try:
-        legnn.train(data, settings=named(**QUICK, as_train=True, pseudo_label_threshold=0.3))
+        legnn.train(data, **arguments(**QUICK, as_train=True, pseudo_label_threshold=0.3))
     finally:
         hook.remove()
     assert len(shown) > 8
@@ -278,6 +276,6 @@ def test_no_label_of_another_split_is_ever_shown():
 def test_a_run_that_diverges_in_its_first_epoch_leaves_no_folder(tmp_path):
     with pytest.raises(InputError, match="no longer a number in epoch 1"):
         legnn.train(
-            small_data(), settings=named(**QUICK, lr=1e30, layers=2), out=tmp_path / "runs" / "run", preset="simple"
+            small_data(), **arguments(**QUICK, lr=1e30, layers=2), out=tmp_path / "runs" / "run", preset="simple"
         )
     assert list(tmp_path.iterdir()) == []

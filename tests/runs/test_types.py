@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import torch
 from tests.graphs import small_data
-from tests.named import named
+from tests.named import arguments
 from tests.typed_graphs import AUTHORS, small_hetero, typed_folder, with_tags
 
 import legnn
@@ -21,7 +21,7 @@ QUICK = {"epochs": 4, "hidden": 8}
 def test_predictions_are_of_the_labeled_type_alone(tmp_path, options):
     ids = [500 + i for i in range(40)]
     tables = typed_folder(tmp_path / "tables", with_tags(small_hetero()), ids=ids)
-    run = legnn.train(tables, settings=named(**QUICK, **options), out=tmp_path / "run")
+    run = legnn.train(tables, **arguments(**QUICK, **options), out=tmp_path / "run")
     assert run.predictions["id"].tolist() == ids
     assert run.predictions["id"].dtype == np.int64
     assert run.predictions["split"].isin(["train", "val", "test", ""]).all()
@@ -36,7 +36,7 @@ def test_predictions_are_of_the_labeled_type_alone(tmp_path, options):
 )
 def test_mini_batches_take_several_types(tmp_path, options):
     graph = with_tags(small_hetero())
-    run = legnn.train(graph, settings=named(**QUICK, **options, batch=8, fanout="3"), out=tmp_path / "run")
+    run = legnn.train(graph, **arguments(**QUICK, **options, batch=8, fanout="3"), out=tmp_path / "run")
     assert run.predictions["id"].tolist() == list(range(40))
     assert run.model.num_types == 3
     pd.testing.assert_frame_equal(legnn.Run.open(run.folder).predict(graph), run.predictions, check_exact=True)
@@ -52,12 +52,12 @@ def test_pseudo_labels_are_for_the_labeled_type_alone():
 
 def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path):
     graph = with_tags(small_hetero())
-    whole = legnn.train(graph, settings=named(**QUICK), out=tmp_path / "whole")
+    whole = legnn.train(graph, **arguments(**QUICK), out=tmp_path / "whole")
     done: list = []
     with pytest.raises(legnn.Interrupted):
         legnn.train(
             graph,
-            settings=named(**QUICK),
+            **arguments(**QUICK),
             out=tmp_path / "cut",
             on_epoch=done.append,
             should_stop=lambda: len(done) >= 1,
@@ -74,7 +74,7 @@ def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path):
 def test_no_prediction_depends_on_the_nodes_own_label(tmp_path, label_features):
     graph = with_tags(small_hetero())
     graph["tag"].x = torch.rand(6, 2)
-    run = legnn.train(graph, settings=named(**QUICK, label_features=label_features), out=tmp_path / "run")
+    run = legnn.train(graph, **arguments(**QUICK, label_features=label_features), out=tmp_path / "run")
     before = legnn.Run.open(run.folder).predict(graph)
     for node in graph["paper"].train_mask.nonzero().flatten()[:6].tolist():
         changed = graph.clone()
@@ -86,7 +86,7 @@ def test_no_prediction_depends_on_the_nodes_own_label(tmp_path, label_features):
 
 def test_another_graph_is_numbered_by_the_names_of_its_types(tmp_path):
     graph = small_hetero()
-    run = legnn.train(graph, settings=named(**QUICK, labels="vanilla"), out=tmp_path / "run")
+    run = legnn.train(graph, **arguments(**QUICK, labels="vanilla"), out=tmp_path / "run")
     turned = type(graph)(name="turned")
     for kind in ("paper", "author"):  # the other way round
         for field, value in graph[kind].items():
@@ -100,7 +100,7 @@ def test_another_graph_is_numbered_by_the_names_of_its_types(tmp_path):
 
 def test_a_grown_folder_is_predicted_with_or_without_labels(tmp_path):
     tables = typed_folder(tmp_path / "tables", small_hetero(), ids=[500 + i for i in range(40)])
-    run = legnn.train(tables, settings=named(**QUICK), out=tmp_path / "run")
+    run = legnn.train(tables, **arguments(**QUICK), out=tmp_path / "run")
     papers = pd.read_csv(tables / "nodes" / "paper.csv")
     new = papers.iloc[[0]].assign(id=999, label=None, split=None)
     pd.concat([papers, new]).to_csv(tables / "nodes" / "paper.csv", index=False)
@@ -115,7 +115,7 @@ def test_a_type_that_is_gone_leaves_the_others_their_columns(tmp_path):
     graph = small_hetero(author_channels=9)  # the widest
     graph["tag"].x = torch.rand(6, 2)
     with_tags(graph)
-    run = legnn.train(graph, settings=named(**QUICK), out=tmp_path / "run")
+    run = legnn.train(graph, **arguments(**QUICK), out=tmp_path / "run")
     less = small_hetero()
     del less["author"], less["author", "writes", "paper"]
     less["tag"].x = torch.rand(6, 2)
@@ -124,7 +124,7 @@ def test_a_type_that_is_gone_leaves_the_others_their_columns(tmp_path):
 
 def test_computed_features_exist_for_no_other_graph(tmp_path):
     graph = with_tags(small_hetero())
-    run = legnn.train(graph, settings=named(**QUICK), out=tmp_path / "run")
+    run = legnn.train(graph, **arguments(**QUICK), out=tmp_path / "run")
     pd.testing.assert_frame_equal(legnn.Run.open(run.folder).predict(graph), run.predictions, check_exact=True)
     other = with_tags(small_hetero(seed=1))
     tables = typed_folder(tmp_path / "tables", other)
@@ -137,7 +137,7 @@ def test_computed_features_exist_for_no_other_graph(tmp_path):
 
 def test_computed_features_are_those_of_the_same_tables(tmp_path):
     tables = typed_folder(tmp_path / "tables", with_tags(small_hetero()))
-    run = legnn.train(tables, settings=named(**QUICK), out=tmp_path / "run")
+    run = legnn.train(tables, **arguments(**QUICK), out=tmp_path / "run")
     pd.testing.assert_frame_equal(legnn.Run.open(run.folder).predict(tables), run.predictions, check_exact=True)
 
 
@@ -168,7 +168,7 @@ def author_classes(graph):
     ],
 )
 def test_a_graph_that_does_not_fit_is_refused(tmp_path, damage, message):
-    run = legnn.train(small_hetero(), settings=named(**QUICK), out=tmp_path / "run")
+    run = legnn.train(small_hetero(), **arguments(**QUICK), out=tmp_path / "run")
     graph = small_hetero()
     damage(graph)
     with pytest.raises(InputError, match=message):
@@ -176,8 +176,8 @@ def test_a_graph_that_does_not_fit_is_refused(tmp_path, damage, message):
 
 
 def test_one_type_and_several_do_not_fit_each_other(tmp_path):
-    several = legnn.train(small_hetero(), settings=named(**QUICK), out=tmp_path / "several")
-    one = legnn.train(small_data(), settings=named(**QUICK), out=tmp_path / "one")
+    several = legnn.train(small_hetero(), **arguments(**QUICK), out=tmp_path / "several")
+    one = legnn.train(small_data(), **arguments(**QUICK), out=tmp_path / "one")
     with pytest.raises(InputError, match="was trained on several node types and small has one"):
         legnn.Run.open(several.folder).predict(small_data())
     with pytest.raises(InputError, match="was trained on one node type and small has several"):
@@ -185,9 +185,7 @@ def test_one_type_and_several_do_not_fit_each_other(tmp_path):
 
 
 def test_several_seeds_take_several_types(tmp_path):
-    summary = legnn.train_seeds(
-        with_tags(small_hetero()), settings=named(**QUICK), seeds=2, out=tmp_path / "runs"
-    ).summary
+    summary = legnn.train_seeds(with_tags(small_hetero()), **arguments(**QUICK), seeds=2, out=tmp_path / "runs").summary
     assert len(summary.seeds) == 2
 
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from tests.graphs import small_data
 from tests.locked import is_locked
-from tests.named import named
+from tests.named import arguments, named
 from tests.runs.small_runs import assert_same_run
 
 import legnn
@@ -59,7 +59,7 @@ def test_every_run_of_a_sweep_is_to_the_bit_what_it_is_alone(tmp_path, executor)
         f"seed-{seed}": "finished" for seed in range(3)
     }
     for seed in range(3):
-        legnn.train(small_data(), settings=named(**QUICK, seed=seed), out=tmp_path / f"alone-{seed}")
+        legnn.train(small_data(), **arguments(**QUICK, seed=seed), out=tmp_path / f"alone-{seed}")
         assert_same_run(tmp_path / "all" / f"seed-{seed}", tmp_path / f"alone-{seed}")
         logs = [event.log.epoch for event in events if event.trial == f"seed-{seed}" and event.log is not None]
         assert logs == [1, 2, 3, 4, 5, 6]
@@ -88,7 +88,7 @@ def test_a_paused_trial_continues_to_a_later_epoch(tmp_path):
     steps = [Trial(name="run", data=trial.data, settings=trial.settings, epochs=epochs) for epochs in (2, 4, None)]
     outcomes = [outcome.state for outcome in Sweep(tmp_path / "cut", steps).run(SerialExecutor())]
     assert outcomes == ["paused", "paused", "finished"]
-    legnn.train(small_data(), settings=named(**QUICK), out=tmp_path / "whole")
+    legnn.train(small_data(), **arguments(**QUICK), out=tmp_path / "whole")
     assert_same_run(tmp_path / "cut" / "run", tmp_path / "whole")
 
 
@@ -102,7 +102,7 @@ def test_a_deadline_ends_a_run_after_the_current_epoch(tmp_path):
 
 
 def test_a_sweep_refuses_runs_that_it_did_not_plan(tmp_path):
-    legnn.train(small_data(), settings=named(**QUICK), out=tmp_path / "foreign" / "seed-0")
+    legnn.train(small_data(), **arguments(**QUICK), out=tmp_path / "foreign" / "seed-0")
     with pytest.raises(InputError, match="belongs to other settings or data"):
         run(tmp_path / "foreign", seeds(1))
     run(tmp_path / "mine", seeds(1))
@@ -111,7 +111,7 @@ def test_a_sweep_refuses_runs_that_it_did_not_plan(tmp_path):
     with pytest.raises(InputError, match="is a sweep on other data"):
         run(tmp_path / "mine", seeds(1, data=small_data(seed=1)))
     (tmp_path / "mine" / "seed-0").rename(tmp_path / "old")
-    legnn.train(small_data(), settings=named(**{**QUICK, "lr": 0.5}), out=tmp_path / "mine" / "seed-0")
+    legnn.train(small_data(), **arguments(**{**QUICK, "lr": 0.5}), out=tmp_path / "mine" / "seed-0")
     with pytest.raises(InputError, match="other settings than its sweep planned"):
         run(tmp_path / "mine", seeds(1))
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 import torch
 from tests.graphs import small_data
-from tests.named import named
+from tests.named import arguments, named
 from tests.training.mini_batches import full_batch, make
 
 import legnn
@@ -51,7 +51,7 @@ def test_a_run_keeps_the_epoch_that_its_ties_say():
 def test_the_best_epoch_is_the_one_that_choose_by_says(choose_by):
     logs = []
     options = {"epochs": 40, "hidden": 8, "lr": 0.05, "patience": 40}
-    run = legnn.train(small_data(120), settings=named(**options, choose_by=choose_by), on_epoch=logs.append)
+    run = legnn.train(small_data(120), **arguments(**options, choose_by=choose_by), on_epoch=logs.append)
     keys = {
         "accuracy": lambda log: (log.val["accuracy"], -log.val_loss),
         "macro_f1": lambda log: (log.val["macro_f1"], -log.val_loss),
@@ -142,10 +142,10 @@ def modes() -> tuple:
 def test_a_run_trains_the_same_in_any_mode_of_the_caller_and_restores_it(caller, batch):
     options = {"epochs": 4, "hidden": 8, "layers": 2, "batch": batch, "as_train": True, "pseudo_label_threshold": 0.3}
     data = small_data()
-    plain = legnn.train(data, settings=named(**options))
+    plain = legnn.train(data, **arguments(**options))
     with CALLERS[caller]():
         before = modes()
-        run = legnn.train(data, settings=named(**options))
+        run = legnn.train(data, **arguments(**options))
         assert modes() == before
     assert run.predictions.equals(plain.predictions)
     weights = plain.model.state_dict()
@@ -155,11 +155,11 @@ def test_a_run_trains_the_same_in_any_mode_of_the_caller_and_restores_it(caller,
 
 def test_an_interrupted_run_that_goes_on_in_another_mode_of_the_caller_is_the_same(tmp_path):
     options = {"epochs": 6, "hidden": 8, "layers": 2}
-    whole = legnn.train(small_data(), settings=named(**options))
+    whole = legnn.train(small_data(), **arguments(**options))
     with pytest.raises(Interrupted):
         legnn.train(
             small_data(),
-            settings=named(**options),
+            **arguments(**options),
             out=tmp_path / "run",
             on_epoch=(logs := []).append,
             should_stop=lambda: len(logs) == 3,

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.utils.class_weight import compute_class_weight
 from tests.graphs import small_data
-from tests.named import model_settings, named
+from tests.named import arguments, model_settings
 
 import legnn
 from legnn.config import SelfTrainingSettings
@@ -302,7 +302,7 @@ def test_right_pseudo_labels_are_counted_among_those_whose_truth_is_known():
 def test_where_no_truth_is_known_the_accuracy_of_pseudo_labels_is_null_in_the_journal(tmp_path):
     def journal(**options) -> list[dict]:
         legnn.train(
-            small_data(), settings=named(**options, epochs=3, hidden=8, as_train=True), out=tmp_path / str(len(options))
+            small_data(), **arguments(**options, epochs=3, hidden=8, as_train=True), out=tmp_path / str(len(options))
         )
         lines = (tmp_path / str(len(options)) / "metrics.jsonl").read_text().splitlines()
         return [json.loads(line, parse_constant=pytest.fail) for line in lines]
@@ -361,7 +361,7 @@ def test_runs_train_with_balanced_classes(batch):
     data.train_mask[last[len(last) // 4 :]] = False
     options = {"batch": batch, "epochs": 3, "hidden": 8, "seed": 1}
     balanced, plain = (
-        legnn.train(data, settings=named(**options, class_weights=weights)) for weights in ("balanced", "none")
+        legnn.train(data, **arguments(**options, class_weights=weights)) for weights in ("balanced", "none")
     )
     assert balanced.result.epochs == 3
     assert not balanced.predict_proba().equals(plain.predict_proba())

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.graphs import small_data
-from tests.named import named
+from tests.named import arguments, named
 from tests.training.mini_batches import make, mini_batch
 
 import legnn
@@ -73,5 +73,5 @@ def test_in_the_full_batch_a_step_is_an_epoch():
 def test_by_epochs_all_steps_of_an_epoch_have_one_rate(options):
     logs = []
     given = {"cosine_steps": "epochs", "epochs": 6, "hidden": 8, "lr": 0.01, **options}
-    legnn.train(small_data(), settings=named(**given), on_epoch=logs.append)
+    legnn.train(small_data(), **arguments(**given), on_epoch=logs.append)
     assert [log.lr for log in logs] == pytest.approx([written_out(k, 6, 0.01) for k in range(6)])

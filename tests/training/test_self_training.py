@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.graphs import small_data
-from tests.named import named
+from tests.named import arguments, named
 from tests.runs.test_resume import assert_same_run, stop_after
 from tests.training.mini_batches import make, mini_batch
 from tests.training.test_no_leak import relabel
@@ -124,10 +124,10 @@ def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path, choose, batches):
         {**QUICK, **RULES[choose], **BATCHES[batches], "pseudo_label_rule": choose, "delta": 1.0},
         small_data(),
     )
-    legnn.train(data, settings=named(**given), out=tmp_path / "whole")
+    legnn.train(data, **arguments(**given), out=tmp_path / "whole")
     on_epoch, should_stop = stop_after(3)
     with pytest.raises(legnn.Interrupted):
-        legnn.train(data, settings=named(**given), out=tmp_path / "cut", on_epoch=on_epoch, should_stop=should_stop)
+        legnn.train(data, **arguments(**given), out=tmp_path / "cut", on_epoch=on_epoch, should_stop=should_stop)
     legnn.resume(tmp_path / "cut", data)
     assert_same_run(tmp_path / "whole", tmp_path / "cut")
     logs = [json.loads(line) for line in (tmp_path / "whole" / "metrics.jsonl").open()]
@@ -141,7 +141,7 @@ def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path, choose, batches):
 def test_the_rules_differ_from_the_threshold(choose):
     def weights(rule: str) -> torch.Tensor:
         options = {**RULES[choose], "pseudo_label_rule": rule, "use_tc": False}
-        run = legnn.train(small_data(), settings=named(**{**QUICK, **options}))
+        run = legnn.train(small_data(), **arguments(**{**QUICK, **options}))
         return torch.cat([p.flatten() for p in run.model.parameters()])
 
     assert not torch.equal(weights(choose), weights("threshold"))
