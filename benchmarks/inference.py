@@ -30,7 +30,7 @@ from torch import Tensor
 from legnn.data.splits import NO_SPLIT, TRAIN
 from legnn.io.arrays import map_array
 from legnn.io.prepared import read_prepared
-from legnn.io.prepared_card import VERSION, ArrayCard, PreparedCard, write_card
+from legnn.io.prepared_card import VERSION, PreparedCard, write_card
 from legnn.nn import LEGNN, ModelSettings
 from legnn.runs.device import CHUNK_FROM_HOST, SAMPLERS, hardware
 from legnn.runs.memory import SINGLE, Size
@@ -94,10 +94,7 @@ def write_graph(folder: Path, nodes: int, edges_of_a_node: float) -> None:
             class_names=list(range(CLASSES)), feature_names=None, notes=[], raw_edges=edges, computed_features=[],
             feature_digest="", type_names=None, target_type=None, type_columns=None, homophily=None,
             fingerprint="synthetic", settings=None,
-            arrays={
-                name: ArrayCard(type=array.dtype.name, shape=list(array.shape))
-                for name, array in {**arrays, "x": x, "col": col}.items()
-            },
+            files={f"{name}.npy": "" for name in (*arrays, "x", "col")},
         ),
     )  # fmt: skip
 
@@ -163,7 +160,7 @@ def plan_inference(
     nodes = size.nodes
     samplers, chunk = (1, DevicePlan().chunk_bytes) if device == "cpu" else (SAMPLERS, CHUNK_FROM_HOST)
     return {
-        "splits": 3 * nodes,
+        "splits": nodes,
         "nodes of the splits, and candidates": 8 * (nodes + labeled),
         "folds": 8 * nodes,
         "degrees": 4 * nodes,

@@ -89,6 +89,17 @@ def write_text(path: Path, text: str) -> None:
         file.write(text.encode())
 
 
+def new_digest() -> hashlib.blake2b:
+    """Returns a hash, the same on any machine, of the bytes that it is updated with."""
+    return hashlib.blake2b(digest_size=16)
+
+
 def digest_bytes(content: bytes | memoryview) -> str:
-    """Returns a hash of bytes, on any machine."""
+    """Returns the digest of bytes."""
     return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
+def digest_file(path: Path) -> str:
+    """Returns the digest of a file of any size."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, new_digest).hexdigest()

@@ -18,8 +18,9 @@ from tests.graphs import small_data
 
 from legnn.datasets import check_prepared, load, prepare_folder
 from legnn.errors import FolderInUse, InputError
+from legnn.files import digest_file
 from legnn.io.prepared import SMALL
-from legnn.io.prepared_card import check_digests, describe_array, read_card, write_card
+from legnn.io.prepared_card import read_card, write_card
 from legnn.locks import hold_folder
 
 ROOT = Path(__file__).parents[2]
@@ -61,7 +62,7 @@ def save_as(path: Path, array: np.ndarray) -> None:
     """Writes an array and what `graph.json` says of it, as somebody would who made the folder by hand."""
     np.save(path, array, allow_pickle=False)
     card = json.loads((path.parent / "graph.json").read_text())
-    card["arrays"][path.stem] = {"type": array.dtype.name, "shape": [*array.shape]}
+    card["files"][path.name] = ""
     (path.parent / "graph.json").write_text(json.dumps({**card, "digest": ""}))
 
 
@@ -222,38 +223,13 @@ def test_of_a_large_folder_a_change_is_noticed_on_demand(prepared):
     card = read_card(prepared)
     # a file of zeros that takes no place on the disk
     x = np.lib.format.open_memmap(prepared / "x.npy", "w+", np.float32, (40, SMALL // 160 + 1))
-    arrays = {**card.arrays, "x": describe_array(x)}
-    write_card(prepared, replace(card, features=x.shape[1], feature_names=None, arrays=arrays))
+    files = {**card.files, "x.npy": digest_file(prepared / "x.npy")}
+    write_card(prepared, replace(card, features=x.shape[1], feature_names=None, files=files))
     x[3, 5] = 1.0
     x.flush()
     assert load(prepared).num_nodes == 40
     with pytest.raises(InputError, match=r"x\.npy was changed"):
         check_prepared(prepared)
-
-
-def test_a_large_array_has_a_digest_for_each_block_of_rows(original):
-    x = np.zeros((70, 1 << 18), np.float32)  # a row is a MiB, and a block 64 MiB
-    described = describe_array(x)
-    assert (described.rows, len(described.digests)) == (64, 2)
-    card = read_card(original)
-    card = replace(card, arrays={**card.arrays, "x": described}).with_digest()
-    check_digests(original, card, {"x": x})
-    x[65, 7] = 1.0
-    with pytest.raises(InputError, match=r"x\.npy was changed after the graph was prepared"):
-        check_digests(original, card, {"x": x})
-
-
-def test_digests_are_checked_by_the_blocks_that_the_card_names(prepared):
-    card, x = read_card(prepared), np.load(prepared / "x.npy")
-    one_for_a_row = replace(
-        card.arrays["x"], rows=1, digests=[digest for row in x for digest in describe_array(row[None]).digests]
-    )
-    (prepared / "graph.json").unlink()
-    write_card(prepared, replace(card, arrays={**card.arrays, "x": one_for_a_row}))
-    assert check_prepared(prepared).fingerprint() == card.fingerprint
-    x[3, 0] += 1
-    np.save(prepared / "x.npy", x)
-    assert "x.npy was changed" in refuse(prepared)
 
 
 PREPARE = """

@@ -4,14 +4,14 @@ import math
 import mmap
 import os
 import sys
-from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 
 from legnn.errors import first_line
-from legnn.files import naming
+from legnn.files import naming, new_digest
 from legnn.io.progress import progress_bar
 
 CHUNK = 1 << 26
@@ -63,26 +63,20 @@ def _map(file: BinaryIO, size: int) -> mmap.mmap:
     return mmap.mmap(file.fileno(), size, flags=mmap.MAP_PRIVATE | no_reserve, prot=mmap.PROT_READ | mmap.PROT_WRITE)
 
 
-def write_array(path: Path, array: np.ndarray) -> None:
-    """Writes `array` as a new file, in order of its rows, without a copy of more than one chunk."""
-    rows, is_large = rows_of_chunk(array), array.nbytes >= LARGE
-    bar = progress_bar(f"writing {path.name}", len(array), visible=is_large)
+def write_array(path: Path, array: np.ndarray) -> str:
+    """Writes a new file, in order of its rows, without a copy of more than one chunk; returns its digest."""
+    rows, digest, header = max(CHUNK // max(array[:1].nbytes, 1), 1), new_digest(), BytesIO()
+    description = {"descr": np.lib.format.dtype_to_descr(array.dtype), "fortran_order": False, "shape": array.shape}
+    np.lib.format.write_array_header_1_0(header, description)
+    bar = progress_bar(f"writing {path.name}", len(array), visible=array.nbytes >= LARGE)
     with naming(path), path.open("xb") as file, bar as done:
-        header = {"descr": np.lib.format.dtype_to_descr(array.dtype), "fortran_order": False, "shape": array.shape}
-        np.lib.format.write_array_header_1_0(file, header)
-        for number, chunk in enumerate(chunks_of(array, rows), 1):
+        file.write(header.getvalue())
+        digest.update(header.getvalue())
+        for begin in range(0, len(array), rows):
+            chunk = np.ascontiguousarray(array[begin : begin + rows])
             file.write(chunk.data)
-            done(number * rows)
+            digest.update(chunk.data)
+            done(begin + rows)
         file.flush()
         os.fsync(file.fileno())
-
-
-def rows_of_chunk(array: np.ndarray) -> int:
-    """Returns the rows of an array that are handled at a time."""
-    return max(CHUNK // max(array[:1].nbytes, 1), 1)
-
-
-def chunks_of(array: np.ndarray, rows: int) -> Iterator[np.ndarray]:
-    """Yields `rows` rows at a time, each part in order of its rows."""
-    for begin in range(0, len(array), rows):
-        yield np.ascontiguousarray(array[begin : begin + rows])
+    return digest.hexdigest()

@@ -28,7 +28,7 @@ from legnn.config.data import DataSettings
 from legnn.data.graph_data import GraphData, Provenance
 from legnn.data.node_types import NodeTypes
 from legnn.errors import InputError, first_line
-from legnn.files import digest_bytes, naming, remove_partial, write_text
+from legnn.files import digest_file, naming, refuse_links, remove_partial, write_text
 from legnn.io.arrays import map_array, write_array
 from legnn.io.prepared_card import (
     ADVICE,
@@ -37,7 +37,6 @@ from legnn.io.prepared_card import (
     PreparedCard,
     check_digests,
     damaged,
-    describe_array,
     read_card,
     write_card,
 )
@@ -104,8 +103,7 @@ def _write(folder: Path, graph: GraphData) -> None:
     has_text_ids = graph.node_id.dtype.kind not in "iu"
     if not has_text_ids:
         arrays["node_id"] = graph.node_id
-    for name, array in arrays.items():
-        write_array(folder / f"{name}.npy", array)
+    digests = {f"{name}.npy": write_array(folder / f"{name}.npy", array) for name, array in arrays.items()}
     files = []
     if has_text_ids:
         table = pa.table({"id": pa.array(graph.node_id.tolist(), pa.string())})
@@ -128,8 +126,7 @@ def _write(folder: Path, graph: GraphData) -> None:
         homophily=None if math.isnan(provenance.homophily) else provenance.homophily,
         fingerprint=graph.fingerprint(),
         settings=None if provenance.prepared_with is None else asdict(provenance.prepared_with),
-        arrays={name: describe_array(array) for name, array in arrays.items()},
-        files={name: digest_bytes((folder / name).read_bytes()) for name in files},
+        files={**digests, **{name: digest_file(folder / name) for name in files}},
     )
     # last: a folder that has it is whole
     write_card(folder, card)
@@ -141,14 +138,15 @@ def read_prepared(folder: Path, *, is_checked: bool = False) -> GraphData:
     Raises `InputError` if a file is missing, cut short, not as `graph.json` describes it, or holds what a kernel could
     not compute with. That nothing was changed is checked, which reads all, where the folder is small or `is_checked`.
     """
+    refuse_links(folder)
     card = read_card(folder)
-    there = [name for name in (*REQUIRED, *OPTIONAL) if name in REQUIRED or name in card.arrays]
+    there = [name for name in (*REQUIRED, *OPTIONAL) if name in REQUIRED or f"{name}.npy" in card.files]
     arrays = {name: _open(folder, name, card) for name in there}
     check_values(folder, card, arrays)
     node_id = arrays["node_id"] if "node_id" in arrays else _read_text_ids(folder, card.nodes)
     if is_checked or sum(array.nbytes for array in arrays.values()) < SMALL:
         check_finite(folder, arrays)
-        check_digests(folder, card, arrays)
+        check_digests(folder, card)
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items() if name != "node_id"}
     content: dict[str, Any] = {name: getattr(card, name) for name in OF_GRAPH}
     content |= {name: tensors.get(name) for name in ("x", "y", "split", "label_x", "label_adjacency")}
@@ -219,7 +217,7 @@ def check_columns(where: str | Path, graph: GraphData, fitted: TableFeatures | N
 
 def _open(folder: Path, name: str, card: PreparedCard) -> np.ndarray:
     path = folder / f"{name}.npy"
-    if name not in card.arrays:
+    if path.name not in card.files:
         raise damaged(folder / CARD, f"it does not say what {path.name} holds")
     if not path.is_file():
         raise InputError(f"{folder} has no {path.name}; {ADVICE}")

@@ -3,34 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from legnn.errors import InputError, first_line
-from legnn.files import digest_bytes
-from legnn.io.arrays import chunks_of, rows_of_chunk
+from legnn.files import digest_bytes, digest_file
 from legnn.notes import Note
 from legnn.typed_json import as_kind, parse_json, write_json
 
-VERSION = 3
+VERSION = 4
 CARD = "graph.json"
 ADVICE = "restore it from a copy, or prepare the graph again"
-
-
-@dataclass(frozen=True, kw_only=True)
-class ArrayCard:
-    """An array of the folder."""
-
-    type: str
-    shape: list[int]
-    rows: int = 0
-    """Rows of a block."""
-    digests: list[str] = field(default_factory=list)
-    """Of each block, so that all can be computed while the array is written; none of a folder that has none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,9 +39,8 @@ class PreparedCard:
     homophily: float | None
     fingerprint: str
     settings: dict[str, Any] | None
-    arrays: dict[str, ArrayCard]
-    files: dict[str, str] = field(default_factory=dict)
-    """Digests of the files that are no arrays."""
+    files: dict[str, str]
+    """The other files of the folder, with their digests; empty for a file that is not checked."""
     digest: str = ""
     """Of all that is above."""
 
@@ -67,7 +50,7 @@ class PreparedCard:
         if self.feature_names is not None and len(self.feature_names) != self.features:
             raise ValueError(f"it names {len(self.feature_names):,} of {self.features:,} features")
         names, columns = self.type_names, self.type_columns
-        if ("node_type" in self.arrays) is not (names is not None):
+        if ("node_type.npy" in self.files) is not (names is not None):
             raise ValueError("it has types of nodes, but not all that is known of them")
         if names is not None and (columns is None or len(columns) != len(names) or self.target_type not in names):
             raise ValueError("its types of nodes do not fit together")
@@ -76,12 +59,6 @@ class PreparedCard:
         """Returns the card with a digest of itself."""
         content = {name: value for name, value in asdict(self).items() if name != "digest"}
         return replace(self, digest=digest_bytes(json.dumps(content, sort_keys=True).encode()))
-
-
-def describe_array(array: np.ndarray) -> ArrayCard:
-    """Returns the card of an array, with its digests."""
-    rows = rows_of_chunk(array)
-    return ArrayCard(type=array.dtype.name, shape=list(array.shape), rows=rows, digests=[*_digests(array, rows)])
 
 
 def write_card(folder: Path, card: PreparedCard) -> None:
@@ -106,23 +83,17 @@ def read_card(folder: Path) -> PreparedCard:
         raise damaged(path, first_line(error)) from None
 
 
-def check_digests(folder: Path, card: PreparedCard, arrays: dict[str, np.ndarray]) -> None:
-    """Raises `InputError` if anything in the folder is not what was prepared, as far as it has digests."""
+def check_digests(folder: Path, card: PreparedCard) -> None:
+    """Raises `InputError` if anything in the folder is not what was prepared; it reads all files."""
     if card.digest and card.digest != card.with_digest().digest:
         raise _changed(folder / CARD)
     for name, digest in card.files.items():
         try:
-            content = (folder / name).read_bytes()
+            is_same = not digest or digest_file(folder / name) == digest
         except OSError as error:
             raise damaged(folder / name, first_line(error)) from None
-        if digest_bytes(content) != digest:
+        if not is_same:
             raise _changed(folder / name)
-    for name, array in arrays.items():
-        kept = card.arrays[name]
-        if not kept.digests:
-            continue
-        if kept.rows < 1 or [*_digests(array, kept.rows)] != kept.digests:
-            raise _changed(folder / f"{name}.npy")
 
 
 def damaged(path: Path, how: str) -> InputError:
@@ -132,8 +103,3 @@ def damaged(path: Path, how: str) -> InputError:
 
 def _changed(path: Path) -> InputError:
     return InputError(f"{path} was changed after the graph was prepared; {ADVICE}")
-
-
-def _digests(array: np.ndarray, rows: int) -> Iterator[str]:
-    for chunk in chunks_of(array, rows):
-        yield digest_bytes(chunk.reshape(-1).view(np.uint8).data)
