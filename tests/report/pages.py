@@ -7,11 +7,9 @@ from legnn.report.payload import (
     Array,
     Classes,
     Curve,
-    Curves,
     DataFacts,
     EffectView,
     ExplainedNode,
-    ExplainedNodes,
     LearnedLabels,
     MapPoints,
     NeighborView,
@@ -90,7 +88,7 @@ def made_up_run(
     )  # fmt: skip
     sections = {
         "overview": overview,
-        "curves": Curves(curves=[curve]),
+        "curves": [curve],
         "classes": Classes(
             nodes=f"{nodes:,} test nodes", scores=class_scores, order=list(range(size)), confusion=confusion,
             pairs=[(0, 1, int(confusion[0, 1]))], labels=similarity,
@@ -99,7 +97,7 @@ def made_up_run(
             words="made up", rows=Array.of(rows, "u4"),
             points=Array.of(0.5 + 0.3 * centers[y[rows]] + draw.normal(0, 0.04, (len(rows), 2)), "f4"),
         ),
-        "node": ExplainedNodes(nodes=[explained]),
+        "node": [explained],
         "reliability": Reliability(
             nodes=f"{nodes:,} test nodes", ece=0.03, brier=0.2,
             confidence=bands.by_confidence(confidence, correct),

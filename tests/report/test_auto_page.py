@@ -43,7 +43,7 @@ def test_the_scores_and_the_title_are_those_of_the_ensemble(folder, shown):
     assert shown.kind == "ensemble"
     assert shown.sections["overview"].scores[0].scores["accuracy"].mean == ensemble.result.test["accuracy"]
     assert shown.title == f"ensemble of {plural(len(ensemble.members), 'member')}"
-    assert [node.id for node in shown.sections["node"].nodes] == ["n3"]
+    assert [node.id for node in shown.sections["node"]] == ["n3"]
 
 
 def test_one_member_is_not_called_members(folder):

@@ -263,7 +263,7 @@ def test_a_run_in_progress_is_watched(browser, tmp_path):
         metrics.write_text("".join(lines))
         kept.rename(result)
         opened.page.get_by_text("Show the whole report").wait_for(timeout=30_000)
-        assert opened.page.evaluate("payload.runs[0].sections.curves.curves[0].values.epoch") == [1, 2, 3]
+        assert opened.page.evaluate("payload.runs[0].sections.curves[0].values.epoch") == [1, 2, 3]
         assert "finished" in opened.page.locator("#sub").inner_text()
         # a browser asks for an icon by itself
         assert [line for line in opened.complaints if "404" not in line] == []

@@ -60,7 +60,7 @@ def test_the_nodes_are_those_of_the_predictions(content, run):
 
 
 def test_curves_have_every_epoch(content):
-    (curve,) = content.runs[0].sections["curves"].curves
+    (curve,) = content.runs[0].sections["curves"]
     assert curve.values["epoch"] == [1, 2, 3]
     assert all(len(curve.values[name]) == 3 for name in ("loss", "training_confidence", "pseudo_labels"))
     assert len(curve.val["accuracy"]) == 3
@@ -80,7 +80,7 @@ def test_all_of_it_becomes_json(content):
 
 def test_nodes_to_explain_are_named_by_id(run):
     (payload,) = collect([run], nodes=["n3", "n4"]).runs
-    assert [node.id for node in payload.sections["node"].nodes] == ["n3", "n4"]
+    assert [node.id for node in payload.sections["node"]] == ["n3", "n4"]
     with pytest.raises(legnn.InputError, match="there is no node 'n3000'"):
         collect([run], nodes=["n3000"])
 
@@ -140,7 +140,7 @@ def test_several_seeds_have_deviations_and_a_row_each(folder, tmp_path):
     (payload,) = collect([tmp_path / "seeds"]).runs
     assert payload.kind == "seeds"
     assert payload.sections["overview"].scores[0].scores == summary.test
-    assert len(payload.sections["curves"].curves) == 2
+    assert len(payload.sections["curves"]) == 2
     assert [row.name for row in payload.sections["overview"].leaderboard.rows] == ["seed-0", "seed-1"]
 
 
@@ -155,12 +155,12 @@ def test_of_several_node_types_the_labeled_one_is_shown(tmp_path):
     run = legnn.train(small_hetero(), **arguments(**QUICK))
     (payload,) = collect([run]).runs
     assert payload.nodes.count == len(run.predictions)
-    assert {neighbor.type for node in payload.sections["node"].nodes for neighbor in node.neighbors} - {None}
+    assert {neighbor.type for node in payload.sections["node"] for neighbor in node.neighbors} - {None}
 
 
 def test_the_nodes_worth_a_look_are_sure_errors_unsure_nodes_and_a_sure_one_of_each_class(run):
     graph, p = run.probabilities()
-    table = NodeTable.of(graph, p.double().numpy())
+    table = NodeTable(graph, p.double().numpy())
     chosen = table.choose(12)
     assert len(set(chosen.tolist())) == 12
     assert table.scored[chosen].all()

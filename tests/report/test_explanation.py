@@ -35,9 +35,9 @@ def test_an_explanation_is_of_the_reported_prediction(run):
 def test_a_change_is_that_of_a_graph_without_the_edge(run):
     node = int(run.graph.test_mask.nonzero()[0])
     one = explain(run, run.graph, [node])[0]
-    effect = next(effect for effect in one.effects if effect.kind == "edge")
+    effect = next(effect for effect in one.effects if effect.removal.kind == "edge")
     data = small_data(nodes=90)
-    ends = {node, effect.node}
+    ends = {node, effect.removal.node}
     keep = [set(pair) != ends for pair in data.edge_index.T.tolist()]
     data.edge_index = data.edge_index[:, keep]
     # the same nodes and splits, one edge less
@@ -48,17 +48,17 @@ def test_a_change_is_that_of_a_graph_without_the_edge(run):
 def test_only_neighbors_that_show_a_label_have_one_to_remove(run):
     train = set(run.graph.train_mask.nonzero().flatten().tolist())
     for one in explain(run, run.graph, run.graph.test_mask.nonzero().flatten().tolist()):
-        shown = {neighbor.node: neighbor.shows for neighbor in one.neighbors if neighbor.shows >= 0}
+        shown = {neighbor: shows for neighbor, shows in one.neighbors.items() if shows >= 0}
         assert set(shown) <= train
         assert all(run.graph.y[node] == label for node, label in shown.items())
-        assert {effect.node for effect in one.effects if effect.kind == "label"} <= set(shown)
+        assert {effect.removal.node for effect in one.effects if effect.removal.kind == "label"} <= set(shown)
 
 
 def test_a_model_that_reads_no_labels_has_none_to_remove():
     run = legnn.train(small_data(nodes=60), **arguments(**QUICK, labels="vanilla", backbone="gcn"))
     for one in explain(run, run.graph, run.graph.test_mask.nonzero().flatten().tolist()):
-        assert all(neighbor.shows < 0 for neighbor in one.neighbors)
-        assert all(effect.kind != "label" for effect in one.effects)
+        assert all(shows < 0 for shows in one.neighbors.values())
+        assert all(effect.removal.kind != "label" for effect in one.effects)
 
 
 def test_an_ensemble_is_explained_by_the_mixture_of_its_members(tmp_path):

@@ -63,7 +63,7 @@ def test_the_command_writes_a_page(tmp_path):
     done = CliRunner().invoke(app, ["report", str(run.folder), "--out", str(out), "--nodes", "n3, n5"])
     assert done.exit_code == 0, done.output
     data = re.search(r'id="data">(.*?)</script>', out.read_text(encoding="utf-8"), re.DOTALL)[1]
-    assert [one["id"] for one in json.loads(data)["runs"][0]["sections"]["node"]["nodes"]] == ["n3", "n5"]
+    assert [one["id"] for one in json.loads(data)["runs"][0]["sections"]["node"]] == ["n3", "n5"]
 
 
 def test_the_command_has_a_section_of_labels_only_if_they_are_given(tmp_path):

@@ -34,27 +34,14 @@ class Removal(NamedTuple):
     node: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class Effect:
+class Effect(NamedTuple):
     """The change of a prediction without a part of its input."""
 
-    kind: Kind
-    node: int
-    """Index in the graph of the node whose label, edge or features are removed."""
+    removal: Removal
     change: float
     """Change of the probability of the predicted class."""
     becomes: int
     """The class that is predicted instead."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Neighbor:
-    """A node that another one receives from."""
-
-    node: int
-    """Index in the graph."""
-    shows: int
-    """The class of the label it shows at inference, -1 for none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,8 +52,8 @@ class Explanation:
     """Index in the graph."""
     p: np.ndarray
     """`[C]` probabilities."""
-    neighbors: list[Neighbor]
-    """At most `MOST_NEIGHBORS`, those that show a label first."""
+    neighbors: dict[int, int]
+    """Nodes it receives from with the class of the label they show, -1 for none; at most `MOST_NEIGHBORS`."""
     num_neighbors: int
     num_removals: int
     effects: list[Effect]
@@ -154,18 +141,17 @@ def _explain(
     label = torch.full_like(graph.y, -1).index_copy(0, shown, graph.y[shown]).numpy()
     begin, end = graph.adjacency.rowptr[node : node + 2].tolist()
     sources = sorted(set(graph.adjacency.col[begin:end].tolist()) - {node}, key=lambda k: (label[k] < 0, k))
-    neighbors = [Neighbor(node=source, shows=int(label[source])) for source in sources[:MOST_NEIGHBORS]]
+    neighbors = {source: int(label[source]) for source in sources[:MOST_NEIGHBORS]}
     removals = [Removal("features", node)]
-    for neighbor in neighbors:
-        removals += [Removal("label", neighbor.node)] if neighbor.shows >= 0 else []
-        removals += [Removal("edge", neighbor.node), Removal("features", neighbor.node)]
+    for neighbor, shows in neighbors.items():
+        removals += [Removal("label", neighbor)] if shows >= 0 else []
+        removals += [Removal("edge", neighbor), Removal("features", neighbor)]
     p = predict(None)
     predicted = int(p.argmax())
     effects = []
     for removal in removals:
         changed = predict(removal)
-        change = float(changed[predicted] - p[predicted])
-        effects.append(Effect(kind=removal.kind, node=removal.node, change=change, becomes=int(changed.argmax())))
+        effects.append(Effect(removal, float(changed[predicted] - p[predicted]), int(changed.argmax())))
     effects.sort(key=lambda effect: -abs(effect.change))
     return Explanation(
         node=node,

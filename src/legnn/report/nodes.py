@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import chain, zip_longest
 
 import numpy as np
@@ -18,62 +16,25 @@ TOP = 3
 EXPLAINED = 20
 
 
-@dataclass(frozen=True, eq=False)
 class NodeTable:
-    """All nodes of the labeled type, in the order of the graph."""
+    """All nodes of the labeled type, in the order of the graph; every attribute has a row for each of them.
 
-    graph: GraphData
-    rows: np.ndarray
-    """`[n]` indices in the graph."""
-    p: np.ndarray
-    """`[n, C]` probabilities."""
+    Args:
+        p: `[M, C]` probabilities of all nodes of the graph.
+    """
 
-    @classmethod
-    def of(cls, graph: GraphData, probabilities: np.ndarray) -> NodeTable:
-        """Returns the table of the probabilities `[M, C]` of all nodes of a graph."""
-        rows = np.arange(graph.num_nodes) if graph.target_index is None else graph.target_index.numpy()
-        return cls(graph, rows, probabilities[rows])
-
-    @cached_property
-    def ids(self) -> list[str]:
-        """Ids of the nodes."""
-        return [str(node_id) for node_id in self.graph.node_id[self.rows].tolist()]
-
-    @cached_property
-    def row_of(self) -> dict[str, int]:
-        """Rows by id."""
-        return {node_id: row for row, node_id in enumerate(self.ids)}
-
-    @cached_property
-    def y(self) -> np.ndarray:
-        """`[n]` classes, -1 where unknown."""
-        return self.graph.y.numpy()[self.rows]
-
-    @cached_property
-    def predicted(self) -> np.ndarray:
-        """`[n]` classes."""
-        return self.p.argmax(1)
-
-    @cached_property
-    def confidence(self) -> np.ndarray:
-        """`[n]` the probability of the predicted class."""
-        return self.p.max(1, initial=0)
-
-    @cached_property
-    def split(self) -> np.ndarray:
-        """`[n]` the split of each node."""
-        return self.graph.split.numpy()[self.rows]
-
-    @cached_property
-    def has_test(self) -> bool:
-        """Whether a test node has a label."""
-        return bool(((self.split == TEST) & (self.y >= 0)).any())
-
-    @cached_property
-    def scored(self) -> np.ndarray:
-        """`[n]` bool: the labeled test nodes, or without any all labeled nodes but training nodes."""
-        known = self.y >= 0
-        return known & (self.split == TEST if self.has_test else self.split != TRAIN)
+    def __init__(self, graph: GraphData, p: np.ndarray) -> None:
+        self.graph = graph
+        self.rows = np.arange(graph.num_nodes) if graph.target_index is None else graph.target_index.numpy()
+        """Indices in the graph."""
+        self.p = p[self.rows]
+        self.ids = [str(node_id) for node_id in graph.node_id[self.rows].tolist()]
+        self.row_of = {node_id: row for row, node_id in enumerate(self.ids)}
+        self.y, self.split = graph.y.numpy()[self.rows], graph.split.numpy()[self.rows]
+        self.predicted, self.confidence = self.p.argmax(1), self.p.max(1, initial=0)
+        is_test = (self.split == TEST) & (self.y >= 0)
+        self.scored = is_test if is_test.any() else (self.split != TRAIN) & (self.y >= 0)
+        """The labeled test nodes, or without any all labeled nodes but training nodes."""
 
     def choose(self, count: int = EXPLAINED) -> np.ndarray:
         """Returns the rows worth a closer look, the most interesting first.

@@ -147,13 +147,6 @@ class Curve:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Curves:
-    """Curves of all runs that were trained, such as those of several seeds."""
-
-    curves: list[Curve]
-
-
-@dataclass(frozen=True, kw_only=True)
 class LearnedLabels:
     """Representations of the labels."""
 
@@ -251,13 +244,6 @@ class ExplainedNode(NodeReference):
     num_neighbors: int
     num_removals: int
     effects: list[EffectView]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExplainedNodes:
-    """Explanations of some nodes."""
-
-    nodes: list[ExplainedNode]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -45,7 +45,7 @@ class RunSource:
             # it is read once
             self.run = self.run.with_members([replace(self.run.members[0], graph=self.graph)])
         self.evaluation = evaluate_probabilities(self.graph, p[self.graph.labeled_nodes])
-        self.table = NodeTable.of(self.graph, p.double().numpy())
+        self.table = NodeTable(self.graph, p.double().numpy())
         self.degree = bands.degrees(self.graph)[self.table.rows]
 
     @cached_property

@@ -19,10 +19,8 @@ from legnn.report.payload import (
     Array,
     Classes,
     Curve,
-    Curves,
     EffectView,
     ExplainedNode,
-    ExplainedNodes,
     LearnedLabels,
     MapPoints,
     NeighborView,
@@ -69,11 +67,11 @@ def build_overview(source: RunSource) -> Overview:
     )
 
 
-def build_curves(source: RunSource) -> Curves:
+def build_curves(source: RunSource) -> list[Curve]:
     """Returns the metrics by epoch of all members that were trained."""
     folders = list(dict.fromkeys(member.folder for member in source.run.members if member.folder is not None))
     curves = [curve_of(RunFolder(folder)) for folder in folders[:MOST_CURVES]]
-    return Curves(curves=[curve for curve in curves if curve.values["epoch"]])
+    return [curve for curve in curves if curve.values["epoch"]]
 
 
 def curve_of(folder: RunFolder, after: int = 0) -> Curve:
@@ -126,17 +124,17 @@ def build_map(source: RunSource) -> MapPoints:
     return MapPoints(words=node_map.words, rows=rows, points=Array.of(node_map.points, "f4"))
 
 
-def build_explanations(source: RunSource) -> ExplainedNodes:
+def build_explanations(source: RunSource) -> list[ExplainedNode]:
     """Returns the explanations of the chosen nodes."""
     rows = source.explained_rows
     source.say(f"{source.name}: computing predictions of {len(rows):,} nodes again, with parts of the input removed")
     explanations = explain(source.run, source.graph, source.table.rows[rows].tolist(), device=source.device)
-    return ExplainedNodes(nodes=[_explained_node(source, explanation) for explanation in explanations])
+    return [_explained_node(source, explanation) for explanation in explanations]
 
 
 def _explained_node(source: RunSource, explanation: Explanation) -> ExplainedNode:
     graph, types = source.graph, source.graph.node_types
-    p, neighbors = explanation.p, [neighbor.node for neighbor in explanation.neighbors]
+    p = explanation.p
 
     def reference(node: int) -> dict[str, Any]:
         row = int(np.searchsorted(source.table.rows, node))
@@ -150,15 +148,15 @@ def _explained_node(source: RunSource, explanation: Explanation) -> ExplainedNod
     return ExplainedNode(
         **reference(explanation.node),
         p=[(int(c), round(float(p[c]), 5)) for c in np.argsort(-p, kind="stable") if p[c] >= 5e-4][:20],
-        neighbors=[NeighborView(**reference(each.node), shows=each.shows) for each in explanation.neighbors],
-        edges=_edges_among(graph, neighbors),
+        neighbors=[NeighborView(**reference(node), shows=shows) for node, shows in explanation.neighbors.items()],
+        edges=_edges_among(graph, list(explanation.neighbors)),
         num_neighbors=explanation.num_neighbors,
         num_removals=explanation.num_removals,
         effects=[
             EffectView(
-                **reference(effect.node),
-                kind=effect.kind,
-                is_self=effect.node == explanation.node,
+                **reference(effect.removal.node),
+                kind=effect.removal.kind,
+                is_self=effect.removal.node == explanation.node,
                 change=round(effect.change, 6),
                 becomes=effect.becomes,
             )

@@ -13,7 +13,7 @@ from legnn import __version__
 from legnn.errors import InputError, LegnnError
 from legnn.report.collecting import collect
 from legnn.report.page import to_html
-from legnn.report.payload import Curves, DataFacts, Page, Progress, RunPayload, to_json
+from legnn.report.payload import DataFacts, Page, Progress, RunPayload, to_json
 from legnn.report.sections import SECTIONS, curve_of
 from legnn.runs import RunFolder
 from legnn.runs.run import describe_settings
@@ -44,7 +44,7 @@ class Watch:
             data=DataFacts(name=card.name, nodes=card.nodes, classes=len(card.classes)),
             classes=[str(name) for name in card.classes],
             nodes=None,
-            sections={"curves": Curves(curves=[progress.curve])},
+            sections={"curves": [progress.curve]},
         )
         sections = {name: SECTIONS[name].title for name in ("overview", "curves")}
         return to_html(

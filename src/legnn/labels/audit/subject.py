@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -20,18 +19,18 @@ MOST_NODES = 5000
 """Nodes of a split that checks of the data look at: more would not change their findings."""
 
 
-@dataclass(frozen=True, eq=False)
 class Subject:
-    """A run or an ensemble with the graph of each of its members."""
+    """A run or an ensemble with the graph of each of its members, as the first of them reads it."""
 
-    run: Predictor
-    graphs: list[GraphData]
-    device: str = "auto"
-
-    @property
-    def graph(self) -> GraphData:
-        """The graph as the first member reads it."""
-        return self.graphs[0]
+    def __init__(self, run: Predictor, graphs: list[GraphData], device: str) -> None:
+        self.run, self.graphs, self.device = run, graphs, device
+        self.graph = graphs[0]
+        self.y = self.graph.y.numpy()
+        train, val, test = self.graph.train_mask, self.graph.val_mask, self.graph.test_mask
+        self.test = _sample(test)
+        # where training nodes are few, test nodes are compared with those of validation, too
+        self.others = _sample(train if int(train.sum()) >= 10 * self.graph.num_classes else train | val)
+        self.compared = np.concatenate([self.test, self.others])
 
     @property
     def fits(self) -> bool:
@@ -45,27 +44,6 @@ class Subject:
         graphs = [graph if y is None else replace(graph, y=y) for graph in self.graphs]
         members = [replace(run, graph=graph) for run, graph in zip(self.run.members, graphs, strict=True)]
         return self.run.with_members(members).probabilities(device=self.device)[1]
-
-    @cached_property
-    def test(self) -> np.ndarray:
-        """At most `MOST_NODES` test nodes."""
-        return _sample(self.graph.test_mask)
-
-    @cached_property
-    def others(self) -> np.ndarray:
-        """Training nodes, with those of validation where they are few, to compare test nodes with."""
-        train = self.graph.train_mask
-        return _sample(train if int(train.sum()) >= 10 * self.graph.num_classes else train | self.graph.val_mask)
-
-    @property
-    def compared(self) -> np.ndarray:
-        """The nodes of `test`, then those of `others`."""
-        return np.concatenate([self.test, self.others])
-
-    @property
-    def y(self) -> np.ndarray:
-        """`[M]` classes, -1 where unknown."""
-        return self.graph.y.numpy()
 
 
 def open_subject(run: Predictor, data: Source | None, device: str) -> Subject:

@@ -7,13 +7,13 @@ sections.curves = {
     const compare = payload.runs.length > 1;
     const curves = compare
       ? payload.runs.flatMap((other, k) =>
-          other.sections.curves.curves.map((curve) => ({
+          other.sections.curves.map((curve) => ({
             ...curve,
             run: other.name,
             color: colors[k % colors.length],
           })),
         )
-      : data.curves;
+      : data;
     if (!curves.length || !curves[0].values.epoch.length) return [lead("There are no metrics by epoch.")];
     const many = curves.length > 1;
     const marks = !many && curves[0].best ? [curves[0].best] : [];

@@ -5,7 +5,7 @@ const PERIOD = 2000;
 
 function startLive() {
   const run = payload.runs[0];
-  const curve = run.sections.curves.curves[0];
+  const curve = run.sections.curves[0];
   const { values } = curve;
   const show = () => {
     const { is_finished: isFinished, max_epochs: maxEpochs } = payload.progress;

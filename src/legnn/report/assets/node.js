@@ -9,7 +9,7 @@ const KIND_WORDS = {
 
 function nodeView(run, row, open) {
   const { table: nodes } = run,
-    explained = run.sections.node.nodes.find((node) => node.row === row);
+    explained = run.sections.node.find((node) => node.row === row);
   const truth = nodes.y[row],
     predicted = nodes.predicted[row];
   const isRight = truth === predicted;
@@ -61,7 +61,7 @@ function nodeView(run, row, open) {
         make(
           "p",
           { class: "lead" },
-          `This page explains ${whole(run.sections.node.nodes.length)} nodes. To have this one, too, write it with `,
+          `This page explains ${whole(run.sections.node.length)} nodes. To have this one, too, write it with `,
           make("code", {}, `--nodes ${nodes.ids[row]}`),
           ".",
         ),
@@ -288,22 +288,21 @@ sections.node = {
     };
     // a node with neighbors that show labels has something to tell
     const first =
-      data.nodes.find((node) => node.neighbors.length > 3 && node.neighbors.some((other) => other.shows >= 0)) ??
-      data.nodes[0];
+      data.find((node) => node.neighbors.length > 3 && node.neighbors.some((other) => other.shows >= 0)) ?? data[0];
     if (count) queueMicrotask(() => openNode(first ? first.row : 0, false));
     const words =
-      `Computed again for ${whole(data.nodes.length)} nodes: sure errors, unsure predictions, ` +
+      `Computed again for ${whole(data.length)} nodes: sure errors, unsure predictions, ` +
       "and a sure node of each class.";
     return [
       searchBox("node-search", "Find", found),
       make(
         "div",
         { id: "node-pick" },
-        data.nodes.length ? lead(words) : null,
-        nodeButtons("wrong", data.nodes.filter(isWrong)),
+        data.length ? lead(words) : null,
+        nodeButtons("wrong", data.filter(isWrong)),
         nodeButtons(
           "right or unknown",
-          data.nodes.filter((node) => !isWrong(node)),
+          data.filter((node) => !isWrong(node)),
         ),
       ),
       make("div", { id: "node-card" }),
