@@ -58,7 +58,7 @@ def test_a_classifier_of_another_type_is_not_read():
 
 
 @given(graph=label_graphs(label_edges=False))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_the_features_are_means_over_neighbors_without_the_node_itself(graph):
     x = torch.randn(graph.num_nodes, 3, dtype=torch.float64)
     A, Y, _ = dense_blocks(graph, torch.float64)
@@ -72,7 +72,7 @@ def test_the_features_are_means_over_neighbors_without_the_node_itself(graph):
 
 
 @given(graph=label_graphs(label_edges=False))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_no_node_reads_its_own_label(graph):
     x = torch.zeros(graph.num_nodes, 1)
     before = NeighborFeatures(x).of(graph)

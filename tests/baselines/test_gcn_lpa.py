@@ -68,7 +68,7 @@ def dense_propagation(model: GCNLPA, graph: LabelGraph) -> Tensor:
 
 
 @given(graph=label_graphs(label_edges=False))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_both_predictions_equal_the_dense_equations(graph):
     model = make(graph)
     x = torch.randn(graph.num_nodes, 4, dtype=torch.float64)

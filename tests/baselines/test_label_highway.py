@@ -49,7 +49,7 @@ def dense(model: LabelHighway, x: Tensor, graph: LabelGraph) -> Tensor:
 
 
 @given(graph=label_graphs(label_edges=False))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_the_model_equals_the_one_with_the_union_built(graph):
     model = make(graph.num_classes)
     x = torch.randn(graph.num_nodes, 4, dtype=torch.float64)

@@ -29,7 +29,7 @@ def edges(graph: LabelGraph) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @given(graph=graphs, steps=steps, alpha=alphas)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_label_propagation_equals_pygs(graph, steps, alpha):
     y = shown_one_hot(graph)
     edge_index, weight = edges(graph)
@@ -40,7 +40,7 @@ def test_label_propagation_equals_pygs(graph, steps, alpha):
 
 
 @given(graph=graphs, steps=steps, alpha=alphas, seed=st.integers(0, 100))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_correct_and_smooth_equals_pygs(graph, steps, alpha, seed):
     generator = torch.Generator().manual_seed(seed)
     p = torch.randn(graph.num_nodes, graph.num_classes, generator=generator).softmax(-1)

@@ -58,7 +58,7 @@ def test_padding_changes_no_logit_no_gradient_and_no_statistic(backbone, labels,
     assert_same(computed(model, task, sample, task.train[::3]), computed(model, task, padded, task.train[::3]))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     seed=st.integers(0, 1000),
     nodes=st.integers(40, 90),

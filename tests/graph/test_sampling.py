@@ -130,7 +130,7 @@ def contents(sample: SampledLabelGraph) -> list:
 
 @pytest.mark.parametrize("form", KERNELS)
 @given(graph=label_graphs(max_nodes=12), fanouts=FANOUTS, key=st.tuples(WORD, WORD), data=st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_every_form_draws_the_same_of_random_label_graphs(form, graph, fanouts, key, data):
     order = data.draw(st.permutations(range(graph.num_nodes)))
     seeds = torch.tensor(order[: data.draw(st.integers(0, len(order)))], dtype=torch.long)
@@ -201,7 +201,7 @@ def test_the_cpu_has_kernels():
 
 @pytest.mark.parametrize("form", FORMS)
 @given(graph=label_graphs(max_nodes=10, label_edges=False), fanout=st.sampled_from([1, 2, 5, None]), key=WORD)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_edges_are_different_edges_of_the_graph_as_many_as_asked_for_or_all(form, graph, fanout, key):
     seeds = torch.arange(graph.num_nodes)
     (block,) = sampled(form, graph, seeds, (fanout,), (key, 5), edges=True).blocks
@@ -245,7 +245,7 @@ def test_an_isolated_node_and_a_class_nobody_shows_have_nothing_to_draw(form, fa
 
 @pytest.mark.parametrize("form", FORMS)
 @given(graph=label_graphs(max_nodes=10), key=WORD, count=st.integers(1, 10), fanout=st.sampled_from([2, None]))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_no_seed_shows_its_label_nor_sends_to_it(form, graph, key, count, fanout):
     seeds = torch.arange(graph.num_nodes)[:count]
     sample = sampled(form, graph, seeds, (fanout,) * 3, (key, 1))

@@ -32,7 +32,7 @@ def shown_matrix(graph: LabelGraph) -> torch.Tensor:
 
 
 @given(label_graphs())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_concat_is_one_linear_map_of_features_beside_labels(graph):
     part, x, Y = encoder(graph, "concat"), features(graph), shown_matrix(graph)
     weight = torch.cat([part.project.weight.T, part.label_rows])
@@ -42,7 +42,7 @@ def test_concat_is_one_linear_map_of_features_beside_labels(graph):
 
 
 @given(label_graphs())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_addition_adds_the_embedded_label_to_the_features_first(graph):
     part, x, Y = encoder(graph, "addition"), features(graph), shown_matrix(graph)
     nodes, labels = part(x, graph)
@@ -52,7 +52,7 @@ def test_addition_adds_the_embedded_label_to_the_features_first(graph):
 
 @pytest.mark.parametrize("label_at_input", [False, True])
 @given(graph=label_graphs())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_label_at_input_gives_a_node_its_own_labels_embedding(label_at_input, graph):
     part, x, Y = encoder(graph, "enhanced", label_at_input=label_at_input), features(graph), shown_matrix(graph)
     nodes, labels = part(x, graph)
@@ -62,7 +62,7 @@ def test_label_at_input_gives_a_node_its_own_labels_embedding(label_at_input, gr
 
 
 @given(label_graphs())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_vanilla_sees_no_label(graph):
     part, x = encoder(graph, "vanilla"), features(graph)
     nodes, labels = part(x, graph)
@@ -71,7 +71,7 @@ def test_vanilla_sees_no_label(graph):
 
 
 @given(label_graphs())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_the_class_mean_is_over_shown_nodes_alone_and_zero_where_none_is_shown(graph):
     part, x = encoder(graph, "enhanced", label_features="class-mean"), features(graph)
     means = torch.zeros(graph.num_classes, IN, dtype=torch.float64)

@@ -35,7 +35,7 @@ def layer_of(**options) -> GCNII:
 
 @pytest.mark.parametrize("normalize", ["joint", "relation"])
 @given(graph=label_graphs(), restart=st.sampled_from([0.0, 0.1, 1.0]), beta=st.sampled_from([0.0, 0.5, 1.3]))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_the_layer_equals_the_dense_reference(normalize, graph, restart, beta):
     layer = layer_of(normalize=normalize, restart=restart, beta=beta)
     x, labels = inputs(graph)
@@ -48,7 +48,7 @@ def test_the_layer_equals_the_dense_reference(normalize, graph, restart, beta):
 
 @pytest.mark.parametrize("absent_label", ["skip", "zero"])
 @given(graph=label_graphs(), node_weight=st.sampled_from([0.25, 2.0]))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_a_weighted_mean_of_the_relations_equals_the_dense_reference(absent_label, graph, node_weight):
     layer = layer_of()
     weights = model_settings(node_weight=node_weight, absent_label=absent_label)
@@ -59,7 +59,7 @@ def test_a_weighted_mean_of_the_relations_equals_the_dense_reference(absent_labe
 
 
 @given(graph=label_graphs(label_edges=False))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_without_labels_and_in_the_last_layer_nothing_but_the_nodes_is_computed(graph):
     full, last, vanilla = layer_of(), layer_of(update_labels=False), layer_of(enhanced=False)
     for other in (last, vanilla):

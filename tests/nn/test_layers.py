@@ -76,7 +76,7 @@ def gradients(outputs: tuple[Tensor, Tensor], wrt: list[Tensor]) -> list[Tensor]
 @pytest.mark.parametrize("normalize", ["joint", "relation"])
 @pytest.mark.parametrize("name", LAYERS)
 @given(graph=label_graphs())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_an_enhanced_layer_equals_the_dense_reference(name: str, normalize: str, graph: LabelGraph) -> None:
     layer = make(name, normalize=normalize, label_edges=graph.label_adjacency is not None)
     x, labels = inputs(graph)
@@ -89,7 +89,7 @@ def test_an_enhanced_layer_equals_the_dense_reference(name: str, normalize: str,
 @pytest.mark.parametrize("absent_label", ["skip", "zero"])
 @pytest.mark.parametrize("name", ["gcn", "sage", "gat", "gat, scaled scores"])
 @given(graph=label_graphs(), node_weight=st.sampled_from([0.25, 1.0, 2.0]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_a_weighted_mean_of_the_relations_equals_the_dense_reference(
     name: str, absent_label: str, graph: LabelGraph, node_weight: float
 ) -> None:
@@ -104,7 +104,7 @@ def test_a_weighted_mean_of_the_relations_equals_the_dense_reference(
 
 @pytest.mark.parametrize("name", PLAIN)
 @given(graph=label_graphs(label_edges=False), node_weight=st.floats(0.1, 10))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_a_label_that_counts_as_zero_scales_the_neighbors_by_the_same_number_in_every_node(
     name: str, graph: LabelGraph, node_weight: float
 ) -> None:
@@ -121,7 +121,7 @@ def test_a_label_that_counts_as_zero_scales_the_neighbors_by_the_same_number_in_
 
 @pytest.mark.parametrize("name", LAYERS)
 @given(graph=label_graphs(label_edges=False))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_a_vanilla_layer_is_the_enhanced_one_with_no_label_shown(name: str, graph: LabelGraph) -> None:
     enhanced, vanilla = make(name), make(name, enhanced=False)
     vanilla.load_state_dict({k: v for k, v in enhanced.state_dict().items() if k in vanilla.state_dict()})
@@ -135,7 +135,7 @@ def test_a_vanilla_layer_is_the_enhanced_one_with_no_label_shown(name: str, grap
 @pytest.mark.parametrize("normalize", ["joint", "relation"])
 @pytest.mark.parametrize("name", LAYERS)
 @given(graph=label_graphs(label_edges=False))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_the_last_layer_gives_the_same_nodes_without_label_parameters(
     name: str, normalize: str, graph: LabelGraph
 ) -> None:
@@ -156,7 +156,7 @@ def _gradients_of(layer: nn.Module, out: Tensor) -> tuple[Tensor | None, ...]:
 @pytest.mark.parametrize("normalize", ["joint", "relation"])
 @pytest.mark.parametrize("name", LAYERS)
 @given(graph=label_graphs())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_permuting_the_nodes_permutes_their_representations(name: str, normalize: str, graph: LabelGraph) -> None:
     layer = make(name, normalize=normalize, label_edges=True)
     x, labels = inputs(graph)

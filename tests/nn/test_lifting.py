@@ -167,7 +167,7 @@ def test_heads_must_divide_the_hidden_channels_of_every_attention(backbone):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @given(graph=label_graphs(label_edges=False, weighted=False))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_our_vanilla_gcn_equals_that_of_pyg(weighted, graph):
     ours, theirs = GCN(D, D, enhanced=False).double(), GCNConv(D, D, add_self_loops=False).double()
     weight = torch.rand(graph.adjacency.num_edges, dtype=torch.float64) + 0.1 if weighted else None
@@ -181,7 +181,7 @@ def test_our_vanilla_gcn_equals_that_of_pyg(weighted, graph):
 
 
 @given(graph=label_graphs(label_edges=False, weighted=False))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_our_vanilla_sage_equals_that_of_pyg(graph):
     ours, theirs = SAGE(D, D, enhanced=False).double(), SAGEConv(D, D, bias=True).double()
     with torch.no_grad():
@@ -193,7 +193,7 @@ def test_our_vanilla_sage_equals_that_of_pyg(graph):
 
 
 @given(graph=label_graphs(label_edges=False, weighted=False))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_our_vanilla_gat_equals_that_of_pyg(graph):
     ours = GAT(D, D, heads=2, enhanced=False).double()
     theirs = GATConv(D, D // 2, heads=2, add_self_loops=False).double()

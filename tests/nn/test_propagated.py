@@ -45,7 +45,7 @@ def features(nodes: int) -> Tensor:
 @pytest.mark.parametrize("normalize", ["joint", "relation"])
 @pytest.mark.parametrize("backbone", BACKBONES)
 @given(graph=label_graphs())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_the_model_equals_the_dense_reference(backbone, normalize, graph):
     model = make(backbone, graph.num_classes, normalize=normalize, norm="layer")
     x = features(graph.num_nodes)

@@ -37,7 +37,7 @@ types = st.lists(st.integers(0, TYPES - 1), min_size=1, max_size=12).map(torch.t
 
 @pytest.mark.parametrize("share", [1.0, 0.1], ids=["dense", "sparse"])
 @given(node_type=types)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_every_type_has_a_matrix_of_its_own(share, node_type):
     net, n = model("none").double(), len(node_type)
     x = torch.randn(n, F, dtype=torch.float64) * (torch.rand(n, F) < share)
@@ -48,7 +48,7 @@ def test_every_type_has_a_matrix_of_its_own(share, node_type):
 
 
 @given(node_type=types)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_features_without_zeros_are_those_with_them(node_type):
     x = torch.randn(len(node_type), F)
     typed = TypedFeatures.from_rows(x, node_type, TYPES)

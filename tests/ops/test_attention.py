@@ -52,7 +52,7 @@ def test_attention_equals_a_dense_softmax(nodes, edges, channels, weighted, use_
 
 
 @given(label_graphs(label_edges=False), st.booleans())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_labels_attend_over_the_nodes_that_show_them(graph, use_target_score):
     channels, heads = 6, 2
     nodes, classes = graph.num_nodes, graph.num_classes

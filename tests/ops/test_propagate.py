@@ -36,7 +36,7 @@ def test_propagation_is_the_scaled_product_with_the_label_graph(nodes, edges, ch
 
 
 @given(label_graphs(label_edges=False))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_class_sums_and_gathers_are_products_with_the_one_hot_matrix(graph):
     Y = one_hot(graph)
     x = torch.randn(graph.num_nodes, 3, dtype=torch.float64)

@@ -34,7 +34,7 @@ def probabilities(classes: int, nodes: int, seed: int, levels: int) -> torch.Ten
 
 
 @given(drawn)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @pytest.mark.filterwarnings("ignore:y_pred contains classes not in y_true")
 def test_scores_of_classes_equal_those_of_scikit_learn(case):
     classes, truth, seed, levels = case
@@ -50,7 +50,7 @@ def test_scores_of_classes_equal_those_of_scikit_learn(case):
 
 
 @given(drawn)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_areas_are_those_of_scikit_learn_of_the_rarer_class_or_the_mean_over_classes(case):
     classes, truth, seed, levels = case
     p, y = probabilities(classes, len(truth), seed, levels), torch.tensor(truth)

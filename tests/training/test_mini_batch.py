@@ -123,7 +123,7 @@ def seed_logits(model: StagedModel, task: Task, selection: bool) -> dict[int, to
 @pytest.mark.parametrize("selection", [True, False])
 @pytest.mark.parametrize("kind", ["vanilla", *(kind for kind in SEES_LABELS if kind in USAGES or is_staged(kind))])
 @given(data=st.data(), task=tasks())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_a_seed_never_sees_its_own_label(kind, selection, data, task):
     task = typed(task, kind)
     # statistics over a batch of two would be all there is to see
@@ -155,7 +155,7 @@ def test_other_nodes_labels_do_reach_a_seed_so_the_property_says_something():
 
 @pytest.mark.parametrize("labels", USAGES)
 @given(data=st.data(), task=tasks(min_train=1), chunk_size=st.sampled_from([1, 3, 1000]))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_layer_by_layer_equals_the_full_batch(labels, data, task, chunk_size):
     model = data.draw(models(task, labels)).eval()
     shown = task.train if labels != "vanilla" else task.train[:0]

@@ -116,7 +116,7 @@ def training_forward(model: Model, task: Task, **options) -> tuple[torch.Tensor,
 
 @pytest.mark.parametrize("kind", TRAINED)
 @given(data=st.data(), task=tasks())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_in_training_a_predicted_nodes_logits_do_not_depend_on_its_label(kind, data, task):
     task = typed(task, kind)
     # one node is no batch: batch norm refuses it in training
@@ -131,7 +131,7 @@ def test_in_training_a_predicted_nodes_logits_do_not_depend_on_its_label(kind, d
 
 @pytest.mark.parametrize("kind", TRAINED)
 @given(data=st.data(), task=tasks())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_in_training_dropout_does_not_let_the_label_in_either(kind, data, task):
     task = typed(task, kind)
     model = data.draw(models(task, kind, norm="layer", dropout=0.5, input_dropout=0.3))
@@ -174,7 +174,7 @@ def folds_of(task: Task, folds: int) -> torch.Tensor:
 @pytest.mark.parametrize("postprocess", POSTPROCESS)
 @pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data(), task=tasks(min_train=1), folds=st.integers(2, 10))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_in_evaluation_no_nodes_prediction_depends_on_its_label(kind, postprocess, data, task, folds):
     task = typed(task, kind)
     model = data.draw(models(task, kind))

@@ -74,7 +74,7 @@ def test_one_step_with_all_neighbors_and_all_candidates_is_the_epoch_of_the_full
 
 @pytest.mark.parametrize("labels", ["vanilla", "concat", "addition", "enhanced"])
 @given(data=st.data(), task=tasks(), batch=st.integers(1, 5), threshold=st.floats(0.3, 0.7))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 def test_the_loss_of_a_joint_step_is_the_papers_written_out(labels, data, task, batch, threshold):
     model = data.draw(models(task, labels, norm="layer"))
     rule = as_train(pseudo_label_threshold=threshold)
