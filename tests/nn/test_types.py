@@ -117,7 +117,7 @@ def test_word_counts_of_one_type_are_sparse_beside_dense_features_of_another():
     x = torch.cat([(torch.rand(20, F) < 0.1).float(), torch.rand(20, F)])
     typed = TypedFeatures.from_rows(x, torch.arange(40) // 20, 2)
     assert [isinstance(part, SparseFeatures) for _, part in typed.parts] == [True, False]
-    assert typed.position is None
+    assert typed.nodes.order is None
 
 
 @pytest.mark.parametrize("labels", ["vanilla", "concat", "addition", "enhanced"])

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from legnn.nn.layer import Linear, add_bias, linear
+from legnn.nn.relations import NodesByType
 from legnn.ops.csr.adjacency import Adjacency
 from legnn.ops.norm_act_dropout import drop
 from legnn.ops.propagate import project_entries
@@ -54,32 +55,24 @@ class TypedFeatures:
 
     parts: tuple[tuple[int, Tensor | SparseFeatures], ...]
     """Each type that has nodes, and their features `[n_t, F]`."""
-    position: Tensor | None
-    """`[n]` the position of each node among the nodes sorted by type; None where they are sorted."""
+    nodes: NodesByType
     rows: Tensor
     """`[n, F]` in the order of the nodes."""
     node_type: Tensor
-    num_types: int
 
     @classmethod
     def from_rows(cls, x: Tensor, node_type: Tensor, num_types: int, dtype: torch.dtype | None = None) -> TypedFeatures:
         """From features `[n, F]` and types `[n]`, each type sparse where that is faster."""
         counts = torch.bincount(node_type, minlength=num_types).tolist()
         is_sorted = bool((node_type[1:] >= node_type[:-1]).all())
-        order = None if is_sorted else node_type.argsort(stable=True)
-        parts = (x if order is None else x[order]).split(counts)
-        return cls(
-            tuple((kind, to_sparse_if_faster(part, dtype)) for kind, part in enumerate(parts) if counts[kind]),
-            None if order is None else order.argsort(),
-            x,
-            node_type,
-            num_types,
-        )
+        nodes = NodesByType.group(node_type, counts, is_sorted=is_sorted)
+        parts = [(kind, part) for kind, part in enumerate(nodes.split(x)) if counts[kind]]
+        return cls(tuple((kind, to_sparse_if_faster(part, dtype)) for kind, part in parts), nodes, x, node_type)
 
     @property
     def shape(self) -> torch.Size:
         """`[n, T F]`."""
-        return torch.Size((self.rows.size(0), self.num_types * self.rows.size(1)))
+        return torch.Size((self.rows.size(0), len(self.nodes.counts) * self.rows.size(1)))
 
     @property
     def dtype(self) -> torch.dtype:
@@ -89,7 +82,7 @@ class TypedFeatures:
     @property
     def dense(self) -> Tensor:
         """The same as a dense tensor `[n, T F]`."""
-        return scatter_by_type(self.rows, self.node_type, self.num_types)
+        return scatter_by_type(self.rows, self.node_type, len(self.nodes.counts))
 
     def project(self, weight: Tensor, dropout: float, training: bool) -> Tensor:
         """`dropout(X) P` `[n, D]` for `weight` `Pᵀ` `[D, T F]`."""
@@ -101,8 +94,7 @@ class TypedFeatures:
                 projected.append(part.project(of_type.contiguous(), dropout, training))
             else:
                 projected.append(linear(drop(part, dropout, training=training), of_type))
-        out = torch.cat(projected)
-        return out if self.position is None else out.index_select(0, self.position)
+        return self.nodes.join(projected)
 
 
 Features = Tensor | SparseFeatures | TypedFeatures

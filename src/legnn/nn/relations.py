@@ -36,6 +36,12 @@ class NodesByType(NamedTuple):
     position: Tensor | None = None
     """`[n]` the position of each node in `order`."""
 
+    @classmethod
+    def group(cls, types: Tensor, counts: Sequence[int], *, is_sorted: bool) -> NodesByType:
+        """From the types `[n]` and how many nodes each has; does not synchronize."""
+        order = None if is_sorted else types.argsort(stable=True)
+        return cls(tuple(counts), order, None if order is None else inverse_permutation(order))
+
     def split(self, x: Tensor) -> tuple[Tensor, ...]:
         """The rows `[n_t, D]` of each type, for `x` `[n, D]` or longer."""
         if len(self.counts) == 1:
@@ -114,8 +120,8 @@ def _group(graph: LabelGraph, num_types: int, relations: Sequence[Relation]) -> 
     _check_known(edge_counts, num_types, relations)
     # in a whole graph, nodes are numbered type after type
     is_sorted = not numbers[-1]
-    sources = _by_type(types, numbers[:num_types], is_sorted)
-    targets = _by_type(target_types, numbers[num_types : 2 * num_types], is_sorted)
+    sources = NodesByType.group(types, numbers[:num_types], is_sorted=is_sorted)
+    targets = NodesByType.group(target_types, numbers[num_types : 2 * num_types], is_sorted=is_sorted)
     order = pair.argsort(stable=True)
     row = _within_type(targets, target_types).index_select(0, adjacency.row).index_select(0, order)
     col = _within_type(sources, types).index_select(0, adjacency.col).index_select(0, order)
@@ -148,13 +154,6 @@ def _check_known(edge_counts: list[int], num_types: int, relations: Sequence[Rel
                 f"there are edges from nodes of type {source} to nodes of type {target}, and none when the model was "
                 f"made; take them out, or train a model on a graph with such edges"
             )
-
-
-def _by_type(types: Tensor, counts: list[int], is_sorted: bool) -> NodesByType:
-    if is_sorted:
-        return NodesByType(tuple(counts))
-    order = types.argsort(stable=True)
-    return NodesByType(tuple(counts), order, inverse_permutation(order))
 
 
 def _within_type(nodes: NodesByType, types: Tensor) -> Tensor:
