@@ -99,7 +99,8 @@ def test_missing_and_failed_runs_are_left_out_and_named(root, capsys):
 
 def test_no_figure_of_test_nodes_is_printed_by_what_learns(root, capsys):
     main(["--repository", str(root)])
-    assert set(json.loads(capsys.readouterr().out)) == {"command", "graphs", "few", "many", "typed", "defaults"}
+    keys = {"command", "graphs", "names", "typed", "default", "typed_default"}
+    assert set(json.loads(capsys.readouterr().out)) == keys
 
 
 def test_the_comparison_writes_report_rows_pictures_and_a_table_of_runs(root, tmp_path, capsys):
@@ -133,12 +134,13 @@ def test_a_folder_without_runs_is_refused(tmp_path):
         Repository(tmp_path)
 
 
-def test_candidates_for_several_types_take_turns_where_there_are_types():
-    one = Portfolio(command="", graphs=[], few=["a", "b", "c"], many=["d"], typed=["x"], defaults=[])
+def test_candidates_for_several_types_alternate_with_the_others_where_there_are_types():
+    names = {"names": ["a", "b", "c"], "typed": ["x"], "default": ["a"], "typed_default": ["x"]}
+    portfolio = Portfolio(command="", graphs=[], **names)
     facts = {"num_train": 10, "num_classes": 5, "counts_features": False, "has_label_edges": False}
-    assert one.order(GraphFacts(**facts)) == ["a", "b", "c"]
-    assert one.order(GraphFacts(**facts, num_types=2)) == ["a", "x", "b", "c"]
-    assert one.order(GraphFacts(**facts | {"num_train": 1000})) == ["d"]
+    assert portfolio.order(GraphFacts(**facts)) == ["a", "b", "c"]
+    assert portfolio.order(GraphFacts(**facts, num_types=2)) == ["a", "x", "b", "c"]
+    assert portfolio.defaults(GraphFacts(**facts, num_types=2)) == ["x", "a"]
 
 
 def _compared(root):

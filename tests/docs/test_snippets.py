@@ -24,9 +24,8 @@ SHORT = {
     "train": {"epochs": EPOCHS},
     "LEGNNClassifier": {"epochs": EPOCHS},
     "check": {"set": f"train.epochs={EPOCHS}", "folds": 2, "repeats": 1},
-    "auto": {"budget": BUDGET},
+    "auto": {"budget": BUDGET, "trials": 2, "epochs": EPOCHS},
     "AutoLEGNNClassifier": {"budget": BUDGET},
-    "tune": {"trials": 2},
 }
 """Options of a command, keywords of a function or class: added to a block, or in the place of what it says."""
 WITH_CODE = [page for page in PAGES if any(block.is_run for block in blocks(page))]
