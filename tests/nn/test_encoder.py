@@ -87,7 +87,7 @@ def test_given_label_features_are_projected():
     embedding = LabelEmbedding("given", IN, 3, OUT, given_rows)
     graph = LabelGraph.without_labels(Adjacency.from_edge_index(torch.tensor([[0], [0]]), 1), 3)
     torch.testing.assert_close(embedding(torch.zeros(1, IN), graph), given_rows @ embedding.project.weight.T)
-    assert "given" in embedding.state_dict(), "what was given must be saved with the weights"
+    assert "features" in embedding.state_dict(), "given features must be saved with the weights"
 
 
 @pytest.mark.parametrize(
