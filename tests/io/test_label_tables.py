@@ -109,7 +109,7 @@ def test_a_model_trains_with_given_label_features_and_label_edges(tables, tmp_pa
     options = {"backbone": backbone, "normalize": normalize, "epochs": 4, "hidden": 8, "layers": 3}
     run = legnn.train(tables, **arguments(**options, label_features="given"), out=tmp_path / "run")
     assert run.settings.model.label_edges is True
-    assert run.model.encoder.label_embedding.given.tolist() == [[1, -1], [3, 2], [5, 0.5]]
+    assert run.model.encoder.label_embedding.features.tolist() == [[1, -1], [3, 2], [5, 0.5]]
     pd.testing.assert_frame_equal(legnn.Run.open(run.folder).predict(), run.predictions, check_exact=True)
     pd.testing.assert_frame_equal(legnn.Run.open(run.folder).predict(tables), run.predictions, check_exact=True)
     plain = legnn.train(tables, **arguments(**options, label_edges=False))

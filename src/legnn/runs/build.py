@@ -66,7 +66,7 @@ def restore_model(folder: RunFolder) -> Model:
     # the initial weights, which are replaced, would be drawn from the caller's random state
     with torch.random.fork_rng(devices=[]):
         # label features that were given to the model are saved with its weights
-        model = make_model(folder.settings, folder.card, weights.get("encoder.label_embedding.given"))
+        model = make_model(folder.settings, folder.card, weights.get("encoder.label_embedding.features"))
     try:
         model.load_state_dict(weights)
     except RuntimeError:

@@ -132,7 +132,7 @@ def _weights_of(run: Run) -> bytes:
 
 def _restore(settings: Any, card: Any, result: Any, weights: bytes) -> Run:
     tensors = load_safetensors(weights)
-    model = make_model(settings, card, tensors.get("encoder.label_embedding.given"))
+    model = make_model(settings, card, tensors.get("encoder.label_embedding.features"))
     model.load_state_dict(tensors)
     # the predictions of its own graph are computed when they are asked for
     return Run(model.eval(), settings, card, PredictionTable({}), result)
