@@ -39,7 +39,7 @@ class Metric(ABC):
 
     @abstractmethod
     def __call__(self, predicted: Tensor, y: Tensor, num_classes: int) -> Tensor:
-        """Returns the score, a scalar; NaN where it is not defined.
+        """Returns the score, a scalar; NaN only if `y` alone leaves it undefined, since it then cannot choose an epoch.
 
         Args:
             predicted: `[n, C]` probabilities if the metric needs them, else `[n]` classes; `n` is at least 1.
