@@ -38,7 +38,7 @@ pyg_data = lazy_module("torch_geometric.data")
 
 
 class _GraphClassifier(ClassifierMixin, BaseEstimator):
-    """What both classifiers share: the graph of the rows, the split, predictions of new rows."""
+    """Base of both classifiers: the graph of the rows, the split, predictions of new rows."""
 
     n_neighbors: int
     validation_fraction: float
@@ -79,9 +79,9 @@ class _GraphClassifier(ClassifierMixin, BaseEstimator):
         self.classes_ = labels.names
         self._fitted, predicted, self.result_ = self._train(data, seed)
         self._has_graph = graph is not None
-        place = {name: c for c, name in enumerate(data.class_names)}
-        found = np.array([place[name] for name in predicted])
-        self.transduction_ = self.classes_[np.where(labels.y >= 0, labels.y, found)]
+        number_of = {name: c for c, name in enumerate(data.class_names)}
+        classes = np.array([number_of[name] for name in predicted])
+        self.transduction_ = self.classes_[np.where(labels.y >= 0, labels.y, classes)]
         return self
 
     def predict_proba(self, X: Any, graph: Any = None) -> np.ndarray:
@@ -98,17 +98,17 @@ class _GraphClassifier(ClassifierMixin, BaseEstimator):
         device, known = self.device or "auto", self._fitted.data.x
         if graph is not None:
             edges = edges_among(graph, len(known) + len(x))
-            found = self._fitted.predict_grown(x, edges, device)
+            probabilities = self._fitted.predict_grown(x, edges, device)
         elif not self._has_graph:
-            found = self._fitted.predict_joined(x, self._nearest(known, x), device)
+            probabilities = self._fitted.predict_joined(x, self._nearest(known, x), device)
         elif torch.equal(x, known):
-            found = self._fitted.predict_own(device)
+            probabilities = self._fitted.predict_own(device)
         else:
             raise InputError(
                 "it was fitted with a graph, and these rows are not those of fit; give their edges as graph, in which "
                 f"the {len(known)} rows of fit come first"
             )
-        return np.asarray(found.numpy())
+        return np.asarray(probabilities.numpy())
 
     def predict(self, X: Any, graph: Any = None) -> np.ndarray:
         """Returns the most probable class of each row; arguments as in `predict_proba`."""
@@ -142,12 +142,12 @@ class _GraphClassifier(ClassifierMixin, BaseEstimator):
         labels = number_labels(y)
         check_classification_targets(labels.names[labels.y[labels.y >= 0]])
         if len(labels.names) < 2:
-            there = (
+            problem = (
                 "no row has a label"
                 if len(labels.names) == 0
                 else f"every label is {labels.names.tolist()[0]!r}: 1 class"
             )
-            raise InputError(f"{there}; {name} needs two classes or more")
+            raise InputError(f"{problem}; {name} needs two classes or more")
         return labels
 
     def _draw(self, labels: Labels, seed: int) -> Any:
@@ -169,8 +169,8 @@ class _GraphClassifier(ClassifierMixin, BaseEstimator):
         # on one thread: which of equally near rows is taken depends on their number
         with threadpool_limits(1):
             index = NearestNeighbors(n_neighbors=number).fit(known.numpy())
-            found = index.kneighbors(None if x is None else x.numpy(), return_distance=False)
-        return np.asarray(found)
+            neighbors = index.kneighbors(None if x is None else x.numpy(), return_distance=False)
+        return np.asarray(neighbors)
 
 
 def _edges_from_neighbors(neighbors: np.ndarray) -> EdgeArrays:

@@ -42,8 +42,8 @@ def parse_json(content: bytes) -> Any:
 
 def as_kind(value: Any, kind: type[T], where: str) -> T:
     """Returns what JSON holds as `kind`, a dataclass or a type of one's fields; raises `ValueError` for another."""
-    found: T = _as_kind(value, kind, where)
-    return found
+    content: T = _as_kind(value, kind, where)
+    return content
 
 
 def _refuse(text: str) -> NoReturn:
@@ -69,11 +69,11 @@ def _as_kind(value: Any, kind: Any, where: str) -> Any:
     if is_dataclass(kind) and isinstance(value, dict):
         return _as_dataclass(value, kind, where)
     if origin is list and isinstance(value, list):
-        return [_as_kind(one, arguments[0], where) for one in value]
+        return [_as_kind(item, arguments[0], where) for item in value]
     if origin is tuple and isinstance(value, list) and len(value) == len(arguments):
-        return tuple(_as_kind(one, part, where) for one, part in zip(value, arguments, strict=True))
+        return tuple(_as_kind(item, part, where) for item, part in zip(value, arguments, strict=True))
     if origin is dict and isinstance(value, dict):
-        return {key: _as_kind(one, arguments[1], where) for key, one in value.items()}
+        return {key: _as_kind(item, arguments[1], where) for key, item in value.items()}
     if kind is float and type(value) is int:
         try:
             return float(value)
@@ -88,11 +88,11 @@ def _as_kind(value: Any, kind: Any, where: str) -> Any:
 
 def _as_dataclass(value: dict[str, Any], kind: Any, where: str) -> Any:
     hints = _hints(kind)
-    known = {one.name for one in fields(kind)}
-    needed = {one.name for one in fields(kind) if one.default is MISSING and one.default_factory is MISSING}
+    known = {item.name for item in fields(kind)}
+    needed = {item.name for item in fields(kind) if item.default is MISSING and item.default_factory is MISSING}
     for name in sorted((needed - value.keys()) | (value.keys() - known)):
         raise ValueError(f"{where} {'has an unknown' if name in value else 'lacks the'} key {name!r}")
-    return kind(**{name: _as_kind(one, hints[name], name) for name, one in value.items()})
+    return kind(**{name: _as_kind(item, hints[name], name) for name, item in value.items()})
 
 
 @cache

@@ -327,7 +327,7 @@ def test_a_design_is_what_its_preset_trains_and_tries_its_own_settings_in_two_or
     assert {setting: chosen[setting] for setting in design.model if SETTINGS[setting].section != "data"} == {
         setting: value for setting, value in design.model.items() if SETTINGS[setting].section != "data"
     }
-    few, many = (design.tried(has_few_labels=is_few) for is_few in (True, False))
+    few, many = (design.candidates(has_few_labels=is_few) for is_few in (True, False))
     assert sorted(map(str, few)) == sorted(map(str, many))
     assert len(few) in (0, 4), "as many as any other, or those that all share"
     for tried in few:

@@ -71,7 +71,7 @@ def auto(
             )
     except Interrupted:
         # without --out the next search would have another folder
-        place = "" if out else f" --out {shlex.quote(str(folder))}"
-        raise Interrupted(None, folder, command=typed_command() + place) from None
+        option_out = "" if out else f" --out {shlex.quote(str(folder))}"
+        raise Interrupted(None, folder, command=typed_command() + option_out) from None
     show_leaderboard(folder / LEADERBOARD)
     show_result(ensemble.result, folder)

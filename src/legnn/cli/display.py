@@ -84,7 +84,7 @@ def show_evaluation(evaluation: Evaluation) -> None:
         nodes = f"{evaluation.num_nodes:,} {evaluation.nodes} nodes"
         largest = sorted(range(len(evaluation.classes)), key=lambda c: -evaluation.classes[c].support)
         _show_classes(evaluation, sorted(largest[:MOST_CLASSES]), nodes)
-        width = min(max(len(str(one.name)) for one in evaluation.classes) + 4, LONGEST_NAME)
+        width = min(max(len(str(row.name)) for row in evaluation.classes) + 4, LONGEST_NAME)
         _show_confusion(evaluation, sorted(largest[: max((out.width - width) // CELL - 2, 2)]), nodes)
         if evaluation.nodes != "test":
             _show_scores({evaluation.nodes: evaluation.scores}, "{:.4f}".format, title=None)

@@ -39,11 +39,11 @@ def check(
         from legnn.io import write_predictions
         from legnn.labels.check import check_labels
 
-    place = out or Path("labels.csv")
-    if place.suffix not in (".parquet", ".csv"):
-        raise InputError(f"checked labels go to a .parquet or a .csv file, not to {place}")
+    path = out or Path("labels.csv")
+    if path.suffix not in (".parquet", ".csv"):
+        raise InputError(f"checked labels go to a .parquet or a .csv file, not to {path}")
     with stop_on_signal() as should_stop:
-        found = check_labels(
+        check = check_labels(
             source,
             folds=folds,
             repeats=repeats,
@@ -52,10 +52,10 @@ def check(
             preset=preset,
             settings=parse_settings(set_),
         )
-    show_label_check(found, most)
-    show_notes(found.notes)
-    write_predictions(place, found.table)
-    print_path(place)
+    show_label_check(check, most)
+    show_notes(check.notes)
+    write_predictions(path, check.table)
+    print_path(path)
 
 
 @labels.command(name="next")

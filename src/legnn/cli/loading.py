@@ -1,4 +1,4 @@
-"""What a command does before it imports PyTorch, which takes seconds: it says so."""
+"""Says that PyTorch is loading, which takes seconds."""
 
 from __future__ import annotations
 

@@ -75,12 +75,12 @@ def with_settings(command: Command) -> Command:
         command(**values, settings=settings)
 
     declared = list(signature(command, eval_str=True).parameters.values())
-    place = next(k for k, parameter in enumerate(declared) if parameter.name == "settings")
+    position = next(k for k, parameter in enumerate(declared) if parameter.name == "settings")
     generated = [
         *(_parameter(word, setting) for word, setting in common.items()),
         Parameter("set_", Parameter.KEYWORD_ONLY, default=None, annotation=SetOption),
     ]
-    every = [*declared[:place], *generated, *declared[place + 1 :]]
+    every = [*declared[:position], *generated, *declared[position + 1 :]]
     every = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in every]
     # Typer reads both
     run.__signature__ = Signature(every)  # type: ignore[attr-defined]

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 SECONDS_FOR_RANK_ZERO = 20.0
-"""How long the other processes wait for the first one to print what is wrong; torchrun ends them when it has."""
+"""Seconds that the other processes wait for the first one to print what is wrong; torchrun ends them when it has."""
 
 
 def typed_command() -> str:

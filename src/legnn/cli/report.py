@@ -37,7 +37,7 @@ def report(
     if serve:
         _serve(runs, port, device)
         return
-    ids = None if nodes is None else [one.strip() for one in nodes.split(",") if one.strip()]
+    ids = None if nodes is None else [word.strip() for word in nodes.split(",") if word.strip()]
     print_path(write_report(runs, out, nodes=ids, labels=labels, say=print_line, device=device))
 
 

@@ -52,9 +52,9 @@ def predict(
         table = predict_with_probabilities(predictor, data, device=device)
     else:
         table = predictor.predict(data, top, device=device)
-    place = out or (run / PREDICTIONS if is_as_trained else Path(PREDICTIONS))
-    write_predictions(place, table)
-    show_predictions(table, place)
+    path = out or (run / PREDICTIONS if is_as_trained else Path(PREDICTIONS))
+    write_predictions(path, table)
+    show_predictions(table, path)
     if data is not None:
         show_notes(table.attrs.get("notes", []))
 
@@ -77,8 +77,10 @@ def evaluate(
 
     if out is not None and out.suffix != ".json":
         raise InputError(f"an evaluation goes to a .json file, not to {out}")
-    found = open_predictor(run).evaluate(data, device=parse_settings(set_, "train.device").get("train.device", "auto"))
-    show_evaluation(found)
+    evaluation = open_predictor(run).evaluate(
+        data, device=parse_settings(set_, "train.device").get("train.device", "auto")
+    )
+    show_evaluation(evaluation)
     if out is not None:
-        write_json(out, found)
+        write_json(out, evaluation)
         print_path(out)

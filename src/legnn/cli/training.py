@@ -84,7 +84,8 @@ def _follow(start: Callable[..., Predictor], folder: Path) -> None:
 
     with stop_on_signal() as should_stop:
         predictor = start(should_stop=should_stop, progress=True)
-    show = {"seeds": show_summary, "cross_fit": show_cross_fit}.get(predictor.kind, show_result)
+    shows: dict[str, Callable[..., None]] = {"seeds": show_summary, "cross_fit": show_cross_fit}
+    show = shows.get(predictor.kind, show_result)
     if is_rank_zero():
         show(predictor.summary, folder)
 
@@ -98,7 +99,7 @@ def new_folder(source: str, settings: Settings) -> Path:
     preset = [settings.preset] if not model and settings.preset != Settings.preset else []
     as_train = ["as-train"] if values.get("self_training.as_train") else []
     name = "-".join([Path(source).resolve().name, *model, *preset, *as_train])
-    place, number = Path("runs") / name, 2
-    while place.exists():
-        place, number = Path("runs") / f"{name}-{number}", number + 1
-    return place
+    folder, number = Path("runs") / name, 2
+    while folder.exists():
+        folder, number = Path("runs") / f"{name}-{number}", number + 1
+    return folder

@@ -114,7 +114,7 @@ _OF_DESIGN = {
     "train.epochs": 300,
     "train.patience": 60,
 }
-"""What a design leaves open."""
+"""Settings that a design leaves open."""
 
 
 class Candidate(NamedTuple):

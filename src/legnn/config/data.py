@@ -9,11 +9,11 @@ from legnn.config.fields import Section, setting
 from legnn.errors import InputError
 
 MissingFeatures = Literal["spectral", "metapath2vec", "published"]
-"""How features are computed for nodes without any: from eigenvectors of the graph, from random walks, or from random
+"""Method for features of nodes without any: from eigenvectors of the graph, from random walks, or from random
 walks exactly as the published code of LEGNN takes them on ogbn-mag."""
 
 Features = Literal["given", "spectral", "metapath2vec"]
-"""Where features of all nodes come from: the data, eigenvectors of the graph, or random walks between node types."""
+"""Source of the features of all nodes: the data, eigenvectors of the graph, or random walks between node types."""
 
 COLUMN = "the name of a column"
 

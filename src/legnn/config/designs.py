@@ -18,17 +18,17 @@ class Design(NamedTuple):
     model: Values
     """The settings that make it this design."""
     few: Values = MappingProxyType({})
-    """Its authors' settings for a citation graph with few labels, or what comes closest."""
+    """Settings of its authors for a citation graph with few labels, or what comes closest."""
     many: Values = MappingProxyType({})
-    """Its authors' settings for a large graph with many labels, or what comes closest."""
+    """Settings of its authors for a large graph with many labels, or what comes closest."""
     more: Sequence[Values] = ()
     """Settings that comparisons try beside those two."""
     by_data: Mapping[str, Values] = MappingProxyType({})
-    """Where its authors chose otherwise for a data set."""
+    """Settings of its authors that differ for a data set."""
     is_typed: bool = False
     """Whether it needs several node types."""
 
-    def tried(self, *, has_few_labels: bool) -> Sequence[Values]:
+    def candidates(self, *, has_few_labels: bool) -> Sequence[Values]:
         """The settings that comparisons try, the most promising first; none for those that all models share."""
         if not self.more:
             return ()
@@ -398,7 +398,7 @@ DESIGNS: dict[str, Design] = {
             "model.input_dropout": 0.0,
             "train.lr": 0.01,
         },
-        more=tuple({**one, "model.residual": "none"} for one in _TYPED_TRIED[1:]),
+        more=tuple({**values, "model.residual": "none"} for values in _TYPED_TRIED[1:]),
         is_typed=True,
     ),
     "hgt": Design(
@@ -415,7 +415,7 @@ DESIGNS: dict[str, Design] = {
             "model.input_dropout": 0.0,
             "train.lr": 0.001,
         },
-        more=tuple({**one, "model.attention.heads": 8, "model.residual": "none"} for one in _TYPED_TRIED[1:]),
+        more=tuple({**values, "model.attention.heads": 8, "model.residual": "none"} for values in _TYPED_TRIED[1:]),
         is_typed=True,
     ),
     "r_gsn": Design(
@@ -446,7 +446,7 @@ DESIGNS: dict[str, Design] = {
             "model.input_dropout": 0.0,
             "train.lr": 0.001,
         },
-        more=tuple({**one, "model.attention.heads": 8} for one in _TYPED_TRIED[1:]),
+        more=tuple({**values, "model.attention.heads": 8} for values in _TYPED_TRIED[1:]),
         is_typed=True,
     ),
     "rshn": Design(
@@ -479,7 +479,7 @@ DESIGNS: dict[str, Design] = {
             **_ALL_5E4,
         },
         many={**_TYPED_TRIED[0], "model.attention.heads": 8},
-        more=tuple({**one, "model.attention.heads": 8} for one in _TYPED_TRIED[1:]),
+        more=tuple({**values, "model.attention.heads": 8} for values in _TYPED_TRIED[1:]),
         is_typed=True,
     ),
     "r_hgnn": Design(
@@ -495,7 +495,7 @@ DESIGNS: dict[str, Design] = {
             "model.input_dropout": 0.0,
             "train.lr": 0.001,
         },
-        more=tuple({**one, "model.attention.heads": 8} for one in _TYPED_TRIED[1:]),
+        more=tuple({**values, "model.attention.heads": 8} for values in _TYPED_TRIED[1:]),
         is_typed=True,
     ),
 }

@@ -59,7 +59,7 @@ class Setting:
     expects: str = "a word"
     """Description of a text, for the message about another value. A text may be empty if its default is."""
     chosen: str | None = None
-    """How a preset chooses the value, where help cannot show one value."""
+    """Choice of a preset in words, where help cannot show one value."""
     is_common: bool = False
     """Whether functions have an argument, and commands an option, of its last name."""
     since: int = 1

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from legnn.config.fields import Section, setting
 
 Normalize = Literal["relation", "joint"]
-"""How the weights of `A'` are normalized: over all edges at once, as in the paper's equations (`joint`), or within
+"""Normalization of the weights of `A'`: over all edges at once, as in the paper's equations (`joint`), or within
 each kind of edge and averaged over the kinds (`relation`), by default over those that a node really has."""
 
 AbsentLabel = Literal["skip", "zero"]
@@ -17,7 +17,7 @@ LabelFeatures = Literal["one-hot", "class-mean", "given"]
 
 
 class Traits(NamedTuple):
-    """What presets, the search and the model have to know of a backbone before it is built."""
+    """Facts of a backbone that presets, the search and the model need before it is built."""
 
     can_be_joint: bool = False
     """Whether it can be normalized over all of `A'`."""
@@ -222,7 +222,7 @@ class ModelSettings(Section):
 
     @property
     def stages(self) -> int:
-        """How many times a model reads neighbors: the blocks of a sample in mini-batches."""
+        """Number of times that a model reads neighbors: the blocks of a sample in mini-batches."""
         if self.architecture == "mlp":
             return 0
         propagates = self.backbone in PROPAGATED if self.architecture == "legnn" else self.architecture == "sign"

@@ -39,7 +39,7 @@ HYPERPARAMETERS: dict[str, dict[str, Any]] = {
         "self_training.pseudo_label_weight": 0.05,
     },
 }
-"""What the paper sets for a data set, whatever the backbone and the use of labels. It does not say how many heads GAT
+"""Settings of the paper for a data set, whatever the backbone and the use of labels. It does not say how many heads GAT
 has: they are those of its code, and for oag-venue those of ogbn-mag."""
 
 LAYERS = 3
@@ -76,4 +76,4 @@ SEARCHED_AS_TRAIN: dict[str, tuple[float, ...]] = {
     "self_training.pseudo_label_threshold": (0.5, 0.6, 0.7, 0.8, 0.9),
     "self_training.pseudo_label_weight": (0.05, 0.1, 0.3, 0.5, 1.0),
 }
-"""What the grid has besides with AS-Train. `α` is 0.5 throughout, and `δ` follows the curve of the accuracy."""
+"""Further axes of the grid with AS-Train. `α` is 0.5 throughout, and `δ` follows the curve of the accuracy."""

@@ -20,17 +20,17 @@ class Preset(ABC):
     """Chooses values by the settings' names, from what the user gave, which wins. Its docstring is shown as help."""
 
     model: Mapping[str, Any] = MappingProxyType({})
-    """What makes it another model than the default, such as its backbone, where the user gave nothing else."""
+    """Settings that make it another model than the default, such as its backbone, where the user gave nothing else."""
 
-    def data(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def data(self, fixed: Mapping[str, Any]) -> dict[str, Any]:
         """Returns settings of the data, which are needed before the graph is known."""
         return {}
 
     @abstractmethod
-    def choose(self, facts: GraphFacts, given: Mapping[str, Any]) -> dict[str, Any]:
+    def choose(self, facts: GraphFacts, fixed: Mapping[str, Any]) -> dict[str, Any]:
         """Returns all other settings, for a graph with these facts."""
 
-    def explain(self, facts: GraphFacts, given: Mapping[str, Any]) -> str | None:
+    def explain(self, facts: GraphFacts, fixed: Mapping[str, Any]) -> str | None:
         """Returns a sentence that says what was chosen and why; None where its name says it all."""
         return None
 
@@ -43,18 +43,18 @@ class Simple(Preset):
     larger part of the labels predicted. Comparisons of methods start from it: it suits no method in particular.
     """
 
-    def choose(self, facts: GraphFacts, given: Mapping[str, Any]) -> dict[str, Any]:
+    def choose(self, facts: GraphFacts, fixed: Mapping[str, Any]) -> dict[str, Any]:
         """By the number of training nodes a class, and by the kind of features."""
         few = facts.has_few_labels
         chosen = {
             "model.hidden": 64 if few else 256,
             "model.layers": 2 if few else 3,
-            "model.residual": "none" if few else _residual(given),
+            "model.residual": "none" if few else _residual(fixed),
             "model.norm": "none" if few else "batch",
             "model.dropout": 0.5,
             "model.input_dropout": 0.5 if few else 0.1,
             "model.label_edges": facts.has_label_edges
-            and given.get("model.labels", ModelSettings.labels) == "enhanced",
+            and fixed.get("model.labels", ModelSettings.labels) == "enhanced",
             # without it, a label travels one hop less than with concat or addition
             "model.label_at_input": True,
             # Word counts keep their zeros. Rows of sum 1 are so small that the projection has to grow a hundredfold to
@@ -65,7 +65,7 @@ class Simple(Preset):
             "train.weight_decay": 0.05 if few else 0.0,
             "train.alpha": 0.7 if few else 0.5,
         }
-        return chosen | {"train.fanout": _fanout(chosen, given)}
+        return chosen | {"train.fanout": _fanout(chosen, fixed)}
 
 
 class Recommended(Simple):
@@ -76,50 +76,50 @@ class Recommended(Simple):
     candidates that have it.
     """
 
-    def choose(self, facts: GraphFacts, given: Mapping[str, Any]) -> dict[str, Any]:
+    def choose(self, facts: GraphFacts, fixed: Mapping[str, Any]) -> dict[str, Any]:
         """The values of the best candidate."""
-        name = self._best(facts, given)
+        name = self._best(facts, fixed)
         if name is None:
-            return super().choose(facts, given)
+            return super().choose(facts, fixed)
         best = CANDIDATES[name].values
         values = {key: value for key, value in best.items() if not key.startswith("data.")}
-        if _misses(name, given):
+        if _misses(name, fixed):
             # self-training was good for that model, which is not the one that is wanted
             values.pop("self_training.as_train", None)
         if (
-            given.get("model.backbone", values["model.backbone"]) != values["model.backbone"]
+            fixed.get("model.backbone", values["model.backbone"]) != values["model.backbone"]
             and values["model.residual"] != "none"
         ):
-            values["model.residual"] = _residual(given)
+            values["model.residual"] = _residual(fixed)
         # of another width, as many heads as divide it
-        values["model.attention.heads"] = _heads(values, given)
-        return super().choose(facts, {**values, **given}) | {"self_training.as_train": False, **values}
+        values["model.attention.heads"] = _heads(values, fixed)
+        return super().choose(facts, {**values, **fixed}) | {"self_training.as_train": False, **values}
 
-    def explain(self, facts: GraphFacts, given: Mapping[str, Any]) -> str | None:
+    def explain(self, facts: GraphFacts, fixed: Mapping[str, Any]) -> str | None:
         """Names the candidate and the facts that it was chosen by."""
-        name = self._best(facts, given)
+        name = self._best(facts, fixed)
         graphs = "graphs with several node types" if facts.num_types > 1 else "all graphs with one node type"
         return name and f"settings {name!r} of the portfolio were used, the best over {graphs}."
 
-    def _best(self, facts: GraphFacts, given: Mapping[str, Any]) -> str | None:
+    def _best(self, facts: GraphFacts, fixed: Mapping[str, Any]) -> str | None:
         """The first candidate that has most of the given values; None for another architecture."""
-        names = [n for n in learned_portfolio().defaults(facts) if "model.architecture" not in _misses(n, given)]
+        names = [n for n in learned_portfolio().defaults(facts) if "model.architecture" not in _misses(n, fixed)]
         # the layer matters most, then how labels are used
-        return min(names, key=lambda name: [part in _misses(name, given) for part in MODEL], default=None)
+        return min(names, key=lambda name: [part in _misses(name, fixed) for part in MODEL], default=None)
 
 
 MODEL = ("model.architecture", "model.backbone", "model.labels", "self_training.as_train")
-"""What makes a model another one."""
+"""Settings that make a model another one."""
 
 
-def _misses(name: str, given: Mapping[str, Any]) -> list[str]:
-    """Those of `MODEL` that are given otherwise than a candidate has them."""
+def _misses(name: str, fixed: Mapping[str, Any]) -> list[str]:
+    """Returns the settings of `MODEL` that a candidate has otherwise."""
     values = {
         "model.architecture": ModelSettings.architecture,
         "self_training.as_train": False,
         **CANDIDATES[name].values,
     }
-    return [part for part in MODEL if part in given and given[part] != values[part]]
+    return [part for part in MODEL if part in fixed and fixed[part] != values[part]]
 
 
 # what the paper and its code have in common
@@ -143,32 +143,32 @@ class Paper(Preset):
     the paper leaves open.
     """
 
-    def data(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def data(self, fixed: Mapping[str, Any]) -> dict[str, Any]:
         """Features of types without any are metapath2vec's, on the data sets of which the paper says so."""
-        has_types = given.get("data.source") in ("ogbn-mag", "oag-venue")
+        has_types = fixed.get("data.source") in ("ogbn-mag", "oag-venue")
         return {"data.missing_features": "metapath2vec"} if has_types else {}
 
-    def choose(self, facts: GraphFacts, given: Mapping[str, Any]) -> dict[str, Any]:
+    def choose(self, facts: GraphFacts, fixed: Mapping[str, Any]) -> dict[str, Any]:
         """By data set, backbone and use of labels."""
-        source, backbone = _tabled(given), given.get("model.backbone", ModelSettings.backbone)
+        source, backbone = _tabled(fixed), fixed.get("model.backbone", ModelSettings.backbone)
         of_data_set = HYPERPARAMETERS[source]
         is_ours = backbone in DROPOUT_AND_LR[source]
         by_labels = DROPOUT_AND_LR[source][backbone if is_ours else "gat"]
-        dropout, lr = by_labels[given.get("model.labels", ModelSettings.labels)]
+        dropout, lr = by_labels[fixed.get("model.labels", ModelSettings.labels)]
         chosen = {
             **_PLAIN,
             **of_data_set,
-            "model.attention.heads": _heads(of_data_set, given),
+            "model.attention.heads": _heads(of_data_set, fixed),
             "model.normalize": "joint" if traits(backbone).can_be_joint else "relation",
             "model.published.attention_vectors": "shared",
             "model.published.shared_projection": True,
-            "model.residual": _residual(given),
+            "model.residual": _residual(fixed),
             "model.dropout": dropout,
             "train.lr": lr,
             "model.input_dropout": 0.0,
             "train.weight_decay": 0.0,
         }
-        return chosen | {"train.fanout": _fanout(chosen, given)}
+        return chosen | {"train.fanout": _fanout(chosen, fixed)}
 
 
 class Published(Preset):
@@ -180,23 +180,23 @@ class Published(Preset):
 
     model: Mapping[str, Any] = MappingProxyType({"model.backbone": "gat"})
 
-    def data(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def data(self, fixed: Mapping[str, Any]) -> dict[str, Any]:
         """Parallel edges are kept; on ogbn-mag there are no self-loops, and missing features are metapath2vec's."""
         chosen: dict[str, Any] = {"data.undirected": True, "data.remove_duplicates": False, "data.self_loops": True}
-        if given.get("data.source") == "ogbn-mag":
+        if fixed.get("data.source") == "ogbn-mag":
             chosen |= {"data.self_loops": False, "data.missing_features": "published", "data.type_channels": 128}
         return chosen
 
-    def choose(self, facts: GraphFacts, given: Mapping[str, Any]) -> dict[str, Any]:
+    def choose(self, facts: GraphFacts, fixed: Mapping[str, Any]) -> dict[str, Any]:
         """By data set, or the number of node types."""
-        source = given.get("data.source")
+        source = fixed.get("data.source")
         is_mag = source == "ogbn-mag" or (source != "ogbn-arxiv" and facts.num_types > 1)
         of_data_set = HYPERPARAMETERS["ogbn-mag" if is_mag else "ogbn-arxiv"]
         chosen: dict[str, Any] = {
             **_PLAIN,
             **of_data_set,
             **self.model,
-            "model.attention.heads": _heads(of_data_set, given),
+            "model.attention.heads": _heads(of_data_set, fixed),
             "model.normalize": "relation",
             "model.published.node_weight": 2.0,
             "model.published.absent_label": "zero",
@@ -204,7 +204,7 @@ class Published(Preset):
             "model.published.target_map": is_mag,
             "model.published.symmetric_norm": not is_mag,
             "model.published.scaled_scores": not is_mag,
-            "model.residual": _residual(given),
+            "model.residual": _residual(fixed),
             "model.published.label_norm": "batch",
             "model.published.drop_labels": True,
             "model.published.shared_projection": True,
@@ -229,30 +229,30 @@ class Published(Preset):
                 "train.lr": 0.002,
             }
             chosen |= {"train.batch": "full" if source == "ogbn-arxiv" else "auto", "train.cosine_steps": "epochs"}
-        return chosen | {"train.fanout": _fanout(chosen, given)}
+        return chosen | {"train.fanout": _fanout(chosen, fixed)}
 
 
-def _tabled(given: Mapping[str, Any]) -> str:
+def _tabled(fixed: Mapping[str, Any]) -> str:
     """The data set of the paper's tables whose settings are used."""
-    source = str(given.get("data.source"))
+    source = str(fixed.get("data.source"))
     return source if source in HYPERPARAMETERS else "ogbn-arxiv"
 
 
-def _heads(of_data_set: Mapping[str, Any], given: Mapping[str, Any]) -> int:
+def _heads(of_data_set: Mapping[str, Any], fixed: Mapping[str, Any]) -> int:
     # of another width, as many of them as divide it
     return math.gcd(
-        given.get("model.hidden", of_data_set["model.hidden"]),
+        fixed.get("model.hidden", of_data_set["model.hidden"]),
         of_data_set.get("model.attention.heads", AttentionSettings.heads),
     )
 
 
-def _residual(given: Mapping[str, Any]) -> str:
-    return traits(given.get("model.backbone", "")).residual
+def _residual(fixed: Mapping[str, Any]) -> str:
+    return traits(fixed.get("model.backbone", "")).residual
 
 
-def _fanout(chosen: Mapping[str, Any], given: Mapping[str, Any]) -> str:
+def _fanout(chosen: Mapping[str, Any], fixed: Mapping[str, Any]) -> str:
     """A fan-out for each time that the model of these settings reads neighbors."""
-    values = {**chosen, **given}
+    values = {**chosen, **fixed}
     model = ModelSettings(
         architecture=values.get("model.architecture", ModelSettings.architecture),
         backbone=values.get("model.backbone", ModelSettings.backbone),
@@ -275,18 +275,18 @@ class OfDesign(Simple):
         self.design = design
         self.model = {name: value for name, value in design.model.items() if not name.startswith("data.")}
 
-    def data(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """How the design wants the graph."""
+    def data(self, fixed: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the settings of the data of the design."""
         return {name: value for name, value in self.design.model.items() if name.startswith("data.")}
 
-    def choose(self, facts: GraphFacts, given: Mapping[str, Any]) -> dict[str, Any]:
+    def choose(self, facts: GraphFacts, fixed: Mapping[str, Any]) -> dict[str, Any]:
         """By data set, or the number of training nodes a class."""
         design = self.design
-        chosen = super().choose(facts, given) | dict(design.few if facts.has_few_labels else design.many)
-        chosen |= design.by_data.get(str(given.get("data.source")), {})
+        chosen = super().choose(facts, fixed) | dict(design.few if facts.has_few_labels else design.many)
+        chosen |= design.by_data.get(str(fixed.get("data.source")), {})
         chosen |= self.model
-        chosen["model.attention.heads"] = _heads(chosen, given)
-        return chosen | {"train.fanout": _fanout(chosen, given), "model.label_edges": False}
+        chosen["model.attention.heads"] = _heads(chosen, fixed)
+        return chosen | {"train.fanout": _fanout(chosen, fixed), "model.label_edges": False}
 
 
 PRESETS: dict[str, Preset] = {

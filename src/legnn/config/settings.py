@@ -22,9 +22,9 @@ from legnn.errors import InputError, did_you_mean, first_line, short_repr
 SECTIONS: dict[str, type[Section]] = {
     kind.name: kind for kind in (DataSettings, ModelSettings, TrainSettings, SelfTrainingSettings)
 }
-SETTINGS: dict[str, Setting] = {one.name: one for kind in SECTIONS.values() for one in kind.settings()}
+SETTINGS: dict[str, Setting] = {setting.name: setting for kind in SECTIONS.values() for setting in kind.settings()}
 """Every setting by its dotted name."""
-COMMON: dict[str, str] = {one.keyword: one.name for one in SETTINGS.values() if one.is_common}
+COMMON: dict[str, str] = {setting.keyword: setting.name for setting in SETTINGS.values() if setting.is_common}
 """Keywords of functions and options of commands, and the dotted names of their settings."""
 
 LARGEST_FILE, DEEPEST_FILE = 64 * 1024, 20
@@ -145,7 +145,7 @@ AS_TRAIN = "self_training.as_train"
 
 def names_for(word: str) -> list[str]:
     """Returns the dotted names of the settings whose last part is `word`."""
-    return [one.name for one in SETTINGS.values() if one.keyword == word]
+    return [setting.name for setting in SETTINGS.values() if setting.keyword == word]
 
 
 def require_setting(name: object) -> None:
@@ -183,7 +183,7 @@ class ResolvedSettings:
         A setting that was added after version 1 counts only where it is not its default, so that the digest of an
         older run stays the same.
         """
-        later = {one.name: one.default for one in SETTINGS.values() if one.since > 1}
+        later = {setting.name: setting.default for setting in SETTINGS.values() if setting.since > 1}
         values = {name: value for name, value in self.flat().items() if name not in later or value != later[name]}
         text = json.dumps([self.preset, values], sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
@@ -209,7 +209,7 @@ class ResolvedSettings:
                 f"{path}: version must be a number from 1 to {VERSION}, got {short_repr(version)}; a newer legnn may "
                 "read it"
             )
-        for name in ["preset", *(one.name for one in SETTINGS.values() if one.since <= version)]:
+        for name in ["preset", *(setting.name for setting in SETTINGS.values() if setting.since <= version)]:
             if content.get(name) is None:
                 raise InputError(f"{path}: {name} is missing; the settings of a run must be complete")
         try:
@@ -221,27 +221,27 @@ class ResolvedSettings:
 def settings_table(names: Iterable[str] = ()) -> list[tuple[str, str, str, str]]:
     """Returns a row for each setting, or those of `names`: its name, values, default and help."""
     return [
-        (one.name, _values(one), default_in_words(one), one.help)
-        for one in SETTINGS.values()
-        if one.name in names or not names
+        (setting.name, _values(setting), default_in_words(setting), setting.help)
+        for setting in SETTINGS.values()
+        if setting.name in names or not names
     ]
 
 
-def _values(one: Setting) -> str:
-    if one.is_switch:
+def _values(setting: Setting) -> str:
+    if setting.is_switch:
         return "true, false"
-    number = "" if one.number is None else f"number {one.bounds}".rstrip()
-    return ", ".join(filter(None, (number, *one.choices))) or "text"
+    number = "" if setting.number is None else f"number {setting.bounds}".rstrip()
+    return ", ".join(filter(None, (number, *setting.choices))) or "text"
 
 
-def default_in_words(one: Setting) -> str:
+def default_in_words(setting: Setting) -> str:
     """Returns the value that a run has by default, as help shows it."""
-    value = _recommended().get(one.name, one.default)
-    if one.chosen is not None:
-        return one.chosen
+    value = _recommended().get(setting.name, setting.default)
+    if setting.chosen is not None:
+        return setting.chosen
     return (
         {True: "true", False: "false"}[value]
-        if one.is_switch
+        if setting.is_switch
         else f"{value:g}"
         if isinstance(value, float)
         else str(value)

@@ -1,4 +1,4 @@
-"""How a model is trained, and AS-Train, the adaptive self-training."""
+"""Settings of training, and of AS-Train, the adaptive self-training."""
 
 from __future__ import annotations
 
