@@ -133,7 +133,7 @@ class _Training:
 
 
 class _Preparing:
-    """`legnn prepare`."""
+    """`legnn data prepare`."""
 
     def __init__(self, source: Path, folder: Path) -> None:
         self.words = ["data", "prepare", source, "--out"]

@@ -40,22 +40,42 @@ pyg_data = lazy_module("torch_geometric.data")
 class _GraphClassifier(ClassifierMixin, BaseEstimator):
     """Base of both classifiers: the graph of the rows, the split, predictions of new rows."""
 
-    n_neighbors: int
-    validation_fraction: float
-    random_state: Any
-    settings: Mapping[str, Any] | None
-    backbone: str | None
-    labels: str | None
-    as_train: bool | None
-    hidden: int | None
-    layers: int | None
-    dropout: float | None
-    lr: float | None
-    epochs: int | None
-    batch: int | str | None
-    class_weights: str | None
-    choose_by: str | None
-    device: str | None
+    def __init__(
+        self,
+        *,
+        n_neighbors: int,
+        validation_fraction: float,
+        random_state: Any,
+        settings: Mapping[str, Any] | None,
+        backbone: str | None,
+        labels: str | None,
+        as_train: bool | None,
+        hidden: int | None,
+        layers: int | None,
+        dropout: float | None,
+        lr: float | None,
+        epochs: int | None,
+        batch: int | str | None,
+        class_weights: str | None,
+        choose_by: str | None,
+        device: str | None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+        self.settings = settings
+        self.backbone = backbone
+        self.labels = labels
+        self.as_train = as_train
+        self.hidden = hidden
+        self.layers = layers
+        self.dropout = dropout
+        self.lr = lr
+        self.epochs = epochs
+        self.batch = batch
+        self.class_weights = class_weights
+        self.choose_by = choose_by
+        self.device = device
 
     def fit(self, X: Any, y: Any, graph: Any = None) -> Any:
         """Trains on rows `X` `[n, F]`, of which some or all have a class in `y` `[n]`, and returns itself.
@@ -218,22 +238,24 @@ class LEGNNClassifier(_GraphClassifier):
         device: str | None = None,
     ) -> None:
         self.preset = preset
-        self.n_neighbors = n_neighbors
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
-        self.settings = settings
-        self.backbone = backbone
-        self.labels = labels
-        self.as_train = as_train
-        self.hidden = hidden
-        self.layers = layers
-        self.dropout = dropout
-        self.lr = lr
-        self.epochs = epochs
-        self.batch = batch
-        self.class_weights = class_weights
-        self.choose_by = choose_by
-        self.device = device
+        super().__init__(
+            n_neighbors=n_neighbors,
+            validation_fraction=validation_fraction,
+            random_state=random_state,
+            settings=settings,
+            backbone=backbone,
+            labels=labels,
+            as_train=as_train,
+            hidden=hidden,
+            layers=layers,
+            dropout=dropout,
+            lr=lr,
+            epochs=epochs,
+            batch=batch,
+            class_weights=class_weights,
+            choose_by=choose_by,
+            device=device,
+        )
 
     def _train(self, data: Data, seed: int) -> tuple[FittedGraph, Any, Result]:
         graph, resolved = resolve_for(*load_new(self._settings(self.preset, seed), data))
@@ -285,22 +307,24 @@ class AutoLEGNNClassifier(_GraphClassifier):
         self.single = single
         self.jobs = jobs
         self.only = only
-        self.n_neighbors = n_neighbors
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
-        self.settings = settings
-        self.backbone = backbone
-        self.labels = labels
-        self.as_train = as_train
-        self.hidden = hidden
-        self.layers = layers
-        self.dropout = dropout
-        self.lr = lr
-        self.epochs = epochs
-        self.batch = batch
-        self.class_weights = class_weights
-        self.choose_by = choose_by
-        self.device = device
+        super().__init__(
+            n_neighbors=n_neighbors,
+            validation_fraction=validation_fraction,
+            random_state=random_state,
+            settings=settings,
+            backbone=backbone,
+            labels=labels,
+            as_train=as_train,
+            hidden=hidden,
+            layers=layers,
+            dropout=dropout,
+            lr=lr,
+            epochs=epochs,
+            batch=batch,
+            class_weights=class_weights,
+            choose_by=choose_by,
+            device=device,
+        )
 
     def _train(self, data: Data, seed: int) -> tuple[FittedGraph, Any, Result]:
         options = {name: getattr(self, name) for name in ("budget", "single", "jobs", "only")}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 FEW_LABELS = 50
-"""Below this many training nodes a class there are few labels."""
+"""Fewer training nodes per class are few labels."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,21 +16,16 @@ class GraphFacts:
     num_train: int
     num_classes: int
     counts_features: bool
-    """Whether features are like word counts: none negative, most of them zero."""
+    """Features are like word counts: none negative, most of them zero."""
     has_label_edges: bool
-    """Whether the data come with label–label edges."""
+    """The data come with label–label edges."""
     num_types: int = 1
     """Node types."""
 
     @property
-    def labels_a_class(self) -> float:
-        """Training nodes a class."""
-        return self.num_train / max(self.num_classes, 1)
-
-    @property
     def has_few_labels(self) -> bool:
         """Whether a small model with strong regularization does better than the paper's."""
-        return self.labels_a_class < FEW_LABELS
+        return self.num_train / max(self.num_classes, 1) < FEW_LABELS
 
 
 class Statistics(NamedTuple):
