@@ -95,7 +95,7 @@ def audit(
     out: Annotated[Path | None, option("File for all findings, .json")] = None,
     set_: SetOption = None,
 ) -> None:
-    """Look for leaks: nodes that saw their own label, and labels in splits, features, edges, texts and ids.
+    """Look for leaks: nodes that saw their own label, and labels in splits, ids, features, degrees and edges.
 
     Prints what was checked. Exits with code 1 if a leak was found.
     """
