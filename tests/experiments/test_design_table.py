@@ -36,7 +36,7 @@ def plan(tmp_path_factory) -> Plan:
     plan = Plan(own, Request(data=folders, backbones=("gcn",), seeds=2, out=place / "out", given=given, tried=2))
     while missing := plan.missing():
         for run in missing:
-            assert train_planned(run, plan.request.out).error is None
+            assert train_planned(run, plan.request.out).state == "finished"
     return plan
 
 
@@ -163,7 +163,7 @@ def test_published_figures_stand_beside_ours_on_the_public_split_alone(real_data
     given = {"train.epochs": 1, "model.hidden": 4, "model.layers": 2, **given}
     plan = Plan(own, Request(data=("cora",), backbones=("gcn",), seeds=1, out=tmp_path, given=given))
     for run in plan.missing():
-        assert train_planned(run, tmp_path).error is None
+        assert train_planned(run, tmp_path).state == "finished"
     tables = designs(plan).tables
     assert ("Published figures" in tables) == is_shown
     if is_shown:

@@ -34,7 +34,7 @@ def made(folder, experiment, **changes):
     plan = Plan(experiment, Request(**{**request, "given": given, **changes}))
     for run in plan.missing():
         outcome = train_planned(run, plan.request.out)
-        assert outcome.error is None, outcome.error
+        assert outcome.state == "finished", outcome.error
     assert plan.missing() == []
     return plan, plan.experiment.make(plan)
 

@@ -78,7 +78,7 @@ def test_a_plan_misses_every_method_and_seed_once(folder):
 def test_a_finished_run_is_not_missing_and_is_shared_by_experiments(folder):
     plan = plan_of(folder)
     for run in plan.missing():
-        assert train_planned(run, plan.request.out).error is None
+        assert train_planned(run, plan.request.out).state == "finished"
     assert plan.missing() == []
     assert plan_of(folder, "smoothness").missing() == []
     assert len(plan_of(folder, "label-usage", seeds=3).missing()) == 4
@@ -86,7 +86,7 @@ def test_a_finished_run_is_not_missing_and_is_shared_by_experiments(folder):
 
 def _write_result(plan: Plan, run: PlannedRun, accuracy: float) -> None:
     """Trains for two epochs, then writes another validation accuracy into the result."""
-    assert train_planned(run, plan.request.out).error is None
+    assert train_planned(run, plan.request.out).state == "finished"
     path = run.folder(plan.request.out) / "result.json"
     result = json.loads(path.read_text())
     result["val"]["accuracy"] = accuracy

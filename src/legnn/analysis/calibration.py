@@ -32,28 +32,3 @@ def reliability(confidence: ArrayLike | Tensor, correct: ArrayLike | Tensor, bin
     means = [np.divide(total, nodes, out=np.full(bins, np.nan), where=nodes > 0) for total in means]
     columns = {"low": edges[:-1], "high": edges[1:], "nodes": nodes, "confidence": means[0], "accuracy": means[1]}
     return pd.DataFrame(columns)
-
-
-def expected_calibration_error(confidence: ArrayLike | Tensor, correct: ArrayLike | Tensor, bins: int = BINS) -> float:
-    """`ECE = Σ_b n_b/n |accuracy_b - confidence_b|` over the bins of `reliability`; NaN without nodes."""
-    found = reliability(confidence, correct, bins)
-    found = found[found["nodes"] > 0]
-    if found.empty:
-        return float("nan")
-    gap = (found["accuracy"] - found["confidence"]).abs()
-    return float((found["nodes"] * gap).sum() / found["nodes"].sum())
-
-
-def brier_score(probabilities: ArrayLike | Tensor, y: ArrayLike | Tensor) -> float:
-    """`1/n Σ_i Σ_c (p_ic - [y_i = c])²` for `probabilities` `[n, C]`, over the nodes of known class; NaN without any.
-
-    0 for certainty in the right class, 2 for certainty in a wrong one.
-    """
-    p, classes = as_array(probabilities).astype(np.float64), as_array(y)
-    check_rows(probabilities=p, y=classes)
-    known = classes >= 0
-    if not known.any():
-        return float("nan")
-    rows = np.flatnonzero(known)
-    # Σ_c (p_c - [y = c])² = Σ_c p_c² - 2 p_y + 1, without a matrix of one-hot rows
-    return float((np.square(p[rows]).sum(1) - 2 * p[rows, classes[rows]] + 1).mean())

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from legnn.errors import InputError
 from legnn.files import atomic_write
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -30,6 +31,9 @@ CLASS_COLORS = (
 )
 """One color a class, for up to ten classes; more classes begin again with the first."""
 
+MOST_COLUMNS = 4
+"""Panels of a figure side by side."""
+
 KINDS = (".png", ".svg", ".pdf")
 
 
@@ -46,6 +50,36 @@ def new_figure(rows: int = 1, cols: int = 1, *, width: float = 4.0, height: floa
     for axis in axes:
         axis.spines[["top", "right"]].set_visible(False)
     return figure, axes
+
+
+def draw_points(
+    points: pd.DataFrame, kind: Literal["line", "bar", "scatter"] = "line", x: str = "", y: str = ""
+) -> Figure:
+    """Returns a figure of the columns `x` and `y` of `points`: one panel for each `panel`, one color for each `series`.
+
+    A column `std` has deviations. `x` and `y` name the axes.
+    """
+    panels = list(points.groupby("panel", sort=False))
+    columns = min(max(len(panels), 1), MOST_COLUMNS)
+    figure, axes = new_figure(max(-(-len(panels) // columns), 1), columns)
+    for axis, (title, panel) in zip(axes, panels, strict=False):
+        for number, (name, part) in enumerate(panel.groupby("series", sort=False)):
+            look = {"color": CLASS_COLORS[number % len(CLASS_COLORS)], "label": str(name)}
+            deviation = part["std"].fillna(0.0) if "std" in part else None
+            if kind == "bar":
+                axis.bar(part["x"], part["y"], yerr=deviation, **look)
+            elif kind == "scatter":
+                axis.scatter(part["x"], part["y"], s=2, linewidths=0, **look)
+            else:
+                axis.errorbar(part["x"], part["y"], yerr=deviation, **look)
+        axis.set(title=title, xlabel=x, ylabel=y)
+        if kind == "bar":
+            low = float(panel["y"].min() - 0.1 * abs(panel["y"].min()))
+            axis.set_ylim(bottom=low if low > 0 else None)
+            axis.tick_params(axis="x", rotation=40, labelsize=7)
+        elif panel["series"].nunique() > 1:
+            axis.legend(frameon=False, fontsize=8)
+    return figure
 
 
 def save_picture(figure: Figure, path: str | Path) -> None:
