@@ -13,6 +13,7 @@ from pathlib import Path
 
 import torch
 from tests.graphs import small_data
+from tests.named import arguments
 from tests.typed_graphs import small_hetero
 
 import legnn
@@ -28,7 +29,7 @@ KILLED_IN = 3
 def options_of(name: str) -> dict:
     """The settings of a quick run of a design; its name may be followed by `:batch`."""
     batch = {"batch": 8, "fanout": "3", "self_loops": True} if name.endswith(":batch") else {}
-    return {"preset": name.partition(":")[0], **QUICK, **batch}
+    return arguments(preset=name.partition(":")[0], **{**QUICK, **batch})
 
 
 def data_of(name: str):

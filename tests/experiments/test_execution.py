@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from tests.experiments.training import train_planned
 from tests.graphs import small_data, table_folder
+from tests.named import named
 from tests.runs.small_runs import EVERYTHING, assert_same_run, gpu
 
 from legnn.errors import InputError
@@ -28,7 +29,7 @@ def folder(tmp_path):
 
 
 def planned(folder: Path, seed: int = 0, **given) -> PlannedRun:
-    return PlannedRun.of(str(folder), "simple", {"train.epochs": 2, "model.hidden": 8, **given}, seed)
+    return PlannedRun.of(str(folder), "simple", named(**{"epochs": 2, "hidden": 8} | given), seed)
 
 
 def missing_of(runs: list[PlannedRun], out: Path):

@@ -33,7 +33,8 @@ def watch():
         peak[0] = max(peak[0], anonymous())
         time.sleep(0.005)
 
-options = {"hidden": 8, "layers": 2, "batch": 128, "fanout": "5", "epochs": 1, "folds": 2, "norm": "none"}
+options = {"hidden": 8, "layers": 2, "batch": 128, "epochs": 1}
+options["settings"] = {"train.fanout": "5", "train.own_label_folds": 2, "model.norm": "none"}
 # imports and compiled kernels are no part of what is measured
 legnn.train("digits", **options)
 before = anonymous()

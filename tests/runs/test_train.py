@@ -209,7 +209,7 @@ def weighted(**fields):
         (small_data(), {"backbone": "gin", "normalize": "joint"}, "needs gcn, sage or gat"),
         (small_data(), {"label_features": "given"}, "needs a matrix with a row for each class"),
         (small_data(), {"label_edges": True}, "small has no label–label edges"),
-        (small_data(), {"precision": "tf32", "device": "cpu"}, "`precision=tf32` needs a GPU"),
+        (small_data(), {"precision": "tf32", "device": "cpu"}, "`train.precision=tf32` needs a GPU"),
         (weighted(), {"backbone": "gin"}, "takes no edge weights"),
         (small_data(label_adjacency=torch.eye(3)), {"backbone": "gin"}, "takes no label–label edges"),
         *([] if torch.cuda.is_available() else [(small_data(), {"device": "cuda"}, "PyTorch sees no GPU here")]),
@@ -222,7 +222,7 @@ def test_what_could_only_fail_later_is_refused_before_a_folder_is_made(tmp_path,
         options["seeds"] = seeds
     start = legnn.train if seeds is None else legnn.train_seeds
     with pytest.raises(InputError, match=message):
-        start(data, out=tmp_path / "run", **options)
+        start(data, out=tmp_path / "run", **arguments(**options))
     assert list(tmp_path.iterdir()) == []
 
 
