@@ -144,21 +144,9 @@ def _draw(
     valid = (column[None, :] < FANOUT) & (column[None, :] < degree[:, None]) & (to < capacity)
     labels = (tl.program_id(0) + 1) * ROWS > num_targets
     _take(
-        at,
-        to,
-        valid,
-        is_node[:, None],
-        labels,
-        col,
-        class_col,
-        excluded,
-        num_excluded,
-        number,
-        source,
-        edge,
-        SEARCH_STEPS,
-        EDGE,
-    )
+        at, to, valid, is_node[:, None], labels, col, class_col, excluded, num_excluded, number, source, edge,
+        SEARCH_STEPS, EDGE,
+    )  # fmt: skip
 
 
 @triton.jit(do_not_specialize=["num_targets", "drawn", "num_excluded"])
@@ -172,21 +160,9 @@ def _copy(
     at = tl.load(first + r, mask=valid, other=0) + to - tl.load(pointer + r, mask=valid, other=0).to(tl.int64)
     labels = tl.max(r, 0) >= num_targets
     _take(
-        at,
-        to,
-        valid,
-        r < num_targets,
-        labels,
-        col,
-        class_col,
-        excluded,
-        num_excluded,
-        number,
-        source,
-        edge,
-        SEARCH_STEPS,
-        EDGE,
-    )
+        at, to, valid, r < num_targets, labels, col, class_col, excluded, num_excluded, number, source, edge,
+        SEARCH_STEPS, EDGE,
+    )  # fmt: skip
 
 
 @triton.jit
