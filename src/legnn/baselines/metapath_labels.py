@@ -16,7 +16,7 @@ from legnn.nn.base import FeatureInputs
 from legnn.nn.block import NormActDropout
 from legnn.nn.features import Features, project, to_sparse_if_faster
 from legnn.nn.layer import Linear, add_bias, glorot_linear, linear, to_logits
-from legnn.nn.relations import ONE_RELATION
+from legnn.nn.relations import SINGLE_RELATION
 
 LEAST_SHOWN = 1e-6
 """A smaller share of shown labels is none: what rounding leaves of a node's own label is below it."""
@@ -42,7 +42,7 @@ class MetapathLabels(FeatureInputs):
     def __init__(self, settings: ModelSettings, data: DataShape) -> None:
         super().__init__(settings, data)
         self.types, self.target = data.types, data.target
-        self.relations = tuple(data.relations) if data.types > 1 else ONE_RELATION
+        self.relations = tuple(data.relations) if data.types > 1 else SINGLE_RELATION
         self.feature_paths = feature_paths(self.relations, self.target)
         self.label_paths = label_paths(self.relations, self.target)
         widths = [*[settings.hidden] * (settings.layers - 1), data.classes]

@@ -166,9 +166,9 @@ def _features(
     if settings.features != "given":
         return {kind: torch.empty(n, 0) for kind, n in zip(types.names, size, strict=True)}, [], ""
     channels, method = settings.type_channels, settings.missing_features
-    own_features = _given_features(graph, name)
-    missing = [kind for kind in types.names if kind not in own_features]
-    features = dict(own_features)
+    stored_features = _stored_features(graph, name)
+    missing = [kind for kind in types.names if kind not in stored_features]
+    features = dict(stored_features)
     if missing:
         if method == "published":
             check_published(graph.edge_types)
@@ -177,17 +177,17 @@ def _features(
         features |= dict(zip(missing, rows, strict=True))
         text = f"Nodes of {_listed(missing)} come without features: {channels} were computed from the graph ({method})."
         notes.append(Note("features-computed", text))
-    named = [kind for kind in own_features if graph[kind].get("feature_names")]
+    named = [kind for kind in stored_features if graph[kind].get("feature_names")]
     reduced = _reduce(features, types.target, channels, named, notes)
     if not missing and not reduced:
         return features, [], ""
     how = f"{method} {channels} {missing} {reduced}"
-    return features, [*missing, *reduced], digest_of([how, *own_features.values()])
+    return features, [*missing, *reduced], digest_of([how, *stored_features.values()])
 
 
-def _given_features(graph: HeteroData, name: str) -> dict[str, Tensor]:
+def _stored_features(graph: HeteroData, name: str) -> dict[str, Tensor]:
     """Returns `x` [n, F] of each type that has features."""
-    own_features: dict[str, Tensor] = {}
+    stored_features: dict[str, Tensor] = {}
     for kind in graph.node_types:
         store = graph[kind]
         x = store.get("x")
@@ -196,10 +196,10 @@ def _given_features(graph: HeteroData, name: str) -> dict[str, Tensor]:
         if not isinstance(x, Tensor) or x.dim() != 2:
             raise InputError(f"x of {kind!r} of {name} must be a tensor [n, F], a row for each {kind}")
         if x.size(1):
-            own_features[kind] = conversion.to_features(x, f"{kind!r} of {name}")
+            stored_features[kind] = conversion.to_features(x, f"{kind!r} of {name}")
             ids = conversion.to_node_ids(store.get("node_id"), len(x))
-            check_finite(own_features[kind], f"{kind!r} of {name}", ids, store.get("feature_names"))
-    return own_features
+            check_finite(stored_features[kind], f"{kind!r} of {name}", ids, store.get("feature_names"))
+    return stored_features
 
 
 def _reduce(features: dict[str, Tensor], target: str, channels: int, named: list[str], notes: list[Note]) -> list[str]:

@@ -14,7 +14,7 @@ from legnn.errors import InputError
 from legnn.graph.label_graph import LabelGraph
 from legnn.lazy import lazy_module
 from legnn.nn.layer import LabelLayer, LayerOptions, Linear, Nodes, channels_per_head, targets_of
-from legnn.nn.relations import ONE_RELATION, Relation, relation_graph
+from legnn.nn.relations import SINGLE_RELATION, Relation, relation_graph
 from legnn.ops.propagate import label_gather
 
 pyg_utils = lazy_module("torch_geometric.utils")
@@ -48,7 +48,7 @@ class HGT(LabelLayer):
         super().__init__(in_channels, out_channels, **options)
         if self.enhanced and label_edges:
             raise InputError("hgt takes no label–label edges; use gcn, sage, gat or rgcn with them")
-        self.num_types, self.relations = num_types, tuple(relations) or ONE_RELATION
+        self.num_types, self.relations = num_types, tuple(relations) or SINGLE_RELATION
         self.heads, width = heads, channels_per_head(out_channels, heads)
 
         def by_type(out: int, bias: bool = projection_bias) -> nn.ModuleList:

@@ -22,7 +22,7 @@ from legnn.ops.csr.adjacency import Adjacency, inverse_permutation
 Relation = tuple[int, int]
 """Source and target type."""
 
-ONE_RELATION: tuple[Relation, ...] = ((0, 0),)
+SINGLE_RELATION: tuple[Relation, ...] = ((0, 0),)
 """The relations of a homogeneous graph."""
 
 
@@ -100,7 +100,7 @@ def relation_graph(graph: LabelGraph, num_types: int, relations: Sequence[Relati
         if num_types > 1:
             return _group(graph, num_types, relations)
         adjacency = graph.adjacency
-        edges = {ONE_RELATION[0]: LabelGraph.without_labels(adjacency, graph.num_classes)}
+        edges = {SINGLE_RELATION[0]: LabelGraph.without_labels(adjacency, graph.num_classes)}
         sources, targets = NodesByType((adjacency.num_cols,)), NodesByType((adjacency.num_rows,))
         return RelationGraph(sources, targets, edges, None, adjacency)
 

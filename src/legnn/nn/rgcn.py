@@ -11,7 +11,7 @@ from legnn.graph.label_graph import LabelGraph
 from legnn.nn.layer import LabelLayer, LayerOptions, Linear, Nodes, glorot_linear, targets_of, unsqueeze_as
 from legnn.nn.message_passing import pass_linear_messages
 from legnn.nn.normalization import Normalization
-from legnn.nn.relations import ONE_RELATION, Relation, relation_graph
+from legnn.nn.relations import SINGLE_RELATION, Relation, relation_graph
 from legnn.ops.propagate import add_labels_, class_sum
 
 MEAN = Normalization("relation", target=-1.0, source=0.0)
@@ -38,7 +38,7 @@ class RGCN(LabelLayer):
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(in_channels, out_channels, **options)
-        self.num_types, self.relations = num_types, tuple(relations) or ONE_RELATION
+        self.num_types, self.relations = num_types, tuple(relations) or SINGLE_RELATION
 
         def matrix(needed: bool) -> Linear | None:
             return glorot_linear(in_channels, out_channels) if needed else None

@@ -21,7 +21,7 @@ FEW_ROWS, MANY_ROWS, LARGE = 64, 512, 2**15
 
 
 @triton.jit
-def is_kept(seed, row, column, least):
+def keeps_entry(seed, row, column, least):
     """Whether dropout keeps the number at `row` and `column`: a hash of both and the seed is `least` or more."""
     low = tl.load(seed).to(tl.uint32)
     high = tl.load(seed + 1).to(tl.uint32)
@@ -46,7 +46,7 @@ def _scale_act_dropout(
     if RELU:
         value = tl.maximum(value, 0.0)
     if DROP:
-        value = tl.where(is_kept(seed, row[:, None], column[None, :], least), value * factor, 0.0)
+        value = tl.where(keeps_entry(seed, row[:, None], column[None, :], least), value * factor, 0.0)
     tl.store(out + row[:, None] * COLUMNS + column[None, :], value.to(out.dtype.element_ty), mask=mask)
 
 
@@ -83,7 +83,7 @@ def _passing(up, value, row, column, in_columns, scale, shift, seed, least, fact
     gain = tl.load(scale + column, mask=in_columns, other=0.0)
     passes = value * gain[None, :] + tl.load(shift + column, mask=in_columns, other=0.0)[None, :] > 0
     if DROP:
-        passes = passes & is_kept(seed, row[:, None], column[None, :], least)
+        passes = passes & keeps_entry(seed, row[:, None], column[None, :], least)
     return tl.where(passes, up * factor, 0.0)
 
 
