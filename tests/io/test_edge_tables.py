@@ -129,7 +129,7 @@ def test_each_end_is_named_by_its_own_kind(tmp_path):
     path = write(tmp_path / "edges.csv", ["a", "b"], [0, 9])
     ids = (pa.array(["a", "b"]), pa.array([0, 1]))
     with pytest.raises(InputError, match="line 3, column 'target' names paper node 9, which is not in the node table"):
-        read_edges(path, *ids, DataSettings(), what=("author node", "paper node"))
+        read_edges(path, *ids, DataSettings(), noun=("author node", "paper node"))
 
 
 def test_weights_must_be_numbers(tmp_path):

@@ -63,14 +63,14 @@ def list_(
         from legnn.files import data_folder
 
     if name is None:
-        rows = [(known, entry.about, entry.splits) for known, entry in CATALOG.items()]
+        rows = [(known, entry.description, entry.splits) for known, entry in CATALOG.items()]
         rows += [(folder, f"a folder in {data_folder()}", "") for folder in table_folders()]
         show_table(("data set", "", "splits"), rows, left=3)
         return
     graph = load(name, **_options(set_))
     show_statistics([statistics(graph)])
     if name in CATALOG:
-        print_line(f"{CATALOG[name].about}; splits: {CATALOG[name].splits}")
+        print_line(f"{CATALOG[name].description}; splits: {CATALOG[name].splits}")
     show_notes(graph.notes)
 
 

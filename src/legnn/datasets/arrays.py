@@ -57,13 +57,13 @@ def from_arrays(
         name: what messages call the graph.
     """
     features = _features(x, name)
-    counted = next((one for one in (features, y, node_id) if one is not None), None)
+    counted = next((values for values in (features, y, node_id) if values is not None), None)
     if counted is None:
         raise InputError(f"{name} has edges alone; give x, a row of features for each node, and y, their classes")
     nodes = len(counted)
-    found = edge_arrays(edges, nodes, ids=node_id, name=name)
-    fields: dict[str, Any] = {"x": features, "edge_index": found.edge_index, "name": name, "num_nodes": nodes}
-    fields |= {"edge_weight": found.weight, "node_id": None if node_id is None else np.asarray(node_id)}
+    edge_list = edge_arrays(edges, nodes, ids=node_id, name=name)
+    fields: dict[str, Any] = {"x": features, "edge_index": edge_list.edge_index, "name": name, "num_nodes": nodes}
+    fields |= {"edge_weight": edge_list.weight, "node_id": None if node_id is None else np.asarray(node_id)}
     if is_a(x, "pandas", "DataFrame"):
         fields["feature_names"] = [str(column) for column in x.columns]
     if y is not None:
@@ -87,16 +87,16 @@ def edge_arrays(edges: Any, nodes: int, *, ids: Any = None, name: str = "the gra
         return _of_matrix(edges, nodes, name)
     if is_a(edges, "pandas", "DataFrame"):
         return _of_frame(edges, nodes, ids, name)
-    found = np.asarray(edges)
-    if found.ndim != 2 or 2 not in found.shape or found.dtype.kind not in "iuf":
+    index = np.asarray(edges)
+    if index.ndim != 2 or 2 not in index.shape or index.dtype.kind not in "iuf":
         raise InputError(
-            f"the edges of {name} have the shape {list(found.shape)}; they must be numbers of rows, [2, E] or [E, 2], "
+            f"the edges of {name} have the shape {list(index.shape)}; they must be numbers of rows, [2, E] or [E, 2], "
             f"or a SciPy matrix [{nodes}, {nodes}]"
         )
     # two edges in two columns could be either: as PyG has it, the first row is the sources
-    found = found if len(found) == 2 else found.T
-    whole = found.astype(np.int64)
-    if not np.array_equal(whole, found):
+    index = index if len(index) == 2 else index.T
+    whole = index.astype(np.int64)
+    if not np.array_equal(whole, index):
         raise InputError(f"the edges of {name} hold numbers that are not whole; they must be numbers of rows")
     return EdgeArrays(torch.from_numpy(np.ascontiguousarray(whole)))
 
@@ -130,9 +130,9 @@ def number_labels(y: Any) -> Labels:
         # NaN among whole numbers has made them floats
         known = known.astype(np.int64)
     names, numbers = np.unique(known, return_inverse=True)
-    found = np.full(len(values), -1, dtype=np.int64)
-    found[~unlabeled] = numbers
-    return Labels(found, names)
+    classes = np.full(len(values), -1, dtype=np.int64)
+    classes[~unlabeled] = numbers
+    return Labels(classes, names)
 
 
 def _of_matrix(edges: Any, nodes: int, name: str) -> EdgeArrays:
@@ -142,17 +142,17 @@ def _of_matrix(edges: Any, nodes: int, name: str) -> EdgeArrays:
             f"it must be [{nodes}, {nodes}]"
         )
     entries = edges.tocoo()
-    kept = entries.data != 0
-    weight = entries.data[kept].astype(np.float32)
-    index = np.stack([entries.row[kept], entries.col[kept]]).astype(np.int64)
+    nonzero = entries.data != 0
+    weight = entries.data[nonzero].astype(np.float32)
+    index = np.stack([entries.row[nonzero], entries.col[nonzero]]).astype(np.int64)
     return EdgeArrays(torch.from_numpy(index), None if (weight == 1).all() else torch.from_numpy(weight))
 
 
 def _of_frame(edges: pd.DataFrame, nodes: int, ids: Any, name: str) -> EdgeArrays:
     missing = [column for column in ("source", "target") if column not in edges.columns]
     if missing:
-        there = ", ".join(repr(str(column)) for column in edges.columns)
-        raise InputError(f"the frame of edges has no column {missing[0]!r}; it has {there}")
+        columns = ", ".join(repr(str(column)) for column in edges.columns)
+        raise InputError(f"the frame of edges has no column {missing[0]!r}; it has {columns}")
     index = pd.RangeIndex(nodes) if ids is None else pd.Index(np.asarray(ids))
     if not index.is_unique:
         raise InputError(f"the id {index[index.duplicated()][0]!r} of {name} is there twice; ids must differ")
@@ -184,10 +184,10 @@ def _features(x: Any, name: str) -> Tensor | None:
         return None
     if is_sparse(x):
         x = x.toarray()
-    found = x if isinstance(x, Tensor) else torch.from_numpy(_numbers(x, "x", name))
-    if found.dim() != 2:
-        raise InputError(f"x of {name} has the shape {list(found.shape)}; it must be [M, F], a row for each node")
-    return found
+    features = x if isinstance(x, Tensor) else torch.from_numpy(_numbers(x, "x", name))
+    if features.dim() != 2:
+        raise InputError(f"x of {name} has the shape {list(features.shape)}; it must be [M, F], a row for each node")
+    return features
 
 
 def _masks(split: Any, nodes: int, name: str) -> dict[str, Tensor]:

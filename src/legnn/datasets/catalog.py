@@ -33,7 +33,7 @@ class NamedSet:
     """A data set that can be loaded by name."""
 
     name: str
-    about: str
+    description: str
     """Description of nodes, edges and classes."""
     splits: str
     """Values of `split`, and the default."""
@@ -61,13 +61,13 @@ def _geom_gcn_splits(folder: str, name: str) -> tuple[RemoteFile, ...]:
     return _files(folder, f"{GEOM_GCN}/splits", *(f"{name}_split_0.6_0.2_{i}.npz" for i in range(GEOM_GCN_SPLITS)))
 
 
-def _planetoid(name: str, folder: str, about: str, class_names: tuple[str, ...] | None, *notes: Note) -> NamedSet:
+def _planetoid(name: str, folder: str, description: str, class_names: tuple[str, ...] | None, *notes: Note) -> NamedSet:
     parts = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
     common = _files(f"planetoid/{folder}/raw", PLANETOID, *(f"ind.{name}.{part}" for part in parts))
     splits = _geom_gcn_splits(f"planetoid/{folder}/geom-gcn/raw", name)
     return NamedSet(
         name=name,
-        about=about,
+        description=description,
         splits="the public one with 20 training nodes a class, or 0 to 9 for geom-gcn's ten (48/32/20)",
         read=lambda data, fetch: readers.read_planetoid(folder, common, splits, split_number(data.split), fetch),
         files=common + splits,
@@ -76,24 +76,24 @@ def _planetoid(name: str, folder: str, about: str, class_names: tuple[str, ...] 
     )
 
 
-def _gnn_benchmark(dataset: str, folder: str, stem: str, about: str) -> NamedSet:
+def _gnn_benchmark(dataset: str, folder: str, stem: str, description: str) -> NamedSet:
     collection = dataset.lower()
     files = _files(f"{collection}/{folder}/raw", GNN_BENCHMARK, f"{stem}.npz")
     split_file = f"splits/{collection}_{folder.lower()}_60_20_20.npz"
     return NamedSet(
         name=f"{collection}-{folder.lower()}",
-        about=about,
+        description=description,
         splits=f"60/20/20 from {split_file}, or drawn if that is not there",
         read=lambda data, fetch: readers.read_gnn_benchmark(dataset, folder, split_file, *files, fetch),
         files=files,
     )
 
 
-def _heterophilous(name: str, about: str) -> NamedSet:
+def _heterophilous(name: str, description: str) -> NamedSet:
     files = _files(f"heterophilous/{name}/raw", HETEROPHILOUS, f"{name}.npz")
     return NamedSet(
         name=name,
-        about=about,
+        description=description,
         splits="0 to 9 (50/25/25), 0 by default",
         num_splits=10,
         read=lambda data, fetch: readers.read_heterophilous(name, *files, fetch),
@@ -105,7 +105,7 @@ def _filtered(animal: str) -> NamedSet:
     files = _files("filtered", HETEROPHILOUS, f"{animal}_filtered.npz")
     return NamedSet(
         name=f"{animal}-filtered",
-        about=f"Wikipedia pages on {animal}s that link to each other, by traffic, duplicates removed",
+        description=f"Wikipedia pages on {animal}s that link to each other, by traffic, duplicates removed",
         splits="0 to 9, 0 by default",
         num_splits=10,
         read=lambda data, fetch: readers.read_filtered(*files, fetch),
@@ -149,7 +149,7 @@ CATALOG: dict[str, NamedSet] = {
     for entry in (
         NamedSet(
             name="digits",
-            about="scikit-learn's handwritten digits, each joined to its ten nearest, by digit; nothing to download",
+            description="scikit-learn's handwritten digits, each with edges to its ten nearest, by digit; no download",
             splits="10 training and 30 validation nodes a class, drawn with the seed 0 or the one given",
             read=lambda data, fetch: read_digits(split_number(data.split)),
             reads_split=True,
@@ -175,7 +175,7 @@ CATALOG: dict[str, NamedSet] = {
         _gnn_benchmark("Coauthor", "CS", "ms_academic_cs", "computer scientists who wrote together, by field of study"),
         NamedSet(
             name="actor",
-            about="actors named on the same Wikipedia page, by the words of their own",
+            description="actors named on the same Wikipedia page, by the words of their own",
             splits="0 to 9 (48/32/20), 0 by default",
             num_splits=GEOM_GCN_SPLITS,
             read=lambda data, fetch: readers.read_actor(ACTOR, fetch),
@@ -187,7 +187,7 @@ CATALOG: dict[str, NamedSet] = {
         _filtered("squirrel"),
         NamedSet(
             name="ogbn-arxiv",
-            about="computer science papers on arXiv that cite each other, by subject area",
+            description="computer science papers on arXiv that cite each other, by subject area",
             splits="OGB's, by year: to 2017, 2018, from 2019",
             read=lambda data, fetch: readers.read_arxiv(ARXIV, fetch),
             files=(ARXIV,),
@@ -195,21 +195,21 @@ CATALOG: dict[str, NamedSet] = {
         ),
         NamedSet(
             name="dblp",
-            about="computer scientists with their papers, terms and conferences, authors by research area",
+            description="computer scientists with their papers, terms and conferences, authors by research area",
             splits="MAGNN's: 400 training and 400 validation nodes",
             read=lambda data, fetch: readers.read_dblp(DBLP, DBLP_ARCHIVE, fetch),
             files=(*DBLP, DBLP_ARCHIVE),
         ),
         NamedSet(
             name="ogbn-mag",
-            about="papers with their authors, institutions and fields, papers by venue",
+            description="papers with their authors, institutions and fields, papers by venue",
             splits="OGB's, by year: to 2017, 2018, 2019",
             read=_mag,
             files=(MAG, MAG_EMBEDDING),
         ),
         NamedSet(
             name="oag-venue",
-            about="computer science papers with their authors, institutions and fields, papers by venue",
+            description="computer science papers with their authors, institutions and fields, papers by venue",
             splits="its authors', by year, from the table of papers",
             read=lambda data, fetch: readers.read_oag_venue("oag-venue"),
         ),

@@ -59,21 +59,21 @@ def nearest(x: np.ndarray, number: int) -> np.ndarray:
 
     scikit-learn's choice among equally near ones depends on the number of threads, and with it the graph.
     """
-    rows, place = len(x), np.arange(len(x))
+    rows, positions = len(x), np.arange(len(x))
     squares = (x**2).sum(1)
     beyond = 4 * squares.max() + 1
-    found = np.empty((rows, number), np.int64)
+    neighbors = np.empty((rows, number), np.int64)
     # by PyTorch, whose threads are needed later, not by NumPy's own
     points = torch.from_numpy(x)
-    for mine in np.split(place, range(ROWS, rows, ROWS)):
+    for block in np.split(positions, range(ROWS, rows, ROWS)):
         # exact, since sums of whole numbers are
-        keys = torch.mm(points[mine], points.T).numpy()
+        keys = torch.mm(points[block], points.T).numpy()
         keys *= -2
-        keys += squares[mine, None]
+        keys += squares[block, None]
         keys += squares
-        keys[mine - mine[0], mine] = beyond
+        keys[block - block[0], block] = beyond
         # one number of distance and row: those of a row differ, and the smallest are found without sorting all
         keys *= rows
-        keys += place
-        found[mine] = np.sort(np.partition(keys, number, axis=1)[:, :number], axis=1) % rows
-    return found
+        keys += positions
+        neighbors[block] = np.sort(np.partition(keys, number, axis=1)[:, :number], axis=1) % rows
+    return neighbors

@@ -30,35 +30,35 @@ Fetch = Callable[[RemoteFile], Path]
 
 def on_disk(file: RemoteFile) -> Path:
     """Returns the path of the file; raises `InputError` if it is not on disk."""
-    place = data_folder() / file.path
-    if not place.is_file():
-        raise InputError(f"{place} is not there")
-    return place
+    path = data_folder() / file.path
+    if not path.is_file():
+        raise InputError(f"{path} is not there")
+    return path
 
 
 def fetch(file: RemoteFile) -> Path:
     """Returns the path of the file, after downloading it if it is not on disk."""
-    place = data_folder() / file.path
-    if place.is_file():
-        return place
+    path = data_folder() / file.path
+    if path.is_file():
+        return path
     if file.url is None:
-        raise InputError(f"{place} is missing and is published nowhere; put it there, or set LEGNN_DATA to its folder")
+        raise InputError(f"{path} is missing and is published nowhere; put it there, or set LEGNN_DATA to its folder")
     try:
-        _download(file.url, place)
+        _download(file.url, path)
     except (OSError, http.client.HTTPException) as error:
         raise InputError(
-            f"{file.url} could not be downloaded ({first_line(error)}); put the file at {place} by hand, "
+            f"{file.url} could not be downloaded ({first_line(error)}); put the file at {path} by hand, "
             f"or set LEGNN_DATA to a folder that holds {file.path}"
         ) from error
-    return place
+    return path
 
 
-def _download(url: str, place: Path) -> None:
+def _download(url: str, path: Path) -> None:
     request = Request(url, headers={"User-Agent": "legnn"})  # some hosts refuse the default of urllib
-    with urlopen(request, timeout=TIMEOUT_SECONDS) as response, atomic_write(place) as file:
+    with urlopen(request, timeout=TIMEOUT_SECONDS) as response, atomic_write(path) as file:
         length = response.headers.get("Content-Length")
         expected, received = int(length) if length else None, 0
-        with progress_bar(f"downloading {place.name}", expected) as done:
+        with progress_bar(f"downloading {path.name}", expected) as done:
             while chunk := response.read(CHUNK):
                 file.write(chunk)
                 received += len(chunk)

@@ -77,9 +77,9 @@ def load(
     if is_unfinished(folder):
         raise InputError(f"{folder} is being prepared, or that was cut short; wait for it, or prepare it again")
     if has_types(folder):
-        found = read_typed_folder(folder, settings, table_features, training=training)
+        typed = read_typed_folder(folder, settings, table_features, training=training)
         name = folder.resolve().name
-        raw = raw_from_pyg(found, settings, name=name, training=training, target_type=target_type)
+        raw = raw_from_pyg(typed, settings, name=name, training=training, target_type=target_type)
     else:
         raw = read_table_folder(folder, settings, table_features, training=training)
     return GraphData.from_raw(raw, settings, training=training)
@@ -110,10 +110,10 @@ def check_prepared(folder: str | Path) -> GraphData:
 
     `load` does so by itself where the folder has less than 256 MB.
     """
-    place = Path(folder)
-    if not (place / CARD).is_file():
-        raise InputError(f"{place} is not a prepared folder: it has no {CARD}")
-    return read_prepared(place, is_checked=True)
+    path = Path(folder)
+    if not (path / CARD).is_file():
+        raise InputError(f"{path} is not a prepared folder: it has no {CARD}")
+    return read_prepared(path, is_checked=True)
 
 
 def _settings(source: Source, options: dict[str, Any]) -> DataSettings:
@@ -132,8 +132,8 @@ def _settings(source: Source, options: dict[str, Any]) -> DataSettings:
 
 def _load_named(entry: NamedSet, settings: DataSettings, fetch: Fetch) -> GraphData:
     _refuse_text(settings, f"the named data set {entry.name!r}")
-    found = entry.read(settings, fetch)
-    raw = found if isinstance(found, RawGraph) else raw_from_pyg(found, settings, name=entry.name)
+    graph = entry.read(settings, fetch)
+    raw = graph if isinstance(graph, RawGraph) else raw_from_pyg(graph, settings, name=entry.name)
     class_names = [*(entry.class_names or raw.class_names)]
     notes = [*raw.notes, *entry.notes]
     if settings.features == "given" and entry.channels not in (None, raw.x.size(1)):
@@ -146,9 +146,9 @@ def _load_named(entry: NamedSet, settings: DataSettings, fetch: Fetch) -> GraphD
     return GraphData.from_raw(raw, settings)
 
 
-def _refuse_text(settings: DataSettings, what: str) -> None:
+def _refuse_text(settings: DataSettings, source: str) -> None:
     if settings.text:
-        raise InputError(f"text names a column of a node table, and {what} has none; leave text out")
+        raise InputError(f"text names a column of a node table, and {source} has none; leave text out")
 
 
 def table_folders() -> list[str]:
@@ -164,11 +164,11 @@ def _holds_graph(folder: Path) -> bool:
 
 def existing_folder(source: str) -> Path:
     """Returns the folder that a path or a name under `LEGNN_DATA` means; raises `InputError` if there is none."""
-    folder, kept = Path(source).expanduser(), data_folder() / source
+    folder, in_data_folder = Path(source).expanduser(), data_folder() / source
     is_name = os.sep not in source and not source.startswith((".", "~"))
     # a folder here that holds no graph may be a run of that name
-    if is_name and not _holds_graph(folder) and _holds_graph(kept):
-        return kept
+    if is_name and not _holds_graph(folder) and _holds_graph(in_data_folder):
+        return in_data_folder
     if folder.is_dir():
         return folder
     if folder.exists():

@@ -48,7 +48,7 @@ def is_networkx(source: object) -> bool:
 
 def is_frames(source: object) -> TypeGuard[tuple[pd.DataFrame, pd.DataFrame]]:
     """Whether `source` is two frames, of nodes and of edges."""
-    return isinstance(source, tuple) and len(source) == 2 and all(is_a(one, "pandas", "DataFrame") for one in source)
+    return isinstance(source, tuple) and len(source) == 2 and all(is_a(part, "pandas", "DataFrame") for part in source)
 
 
 def is_in_memory(source: object) -> bool:
@@ -147,27 +147,30 @@ def _of_networkx(source: NetworkXGraph) -> Data:
     if not nodes:
         raise InputError(f"{name} has no nodes; a graph needs some")
     edges = _networkx_edges(source, {node: row for row, node in enumerate(nodes)})
-    columns = {key: [about.get(key) for _, about in source.nodes(data=True)] for key in ("x", "label", "y", "split")}
-    given = {key: values for key, values in columns.items() if any(value is not None for value in values)}
-    x = _node_vectors(given["x"], nodes, name) if "x" in given else None
+    columns = {
+        key: [node_attributes.get(key) for _, node_attributes in source.nodes(data=True)]
+        for key in ("x", "label", "y", "split")
+    }
+    attributes = {key: values for key, values in columns.items() if any(value is not None for value in values)}
+    x = _node_vectors(attributes["x"], nodes, name) if "x" in attributes else None
     is_numbered = all(isinstance(node, int) and not isinstance(node, bool) for node in nodes)
     return from_arrays(
         edges,
         x,
-        given.get("label", given.get("y")),
-        split=given.get("split"),
+        attributes.get("label", attributes.get("y")),
+        split=attributes.get("split"),
         node_id=nodes if is_numbered else np.array([str(node) for node in nodes], dtype=object),
         name=name,
     )
 
 
-def _networkx_edges(source: NetworkXGraph, place: Mapping[Any, int]) -> EdgeArrays:
-    ends = [(place[u], place[v], about.get("weight", 1)) for u, v, about in source.edges(data=True)]
+def _networkx_edges(source: NetworkXGraph, row_of: Mapping[Any, int]) -> EdgeArrays:
+    ends = [(row_of[u], row_of[v], attributes.get("weight", 1)) for u, v, attributes in source.edges(data=True)]
     if not source.is_directed():
         # an edge without a direction is one in each; a self-loop is one
         ends += [(target, origin, weight) for origin, target, weight in ends if origin != target]
-    index = torch.tensor([one[:2] for one in ends], dtype=torch.long).reshape(-1, 2).T.contiguous()
-    weight = torch.tensor([float(one[2]) for one in ends])
+    index = torch.tensor([edge[:2] for edge in ends], dtype=torch.long).reshape(-1, 2).T.contiguous()
+    weight = torch.tensor([float(edge[2]) for edge in ends])
     return EdgeArrays(index, None if bool((weight == 1).all()) else weight)
 
 

@@ -58,7 +58,7 @@ def read_planetoid(
         files += [fetch(file) for file in splits]
         raw, kind = f"{folder}/geom-gcn/raw", "geom-gcn"
     return _read_with_pyg(
-        lambda root: pyg_datasets.Planetoid(root, folder, split=kind), {f"{raw}/{one.name}": one for one in files}
+        lambda root: pyg_datasets.Planetoid(root, folder, split=kind), {f"{raw}/{file.name}": file for file in files}
     )
 
 
@@ -80,8 +80,8 @@ def read_actor(files: tuple[RemoteFile, ...], fetch: Fetch) -> Data:
 
 def read_heterophilous(name: str, file: RemoteFile, fetch: Fetch) -> Data:
     """Returns tolokers or minesweeper with their ten splits."""
-    place = {f"{name}/raw/{name}.npz": fetch(file)}
-    return _read_with_pyg(lambda root: pyg_datasets.HeterophilousGraphDataset(root, name), place)
+    files = {f"{name}/raw/{name}.npz": fetch(file)}
+    return _read_with_pyg(lambda root: pyg_datasets.HeterophilousGraphDataset(root, name), files)
 
 
 def read_filtered(file: RemoteFile, fetch: Fetch) -> Data:
@@ -159,49 +159,49 @@ def _masks(indices: Callable[[str], np.ndarray], num_nodes: int) -> dict[str, Te
 
 def _mag_embedding(embedding: RemoteFile, fetch: Fetch) -> dict[str, Tensor]:
     """Returns the published rows of each type; none where they are neither on disk nor can be downloaded."""
-    folders = ("ogb", *(f"{place}/raw" for place in _ogb_places("mag")))
+    folders = ("ogb", *(f"{candidate}/raw" for candidate in _ogb_places("mag")))
     unzipped = [data_folder() / folder / MAG_EMBEDDING for folder in folders]
-    found = next((place for place in unzipped if place.is_file()), None)
-    if found is None:
+    path = next((candidate for candidate in unzipped if candidate.is_file()), None)
+    if path is None:
         try:
-            found = fetch(embedding)
+            path = fetch(embedding)
         except InputError:  # features are computed instead, and a note says so
             return {}
-    with as_input_error(found):
-        content = found.read_bytes()
-        if found.suffix == ".zip":
+    with as_input_error(path):
+        content = path.read_bytes()
+        if path.suffix == ".zip":
             with zipfile.ZipFile(io.BytesIO(content)) as zipped:
                 content = zipped.read(MAG_EMBEDDING)
         # tensors only: anything else in the file is refused without being executed
         rows = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
-        if not isinstance(rows, dict) or not all(isinstance(one, Tensor) for one in rows.values()):
+        if not isinstance(rows, dict) or not all(isinstance(value, Tensor) for value in rows.values()):
             raise ValueError("it does not hold a tensor for each node type")
         return rows
 
 
 def read_dblp(files: tuple[RemoteFile, ...], archive: RemoteFile, fetch: Fetch) -> HeteroData:
     """Returns DBLP with MAGNN's split, from its files or from their archive."""
-    there = [data_folder() / file.path for file in files]
-    if all(place.is_file() for place in there):
-        return _read_with_pyg(pyg_datasets.DBLP, {f"raw/{place.name}": place for place in there})
+    paths = [data_folder() / file.path for file in files]
+    if all(path.is_file() for path in paths):
+        return _read_with_pyg(pyg_datasets.DBLP, {f"raw/{path.name}": path for path in paths})
     zip_file = fetch(archive)
     with tempfile.TemporaryDirectory(prefix="legnn-") as folder:
-        unzipped = {f"raw/{place.name}": Path(folder) / place.name for place in there}
+        unzipped = {f"raw/{path.name}": Path(folder) / path.name for path in paths}
         with as_input_error(zip_file), zipfile.ZipFile(zip_file) as zipped:
-            for place in unzipped.values():
-                place.write_bytes(zipped.read(place.name))
+            for path in unzipped.values():
+                path.write_bytes(zipped.read(path.name))
         return _read_with_pyg(pyg_datasets.DBLP, unzipped)
 
 
 def read_oag_venue(folder: str) -> HeteroData:
     """Returns the graph of a folder of typed tables, which the user makes from the published graph."""
-    place = data_folder() / folder
-    if not has_types(place):
+    path = data_folder() / folder
+    if not has_types(path):
         raise InputError(
-            f"{place} has no tables of {folder}; make them of the published graph as docs/guide/node-types.md says, or "
+            f"{path} has no tables of {folder}; make them of the published graph as docs/guide/node-types.md says, or "
             f"set LEGNN_DATA to the folder that holds {folder}"
         )
-    return read_typed_folder(place, DataSettings(), None)
+    return read_typed_folder(path, DataSettings(), None)
 
 
 def _read_with_pyg(dataset: Callable[[str], Any], files: Mapping[str, Path]) -> Any:
@@ -209,8 +209,8 @@ def _read_with_pyg(dataset: Callable[[str], Any], files: Mapping[str, Path]) -> 
     first = next(iter(files.values()))
     read_from = first if len(files) == 1 else first.parent
     with tempfile.TemporaryDirectory(prefix="legnn-") as root:
-        for place, file in files.items():
-            link = Path(root) / place
+        for name, file in files.items():
+            link = Path(root) / name
             link.parent.mkdir(parents=True, exist_ok=True)
             link.symlink_to(file.resolve())
         # PyG prints its progress, and NumPy warns of old pickles: neither helps the user
@@ -240,15 +240,15 @@ def _ogb_places(name: str) -> tuple[str, ...]:
 def _ogb_opener(name: str, archive: RemoteFile, fetch: Fetch) -> Callable[..., bytes]:
     """Returns a function from a member's name to its unzipped bytes; of several names, the first that exists."""
     places = (*_ogb_places(name), f"ogb/{name}.zip", f"{name}.zip")
-    found = next((place for one in places if (place := data_folder() / one).exists()), None)
-    place = found or fetch(archive)
+    unzipped = next((source for name_on_disk in places if (source := data_folder() / name_on_disk).exists()), None)
+    source = unzipped or fetch(archive)
 
     def open_member(*members: str) -> bytes:
-        with as_input_error(place / members[0]):
-            if place.is_dir():
-                there = next((member for member in members if (place / member).is_file()), members[0])
-                return gzip.decompress((place / there).read_bytes())
-            with zipfile.ZipFile(place) as zipped:
+        with as_input_error(source / members[0]):
+            if source.is_dir():
+                first = next((member for member in members if (source / member).is_file()), members[0])
+                return gzip.decompress((source / first).read_bytes())
+            with zipfile.ZipFile(source) as zipped:
                 return gzip.decompress(zipped.read(f"{name}/{members[0]}"))
 
     return open_member

@@ -186,6 +186,6 @@ def _hash(cells: pa.Array, out: np.ndarray) -> None:
     digests = [hashlib.blake2b(value.encode(), digest_size=8).digest() for value in encoded.dictionary.to_pylist()]
     number = np.array([int.from_bytes(digest, "little") for digest in digests], dtype=np.uint64)
     known = np.flatnonzero(cells.is_valid().to_numpy(zero_copy_only=False))
-    place = encoded.indices.drop_null().to_numpy(zero_copy_only=False)
+    codes = encoded.indices.drop_null().to_numpy(zero_copy_only=False)
     bucket, sign = (number % np.uint64(BUCKETS)).astype(np.int64), 1 - 2 * (number >> np.uint64(63)).astype(np.int64)
-    out[known, bucket[place]] = sign[place]
+    out[known, bucket[codes]] = sign[codes]

@@ -44,7 +44,7 @@ def read_edges(
     target_ids: pa.Array,
     settings: DataSettings,
     *,
-    what: str | tuple[str, str] = "node",
+    noun: str | tuple[str, str] = "node",
     is_weight_optional: bool = False,
 ) -> Edges:
     """Returns the edges of a `.parquet` or `.csv` file, in the order of its rows.
@@ -56,7 +56,7 @@ def read_edges(
         source_ids: the ids of possible sources, all different.
         target_ids: the ids of possible targets; the same object where these are the same nodes.
         settings: the columns of source, target and weight.
-        what: for errors, `node` or `class`; of sources and of targets where these differ.
+        noun: for errors, `node` or `class`; of sources and of targets where these differ.
         is_weight_optional: whether the weight column may be missing even if the user named it.
 
     Raises `InputError` for the first row with an unknown id or a weight that is not a positive number.
@@ -69,7 +69,7 @@ def read_edges(
         weighted = weight_name in file.names if is_weight_optional else file.has(weight_name, "weight_column")
         sources = NodeIndex(source_ids)
         targets = sources if target_ids is source_ids else NodeIndex(target_ids)
-        of_source, of_target = (what, what) if isinstance(what, str) else what
+        of_source, of_target = (noun, noun) if isinstance(noun, str) else noun
         columns: list[_Ends | _Weights] = [
             _Ends(file, settings.source_column, sources, of_source),
             _Ends(file, settings.target_column, targets, of_target),
@@ -92,7 +92,7 @@ def read_end_ids(path: Path, column: str, setting: str) -> pa.Array:
 
     Raises `InputError` for the first row without an id, or if the column, which `setting` names, is missing.
     """
-    found: list[pa.Array] = []
+    ids: list[pa.Array] = []
     rows = 0
     with as_input_error(path):
         file = TableFile(path, _column_names(path))
@@ -102,9 +102,9 @@ def read_end_ids(path: Path, column: str, setting: str) -> pa.Array:
             if keys.null_count:
                 row = rows + int(pc.index(keys.is_null(), True).as_py())
                 raise InputError(f"{path}, {file.row(row)}, has no id in column {column!r}; every edge has two ends")
-            found.append(pc.unique(keys))
+            ids.append(pc.unique(keys))
             rows += len(keys)
-    return pc.unique(join_keys(found))
+    return pc.unique(join_keys(ids))
 
 
 @dataclass
@@ -150,7 +150,7 @@ class _Ends(_Column):
     """One end of each edge, as a position in the index."""
 
     index: NodeIndex
-    what: str
+    noun: str
 
     def add(self, column: pa.Array) -> None:
         keys = self.file.keys(pa.chunked_array([column]), self.name)
@@ -158,10 +158,10 @@ class _Ends(_Column):
         self.append(position, position < 0, lambda cell: keys[cell].as_py())
 
     def explain(self, value: object) -> str:
-        named = f"no {self.what}" if value is None else f"{self.what} {short_repr(value)}"
+        named = f"no {self.noun}" if value is None else f"{self.noun} {short_repr(value)}"
         return (
             f"names {named}, which is not in the node table ({plural(self.bad, 'such edge')}); every end of an edge "
-            f"must be {'a label of some node' if self.what == 'class' else 'an id of a node'}"
+            f"must be {'a label of some node' if self.noun == 'class' else 'an id of a node'}"
         )
 
 

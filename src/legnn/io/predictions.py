@@ -55,7 +55,8 @@ class PredictionTable:
     def frame(self) -> pd.DataFrame:
         """The same as a frame, with the notes as `attrs["notes"]`."""
         columns = {
-            name: one.values() if isinstance(one, CategoricalColumn) else one for name, one in self.columns.items()
+            name: column.values() if isinstance(column, CategoricalColumn) else column
+            for name, column in self.columns.items()
         }
         frame = pd.DataFrame(columns)
         frame.attrs["notes"] = list(self.notes)
@@ -88,11 +89,11 @@ def read_predictions(path: str | Path) -> pd.DataFrame:
         raise InputError(f"{path} has no column {missing[0]!r}; predictions have {', '.join(COLUMNS)}")
     keys = {name: table.keys(table.columns[name], name) for name in ("id", "prediction")}
     try:
-        found = {name: array.to_numpy(zero_copy_only=False) for name, array in keys.items()}
+        columns = {name: array.to_numpy(zero_copy_only=False) for name, array in keys.items()}
         confidence, split = table.columns["confidence"].to_numpy(), table.columns["split"].fill_null("").to_numpy()
     except pa.ArrowException as error:
         raise InputError(f"{path} does not hold predictions ({first_line(error)}); restore it from a copy") from None
-    return pd.DataFrame({**found, "confidence": confidence, "split": split})
+    return pd.DataFrame({**columns, "confidence": confidence, "split": split})
 
 
 def _table_path(path: str | Path) -> Path:
@@ -113,10 +114,10 @@ def _array(values: Sequence[Any] | np.ndarray) -> pa.Array:
     if isinstance(values, np.ndarray) and values.dtype == object:
         values = values.tolist()
     kinds = set() if isinstance(values, np.ndarray) else {type(value) for value in values}
-    found = np.array(values) if kinds == {int} else values
-    if isinstance(found, np.ndarray) and found.dtype in NUMBERS:
-        buffers = [None, pa.py_buffer(np.ascontiguousarray(found))]
-        return pa.Array.from_buffers(pa.from_numpy_dtype(found.dtype), len(found), buffers)
+    array = np.array(values) if kinds == {int} else values
+    if isinstance(array, np.ndarray) and array.dtype in NUMBERS:
+        buffers = [None, pa.py_buffer(np.ascontiguousarray(array))]
+        return pa.Array.from_buffers(pa.from_numpy_dtype(array.dtype), len(array), buffers)
     texts = [value.encode() for value in values] if kinds == {str} else []
     ends = np.cumsum([0, *map(len, texts)])
     if not texts or ends[-1] >= 2**31:

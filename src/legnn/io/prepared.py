@@ -140,8 +140,8 @@ def read_prepared(folder: Path, *, is_checked: bool = False) -> GraphData:
     """
     refuse_links(folder)
     card = read_card(folder)
-    there = [name for name in (*REQUIRED, *OPTIONAL) if name in REQUIRED or f"{name}.npy" in card.files]
-    arrays = {name: _open(folder, name, card) for name in there}
+    names = [name for name in (*REQUIRED, *OPTIONAL) if name in REQUIRED or f"{name}.npy" in card.files]
+    arrays = {name: _open(folder, name, card) for name in names}
     check_values(folder, card, arrays)
     node_id = arrays["node_id"] if "node_id" in arrays else _read_text_ids(folder, card.nodes)
     if is_checked or sum(array.nbytes for array in arrays.values()) < SMALL:
@@ -206,10 +206,10 @@ def check_columns(where: str | Path, graph: GraphData, fitted: TableFeatures | N
 
     None stands for features that come from no table: numbers may have been given in both ways.
     """
-    own = graph.table_features
-    if own is None:
+    features = graph.table_features
+    if features is None:
         return
-    if not own.is_plain if fitted is None else not fitted.computes_same(own):
+    if not features.is_plain if fitted is None else not fitted.computes_same(features):
         raise InputError(
             f"the features of {where} were made of its tables in another way than those of the run; give its tables"
         )

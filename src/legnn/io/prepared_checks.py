@@ -56,9 +56,9 @@ def check_values(folder: Path, card: PreparedCard, arrays: dict[str, np.ndarray]
         "y": ("classes", -1, len(card.class_names) - 1),
         "node_type": ("types", 0, len(card.type_names or [""]) - 1),
     }
-    for name, (what, least, largest) in ranges.items():
+    for name, (noun, least, largest) in ranges.items():
         if name in arrays and (arrays[name].min() < least or arrays[name].max() > largest):
-            raise damaged(folder / f"{name}.npy", f"it must hold {what} from {least} to {largest:,}")
+            raise damaged(folder / f"{name}.npy", f"it must hold {noun} from {least} to {largest:,}")
     if (y[split > 0] < 0).any():
         raise damaged(folder / "split.npy", "it has nodes without a label")
     # with a NaN among them, both extremes are NaN, which compares false

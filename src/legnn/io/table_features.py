@@ -40,11 +40,11 @@ class ColumnFeatures:
         columns: list[Column] = []
         unused: dict[str, list[str]] = {}
         for name in names:
-            found = fit_column(table, name)
-            if isinstance(found, Column):
-                columns.append(found)
+            column = fit_column(table, name)
+            if isinstance(column, Column):
+                columns.append(column)
             else:
-                unused.setdefault(found, []).append(name)
+                unused.setdefault(column, []).append(name)
         if not text:
             return cls(columns), unused
         return cls(
@@ -85,7 +85,7 @@ class ColumnFeatures:
         """Whether features of both, each of its own table, mean the same."""
         if len(self.columns) != len(other.columns) or self.text != other.text:
             return False
-        return all(one.computes_same(two) for one, two in zip(self.columns, other.columns, strict=True))
+        return all(column.computes_same(same) for column, same in zip(self.columns, other.columns, strict=True))
 
     def describe(self) -> str:
         """Returns what becomes of each column, in one sentence."""
@@ -147,7 +147,9 @@ class TableFeatures:
         """Whether features of both, each of its own tables, mean the same; of types that both have."""
         if not isinstance(other, TableFeatures):
             return False
-        return all(mine.computes_same(other.tables[kind]) for kind, mine in self.tables.items() if kind in other.tables)
+        return all(
+            features.computes_same(other.tables[kind]) for kind, features in self.tables.items() if kind in other.tables
+        )
 
     def save(self, path: str | Path) -> None:
         """Writes a safetensors file, atomically."""

@@ -29,9 +29,9 @@ class TableFile:
     def require(self, name: str, setting: str) -> None:
         """Raises `InputError` with the columns there are if the column is missing."""
         if name not in self.names:
-            close, there = did_you_mean(name, self.names), ", ".join(map(repr, self.names))
+            close, known = did_you_mean(name, self.names), ", ".join(map(repr, self.names))
             raise InputError(
-                f"{self.path} has no column {name!r}{close}; it has {there}, and {setting} says which to use"
+                f"{self.path} has no column {name!r}{close}; it has {known}, and {setting} says which to use"
             )
 
     def has(self, name: str, setting: str) -> bool:
@@ -90,10 +90,10 @@ def table_path(folder: Path, stem: str) -> Path:
 
 def optional_table_path(folder: Path, stem: str) -> Path | None:
     """Returns the path of a table, or None where there is none."""
-    there = [path for path in (folder / f"{stem}.parquet", folder / f"{stem}.csv") if path.is_file()]
-    if len(there) == 2:
+    paths = [path for path in (folder / f"{stem}.parquet", folder / f"{stem}.csv") if path.is_file()]
+    if len(paths) == 2:
         raise InputError(f"{folder} has both {stem}.parquet and {stem}.csv; remove the one that is not meant")
-    return there[0] if there else None
+    return paths[0] if paths else None
 
 
 def read_table(path: Path, keys: Sequence[str]) -> Table:

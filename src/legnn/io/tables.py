@@ -187,8 +187,8 @@ def read_features(
 
 def _not_features(settings: DataSettings) -> set[str]:
     """Ids, labels and splits, whatever their columns are called: a second column of labels would be the answer."""
-    own = {settings.id_column, settings.label_column, settings.split_column, settings.text}
-    return own | {DataSettings.id_column, DataSettings.label_column, DataSettings.split_column}
+    chosen = {settings.id_column, settings.label_column, settings.split_column, settings.text}
+    return chosen | {DataSettings.id_column, DataSettings.label_column, DataSettings.split_column}
 
 
 def _explain_unused(reason: str) -> str:
@@ -255,7 +255,7 @@ def _label_adjacency(folder: Path, class_names: ClassNames, settings: DataSettin
     if path is None:
         return None
     classes = pa.array(class_names)
-    edges = read_edges(path, classes, classes, settings, what="class")
+    edges = read_edges(path, classes, classes, settings, noun="class")
     adjacency = np.zeros((len(classes), len(classes)), np.float32)
     source, target = edges.edge_index
     adjacency[target, source] = 1 if edges.weight is None else edges.weight

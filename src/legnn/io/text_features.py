@@ -87,7 +87,7 @@ class TextFeatures:
         """Returns what `to_arrays` gave; raises `KeyError` or `ValueError` for anything else."""
         terms = as_kind(parse_json(arrays["terms"].tobytes()), list[str], "the terms")
         idf, components = arrays["idf"], arrays["components"]
-        is_sound = all(one.dtype == np.float32 and np.isfinite(one).all() for one in (idf, components))
+        is_sound = all(array.dtype == np.float32 and np.isfinite(array).all() for array in (idf, components))
         if not is_sound or idf.shape != (len(terms),) or components.shape[1:] != (len(terms),):
             raise ValueError("weights of words do not fit together")
         return cls(terms, idf, components)

@@ -64,8 +64,8 @@ def read_typed_folder(
             fields["y"], fields["class_names"] = read_labels(table, settings, training)
             if (split := read_split(table, settings)) is not None:
                 fields |= to_masks(split)
-        own = settings if kind in text_types else replace(settings, text=DataSettings.text)
-        features = read_features(folder / "nodes" / f"{kind}.npy", table, own, known.get(kind), notes)
+        of_type = settings if kind in text_types else replace(settings, text=DataSettings.text)
+        features = read_features(folder / "nodes" / f"{kind}.npy", table, of_type, known.get(kind), notes)
         if features.x.size(1):
             fields |= {"x": features.x, "feature_names": features.names}
         if features.columns is not None:
@@ -73,12 +73,12 @@ def read_typed_folder(
         graph[kind].update(fields)
     for relation, path in edges.items():
         source, _, target = relation
-        what = (f"{source} node", f"{target} node")
-        found = read_edges(path, ids[source], ids[target], settings, what=what, is_weight_optional=True)
-        graph[relation].edge_index = torch.from_numpy(found.edge_index)
-        if found.weight is not None:
-            graph[relation].edge_weight = torch.from_numpy(found.weight)
-        note_unused(notes, found.unused, path, "edges have ends and a weight alone")
+        noun = (f"{source} node", f"{target} node")
+        table_edges = read_edges(path, ids[source], ids[target], settings, noun=noun, is_weight_optional=True)
+        graph[relation].edge_index = torch.from_numpy(table_edges.edge_index)
+        if table_edges.weight is not None:
+            graph[relation].edge_weight = torch.from_numpy(table_edges.weight)
+        note_unused(notes, table_edges.unused, path, "edges have ends and a weight alone")
     if not any(graph[relation].edge_index.numel() for relation in edges):
         raise InputError(f"{folder / 'edges'} has no edges; a graph needs at least one")
     graph.notes = notes
@@ -117,7 +117,7 @@ def _node_tables(folder: Path, settings: DataSettings, known: dict[str, ColumnFe
 
 
 def _edge_paths(folder: Path) -> dict[Relation, Path]:
-    found: dict[Relation, Path] = {}
+    paths: dict[Relation, Path] = {}
     for stem, path in _paths(folder / "edges").items():
         parts = stem.split(SEPARATOR)
         if len(parts) != 3 or not all(parts):
@@ -125,8 +125,8 @@ def _edge_paths(folder: Path) -> dict[Relation, Path]:
                 f"{path} does not say what it joins; a table of edges is called "
                 f"<type>{SEPARATOR}<relation>{SEPARATOR}<type>, such as author{SEPARATOR}writes{SEPARATOR}paper.parquet"
             )
-        found[parts[0], parts[1], parts[2]] = path
-    return found
+        paths[parts[0], parts[1], parts[2]] = path
+    return paths
 
 
 def _labeled_type(nodes: dict[str, Table], folder: Path, settings: DataSettings, training: bool) -> str | None:
@@ -150,10 +150,10 @@ def _labeled_type(nodes: dict[str, Table], folder: Path, settings: DataSettings,
 
 def _text_types(nodes: dict[str, Table], folder: Path, settings: DataSettings) -> list[str]:
     """Returns the types whose tables have the text column: of each, the words are those of its own texts."""
-    found = [kind for kind, table in nodes.items() if settings.text and settings.text in table.names]
-    if settings.text and not found:
+    types = [kind for kind, table in nodes.items() if settings.text and settings.text in table.names]
+    if settings.text and not types:
         raise InputError(f"no table in {folder / 'nodes'} has a column {settings.text!r}; text names a column of one")
-    return found
+    return types
 
 
 def _ids_in_edges(edges: dict[Relation, Path], known: set[str], settings: DataSettings) -> dict[str, pa.Array]:

@@ -53,7 +53,7 @@ class DataCard:
             types
         ):
             raise ValueError("its types of nodes do not fit together")
-        if any(one not in types for pair in self.relations for one in pair):
+        if any(kind not in types for pair in self.relations for kind in pair):
             raise ValueError("it has edges between types that there are not")
         if any(target not in classes or source not in classes for target, source, _ in self.label_edges):
             raise ValueError("it has edges between labels that there are not")

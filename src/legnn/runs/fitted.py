@@ -78,8 +78,8 @@ class FittedGraph:
     def __getstate__(self) -> dict[str, Any]:
         arrays = {name: value.numpy() for name in ARRAYS if (value := self.data.get(name)) is not None}
         runs = [(run.settings, run.card, run.result, _weights_of(run)) for run in self.runs]
-        rest = {"weights": self.weights, "temperature": self.temperature, "class_names": self.data.class_names}
-        return {"arrays": arrays, "runs": runs, **rest}
+        others = {"weights": self.weights, "temperature": self.temperature, "class_names": self.data.class_names}
+        return {"arrays": arrays, "runs": runs, **others}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # copies: what a pickle is read from may not be written to
@@ -100,10 +100,10 @@ class FittedGraph:
         col = torch.from_numpy(np.sort(neighbors, axis=1)).long()
         if self.runs[0].settings.data.self_loops:
             col = torch.cat([col, added[:, None]], 1)
-        own = graph.adjacency
-        weight = None if own.weight is None else torch.cat([own.weight, torch.ones(col.numel())])
-        rows = torch.cat([own.row.long(), added.repeat_interleave(col.size(1))])
-        adjacency = Adjacency.from_sorted(rows, torch.cat([own.col.long(), col.flatten()]), weight, total, total)
+        known = graph.adjacency
+        weight = None if known.weight is None else torch.cat([known.weight, torch.ones(col.numel())])
+        rows = torch.cat([known.row.long(), added.repeat_interleave(col.size(1))])
+        adjacency = Adjacency.from_sorted(rows, torch.cat([known.col.long(), col.flatten()]), weight, total, total)
         split = torch.cat([graph.split, graph.split.new_full((number,), NO_SPLIT)])
         y = torch.cat([graph.y, torch.full((number,), -1)])
         x = torch.cat([graph.x, x])

@@ -145,23 +145,23 @@ class RunFolder:
     @property
     def settings(self) -> ResolvedSettings:
         """The run's settings."""
-        found = ResolvedSettings.from_yaml(self.path / SETTINGS)
-        check_digest(self.path / SETTINGS, found.digest)
-        return found
+        settings = ResolvedSettings.from_yaml(self.path / SETTINGS)
+        check_digest(self.path / SETTINGS, settings.digest)
+        return settings
 
     @property
     def card(self) -> DataCard:
         """The data the run is trained on."""
-        found = read_json(self.path / DATA, DataCard)
+        card = read_json(self.path / DATA, DataCard)
         check_digest(self.path / DATA)
-        return found
+        return card
 
     @property
     def table_features(self) -> TableFeatures | None:
         """How columns of tables became features, where they come from tables."""
-        found = TableFeatures.load(self._columns) if self._columns.is_file() else None
-        check_digest(self._columns, is_listed=found is not None)
-        return found
+        features = TableFeatures.load(self._columns) if self._columns.is_file() else None
+        check_digest(self._columns, is_listed=features is not None)
+        return features
 
     @property
     def is_begun(self) -> bool:
@@ -191,12 +191,12 @@ class RunFolder:
         content = self._metrics.read_bytes() if self._metrics.is_file() else b""
         try:
             lines = [json.loads(line) for line in content[: content.rfind(b"\n") + 1].split(b"\n") if line]
-            found = [asdict(as_kind(line, EpochLog, "a line")) for line in lines]
+            logs = [asdict(as_kind(line, EpochLog, "a line")) for line in lines]
         except (ValueError, RecursionError) as error:
             raise InputError(f"{self._metrics} is damaged ({first_line(error)}); restore it from a copy") from None
         if self.is_finished:
             check_digest(self._metrics)
-        return found
+        return logs
 
     def save_checkpoint(self, tensors: dict[str, Tensor], meta: dict[str, Any]) -> None:
         """Write the state of the run, which belongs to the lines of its metrics so far."""
@@ -245,8 +245,8 @@ class RunFolder:
             for path in (self._weights, self._predictions, self._metrics):
                 path.unlink(missing_ok=True)
             return
-        kept = [json.dumps(log) for log in self.logs() if log["epoch"] <= checkpoint[1]["epoch"]]
-        text = "".join(line + "\n" for line in kept)
+        lines = [json.dumps(log) for log in self.logs() if log["epoch"] <= checkpoint[1]["epoch"]]
+        text = "".join(line + "\n" for line in lines)
         if digest_bytes(text.encode()) != checkpoint[1]["log"]:
             raise InputError(
                 f"{self._metrics} does not hold the epochs of the checkpoint beside it; restore both from a copy"

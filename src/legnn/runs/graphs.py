@@ -47,9 +47,9 @@ def load_graph(
         return load(replace(settings, source=source_name(data)), table_features=table_features, **options)
     # a graph in memory has no text column, unless it is frames: its features are there
     has_text = is_frames(data)
-    given = {name: value for name, value in asdict(settings).items() if has_text or name != "text"}
-    given.pop("source")
-    return load(data, table_features=table_features if has_text else None, **given, **options)
+    values = {name: value for name, value in asdict(settings).items() if has_text or name != "text"}
+    values.pop("source")
+    return load(data, table_features=table_features if has_text else None, **values, **options)
 
 
 def reload_graph(run: RunFolder, data: Source | None = None) -> GraphData:
@@ -102,8 +102,8 @@ def _given_for_data(settings: Settings) -> dict[str, Any]:
 def _is_prepared(data: Source) -> bool:
     if isinstance(data, str | Path):
         is_named = isinstance(data, str) and data in CATALOG
-        places = (Path(data).expanduser(), data_folder() / data)
-        return not is_named and any((place / CARD).is_file() for place in places)
+        folders = (Path(data).expanduser(), data_folder() / data)
+        return not is_named and any((folder / CARD).is_file() for folder in folders)
     return isinstance(data, GraphData)
 
 
@@ -114,6 +114,6 @@ def source_name(data: Source) -> str:
     # a run must find its folder again from anywhere; a name of the catalog wins over a folder of the same name
     if not Path(data).is_dir() or (isinstance(data, str) and data in CATALOG):
         return str(data)
-    found = existing_folder(str(data))
+    folder = existing_folder(str(data))
     # one that is found under `LEGNN_DATA` is found there again by its name
-    return str(found.resolve()) if found == Path(data) else str(data)
+    return str(folder.resolve()) if folder == Path(data) else str(data)
