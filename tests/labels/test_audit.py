@@ -177,7 +177,9 @@ def test_the_command_says_what_was_tried_and_exits_with_one_after_a_leak(tmp_pat
     table_run(tmp_path / "clean")
     table_run(tmp_path / "leaky", lambda nodes: nodes.assign(copy=nodes["label"].str[-1:]))
     out = tmp_path / "audit.json"
-    clean = CliRunner().invoke(app, ["labels", "audit", str(tmp_path / "clean" / "run"), "--flips", "20", "--out", str(out)])
+    clean = CliRunner().invoke(
+        app, ["labels", "audit", str(tmp_path / "clean" / "run"), "--flips", "20", "--out", str(out)]
+    )
     assert clean.exit_code == 0, clean.output
     assert "0 leaks" in clean.output
     assert {"check", "method", "count", "verdict", "detail"} == json.loads(out.read_text())["findings"][0].keys()
