@@ -143,7 +143,7 @@ def test_the_labels_of_a_run_are_checked_with_its_data_and_settings(tmp_path):
     # the run's settings are complete, and chosen for all labels; a fold's are chosen without it
     assert of_run["id"].tolist() == legnn.check_labels(run, folds=2, repeats=1).table["id"].tolist()
     assert set(of_run["label"]) == {"class 0", "class 1", "class 2"}
-    with pytest.raises(InputError, match="in its own data; leave data.undirected out"):
+    with pytest.raises(InputError, match=r"in its own data; leave data.undirected out"):
         legnn.check_labels(run, settings=named(undirected=False))
 
 

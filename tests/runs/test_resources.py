@@ -128,7 +128,7 @@ def test_a_batch_that_cannot_be_meant_is_refused_before_a_folder_is_made(tmp_pat
 @pytest.mark.parametrize(
     "error", [torch.OutOfMemoryError("CUDA"), MemoryError(), RuntimeError("can't allocate memory")]
 )
-@pytest.mark.parametrize(("batch", "advice"), [("full", "`batch=1024`"), (64, "`batch=32`")])
+@pytest.mark.parametrize(("batch", "advice"), [("full", "`train.batch=1024`"), (64, "`train.batch=32`")])
 def test_running_out_of_memory_is_one_sentence_with_what_to_try(error, batch, advice):
     settings, _ = resolved(batch=batch)
     with pytest.raises(OutOfMemory, match=f"out of memory .*{advice}"), explain_out_of_memory(settings):
