@@ -14,9 +14,9 @@ def as_array(values: ArrayLike | Tensor) -> np.ndarray:
     return values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
 
 
-def check_rows(**given: np.ndarray) -> None:
+def check_rows(**arrays: np.ndarray) -> None:
     """Raises `InputError` unless all arrays have the same number of rows."""
-    lengths = {name: len(values) for name, values in given.items()}
+    lengths = {name: len(values) for name, values in arrays.items()}
     if len(set(lengths.values())) > 1:
         words = ", ".join(f"{name} has {length:,}" for name, length in lengths.items())
         raise InputError(f"there must be one row for each node in all arrays: {words}")

@@ -26,9 +26,9 @@ def reliability(confidence: ArrayLike | Tensor, correct: ArrayLike | Tensor, bin
         raise InputError(f"bins must be at least 1, got {bins}")
     edges = np.linspace(0, 1, bins + 1)
     # a bin is (low, high], and 0 is in the first
-    place = np.clip(band_of(p, edges), 0, bins - 1)
-    nodes = np.bincount(place, minlength=bins)
-    means = [np.bincount(place, values, minlength=bins) for values in (p, right)]
+    band = np.clip(band_of(p, edges), 0, bins - 1)
+    nodes = np.bincount(band, minlength=bins)
+    means = [np.bincount(band, values, minlength=bins) for values in (p, right)]
     means = [np.divide(total, nodes, out=np.full(bins, np.nan), where=nodes > 0) for total in means]
     columns = {"low": edges[:-1], "high": edges[1:], "nodes": nodes, "confidence": means[0], "accuracy": means[1]}
     return pd.DataFrame(columns)

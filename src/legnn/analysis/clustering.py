@@ -69,6 +69,6 @@ def cluster(z: ArrayLike | Tensor, y: ArrayLike | Tensor, seed: int = 0) -> Clus
     with warnings.catch_warnings(), limit_threads(len(rows)):
         # representations that collapsed to fewer points than classes are a result, not a mistake of the caller
         warnings.simplefilter("ignore", ConvergenceWarning)
-        found = KMeans(k, n_init=10, random_state=seed).fit_predict(rows)
-    nmi, ari = normalized_mutual_info_score(classes, found), adjusted_rand_score(classes, found)
+        clusters = KMeans(k, n_init=10, random_state=seed).fit_predict(rows)
+    nmi, ari = normalized_mutual_info_score(classes, clusters), adjusted_rand_score(classes, clusters)
     return Clustering(float(nmi), float(ari))

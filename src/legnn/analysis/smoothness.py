@@ -20,14 +20,14 @@ def label_differences(z: ArrayLike | Tensor, y: ArrayLike | Tensor, num_classes:
     """
     rows, classes = as_array(z), as_array(y)
     check_rows(z=rows, y=classes)
-    found = np.full(num_classes, np.nan)
+    distances = np.full(num_classes, np.nan)
     # sorted once: a mask for each of thousands of classes would read all nodes as often
     order = np.argsort(classes, kind="stable")
     ends = np.searchsorted(classes[order], np.arange(num_classes + 1))
     for c, (start, end) in enumerate(pairwise(ends.tolist())):
         if start < end:
-            found[c] = _mean_distance(rows[order[start:end]])
-    return found
+            distances[c] = _mean_distance(rows[order[start:end]])
+    return distances
 
 
 def graph_difference(z: ArrayLike | Tensor, y: ArrayLike | Tensor, num_classes: int) -> float:

@@ -160,5 +160,5 @@ _ALL = (
     ),
 )
 
-EXPERIMENTS: dict[str, Experiment] = {one.name: one for one in _ALL}
+EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _ALL}
 """The tables and figures of the paper in its order, tables first."""

@@ -29,18 +29,18 @@ def where_labels_help(plan: Plan) -> Report:
     for (data,), part in groups(rows, "data"):
         cell = next(cell for cell in plan.cells() if cell.source == data)
         mean = part.groupby("method", sort=False)["test_accuracy"].mean()
-        gains = {f"{one.name} − vanilla": mean[one.name] - mean["vanilla"] for one in METHODS[1:]}
+        gains = {f"{method.name} − vanilla": mean[method.name] - mean["vanilla"] for method in METHODS[1:]}
         alone = {"labels alone": mean[LABELS_ALONE.name], "vanilla": mean["vanilla"]}
         table.append({"data": data, **properties(load_graph(plan.runs(cell)[0].settings.data, data)), **alone, **gains})
-    found = pd.DataFrame(table)
+    values = pd.DataFrame(table)
     notes = [
         "Labels a class: training nodes divided by classes. Near a label: the fraction of test nodes with a training "
         "node among their neighbors. Features alone: test accuracy of a logistic regression. Labels alone: test "
         "accuracy of label propagation. The other columns are means over backbones and seeds."
     ]
-    if len(found) > 4:
-        notes.append(_correlations(found))
-    return Report(tables={"": found}, values=rows, notes=notes)
+    if len(values) > 4:
+        notes.append(_correlations(values))
+    return Report(tables={"": values}, values=rows, notes=notes)
 
 
 def properties(graph: GraphData) -> dict[str, Any]:
@@ -74,12 +74,12 @@ def accuracy_of_features(graph: GraphData) -> float:
     return float(model.fit(x[train], y[train]).score(x[test], y[test]))
 
 
-def _correlations(found: pd.DataFrame) -> str:
+def _correlations(values: pd.DataFrame) -> str:
     from scipy.stats import spearmanr
 
     names = ("homophily", "labels a class", "near a label", "features alone", "labels alone")
     parts = []
     for name in names:
-        result = spearmanr(found[name], found["LEGNN − vanilla"], nan_policy="omit")
+        result = spearmanr(values[name], values["LEGNN − vanilla"], nan_policy="omit")
         parts.append(f"{name} {result.statistic:+.2f} (p = {result.pvalue:.2f})")
-    return f"Spearman's rank correlation with LEGNN − vanilla over {len(found)} data sets: {'; '.join(parts)}."
+    return f"Spearman's rank correlation with LEGNN − vanilla over {len(values)} data sets: {'; '.join(parts)}."

@@ -14,9 +14,9 @@ from legnn.training import Scores, score
 def score_with_own_label(folder: Path) -> Scores | None:
     """Returns the scores of the training nodes of a run, each with its own label shown."""
     run = Run.open(folder)
-    found = run.representations()
+    states = run.representations()
     assert isinstance(run.model, StagedModel), "representations come from such a model alone"
-    mask = found.split == "train"
+    mask = states.split == "train"
     with torch.no_grad():
-        logits = run.model.classify(torch.as_tensor(found.nodes[mask]))
-    return score(logits.cpu().float().softmax(-1), torch.as_tensor(found.y[mask]))
+        logits = run.model.classify(torch.as_tensor(states.nodes[mask]))
+    return score(logits.cpu().float().softmax(-1), torch.as_tensor(states.y[mask]))

@@ -41,19 +41,19 @@ def _notes_of_data(plan: Plan) -> list[str]:
 
     Of notes that differ in their numbers alone, such as those of synthetic graphs, the first.
     """
-    found: dict[str, str] = {}
+    lines: dict[str, str] = {}
     for cell in plan.cells():
         for result in plan.results(cell)[:1]:
             for note in result.notes:
                 line = f"{cell.source}: {note}"
-                found.setdefault(re.sub(r"[\d,]+", "", line), line)
-    return list(found.values())
+                lines.setdefault(re.sub(r"[\d,]+", "", line), line)
+    return list(lines.values())
 
 
 def _machines(plan: Plan) -> list[str]:
-    found: dict[str, None] = {}
+    lines: dict[str, None] = {}
     for cell in plan.cells():
         for result in plan.results(cell)[:1]:
             versions = ", ".join(f"{name} {result.versions[name]}" for name in ("python", "legnn", "torch"))
-            found[f"Trained on {result.device} in {result.precision}; {versions}."] = None
-    return list(found)
+            lines[f"Trained on {result.device} in {result.precision}; {versions}."] = None
+    return list(lines)

@@ -14,12 +14,12 @@ from legnn.runs import Run
 def measure_smoothness(folder: Path) -> Iterator[dict[str, Any]]:
     """Yields GD, NMI and ARI over all nodes, and over test nodes alone."""
     run = Run.open(folder)
-    found, classes = run.representations(), len(run.card.classes)
+    states, classes = run.representations(), len(run.card.classes)
     for nodes in ("all", "test"):
-        mask = (found.y >= 0) & ((found.split == "test") if nodes == "test" else True)
-        z, y = found.nodes[mask], found.y[mask]
-        chosen = choose_nodes(found.y, mask, seed=run.result.seed)
-        clusters = cluster(found.nodes[chosen], found.y[chosen], seed=run.result.seed)
+        mask = (states.y >= 0) & ((states.split == "test") if nodes == "test" else True)
+        z, y = states.nodes[mask], states.y[mask]
+        chosen = choose_nodes(states.y, mask, seed=run.result.seed)
+        clusters = cluster(states.nodes[chosen], states.y[chosen], seed=run.result.seed)
         yield {
             "nodes": nodes,
             "seed": run.result.seed,

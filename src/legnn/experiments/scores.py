@@ -173,14 +173,14 @@ def mean_difference(gains: pd.Series) -> dict[str, str]:
 
 def _gains(rows: pd.DataFrame, score: str, base: str, method: str) -> dict[tuple[Any, ...], np.ndarray]:
     """By data set and backbone, the gain of `method` over `base` with each seed, where both have run."""
-    found = {}
+    by_cell = {}
     for cell, part in groups(rows, "data", "backbone"):
         both = part.pivot(index="seed", columns="method", values=score).astype(float)
         if method in both and base in both:
             gain = (both[method] - both[base]).dropna().to_numpy()
             if gain.size:
-                found[cell] = gain
-    return found
+                by_cell[cell] = gain
+    return by_cell
 
 
 def _paired_p_value(gain: np.ndarray) -> float:

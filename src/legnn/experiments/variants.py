@@ -64,16 +64,16 @@ SENSITIVITY = (
 )
 
 PRECISION = tuple(
-    Variant(f"{one.name}, {name}", {**one.settings, "train.precision": name}, one.name)
-    for one in (*METHODS, AS_TRAIN)
+    Variant(f"{variant.name}, {name}", {**variant.settings, "train.precision": name}, variant.name)
+    for variant in (*METHODS, AS_TRAIN)
     for name in ("tf32", "bf16")
 )
 """Every way of using labels, in TF32 and in bf16."""
 
 _MINI = {"train.batch": 4096, "train.fanout": "20"}
 BATCHES = tuple(
-    Variant(f"{one.name}, {name}", {**one.settings, **settings})
-    for one in (LEGNN, AS_TRAIN)
+    Variant(f"{variant.name}, {name}", {**variant.settings, **settings})
+    for variant in (LEGNN, AS_TRAIN)
     for name, settings in (("full batch", {"train.batch": "full"}), ("batches of 4,096", _MINI))
 )
 

@@ -61,10 +61,10 @@ def _check_edges(graph: GraphData, settings: DataSettings) -> None:
 
 
 def _check_features(graph: GraphData, card: DataCard) -> None:
-    mine, expected = graph.feature_names, card.feature_names
-    if mine is not None and expected is not None and mine != expected:
-        missing = some_of([name for name in expected if name not in mine])
-        extra = some_of([name for name in mine if name not in expected])
+    present, expected = graph.feature_names, card.feature_names
+    if present is not None and expected is not None and present != expected:
+        missing = some_of([name for name in expected if name not in present])
+        extra = some_of([name for name in present if name not in expected])
         raise InputError(
             f"the feature columns of {graph.name} are not those of the run: "
             f"missing {missing or 'none'}, not known {extra or 'none'}; they must be the same, in the same order"
@@ -133,9 +133,9 @@ def _align_types(graph: GraphData, card: DataCard) -> GraphData:
     """Number the node types as the run does, and pad `x` to its width. A type of the run may be missing, none new."""
     types = graph.node_types
     if not card.types or types is None:
-        mine, theirs = ("several node types", "one") if card.types else ("one node type", "several")
+        present, theirs = ("several node types", "one") if card.types else ("one node type", "several")
         raise InputError(
-            f"the run was trained on {mine} and {graph.name} has {theirs}; a run of other data cannot predict it"
+            f"the run was trained on {present} and {graph.name} has {theirs}; a run of other data cannot predict it"
         )
     for name, columns in zip(types.names, types.columns, strict=True):
         if name not in card.types:

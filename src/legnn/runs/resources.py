@@ -107,11 +107,11 @@ def choose_storage(settings: ResolvedSettings, graph: GraphData, device: torch.d
     size, host = size_of(graph, settings), torch.device("cpu")
     if settings.train.batch == "full":
         return Storage(device, device)
-    room = RESIDENT * hardware(device).free_bytes()
-    if size.graph_bytes <= room:
+    free_bytes = RESIDENT * hardware(device).free_bytes()
+    if size.graph_bytes <= free_bytes:
         return Storage(device, device)
-    rest = int(room) - (size.graph_bytes - size.feature_bytes)
-    return Storage(device, host, rest) if rest >= 0 else Storage(host, host)
+    feature_bytes_left = int(free_bytes) - (size.graph_bytes - size.feature_bytes)
+    return Storage(device, host, feature_bytes_left) if feature_bytes_left >= 0 else Storage(host, host)
 
 
 def storage_note(settings: ResolvedSettings, graph: GraphData, device: torch.device) -> Note | None:
@@ -119,12 +119,12 @@ def storage_note(settings: ResolvedSettings, graph: GraphData, device: torch.dev
     storage = choose_storage(settings, graph, device)
     if storage.features == device:
         return None
-    what = "The graph stays" if storage.graph != device else "Features stay"
+    subject = "The graph stays" if storage.graph != device else "Features stay"
     size = size_of(graph, settings)
     needed = in_gib(size.graph_bytes if storage.graph != device else size.feature_bytes)
     hot = f", but for the {in_gib(storage.hot_bytes)} that are read most" if storage.hot_bytes else ""
     free = in_gib(hardware(device).free_bytes())
-    return Note("storage", f"{what} in the host's memory ({needed}, with {free} free on {device.type}){hot}.")
+    return Note("storage", f"{subject} in the host's memory ({needed}, with {free} free on {device.type}){hot}.")
 
 
 COPIES = 5
@@ -134,13 +134,13 @@ COPIES = 5
 def check_memory(settings: ResolvedSettings, graph: GraphData, parameters: int) -> None:
     """Raises `OutOfMemory` for a model that the device could not train if nothing else were there."""
     device = select_device(settings.train.device)
-    needed, there = COPIES * SINGLE * parameters, hardware(device).total_bytes()
+    needed, available = COPIES * SINGLE * parameters, hardware(device).total_bytes()
     if settings.train.batch == "full":
         needed += size_of(graph, settings).training_bytes
-    if needed > there:
+    if needed > available:
         raise OutOfMemory(
             f"training with hidden = {settings.model.hidden:,} and layers = {settings.model.layers:,} would take about "
-            f"{in_gib(needed)} and {device.type} has {in_gib(there)}; "
+            f"{in_gib(needed)} and {device.type} has {in_gib(available)}; "
             f"give a smaller `model.hidden`, or `train.batch={DEFAULT_BATCH}`"
         )
 

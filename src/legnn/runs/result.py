@@ -102,10 +102,10 @@ def versions() -> dict[str, str]:
 @cache
 def _versions() -> dict[str, str]:
     # PyTorch's own string also names the CUDA it was built for
-    found = {"python": platform.python_version(), "legnn": __version__, "torch": str(torch.__version__)}
+    packages = {"python": platform.python_version(), "legnn": __version__, "torch": str(torch.__version__)}
     for package in ("torch-geometric", "numpy", "numba", "scikit-learn"):
         try:
-            found[package] = version(package)
+            packages[package] = version(package)
         except PackageNotFoundError:
-            found[package] = "not installed as a package"
-    return found
+            packages[package] = "not installed as a package"
+    return packages

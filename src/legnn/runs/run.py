@@ -82,11 +82,11 @@ class Run(Predictor):
     @classmethod
     def open(cls, folder: str | Path) -> Run:
         """Returns the finished run that a folder holds."""
-        found = RunFolder.open(Path(folder))
+        stored = RunFolder.open(Path(folder))
         # first: it says what an unfinished run wants
-        model = restore_model(found)
-        table = PredictionTable.from_frame(found.predictions())
-        return cls(model, found.settings, found.card, table, found.result(), found.path)
+        model = restore_model(stored)
+        table = PredictionTable.from_frame(stored.predictions())
+        return cls(model, stored.settings, stored.card, table, stored.result(), stored.path)
 
     def with_postprocess(self, postprocess: str, *, steps: int | None = None, alpha: float | None = None) -> Run:
         """Returns the run with another post-processing of its probabilities, which nothing has to be trained for.
@@ -128,9 +128,9 @@ class Run(Predictor):
         graph = self.load_graph(data)
         rows = target_rows(graph)
         with self.inference(graph, device=device) as (layer_wise, inference):
-            found = compute_representations(layer_wise, inference)
+            arrays = compute_representations(layer_wise, inference)
         y, split = graph.y.numpy()[rows], split_words(graph.split)[rows]
-        return NodeRepresentations(**found, y=y, split=split, node_id=graph.node_id[rows])
+        return NodeRepresentations(**arrays, y=y, split=split, node_id=graph.node_id[rows])
 
     @contextmanager
     def inference(self, graph: GraphData, *, device: str = "auto") -> Iterator[tuple[LayerWise, Inference]]:
