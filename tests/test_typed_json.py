@@ -118,7 +118,8 @@ def cards() -> list[object]:
     )  # fmt: skip
     member = Member(folder="runs/a", weight=1.0, propagation_steps=3, propagation_alpha=0.5)
     return [
-        SearchCard(source="a", fingerprint="f", seed=0, space="wide", sampler="tpe"),
+        SearchCard(source="a", fingerprint="f", seed=0, space="wide", sampler="tpe", budget="9s",
+                   trials=None, single=False, only=["a"], values={"train.epochs": 3}),
         TimeUsed(3.5),
         EnsembleCard(members=[member], temperature=1.0),
         card,

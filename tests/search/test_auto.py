@@ -289,6 +289,17 @@ def test_with_processes_a_search_that_was_killed_continues_and_ctrl_c_says_how(t
     assert lines == list(range(1, len(lines) + 1)), "it went on from its checkpoint"
 
 
+def test_a_search_is_resumed_by_its_folder_alone(tmp_path):
+    first = tmp_path / "auto" / "candidates" / ONLY[0] / "held_out.safetensors"
+    with pytest.raises(Interrupted):
+        legnn.auto(small_data(), out=tmp_path / "auto", should_stop=first.is_file, **{**QUICK, "trials": 1})
+    with pytest.raises(InputError, match="is a search that is not finished"):
+        legnn.open(tmp_path / "auto")
+    ensemble = legnn.resume(tmp_path / "auto")
+    assert [member.settings.model.architecture for member in ensemble.members] == ["label_propagation"]
+    assert legnn.resume(tmp_path / "auto").weights == ensemble.weights
+
+
 # --- samplers --------------------------------------------------------------------------------------------------------
 
 
