@@ -37,8 +37,10 @@ class Proposal(NamedTuple):
 class Sampler(Protocol):
     """Proposes candidates."""
 
-    preset: str
-    """Chooses the settings that a proposal leaves open."""
+    @property
+    def preset(self) -> str:
+        """Name of the preset that chooses the settings that a proposal leaves open."""
+        ...
 
     def propose(self, known: Mapping[str, Values], scores: Mapping[str, float]) -> Proposal | None:
         """Returns the next candidate; None if there is none now.
