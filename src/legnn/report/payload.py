@@ -81,7 +81,7 @@ class DataFacts:
     features: int | None = None
     labeled: int | None = None
     split_percent: list[float] = field(default_factory=list)
-    """Of train, val and test."""
+    """Percentages of nodes in train, val and test."""
     homophily: float | None = None
     types: list[str] = field(default_factory=list)
     target_type: str | None = None
@@ -337,7 +337,7 @@ class Page:
     differing: dict[str, list[str]] = field(default_factory=dict)
     """Settings in which the runs differ, with the value of each run."""
     progress: Progress | None = None
-    """Of a run that is watched."""
+    """The newest epochs of a run that is watched; None for finished runs."""
     constants: Constants = Constants()
 
 

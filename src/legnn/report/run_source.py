@@ -16,7 +16,7 @@ from legnn.runs import Predictor
 from legnn.runs.evaluation import evaluate_probabilities
 
 MOST_NODES = 100_000
-"""Of a larger graph, the page has only the nodes of its map."""
+"""Number of nodes above which a page has only those of its map."""
 
 Say = Callable[[str], None]
 

@@ -1,4 +1,4 @@
-"""How well the class follows from one column alone, by a rule learned on half of the nodes and scored on the other."""
+"""A rule that tells the class from one column: learned on half of the nodes and scored on the other half."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LEAST_NODES = 20
 
 
 class RuleScore(NamedTuple):
-    """What a rule on one column achieves on nodes that it was not learned on."""
+    """Scores of a rule on nodes that it was not learned on."""
 
     skill: float
     """`(accuracy - m) / (1 - m)` with the share `m` of the largest class: 0 says nothing of the classes, 1 all."""
