@@ -20,7 +20,7 @@ from legnn.runs import Predictor
 SMOOTHING = 2
 """Steps of averaging over neighbors, after which features are compared: as far as a model of two layers sees."""
 CHANNELS = 128
-"""Of more features, the first so many principal components: the others are mostly noise."""
+"""Number of principal components of wider features: the others are mostly noise."""
 
 
 def next_labels(run: Predictor, n: int = 50, *, data: Source | None = None, device: str = "auto") -> pd.DataFrame:

@@ -16,9 +16,9 @@ import scipy.sparse as sp
 ANCHORS = 1_000
 """Nodes, drawn at random, over which density is summed; all nodes would take quadratic time."""
 CANDIDATES = 20_000
-"""Of more nodes that may be picked, so many are drawn."""
+"""Largest number of candidates; of more, this many are drawn."""
 LABELED = 4_000
-"""Of more labeled nodes, so many are drawn for the likeness to them."""
+"""Largest number of labeled nodes that nodes are compared with; of more, this many are drawn."""
 CHUNK = 2_000
 TINY = 1e-4
 
@@ -36,7 +36,7 @@ class Weights:
     uncertainty: float = 0.25
     """`b`."""
     uncertain: float = 0.5
-    """How much more an uncertain node is worth covering than one that is certain, from 0 to 1."""
+    """Additional worth of covering an uncertain node, from 0 to 1."""
     width: float = 0.2
     """The part of the nodes that a label is like, with 1 as many as there are for each label there will be."""
     hops: int = 2

@@ -43,7 +43,7 @@ def write_report(
     path = Path(out)
     if path.suffix not in (".html", ".htm"):
         raise InputError(f"a report goes to a .html file, not to {path}")
-    several = list(runs) if isinstance(runs, list | tuple) else [runs]
+    several = [runs] if isinstance(runs, Predictor | str | Path) else list(runs)
     write_text(path, to_html(collect(several, nodes=nodes, labels=labels, device=device, say=say)))
     return path
 

@@ -68,7 +68,11 @@ def leaderboard_of(run: Predictor) -> Leaderboard | None:
 def _read_leaderboard(path: Path) -> Leaderboard:
     try:
         table = pd.read_csv(path, keep_default_na=False, na_values={"val": [""], "weight": [""]})
-        rows = [LeaderboardRow(**row) for row in table[list(LeaderboardRow.__annotations__)].to_dict("records")]
+        columns = [table[name].tolist() for name in LeaderboardRow.__annotations__]
+        rows = [
+            LeaderboardRow(**dict(zip(LeaderboardRow.__annotations__, row, strict=True)))
+            for row in zip(*columns, strict=True)
+        ]
     except (KeyError, ValueError) as error:
         raise InputError(f"{path} is damaged ({first_line(error)}); remove it to show the members alone") from None
     return Leaderboard(rows=rows[:MOST_ROWS], total=len(rows), unit="candidates")

@@ -74,6 +74,11 @@ class Predictor(ABC):
         """Returns scores of splits and classes, and the confusion of classes; arguments as in `predict`."""
         return evaluate_probabilities(*self._labeled(data, device))
 
+    @property
+    @abstractmethod
+    def predictions(self) -> pd.DataFrame:
+        """id, prediction, confidence and split of every node of the labeled type, as they are stored."""
+
     @abstractmethod
     def probabilities(self, data: Source | None = None, *, device: str = "auto") -> tuple[GraphData, Tensor]:
         """Returns the graph that is predicted and the probabilities `[M, C]` of its nodes; as in `predict`."""

@@ -15,7 +15,7 @@ COPIES = 0.05
 """The share of test nodes from which copies are a leak; a few, such as two authors of one paper, are in many graphs."""
 LEAST_COPIES = 5
 DISTINCT = 0.5
-"""Where fewer rows of features are distinct, equal rows are nothing special."""
+"""Share of distinct rows of features below which equal rows are nothing special."""
 
 CHECK = Check("copies across splits", "hash features, and features with neighbors, and look for test nodes in training")
 
