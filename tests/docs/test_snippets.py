@@ -19,12 +19,12 @@ from tests.graphs import small_data, table_folder
 
 import legnn
 
-EPOCHS, BUDGET = 3, "20s"
+EPOCHS, BUDGET = 3, "30s"
 SHORT = {
     "train": {"epochs": EPOCHS},
     "LEGNNClassifier": {"epochs": EPOCHS},
     "check": {"set": f"train.epochs={EPOCHS}", "folds": 2, "repeats": 1},
-    "auto": {"budget": BUDGET, "trials": 2, "epochs": EPOCHS},
+    "auto": {"budget": "10m", "trials": 2, "epochs": EPOCHS},
     "AutoLEGNNClassifier": {"budget": BUDGET},
 }
 """Options of a command, keywords of a function or class: added to a block, or in the place of what it says."""
