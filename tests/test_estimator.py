@@ -218,12 +218,12 @@ def test_a_fraction_of_the_labeled_rows_of_every_class_chooses_the_epoch(iris):
         LEGNNClassifier(**arguments(**QUICK)).fit(iris[0][[0, 60]], iris[1][[0, 60]])
 
 
-def quick_search(data, *, out, seed, **options):
+def quick_search(data, *, out, settings, **options):
     """In the place of `auto`: two runs, weighted and tempered."""
     members = []
     for name, weight in (("gcn", 0.75), ("mlp", 0.25)):
         kind = {"architecture": "mlp"} if name == "mlp" else {}
-        legnn.train(data, **arguments(**QUICK, **kind, seed=seed), out=out / name)
+        legnn.train(data, **arguments(**QUICK, **kind, seed=settings.values["train.seed"]), out=out / name)
         members.append(Member(folder=name, weight=weight, propagation_steps=5, propagation_alpha=0.9))
     return write_ensemble(out, members, 1.5, seconds=1.0, data=data)
 

@@ -8,6 +8,7 @@ from tests.backbones import PADDED
 from tests.named import model_settings
 from tests.ops.graphs import random_graph, with_labels
 
+from legnn.config.model import AttentionSettings, PublishedSettings
 from legnn.graph import LabelGraph
 from legnn.nn import LEGNN, ModelSettings
 from legnn.nn import padding as channel_padding
@@ -44,7 +45,14 @@ def test_a_padded_model_has_the_logits_and_gradients_of_the_model(
     backbone, labels, norm, label_norm, residual, monkeypatch
 ):
     graph, x = make_graph(), torch.randn(40, IN, dtype=torch.float64)
-    settings = replace(NARROW, backbone=backbone, labels=labels, norm=norm, label_norm=label_norm, residual=residual)
+    settings = replace(
+        NARROW,
+        backbone=backbone,
+        labels=labels,
+        norm=norm,
+        residual=residual,
+        published=PublishedSettings(label_norm=label_norm),
+    )
     padded, plain = pair(settings, graph.num_classes, monkeypatch)
     assert plain.channels == 540 < padded.channels <= 552
     assert padded.channels % 8 == 0
@@ -66,7 +74,7 @@ def test_padding_stays_zero_in_training(backbone):
     options = {"residual": "linear", "dropout": 0.3, "input_dropout": 0.1}
     model = LEGNN(IN, graph.num_classes, replace(NARROW, backbone=backbone, norm="batch", **options)).train()
     is_zero = {name: parameter == 0 for name, parameter in model.named_parameters()}
-    optimizer = torch.optim.Adam(model.parameter_groups(0.1, weight_decay_layers=0.1), lr=0.01)
+    optimizer = torch.optim.Adam(model.parameter_groups(0.1, layer_decay=0.1), lr=0.01)
     for _ in range(3):
         optimizer.zero_grad()
         model(x, graph).square().sum().backward()
@@ -85,6 +93,11 @@ def test_padding_stays_zero_in_training(backbone):
 
 
 def test_narrow_models_and_other_layers_are_not_padded():
-    for changed in ({"hidden": 15}, {"backbone": "transformer"}, {"norm": "layer"}, {"hidden": 512, "heads": 4}):
+    for changed in (
+        {"hidden": 15},
+        {"backbone": "transformer"},
+        {"norm": "layer"},
+        {"hidden": 512, "attention": AttentionSettings(heads=4)},
+    ):
         settings = replace(NARROW, **changed)
         assert LEGNN(IN, 3, settings).channels == settings.hidden

@@ -25,7 +25,7 @@ def published(form: str, num_types: int = 1, **given) -> LEGNN:
         named(**{"source": source, "hidden": hidden, **UNDROPPED, **given})
     )
     model = settings.resolve(FACTS).model
-    assert given or model.heads == heads
+    assert given or model.attention.heads == heads
     return LEGNN(IN, CLASSES, model, num_types=num_types)
 
 
@@ -217,7 +217,7 @@ def test_the_initial_weights_have_the_distributions_of_the_code(form):
     settings = Settings(preset="published").override(named(source=source)).resolve(FACTS).model
     torch.manual_seed(0)
     model = LEGNN(128, 40, settings)
-    W, H = settings.hidden, settings.heads
+    W, H = settings.hidden, settings.attention.heads
     D = W // H
 
     def assert_normal(tensor: Tensor, std: float) -> None:

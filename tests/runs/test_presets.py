@@ -46,7 +46,7 @@ def test_the_graph_is_loaded_as_the_preset_says_and_the_run_keeps_it(tmp_path):
 
 def test_several_node_types_have_the_form_of_ogbn_mag_and_one_projection():
     run = legnn.train(small_hetero(), **arguments(**QUICK), preset="published")
-    assert run.settings.model.target_map
+    assert run.settings.model.published.target_map
     assert run.settings.train.batch == 370
     assert run.model.encoder.project.weight.size(1) == run.model.in_channels == 5
 

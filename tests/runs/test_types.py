@@ -191,5 +191,5 @@ def test_several_seeds_take_several_types(tmp_path):
 
 def test_scaling_is_chosen_by_the_labeled_type():
     graph = with_tags(small_hetero(x=(torch.rand(40, 8) < 0.2).float()))
-    assert legnn.Settings().resolve(load(graph).facts()).model.scale == "entries"
-    assert legnn.Settings().resolve(load(small_hetero()).facts()).model.scale == "standard"
+    assert legnn.Settings().resolve(load(graph).facts()).model.feature_scale == "entries"
+    assert legnn.Settings().resolve(load(small_hetero()).facts()).model.feature_scale == "standard"
