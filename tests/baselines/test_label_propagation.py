@@ -87,7 +87,5 @@ def test_a_finished_run_is_smoothed_as_if_it_had_been_trained_so(tmp_path):
     smooth = legnn.Run.open(tmp_path / "plain").with_postprocess("correct_and_smooth", alpha=0.8)
     pd.testing.assert_frame_equal(smooth.predict(data), trained.predictions)
     assert not smooth.predict(data).equals(plain.predictions)
-    with pytest.raises(InputError, match="hidden is no setting of post-processing"):
-        plain.with_postprocess("correct_and_smooth", hidden=3)
     with pytest.raises(InputError, match="postprocess must be one of none, correct_and_smooth, got 'smooth'"):
         plain.with_postprocess("smooth")
