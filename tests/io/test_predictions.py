@@ -5,7 +5,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.graphs import small_data
 
+import legnn
 from legnn.errors import InputError
 from legnn.io import CategoricalColumn, PredictionTable, read_predictions, write_predictions
 
@@ -104,3 +106,10 @@ def test_a_table_has_the_values_of_the_frame_it_was_made_of_and_its_notes_are_th
     copied = PredictionTable({"id": [1, 2], "prediction": ["a", "b"]}, ("one",)).frame
     pd.testing.assert_frame_equal(copied, frame)
     assert copied.attrs == frame.attrs
+
+
+def test_predictions_of_a_graph_with_notes_are_written_to_parquet_by_pandas(tmp_path):
+    data = small_data(train_mask=None, val_mask=None, test_mask=None)
+    table = legnn.train(data, settings={"train.epochs": 2, "model.hidden": 8}).predict()
+    assert "comes without a split" in table.attrs["notes"][0]
+    table.to_parquet(tmp_path / "predictions.parquet")

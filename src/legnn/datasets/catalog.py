@@ -84,7 +84,7 @@ def _gnn_benchmark(dataset: str, folder: str, stem: str, description: str) -> Na
         name=f"{collection}-{folder.lower()}",
         description=description,
         splits=f"60/20/20 from {split_file}, or drawn if that is not there",
-        read=lambda data, fetch: readers.read_gnn_benchmark(dataset, folder, split_file, *files, fetch),
+        read=lambda data, fetch: readers.read_gnn_benchmark(dataset, folder, split_file, files[0], fetch),
         files=files,
     )
 
@@ -96,7 +96,7 @@ def _heterophilous(name: str, description: str) -> NamedSet:
         description=description,
         splits="0 to 9 (50/25/25), 0 by default",
         num_splits=10,
-        read=lambda data, fetch: readers.read_heterophilous(name, *files, fetch),
+        read=lambda data, fetch: readers.read_heterophilous(name, files[0], fetch),
         files=files,
     )
 
@@ -108,7 +108,7 @@ def _filtered(animal: str) -> NamedSet:
         description=f"Wikipedia pages on {animal}s that link to each other, by traffic, duplicates removed",
         splits="0 to 9, 0 by default",
         num_splits=10,
-        read=lambda data, fetch: readers.read_filtered(*files, fetch),
+        read=lambda data, fetch: readers.read_filtered(files[0], fetch),
         files=files,
     )
 

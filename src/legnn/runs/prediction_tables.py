@@ -23,7 +23,7 @@ def predictions_table(graph: GraphData, predicted: Tensor) -> PredictionTable:
         "confidence": predicted[:, 1].float().numpy()[rows],
         "split": CategoricalColumn(SPLIT_NAMES, graph.split.long().numpy()[rows]),
     }
-    return PredictionTable(columns, tuple(graph.notes))
+    return PredictionTable(columns, tuple(map(str, graph.notes)))
 
 
 def top_table(graph: GraphData, highest: Tensor) -> pd.DataFrame:
