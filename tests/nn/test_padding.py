@@ -74,7 +74,7 @@ def test_padding_stays_zero_in_training(backbone):
     options = {"residual": "linear", "dropout": 0.3, "input_dropout": 0.1}
     model = LEGNN(IN, graph.num_classes, replace(NARROW, backbone=backbone, norm="batch", **options)).train()
     is_zero = {name: parameter == 0 for name, parameter in model.named_parameters()}
-    optimizer = torch.optim.Adam(model.parameter_groups(0.1, layer_decay=0.1), lr=0.01)
+    optimizer = torch.optim.Adam(model.parameter_groups(0.1, weight_decay_layers=0.1), lr=0.01)
     for _ in range(3):
         optimizer.zero_grad()
         model(x, graph).square().sum().backward()

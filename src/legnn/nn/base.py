@@ -80,12 +80,15 @@ class Model(nn.Module, ABC):
         All of them show their labels in `graph`: what is learned of a node must not read its own.
         """
 
-    def parameter_groups(self, weight_decay: float, layer_decay: float = 0.0) -> list[dict[str, Any]]:
-        """Parameters for an optimizer, with `weight_decay` in `decayed_module` and `layer_decay` elsewhere."""
+    def parameter_groups(self, weight_decay: float, weight_decay_layers: float = 0.0) -> list[dict[str, Any]]:
+        """Parameters for an optimizer, with `weight_decay` in `decayed_module` and `weight_decay_layers` elsewhere."""
         decayed = [] if self.decayed_module is None else list(self.decayed_module.parameters())
         known = set(decayed)
         others = [parameter for parameter in self.parameters() if parameter not in known]
-        return [{"params": decayed, "weight_decay": weight_decay}, {"params": others, "weight_decay": layer_decay}]
+        return [
+            {"params": decayed, "weight_decay": weight_decay},
+            {"params": others, "weight_decay": weight_decay_layers},
+        ]
 
     def num_parameters(self) -> int:
         """The number of trained parameters."""
