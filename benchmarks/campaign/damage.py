@@ -114,6 +114,13 @@ def dangling_link(random: Random, path: Path, other: Path | None) -> str:
     return f"a link to {'nothing' if target == 'nowhere' else 'itself'} in its place"
 
 
+def linked(random: Random, path: Path, other: Path | None) -> str:
+    target = path.with_name(f"{path.name}.moved")
+    path.rename(target)
+    path.symlink_to(target.name)
+    return "a link to the file in its place"
+
+
 def swap(random: Random, path: Path, other: Path | None) -> str:
     if other is None or not other.is_file():
         return empty(random, path, other)
@@ -137,7 +144,7 @@ OF_BYTES: list[Damage] = [
     append_bytes,
     prefix_bytes,
 ]
-OF_PLACE: list[Damage] = [empty, remove, folder_instead, dangling_link, swap, pickled]
+OF_PLACE: list[Damage] = [empty, remove, folder_instead, dangling_link, linked, swap, pickled]
 
 
 def change_value(random: Random, content: Any, raw: dict[str, str]) -> tuple[Any, str]:

@@ -10,6 +10,9 @@ import torch
 
 from legnn.data.raw_graph import RawGraph
 from legnn.data.splits import draw_split
+from legnn.lazy import lazy_module
+
+sklearn_datasets = lazy_module("sklearn.datasets")
 
 SIDE, LARGEST = 8, 16
 """Pixels of a side, and the largest value of one."""
@@ -48,9 +51,7 @@ def _pixels() -> tuple[np.ndarray, np.ndarray]:
             rows = np.loadtxt(path, delimiter=",")
             return rows[:, :-1], rows[:, -1].astype(np.int64)
     # a release that keeps it elsewhere; importing scikit-learn takes longer than all the rest of reading
-    from sklearn.datasets import load_digits
-
-    digits = load_digits()
+    digits = sklearn_datasets.load_digits()
     return digits.data, digits.target.astype(np.int64)
 
 

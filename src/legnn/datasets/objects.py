@@ -31,7 +31,7 @@ FORMS = "a Data, a HeteroData, a PyG data set, a NetworkX graph, (edges, x, y) o
 
 
 class NetworkXGraph(Protocol):
-    """What is read of a graph of NetworkX, which need not be installed."""
+    """The part of a graph of NetworkX that is read; the package need not be installed."""
 
     name: str
     nodes: Any

@@ -31,7 +31,7 @@ KINDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """How a column becomes features; fitted on one table, and applied to any other.
+    """Rule by which a column becomes features; fitted on one table, and applied to any other.
 
     | kind | features |
     |---|---|

@@ -19,7 +19,7 @@ ADVICE = "restore it from a copy, or prepare the graph again"
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedCard:
-    """What `graph.json` holds; fields without a description are those of `GraphData`, `NodeTypes` and `Provenance`."""
+    """Content of `graph.json`; fields without a description are those of `GraphData`, `NodeTypes` and `Provenance`."""
 
     version: int
     nodes: int

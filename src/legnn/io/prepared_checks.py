@@ -23,7 +23,7 @@ TYPES = {
     "label_adjacency": ("float32",),
     "node_type": ("int64",),
 }
-"""What each array may hold."""
+"""Types that each array may hold."""
 
 
 def check_layout(path: Path, name: str, array: np.ndarray, card: PreparedCard) -> None:

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from legnn.errors import InputError
+from legnn.lazy import lazy_module
 from legnn.typed_json import as_kind, parse_json
 
 if TYPE_CHECKING:
     from sklearn.feature_extraction.text import TfidfVectorizer
+
+sklearn_text = lazy_module("sklearn.feature_extraction.text")
 
 MAX_TERMS = 100_000  # bounds the components at 100,000 x channels; rarer words say little
 MIN_DOCUMENTS = 2  # a word of a single text relates it to no other
@@ -94,11 +97,8 @@ class TextFeatures:
 
 
 def _vectorizer(**options: object) -> TfidfVectorizer:
-    # importing scikit-learn takes seconds, which only data with texts need
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
     # sublinear: ten times a word is not ten times the topic
-    return TfidfVectorizer(sublinear_tf=True, dtype=np.float32, **options)
+    return sklearn_text.TfidfVectorizer(sublinear_tf=True, dtype=np.float32, **options)
 
 
 def _fitted_vectorizer(texts: Sequence[str]) -> TfidfVectorizer:

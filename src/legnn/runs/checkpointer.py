@@ -1,4 +1,4 @@
-"""What a run writes while it trains: a line for every epoch, and checkpoints."""
+"""Files that a run writes while it trains: a line for every epoch, and checkpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run keeps of its data, without the data: `data.json`."""
+"""Description of the data of a run, without the data: `data.json`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class DataCard:
     relations: list[tuple[int, int]]
     """Source and target type of the edges that there are, by their position in `types`."""
     notes: list[Note]
-    """What a reader should know of them, and of what was chosen for them."""
+    """Notes on them, and on the settings chosen for them."""
     has_ids: bool = True
     """Whether the data name their nodes; row numbers stand for ids that they do not have."""
     edge_digest: str = ""

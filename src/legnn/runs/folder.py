@@ -158,7 +158,7 @@ class RunFolder:
 
     @property
     def table_features(self) -> TableFeatures | None:
-        """How columns of tables became features, where they come from tables."""
+        """Rules by which columns of tables became features, for a run on tables."""
         features = TableFeatures.load(self._columns) if self._columns.is_file() else None
         check_digest(self._columns, is_listed=features is not None)
         return features
