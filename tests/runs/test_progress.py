@@ -40,13 +40,12 @@ def test_a_short_run_without_a_terminal_prints_nothing(capsys):
 
 def test_without_a_terminal_lines_come_now_and_then_with_the_time_left(capsys):
     with EpochProgress(plain_seconds=0.05) as shown:
-        shown.run("seed 3")
         for epoch in range(1, 9):
             time.sleep(0.03)
             shown.epoch(log(epoch, epochs=1000))
     lines = capsys.readouterr().err.splitlines()
     assert 1 <= len(lines) < 8
-    assert all(line.startswith("seed 3: epoch ") and "val accuracy 0.2500" in line for line in lines)
+    assert all(line.startswith("training: epoch ") and "val accuracy 0.2500" in line for line in lines)
     assert "at most about " in lines[-1]
     assert lines[-1].endswith("left")
 

@@ -36,8 +36,6 @@ class Callbacks(NamedTuple):
     """True ends the run as if that had been its last epoch."""
     on_stage: Callable[[str], None] = _ignore
     """Called with what is done now, where that is no epoch."""
-    on_run: Callable[[str], None] = _ignore
-    """Called with the name of each of several runs."""
 
 
 class EpochProgress(Progress):
@@ -61,10 +59,6 @@ class EpochProgress(Progress):
         """Removes the line."""
         self._cancel()
         super().stop()
-
-    def run(self, title: str) -> None:
-        """Starts a line for one of several runs."""
-        self._title, self._begun = title, None
 
     def stage(self, title: str) -> None:
         """Shows what is done before or after the epochs; without a terminal, if it takes long."""
@@ -130,4 +124,4 @@ def follow(callbacks: Callbacks, *, visible: bool) -> Iterator[Callbacks]:
             progress.epoch(log)
             callbacks.on_epoch(log)
 
-        yield callbacks._replace(on_epoch=on_epoch, on_stage=progress.stage, on_run=progress.run)
+        yield callbacks._replace(on_epoch=on_epoch, on_stage=progress.stage)

@@ -141,17 +141,12 @@ def continue_run(folder: RunFolder, graph: GraphData, callbacks: Callbacks, *, i
         return _execute(graph, folder.card, settings, folder, callbacks, device, ranks)
 
 
-def start_or_continue(graph: GraphData, settings: ResolvedSettings, out: Path | None, callbacks: Callbacks) -> Result:
-    """Trains in the folder `out`, or goes on with what a process that was interrupted or killed has left there."""
-    if out is None:
-        return start_run(graph, settings, out, callbacks).result
-    with hold_folder(out, again=True):
-        if not RunFolder(out).is_begun:
-            return start_run(graph, settings, out, callbacks, is_held=True).result
-        run = RunFolder.open(out)
-        if run.is_finished:
-            return run.result()
-        return continue_run(run, graph, callbacks, is_held=True).result
+def start_or_continue(graph: GraphData, settings: ResolvedSettings, out: Path, callbacks: Callbacks) -> None:
+    """Trains in the folder `out`, which the caller holds for writing, or continues an interrupted run in it."""
+    if not RunFolder(out).is_begun:
+        start_run(graph, settings, out, callbacks, is_held=True)
+    elif not (run := RunFolder.open(out)).is_finished:
+        continue_run(run, graph, callbacks, is_held=True)
 
 
 @contextmanager

@@ -262,7 +262,7 @@ def _finish(search: Search, names: Sequence[str], graph: GraphData, device: str,
     return ensemble
 
 
-def _candidates(names: Sequence[str], given: Mapping[str, Any], seed: int) -> dict[str, dict[str, Any]]:
+def _candidates(names: Sequence[str], fixed: Mapping[str, Any], seed: int) -> dict[str, dict[str, Any]]:
     """The settings of candidates by name, without those that differ from the settings of the user."""
     unknown = [name for name in names if name not in CANDIDATES]
     if unknown:
@@ -270,7 +270,7 @@ def _candidates(names: Sequence[str], given: Mapping[str, Any], seed: int) -> di
     candidates = {}
     for name in dict.fromkeys(names):
         values = CANDIDATES[name].values
-        if all(values.get(key, value) == value for key, value in given.items() if key not in _FREE):
+        if all(values.get(key, value) == value for key, value in fixed.items() if key not in _FREE):
             candidates[name] = {"train.seed": seed, **values}
     if not candidates:
         raise InputError("no candidate of the portfolio has the settings that are given; leave some of them out")

@@ -1,4 +1,4 @@
-"""What a candidate takes, roughly, so that a short budget is not spent on the first few of them."""
+"""Estimates the time of a candidate, so that a short budget is not spent on the first few of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PATIENCE = 4.0
 
 
 class Speed(NamedTuple):
-    """Of one process."""
+    """Speed of one process."""
 
     products: float
     """Multiplications and additions of dense products a second."""
@@ -30,7 +30,7 @@ CPU, GPU = Speed(8e10, 2.6e9), Speed(2e13, 2e11)
 
 
 class Size(NamedTuple):
-    """What the time of an epoch depends on."""
+    """Sizes that the time of an epoch depends on."""
 
     nodes: int
     edges: int
@@ -38,7 +38,7 @@ class Size(NamedTuple):
 
 
 def training_seconds(values: Mapping[str, Any], size: Size, speed: Speed) -> float:
-    """An estimate, good to a factor of two, of what a candidate with these settings takes."""
+    """An estimate, good to a factor of two, of the seconds that a candidate with these settings takes."""
     if values.get("model.architecture") == "label_propagation":
         return size.edges * size.classes * values.get("model.label_propagation.steps", 50) / speed.edges
     hidden, layers, backbone = (
@@ -63,13 +63,13 @@ def order_by_cost(
 ) -> Sequence[str]:
     """Returns the names in the order in which they are trained with `seconds` of all processes together.
 
-    With time enough it is the given order. Otherwise those that would take more than `1 / SHARE` of it wait for some of
-    those behind them.
+    With time enough it is the order of `candidates`. Otherwise candidates that would take more than `1 / SHARE` of it
+    wait for some of those behind them.
     """
 
-    def key(place: int, name: str) -> float:
+    def key(position: int, name: str) -> float:
         needed = training_seconds(candidates[name], size, speed)
-        return place + PATIENCE * max(math.log2(max(needed, 1e-9) * SHARE / max(seconds, 1e-9)), 0.0)
+        return position + PATIENCE * max(math.log2(max(needed, 1e-9) * SHARE / max(seconds, 1e-9)), 0.0)
 
-    places = {name: key(place, name) for place, name in enumerate(candidates)}
-    return sorted(candidates, key=places.__getitem__)
+    positions = {name: key(position, name) for position, name in enumerate(candidates)}
+    return sorted(candidates, key=positions.__getitem__)

@@ -14,23 +14,23 @@ Curve = Sequence[float]
 """The best validation accuracy so far, after each epoch."""
 
 
-def is_hopeless(mine: Curve, finished: Mapping[str, Curve], others: Sequence[Curve], num_val: int) -> bool:
+def is_hopeless(curve: Curve, finished: Mapping[str, Curve], others: Sequence[Curve], num_val: int) -> bool:
     """Whether a candidate should be paused at the last rung that it has reached.
 
     It goes on if it is among the better half of all that have reached the rung. It also goes on if it could still come
     within a standard error of the leader by gaining as much after the rung as any finished candidate did.
 
     Args:
-        mine: of the candidate.
+        curve: of the candidate.
         finished: of those that came to their end.
         others: of all others that are training or paused.
         num_val: validation nodes.
     """
-    reached = [rung for rung in RUNGS if rung <= len(mine)]
+    reached = [rung for rung in RUNGS if rung <= len(curve)]
     if not reached or sum(map(bool, finished.values())) < LEAST_FINISHED:
         return False
     rung = reached[-1]
-    value = mine[rung - 1]
+    value = curve[rung - 1]
     is_better = [curve[rung - 1] > value for curve in (*finished.values(), *others) if len(curve) >= rung]
     is_behind = 2 * sum(is_better) > len(is_better)
     leader = max(curve[-1] for curve in finished.values() if curve)

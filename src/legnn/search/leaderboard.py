@@ -38,7 +38,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Chosen:
-    """What was chosen on validation."""
+    """Weights and temperature, chosen on validation."""
 
     weights: np.ndarray
     """`[K]` of the entries."""

@@ -57,7 +57,7 @@ class Portfolio:
     """Proposes the candidates of a portfolio in their order, then local changes of the leaders."""
 
     candidates: Mapping[str, Values]
-    given: Values
+    fixed: Values
     facts: GraphFacts
     seed: int
     preset = "simple"
@@ -75,14 +75,14 @@ class Portfolio:
         for _ in range(MOST_DRAWS):
             # the first is changed twice as often as the second
             origin = generator.choices(leaders, [2.0**-k for k in range(len(leaders))])[0]
-            for change in neighbors(_of_model(known[origin]), generator, 1, facts=self.facts, fixed=[*self.given]):
+            for change in neighbors(_of_model(known[origin]), generator, 1, facts=self.facts, fixed=[*self.fixed]):
                 if self._key(change) not in keys:
                     return Proposal(f"{origin.split('~')[0]}~{len(known)}", change)
         return None
 
     def _key(self, values: Values) -> str:
         """The same for settings that train the same model."""
-        values = {**values, **self.given}
+        values = {**values, **self.fixed}
         with suppress(InputError):  # settings that do not fit those of the user fail when they are trained
             values = complete(values, self.facts)
         return repr(sorted(_of_model(values).items()))
@@ -102,7 +102,7 @@ class Space:
     """The settings that are varied, and the graph that the others are chosen for."""
 
     settings: Settings
-    """Those in it are not varied."""
+    """Settings in it are not varied."""
     facts: GraphFacts
     name: SpaceName
 

@@ -119,8 +119,8 @@ class Search:
             self._waiting.appendleft(name)
 
     def _is_hopeless(self, name: str) -> bool:
-        finished = {one: self._curves[one] for one in self.finished() if one in self._curves}
-        others = [curve for one, curve in self._curves.items() if one != name and one not in finished]
+        finished = {other: self._curves[other] for other in self.finished() if other in self._curves}
+        others = [curve for other, curve in self._curves.items() if other != name and other not in finished]
         return is_hopeless(self._curves.get(name, []), finished, others, self.num_val)
 
     def _scores(self) -> dict[str, float]:

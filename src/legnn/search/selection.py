@@ -27,7 +27,7 @@ def greedy_selection(p: ArrayLike, y: ArrayLike, *, rounds: int = ROUNDS) -> np.
     accuracy, among equals the least log loss, among equals the first. The round with the best accuracy counts, of equal
     ones the one with the least log loss.
     """
-    return _greedy(_own_class_first(p, y), rounds)
+    return _greedy(_true_class_first(p, y), rounds)
 
 
 def guarded_selection(p: ArrayLike, y: ArrayLike, *, rounds: int = ROUNDS, folds: int = FOLDS) -> np.ndarray:
@@ -40,13 +40,13 @@ def guarded_selection(p: ArrayLike, y: ArrayLike, *, rounds: int = ROUNDS, folds
     decide, exceeds its standard error was tried as well: it gave up 26 of 51 ensembles, and mean test accuracy fell by
     0.4 to 1.0 points.
     """
-    own = _own_class_first(p, y)
-    n = own.shape[2]
+    by_class = _true_class_first(p, y)
+    n = by_class.shape[2]
     folds = min(folds, n)
     if folds < 2:
-        return _one(0, len(own))
+        return _only(0, len(by_class))
     fold_of = np.random.default_rng(0).permutation(np.arange(n) % folds)
-    return np.mean([_greedy(own[:, :, fold_of != fold], rounds) for fold in range(folds)], axis=0)
+    return np.mean([_greedy(by_class[:, :, fold_of != fold], rounds) for fold in range(folds)], axis=0)
 
 
 def best_single(p: ArrayLike, y: ArrayLike) -> int:
@@ -55,7 +55,7 @@ def best_single(p: ArrayLike, y: ArrayLike) -> int:
     The gain of the best over another is a mean over nodes, of which those that both get right or both get wrong add
     nothing to its standard error.
     """
-    right = _is_right(_own_class_first(p, y))
+    right = _is_right(_true_class_first(p, y))
     best = int(right.mean(1).argmax()) if right.shape[1] else 0
     return next(k for k in range(len(right)) if k == best or not _exceeds_error(right[best] - right[k]))
 
@@ -91,34 +91,34 @@ def fit_temperature(p: ArrayLike, y: ArrayLike) -> float:
     return 2 / (low + high)
 
 
-def _greedy(own: np.ndarray, rounds: int) -> np.ndarray:
-    counts, total = np.zeros(len(own)), np.zeros(own.shape[1:], dtype=own.dtype)
-    best, best_counts = (-1, 0.0), _one(0, len(own))
+def _greedy(by_class: np.ndarray, rounds: int) -> np.ndarray:
+    counts, total = np.zeros(len(by_class)), np.zeros(by_class.shape[1:], dtype=by_class.dtype)
+    best, best_counts = (-1, 0.0), _only(0, len(by_class))
     for members in range(1, rounds + 1):
-        right = _count_right(own, total)
+        right = _count_right(by_class, total)
         equal = np.flatnonzero(right == right.max())
-        means = (own[equal, 0] + total[0]) / members
+        means = (by_class[equal, 0] + total[0]) / members
         # rounded: the same members in another order are equal
         losses = -np.log(np.maximum(means, SMALLEST)).mean(1).round(6)
         # of equal ones, argmin returns the first
-        place = int(losses.argmin())
-        chosen = equal[place]
+        least = int(losses.argmin())
+        chosen = equal[least]
         counts[chosen] += 1
-        total += own[chosen]
-        score = int(right[chosen]), -float(losses[place])
+        total += by_class[chosen]
+        score = int(right[chosen]), -float(losses[least])
         if score > best:
             best, best_counts = score, counts / members
     return best_counts
 
 
-def _count_right(own: np.ndarray, total: np.ndarray) -> np.ndarray:
+def _count_right(by_class: np.ndarray, total: np.ndarray) -> np.ndarray:
     """`[K]` the nodes that are right after each candidate joined."""
     step = max(CHUNK // max(total.size, 1), 1)
-    chunks = [_is_right(own[begin : begin + step] + total) for begin in range(0, len(own), step)]
+    chunks = [_is_right(by_class[begin : begin + step] + total) for begin in range(0, len(by_class), step)]
     return np.concatenate([chunk.sum(1) for chunk in chunks])
 
 
-def _own_class_first(p: ArrayLike, y: ArrayLike) -> np.ndarray:
+def _true_class_first(p: ArrayLike, y: ArrayLike) -> np.ndarray:
     """`[K, C, n]`: `p` with each node's own class in place 0; sums over candidates keep this form."""
     probabilities, classes = np.asarray(p, dtype=np.float32), np.asarray(y)
     if probabilities.ndim != 3 or probabilities.shape[1] != len(classes) or not probabilities.shape[0]:
@@ -127,16 +127,16 @@ def _own_class_first(p: ArrayLike, y: ArrayLike) -> np.ndarray:
             f"got {list(probabilities.shape)} and {len(classes)}"
         )
     nodes = np.arange(len(classes))
-    own = np.ascontiguousarray(probabilities.transpose(0, 2, 1))
-    own[:, classes, nodes] = probabilities[:, :, 0]
-    own[:, 0] = probabilities[:, nodes, classes]
-    return own
+    by_class = np.ascontiguousarray(probabilities.transpose(0, 2, 1))
+    by_class[:, classes, nodes] = probabilities[:, :, 0]
+    by_class[:, 0] = probabilities[:, nodes, classes]
+    return by_class
 
 
-def _is_right(own: np.ndarray) -> np.ndarray:
+def _is_right(by_class: np.ndarray) -> np.ndarray:
     """`[..., n]` 1 where the own class has more than any other: a tie is an error, or nodes of which nothing is known
     would count as right."""
-    return (own[..., 0, :] > own[..., 1:, :].max(-2, initial=-1.0)).astype(np.float64)
+    return (by_class[..., 0, :] > by_class[..., 1:, :].max(-2, initial=-1.0)).astype(np.float64)
 
 
 def _exceeds_error(gain: np.ndarray) -> bool:
@@ -145,7 +145,7 @@ def _exceeds_error(gain: np.ndarray) -> bool:
     return n > 1 and float(gain.mean()) > float(gain.std(ddof=1)) / np.sqrt(n)
 
 
-def _one(chosen: int, number: int) -> np.ndarray:
+def _only(chosen: int, number: int) -> np.ndarray:
     weights = np.zeros(number)
     weights[chosen] = 1.0
     return weights

@@ -15,7 +15,7 @@ Values = Mapping[str, Any]
 """Settings by name."""
 
 SOME_GRAPH = GraphFacts(num_train=1000, num_classes=10, counts_features=False, has_label_edges=False)
-"""A graph with many labels, by which settings are completed where no graph is given."""
+"""A graph with many labels, by which settings are completed without a graph."""
 
 _TRAINED = (
     "model.hidden",
@@ -61,7 +61,7 @@ READ_BY: dict[str, tuple[str, ...]] = {
 }
 """The settings that an architecture reads."""
 READ_BY_OTHERS = (*_TRAINED, *_FEATURES)
-"""Those that an architecture without an entry reads."""
+"""Settings that an architecture without an entry reads."""
 
 DEEPEST = 8
 """Most layers of a model that was not made for more, as GCNII and DeeperGCN were."""
@@ -120,30 +120,30 @@ class Tunable(NamedTuple):
         """The value in the list that is nearest to `value`; a word that is not in it is its first."""
         if value in self.values:
             return value
-        return min(self.values, key=lambda one: abs(one - value)) if self.is_ordered else self.values[0]
+        return min(self.values, key=lambda option: abs(option - value)) if self.is_ordered else self.values[0]
 
     def steps(self, value: Any) -> list[Any]:
         """The values one step from `value`: the next smaller and the next larger, or all other words."""
         if not self.is_ordered:
-            return [one for one in self.values if one != value]
-        place = self.values.index(self.nearest(value))
-        if value != self.values[place]:
-            return [self.values[place]]
-        return [self.values[k] for k in (place - 1, place + 1) if 0 <= k < len(self.values)]
+            return [option for option in self.values if option != value]
+        index = self.values.index(self.nearest(value))
+        if value != self.values[index]:
+            return [self.values[index]]
+        return [self.values[k] for k in (index - 1, index + 1) if 0 <= k < len(self.values)]
 
 
 def _words(name: str, matters: Callable[[Values], bool] = _always) -> Tunable:
-    one = SETTINGS[name]
-    return Tunable(name, (False, True) if one.is_switch else tuple(one.choices), matters)
+    setting = SETTINGS[name]
+    return Tunable(name, (False, True) if setting.is_switch else tuple(setting.choices), matters)
 
 
 _DECAYS = (0.0, 5e-5, 5e-4, 5e-3, 5e-2)
 _BACKBONES = tuple(name for name in BACKBONES if traits(name).can_be_joint)
-"""Those of one graph and its labels; others are PyG's, or for several node types."""
+"""Backbones of a graph and its labels; others are PyG's, or for several node types."""
 
 SPACE: dict[str, Tunable] = {
-    one.name: one
-    for one in (
+    tunable.name: tunable
+    for tunable in (
         # in this order: what decides whether another matters comes first
         Tunable("model.backbone", _BACKBONES, _of_backbone(*_BACKBONES)),
         _words("model.labels"),
@@ -183,7 +183,7 @@ SPACE: dict[str, Tunable] = {
         Tunable("model.label_propagation.alpha", (0.3, 0.5, 0.7, 0.9, 0.99)),
     )
 }
-"""What can be varied, by name."""
+"""Settings that can be varied, by name."""
 
 
 def flatten(settings: ResolvedSettings) -> dict[str, Any]:
@@ -198,7 +198,7 @@ def complete(values: Values, facts: GraphFacts = SOME_GRAPH) -> dict[str, Any]:
 
 def changed(origin: Values, other: Values) -> list[str]:
     """The names of the tunable settings that matter under both complete settings, and differ."""
-    both = [name for name, one in SPACE.items() if one.applies(origin) and one.applies(other)]
+    both = [name for name, tunable in SPACE.items() if tunable.applies(origin) and tunable.applies(other)]
     return [name for name in both if origin[name] != other[name]]
 
 
@@ -265,10 +265,10 @@ def neighbors(
         fixed: names of settings that stay as they are.
     """
     origin = complete(values, facts)
-    found: list[dict[str, Any]] = []
+    changes: list[dict[str, Any]] = []
     seen = [origin]
     for _ in range(MOST_DRAWS * count):
-        if len(found) == count:
+        if len(changes) == count:
             break
         drawn = _draw(values, origin, rng, fixed)
         if drawn is None:
@@ -280,8 +280,8 @@ def neighbors(
         differs = len(changed(origin, now)) <= 2 and now not in seen
         if differs and is_allowed(now):
             seen.append(now)
-            found.append(drawn)
-    return found
+            changes.append(drawn)
+    return changes
 
 
 def _draw(values: Values, origin: Values, rng: random.Random, fixed: Collection[str]) -> dict[str, Any] | None:
@@ -292,7 +292,7 @@ def _draw(values: Values, origin: Values, rng: random.Random, fixed: Collection[
     drawn, now = dict(values), dict(origin)
     names: list[str] = []
     for _ in range(rng.choice((1, 2))):
-        open_names = [n for n, one in SPACE.items() if one.applies(now) and n not in fixed and n not in names]
+        open_names = [n for n, tunable in SPACE.items() if tunable.applies(now) and n not in fixed and n not in names]
         if not open_names:
             break
         name = rng.choice(open_names)

@@ -37,7 +37,7 @@ def held_out_probabilities(run: Run, graph: GraphData, *, device: str = "auto") 
 
     `val_smooth` and `test_smooth` are those after Correct & Smooth; absent where the run has a post-processing itself.
     """
-    found = {}
+    probabilities = {}
     variants = {"": run}
     if run.settings.model.postprocess == "none":
         variants["_smooth"] = replace(run, settings=run.settings.override(SMOOTH_SETTINGS))
@@ -45,8 +45,8 @@ def held_out_probabilities(run: Run, graph: GraphData, *, device: str = "auto") 
         with variant.inference(graph, device=device) as (_, inference):
             for name in ("val", "test"):
                 nodes = getattr(inference.task, name)
-                found[name + suffix] = inference.proba(nodes).float().cpu().numpy()
-    return found
+                probabilities[name + suffix] = inference.proba(nodes).float().cpu().numpy()
+    return probabilities
 
 
 def accuracy(probabilities: np.ndarray, y: np.ndarray) -> float:

@@ -19,7 +19,7 @@ class Trial:
     """One run of a sweep."""
 
     name: str
-    """Its folder in that of the sweep."""
+    """Run folder in that of the sweep."""
     data: str | GraphData
     """A named data set, a folder, or a graph in memory."""
     settings: Settings
@@ -38,7 +38,7 @@ class PlannedRun:
     """A run in the plan file."""
 
     digest: str
-    """Of its resolved settings and its data."""
+    """Digest of the resolved settings and the data."""
     preset: str
     values: dict[str, Any]
     """Settings by name."""
@@ -59,8 +59,8 @@ class Plan:
         self.folder = folder
         self.runs = read_json(folder / SWEEP, PlanFile).runs if (folder / SWEEP).is_file() else {}
 
-    def add(self, name: str, given: Settings, settings: ResolvedSettings, fingerprint: str) -> None:
-        """Adds a run with the settings `given`, which resolve to `settings`.
+    def add(self, name: str, unresolved: Settings, settings: ResolvedSettings, fingerprint: str) -> None:
+        """Adds a run with `unresolved` settings, which resolve to `settings`.
 
         Raises `InputError` if the plan or the folder of the run holds another one of that name.
         """
@@ -77,7 +77,7 @@ class Plan:
             if _digest(run.settings.override(chosen), run.card.fingerprint) != digest:
                 raise InputError(f"{run.path} is a run on other data or with other settings than its sweep planned")
         if planned is None:
-            self.runs[name] = PlannedRun(digest=digest, preset=given.preset, values=dict(given.values))
+            self.runs[name] = PlannedRun(digest=digest, preset=unresolved.preset, values=dict(unresolved.values))
             write_json(self.folder / SWEEP, PlanFile(self.runs))
 
 

@@ -80,14 +80,14 @@ class Event(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """How a task ended."""
+    """End of a task: its state, time and error."""
 
     trial: str
     state: Literal["finished", "paused", "failed"]
     """A paused run has a checkpoint, from which another task continues it."""
     seconds: float = 0.0
     predict_seconds: float = 0.0
-    """Of these, for the probabilities of validation and test nodes."""
+    """Seconds of these for the probabilities of validation and test nodes."""
     error: str = ""
     """One sentence, if it failed."""
     kind: str = ""
@@ -201,9 +201,9 @@ def load_cached(settings: Settings, data: str) -> tuple[GraphData, Settings]:
     """Returns a graph, read once in a process, and the settings that say where it is from."""
     of_data = {name: value for name, value in settings.values.items() if name.startswith("data.")}
     source = of_data.pop("data.source", data)
-    graph, found = _load(settings.preset, tuple(sorted(of_data.items())), data)
+    graph, used = _load(settings.preset, tuple(sorted(of_data.items())), data)
     # a graph in memory was written to a folder for this sweep alone
-    return graph, settings.override({**found.flat(), "data.source": MEMORY if source == MEMORY else found.source})
+    return graph, settings.override({**used.flat(), "data.source": MEMORY if source == MEMORY else used.source})
 
 
 @lru_cache(CACHED_GRAPHS)
