@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from legnn.errors import InputError
 from legnn.files import atomic_write
@@ -64,7 +64,7 @@ def draw_points(
     figure, axes = new_figure(max(-(-len(panels) // columns), 1), columns)
     for axis, (title, panel) in zip(axes, panels, strict=False):
         for number, (name, part) in enumerate(panel.groupby("series", sort=False)):
-            look = {"color": CLASS_COLORS[number % len(CLASS_COLORS)], "label": str(name)}
+            look: dict[str, Any] = {"color": CLASS_COLORS[number % len(CLASS_COLORS)], "label": str(name)}
             deviation = part["std"].fillna(0.0) if "std" in part else None
             if kind == "bar":
                 axis.bar(part["x"], part["y"], yerr=deviation, **look)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import Tensor
 
@@ -31,20 +31,35 @@ class Predictor(ABC):
     >>> predictor.predict()                 # its own graph; predictor.predict(data) for one that has grown
     """
 
-    kind: str
+    kind: ClassVar[str]
     """`run`, `ensemble`, `seeds` or `cross_fit`."""
-    card: DataCard
-    """The data it was trained on."""
-    members: list[Run]
-    """The runs that predict together."""
-    weights: list[float]
-    """Of the members, with the sum 1."""
-    temperature: float
-    """Of the weighted mean of the members' probabilities; 1 leaves it as it is."""
-    result: Result
-    """Scores, time and size."""
-    folder: Path | None
-    """Where it is stored; None for one in memory."""
+
+    if TYPE_CHECKING:
+        # for the type checker alone: fields of the subclasses, which are dataclasses, would take them as defaults
+
+        @property
+        def card(self) -> DataCard:
+            """The data it was trained on."""
+
+        @property
+        def members(self) -> list[Run]:
+            """The runs that predict together."""
+
+        @property
+        def weights(self) -> list[float]:
+            """Weights of the members, with the sum 1."""
+
+        @property
+        def temperature(self) -> float:
+            """The temperature of the weighted mean of the members' probabilities; 1 leaves it as it is."""
+
+        @property
+        def result(self) -> Result:
+            """Scores, time and size."""
+
+        @property
+        def folder(self) -> Path | None:
+            """The folder in which it is stored; None for one in memory."""
 
     def predict(self, data: Source | None = None, top: int | None = None, *, device: str = "auto") -> pd.DataFrame:
         """Returns id, prediction, confidence and split of every node of the labeled type.

@@ -44,8 +44,6 @@ class Run(Predictor):
     """
 
     kind: ClassVar[str] = "run"
-    weights: ClassVar[list[float]] = [1.0]
-    temperature: ClassVar[float] = 1.0
 
     model: Model
     """With the best weights, in evaluation mode."""
@@ -69,6 +67,16 @@ class Run(Predictor):
     def members(self) -> list[Run]:
         """The run itself."""
         return [self]
+
+    @property
+    def weights(self) -> list[float]:
+        """The weight of the one member."""
+        return [1.0]
+
+    @property
+    def temperature(self) -> float:
+        """Its probabilities are left as they are."""
+        return 1.0
 
     def with_members(self, members: list[Run]) -> Run:
         """Returns the one member."""
