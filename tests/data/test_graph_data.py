@@ -32,6 +32,8 @@ def assert_same(one: GraphData, other: GraphData) -> None:
     for key in ours.keys():  # noqa: SIM118 (keys is PyG's method)
         if isinstance(ours[key], torch.Tensor):
             assert torch.equal(ours[key], theirs[key]), key
+        elif isinstance(ours[key], bool):
+            assert ours[key] == theirs[key], key
         else:
             assert list(ours[key]) == list(theirs[key]), key
     assert one.fingerprint() == other.fingerprint()
