@@ -13,6 +13,7 @@ import legnn
 from legnn.errors import InputError, Interrupted
 from legnn.files import digest_bytes
 from legnn.nn.block import Block
+from legnn.notes import Note
 from legnn.runs import RunFolder, device, session
 from legnn.runs.device import Cpu, hardware
 from legnn.runs.digests import write_digests
@@ -134,7 +135,9 @@ def test_a_run_trained_in_tf32_predicts_on_the_cpu(tmp_path):
 
 
 def test_what_auto_chose_is_kept_with_the_run_and_what_an_earlier_run_says_is_not_chosen_again(tmp_path, monkeypatch):
-    as_chosen = lambda settings, *_: (settings.override(named(precision="bf16")), "precision bf16 (auto)")  # noqa: E731
+    def as_chosen(settings, *_):
+        return settings.override(named(precision="bf16")), Note("precision-chosen", "precision bf16 (auto)")
+
     stop = {"on_epoch": lambda log: None, "should_stop": lambda: True}
     with pytest.raises(Interrupted):
         legnn.train(small_data(), **arguments(**stop, **QUICK), out=tmp_path / "earlier")

@@ -257,7 +257,7 @@ def test_seeds_cut_off_anywhere_are_finished(tmp_path):
         summary = resume_seeds(cut, data).summary
         for seed in range(3):
             assert_same_run(tmp_path / "whole" / f"seed-{seed}", cut / f"seed-{seed}")
-        assert replace(summary, seconds=0.0) == replace(whole, seconds=0.0)
+        assert replace(summary, seconds=0.0) == replace(whole.summary, seconds=0.0)
 
 
 @pytest.mark.parametrize("left", [[], ["data.json"]])
