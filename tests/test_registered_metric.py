@@ -8,8 +8,8 @@ from tests.graphs import small_data
 import legnn
 from legnn.cli.display import show_result
 from legnn.errors import InputError
-from legnn.report.collecting import curves_of
 from legnn.report.scores import scores_of
+from legnn.report.sections import curve_of
 from legnn.runs import RunFolder
 from legnn.runs.progress import EpochProgress
 from legnn.training import METRICS
@@ -50,8 +50,8 @@ def test_a_registered_metric_is_in_results_tables_progress_and_on_the_page_and_c
         progress.epoch(logs[0])
     assert f"val error rate {logs[0].val['error_rate']:.4f}" in capsys.readouterr().err
     # the page
-    assert {one.split: one.values for one in scores_of(run)}["test"]["error rate"].mean == stored
-    assert curves_of(RunFolder(tmp_path / "run"))["val_error_rate"] == [log.val["error_rate"] for log in logs]
+    assert {split.split: split.scores for split in scores_of(run)}["test"]["error_rate"].mean == stored
+    assert curve_of(RunFolder(tmp_path / "run")).val["error_rate"] == [log.val["error_rate"] for log in logs]
 
 
 @pytest.mark.usefixtures("error_rate")
