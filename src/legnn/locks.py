@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
 
@@ -25,8 +26,10 @@ the process and host that hold it. A file that a crash left is no lock."""
 UNSUPPORTED = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)
 """Answers of file systems without locks; a folder there is written to without one."""
 
-# filelock would fall back to a lock that is a file, which a killed process leaves behind
-_OPTIONS = {"fallback_to_soft": False} if "fallback_to_soft" in inspect.signature(FileLock.__init__).parameters else {}
+# recent releases would fall back to a lock that is a file, which a killed process leaves behind
+_OPTIONS: dict[str, Any] = (
+    {"fallback_to_soft": False} if "fallback_to_soft" in inspect.signature(FileLock.__init__).parameters else {}
+)
 
 
 @dataclass
