@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+from safetensors.torch import load_file
 from tests.commands import run_command
 from tests.graphs import small_data, table_folder
 from tests.network import no_requests
@@ -67,6 +69,14 @@ def tables(tmp_path) -> Path:
     return table_folder(tmp_path / "tables", small_data())
 
 
+def same_weights(first: str, second: str) -> bool:
+    """Whether two runs, which may have read their data elsewhere, have the same weights to the bit."""
+    weights, others = (load_file(Path(run) / "weights.safetensors") for run in (first, second))
+    return weights.keys() == others.keys() and all(
+        torch.equal(weight, others[name]) for name, weight in weights.items()
+    )
+
+
 def edit(path: Path, change) -> None:
     table = pd.read_csv(path, dtype=str, keep_default_na=False)
     change(table).to_csv(path, index=False)
@@ -79,7 +89,7 @@ def test_cross_fitting_prints_the_scores_of_training_nodes_and_is_resumed(comman
     done = command("train", str(tables), *QUICK, "--cross-fit", "2", "--out", "run")
     assert done.code == 0, done.err
     train = json.loads(Path("run/summary.json").read_text())["train_cross_fitted"]
-    assert re.search(rf"accuracy .*{train['accuracy']:.4f}\n", done.out)
+    assert re.search(rf"accuracy .*{train['accuracy']:.4f}", done.out)
     assert command("train", "--resume", "run").out == done.out
     refused(command("train", str(tables), "--cross-fit", "2", "--seeds", "2"), "not both")
     refused(command("train", str(tables), "--cross-fit", "1"), "at least 2 folds")
@@ -315,7 +325,7 @@ def test_prepare_writes_a_folder_that_the_other_commands_take(command, tables):
     assert command("train", "prepared", *QUICK, "--out", "mapped").code == 0
     assert command("train", tables, "--set", "data.undirected=false", *QUICK, "--out", "plain").code == 0
     assert Path("mapped/metrics.jsonl").read_bytes() == Path("plain/metrics.jsonl").read_bytes()
-    assert Path("mapped/weights.safetensors").read_bytes() == Path("plain/weights.safetensors").read_bytes()
+    assert same_weights("mapped", "plain")
     assert command("predict", "mapped").code == 0
     assert command("train", "--resume", "mapped").code == 0
 
@@ -329,7 +339,7 @@ def test_prepare_takes_several_node_types(command, tmp_path):
     assert said["type_names"] == ["author", "paper", "tag"]
     assert command("train", "prepared", *QUICK, "--out", "mapped").code == 0
     assert command("train", folder, *options, *QUICK, "--out", "plain").code == 0
-    assert Path("mapped/weights.safetensors").read_bytes() == Path("plain/weights.safetensors").read_bytes()
+    assert same_weights("mapped", "plain")
 
 
 def test_prepare_answers_a_mistake_with_one_sentence_and_leaves_nothing_behind(command, tables):
