@@ -49,8 +49,9 @@ def refuse_link(path: Path) -> None:
 
 def refuse_links(folder: Path) -> None:
     """Raises `InputError` if anything in a folder of legnn's is a symbolic link; the folder itself may be one."""
-    for path in sorted(folder.iterdir()):
-        refuse_link(path)
+    for parent, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            refuse_link(Path(parent, name))
 
 
 @contextmanager
