@@ -63,7 +63,7 @@ def run_actions(name: str, folder: Path, place: Path, specimens: Path) -> Action
     """What a user does with a run folder."""
     if name == "seeds-cut":
         return {
-            "resume": lambda: digest(without_clocks(vars(resume_seeds(folder)))),
+            "resume": lambda: run_digest(resume_seeds(folder)),
             "open": lambda: run_digest(open_predictor(folder)),
         }
     if name.startswith("cut"):
@@ -79,7 +79,7 @@ def run_actions(name: str, folder: Path, place: Path, specimens: Path) -> Action
         data = specimens / "other-tables" / ("mixed" if "mixed" in name else "csv")
         found["predict another graph"] = lambda: frame_digest(open_predictor(folder).predict_proba(data))
     if name == "seeds":
-        found["resume"] = lambda: digest(without_clocks(vars(resume_seeds(folder))))
+        found["resume"] = lambda: run_digest(resume_seeds(folder))
     elif name.startswith("finished"):
         found["resume"] = lambda: run_digest(legnn.resume(folder))
         found["log"] = lambda: digest([without_clocks(log) for log in RunFolder.open(folder).logs()])
