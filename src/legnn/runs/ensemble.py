@@ -143,7 +143,7 @@ class Ensemble(Predictor):
 
         `parameters` and `epochs` are the sums over its runs, each counted once; there is no best epoch, which is 0.
         """
-        if self.folder is None or not (self.folder / "result.json").is_file():
+        if self.folder is None or not (self.folder / RESULT).is_file():
             return self.to_result(*self.probabilities())
         return read_json(self.folder / RESULT, Result)
 
