@@ -44,7 +44,7 @@ EPOCHS = 6
 TIME_EPOCHS = f"""
 import time, legnn
 times = []
-legnn.train("debian-hetero", preset="simple", batch=1024, epochs={EPOCHS}, patience={EPOCHS}, device="cpu",
+legnn.train("debian-hetero", preset="simple", batch=1024, epochs={EPOCHS}, device="cpu",
             on_epoch=lambda log: times.append(time.perf_counter()))
 print(*times)
 """
