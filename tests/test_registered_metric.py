@@ -60,9 +60,10 @@ def test_several_seeds_have_the_mean_of_a_registered_metric():
     assert summary.test["error_rate"].mean == pytest.approx(1 - summary.test["accuracy"].mean)
 
 
-def test_a_metric_that_is_not_registered_cannot_choose(tmp_path):
-    with pytest.raises(InputError, match=r"choose_by must be one of accuracy, .*, got 'roc' \(did you mean"):
-        legnn.train(small_data(), out=tmp_path / "run", choose_by="roc", **QUICK)
+@pytest.mark.parametrize("name", ["roc", "majority_accuracy"])
+def test_a_metric_that_is_not_registered_or_ignores_predictions_cannot_choose(tmp_path, name):
+    with pytest.raises(InputError, match=rf"choose_by must be one of accuracy, .*, got '{name}' \(did you mean"):
+        legnn.train(small_data(), out=tmp_path / "run", choose_by=name, **QUICK)
     assert not (tmp_path / "run").exists()
 
 

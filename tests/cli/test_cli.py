@@ -494,6 +494,7 @@ def test_bad_data_get_one_sentence_and_leave_nothing_behind(command, tables, dam
         ),
         (["train", "digits", "--lr", "-1"], ["train.lr must be above 0", "(--lr)"]),
         (["train", "digits", "--set", "train.patience=0"], ["at least 1, got 0 (--set train.patience=VALUE)"]),
+        (["resume", "runs/digits"], ["there is no command resume", "legnn train --resume FOLDER"]),
         (["train", "digits", "--heads", "4"], ["there is no option --heads; give --set model.attention.heads=VALUE"]),
         (["train", "digits", "--set", "heads=4"], ["no setting 'heads' (did you mean 'model.attention.heads'?)"]),
         (["train", "digits", "--set", "heads"], ["--set needs NAME=VALUE"]),

@@ -16,6 +16,7 @@ from legnn.cli.training import new_folder, train
 from legnn.config import COMMON, SETTINGS, GraphFacts, Settings
 from legnn.config.duration import parse_duration
 from legnn.config.settings import default_in_words
+from legnn.training.metrics import METRICS
 
 ENVIRONMENT = {"TERM": "dumb", "NO_COLOR": "1"}
 
@@ -70,6 +71,8 @@ def test_settings_lists_all_of_them_or_a_part():
     assert "model.appnp.teleport" in part
     assert "train.lr" not in part
     assert "model.attention.heads" in shown("settings", "heads")
+    metrics = shown("settings", "train.choose_by")
+    assert all((name in metrics) == metric.can_choose for name, metric in METRICS.items())
 
 
 def test_brackets_in_help_are_shown_as_they_are():

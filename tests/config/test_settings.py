@@ -15,7 +15,7 @@ from tests.named import named
 
 import legnn
 from legnn.config import GraphFacts, ResolvedSettings, Settings, collect
-from legnn.config.settings import SECTIONS, SETTINGS
+from legnn.config.settings import SECTIONS, SETTINGS, VERSION
 from legnn.errors import InputError
 
 FACTS = GraphFacts(num_train=15, num_classes=3, counts_features=False, has_label_edges=False)
@@ -215,15 +215,15 @@ def test_a_file_cut_at_any_line_end_is_refused(tmp_path):
 
 
 def test_a_file_without_a_version_is_refused_in_one_sentence(tmp_path):
-    text = Settings().resolve(FACTS).to_yaml().removeprefix("version: 1\n")
+    text = Settings().resolve(FACTS).to_yaml().removeprefix(f"version: {VERSION}\n")
     with pytest.raises(InputError, match=r"settings\.yaml was written by an older legnn, whose runs cannot be read"):
         ResolvedSettings.from_yaml(written(tmp_path, text))
 
 
-@pytest.mark.parametrize("version", ["0", "2", "true", "one", "[1]"])
+@pytest.mark.parametrize("version", ["0", str(VERSION + 1), "true", "one", "[1]"])
 def test_a_version_that_is_not_known_is_refused(tmp_path, version):
-    text = Settings().resolve(FACTS).to_yaml().replace("version: 1", f"version: {version}")
-    with pytest.raises(InputError, match="version must be a number from 1 to 1"):
+    text = Settings().resolve(FACTS).to_yaml().replace(f"version: {VERSION}", f"version: {version}")
+    with pytest.raises(InputError, match=f"version must be a number from 1 to {VERSION}"):
         ResolvedSettings.from_yaml(written(tmp_path, text))
 
 
@@ -237,7 +237,7 @@ assert resolved.train.momentum == 0.5
 assert resolved.digest == path.with_name("digest").read_text()
 assert resolved.override({"train.momentum": 0.9}).digest != resolved.digest
 text = resolved.to_yaml()
-assert text.startswith("version: 2")
+assert text.startswith(f"version: {SINCE}")
 path.write_text("".join(line for line in text.splitlines(keepends=True) if "momentum" not in line))
 try:
     ResolvedSettings.from_yaml(path)
@@ -253,15 +253,12 @@ def test_a_setting_that_was_added_later_may_be_missing_in_files_of_earlier_versi
     written(tmp_path, resolved.to_yaml())
     (tmp_path / "digest").write_text(resolved.digest)
     package = Path(shutil.copytree(Path(legnn.__file__).parent, tmp_path / "next" / "legnn"))
-    for name, old, new in (
-        ("fields.py", "VERSION = 1", "VERSION = 2"),
-        ("training.py", "    batch: int", '    momentum: float = setting(0.5, "Momentum", since=2)\n    batch: int'),
-    ):
-        file = package / "config" / name
-        assert old in file.read_text(encoding="utf-8")
-        file.write_text(file.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+    file, field = package / "config" / "training.py", "    batch: int"
+    added = f'    momentum: float = setting(0.5, "Momentum", since={VERSION + 1})\n'
+    assert field in file.read_text(encoding="utf-8")
+    file.write_text(file.read_text(encoding="utf-8").replace(field, added + field), encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "next")}
-    command = [sys.executable, "-c", LATER]
+    command = [sys.executable, "-c", f"SINCE = {VERSION + 1}\n{LATER}"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
 

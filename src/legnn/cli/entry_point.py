@@ -15,7 +15,7 @@ import legnn
 from legnn.cli.options import as_option, refuse_unknown_options
 from legnn.cli.processes import is_rank_zero, wait_for_rank_zero
 from legnn.environment import thread_waiting
-from legnn.errors import Interrupted, LegnnError, first_line
+from legnn.errors import InputError, Interrupted, LegnnError, first_line
 
 app: typer.Typer
 """The program with all its commands."""
@@ -84,6 +84,8 @@ def main() -> None:
     asked = [name for name in sys.argv[1:2] if name in COMMANDS]
     declared = _declared(sys.argv[1:])
     try:
+        if sys.argv[1:2] == ["resume"]:
+            raise InputError("there is no command resume; continue any folder with: legnn train --resume FOLDER")
         if declared:
             refuse_unknown_options(sys.argv[2:], declared)
         make_app(asked or COMMANDS)()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from legnn.cli.loading import loading
 from legnn.cli.options import argument
 from legnn.config import settings_table
 from legnn.config.settings import SETTINGS, names_for, require_setting
@@ -21,3 +22,9 @@ def settings(
     if not names:
         require_setting(name)
     show_settings(settings_table(names))
+    if names == ["train.choose_by"]:
+        with loading():
+            from legnn.cli.console import print_line
+            from legnn.training import choosing_metrics
+
+        print_line(f"metrics: {', '.join(choosing_metrics())}")

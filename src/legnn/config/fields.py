@@ -12,15 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, is_dataclass
 from functools import cache
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, TypedDict, TypeVar, Unpack, get_args, get_origin, get_type_hints
 
 from legnn.errors import InputError, did_you_mean, short_repr
 
 T = TypeVar("T")
-
-VERSION = 1
-"""Version of the settings that a run stores. A setting that is added later declares `since=VERSION + 1`, and the number
-is raised; runs of earlier versions are read with its default."""
 
 _BOUNDS = {
     "least": ("at least", operator.ge),
@@ -33,8 +29,22 @@ LARGEST: dict[type, float] = {int: 2.0**63, float: 3.4e38}
 """Numbers must be smaller to fit into tensors."""
 
 
-def setting(default: T, help: str, **properties: Any) -> T:
-    """Declares a field of a `Section`, whose type is the annotation; `properties` are described in `Setting`."""
+class Properties(TypedDict, total=False):
+    """Properties of a setting besides its type, default and help; `Setting` describes them."""
+
+    choices: Sequence[str]
+    least: float
+    above: float
+    most: float
+    below: float
+    expects: str
+    chosen: str
+    is_common: bool
+    since: int
+
+
+def setting(default: T, help: str, **properties: Unpack[Properties]) -> T:
+    """Declares a field of a `Section`, whose type is the annotation."""
     return field(default=default, metadata={"help": help, **properties})
 
 
@@ -63,7 +73,7 @@ class Setting:
     is_common: bool = False
     """Whether functions have an argument, and commands an option, of its last name."""
     since: int = 1
-    """Version of the settings that introduced it."""
+    """Version of the settings that introduced it: runs of earlier versions are read with its default."""
 
     @property
     def section(self) -> str:

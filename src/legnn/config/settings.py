@@ -13,7 +13,7 @@ from typing import Any, Literal, TypedDict
 
 from legnn.config.data import DataSettings
 from legnn.config.facts import GraphFacts
-from legnn.config.fields import VERSION, Checked, Section, Setting
+from legnn.config.fields import Checked, Section, Setting
 from legnn.config.model import LabelUsage, ModelSettings
 from legnn.config.presets import PRESETS
 from legnn.config.training import SelfTrainingSettings, TrainSettings
@@ -24,6 +24,8 @@ SECTIONS: dict[str, type[Section]] = {
 }
 SETTINGS: dict[str, Setting] = {setting.name: setting for kind in SECTIONS.values() for setting in kind.settings()}
 """Every setting by its dotted name."""
+VERSION = max(setting.since for setting in SETTINGS.values())
+"""Version of the settings that a run stores."""
 COMMON: dict[str, str] = {setting.keyword: setting.name for setting in SETTINGS.values() if setting.is_common}
 """Keywords of functions and options of commands, and the dotted names of their settings."""
 

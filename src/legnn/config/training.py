@@ -61,7 +61,7 @@ class TrainSettings(Section):
     )
     choose_by: str = setting(
         "accuracy",
-        "Metric of validation by which the best epoch is chosen: accuracy, balanced_accuracy, roc_auc, log_loss, …",
+        "Metric of validation by which the best epoch is chosen; any that `legnn settings train.choose_by` lists",
         expects="the name of a metric",
         is_common=True,
     )

@@ -5,7 +5,7 @@ from legnn.training.full_batch import FullBatch
 from legnn.training.inference import Inference, PostProcess, assign_folds, predict_without_own_label, split_by_fold
 from legnn.training.layer_wise import LayerWise
 from legnn.training.loop import EpochLog, Trainer
-from legnn.training.metrics import METRICS, Metric, Scores, require_metric, score, title_of
+from legnn.training.metrics import METRICS, Metric, Scores, choosing_metrics, require_metric, score, title_of
 from legnn.training.mini_batch import MiniBatch, can_capture
 from legnn.training.objective import Objective, balanced_class_weight
 from legnn.training.optimizer import make_adam
@@ -36,6 +36,7 @@ __all__ = [
     "assign_folds",
     "balanced_class_weight",
     "can_capture",
+    "choosing_metrics",
     "make_adam",
     "predict_without_own_label",
     "require_metric",

@@ -36,6 +36,8 @@ class Metric(ABC):
     """Heading in tables and on the page."""
     larger_is_better: ClassVar[bool] = True
     needs_probabilities: ClassVar[bool] = False
+    can_choose: ClassVar[bool] = True
+    """Whether it depends on the predictions, so that it can choose an epoch."""
 
     @abstractmethod
     def __call__(self, predicted: Tensor, y: Tensor, num_classes: int) -> Tensor:
@@ -60,7 +62,7 @@ class Accuracy(Metric):
 class MajorityAccuracy(Metric):
     """The accuracy of predicting the most frequent class everywhere, which any model should exceed."""
 
-    name, title = "majority_accuracy", "accuracy of the majority class"
+    name, title, can_choose = "majority_accuracy", "accuracy of the majority class", False
 
     def __call__(self, predicted: Tensor, y: Tensor, num_classes: int) -> Tensor:
         return _count(y, num_classes).max().double() / y.numel()
@@ -201,10 +203,19 @@ def _mean_over_classes(p: Tensor, y: Tensor, area: Callable[[Tensor, Tensor], Te
     return torch.stack(areas).mean() if areas else torch.full((), math.nan, device=y.device)
 
 
+def choosing_metrics() -> list[str]:
+    """Returns the names of the metrics that can choose an epoch."""
+    return [name for name, metric in METRICS.items() if metric.can_choose]
+
+
 def require_metric(name: str) -> Metric:
-    """Returns the metric of a name; raises `InputError` for an unknown one."""
-    if name not in METRICS:
-        raise InputError(f"choose_by must be one of {', '.join(METRICS)}, got {name!r}{did_you_mean(name, METRICS)}")
+    """Returns the metric of a name; raises `InputError` for one that is unknown or cannot choose an epoch."""
+    names = choosing_metrics()
+    if name not in names:
+        raise InputError(
+            f"choose_by must be one of {', '.join(names)}, got {name!r}{did_you_mean(name, names)}",
+            setting="train.choose_by",
+        )
     return METRICS[name]
 
 
