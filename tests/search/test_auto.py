@@ -206,6 +206,13 @@ def test_a_registered_layer_is_searched_in_this_process(tmp_path):
         assert {run.settings.model.backbone for run in ensemble.members} == {"own mean"}
 
 
+def test_a_note_says_that_accuracy_compares_candidates_whose_epochs_another_metric_chose(made, tmp_path):
+    quick = {**QUICK, "only": ["mlp-wide"], "trials": 1, "choose_by": "macro_f1"}
+    notes = legnn.auto(small_data(), out=tmp_path / "auto", **quick).result.notes
+    assert "compared-by-accuracy" in [note.code for note in notes]
+    assert "compared-by-accuracy" not in [note.code for note in legnn.open(made / "auto").result.notes]
+
+
 def test_data_without_validation_nodes_are_refused(tmp_path):
     data = small_data()
     data.val_mask[:] = False

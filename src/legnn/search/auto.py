@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Unpack
 
-from legnn.config import CommonSettings, GraphFacts, Settings, collect
+from legnn.config import CommonSettings, GraphFacts, Settings, TrainSettings, collect
 from legnn.config.candidates import CANDIDATES
 from legnn.config.duration import parse_duration
 from legnn.config.portfolio import learned_portfolio
@@ -99,7 +99,7 @@ def auto(
         **common: common settings of every candidate: `auto("cora", budget=60, device="cpu")`. `seed` is that of the
             search, too.
 
-    Members and weights are chosen by validation nodes alone.
+    Members and weights are chosen by validation nodes alone, by accuracy; `choose_by` chooses the epoch of a candidate.
     """
     if under_torchrun():
         raise InputError("auto starts its own processes, one for each GPU; start it without torchrun")
@@ -250,12 +250,17 @@ def _finish(search: Search, names: Sequence[str], graph: GraphData, device: str,
     write_text(search.folder / BEST, entries[chosen.single].settings.to_yaml())
     members = members_of(entries, chosen)
     text = f"The ensemble of {plural(len(members), 'member')} was chosen from {plural(len(names), 'candidate')}."
+    notes = [Note("ensemble", text)]
+    choose_by = search.values.get("train.choose_by", TrainSettings.choose_by)
+    if choose_by != TrainSettings.choose_by:
+        text = f"{choose_by} chose the epoch of each candidate; candidates and members are compared by accuracy."
+        notes.append(Note("compared-by-accuracy", text))
     ensemble = write_ensemble(
         search.folder,
         members,
         chosen.temperature,
         seconds=search.budget.used,
-        notes=[Note("ensemble", text)],
+        notes=notes,
         device=device,
     )
     search.budget.finish()
