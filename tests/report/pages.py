@@ -80,9 +80,9 @@ def made_up_run(
         ],
         edges=[(0, 1)], num_neighbors=6, num_removals=16,
         effects=[
-            EffectView(id="node-5", row=5, type=None, kind="label", is_self=False, change=-0.2, becomes=int(second[3])),
+            EffectView(id="node-5", row=5, type=None, kind="label", change=-0.2, becomes=int(second[3])),
             EffectView(
-                id="node-3", row=3, type=None, kind="features", is_self=True, change=0.1, becomes=int(predicted[3])
+                id="node-3", row=3, type=None, kind="features", change=0.1, becomes=int(predicted[3])
             ),
         ],
     )  # fmt: skip

@@ -26,11 +26,14 @@ def trained(data=None, **settings):
     ],
     ids=lambda settings: "-".join(map(str, settings.values())),
 )
-def test_nothing_removed_gives_the_prediction_of_the_run(settings):
+def test_an_edge_that_is_not_there_changes_no_prediction(settings):
     run = trained(**settings)
     node = int(run.graph.test_mask.nonzero()[0])
+    row, col = run.graph.adjacency.row, run.graph.adjacency.col
+    stranger = next(k for k in range(run.graph.num_nodes) if k not in col[row == node] and k != node)
     with run.inference(run.graph, device="cpu") as (layer_wise, inference):
-        torch.testing.assert_close(Rerun(layer_wise, inference, node)(), inference.predict_proba()[node])
+        p = Rerun(layer_wise, inference, node)(Removal("edge", stranger))
+        torch.testing.assert_close(p, inference.predict_proba()[node])
 
 
 def test_a_removed_label_is_that_of_a_graph_where_the_node_has_none():

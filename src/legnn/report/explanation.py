@@ -1,9 +1,9 @@
-"""Explanations of predictions: how they change without a shown label, an edge, or the features of a node."""
+"""Explanations of predictions: how they change without a shown label, an edge, or the features of the node."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
@@ -19,7 +19,7 @@ from legnn.runs.averaging import apply_temperature
 from legnn.training import Inference, LayerWise
 
 MOST_NEIGHBORS = 40
-"""Neighbors that are drawn, and whose labels, edges and features are removed."""
+"""Neighbors that are drawn, and whose labels and edges are removed."""
 MOST_EFFECTS = 10
 SECONDS = 60.0
 """Time after which no further node is explained."""
@@ -72,11 +72,9 @@ class Rerun:
         self.node = torch.tensor([node], device=layer_wise.task.train.device)
         ((_, self.shown),) = inference.groups(self.node)
 
-    def __call__(self, removal: Removal | None = None) -> Tensor:
+    def __call__(self, removal: Removal) -> Tensor:
         """`[C]` the probabilities of the node."""
         task, shown = self.layer_wise.task, self.shown
-        if removal is None:
-            return self.inference.proba(self.node, shown)[0].cpu()
         if removal.kind == "label":
             shown = shown[shown != removal.node]
         elif removal.kind == "edge":
@@ -105,19 +103,43 @@ def explain(
     end = time.monotonic() + seconds
     explanations: list[Explanation] = []
     weight = torch.tensor(run.weights, dtype=torch.double)
+
+    def mix(members_p: Iterable[Tensor]) -> np.ndarray:
+        p = torch.stack([p.double().cpu() for p in members_p])
+        return np.asarray(apply_temperature(torch.tensordot(weight, p, 1), run.temperature).numpy())
+
     with ExitStack() as stack:
         members = [stack.enter_context(member.inference(graph, device=device)) for member in run.members]
+        ascending = sorted(set(nodes))
+        p_of = mix(
+            inference.proba_of(torch.tensor(ascending, device=inference.fold.device)) for _, inference in members
+        )
+        reported = dict(zip(ascending, p_of, strict=True))
         for node in nodes:
             if explanations and time.monotonic() > end:
                 break
             reruns = [Rerun(*member, node) for member in members]
-
-            def predict(removal: Removal | None, reruns: Sequence[Rerun] = reruns) -> np.ndarray:
-                p = weight @ torch.stack([rerun(removal).double() for rerun in reruns])
-                return np.asarray(apply_temperature(p[None], run.temperature)[0].numpy())
-
-            shown = torch.cat([rerun.shown for rerun in reruns]).unique()
-            explanations.append(_explain(graph, node, shown.cpu(), predict))
+            shown = torch.cat([rerun.shown for rerun in reruns]).unique().cpu()
+            neighbors, num_neighbors = _neighbors(graph, node, shown)
+            removals = [Removal("features", node), *(Removal("edge", neighbor) for neighbor in neighbors)]
+            removals += [Removal("label", neighbor) for neighbor, shows in neighbors.items() if shows >= 0]
+            p = reported[node]
+            predicted = int(p.argmax())
+            effects = []
+            for removal in removals:
+                changed = mix(rerun(removal)[None] for rerun in reruns)[0]
+                change = float(changed[predicted] - p[predicted])
+                effects.append(Effect(removal, change, int(changed.argmax())))
+            explanations.append(
+                Explanation(
+                    node=node,
+                    p=p,
+                    neighbors=neighbors,
+                    num_neighbors=num_neighbors,
+                    num_removals=len(removals),
+                    effects=sorted(effects, key=lambda effect: -abs(effect.change))[:MOST_EFFECTS],
+                )
+            )
     return explanations
 
 
@@ -135,29 +157,9 @@ def without_edges(adjacency: Adjacency, first: int, second: int) -> Adjacency:
     return Adjacency(rowptr, adjacency.col[keep], weight, adjacency.num_cols)
 
 
-def _explain(
-    graph: GraphData, node: int, shown: Tensor, predict: Callable[[Removal | None], np.ndarray]
-) -> Explanation:
+def _neighbors(graph: GraphData, node: int, shown: Tensor) -> tuple[dict[int, int], int]:
+    """Returns the neighbors of a node with the classes they show, as in `Explanation`, and the number of all."""
     label = torch.full_like(graph.y, -1).index_copy(0, shown, graph.y[shown]).numpy()
     begin, end = graph.adjacency.rowptr[node : node + 2].tolist()
     sources = sorted(set(graph.adjacency.col[begin:end].tolist()) - {node}, key=lambda k: (label[k] < 0, k))
-    neighbors = {source: int(label[source]) for source in sources[:MOST_NEIGHBORS]}
-    removals = [Removal("features", node)]
-    for neighbor, shows in neighbors.items():
-        removals += [Removal("label", neighbor)] if shows >= 0 else []
-        removals += [Removal("edge", neighbor), Removal("features", neighbor)]
-    p = predict(None)
-    predicted = int(p.argmax())
-    effects = []
-    for removal in removals:
-        changed = predict(removal)
-        effects.append(Effect(removal, float(changed[predicted] - p[predicted]), int(changed.argmax())))
-    effects.sort(key=lambda effect: -abs(effect.change))
-    return Explanation(
-        node=node,
-        p=p,
-        neighbors=neighbors,
-        num_neighbors=len(sources),
-        num_removals=len(removals),
-        effects=effects[:MOST_EFFECTS],
-    )
+    return {source: int(label[source]) for source in sources[:MOST_NEIGHBORS]}, len(sources)

@@ -13,7 +13,8 @@ from legnn.errors import InputError, did_you_mean
 from legnn.report.payload import NO_CLASS, Array, NodeColumns
 
 TOP = 3
-EXPLAINED = 20
+EXPLAINED = 10
+"""Nodes that a page explains by itself: each costs a prediction of the whole graph for each removed part."""
 
 
 class NodeTable:

@@ -223,11 +223,10 @@ class NeighborView(NodeReference):
 
 @dataclass(frozen=True, kw_only=True)
 class EffectView(NodeReference):
-    """The change of a prediction when a part of the input that belongs to a node is removed."""
+    """The change of a prediction when a part of the input is removed."""
 
     kind: str
-    is_self: bool
-    """Whether the node is the predicted one."""
+    """`label` or `edge` of a neighbor, `features` of the node itself."""
     change: float
     becomes: int
 

@@ -156,7 +156,6 @@ def _explained_node(source: RunSource, explanation: Explanation) -> ExplainedNod
             EffectView(
                 **reference(effect.removal.node),
                 kind=effect.removal.kind,
-                is_self=effect.removal.node == explanation.node,
                 change=round(effect.change, 6),
                 becomes=effect.becomes,
             )

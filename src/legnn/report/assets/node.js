@@ -4,7 +4,7 @@
 const KIND_WORDS = {
   label: (name) => `label shown by ${name}`,
   edge: (name) => `edge to ${name}`,
-  features: (name, isSelf) => (isSelf ? "its own features" : `features of ${name}`),
+  features: () => "its features",
 };
 
 function nodeView(run, row, open) {
@@ -119,7 +119,7 @@ function neighborhood(run, explained, open) {
   });
   const changes = new Map();
   for (const effect of explained.effects)
-    if (!effect.is_self) changes.set(effect.id, Math.max(changes.get(effect.id) || 0, Math.abs(effect.change)));
+    if (effect.kind !== "features") changes.set(effect.id, Math.max(changes.get(effect.id) || 0, Math.abs(effect.change)));
   const most = Math.max(...changes.values(), 1e-9);
   for (const [a, b] of explained.edges)
     svg.append(draw("line", { x1: at[a][0], y1: at[a][1], x2: at[b][0], y2: at[b][1], stroke: css("--line") }));
@@ -209,9 +209,9 @@ function effects(run, explained, open) {
     );
   };
   const what = (effect) => {
-    const words = KIND_WORDS[effect.kind](effect.id, effect.is_self);
+    const words = KIND_WORDS[effect.kind](effect.id);
     const name =
-      effect.is_self || effect.row < 0
+      effect.kind === "features" || effect.row < 0
         ? make("span", {}, words)
         : make("button", { type: "button", class: "link", onclick: () => open(effect.row) }, words);
     const shown = effect.kind === "label" ? explained.neighbors.find((other) => other.id === effect.id) : null;
