@@ -18,7 +18,9 @@ from legnn.experiments.design_table import design_cost, designs, rank_designs
 from legnn.experiments.reports import write_report
 from legnn.experiments.variants import AS_TRAIN, LEGNN, VANILLA, other_model
 
-SPREAD = other_model("label propagation", "label_propagation")._replace(tried=({"model.label_propagation.steps": 5},))
+SPREAD = other_model("label propagation", "label_propagation")._replace(
+    candidates=({"model.label_propagation.steps": 5},)
+)
 
 
 def variants(source: str) -> tuple[Variant, ...]:
@@ -33,7 +35,7 @@ def plan(tmp_path_factory) -> Plan:
     folders = [str(table_folder(place / name, small_data(seed=k))) for k, name in enumerate(("first", "second"))]
     own = Experiment(name="designs", kind="table", title="Designs", variants=variants, make=designs)
     given = named(epochs=2, hidden=4, layers=2, device="cpu")
-    plan = Plan(own, Request(data=folders, backbones=("gcn",), seeds=2, out=place / "out", given=given, tried=2))
+    plan = Plan(own, Request(data=folders, backbones=("gcn",), seeds=2, out=place / "out", settings=given, trials=2))
     while missing := plan.missing():
         for run in missing:
             assert train_planned(run, plan.request.out).state == "finished"
@@ -161,7 +163,7 @@ def test_published_figures_stand_beside_ours_on_the_public_split_alone(real_data
     gcn = other_model("GCN", "pyg_gcn")
     own = Experiment(name="own", kind="table", title="Designs", variants=lambda source: (gcn, LEGNN), make=designs)
     given = {"train.epochs": 1, "model.hidden": 4, "model.layers": 2, **given}
-    plan = Plan(own, Request(data=("cora",), backbones=("gcn",), seeds=1, out=tmp_path, given=given))
+    plan = Plan(own, Request(data=("cora",), backbones=("gcn",), seeds=1, out=tmp_path, settings=given))
     for run in plan.missing():
         assert train_planned(run, tmp_path).state == "finished"
     tables = designs(plan).tables
@@ -180,7 +182,7 @@ def test_the_experiment_of_the_catalog_makes_this_report():
 def test_rows_of_an_earlier_report_are_ranked_together_with_these(plan, report, tmp_path):
     path = tmp_path / "earlier.csv"
     report.values.assign(data=report.values["data"] + "-earlier").to_csv(path, index=False)
-    both = designs(Plan(plan.experiment, replace(plan.request, beside=(path,))))
+    both = designs(Plan(plan.experiment, replace(plan.request, compare_with=(path,))))
     assert both.tables["Test accuracy"].columns.tolist() == ["design", "first", "second"], "scores are these alone"
     (heading,) = [name for name in both.tables if name.startswith("Mean ranks of the designs that ran on all")]
     assert any(note.startswith(heading) and "on 4 data sets" in note for note in both.notes)
@@ -190,8 +192,8 @@ def test_rows_of_an_earlier_report_are_ranked_together_with_these(plan, report, 
 
 def test_a_file_that_is_no_report_is_refused_in_one_sentence(plan, tmp_path):
     with pytest.raises(InputError, match="there is no report"):
-        replace(plan.request, beside=(tmp_path / "nowhere.csv",))
+        replace(plan.request, compare_with=(tmp_path / "nowhere.csv",))
     other = tmp_path / "other.csv"
     other.write_text("a,b\n1,2\n")
     with pytest.raises(InputError, match="is no report of scores: it has no column"):
-        designs(Plan(plan.experiment, replace(plan.request, beside=(other,))))
+        designs(Plan(plan.experiment, replace(plan.request, compare_with=(other,))))

@@ -28,10 +28,16 @@ def folder(tmp_path_factory):
 
 
 def made(folder, experiment, **changes):
-    request = {"data": (str(folder),), "backbones": ("gcn",), "seeds": 2, "out": folder.parent / "out", "given": QUICK}
+    request = {
+        "data": (str(folder),),
+        "backbones": ("gcn",),
+        "seeds": 2,
+        "out": folder.parent / "out",
+        "settings": QUICK,
+    }
     varied = {setting for one in experiment.variants(str(folder)) for setting in one.settings}
-    given = {setting: value for setting, value in {**QUICK, "model.hidden": 8}.items() if setting not in varied}
-    plan = Plan(experiment, Request(**{**request, "given": given, **changes}))
+    chosen = {setting: value for setting, value in {**QUICK, "model.hidden": 8}.items() if setting not in varied}
+    plan = Plan(experiment, Request(**{**request, "settings": chosen, **changes}))
     for run in plan.missing():
         outcome = train_planned(run, plan.request.out)
         assert outcome.state == "finished", outcome.error
@@ -114,7 +120,7 @@ def test_precisions_of_an_earlier_report_count_as_further_data_sets(folder, tmp_
     _, report = made(folder, precision_on_the_cpu())
     earlier = tmp_path / "earlier.csv"
     report.values.assign(data="another").to_csv(earlier, index=False)
-    _, both = made(folder, precision_on_the_cpu(), beside=(earlier,))
+    _, both = made(folder, precision_on_the_cpu(), compare_with=(earlier,))
     for name, alone in report.tables.items():
         if name.startswith("Test"):
             assert list(both.tables[name]["data"].unique()) == ["another", folder.name]
@@ -127,7 +133,7 @@ def test_precisions_of_an_earlier_report_count_as_further_data_sets(folder, tmp_
         assert first == last == found["difference"][0]
     report.values.drop(columns="group").to_csv(earlier, index=False)
     with pytest.raises(InputError, match="is no report of scores: it has no column 'group'"):
-        made(folder, precision_on_the_cpu(), beside=(earlier,))
+        made(folder, precision_on_the_cpu(), compare_with=(earlier,))
 
 
 def test_without_selection_a_training_node_sees_its_own_label(folder):
@@ -135,7 +141,7 @@ def test_without_selection_a_training_node_sees_its_own_label(folder):
     _, report = made(
         folder,
         EXPERIMENTS["node-selection"],
-        given={"train.epochs": 60, "model.hidden": 16, "model.layers": 2, "model.label_at_input": True},
+        settings={"train.epochs": 60, "model.hidden": 16, "model.layers": 2, "model.label_at_input": True},
     )
     scores = report.values.groupby(["method", "nodes"])["accuracy"].mean()
     shown, hidden = (scores["without selection", f"train, own label {what}"] for what in ("shown", "hidden"))

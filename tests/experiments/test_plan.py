@@ -11,8 +11,8 @@ from torch_geometric.nn import SAGEConv
 
 from legnn.errors import InputError
 from legnn.experiments import EXPERIMENTS, Experiment, Plan, Report, Request, Variant
+from legnn.experiments.candidates import CANDIDATES
 from legnn.experiments.planned import PlannedRun
-from legnn.experiments.tried import TRIED
 from legnn.files import write_text
 from legnn.nn import lifted
 from legnn.sweep.tasks import FAILURE
@@ -21,7 +21,13 @@ QUICK = {"train.epochs": 2, "model.hidden": 8, "model.attention.heads": 2}
 
 
 def plan_of(folder: Path, name: str = "label-usage", **changes) -> Plan:
-    request = {"data": (str(folder),), "backbones": ("gcn",), "seeds": 2, "out": folder.parent / "out", "given": QUICK}
+    request = {
+        "data": (str(folder),),
+        "backbones": ("gcn",),
+        "seeds": 2,
+        "out": folder.parent / "out",
+        "settings": QUICK,
+    }
     return Plan(EXPERIMENTS[name], Request(**{**request, **changes}))
 
 
@@ -41,7 +47,7 @@ def test_a_run_is_found_again_by_its_settings_in_any_order():
 
 @pytest.mark.parametrize(
     "change",
-    [{"source": "citeseer"}, {"preset": "paper"}, {"given": (("model.labels", "concat"),)}, {"num_splits": 10}],
+    [{"source": "citeseer"}, {"preset": "paper"}, {"values": (("model.labels", "concat"),)}, {"num_splits": 10}],
 )
 def test_another_setting_is_another_folder(change):
     from dataclasses import replace
@@ -97,7 +103,7 @@ def _write_result(plan: Plan, run: PlannedRun, accuracy: float) -> None:
 
 
 def test_of_several_settings_the_best_on_validation_goes_on_for_each_method(folder):
-    plan = plan_of(folder, tried=3, given={"train.epochs": 2})
+    plan = plan_of(folder, trials=3, settings={"train.epochs": 2})
     first = plan.missing()
     assert len(first) == 3 * 4, "every method tries the same number of settings, with one seed"
     assert {run.seed for run in first} == {0}
@@ -107,11 +113,11 @@ def test_of_several_settings_the_best_on_validation_goes_on_for_each_method(fold
     assert {run.seed for run in rest} == {1}
     assert len(rest) == 4
     for run in rest:
-        assert TRIED[1].items() <= dict(run.given).items()
+        assert CANDIDATES[1].items() <= dict(run.values).items()
 
 
 def test_of_equally_accurate_settings_the_first_goes_on(folder):
-    plan = plan_of(folder, tried=2, given={"train.epochs": 2})
+    plan = plan_of(folder, trials=2, settings={"train.epochs": 2})
     for run in plan.missing():
         _write_result(plan, run, 0.5)
     cell = next(iter(plan.cells()))
@@ -119,8 +125,8 @@ def test_of_equally_accurate_settings_the_first_goes_on(folder):
 
 
 def test_what_the_user_gave_is_not_tried_otherwise(folder):
-    plan = plan_of(folder, tried=3, given={"model.hidden": 8, "train.epochs": 1})
-    assert all(dict(run.given)["model.hidden"] == 8 for run in plan.missing())
+    plan = plan_of(folder, trials=3, settings={"model.hidden": 8, "train.epochs": 1})
+    assert all(dict(run.values)["model.hidden"] == 8 for run in plan.missing())
 
 
 def own_plan(folder: Path, variant: Variant, **changes) -> Plan:
@@ -133,44 +139,44 @@ def own_plan(folder: Path, variant: Variant, **changes) -> Plan:
         make=lambda plan: pytest.fail("no report"),
     )
     request = {"data": (str(folder),), "backbones": ("gcn",), "seeds": 2, "out": folder.parent / "out"}
-    return Plan(own, Request(**{**request, "given": {"train.epochs": 1}, **changes}))
+    return Plan(own, Request(**{**request, "settings": {"train.epochs": 1}, **changes}))
 
 
 def test_a_variant_with_settings_of_its_own_tries_those_and_as_many_as_it_has(folder):
     own = Variant(
-        "own", {"model.labels": "vanilla"}, tried=({"model.hidden": 4}, {"model.hidden": 8, "model.dropout": 0.1})
+        "own", {"model.labels": "vanilla"}, candidates=({"model.hidden": 4}, {"model.hidden": 8, "model.dropout": 0.1})
     )
-    plan = own_plan(folder, own, tried=4)
+    plan = own_plan(folder, own, trials=4)
     cell = next(iter(plan.cells()))
-    assert [dict(run.given).get("model.hidden") for run in plan.missing()] == [4, 8]
-    assert plan.num_tried(cell) == 2
-    assert plan.best_tried(cell) is None
+    assert [dict(run.values).get("model.hidden") for run in plan.missing()] == [4, 8]
+    assert plan.num_candidates(cell) == 2
+    assert plan.best_candidate(cell) is None
     for run, accuracy in zip(plan.missing(), (0.4, 0.6), strict=True):
         _write_result(plan, run, accuracy)
-    assert plan.best_tried(cell) == 1
-    assert [(run.seed, dict(run.given)["model.hidden"]) for run in plan.missing()] == [(1, 8)]
-    assert [dict(run.given)["model.hidden"] for run in own_plan(folder, own, tried=1).missing()] == [4]
+    assert plan.best_candidate(cell) == 1
+    assert [(run.seed, dict(run.values)["model.hidden"]) for run in plan.missing()] == [(1, 8)]
+    assert [dict(run.values)["model.hidden"] for run in own_plan(folder, own, trials=1).missing()] == [4]
 
 
 def test_what_the_user_or_the_variant_gave_wins_over_settings_to_try(folder):
     own = Variant(
         "own",
         {"model.labels": "vanilla", "model.dropout": 0.2},
-        tried=({"train.epochs": 7, "model.dropout": 0.9, "train.lr": 0.1},),
+        candidates=({"train.epochs": 7, "model.dropout": 0.9, "train.lr": 0.1},),
     )
-    given = dict(own_plan(folder, own).missing()[0].given)
-    assert (given["train.epochs"], given["model.dropout"], given["train.lr"]) == (1, 0.2, 0.1)
+    values = dict(own_plan(folder, own).missing()[0].values)
+    assert (values["train.epochs"], values["model.dropout"], values["train.lr"]) == (1, 0.2, 0.1)
 
 
 def test_a_setting_to_try_that_does_not_exist_is_refused_before_anything_is_trained(folder):
     with pytest.raises(InputError, match="there is no setting 'hiden'"):
-        own_plan(folder, Variant("own", {}, tried=({"hiden": 4},)))
+        own_plan(folder, Variant("own", {}, candidates=({"hiden": 4},)))
 
 
 @pytest.mark.parametrize("name", ["model.labels", "model.backbone"])
 def test_a_setting_that_the_experiment_varies_is_refused(folder, name):
     with pytest.raises(InputError, match=f"varies {name} itself"):
-        plan_of(folder, given={name: "gat"})
+        plan_of(folder, settings={name: "gat"})
 
 
 def test_a_new_experiment_is_a_few_lines(folder):
@@ -185,27 +191,29 @@ def test_a_new_experiment_is_a_few_lines(folder):
             tables={}, values=pd.DataFrame([r.seed for c in plan.cells() for r in plan.results(c)])
         ),
     )
-    plan = Plan(own, Request(data=(str(folder),), backbones=("gcn",), seeds=1, out=folder.parent / "out", given=QUICK))
+    plan = Plan(
+        own, Request(data=(str(folder),), backbones=("gcn",), seeds=1, out=folder.parent / "out", settings=QUICK)
+    )
     for run in plan.missing():
         train_planned(run, plan.request.out)
     assert len(own.make(plan).values) == 2
 
 
 def test_a_setting_that_cannot_be_trained_is_left_out_of_the_comparison(folder):
-    plan = plan_of(folder, "label-usage", tried=2, only=("vanilla",), seeds=1, given={**QUICK, "model.layers": 2})
+    plan = plan_of(folder, "label-usage", trials=2, only=("vanilla",), seeds=1, settings={**QUICK, "model.layers": 2})
     (cell,) = plan.cells()
     first, second = plan.missing()
     write_text(first.folder(plan.request.out) / FAILURE, "the loss is no longer a number")
     assert plan.settings_of(cell) is None, "the other is not finished"
     _write_result(plan, second, 0.1)
-    assert plan.best_tried(cell) == 1
+    assert plan.best_candidate(cell) == 1
     assert plan.missing() == []
     assert len(plan.runs(cell)) == 1
 
 
 def test_a_run_that_fails_leaves_the_reason_and_is_tried_again(folder):
     plan = plan_of(
-        folder, "label-usage", only=("vanilla",), seeds=1, given={**QUICK, "train.lr": 1e30, "model.norm": "none"}
+        folder, "label-usage", only=("vanilla",), seeds=1, settings={**QUICK, "train.lr": 1e30, "model.norm": "none"}
     )
     (run,) = plan.missing()
     outcome = train_planned(run, plan.request.out)

@@ -47,7 +47,7 @@ def reproduce(
     if name not in EXPERIMENTS:
         close = did_you_mean(name, EXPERIMENTS)
         raise InputError(f"there is no table or figure {name!r}{close}; choose from {', '.join(EXPERIMENTS)}")
-    experiment, given = EXPERIMENTS[name], parse_settings(set_)
+    experiment, settings = EXPERIMENTS[name], parse_settings(set_)
     plan = Plan(
         experiment,
         Request(
@@ -56,14 +56,14 @@ def reproduce(
             seeds=seeds,
             out=out,
             preset=preset,
-            given=given,
-            tried=trials,
+            settings=settings,
+            trials=trials,
             only=_words(only, ()),
-            beside=tuple(map(Path, _words(compare_with, ()))),
+            compare_with=tuple(map(Path, _words(compare_with, ()))),
             vary_split=vary_split,
         ),
     )
-    failed, total = _train(plan, jobs, str(given.get("train.device", "auto")))
+    failed, total = _train(plan, jobs, str(settings.get("train.device", "auto")))
     if not failed or (experiment.may_lack_runs and any(plan.runs(cell) for cell in plan.cells())):
         _report(plan)
     if failed:

@@ -41,20 +41,20 @@ def designs(plan: Plan) -> Report:
     several = len(plan.request.backbones) > 1
     rows = _with_place(run_rows(plan), several)
     # rows of another command have their own epochs and settings: they count in tests and ranks alone
-    every = pd.concat([*(_with_place(read_rows(path), several) for path in plan.request.beside), rows])
+    every = pd.concat([*(_with_place(read_rows(path), several) for path in plan.request.compare_with), rows])
     tables = {f"Test {name}": _wide(rows, column) for name, column in SCORES.items()}
     if len(published := _published(plan, rows)):
         tables["Published figures"] = published
     notes = [f"Mean ± unbiased deviation over {plan.request.seeds} seeds.", OTHER_FEATURES]
-    if plan.request.beside:
+    if plan.request.compare_with:
         notes.append(
-            f"Tests and ranks are over these data sets and those of {', '.join(map(str, plan.request.beside))}."
+            f"Tests and ranks are over these data sets and those of {', '.join(map(str, plan.request.compare_with))}."
         )
     names = list(dict.fromkeys(every["method"]))
     for base in (LEGNN.name, AS_TRAIN.name):
         others = [name for name in names if name != base]
-        if base in names and len(found := pooled_differences(every, "test_accuracy", base, others)):
-            tables[f"Difference of test accuracy to {base}"] = found
+        if base in names and len(differences := pooled_differences(every, "test_accuracy", base, others)):
+            tables[f"Difference of test accuracy to {base}"] = differences
     notes.append(
         "Differences are paired over data sets and seeds; p is that of the paired t-test over all pairs, adjusted by "
         f"Holm's rule for the number of designs, and * marks p < {LEVEL}. Seeds of one data set are not independent "
@@ -86,10 +86,10 @@ def design_cost(plan: Plan) -> Report:
             if graph is None or folder.settings.data != data:
                 # the designs of a data set share its graph, which is read once
                 graph, data = reload_graph(folder), folder.settings.data
-            found = training_cost(folder, graph, str(plan.request.given.get("train.device", "auto")))
-            peak = None if found.peak_bytes is None else found.peak_bytes / 2**30
+            cost = training_cost(folder, graph, str(plan.request.settings.get("train.device", "auto")))
+            peak = None if cost.peak_bytes is None else cost.peak_bytes / 2**30
             row = _about(plan, cell) | {"parameters": folder.result().parameters}
-            table.append({**row, "s an epoch": found.seconds, "peak memory (GiB)": peak})
+            table.append({**row, "s an epoch": cost.seconds, "peak memory (GiB)": peak})
     values = pd.DataFrame(table)
     notes = [
         f"The run of seed 0 of each design, with new weights: the median of {REPEATS} epochs of training after "
@@ -123,8 +123,8 @@ def _published(plan: Plan, rows: pd.DataFrame) -> pd.DataFrame:
         if has_papers_data(plan, source):
             figures = {name: written(score) for name, score in paper_values.DESIGNS[source].items()}
         elif source in paper_values.PUBLISHED_DESIGNS and _has_public_split(plan, source):
-            found = paper_values.PUBLISHED_DESIGNS[source]
-            figures = {name: f"{value:.3f}" for name, value in found.items() if (source, name) in ours}
+            published = paper_values.PUBLISHED_DESIGNS[source]
+            figures = {name: f"{value:.3f}" for name, value in published.items() if (source, name) in ours}
         table += [
             {"data": source, "design": name, "ours": ours.get((source, name), ""), "published": figure}
             for name, figure in figures.items()
@@ -146,13 +146,13 @@ def _cost(plan: Plan) -> pd.DataFrame:
     """Parameters, epochs, seconds an epoch and the chosen setting of each design on each data set."""
     table: list[dict[str, Any]] = []
     for cell in plan.cells():
-        results, best = plan.results(cell), plan.best_tried(cell)
+        results, best = plan.results(cell), plan.best_candidate(cell)
         if not results or best is None:
             continue
         epochs = sum(result.epochs for result in results)
         seconds = sum(result.seconds for result in results)
         row = _about(plan, cell) | {"parameters": results[0].parameters, "epochs": round(epochs / len(results))}
-        table.append({**row, "s an epoch": seconds / epochs, "setting": f"{best + 1} of {plan.num_tried(cell)}"})
+        table.append({**row, "s an epoch": seconds / epochs, "setting": f"{best + 1} of {plan.num_candidates(cell)}"})
     return pd.DataFrame(table)
 
 

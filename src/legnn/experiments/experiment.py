@@ -11,7 +11,7 @@ import pandas as pd
 
 from legnn.datasets import check_source
 from legnn.errors import InputError
-from legnn.experiments.tried import TRIED
+from legnn.experiments.candidates import CANDIDATES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,8 +28,8 @@ class Variant(NamedTuple):
     """The curve or panel it belongs to."""
     x: float | None = None
     """Its place on the horizontal axis."""
-    tried: Sequence[Mapping[str, Any]] = ()
-    """Settings that it tries in the place of those that all others try (`TRIED`); there may be fewer of them."""
+    candidates: Sequence[Mapping[str, Any]] = ()
+    """Settings that it tries in the place of those that all others try (`CANDIDATES`); there may be fewer of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,13 +42,13 @@ class Request:
     out: Path
     """Run folders are kept below it, and reports in its folder `reports`."""
     preset: str = "simple"
-    given: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings of every run."""
-    tried: int = 1
+    trials: int = 1
     """How many settings each variant tries at most, to go on with the one that is best on validation."""
     only: Sequence[str] = ()
     """Rows by name; all of them if there are none."""
-    beside: Sequence[Path] = ()
+    compare_with: Sequence[Path] = ()
     """CSV files of earlier reports, whose rows are compared together with these."""
     vary_split: bool = False
     """Whether seed `k` trains on split `k` of data sets with several fixed splits."""
@@ -56,11 +56,11 @@ class Request:
     def __post_init__(self) -> None:
         if self.seeds < 1:
             raise InputError(f"seeds must be at least 1, got {self.seeds}")
-        if not 1 <= self.tried <= len(TRIED):
-            raise InputError(f"trials must be from 1 to {len(TRIED)}, got {self.tried}")
+        if not 1 <= self.trials <= len(CANDIDATES):
+            raise InputError(f"trials must be from 1 to {len(CANDIDATES)}, got {self.trials}")
         for source in self.data:
             check_source(source)
-        for path in self.beside:
+        for path in self.compare_with:
             if not path.is_file():
                 raise InputError(f"there is no report {path}; give the CSV file that an earlier command wrote")
 
@@ -99,6 +99,6 @@ class Experiment:
                 "model.backbone",
                 "train.seed",
             }
-            clash = sorted(varied & set(request.given))
+            clash = sorted(varied & set(request.settings))
             if clash:
                 raise InputError(f"reproduce {self.name} varies {clash[0]} itself; leave {clash[0]} out")

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from legnn.datasets import CATALOG
 from legnn.errors import InputError, did_you_mean
+from legnn.experiments.candidates import CANDIDATES
 from legnn.experiments.experiment import Experiment, Request, Variant
 from legnn.experiments.planned import PlannedRun
-from legnn.experiments.tried import TRIED
 from legnn.runs import Result, RunFolder
 
 
@@ -37,7 +37,7 @@ class Plan:
             close = did_you_mean(unknown[0], names)
             raise InputError(f"{experiment.name} has no row {unknown[0]!r}{close}; choose from {', '.join(names)}")
         for cell in self.cells():
-            for run in self._tried(cell):
+            for run in self._candidates(cell):
                 run.check()
 
     def cells(self) -> Iterator[Cell]:
@@ -56,25 +56,25 @@ class Plan:
 
     def settings_of(self, cell: Cell) -> Mapping[str, Any] | None:
         """The settings a cell goes on with; None while those it tries are not finished."""
-        best = self.best_tried(cell)
-        return None if best is None else dict(self._tried(cell)[best].given)
+        best = self.best_candidate(cell)
+        return None if best is None else dict(self._candidates(cell)[best].values)
 
-    def num_tried(self, cell: Cell) -> int:
+    def num_candidates(self, cell: Cell) -> int:
         """How many settings a cell tries."""
-        return len(self._tried(cell))
+        return len(self._candidates(cell))
 
-    def best_tried(self, cell: Cell) -> int | None:
+    def best_candidate(self, cell: Cell) -> int | None:
         """Which of the settings it tries a cell goes on with, from 0; None while they are not finished.
 
         Settings that cannot be trained on this graph are left out, as long as others can.
         """
-        tried, out = self._tried(cell), self.request.out
-        if len(tried) == 1:
+        candidates, out = self._candidates(cell), self.request.out
+        if len(candidates) == 1:
             return 0
         accuracies: dict[int, float] = {}
-        for number, run in enumerate(tried):
-            if (found := run.finished(out)) is not None:
-                val = found.result().val
+        for number, run in enumerate(candidates):
+            if (finished := run.finished(out)) is not None:
+                val = finished.result().val
                 accuracies[number] = 0.0 if val is None else val["accuracy"]
             elif not run.has_failed(out):
                 return None
@@ -83,9 +83,9 @@ class Plan:
 
     def runs(self, cell: Cell) -> list[RunFolder]:
         """The finished runs of a cell, one a seed. All of them are there when nothing is missing."""
-        given = self.settings_of(cell)
-        planned = [] if given is None else [self._run(cell.source, given, seed) for seed in self._seeds]
-        return [found for run in planned if (found := run.finished(self.request.out)) is not None]
+        settings = self.settings_of(cell)
+        planned = [] if settings is None else [self._run(cell.source, settings, seed) for seed in self._seeds]
+        return [finished for run in planned if (finished := run.finished(self.request.out)) is not None]
 
     def results(self, cell: Cell) -> list[Result]:
         """The results of a cell, one a seed."""
@@ -95,19 +95,21 @@ class Plan:
     def _seeds(self) -> range:
         return range(self.request.seeds)
 
-    def _tried(self, cell: Cell) -> list[PlannedRun]:
+    def _candidates(self, cell: Cell) -> list[PlannedRun]:
         # a variant that does not depend on the backbone names one, and is trained once for all
-        base = {"model.backbone": cell.backbone, **cell.variant.settings, **self.request.given}
+        base = {"model.backbone": cell.backbone, **cell.variant.settings, **self.request.settings}
         # what the user or the variant gave is not tried otherwise
-        settings = [{**one, **base} for one in (cell.variant.tried or TRIED)[: self.request.tried]]
-        return [self._run(cell.source, one, 0) for one in settings]
+        settings = [
+            {**candidate, **base} for candidate in (cell.variant.candidates or CANDIDATES)[: self.request.trials]
+        ]
+        return [self._run(cell.source, values, 0) for values in settings]
 
     def _needed(self, cell: Cell) -> list[PlannedRun]:
-        given = self.settings_of(cell)
-        if given is None:
-            return self._tried(cell)
-        return [self._run(cell.source, given, seed) for seed in self._seeds]
+        settings = self.settings_of(cell)
+        if settings is None:
+            return self._candidates(cell)
+        return [self._run(cell.source, settings, seed) for seed in self._seeds]
 
-    def _run(self, source: str, given: Mapping[str, Any], seed: int) -> PlannedRun:
+    def _run(self, source: str, settings: Mapping[str, Any], seed: int) -> PlannedRun:
         splits = CATALOG[source].num_splits if self.request.vary_split and source in CATALOG else 1
-        return PlannedRun.of(source, self.request.preset, given, seed, num_splits=splits)
+        return PlannedRun.of(source, self.request.preset, settings, seed, num_splits=splits)

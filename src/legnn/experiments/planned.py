@@ -23,16 +23,16 @@ class PlannedRun:
 
     source: str
     preset: str
-    given: tuple[tuple[str, Any], ...]
+    values: tuple[tuple[str, Any], ...]
     """Settings by name, without the source of the data and the seed."""
     seed: int
     num_splits: int = 1
     """Of so many fixed splits, seed `k` trains on number `k`, and begins again after the last; 1 for the default."""
 
     @classmethod
-    def of(cls, source: str, preset: str, given: Mapping[str, Any], seed: int, *, num_splits: int = 1) -> PlannedRun:
+    def of(cls, source: str, preset: str, values: Mapping[str, Any], seed: int, *, num_splits: int = 1) -> PlannedRun:
         """Returns the run with settings as a mapping."""
-        return cls(source, preset, tuple(sorted(given.items())), seed, num_splits)
+        return cls(source, preset, tuple(sorted(values.items())), seed, num_splits)
 
     @property
     def settings(self) -> Settings:
@@ -40,7 +40,7 @@ class PlannedRun:
         split = {"data.split": self.seed % self.num_splits} if self.num_splits > 1 else {}
         return Settings(
             preset=self.preset,
-            values={**dict(self.given), **split, "data.source": self.source, "train.seed": self.seed},
+            values={**dict(self.values), **split, "data.source": self.source, "train.seed": self.seed},
         )
 
     def check(self) -> None:
@@ -55,10 +55,12 @@ class PlannedRun:
     @property
     def name(self) -> str:
         """`DATA/BACKBONE-LABELS-DIGEST/seed-K`, where the digest is of everything but the seed."""
-        given = dict(self.given)
-        content = json.dumps([self.source, self.preset, self.given, self.num_splits], ensure_ascii=True)
-        words = [str(given[name]) for name in ("model.architecture", "model.backbone", "model.labels") if name in given]
-        words += ["as-train"] if given.get("self_training.as_train") else []
+        values = dict(self.values)
+        content = json.dumps([self.source, self.preset, self.values, self.num_splits], ensure_ascii=True)
+        words = [
+            str(values[name]) for name in ("model.architecture", "model.backbone", "model.labels") if name in values
+        ]
+        words += ["as-train"] if values.get("self_training.as_train") else []
         name = "-".join([*words, hashlib.sha256(content.encode()).hexdigest()[:10]])
         return f"{Path(self.source).name}/{name}/{seed_name(self.seed)}"
 
@@ -72,5 +74,5 @@ class PlannedRun:
 
     def finished(self, root: Path) -> RunFolder | None:
         """Returns its folder if the run came to its end, else None."""
-        found = RunFolder(self.folder(root))
-        return found if found.is_finished else None
+        run = RunFolder(self.folder(root))
+        return run if run.is_finished else None

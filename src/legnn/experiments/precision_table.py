@@ -26,7 +26,7 @@ ALL = "all"
 def precisions(plan: Plan) -> Report:
     """Test scores of each way of using labels in both precisions, paired differences, and their mean over data sets."""
     own = run_rows(plan)
-    rows = pd.concat([*(read_rows(path, "group") for path in plan.request.beside), own], ignore_index=True)
+    rows = pd.concat([*(read_rows(path, "group") for path in plan.request.compare_with), own], ignore_index=True)
     rows = rows.assign(data=rows["data"].map(lambda source: Path(source).name), precision=_last_words(rows["method"]))
     base, other = dict.fromkeys(rows["precision"])
     tables = {}
@@ -41,8 +41,8 @@ def precisions(plan: Plan) -> Report:
         f"Wilcoxon's signed-rank test asks whether {other} is worse or better more often than not. `{ALL}`: the mean "
         "of all ways of using labels on a data set.",
     ]
-    if plan.request.beside:
-        notes.append(f"With the rows of {', '.join(map(str, plan.request.beside))}.")
+    if plan.request.compare_with:
+        notes.append(f"With the rows of {', '.join(map(str, plan.request.compare_with))}.")
     return Report(tables=tables, values=own, notes=notes)
 
 

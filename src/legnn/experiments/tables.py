@@ -31,10 +31,10 @@ def data_sets(plan: Plan) -> Report:
     """Statistics of the data sets, the paper's beside them."""
     rows = []
     for source in plan.request.data:
-        found, paper = graph_statistics(source), paper_values.DATA_SETS.get(source)
-        parts = (found.train_percent, found.val_percent, found.test_percent)
-        row = {"data set": found.name, "nodes": found.nodes, "edges": found.edges, "classes": found.classes}
-        row |= {"split (%)": " / ".join(f"{part:.0f}" for part in parts), "homophily": found.homophily}
+        graph, paper = graph_statistics(source), paper_values.DATA_SETS.get(source)
+        parts = (graph.train_percent, graph.val_percent, graph.test_percent)
+        row = {"data set": graph.name, "nodes": graph.nodes, "edges": graph.edges, "classes": graph.classes}
+        row |= {"split (%)": " / ".join(f"{part:.0f}" for part in parts), "homophily": graph.homophily}
         if paper is not None:
             row["in the paper"] = (
                 f"{paper.nodes:,}; {paper.edges:,}; {paper.classes}; {paper.split}; {paper.homophily:.4f}"
@@ -52,9 +52,9 @@ def label_usage(plan: Plan) -> Report:
         f"Test {name}": _by_method(plan, rows, column, number) for number, (name, column) in enumerate(SCORES.items())
     }
     notes = [f"Mean ± unbiased deviation over {plan.request.seeds} seeds."]
-    if plan.request.tried > 1:
+    if plan.request.trials > 1:
         notes.append(
-            f"Each method tried the same {plan.request.tried} settings on each data set and backbone with seed 0; the "
+            f"Each method tried the same {plan.request.trials} settings on each data set and backbone with seed 0; the "
             "best on validation was trained with every seed."
         )
     if plan.request.seeds > 1 and methods[0] == "vanilla":

@@ -91,7 +91,7 @@ def designs(source: str) -> tuple[Variant, ...]:
     def of_design(name: str, title: str | None = None, settings: Mapping[str, Any] = MappingProxyType({})) -> Variant:
         design = DESIGNS[name]
         model = {"model.backbone": ModelSettings.backbone, **design.model, **settings}
-        return Variant(title or design.title, model, tried=design.candidates(has_few_labels=few))
+        return Variant(title or design.title, model, candidates=design.candidates(has_few_labels=few))
 
     smooth = {"model.postprocess": "correct_and_smooth"}
     backbones = ["gcnii", "appnp", "dagnn", *(["rgcn", "hgt"] if has_types else [])]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-TRIED: Sequence[Mapping[str, Any]] = (
+CANDIDATES: Sequence[Mapping[str, Any]] = (
     # what the preset chooses
     {},
     # wide and shallow, with the features kept by a linear residual: for many labels and informative features
