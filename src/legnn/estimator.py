@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -37,45 +38,27 @@ if TYPE_CHECKING:
 pyg_data = lazy_module("torch_geometric.data")
 
 
+# scikit-learn reads the parameters from the generated constructor
+@dataclass(kw_only=True, eq=False, repr=False)
 class _GraphClassifier(ClassifierMixin, BaseEstimator):
     """Base of both classifiers: the graph of the rows, the split, predictions of new rows."""
 
-    def __init__(
-        self,
-        *,
-        n_neighbors: int,
-        validation_fraction: float,
-        random_state: Any,
-        settings: Mapping[str, Any] | None,
-        backbone: str | None,
-        labels: str | None,
-        as_train: bool | None,
-        hidden: int | None,
-        layers: int | None,
-        dropout: float | None,
-        lr: float | None,
-        epochs: int | None,
-        batch: int | str | None,
-        class_weights: str | None,
-        choose_by: str | None,
-        device: str | None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
-        self.settings = settings
-        self.backbone = backbone
-        self.labels = labels
-        self.as_train = as_train
-        self.hidden = hidden
-        self.layers = layers
-        self.dropout = dropout
-        self.lr = lr
-        self.epochs = epochs
-        self.batch = batch
-        self.class_weights = class_weights
-        self.choose_by = choose_by
-        self.device = device
+    n_neighbors: int = 10
+    validation_fraction: float = 0.2
+    random_state: Any = 0
+    settings: Mapping[str, Any] | None = None
+    backbone: str | None = None
+    labels: str | None = None
+    as_train: bool | None = None
+    hidden: int | None = None
+    layers: int | None = None
+    dropout: float | None = None
+    lr: float | None = None
+    epochs: int | None = None
+    batch: int | str | None = None
+    class_weights: str | None = None
+    choose_by: str | None = None
+    device: str | None = None
 
     def fit(self, X: Any, y: Any, graph: Any = None) -> Any:
         """Trains on rows `X` `[n, F]`, of which some or all have a class in `y` `[n]`, and returns itself.
@@ -198,6 +181,7 @@ def _edges_from_neighbors(neighbors: np.ndarray) -> EdgeArrays:
     return EdgeArrays(torch.from_numpy(np.stack([neighbors.flatten(), rows])))
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LEGNNClassifier(_GraphClassifier):
     """Trains one model on rows and the graph among them, as `legnn.train` does, and predicts rows that join it.
 
@@ -216,46 +200,7 @@ class LEGNNClassifier(_GraphClassifier):
     predicted one) and `result_` (scores of the run).
     """
 
-    def __init__(
-        self,
-        *,
-        preset: str | None = None,
-        n_neighbors: int = 10,
-        validation_fraction: float = 0.2,
-        random_state: Any = 0,
-        settings: Mapping[str, Any] | None = None,
-        backbone: str | None = None,
-        labels: str | None = None,
-        as_train: bool | None = None,
-        hidden: int | None = None,
-        layers: int | None = None,
-        dropout: float | None = None,
-        lr: float | None = None,
-        epochs: int | None = None,
-        batch: int | str | None = None,
-        class_weights: str | None = None,
-        choose_by: str | None = None,
-        device: str | None = None,
-    ) -> None:
-        self.preset = preset
-        super().__init__(
-            n_neighbors=n_neighbors,
-            validation_fraction=validation_fraction,
-            random_state=random_state,
-            settings=settings,
-            backbone=backbone,
-            labels=labels,
-            as_train=as_train,
-            hidden=hidden,
-            layers=layers,
-            dropout=dropout,
-            lr=lr,
-            epochs=epochs,
-            batch=batch,
-            class_weights=class_weights,
-            choose_by=choose_by,
-            device=device,
-        )
+    preset: str | None = None
 
     def _train(self, data: Data, seed: int) -> tuple[FittedGraph, Any, Result]:
         graph, resolved = resolve_for(*load_new(self._settings(self.preset, seed), data))
@@ -263,6 +208,7 @@ class LEGNNClassifier(_GraphClassifier):
         return FittedGraph(data, [run], [1.0]), run.predictions["prediction"], run.result
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class AutoLEGNNClassifier(_GraphClassifier):
     """Searches models for rows and the graph among them, as `legnn.auto` does; for the rest like `LEGNNClassifier`.
 
@@ -279,52 +225,10 @@ class AutoLEGNNClassifier(_GraphClassifier):
         settings, backbone, ...: as in `LEGNNClassifier`, for every candidate.
     """
 
-    def __init__(
-        self,
-        *,
-        budget: float | str = "1m",
-        single: bool = False,
-        jobs: int | None = None,
-        only: list[str] | None = None,
-        n_neighbors: int = 10,
-        validation_fraction: float = 0.2,
-        random_state: Any = 0,
-        settings: Mapping[str, Any] | None = None,
-        backbone: str | None = None,
-        labels: str | None = None,
-        as_train: bool | None = None,
-        hidden: int | None = None,
-        layers: int | None = None,
-        dropout: float | None = None,
-        lr: float | None = None,
-        epochs: int | None = None,
-        batch: int | str | None = None,
-        class_weights: str | None = None,
-        choose_by: str | None = None,
-        device: str | None = None,
-    ) -> None:
-        self.budget = budget
-        self.single = single
-        self.jobs = jobs
-        self.only = only
-        super().__init__(
-            n_neighbors=n_neighbors,
-            validation_fraction=validation_fraction,
-            random_state=random_state,
-            settings=settings,
-            backbone=backbone,
-            labels=labels,
-            as_train=as_train,
-            hidden=hidden,
-            layers=layers,
-            dropout=dropout,
-            lr=lr,
-            epochs=epochs,
-            batch=batch,
-            class_weights=class_weights,
-            choose_by=choose_by,
-            device=device,
-        )
+    budget: float | str = "1m"
+    single: bool = False
+    jobs: int | None = None
+    only: list[str] | None = None
 
     def _train(self, data: Data, seed: int) -> tuple[FittedGraph, Any, Result]:
         options = {name: getattr(self, name) for name in ("budget", "single", "jobs", "only")}
