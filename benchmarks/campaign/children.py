@@ -13,7 +13,7 @@ from pathlib import Path
 # not fork: this process may have threads of OpenMP, which a forked one cannot use
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
-    ["legnn.cli.entry_point", "legnn.cli.display", "legnn.runs", "legnn.search.auto", "legnn.cli.leaderboard"]
+    ["legnn.cli.entry_point", "legnn.cli.display", "legnn.runs.session", "legnn.search.auto", "legnn.cli.leaderboard"]
 )
 Child = ForkServerProcess
 

@@ -7,6 +7,7 @@ need none or few of them. A module that is needed by the way is named here, at t
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,23 @@ def lazy_module(name: str) -> Any:
     >>> pyg_utils.softmax(score, target)
     """
     return _LazyModule(name)
+
+
+def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
+    """Returns the `__getattr__` of a package that imports names from its modules when they are first used.
+
+    Args:
+        package: name of the package.
+        modules: from a module of the package to its names, with spaces between them.
+    """
+    sources = {name: module for module, names in modules.items() for name in names.split()}
+
+    def get(name: str) -> Any:
+        if name not in sources:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(f"{package}.{sources[name]}"), name)
+
+    return get
 
 
 def is_a(value: object, module: str, *names: str) -> bool:

@@ -47,7 +47,7 @@ def hang(connection: Connection, place: Path) -> None:
 def start(function, *arguments: object) -> tuple[multiprocessing.Process, Connection]:
     # neither fork, after which OpenMP cannot be used, nor slow
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["legnn.runs", "tests.runs.test_races"])
+    context.set_forkserver_preload(["legnn.runs.session", "tests.runs.test_races"])
     mine, theirs = context.Pipe()
     process = context.Process(target=function, args=(theirs, *arguments), daemon=True)
     process.start()

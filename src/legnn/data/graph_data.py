@@ -12,9 +12,6 @@ from torch import Tensor
 from legnn.config.data import DataSettings
 from legnn.config.facts import GraphFacts
 from legnn.data.cache import digest_of
-from legnn.data.cross_label import with_cross_label_edges
-from legnn.data.embedding import with_computed_features
-from legnn.data.pyg import raw_from_pyg
 from legnn.data.raw_graph import GraphFields, RawGraph
 from legnn.data.splits import NO_SPLIT, TEST, TRAIN, VAL, pick_split, split_number, stratified_split, to_masks
 from legnn.data.summary import edge_homophily
@@ -166,6 +163,8 @@ class GraphData(GraphFields):
 
         The other arguments are those of `legnn.load`.
         """
+        from legnn.data.pyg import raw_from_pyg
+
         settings = DataSettings(**options)
         raw = raw_from_pyg(data, settings, training=training, target_type=target_type)
         return cls.from_raw(raw, replace(settings, source=raw.name), training=training)
@@ -177,9 +176,13 @@ class GraphData(GraphFields):
         Before that, edges between classes are added and features computed from the edges, where the settings say so.
         """
         if settings.cross_label_edges:
+            from legnn.data.cross_label import with_cross_label_edges
+
             raw = with_cross_label_edges(raw, settings.cross_label_edges, settings.cross_label_seed)
         has_none = raw.x.dim() == 2 and raw.x.size(1) == 0 and raw.node_types is None
         if settings.features != "given" or has_none:
+            from legnn.data.embedding import with_computed_features
+
             raw = with_computed_features(raw, settings.features, settings.type_channels)
         split, notes = _choose_split(raw, split_number(settings.split), training)
         validates = settings.validation == "split"

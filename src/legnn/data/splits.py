@@ -16,6 +16,8 @@ SPLIT_NAMES = ("", *SPLITS)
 """Names of the values."""
 MASKS = tuple(f"{name}_mask" for name in SPLITS)
 """Fields of a PyG `Data` that hold a split."""
+SPLIT_WORDS = {"train": TRAIN, "val": VAL, "valid": VAL, "validation": VAL, "test": TEST}
+"""Values by the words that tables and arrays may have."""
 
 TRAIN_SHARE, VAL_SHARE = 0.6, 0.2
 

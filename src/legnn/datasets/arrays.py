@@ -8,9 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from legnn.data.splits import NO_SPLIT, to_masks
+from legnn.data.splits import NO_SPLIT, SPLIT_WORDS, to_masks
 from legnn.errors import InputError, did_you_mean, plural
-from legnn.io.columns import SPLIT_WORDS
 from legnn.lazy import is_a, lazy_module
 from legnn.lazy import pandas as pd
 

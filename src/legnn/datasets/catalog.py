@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING
 from legnn.config.data import DataSettings
 from legnn.data.raw_graph import RawGraph
 from legnn.data.splits import split_number
-from legnn.datasets import readers
 from legnn.datasets.digits import read_digits
 from legnn.datasets.download import Fetch, RemoteFile
+from legnn.lazy import lazy_module
 from legnn.notes import Note
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data, HeteroData
+
+    from legnn.datasets import readers
+else:
+    readers = lazy_module("legnn.datasets.readers")
 
 PLANETOID = "https://github.com/kimiyoung/planetoid/raw/master/data"
 GEOM_GCN = "https://raw.githubusercontent.com/graphdml-uiuc-jlu/geom-gcn/master"

@@ -9,23 +9,28 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from legnn.config.data import DataSettings
 from legnn.data import GraphData
-from legnn.data.pyg import raw_from_pyg
 from legnn.data.raw_graph import RawGraph
 from legnn.datasets.catalog import CATALOG, NamedSet
 from legnn.datasets.download import Fetch, fetch, on_disk
 from legnn.datasets.objects import FORMS, NetworkXGraph, is_frames, is_in_memory, read_frames, to_pyg
 from legnn.errors import InputError, did_you_mean, plural
 from legnn.files import data_folder
-from legnn.io.prepared import check_loaded, check_place, is_unfinished, read_prepared, write_prepared
 from legnn.io.prepared_card import CARD
-from legnn.io.table_features import TableFeatures
-from legnn.io.tables import read_table_folder
-from legnn.io.typed_tables import has_types, read_typed_folder
+from legnn.lazy import lazy_module
 from legnn.locks import hold_folder
 from legnn.notes import Note
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data, Dataset, HeteroData
+
+    from legnn.data import pyg
+    from legnn.io import TableFeatures, prepared, tables, typed_tables
+else:
+    # a graph is in one of these forms
+    pyg = lazy_module("legnn.data.pyg")
+    prepared = lazy_module("legnn.io.prepared")
+    tables = lazy_module("legnn.io.tables")
+    typed_tables = lazy_module("legnn.io.typed_tables")
 
 Source: TypeAlias = (
     "str | Path | Data | HeteroData | GraphData | DataSettings | Dataset | NetworkXGraph | tuple[Any, ...]"
@@ -59,7 +64,7 @@ def load(
     """
     settings = _settings(source, options)
     if isinstance(source, GraphData):
-        check_loaded(source.name, source, settings, target_type, table_features)
+        prepared.check_loaded(source.name, source, settings, target_type, table_features)
         return source
     if is_frames(source):
         raw = read_frames(*source, settings, table_features, training=training)
@@ -71,17 +76,17 @@ def load(
         return _load_named(CATALOG[settings.source], settings, fetch if download else on_disk)
     folder = existing_folder(settings.source)
     if (folder / CARD).is_file():
-        graph = read_prepared(folder)
-        check_loaded(folder, graph, settings, target_type, table_features)
+        graph = prepared.read_prepared(folder)
+        prepared.check_loaded(folder, graph, settings, target_type, table_features)
         return graph
-    if is_unfinished(folder):
+    if prepared.is_unfinished(folder):
         raise InputError(f"{folder} is being prepared, or that was cut short; wait for it, or prepare it again")
-    if has_types(folder):
-        typed = read_typed_folder(folder, settings, table_features, training=training)
+    if typed_tables.has_types(folder):
+        typed = typed_tables.read_typed_folder(folder, settings, table_features, training=training)
         name = folder.resolve().name
-        raw = raw_from_pyg(typed, settings, name=name, training=training, target_type=target_type)
+        raw = pyg.raw_from_pyg(typed, settings, name=name, training=training, target_type=target_type)
     else:
-        raw = read_table_folder(folder, settings, table_features, training=training)
+        raw = tables.read_table_folder(folder, settings, table_features, training=training)
     return GraphData.from_raw(raw, settings, training=training)
 
 
@@ -97,11 +102,11 @@ def prepare_folder(source: Source, out: str | Path, **options: Any) -> GraphData
     The folder must be new or empty.
     """
     with hold_folder(Path(out)):
-        check_place(Path(out))
+        prepared.check_place(Path(out))
         graph = load(source, **options)
         if graph.provenance.fingerprint:
             raise InputError(f"{graph.name} is prepared already; copy its folder, or prepare what it was made from")
-        write_prepared(Path(out), graph)
+        prepared.write_prepared(Path(out), graph)
     return graph
 
 
@@ -113,7 +118,7 @@ def check_prepared(folder: str | Path) -> GraphData:
     path = Path(folder)
     if not (path / CARD).is_file():
         raise InputError(f"{path} is not a prepared folder: it has no {CARD}")
-    return read_prepared(path, is_checked=True)
+    return prepared.read_prepared(path, is_checked=True)
 
 
 def _settings(source: Source, options: dict[str, Any]) -> DataSettings:
@@ -133,7 +138,7 @@ def _settings(source: Source, options: dict[str, Any]) -> DataSettings:
 def _load_named(entry: NamedSet, settings: DataSettings, fetch: Fetch) -> GraphData:
     _refuse_text(settings, f"the named data set {entry.name!r}")
     graph = entry.read(settings, fetch)
-    raw = graph if isinstance(graph, RawGraph) else raw_from_pyg(graph, settings, name=entry.name)
+    raw = graph if isinstance(graph, RawGraph) else pyg.raw_from_pyg(graph, settings, name=entry.name)
     class_names = [*(entry.class_names or raw.class_names)]
     notes = [*raw.notes, *entry.notes]
     if settings.features == "given" and entry.channels not in (None, raw.x.size(1)):
@@ -159,7 +164,9 @@ def table_folders() -> list[str]:
 
 
 def _holds_graph(folder: Path) -> bool:
-    return has_types(folder) or any((folder / name).is_file() for name in ("nodes.parquet", "nodes.csv", CARD))
+    return typed_tables.has_types(folder) or any(
+        (folder / name).is_file() for name in ("nodes.parquet", "nodes.csv", CARD)
+    )
 
 
 def existing_folder(source: str) -> Path:

@@ -15,14 +15,16 @@ from legnn.config.data import DataSettings
 from legnn.data.raw_graph import RawGraph
 from legnn.datasets.arrays import EdgeArrays, edge_arrays, from_arrays, is_sparse
 from legnn.errors import InputError, plural
-from legnn.io.table_features import TableFeatures
-from legnn.io.tables import read_table_folder
 from legnn.lazy import is_a, lazy_module
 from legnn.lazy import pandas as pd
 from legnn.notes import Note
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data, Dataset, HeteroData
+
+    from legnn.io import TableFeatures, tables
+else:
+    tables = lazy_module("legnn.io.tables")
 
 PYG = "torch_geometric.data"
 pyg_data = lazy_module(PYG)
@@ -100,7 +102,7 @@ def read_frames(
                 why = str(error).splitlines()[0]
                 raise InputError(f"the frame of {name} is no table ({why}); give a column one type") from None
         try:
-            raw = read_table_folder(Path(folder), settings, table_features, training=training)
+            raw = tables.read_table_folder(Path(folder), settings, table_features, training=training)
         except InputError as error:
             # the place of the files says nothing to whom gave frames
             words = str(error).replace(f"{folder}/", "").replace(folder, "the graph")

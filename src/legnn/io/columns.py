@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from legnn.data.splits import TEST, TRAIN, VAL
 from legnn.lazy import pandas as pd
 
 CANONICAL_INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"  # what str(int) writes and int64 holds: '007' and '1.0' stay text
@@ -17,7 +16,6 @@ WHOLE_NUMBER = r"^-?(0|[1-9][0-9]{0,14})(\.0+)?$"
 MISSING_WORDS = ["na", "n/a", "nan", "null", "none", "?", "-"]
 """Words for a missing number or date, in lower case."""
 ISO_DATE = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?$"
-SPLIT_WORDS = {"train": TRAIN, "val": VAL, "valid": VAL, "validation": VAL, "test": TEST}
 
 
 class ParsedNumbers(NamedTuple):

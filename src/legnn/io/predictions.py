@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 
 from legnn.errors import InputError, first_line
 from legnn.files import atomic_write
-from legnn.io.table_files import read_table
 from legnn.lazy import pandas as pd
 
 COLUMNS = ("id", "prediction", "confidence", "split")
@@ -82,6 +81,8 @@ def write_predictions(path: str | Path, table: PredictionTable | pd.DataFrame) -
 
 def read_predictions(path: str | Path) -> pd.DataFrame:
     """Reads of what `write_predictions` wrote the columns `id`, `prediction`, `confidence` and `split`."""
+    from legnn.io.table_files import read_table
+
     path = _table_path(path)
     table = read_table(path, keys=["id", "prediction", "split"])
     missing = [name for name in COLUMNS if name not in table.names]

@@ -11,12 +11,11 @@ from torch import Tensor
 
 from legnn.config.data import DataSettings
 from legnn.data.raw_graph import RawGraph
-from legnn.data.splits import NO_SPLIT
+from legnn.data.splits import NO_SPLIT, SPLIT_WORDS
 from legnn.errors import InputError, did_you_mean, first_line, plural, short_repr, some_of
 from legnn.io.arrays import map_array
 from legnn.io.column_features import check_cells
 from legnn.io.columns import (
-    SPLIT_WORDS,
     as_classes,
     as_text,
     count_fractions,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -29,8 +30,6 @@ from legnn.training import (
     Batching,
     FullBatch,
     Inference,
-    LayerWise,
-    MiniBatch,
     Objective,
     Ranks,
     Task,
@@ -38,11 +37,13 @@ from legnn.training import (
     Trainer,
     assign_folds,
     balanced_class_weight,
-    can_capture,
     make_adam,
     require_metric,
     require_staged,
 )
+
+if TYPE_CHECKING:
+    from legnn.training import LayerWise
 
 
 def make_model(settings: ResolvedSettings, card: DataCard, label_x: Tensor | None) -> Model:
@@ -162,6 +163,8 @@ def make_trainer(
     plan = hardware(device).plan(task.y.device, task.x.device, inference_bytes)
     sampling = None
     if not isinstance(train.batch, str):
+        from legnn.training import can_capture
+
         sampling = SamplingOptions(fanouts_for(train.fanout, settings.model.stages))
         plan = replace(plan, capture=plan.capture and can_capture(model, sampling, objective.rule, ranks))
     groups = model.parameter_groups(train.weight_decay, train.weight_decay_layers)
@@ -173,6 +176,8 @@ def make_trainer(
         generator = torch.Generator(task.x.device).manual_seed(train.seed)
         batching = FullBatch(model, task, objective, optimizer, generator, dtype=dtype, capture=plan.capture)
     else:
+        from legnn.training import MiniBatch
+
         # on the host, so that all processes draw alike wherever their graph is kept
         generator = torch.Generator().manual_seed(train.seed)
         batching = MiniBatch(

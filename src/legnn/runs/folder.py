@@ -20,7 +20,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from torch import Tensor
 
@@ -28,7 +28,7 @@ from legnn.config import ResolvedSettings
 from legnn.data.raw_graph import TableTransform
 from legnn.errors import InputError, first_line
 from legnn.files import atomic_write, digest_bytes, is_partial, naming, refuse_links, remove_partial, write_text
-from legnn.io import PredictionTable, TableFeatures, read_predictions, write_predictions
+from legnn.io import PredictionTable, read_predictions, write_predictions
 from legnn.io.prepared_card import CARD
 from legnn.lazy import pandas as pd
 from legnn.locks import clear_folder, contents
@@ -39,6 +39,9 @@ from legnn.runs.tensors import load_tensors, save_tensors
 from legnn.training import EpochLog
 from legnn.training.loop import EarlyStopping
 from legnn.typed_json import as_kind, read_json, to_json, write_json
+
+if TYPE_CHECKING:
+    from legnn.io import TableFeatures
 
 SETTINGS, DATA, COLUMNS = "settings.yaml", "data.json", "columns.safetensors"
 LOG, CHECKPOINT = "metrics.jsonl", "checkpoint.safetensors"
@@ -159,6 +162,8 @@ class RunFolder:
     @property
     def table_features(self) -> TableFeatures | None:
         """Rules by which columns of tables became features, for a run on tables."""
+        from legnn.io import TableFeatures
+
         features = TableFeatures.load(self._columns) if self._columns.is_file() else None
         check_digest(self._columns, is_listed=features is not None)
         return features

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
@@ -16,10 +16,12 @@ from legnn.datasets.loading import existing_folder
 from legnn.datasets.objects import is_frames
 from legnn.errors import InputError
 from legnn.files import data_folder
-from legnn.io import TableFeatures
 from legnn.io.prepared_card import CARD
 from legnn.runs.folder import RunFolder
 from legnn.training import assign_folds
+
+if TYPE_CHECKING:
+    from legnn.io import TableFeatures
 
 MEMORY = "memory"
 """The source of data that were given as an object."""

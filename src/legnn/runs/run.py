@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from torch import Tensor
 
@@ -16,11 +16,10 @@ from legnn.data import GraphData
 from legnn.data.splits import split_words
 from legnn.datasets import Source
 from legnn.errors import InputError
-from legnn.io import PredictionTable, TableFeatures
+from legnn.io import PredictionTable
 from legnn.lazy import pandas as pd
 from legnn.nn import Model
 from legnn.ops.runtime.threads import limit_threads
-from legnn.runs.align import align_to_run
 from legnn.runs.build import make_inference, make_task, restore_model
 from legnn.runs.data_card import DataCard
 from legnn.runs.device import hardware, select_device
@@ -29,10 +28,14 @@ from legnn.runs.graphs import load_graph, reload_graph
 from legnn.runs.precision import matrix_products
 from legnn.runs.prediction_tables import target_rows
 from legnn.runs.predictor import Predictor
-from legnn.runs.representations import NodeRepresentations, compute_representations
 from legnn.runs.resources import cpu_threads, explain_out_of_memory, size_of
 from legnn.runs.result import Result
-from legnn.training import Inference, LayerWise
+from legnn.training import Inference
+
+if TYPE_CHECKING:
+    from legnn.io import TableFeatures
+    from legnn.runs.representations import NodeRepresentations
+    from legnn.training import LayerWise
 
 
 @dataclass(frozen=True, repr=False)
@@ -133,6 +136,8 @@ class Run(Predictor):
 
         Raises `InputError` for a model that has none, such as label propagation.
         """
+        from legnn.runs.representations import NodeRepresentations, compute_representations
+
         graph = self.load_graph(data)
         rows = target_rows(graph)
         with self.inference(graph, device=device) as (layer_wise, inference):
@@ -143,6 +148,8 @@ class Run(Predictor):
     @contextmanager
     def inference(self, graph: GraphData, *, device: str = "auto") -> Iterator[tuple[LayerWise, Inference]]:
         """Context with the run's model and `graph` on a device: what computes any nodes, and what predicts them all."""
+        from legnn.training import LayerWise
+
         where = select_device(device)
         trained = self.settings.train.precision
         # a CPU has no TF32, and predicts in float32
@@ -166,6 +173,8 @@ class Run(Predictor):
             return self.own_graph()
         if self.card.computed_features:
             return self._same_graph(data)
+        from legnn.runs.align import align_to_run
+
         # another source has splits of its own, if any, and the edges it has: none are drawn by its labels
         drawn = ("split", "validation", "cross_label_edges", "cross_label_seed")
         defaults = {name: getattr(DataSettings, name) for name in drawn}

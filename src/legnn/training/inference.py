@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -13,8 +14,10 @@ from torch import Tensor
 from legnn.graph import LabelGraph
 from legnn.lazy import pandas as pd
 from legnn.training.batching import Batching, Reduce
-from legnn.training.layer_wise import LayerWise
 from legnn.training.task import Task
+
+if TYPE_CHECKING:
+    from legnn.training.layer_wise import LayerWise
 
 MOST_PROBABILITIES = 2**28
 """Probabilities of all nodes together that are in memory at once, 1 GiB."""
